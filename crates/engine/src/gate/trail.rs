@@ -4,6 +4,7 @@
 //! this is used.
 
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
+use crate::system::clock::timeout;
 use crate::system::locks::lock;
 use ahash::RandomState;
 use kernel::contracts::identity::audit::Audit;
@@ -15,11 +16,13 @@ use kernel::values::ids::RealmId;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// How long an entry waits for others before all of them are written. With the write itself it is
 /// there within 200 milliseconds.
 const WAIT_MS: u64 = 100;
+/// From how many entries on none of them waits any longer: no share may fill up meanwhile.
+const MANY: usize = SHARE_MAX / 2;
 /// How long it takes until a failed write is tried again, and a caller should.
 const RETRY_MS: u64 = 1_000;
 /// How many entries are written at once, and how many a row has.
@@ -61,6 +64,8 @@ pub(crate) struct Trail {
     buffer: Mutex<Buffer>,
     /// How many entries it holds, for who only looks whether there is room.
     held: AtomicUsize,
+    /// Told when many wait.
+    many: Notify,
     /// How many entries were written, or given up with the store.
     written: watch::Sender<u64>,
 }
@@ -116,12 +121,16 @@ impl Buffer {
         self.entries.push((whose, entry));
     }
 
-    /// The next ones to be written; the task ends with the last.
+    /// The next ones to be written.
     fn next(&mut self) -> Vec<(Whose, Entry)> {
         let rest = self.entries.split_off(self.entries.len().min(BATCH_MAX));
-        let batch = std::mem::replace(&mut self.entries, rest);
-        self.is_written = !batch.is_empty();
-        batch
+        std::mem::replace(&mut self.entries, rest)
+    }
+
+    /// Whether nothing is left to be written: the task ends with that.
+    fn ends(&mut self) -> bool {
+        self.is_written = !self.entries.is_empty();
+        !self.is_written
     }
 
     /// The outcome of these is written.
@@ -143,8 +152,9 @@ impl Buffer {
 impl Trail {
     pub(crate) fn new(parts: AuditParts, clock: Arc<dyn Clock>, spawn: Arc<dyn Spawn>) -> Self {
         let AuditParts { audit, keys, rules } = parts;
-        let (buffer, held) = (Mutex::default(), AtomicUsize::new(0));
-        Self { audit, keys, rules, clock, spawn, buffer, held, written: watch::Sender::new(0) }
+        let (buffer, held, many) = (Mutex::default(), AtomicUsize::new(0), Notify::new());
+        let written = watch::Sender::new(0);
+        Self { audit, keys, rules, clock, spawn, buffer, held, many, written }
     }
 
     /// The keyed digest of arguments.
@@ -199,7 +209,11 @@ impl Trail {
         buffer.add(whose(caller), entry);
         self.held.store(buffer.held, Ordering::Relaxed);
         let begins = !std::mem::replace(&mut buffer.is_written, true);
+        let are_many = buffer.held == MANY;
         drop(buffer);
+        if are_many {
+            self.many.notify_one();
+        }
         if begins {
             let trail = self.clone();
             self.spawn.task("audit", Box::pin(async move { trail.write_all().await }));
@@ -221,28 +235,46 @@ impl Trail {
         self.held.store(buffer.held, Ordering::Relaxed);
     }
 
+    /// Writes what waits until nothing does. As long as more comes, it gathers: a commit for a few
+    /// entries costs almost as much as one for many.
     async fn write_all(&self) {
-        if !self.rules.strict {
-            self.clock.sleep_ms(WAIT_MS).await;
-        }
+        let mut wait_ms = WAIT_MS;
         loop {
-            let batch = lock(&self.buffer).next();
-            if batch.is_empty() {
+            self.gather(wait_ms).await;
+            let (began, due) = (self.clock.elapsed(), lock(&self.buffer).pushed);
+            while *self.written.borrow() < due {
+                let batch = lock(&self.buffer).next();
+                self.write(batch).await;
+            }
+            if lock(&self.buffer).ends() {
                 return;
             }
-            let (callers, entries) = split(batch);
-            let entries = Arc::new(entries);
-            while let Err(error) = self.audit.write(entries.clone()).await {
-                if error == StoreError::Closed {
-                    tracing::error!(entries = callers.len(), "the store closed before the audit");
-                    break;
-                }
-                tracing::warn!(%error, "the audit cannot be written; trying again");
-                self.clock.sleep_ms(RETRY_MS).await;
-            }
-            self.forget(&callers);
-            self.written.send_modify(|written| *written += callers.len() as u64);
+            let took = self.clock.elapsed().saturating_sub(began).as_millis();
+            wait_ms = WAIT_MS.saturating_sub(u64::try_from(took).unwrap_or(u64::MAX));
         }
+    }
+
+    /// Waits for more entries, so long, unless many are there or callers wait for them.
+    async fn gather(&self, wait_ms: u64) {
+        if !self.rules.strict && self.held.load(Ordering::Relaxed) < MANY {
+            timeout(self.clock.as_ref(), wait_ms, self.many.notified()).await;
+        }
+    }
+
+    /// Writes these, however often that takes.
+    async fn write(&self, batch: Vec<(Whose, Entry)>) {
+        let (callers, entries) = split(batch);
+        let entries = Arc::new(entries);
+        while let Err(error) = self.audit.write(entries.clone()).await {
+            if error == StoreError::Closed {
+                tracing::error!(entries = callers.len(), "the store closed before the audit");
+                break;
+            }
+            tracing::warn!(%error, "the audit cannot be written; trying again");
+            self.clock.sleep_ms(RETRY_MS).await;
+        }
+        self.forget(&callers);
+        self.written.send_modify(|written| *written += callers.len() as u64);
     }
 }
 
@@ -317,7 +349,7 @@ mod tests {
         let acting = Caller { actor: Some("quiet".into()), ..Caller::new("r", "loud") };
         assert!(buffer.has_room_for(&whose(&acting)), "who acts as another has a share of its own");
         let batch = buffer.next();
-        assert_eq!((batch.len(), buffer.is_written), (BATCH_MAX, true));
+        assert_eq!((batch.len(), buffer.ends()), (BATCH_MAX, false));
         assert!(!buffer.has_room_for(&of("loud")), "what is being written still counts");
         buffer.forget(&split(batch).0);
         assert!(buffer.has_room_for(&of("loud")));
@@ -330,7 +362,7 @@ mod tests {
         let batch = buffer.next();
         assert_eq!(batch.len(), 2);
         buffer.forget(&split(batch).0);
-        assert!(buffer.next().is_empty() && !buffer.is_written);
+        assert!(buffer.next().is_empty() && buffer.ends() && !buffer.is_written);
         assert!(buffer.shares.is_empty() && buffer.held == 0);
     }
 
