@@ -102,7 +102,7 @@ impl Gate {
             version: decision.version.clone(),
             ..Entry::by(self.clock.now(), subject, act.name(), object_of(resource))
         };
-        trail.push(subject, self.done_as(&subject.realm, entry))
+        trail.push(subject, &self.done_as(&subject.realm, entry))
     }
 
     /// Keeps that the scopes of a credential do not cover an act, whatever it would be done to.
@@ -114,7 +114,7 @@ impl Gate {
             why: Some(why),
             ..Entry::by(self.clock.now(), caller, act.name(), Object::only("any"))
         };
-        trail.push(caller, entry)
+        trail.push(caller, &entry)
     }
 
     /// Keeps that a door refuses what policy allows in the caller's realm, because it reaches
@@ -126,7 +126,7 @@ impl Gate {
             why: Some(why),
             ..Entry::by(self.clock.now(), caller, act.name(), Object::only("server"))
         };
-        trail.push(caller, entry)
+        trail.push(caller, &entry)
     }
 
     /// Whether a direct call is simply allowed, and the audit keeps nothing of that: then who
@@ -176,7 +176,7 @@ impl Gate {
             trace: trace.or(entry.trace),
             ..entry
         };
-        trail.push(caller, self.done_as(&caller.realm, entry))
+        trail.push(caller, &self.done_as(&caller.realm, entry))
     }
 
     /// Keeps that a caller asked for a tool, or for a plan as a tool, that is there and that it
@@ -250,7 +250,7 @@ impl Gate {
             policies: policies.to_vec(),
             ..Entry::by(self.clock.now(), caller, Act::Call.name(), object)
         };
-        trail.push(caller, self.done_as(&caller.realm, entry))
+        trail.push(caller, &self.done_as(&caller.realm, entry))
     }
 
     /// Refuses a caller of whom too much waits to be kept already.

@@ -9,11 +9,12 @@ use crate::system::locks::lock;
 use ahash::RandomState;
 use kernel::contracts::identity::audit::Audit;
 use kernel::contracts::{Clock, Spawn, StoreError};
-use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
-use kernel::identity::chain::ChainKeys;
+use kernel::identity::audit::{ChainName, Entry, Mac};
+use kernel::identity::chain::{Bodies, Body, ChainKeys};
 use kernel::values::caller::{Act, Caller};
-use kernel::values::ids::RealmId;
-use std::collections::{BTreeMap, HashMap};
+use kernel::values::ids::{Millis, RealmId};
+use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, watch};
@@ -28,6 +29,8 @@ const RETRY_MS: u64 = 1_000;
 /// How many entries are written at once, and how many a row has.
 const BATCH_MAX: usize = 4_096;
 const ROW_MAX: usize = 512;
+/// Most entries are not longer than this as a text.
+const ENTRY_BYTES: usize = 512;
 /// How many entries of one caller wait at most.
 const SHARE_MAX: usize = 16_384;
 /// From how many on each caller has only a fair part of them.
@@ -66,22 +69,28 @@ pub(crate) struct Trail {
     held: AtomicUsize,
     /// Told when many wait.
     many: Notify,
-    /// How many entries were written, or given up with the store.
+    /// How many entries came before the first that is not written, or given up with the store.
     written: watch::Sender<u64>,
 }
 
 /// Whose share: who acts as another fills none of the other's.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Whose {
     realm: RealmId,
     subject: Arc<str>,
     actor: Option<Arc<str>>,
 }
 
-/// What waits.
+/// What waits. Entries are kept as the texts that they become: who makes one writes it, and none of
+/// its parts goes to another thread.
 #[derive(Default)]
 struct Buffer {
-    entries: Vec<(Whose, Entry)>,
+    /// In the order of their first entries.
+    rows: Vec<Row>,
+    /// How many rows were taken out of these, and which row is open for each realm, counted with
+    /// those.
+    taken: usize,
+    open: HashMap<RealmId, usize, RandomState>,
     /// How many entries of each caller wait or are being written, and of all of them.
     shares: HashMap<Whose, usize, RandomState>,
     held: usize,
@@ -89,6 +98,30 @@ struct Buffer {
     pushed: u64,
     /// Whether a task writes them.
     is_written: bool,
+}
+
+/// Entries of one realm that become one row.
+struct Row {
+    chain: ChainName,
+    body: Body,
+    /// How many entries of all realms came before its first.
+    after: u64,
+    /// How many it has, and whose they are: most often several of one caller follow each other.
+    entries: usize,
+    callers: Vec<(Whose, usize)>,
+}
+
+/// Rows that are written together, and whose entries they have.
+#[derive(Default)]
+struct Batch {
+    bodies: Bodies,
+    callers: Vec<(Whose, usize)>,
+}
+
+/// An entry as a text.
+struct Text {
+    at: Millis,
+    json: String,
 }
 
 impl Buffer {
@@ -109,43 +142,97 @@ impl Buffer {
         own < SHARE_MAX && (self.held < CROWDED || own < fair)
     }
 
-    fn add(&mut self, whose: Whose, entry: Entry) {
+    fn add(&mut self, whose: Whose, text: &Text) {
         match self.shares.get_mut(&whose) {
             Some(own) => *own += 1,
             None => {
                 self.shares.insert(whose.clone(), 1);
             }
         }
+        match self.open_row(&whose.realm) {
+            Some(row) => row.add(whose, text),
+            None => {
+                self.open.insert(whose.realm.clone(), self.taken + self.rows.len());
+                self.rows.push(Row::of(whose, text, self.pushed));
+            }
+        }
         self.held += 1;
         self.pushed += 1;
-        self.entries.push((whose, entry));
+    }
+
+    /// The row that takes the next entry of this realm, if there is one with room for it.
+    fn open_row(&mut self, realm: &RealmId) -> Option<&mut Row> {
+        let place = self.open.get(realm)?.checked_sub(self.taken)?;
+        self.rows.get_mut(place).filter(|row| row.entries < ROW_MAX)
     }
 
     /// The next ones to be written.
-    fn next(&mut self) -> Vec<(Whose, Entry)> {
-        let rest = self.entries.split_off(self.entries.len().min(BATCH_MAX));
-        std::mem::replace(&mut self.entries, rest)
+    fn next(&mut self) -> Batch {
+        let mut entries = 0;
+        let fits = |row: &&Row| {
+            entries += row.entries;
+            entries <= BATCH_MAX
+        };
+        let count = self.rows.iter().take_while(fits).count();
+        self.taken += count;
+        let taken = self.taken;
+        self.open.retain(|_, place| *place >= taken);
+        let mut batch = Batch::default();
+        for Row { chain, body, callers, .. } in self.rows.drain(..count) {
+            batch.bodies.push((chain, body));
+            batch.callers.extend(callers);
+        }
+        batch
     }
 
     /// Whether nothing is left to be written: the task ends with that.
     fn ends(&mut self) -> bool {
-        self.is_written = !self.entries.is_empty();
+        self.is_written = !self.rows.is_empty();
         !self.is_written
     }
 
-    /// The outcome of these is written.
-    fn forget(&mut self, callers: &[Whose]) {
-        self.held -= callers.len();
-        // Most often several of one caller follow each other.
-        for same in callers.chunk_by(|one, next| one == next) {
-            let Some(whose) = same.first() else { continue };
+    /// The outcome of what these had is written.
+    fn forget(&mut self, callers: &[(Whose, usize)]) {
+        for (whose, count) in callers {
+            self.held -= count;
             if let Some(own) = self.shares.get_mut(whose) {
-                *own -= same.len();
+                *own -= count;
                 if *own == 0 {
                     self.shares.remove(whose);
                 }
             }
         }
+    }
+
+    /// How many entries came before the first that still waits: rows wait in the order of their
+    /// first entries, so all of these are written.
+    fn done(&self) -> u64 {
+        self.rows.first().map_or(self.pushed, |row| row.after)
+    }
+}
+
+impl Row {
+    fn of(whose: Whose, text: &Text, after: u64) -> Self {
+        let (chain, body) = (ChainName::of(&whose.realm), Body::of(text.at, &text.json));
+        Self { chain, body, after, entries: 1, callers: vec![(whose, 1)] }
+    }
+
+    fn add(&mut self, whose: Whose, text: &Text) {
+        self.body.add(text.at, &text.json);
+        self.entries += 1;
+        match self.callers.last_mut() {
+            Some((last, count)) if *last == whose => *count += 1,
+            Some(_) | None => self.callers.push((whose, 1)),
+        }
+    }
+}
+
+impl Text {
+    fn of(entry: &Entry) -> Result<Self> {
+        let mut json = Vec::with_capacity(ENTRY_BYTES);
+        serde_json::to_writer(&mut json, entry).map_err(|error| unwritable(&error))?;
+        let json = String::from_utf8(json).map_err(|error| unwritable(&error))?;
+        Ok(Self { at: entry.at, json })
     }
 }
 
@@ -201,12 +288,14 @@ impl Trail {
     }
 
     /// Has an entry written, soon. It is refused where the caller's share is full.
-    pub(crate) fn push(self: &Arc<Self>, caller: &Caller, entry: Entry) -> Result<()> {
+    pub(crate) fn push(self: &Arc<Self>, caller: &Caller, entry: &Entry) -> Result<()> {
+        // Others need not wait for that.
+        let (text, whose) = (Text::of(entry)?, whose(caller));
         let mut buffer = lock(&self.buffer);
-        if !buffer.has_room(caller) {
+        if !buffer.is_roomy() && !buffer.has_room_for(&whose) {
             return Err(full(caller));
         }
-        buffer.add(whose(caller), entry);
+        buffer.add(whose, &text);
         self.held.store(buffer.held, Ordering::Relaxed);
         let begins = !std::mem::replace(&mut buffer.is_written, true);
         let are_many = buffer.held == MANY;
@@ -227,12 +316,6 @@ impl Trail {
         let mut written = self.written.subscribe();
         // An error would mean that the sender is gone, which we hold.
         let _ = written.wait_for(|written| *written >= pushed).await;
-    }
-
-    fn forget(&self, callers: &[Whose]) {
-        let mut buffer = lock(&self.buffer);
-        buffer.forget(callers);
-        self.held.store(buffer.held, Ordering::Relaxed);
     }
 
     /// Writes what waits until nothing does. As long as more comes, it gathers: a commit for a few
@@ -262,44 +345,28 @@ impl Trail {
     }
 
     /// Writes these, however often that takes.
-    async fn write(&self, batch: Vec<(Whose, Entry)>) {
-        let (callers, entries) = split(batch);
-        let entries = Arc::new(entries);
-        while let Err(error) = self.audit.write(entries.clone()).await {
+    async fn write(&self, batch: Batch) {
+        let Batch { bodies, callers } = batch;
+        let bodies = Arc::new(bodies);
+        while let Err(error) = self.audit.write_bodies(bodies.clone()).await {
             if error == StoreError::Closed {
-                tracing::error!(entries = callers.len(), "the store closed before the audit");
+                let entries: usize = callers.iter().map(|(_, count)| count).sum();
+                tracing::error!(entries, "the store closed before the audit");
                 break;
             }
             tracing::warn!(%error, "the audit cannot be written; trying again");
             self.clock.sleep_ms(RETRY_MS).await;
         }
-        self.forget(&callers);
-        self.written.send_modify(|written| *written += callers.len() as u64);
+        let mut buffer = lock(&self.buffer);
+        buffer.forget(&callers);
+        self.held.store(buffer.held, Ordering::Relaxed);
+        self.written.send_replace(buffer.done());
     }
 }
 
 fn whose(caller: &Caller) -> Whose {
     let Caller { realm, subject, actor, .. } = caller;
     Whose { realm: realm.clone(), subject: subject.clone(), actor: actor.clone() }
-}
-
-/// Whose entries these are, and the entries of each realm, in rows of some size.
-fn split(batch: Vec<(Whose, Entry)>) -> (Vec<Whose>, Entries) {
-    let mut callers = Vec::with_capacity(batch.len());
-    let mut chains: BTreeMap<RealmId, Vec<Vec<Entry>>> = BTreeMap::new();
-    for (whose, entry) in batch {
-        let rows = chains.entry(whose.realm.clone()).or_default();
-        match rows.last_mut() {
-            Some(row) if row.len() < ROW_MAX => row.push(entry),
-            Some(_) | None => rows.push(vec![entry]),
-        }
-        callers.push(whose);
-    }
-    let mut lists = Vec::with_capacity(chains.len());
-    for (realm, rows) in chains {
-        lists.extend(rows.into_iter().map(|row| (ChainName::of(&realm), row)));
-    }
-    (callers, lists)
 }
 
 fn full(caller: &Caller) -> Refusal {
@@ -312,24 +379,35 @@ fn full(caller: &Caller) -> Refusal {
         .hint("nothing was done: send it again a little later")
 }
 
+/// It cannot be kept what was decided, so nothing is done.
+fn unwritable(error: &dyn Display) -> Refusal {
+    let message = format!("an entry of the audit cannot be written as JSON: {error}");
+    Refusal::new(RefusalCode::Unwritable, message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use kernel::identity::audit::Object;
-    use kernel::values::ids::Millis;
 
     fn of(subject: &str) -> Whose {
         whose(&Caller::new("r", subject))
     }
 
-    fn entry(subject: &str) -> Entry {
-        Entry::new(Millis(0), subject.into(), "read", Object::only("server"))
+    fn text(subject: &str) -> Text {
+        let entry = Entry::new(Millis(0), subject.into(), "read", Object::only("server"));
+        Text::of(&entry).unwrap()
     }
 
     fn fill(buffer: &mut Buffer, subject: &str, count: usize) {
         for _ in 0..count {
-            buffer.add(of(subject), entry(subject));
+            buffer.add(of(subject), &text(subject));
         }
+    }
+
+    /// How many entries each row of a batch has.
+    fn sizes(batch: &Batch) -> Vec<usize> {
+        batch.bodies.iter().map(|(_, body)| body.entries().unwrap().len()).collect()
     }
 
     #[test]
@@ -349,9 +427,10 @@ mod tests {
         let acting = Caller { actor: Some("quiet".into()), ..Caller::new("r", "loud") };
         assert!(buffer.has_room_for(&whose(&acting)), "who acts as another has a share of its own");
         let batch = buffer.next();
-        assert_eq!((batch.len(), buffer.ends()), (BATCH_MAX, false));
+        assert_eq!(sizes(&batch), [ROW_MAX; BATCH_MAX / ROW_MAX]);
+        assert!(!buffer.ends());
         assert!(!buffer.has_room_for(&of("loud")), "what is being written still counts");
-        buffer.forget(&split(batch).0);
+        buffer.forget(&batch.callers);
         assert!(buffer.has_room_for(&of("loud")));
     }
 
@@ -360,20 +439,43 @@ mod tests {
         let mut buffer = Buffer::default();
         fill(&mut buffer, "ann", 2);
         let batch = buffer.next();
-        assert_eq!(batch.len(), 2);
-        buffer.forget(&split(batch).0);
-        assert!(buffer.next().is_empty() && buffer.ends() && !buffer.is_written);
+        assert_eq!(sizes(&batch), [2]);
+        buffer.forget(&batch.callers);
+        assert!(buffer.next().bodies.is_empty() && buffer.ends() && !buffer.is_written);
         assert!(buffer.shares.is_empty() && buffer.held == 0);
     }
 
     #[test]
     fn entries_of_a_realm_are_in_rows_in_their_order() {
-        let batch: Vec<(Whose, Entry)> =
-            (0..=ROW_MAX).map(|number| (of("ann"), entry(&number.to_string()))).collect();
-        let (callers, lists) = split(batch);
-        assert!(callers.len() == ROW_MAX + 1 && callers.iter().all(|one| *one == of("ann")));
-        let sizes: Vec<usize> = lists.iter().map(|(_, entries)| entries.len()).collect();
-        assert_eq!(sizes, [ROW_MAX, 1]);
-        assert_eq!(&*lists[1].1[0].subject, ROW_MAX.to_string());
+        let mut buffer = Buffer::default();
+        for number in 0..=ROW_MAX {
+            buffer.add(of("ann"), &text(&number.to_string()));
+        }
+        let batch = buffer.next();
+        assert_eq!(batch.callers, [(of("ann"), ROW_MAX), (of("ann"), 1)]);
+        assert_eq!(sizes(&batch), [ROW_MAX, 1]);
+        let last = batch.bodies[1].1.entries().unwrap();
+        assert_eq!(&*last[0].subject, ROW_MAX.to_string());
+    }
+
+    #[test]
+    fn what_is_done_ends_before_the_first_entry_that_waits() {
+        let mut buffer = Buffer::default();
+        let other = whose(&Caller::new("other", "bob"));
+        buffer.add(of("ann"), &text("ann"));
+        buffer.add(other.clone(), &text("bob"));
+        // With the row of the other realm, one row more than a batch takes is full.
+        fill(&mut buffer, "ann", BATCH_MAX);
+        assert_eq!((buffer.rows.len(), buffer.done()), (2 + BATCH_MAX / ROW_MAX, 0));
+        let first = buffer.next();
+        assert_eq!(first.bodies[1].0, ChainName::of(&other.realm));
+        assert_eq!(sizes(&first)[..2], [ROW_MAX, 1]);
+        // All full rows but one, and the entry of the other realm.
+        let written = (BATCH_MAX - ROW_MAX + 1) as u64;
+        assert_eq!(buffer.done(), written);
+        fill(&mut buffer, "ann", 1);
+        assert_eq!(buffer.done(), written, "what comes later changes nothing");
+        assert_eq!(buffer.next().bodies.len(), 2);
+        assert_eq!(buffer.done(), buffer.pushed);
     }
 }

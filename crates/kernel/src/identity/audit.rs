@@ -105,7 +105,9 @@ impl FromStr for Mac {
 
 impl Serialize for Mac {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let digits = self.digits();
+        let text = std::str::from_utf8(&digits).map_err(serde::ser::Error::custom);
+        text.and_then(|text| serializer.serialize_str(text))
     }
 }
 

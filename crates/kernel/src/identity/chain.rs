@@ -72,6 +72,42 @@ pub struct Row {
     pub mac: Mac,
 }
 
+/// The entries of a row that is still to come, as its text: who has many writes each of them where
+/// it is made, and holds nothing of it but that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// When the newest of them was made.
+    at: Millis,
+    /// A JSON array without its end.
+    text: String,
+}
+
+/// Texts that are written together, each as one row of its chain.
+pub type Bodies = Vec<(ChainName, Body)>;
+
+impl Body {
+    /// One entry of this moment, as JSON.
+    pub fn of(at: Millis, entry: &str) -> Self {
+        Self { at, text: ["[", entry].concat() }
+    }
+
+    /// One more.
+    pub fn add(&mut self, at: Millis, entry: &str) {
+        self.at = self.at.max(at);
+        self.text.push(',');
+        self.text.push_str(entry);
+    }
+
+    fn whole(&self) -> String {
+        [self.text.as_str(), "]"].concat()
+    }
+
+    /// Its entries.
+    pub fn entries(&self) -> Result<Vec<Entry>, serde_json::Error> {
+        serde_json::from_str(&self.whole())
+    }
+}
+
 /// What a chain begins with once its oldest rows were removed: the last of them, and the proof that
 /// the server removed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +135,26 @@ impl Row {
         entries: &[Entry],
     ) -> Result<Self, Unchained> {
         let body = serde_json::to_string(entries).map_err(|error| Unchained(error.to_string()))?;
+        Self::made(keys, chain, head, at, body)
+    }
+
+    /// The same with entries that are written already.
+    pub fn holding(
+        keys: &dyn ChainKeys,
+        chain: &ChainName,
+        head: &Head,
+        body: &Body,
+    ) -> Result<Self, Unchained> {
+        Self::made(keys, chain, head, body.at, body.whole())
+    }
+
+    fn made(
+        keys: &dyn ChainKeys,
+        chain: &ChainName,
+        head: &Head,
+        at: Millis,
+        body: String,
+    ) -> Result<Self, Unchained> {
         let (seq, key, mac) = (head.seq + 1, keys.name().to_owned(), Mac::default());
         let row = Self { seq, at, key, prev: head.mac, body, mac };
         let mac = row.expected(keys, chain).ok_or_else(|| Unchained("no key".to_owned()))?;

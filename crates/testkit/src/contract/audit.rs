@@ -9,9 +9,10 @@ use futures::executor::block_on;
 use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
 use kernel::contracts::{Page, Store, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Mac, Object};
-use kernel::identity::chain::{ChainKeys, Head, Verified, Verifier};
+use kernel::identity::chain::{Body, ChainKeys, Head, Verified, Verifier};
 use kernel::journal::projection::Append;
 use kernel::values::ids::{ContentHash, Millis};
+use serde_json::json;
 use std::sync::Arc;
 
 /// How many rows are read at once: fewer than most chains here have.
@@ -171,6 +172,20 @@ pub fn of_several_lists_all_are_written_or_none(scene: Scene) {
     got(audit.write(Arc::new(vec![(of_realm(), Vec::new())])));
     assert_eq!(verified(audit, &of_realm(), &[]), whole(2), "each list is a row of its own");
     assert_eq!(verified(audit, &server, &[]), whole(1));
+}
+
+pub fn entries_that_are_texts_become_the_same_rows(scene: Scene) {
+    let audit = scene.audit();
+    audit.begin(Arc::new(TestKeys));
+    let entries = [entry(2, "ann", "call"), entry(1, "bob", "read")];
+    let texts = entries.each_ref().map(|entry| json!(entry).to_string());
+    let mut body = Body::of(entries[0].at, &texts[0]);
+    body.add(entries[1].at, &texts[1]);
+    write(audit, of_realm(), entries.to_vec());
+    got(audit.write_bodies(Arc::new(vec![(of_realm(), body)])));
+    assert_eq!(verified(audit, &of_realm(), &[]), whole(2));
+    let rows = got(audit.rows(&of_realm(), 0, 9));
+    assert_eq!((&rows[0].body, rows[0].at), (&rows[1].body, rows[1].at));
 }
 
 pub fn nothing_is_written_to_the_audit_without_keys(scene: Scene) {

@@ -103,6 +103,7 @@ macro_rules! store_contract {
                 a_key_and_its_entries_are_written_together_or_not_at_all,
                 a_principal_and_its_entries_are_written_together_or_not_at_all,
                 of_several_lists_all_are_written_or_none,
+                entries_that_are_texts_become_the_same_rows,
                 nothing_is_written_to_the_audit_without_keys,
                 chains_are_apart_and_stay_whole_after_a_restart,
                 old_rows_of_a_chain_are_removed_and_leave_a_base,

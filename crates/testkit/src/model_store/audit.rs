@@ -2,10 +2,11 @@
 
 use super::ModelStore;
 use super::tables::{Chain, Tables};
+use futures::future::ready;
 use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
 use kernel::contracts::{Page, Paged, Read, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry};
-use kernel::identity::chain::{Base, ChainKeys, Head, Row};
+use kernel::identity::chain::{Base, Bodies, ChainKeys, Head, Row};
 use kernel::values::ids::Millis;
 use std::sync::Arc;
 
@@ -116,6 +117,17 @@ impl Audit for ModelStore {
             tables.keep_audit(rows);
             Ok(())
         }))
+    }
+
+    fn write_bodies(&self, bodies: Arc<Bodies>) -> Read<'_, ()> {
+        let read = bodies.iter().map(|(chain, body)| {
+            let entries = body.entries();
+            entries.map(|entries| (chain.clone(), entries))
+        });
+        match read.collect::<Result<Entries, serde_json::Error>>() {
+            Ok(entries) => Audit::write(self, Arc::new(entries)),
+            Err(error) => Box::pin(ready(Err(StoreError::Failed(error.to_string())))),
+        }
     }
 
     fn chains(&self) -> Read<'_, Vec<ChainState>> {

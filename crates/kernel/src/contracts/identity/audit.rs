@@ -3,7 +3,7 @@
 
 use crate::contracts::{Page, Paged, Read};
 use crate::identity::audit::{ChainName, Entries, Entry};
-use crate::identity::chain::{Base, ChainKeys, Head, Row};
+use crate::identity::chain::{Base, Bodies, ChainKeys, Head, Row};
 use crate::values::ids::Millis;
 use std::sync::Arc;
 
@@ -60,6 +60,9 @@ pub trait Audit: Send + Sync {
     /// Writes entries, each list as one row of its chain, all of them or none. Durable on return.
     /// They are shared, so that who must try again needs no copy.
     fn write(&self, entries: Arc<Entries>) -> Read<'_, ()>;
+
+    /// The same of entries that are texts already, each body as one row of its chain.
+    fn write_bodies(&self, bodies: Arc<Bodies>) -> Read<'_, ()>;
 
     /// All chains, by name.
     fn chains(&self) -> Read<'_, Vec<ChainState>>;

@@ -74,6 +74,20 @@ fn found(rows: &[Row], base: Option<&Base>, head: Head, known: &[Head]) -> Vec<F
 }
 
 #[test]
+fn entries_that_are_written_one_by_one_make_the_same_row() {
+    let entries = [entry(3), entry(9), entry(5)];
+    let texts = entries.each_ref().map(|entry| serde_json::to_string(entry).unwrap());
+    let mut body = Body::of(entries[0].at, &texts[0]);
+    assert_eq!(body.entries().unwrap(), entries[..1]);
+    body.add(entries[1].at, &texts[1]);
+    body.add(entries[2].at, &texts[2]);
+    assert_eq!(body.entries().unwrap(), entries);
+    let head = last(&whole());
+    let row = Row::holding(&KEYS, &chain(), &head, &body).unwrap();
+    assert_eq!(row, Row::after(&KEYS, &chain(), &head, Millis(9), &entries).unwrap());
+}
+
+#[test]
 fn a_chain_as_it_was_written_has_no_flaw() {
     let rows = whole();
     let heads: Vec<Head> = rows.iter().map(Row::head).collect();

@@ -7,7 +7,7 @@ use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
 use kernel::contracts::{Page, Paged, Read, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
-use kernel::identity::chain::{Base, ChainKeys, Head, Row as ChainRow, Unchained};
+use kernel::identity::chain::{Base, Bodies, ChainKeys, Head, Row as ChainRow, Unchained};
 use kernel::values::ids::Millis;
 use rusqlite::{Connection, Row, params};
 use std::sync::{Arc, OnceLock};
@@ -58,10 +58,19 @@ pub(crate) fn write(
     entries: &[Entry],
 ) -> Result<()> {
     let Some(at) = entries.iter().map(|entry| entry.at).max() else { return Ok(()) };
-    let head = one(connection, HEAD, params![chain.as_str()], |row| head(row, 0))?;
-    let row = ChainRow::after(keys, chain, &head.unwrap_or_default(), at, entries);
-    let ChainRow { seq, at, key, prev, body, mac } = row.map_err(unchained)?;
+    extend(connection, chain, |head| ChainRow::after(keys, chain, head, at, entries))
+}
+
+/// Writes the next row of a chain, which is made after its head.
+fn extend(
+    connection: &Connection,
+    chain: &ChainName,
+    next: impl FnOnce(&Head) -> Result<ChainRow, Unchained>,
+) -> Result<()> {
     let name = chain.as_str();
+    let head = one(connection, HEAD, params![name], |row| head(row, 0))?;
+    let row = next(&head.unwrap_or_default()).map_err(unchained)?;
+    let ChainRow { seq, at, key, prev, body, mac } = row;
     execute(connection, INSERT, params![name, integer(seq), at.0, key, prev.0, mac.0, body])?;
     execute(connection, MOVE, params![name, integer(seq), mac.0])?;
     Ok(())
@@ -89,6 +98,16 @@ impl Audit for SqliteStore {
     fn write(&self, entries: Arc<Entries>) -> Read<'_, ()> {
         let keys = self.audit_keys.clone();
         self.writes.perform(move |connection| write_all(connection, &keys, &entries))
+    }
+
+    fn write_bodies(&self, bodies: Arc<Bodies>) -> Read<'_, ()> {
+        let keys = self.audit_keys.clone();
+        self.writes.perform(move |connection| {
+            let keys = keys.get()?;
+            bodies.iter().try_for_each(|(chain, body)| {
+                extend(connection, chain, |head| ChainRow::holding(keys, chain, head, body))
+            })
+        })
     }
 
     fn chains(&self) -> Read<'_, Vec<ChainState>> {
