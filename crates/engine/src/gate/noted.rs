@@ -163,20 +163,24 @@ impl Gate {
         }
         let CallRequest { tool, arguments, trace, occasion, .. } = request;
         let (verdict, why) = audited::said(&judged.verdict);
-        let object = Object::new("tool", tool.as_str());
-        let entry = Entry::by(self.clock.now(), caller, Act::Call.name(), object);
+        let (object, via) = (Object::new("tool", tool.as_str()), &caller.via);
+        let route = || via.door().map(str::to_owned);
+        // Every read that is audited comes here: what others set step by step is set at once.
         let entry = Entry {
+            actor: caller.actor.clone(),
+            run_as: self.policy.acts_as(&caller.realm),
             arguments: Some(digested(trail, arguments)),
             verdict,
             why,
             policies: judged.policies,
             version: judged.version,
             // It says more than the route.
-            door: door_of(occasion).or(entry.door),
-            trace: trace.or(entry.trace),
-            ..entry
+            door: door_of(occasion).or_else(route),
+            trace: trace.or_else(|| via.trace()),
+            headers: via.headers().cloned().unwrap_or_default(),
+            ..Entry::new(self.clock.now(), caller.subject.clone(), Act::Call.name(), object)
         };
-        trail.push(caller, &self.done_as(&caller.realm, entry))
+        trail.push(caller, &entry)
     }
 
     /// Keeps that a caller asked for a tool, or for a plan as a tool, that is there and that it

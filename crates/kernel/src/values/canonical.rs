@@ -46,17 +46,17 @@ fn write(value: &Value, out: &mut String) {
             out.push(']');
         }
         Value::Object(fields) => {
-            let mut keys: Vec<&String> = fields.keys().collect();
+            let mut members: Vec<(&String, &Value)> = fields.iter().collect();
             // The RFC sorts by UTF-16 code units, which differs from UTF-8 beyond the first plane.
-            keys.sort_by(|left, right| left.encode_utf16().cmp(right.encode_utf16()));
+            members.sort_by(|(left, _), (right, _)| left.encode_utf16().cmp(right.encode_utf16()));
             out.push('{');
-            for (index, key) in keys.into_iter().enumerate() {
+            for (index, (key, member)) in members.into_iter().enumerate() {
                 if index > 0 {
                     out.push(',');
                 }
                 write_text(key, out);
                 out.push(':');
-                write(&fields[key], out);
+                write(member, out);
             }
             out.push('}');
         }
