@@ -203,7 +203,7 @@ impl Identity {
     /// Who sends this credential from this address, as far as it is known at once. Keys and tokens
     /// of ours are cheap to check, so a good one passes whatever else came from there; only what
     /// fails is counted.
-    pub fn authenticate(&self, sent: &Sent, from: IpAddr) -> Result<Arc<Verified>, Denied> {
+    pub fn authenticate(&self, sent: &Sent<'_>, from: IpAddr) -> Result<Arc<Verified>, Denied> {
         self.recognized(sent, Door::Other).map_err(|unrecognized| match unrecognized {
             Unrecognized::Wrong(why) => self.failed(from, why),
             Unrecognized::Unread(_) => self.failed(from, "the token was not seen yet"),
@@ -215,7 +215,7 @@ impl Identity {
     /// its issuer that are not known yet.
     pub async fn verify(
         &self,
-        sent: &Sent,
+        sent: &Sent<'_>,
         from: IpAddr,
         door: Door,
     ) -> Result<Arc<Verified>, Denied> {
@@ -244,7 +244,7 @@ impl Identity {
         }
     }
 
-    fn recognized(&self, sent: &Sent, door: Door) -> Result<Arc<Verified>, Unrecognized> {
+    fn recognized(&self, sent: &Sent<'_>, door: Door) -> Result<Arc<Verified>, Unrecognized> {
         // Taken first: what is found after that is found by this directory, or by a later one.
         let (number, fingerprint) = (self.number(), sent.fingerprint());
         let (known, now) = (self.shown.find(number, fingerprint), self.clock.now());

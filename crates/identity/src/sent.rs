@@ -1,16 +1,23 @@
 //! The credential that a request brings: the text of one header, and which texts are refused before
 //! anyone looks at them. It is never taken from a query, and never shown.
 
-use kernel::values::secret::Secret;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use std::fmt;
 
 /// No credential is longer.
 pub const SENT_BYTES_MAX: usize = 16 * 1024;
 
-/// A credential as it was sent. Nothing is known of it yet.
-#[derive(Debug, Clone)]
-pub struct Sent {
-    text: Secret,
+/// A credential as it was sent, where its request holds it. Nothing is known of it yet.
+#[derive(Clone, Copy)]
+pub struct Sent<'r> {
+    text: &'r str,
+}
+
+/// Without the text.
+impl fmt::Debug for Sent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sent(***)")
+    }
 }
 
 /// SHA-256 of a credential: what is remembered of one that was good.
@@ -37,10 +44,10 @@ pub enum Malformed {
     TooLong,
 }
 
-impl Sent {
+impl<'r> Sent<'r> {
     /// What these headers bring: all values of `Authorization`, and all of `X-Api-Key`. None where
     /// there are none.
-    pub fn of(authorization: &[&[u8]], api_key: &[&[u8]]) -> Result<Option<Self>, Malformed> {
+    pub fn of(authorization: &[&'r [u8]], api_key: &[&'r [u8]]) -> Result<Option<Self>, Malformed> {
         match (authorization, api_key) {
             ([], []) => Ok(None),
             ([value], []) => Self::bearer(value).map(Some),
@@ -49,7 +56,7 @@ impl Sent {
         }
     }
 
-    fn bearer(value: &[u8]) -> Result<Self, Malformed> {
+    fn bearer(value: &'r [u8]) -> Result<Self, Malformed> {
         let value = value.trim_ascii();
         if value.is_empty() {
             return Err(Malformed::Empty);
@@ -62,7 +69,7 @@ impl Sent {
         Self::plain(text)
     }
 
-    fn plain(value: &[u8]) -> Result<Self, Malformed> {
+    fn plain(value: &'r [u8]) -> Result<Self, Malformed> {
         let value = value.trim_ascii();
         if value.is_empty() {
             return Err(Malformed::Empty);
@@ -70,17 +77,19 @@ impl Sent {
         if value.len() > SENT_BYTES_MAX {
             return Err(Malformed::TooLong);
         }
-        // No key or token has blanks, but an admin key is whatever its operator chose.
-        if !value.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
+        // No key or token has blanks, but an admin key is whatever its operator chose. All bytes
+        // are looked at, whatever the first ones are: so many are looked at in one step.
+        let is_printable = |all: bool, byte: &u8| all & matches!(byte, b' '..=b'~');
+        if !value.iter().fold(true, is_printable) {
             return Err(Malformed::Characters);
         }
         let text = std::str::from_utf8(value).map_err(|_| Malformed::Characters)?;
-        Ok(Self { text: text.into() })
+        Ok(Self { text })
     }
 
     /// The text itself.
-    pub(crate) fn text(&self) -> &str {
-        self.text.expose()
+    pub(crate) fn text(&self) -> &'r str {
+        self.text
     }
 
     /// By what it is found again. It is made for each request, so by the fastest code there is.

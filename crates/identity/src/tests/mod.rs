@@ -150,7 +150,7 @@ fn parts(
 }
 
 /// A text as a request brings it.
-fn sent(text: &str) -> Sent {
+fn sent(text: &str) -> Sent<'_> {
     Sent::of(&[], &[text.as_bytes()]).unwrap().unwrap()
 }
 

@@ -281,7 +281,7 @@ impl Entrance {
 }
 
 /// The credential that these headers bring, if they bring one.
-fn credential(headers: &HeaderMap) -> Result<Option<Sent>> {
+fn credential(headers: &HeaderMap) -> Result<Option<Sent<'_>>> {
     let (authorization, api_key) = (values(headers, AUTHORIZATION), values(headers, &API_KEY));
     Sent::of(&authorization, &api_key).map_err(bad_credential)
 }
