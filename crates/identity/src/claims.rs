@@ -1,6 +1,7 @@
 //! What the newest token of each subject claims: the roles that count when it is asked later what
 //! the subject may do. They are stored when they change, so that runs have them after a restart.
 
+use crate::issuer::KnownToken;
 use crate::keys::Keys;
 use kernel::contracts::identity::claims::{Claims, SubjectClaims};
 use kernel::contracts::{Clock, Spawn, StoreError};
@@ -188,6 +189,17 @@ impl ClaimsBook {
         for subject in subjects {
             newest.remove(subject);
         }
+    }
+}
+
+/// What a token claims, as it is kept of its subject.
+pub(crate) fn claimed(token: &KnownToken) -> SubjectClaims {
+    let claims = &token.claims;
+    SubjectClaims {
+        subject: claims.subject.clone(),
+        issuer: token.issuer.entry.name.clone(),
+        realms: claims.realms.clone(),
+        issued: claims.issued,
     }
 }
 

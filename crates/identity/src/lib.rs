@@ -21,7 +21,7 @@ pub mod realm_policy;
 #[cfg(test)]
 mod tests;
 
-use crate::claims::ClaimsBook;
+use crate::claims::{ClaimsBook, claimed};
 use crate::failures::Failures;
 use crate::failures::failed::Failed;
 use crate::issuer::{IssuerParts, Issuers, KnownToken};
@@ -36,7 +36,7 @@ use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
 use crate::verified::{AdminKey, KeyProof, Proof};
 use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::identity::audit::Audit;
-use kernel::contracts::identity::claims::{Claims as StoredClaims, SubjectClaims};
+use kernel::contracts::identity::claims::Claims as StoredClaims;
 use kernel::contracts::identity::principals::Principals as StoredPrincipals;
 use kernel::contracts::identity::realms::StoredRealms;
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
@@ -224,12 +224,16 @@ impl Identity {
             Err(Unrecognized::Wrong(why)) => return Err(self.failed(from, why)),
             Err(Unrecognized::Unread(fingerprint)) => fingerprint,
         };
-        self.failures.check(from, self.clock.elapsed()).map_err(too_many)?;
-        let token = self.issuers.verify(sent.text()).await;
-        let token = token.map_err(|why| self.failed(from, why))?;
-        self.claims.note(claimed(&token)).await;
-        self.issuers.remember(fingerprint, token.clone());
-        self.shown(token, door).map(Arc::new).map_err(|why| self.failed(from, why))
+        // Rare, and large: most requests need no room for it.
+        Box::pin(async move {
+            self.failures.check(from, self.clock.elapsed()).map_err(too_many)?;
+            let token = self.issuers.verify(sent.text()).await;
+            let token = token.map_err(|why| self.failed(from, why))?;
+            self.claims.note(claimed(&token)).await;
+            self.issuers.remember(fingerprint, token.clone());
+            self.shown(token, door).map(Arc::new).map_err(|why| self.failed(from, why))
+        })
+        .await
     }
 
     /// Counts a failed attempt of this address, and says how it is answered. Attempts that do not
@@ -486,15 +490,4 @@ fn is_shown_at(verified: &Verified, door: Door, now: Millis) -> bool {
 fn too_many(wait: Duration) -> Denied {
     let retry_after_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     Denied::TooMany { retry_after_s }
-}
-
-/// What a token claims, as it is kept of its subject.
-fn claimed(token: &KnownToken) -> SubjectClaims {
-    let claims = &token.claims;
-    SubjectClaims {
-        subject: claims.subject.clone(),
-        issuer: token.issuer.entry.name.clone(),
-        realms: claims.realms.clone(),
-        issued: claims.issued,
-    }
 }

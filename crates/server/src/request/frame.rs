@@ -26,7 +26,7 @@ use kernel::values::caller::Caller;
 use kernel::values::ids::RealmId;
 use kernel::values::trace::TraceParent;
 use project::realm::default_realm;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use wire::a2a::GRPC_SERVICE;
 
@@ -128,14 +128,18 @@ async fn checked<F: Future<Output = Response>>(
         let realm = visitor.caller.realm.clone();
         visitor.verified.clone().map(|verified| (verified, realm))
     });
-    let mut response = match checked {
-        None => handler(request, visitor).await,
-        Some((verified, realm)) => {
-            let answered = within(doors, &verified, &realm, handler(request, visitor)).await;
-            answered.unwrap_or_else(|| match doors.identity.has_realm(&realm) {
-                true => entrance.lapsed(door).into_response(),
-                false => not_allowed().into_response(),
-            })
+    let mut response = {
+        // It is large, and stays where it is made.
+        let answering = pin!(handler(request, visitor));
+        match checked {
+            None => answering.await,
+            Some((verified, realm)) => {
+                let answered = within(doors, &verified, &realm, answering).await;
+                answered.unwrap_or_else(|| match doors.identity.has_realm(&realm) {
+                    true => entrance.lapsed(door).into_response(),
+                    false => not_allowed().into_response(),
+                })
+            }
         }
     };
     // Nobody learns what was decided before it is written down.
@@ -184,11 +188,11 @@ async fn within(
     doors: &Shared,
     verified: &Arc<Verified>,
     realm: &RealmId,
-    answered: impl Future<Output = Response>,
+    answering: Pin<&mut impl Future<Output = Response>>,
 ) -> Option<Response> {
     let lapse = doors.lapse_of_answer(verified, realm);
     // The handler goes first: a caller that ends its own credential gets the answer.
-    let mut response = match select(pin!(answered), pin!(lapse)).await {
+    let mut response = match select(answering, pin!(lapse)).await {
         Either::Left((response, _)) => response,
         Either::Right(((), _)) => return None,
     };
