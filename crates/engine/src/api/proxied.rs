@@ -2,7 +2,7 @@
 //! became of the call. Who asks for it learns that from the run's events, also where the call was
 //! refused or no one knows whether it happened.
 
-use crate::api::messages::Started;
+use crate::api::tasks::Started;
 use crate::catalog::made::{MadeFor, closure};
 use crate::handles::Tools;
 use crate::refusal::Result;
