@@ -94,9 +94,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for FactMembers<'_, A> {
         let name = loop {
             match self.map.next_key()? {
                 None => return Ok(None),
-                Some(Member::Seq) => self.place.seq = Some(self.map.next_value()?),
-                Some(Member::At) => self.place.at = Some(self.map.next_value()?),
-                Some(Member::V) => self.place.v = Some(self.map.next_value()?),
+                Some(Member::Seq) => once(&mut self.place.seq, "seq", &mut self.map)?,
+                Some(Member::At) => once(&mut self.place.at, "at", &mut self.map)?,
+                Some(Member::V) => once(&mut self.place.v, "v", &mut self.map)?,
                 Some(Member::Type) => break "type",
                 Some(Member::Data) => break "data",
                 Some(Member::Unknown) => {
@@ -109,6 +109,18 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for FactMembers<'_, A> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
         self.map.next_value_seed(seed)
+    }
+}
+
+/// Reads a member that may be there once.
+fn once<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
+    member: &mut Option<T>,
+    name: &'static str,
+    map: &mut A,
+) -> Result<(), A::Error> {
+    match member.replace(map.next_value()?) {
+        None => Ok(()),
+        Some(_) => Err(A::Error::duplicate_field(name)),
     }
 }
 
@@ -167,4 +179,45 @@ fn explain(row: &str, error: &serde_json::Error) -> Unreadable {
         version: 0,
         why: error.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event() -> Event {
+        let fact = Fact::TimerFired { timer: "t".to_owned() };
+        Event { seq: 7, at: Millis(1), v: VERSION, fact }
+    }
+
+    #[test]
+    fn an_event_is_read_whatever_the_order_of_its_members() {
+        let written = serde_json::to_string(&event()).unwrap();
+        assert_eq!(written, r#"{"seq":7,"at":1,"v":1,"type":"timer.fired","data":{"timer":"t"}}"#);
+        for text in [
+            written.as_str(),
+            r#"{"type":"timer.fired","data":{"timer":"t"},"v":1,"at":1,"seq":7}"#,
+            r#"{"data":{"timer":"t"},"seq":7,"type":"timer.fired","more":[1],"at":1,"v":1}"#,
+        ] {
+            assert_eq!(read_one(text), Some(event()), "{text}");
+            assert_eq!(read(&format!("[{text}]")), Ok(vec![event()]), "{text}");
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(Event::deserialize(&value).unwrap(), event(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_event_that_is_not_whole_is_not_read() {
+        for text in [
+            r#"{"at":1,"v":1,"type":"timer.fired","data":{"timer":"t"}}"#,
+            r#"{"seq":7,"at":1,"v":1,"data":{"timer":"t"}}"#,
+            r#"{"seq":7,"at":1,"v":1,"type":"timer.fired"}"#,
+            r#"{"seq":7,"seq":7,"at":1,"v":1,"type":"timer.fired","data":{"timer":"t"}}"#,
+            r#"{"seq":7,"at":1,"v":1,"type":"Tomorrow","data":{}}"#,
+            r#"{"seq":7,"at":1,"v":2,"type":"timer.fired","data":{"timer":"t"}}"#,
+            "[7]",
+        ] {
+            assert_eq!(read_one(text), None, "{text}");
+        }
+    }
 }
