@@ -89,7 +89,10 @@ impl Commits {
     pub fn start(path: &Path) -> Result<(Self, JoinHandle<Result<()>>)> {
         let connection = open(path)?;
         let (queue, requests) = mpsc::channel(QUEUE_MAX);
-        let writer = tokio::task::spawn_blocking(move || write(connection, requests));
+        let writer = tokio::task::spawn_blocking(move || {
+            // Who queues only learns that the writer is gone.
+            write(connection, requests).inspect_err(|error| eprintln!("the writer: {error}"))
+        });
         let filling = "x".repeat(JOURNAL_BODY_BYTES).into();
         Ok((Self { queue, filling }, writer))
     }
