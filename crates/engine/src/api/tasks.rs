@@ -194,6 +194,8 @@ impl TaskStream {
             }
             self.read().await?;
             if self.page.is_empty() {
+                // It may be removed, and then nothing comes any more.
+                self.shared.runs().stored(&self.caller, self.run.row.id).await?;
                 return Ok(None);
             }
         }
@@ -208,20 +210,18 @@ impl TaskStream {
         if let Some(AtHand { events, are_newest }) = at_hand {
             self.ahead = if are_newest { Ahead::Nothing } else { Ahead::Told };
             self.page.extend(events.into_iter().map(|event| (event.seq, Unread::Event(event))));
-            return match self.shared.gate.reads(&self.caller, run_of(&self.run)) {
-                true => Ok(()),
-                false => Err(Refusal::no_run(self.run.row.id)),
-            };
+        } else {
+            // What was told before the read is in it.
+            self.watch.notice();
+            let (store, limit) = (&self.shared.store, self.shared.limits.page_items_max);
+            let SessionRun { session, key, .. } = &self.run;
+            let page = store.events_of(&key.realm, *session, self.after, limit).await?;
+            self.unread(page);
         }
-        // What was told before the read is in it.
-        self.watch.notice();
-        let limit = self.shared.limits.page_items_max;
-        let page = self.shared.store.events(&self.run.key, self.after, limit).await?;
-        // The session may be removed, and another one may have its key by now. A run that is still
-        // there had its session all the time, so that these events are of that.
-        self.shared.runs().stored(&self.caller, self.run.row.id).await?;
-        self.unread(page);
-        Ok(())
+        match self.shared.gate.reads(&self.caller, run_of(&self.run)) {
+            true => Ok(()),
+            false => Err(Refusal::no_run(self.run.row.id)),
+        }
     }
 
     /// A page out of the store comes next. One that is not full is the journal's end: a commit

@@ -125,7 +125,9 @@ impl Driver {
         });
         append.tally = self.new_tally.take();
         append.audit = std::mem::take(&mut self.new_audit);
-        append.events = events.into_iter().map(Arc::new).collect();
+        if self.shared.watchers.has(&self.key) {
+            append.events = events.into_iter().map(Arc::new).collect();
+        }
         if self.asleep {
             append.session.wake_at = None;
             append.owned = true;

@@ -120,6 +120,11 @@ impl Watchers {
         Watch { news: self.all.subscribe(), place: None }
     }
 
+    /// Whether someone watches this session.
+    pub(crate) fn has(&self, key: &SessionKey) -> bool {
+        self.size.load(Ordering::Acquire) > 0 && lock(&self.watched).contains_key(key)
+    }
+
     /// A watch of this session ends; with the last one, all that is kept of it.
     fn leave(&self, key: &SessionKey) {
         let mut watched = lock(&self.watched);

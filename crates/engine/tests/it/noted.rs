@@ -10,7 +10,7 @@ use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionKey,
+    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
 };
 use std::sync::{Arc, Mutex};
 
@@ -59,6 +59,8 @@ impl Journal for Noted {
         history<'a>(key: &'a SessionKey, only: HistoryFilter, page: &'a Page)
             -> Read<'a, Paged<HistoryItem>>;
         events<'a>(key: &'a SessionKey, after: u64, limit: usize) -> Read<'a, Vec<(u64, String)>>;
+        events_of<'a>(realm: &'a RealmId, session: SessionId, after: u64, limit: usize)
+            -> Read<'a, Vec<(u64, String)>>;
     }
 }
 

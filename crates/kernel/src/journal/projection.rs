@@ -183,7 +183,7 @@ pub struct Append {
     /// What the audit of the session's realm keeps of the decisions behind these events.
     pub audit: Vec<Entry>,
     /// The events themselves, for those who follow the session: they need not read `body`. Empty
-    /// where no one handed them over.
+    /// where no one does.
     pub events: Vec<Arc<Event>>,
 }
 

@@ -237,6 +237,11 @@ pub fn events_come_one_by_one_as_they_were_written(scene: Scene) {
     let event = Event { seq: 3, at: Millis(10), v: VERSION, fact: timer("three") };
     let read: Option<Event> = serde_json::from_str(&text).ok();
     assert_eq!(read, Some(event));
+    // By its id, a session is never another one that has its key.
+    let of = |realm: &str, id| got(scene.store().events_of(&realm.into(), id, 2, 10));
+    assert_eq!(of("r", a.row.id), events(2, 10));
+    assert_eq!(of("other", a.row.id), []);
+    assert_eq!(of("r", SessionId(a.row.id.0 + 1)), []);
 }
 
 pub fn a_snapshot_shortens_the_tail_and_comes_and_goes_with_its_append(scene: Scene) {

@@ -12,7 +12,7 @@ use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionKey,
+    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
 };
 
 impl Journal for ModelStore {
@@ -61,7 +61,19 @@ impl Journal for ModelStore {
         after: u64,
         limit: usize,
     ) -> Read<'a, Vec<(u64, String)>> {
-        Box::pin(self.read(move |tables| tables.events(key, after, limit)))
+        Box::pin(self.read(move |tables| tables.events(tables.number(key), after, limit)))
+    }
+
+    fn events_of<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        session: SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<(u64, String)>> {
+        Box::pin(self.read(move |tables| {
+            tables.events(tables.number_of_id(realm, session), after, limit)
+        }))
     }
 }
 

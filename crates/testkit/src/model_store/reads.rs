@@ -48,11 +48,11 @@ impl Tables {
     /// A session's events after a sequence, one by one as they were written.
     pub(super) fn events(
         &self,
-        key: &SessionKey,
+        number: Option<u64>,
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, String)>, StoreError> {
-        let Some(number) = self.number(key) else { return Ok(Vec::new()) };
+        let Some(number) = number else { return Ok(Vec::new()) };
         let oldest = self.rows_of(number).next().map_or(0, |(_, row)| row.first);
         if after > 0 && after < oldest {
             return Err(StoreError::Gone(oldest));
@@ -161,7 +161,7 @@ impl Tables {
     ) -> Result<Option<RunWithEvents>, StoreError> {
         let Some(run) = self.run(realm, id) else { return Ok(None) };
         let events = match run.row.no {
-            1 => self.events(&run.key, 0, limit)?,
+            1 => self.events(self.number(&run.key), 0, limit)?,
             _ => Vec::new(),
         };
         Ok(Some(RunWithEvents { run, events }))

@@ -14,7 +14,7 @@ use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionKey,
+    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
 };
 
 impl Journal for SimStore {
@@ -101,6 +101,16 @@ impl Journal for SimStore {
         limit: usize,
     ) -> Read<'a, Vec<(u64, String)>> {
         self.inner.events(key, after, limit)
+    }
+
+    fn events_of<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        session: SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<(u64, String)>> {
+        self.inner.events_of(realm, session, after, limit)
     }
 }
 

@@ -68,8 +68,6 @@ pub struct SessionStream {
     after: u64,
     /// Events that were read and not given yet.
     page: VecDeque<(u64, String)>,
-    /// The session as it stood after they were read.
-    stood: Option<SessionRow>,
     watch: Watch,
     /// Whether several of its runs may be active at once.
     has_many_runs: bool,
@@ -80,7 +78,7 @@ impl SessionStream {
         let (shared, caller) = (shared.clone(), caller.clone());
         let watch = shared.watchers.watch(key);
         let (page, has_many_runs) = (VecDeque::new(), key.space.has_many_runs());
-        Self { shared, caller, session, after: 0, page, stood: None, watch, has_many_runs }
+        Self { shared, caller, session, after: 0, page, watch, has_many_runs }
     }
 
     /// What comes next, without waiting.
@@ -97,8 +95,6 @@ impl SessionStream {
 
     /// Waits until there may be more.
     pub async fn woken(&mut self) {
-        // The commit that wakes may be behind it.
-        self.stood = None;
         self.watch.changed().await;
     }
 
@@ -110,25 +106,17 @@ impl SessionStream {
 
     /// Reads the next page; where there is none, the session as it stands at this place.
     async fn read(&mut self) -> Result<Option<SessionRow>> {
-        let row = match self.stood.take() {
-            Some(row) => row,
-            None => self.stands().await?,
-        };
+        let row = self.shared.sessions().get(&self.caller, &self.session).await?;
         if row.seq <= self.after {
             return Ok(Some(row));
         }
         let limit = self.shared.limits.page_items_max;
-        let events = self.shared.store.events(&row.key, self.after, limit).await?;
-        // Another session may have the key by now. One that is still there had it all the time, so
-        // that these events are its own.
+        // By its id from now on: another session may have its key by the next look.
         self.session = SessionRef::Id(row.id);
-        self.stood = Some(self.stands().await?);
-        self.page.extend(events);
+        let store = &self.shared.store;
+        let page = store.events_of(&row.key.realm, row.id, self.after, limit).await?;
+        self.page.extend(page);
         Ok(None)
-    }
-
-    async fn stands(&self) -> Result<SessionRow> {
-        self.shared.sessions().get(&self.caller, &self.session).await
     }
 }
 
@@ -226,7 +214,7 @@ impl RunStream {
     /// the same.
     pub async fn woken(&mut self) {
         let was_stale = std::mem::replace(&mut self.stale, true);
-        let commit = self.journal.woken();
+        let commit = self.journal.watch.changed();
         let Some(pieces) = &mut self.pieces else { return commit.await };
         if let Either::Right(_) = select(pin!(commit), pin!(pieces.come())).await {
             // No reason to read: where it waits for a commit, that wakes us itself.
@@ -237,7 +225,7 @@ impl RunStream {
     /// Waits for a commit, passes over what it brought, and gives the run as it is then: for
     /// those who report where a run is, and not how it came there.
     pub async fn skip(&mut self) -> Result<RunReport> {
-        self.journal.woken().await;
+        self.journal.watch.changed().await;
         let report = self.report().await?;
         self.journal.page.clear();
         self.journal.after = report.session.seq;

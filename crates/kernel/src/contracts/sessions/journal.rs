@@ -55,6 +55,15 @@ pub trait Journal: Send + Sync {
         after: u64,
         limit: usize,
     ) -> Read<'a, Vec<(u64, String)>>;
+
+    /// The same of the session with this id, and of no other one that may have its key by now.
+    fn events_of<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        session: SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<(u64, String)>>;
 }
 
 /// An append on its way to the disk.

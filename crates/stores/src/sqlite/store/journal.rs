@@ -98,6 +98,24 @@ impl Journal for SqliteStore {
             None => Ok(Vec::new()),
         })
     }
+
+    fn events_of<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        session: SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<(u64, String)>> {
+        let realm = realm.clone();
+        self.readers.read(move |connection| {
+            let sql = "SELECT pk FROM sessions WHERE id = ?1 AND realm = ?2";
+            let params = params![session.0.to_be_bytes(), realm.as_str()];
+            match one(connection, sql, params, |row| Ok(row.get(0)?))? {
+                Some(session) => events(connection, session, after, limit),
+                None => Ok(Vec::new()),
+            }
+        })
+    }
 }
 
 impl Ownership for SqliteStore {
