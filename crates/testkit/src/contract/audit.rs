@@ -6,7 +6,7 @@ use super::driver::{Driver, done, got};
 use super::principals::record;
 use super::scene::Scene;
 use futures::executor::block_on;
-use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
+use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, FALL_MS_MAX, Found};
 use kernel::contracts::{Page, Store, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Mac, Object};
 use kernel::identity::chain::{Body, ChainKeys, Head, Verified, Verifier};
@@ -258,4 +258,27 @@ pub fn entries_come_newest_first_in_pages(scene: Scene) {
     let page = Page { cursor: Some("made up".to_owned()), limit: 1 };
     let error = block_on(audit.entries(&of_realm(), &every, &page)).err();
     assert!(matches!(error, Some(StoreError::BadCursor(_))), "{error:?}");
+}
+
+pub fn a_row_of_an_earlier_moment_hides_none_before_it(scene: Scene) {
+    let audit = scene.audit();
+    audit.begin(Arc::new(TestKeys));
+    let since = 1_000_000;
+    let lowest = since - FALL_MS_MAX as i64;
+    for at in [since, lowest - 1, since, lowest, since + 5, since - 1, since + 1] {
+        write(audit, of_realm(), vec![entry(at, "ann", "call"), entry(at, "bob", "read")]);
+    }
+    let seqs = |found: &[Found]| found.iter().map(|found| found.seq).collect::<Vec<_>>();
+    let late = AuditFilter { since: Some(Millis(since)), ..AuditFilter::default() };
+    for limit in 1..8 {
+        let found = paged(audit, &of_realm(), &late, limit);
+        assert_eq!(seqs(&found), [7, 7, 5, 5, 3, 3], "pages of {limit}: row 2 is the end");
+    }
+    // A page that begins inside of a row that is left out has all of the row before it.
+    let newest =
+        got(audit.entries(&of_realm(), &AuditFilter::default(), &Page { cursor: None, limit: 3 }));
+    assert_eq!(seqs(&newest.items), [7, 7, 6]);
+    let rest =
+        got(audit.entries(&of_realm(), &late, &Page { cursor: newest.next_cursor, limit: 9 }));
+    assert_eq!(seqs(&rest.items), [5, 5, 3, 3]);
 }

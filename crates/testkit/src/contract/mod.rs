@@ -107,7 +107,8 @@ macro_rules! store_contract {
                 nothing_is_written_to_the_audit_without_keys,
                 chains_are_apart_and_stay_whole_after_a_restart,
                 old_rows_of_a_chain_are_removed_and_leave_a_base,
-                entries_come_newest_first_in_pages;
+                entries_come_newest_first_in_pages,
+                a_row_of_an_earlier_moment_hides_none_before_it;
         }
     };
     ($arm:expr; $($topic:ident: $($promise:ident),+;)+) => {

@@ -55,8 +55,12 @@ impl Tables {
         let rows = self.audit.get(chain).into_iter().flat_map(|chain| chain.rows.range(..=from));
         let mut items = Vec::new();
         for (seq, row) in rows.rev() {
-            if filter.since.is_some_and(|since| row.at < since) {
+            if filter.ends_at(row.at) {
                 break;
+            }
+            if filter.skips(row.at) {
+                left = usize::MAX;
+                continue;
             }
             let unreadable = |error: serde_json::Error| StoreError::Unreadable(error.to_string());
             let mut held = row.entries().map_err(unreadable)?;

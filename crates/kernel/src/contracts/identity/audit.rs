@@ -27,6 +27,13 @@ pub struct Found {
     pub entry: Entry,
 }
 
+/// How far the moments of a chain's rows may fall from one row to the next without hiding rows from
+/// a look that goes back to a moment. A row has the moment of its newest entry, and is written a
+/// little later, while rows that come with appends are written at once; clocks are set back, too.
+/// Without an end every such look would read the whole chain. What falls further, as after a long
+/// outage, may hide rows before it.
+pub const FALL_MS_MAX: u64 = 60_000;
+
 /// Which entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
@@ -34,11 +41,21 @@ pub struct AuditFilter {
     pub act: Option<String>,
     /// Done for this subject, by it for someone else, or as it by its realm.
     pub subject: Option<String>,
-    /// In rows that were written at this moment or later.
+    /// In rows whose newest entry is of this moment or later.
     pub since: Option<Millis>,
 }
 
 impl AuditFilter {
+    /// Whether a row of this moment is left out.
+    pub fn skips(&self, at: Millis) -> bool {
+        self.since.is_some_and(|since| at < since)
+    }
+
+    /// Whether the rows before one of this moment are left out as well.
+    pub fn ends_at(&self, at: Millis) -> bool {
+        self.skips(at.plus_ms(FALL_MS_MAX))
+    }
+
     /// Whether an entry passes, whenever it was written.
     pub fn passes(&self, entry: &Entry) -> bool {
         let is_act = self.act.as_deref().is_none_or(|act| entry.act == act);

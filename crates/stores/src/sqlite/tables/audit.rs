@@ -12,7 +12,8 @@ use kernel::values::ids::Millis;
 use rusqlite::{Connection, Row, params};
 use std::sync::{Arc, OnceLock};
 
-/// How many entries are read for one page: a filter that passes few must not hold up others.
+/// How many entries are read for one page, or rows left out: a filter that passes few must not hold
+/// up others.
 const LOOKED_AT_MAX: usize = 20_000;
 
 const HEAD: &str = "SELECT seq, mac FROM audit_heads WHERE chain = ?1";
@@ -188,8 +189,16 @@ fn entries(
     let (mut items, mut looked_at) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
         let (seq, at) = (count(row, 0)?, Millis(row.get(1)?));
-        if filter.since.is_some_and(|since| at < since) {
+        if filter.ends_at(at) {
             break;
+        }
+        if filter.skips(at) {
+            if looked_at >= LOOKED_AT_MAX {
+                return Ok(Paged { items, next_cursor: Some(format!("{seq}.{left}")) });
+            }
+            looked_at += 1;
+            left = usize::MAX;
+            continue;
         }
         let mut held = entries_of(seq, &row.get::<_, String>(2)?)?;
         held.truncate(left);
