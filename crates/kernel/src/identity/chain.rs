@@ -98,6 +98,11 @@ impl Body {
         self.text.push_str(entry);
     }
 
+    /// How many bytes its text has.
+    pub fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     fn whole(&self) -> String {
         [self.text.as_str(), "]"].concat()
     }

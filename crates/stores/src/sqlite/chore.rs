@@ -10,6 +10,8 @@ struct Task<F, G, T> {
     work: F,
     /// What follows once the work is durable, before anyone is notified.
     then: G,
+    /// About how many bytes the work writes.
+    size: usize,
     made: Option<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
@@ -25,6 +27,10 @@ where
         Ok(())
     }
 
+    fn size(&self) -> usize {
+        self.size
+    }
+
     fn done(self: Box<Self>, result: Result<(), StoreError>) {
         let Self { then, made, answer, .. } = *self;
         let result = result.and_then(|()| made.ok_or(StoreError::Closed));
@@ -38,20 +44,39 @@ impl Writes {
         &self,
         work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
     ) -> Read<'static, T> {
-        self.perform_then(work, |_| ())
+        self.queue_task(0, work, |_| ())
     }
 
-    /// The same, and then something at once: after the commit, before what was queued behind it,
+    /// The same of a write of about so many bytes: whether a full disk has room again is tried with
+    /// as many.
+    pub(crate) fn perform_large<T: Send + 'static>(
+        &self,
+        size: usize,
+        work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
+    ) -> Read<'static, T> {
+        self.queue_task(size, work, |_| ())
+    }
+
+    /// A write of SQL, and then something at once: after the commit, before what was queued behind it,
     /// and before anyone is notified.
     pub(crate) fn perform_then<T: Send + 'static>(
         &self,
         work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Read<'static, T> {
+        self.queue_task(0, work, then)
+    }
+
+    fn queue_task<T: Send + 'static>(
+        &self,
+        size: usize,
+        work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) -> Read<'static, T> {
         let writes = self.clone();
         Box::pin(async move {
             let (answer, result) = oneshot::channel();
-            let task = Task { work, then, made: None, answer };
+            let task = Task { work, then, size, made: None, answer };
             writes.chore(Box::new(task)).await?;
             result.await.unwrap_or(Err(StoreError::Closed))
         })

@@ -38,6 +38,9 @@ pub(crate) trait Chore: Send {
     /// Writes, inside a savepoint of its own.
     fn run(&mut self, connection: &Connection) -> Result<()>;
 
+    /// About how many bytes it writes, where that is much.
+    fn size(&self) -> usize;
+
     /// It is durable, or why it is not.
     fn done(self: Box<Self>, result: Result<(), StoreError>);
 }
@@ -50,14 +53,16 @@ impl Job {
                 let closure = append.closure.as_ref().map_or(0, |closure| closure.body.len());
                 append.body.len() + closure + append.snapshot.as_ref().map_or(0, String::len)
             }
+            Job::Chore(chore) => chore.size(),
             // How much was refused before a probe is known already.
-            Job::Chore(_) | Job::Probe { .. } | Job::Close(_) => 0,
+            Job::Probe { .. } | Job::Close(_) => 0,
         }
     }
 }
 
-/// The largest probe: appends are smaller, for large values are blobs.
-const PROBE_BYTES_MAX: usize = 1024 * 1024;
+/// The largest probe: appends are smaller, for large values are blobs, and so is most often what is
+/// written of the audit at once.
+const PROBE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Commits fail.
 #[derive(Clone)]

@@ -3,6 +3,7 @@
 
 use super::columns::{bad_cursor, count, execute, integer, limit_of, many, one};
 use crate::sqlite::SqliteStore;
+use crate::sqlite::queue::Writes;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
 use kernel::contracts::{Page, Paged, Read, StoreError};
@@ -90,6 +91,17 @@ pub(crate) fn write_all(
     lists.iter().try_for_each(|(chain, entries)| write(connection, keys, chain, entries))
 }
 
+/// Queues entries that are texts, each body as a row of its chain.
+fn write_bodies(writes: &Writes, keys: Arc<AuditKeys>, bodies: Arc<Bodies>) -> Read<'static, ()> {
+    let size = bodies.iter().map(|(_, body)| body.bytes()).sum();
+    writes.perform_large(size, move |connection| {
+        let keys = keys.get()?;
+        bodies.iter().try_for_each(|(chain, body)| {
+            extend(connection, chain, |head| ChainRow::holding(keys, chain, head, body))
+        })
+    })
+}
+
 impl Audit for SqliteStore {
     fn begin(&self, keys: Arc<dyn ChainKeys>) {
         // A store is begun once; the first keys stay.
@@ -102,13 +114,7 @@ impl Audit for SqliteStore {
     }
 
     fn write_bodies(&self, bodies: Arc<Bodies>) -> Read<'_, ()> {
-        let keys = self.audit_keys.clone();
-        self.writes.perform(move |connection| {
-            let keys = keys.get()?;
-            bodies.iter().try_for_each(|(chain, body)| {
-                extend(connection, chain, |head| ChainRow::holding(keys, chain, head, body))
-            })
-        })
+        write_bodies(&self.writes, self.audit_keys.clone(), bodies)
     }
 
     fn chains(&self) -> Read<'_, Vec<ChainState>> {
@@ -263,4 +269,22 @@ fn mac(row: &Row<'_>, column: usize) -> Result<Mac> {
 
 fn unchained(error: Unchained) -> Trouble {
     Trouble::Midway(StoreError::Failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use kernel::identity::chain::Body;
+
+    #[test]
+    fn a_batch_of_entries_counts_with_all_of_its_bytes() {
+        let (writes, mut jobs) = Writes::new(Arc::default(), 1);
+        let body = Body::of(Millis(0), &"x".repeat(1_000_000));
+        let bodies = vec![(ChainName::server(), body.clone()), (ChainName::server(), body)];
+        let mut written = write_bodies(&writes, Arc::default(), Arc::new(bodies));
+        assert!((&mut written).now_or_never().is_none(), "it waits for the writer");
+        let size = jobs.try_recv().unwrap().size();
+        assert!(size >= 2_000_000, "{size} bytes");
+    }
 }
