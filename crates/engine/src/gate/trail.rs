@@ -15,7 +15,7 @@ use kernel::values::caller::{Act, Caller};
 use kernel::values::ids::{Millis, RealmId};
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, watch};
 
@@ -35,6 +35,9 @@ const ENTRY_BYTES: usize = 512;
 const SHARE_MAX: usize = 16_384;
 /// From how many on each caller has only a fair part of them.
 const CROWDED: usize = 65_536;
+/// From how many bytes of text on the same holds for these: entries may be long, and what waits
+/// while the store is away must fit into memory.
+const CROWDED_BYTES: usize = 64 * 1024 * 1024;
 
 /// What is kept beside what is journaled, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +68,8 @@ pub(crate) struct Trail {
     clock: Arc<dyn Clock>,
     spawn: Arc<dyn Spawn>,
     buffer: Mutex<Buffer>,
-    /// How many entries it holds, for who only looks whether there is room.
-    held: AtomicUsize,
+    /// Whether it is roomy, for who only looks whether there is room.
+    is_roomy: AtomicBool,
     /// Told when many wait.
     many: Notify,
     /// How many entries came before the first that is not written, or given up with the store.
@@ -91,13 +94,21 @@ struct Buffer {
     /// those.
     taken: usize,
     open: HashMap<RealmId, usize, RandomState>,
-    /// How many entries of each caller wait or are being written, and of all of them.
-    shares: HashMap<Whose, usize, RandomState>,
+    /// What of each caller waits or is being written, and how many entries and bytes of all of them.
+    shares: HashMap<Whose, Load, RandomState>,
     held: usize,
+    bytes: usize,
     /// How many ever came.
     pushed: u64,
     /// Whether a task writes them.
     is_written: bool,
+}
+
+/// How much some entries are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    entries: usize,
+    bytes: usize,
 }
 
 /// Entries of one realm that become one row.
@@ -108,14 +119,14 @@ struct Row {
     after: u64,
     /// How many it has, and whose they are: most often several of one caller follow each other.
     entries: usize,
-    callers: Vec<(Whose, usize)>,
+    callers: Vec<(Whose, Load)>,
 }
 
 /// Rows that are written together, and whose entries they have.
 #[derive(Default)]
 struct Batch {
     bodies: Bodies,
-    callers: Vec<(Whose, usize)>,
+    callers: Vec<(Whose, Load)>,
 }
 
 /// An entry as a text.
@@ -133,20 +144,22 @@ impl Buffer {
 
     /// Whether so little waits that no share can be full: most often.
     fn is_roomy(&self) -> bool {
-        self.held < SHARE_MAX
+        self.held < SHARE_MAX && self.bytes < CROWDED_BYTES
     }
 
     fn has_room_for(&self, whose: &Whose) -> bool {
         let own = self.shares.get(whose).copied().unwrap_or_default();
-        let fair = CROWDED / self.shares.len().max(1);
-        own < SHARE_MAX && (self.held < CROWDED || own < fair)
+        let sharers = self.shares.len().max(1);
+        own.entries < SHARE_MAX
+            && (self.held < CROWDED || own.entries < CROWDED / sharers)
+            && (self.bytes < CROWDED_BYTES || own.bytes < CROWDED_BYTES / sharers)
     }
 
     fn add(&mut self, whose: Whose, text: &Text) {
         match self.shares.get_mut(&whose) {
-            Some(own) => *own += 1,
+            Some(own) => own.add(text),
             None => {
-                self.shares.insert(whose.clone(), 1);
+                self.shares.insert(whose.clone(), Load::of(text));
             }
         }
         match self.open_row(&whose.realm) {
@@ -157,6 +170,7 @@ impl Buffer {
             }
         }
         self.held += 1;
+        self.bytes += text.json.len();
         self.pushed += 1;
     }
 
@@ -192,12 +206,14 @@ impl Buffer {
     }
 
     /// The outcome of what these had is written.
-    fn forget(&mut self, callers: &[(Whose, usize)]) {
-        for (whose, count) in callers {
-            self.held -= count;
+    fn forget(&mut self, callers: &[(Whose, Load)]) {
+        for (whose, load) in callers {
+            self.held -= load.entries;
+            self.bytes -= load.bytes;
             if let Some(own) = self.shares.get_mut(whose) {
-                *own -= count;
-                if *own == 0 {
+                own.entries -= load.entries;
+                own.bytes -= load.bytes;
+                if own.entries == 0 {
                     self.shares.remove(whose);
                 }
             }
@@ -211,18 +227,30 @@ impl Buffer {
     }
 }
 
+impl Load {
+    /// That of one entry.
+    fn of(text: &Text) -> Self {
+        Self { entries: 1, bytes: text.json.len() }
+    }
+
+    fn add(&mut self, text: &Text) {
+        self.entries += 1;
+        self.bytes += text.json.len();
+    }
+}
+
 impl Row {
     fn of(whose: Whose, text: &Text, after: u64) -> Self {
         let (chain, body) = (ChainName::of(&whose.realm), Body::of(text.at, &text.json));
-        Self { chain, body, after, entries: 1, callers: vec![(whose, 1)] }
+        Self { chain, body, after, entries: 1, callers: vec![(whose, Load::of(text))] }
     }
 
     fn add(&mut self, whose: Whose, text: &Text) {
         self.body.add(text.at, &text.json);
         self.entries += 1;
         match self.callers.last_mut() {
-            Some((last, count)) if *last == whose => *count += 1,
-            Some(_) | None => self.callers.push((whose, 1)),
+            Some((last, load)) if *last == whose => load.add(text),
+            Some(_) | None => self.callers.push((whose, Load::of(text))),
         }
     }
 }
@@ -239,9 +267,9 @@ impl Text {
 impl Trail {
     pub(crate) fn new(parts: AuditParts, clock: Arc<dyn Clock>, spawn: Arc<dyn Spawn>) -> Self {
         let AuditParts { audit, keys, rules } = parts;
-        let (buffer, held, many) = (Mutex::default(), AtomicUsize::new(0), Notify::new());
+        let (buffer, is_roomy, many) = (Mutex::default(), AtomicBool::new(true), Notify::new());
         let written = watch::Sender::new(0);
-        Self { audit, keys, rules, clock, spawn, buffer, held, many, written }
+        Self { audit, keys, rules, clock, spawn, buffer, is_roomy, many, written }
     }
 
     /// The keyed digest of arguments.
@@ -282,8 +310,7 @@ impl Trail {
     /// Refuses a caller whose share of the buffer is full. Every request looks, and most often no
     /// share can be full.
     pub(crate) fn check_room(&self, caller: &Caller) -> Result<()> {
-        let is_roomy = self.held.load(Ordering::Relaxed) < SHARE_MAX;
-        let has_room = is_roomy || lock(&self.buffer).has_room(caller);
+        let has_room = self.is_roomy.load(Ordering::Relaxed) || lock(&self.buffer).has_room(caller);
         if has_room { Ok(()) } else { Err(full(caller)) }
     }
 
@@ -296,7 +323,7 @@ impl Trail {
             return Err(full(caller));
         }
         buffer.add(whose, &text);
-        self.held.store(buffer.held, Ordering::Relaxed);
+        self.is_roomy.store(buffer.is_roomy(), Ordering::Relaxed);
         let begins = !std::mem::replace(&mut buffer.is_written, true);
         let are_many = buffer.held == MANY;
         drop(buffer);
@@ -339,7 +366,8 @@ impl Trail {
 
     /// Waits for more entries, so long, unless many are there or callers wait for them.
     async fn gather(&self, wait_ms: u64) {
-        if !self.rules.strict && self.held.load(Ordering::Relaxed) < MANY {
+        let are_few = lock(&self.buffer).held < MANY;
+        if !self.rules.strict && are_few {
             timeout(self.clock.as_ref(), wait_ms, self.many.notified()).await;
         }
     }
@@ -350,7 +378,7 @@ impl Trail {
         let bodies = Arc::new(bodies);
         while let Err(error) = self.audit.write_bodies(bodies.clone()).await {
             if error == StoreError::Closed {
-                let entries: usize = callers.iter().map(|(_, count)| count).sum();
+                let entries: usize = callers.iter().map(|(_, load)| load.entries).sum();
                 tracing::error!(entries, "the store closed before the audit");
                 break;
             }
@@ -359,7 +387,7 @@ impl Trail {
         }
         let mut buffer = lock(&self.buffer);
         buffer.forget(&callers);
-        self.held.store(buffer.held, Ordering::Relaxed);
+        self.is_roomy.store(buffer.is_roomy(), Ordering::Relaxed);
         self.written.send_replace(buffer.done());
     }
 }
@@ -435,6 +463,29 @@ mod tests {
     }
 
     #[test]
+    fn long_entries_crowd_the_buffer_as_many_do() {
+        let mut buffer = Buffer::default();
+        let long = Text { at: Millis(0), json: "x".repeat(CROWDED_BYTES / 4) };
+        for _ in 0..3 {
+            buffer.add(of("loud"), &long);
+        }
+        fill(&mut buffer, "quiet", 1);
+        assert!(buffer.is_roomy() && buffer.has_room_for(&of("loud")));
+        buffer.add(of("loud"), &long);
+        assert!(!buffer.is_roomy() && !buffer.has_room(&Caller::new("r", "loud")));
+        assert!(buffer.has_room_for(&of("quiet")) && buffer.has_room_for(&of("new")));
+        buffer.add(of("quiet"), &long);
+        assert!(buffer.has_room_for(&of("quiet")), "a fair part is half of it");
+        buffer.add(of("quiet"), &long);
+        assert!(!buffer.has_room_for(&of("quiet")));
+        let batch = buffer.next();
+        assert!(!buffer.has_room_for(&of("loud")), "what is being written still counts");
+        buffer.forget(&batch.callers);
+        assert!(buffer.is_roomy() && buffer.has_room_for(&of("loud")));
+        assert_eq!((buffer.held, buffer.bytes), (0, 0));
+    }
+
+    #[test]
     fn the_last_batch_ends_the_task() {
         let mut buffer = Buffer::default();
         fill(&mut buffer, "ann", 2);
@@ -452,7 +503,8 @@ mod tests {
             buffer.add(of("ann"), &text(&number.to_string()));
         }
         let batch = buffer.next();
-        assert_eq!(batch.callers, [(of("ann"), ROW_MAX), (of("ann"), 1)]);
+        let callers = batch.callers.iter().map(|(whose, load)| (whose.clone(), load.entries));
+        assert_eq!(callers.collect::<Vec<_>>(), [(of("ann"), ROW_MAX), (of("ann"), 1)]);
         assert_eq!(sizes(&batch), [ROW_MAX, 1]);
         let last = batch.bodies[1].1.entries().unwrap();
         assert_eq!(&*last[0].subject, ROW_MAX.to_string());
