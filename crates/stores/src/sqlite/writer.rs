@@ -387,13 +387,17 @@ mod tests {
     use super::*;
     use crate::parts::Fatal;
     use crate::sqlite::files::connect;
+    use crate::sqlite::tables::keys;
     use crate::sqlite::tables::known::KnownPins;
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use kernel::contracts::{Appended, OnCommit, Read, Ticket};
     use kernel::event::{Event, Fact, VERSION};
+    use kernel::journal::projection::OnceRow;
     use kernel::session::Session;
-    use kernel::values::ids::{Fence, Known, Millis, SessionId, SessionKey, Space};
+    use kernel::values::ids::{
+        ContentHash, Fence, Known, Millis, RunId, SessionId, SessionKey, Space,
+    };
     use rusqlite::{ffi, params};
     use std::path::Path;
     use std::sync::Mutex;
@@ -536,6 +540,33 @@ mod tests {
         assert_eq!(bench.commit(vec![created("b"), created("d")]), [poisoned, Ok(())]);
         bench.writes.shared().poison().loaded(&key("b"));
         assert_eq!(bench.commit(vec![created("b")]), [exists]);
+    }
+
+    /// A keyed request, always with the same key, that started this run.
+    fn keyed(run: u128) -> OnceRow {
+        OnceRow {
+            subject: "ann".into(),
+            route: "POST /runs".to_owned(),
+            key: "k".to_owned(),
+            digest: ContentHash::of(b"body"),
+            run: Some(RunId(run)),
+            ask: None,
+            at: Millis(1),
+        }
+    }
+
+    #[test]
+    fn an_append_that_its_session_refuses_leaves_its_key_to_the_next_of_the_batch() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
+        assert_eq!(bench.commit(vec![created("a")]), [Ok(())]);
+        let refused = Append { once: Some(keyed(1)), ..created("a") };
+        let third = Append { once: Some(keyed(3)), ..created("c") };
+        let exists: Answer = Err(StoreError::Exists(key("a").to_string()));
+        assert_eq!(bench.commit(vec![refused, created("b"), third]), [exists, Ok(()), Ok(())]);
+        let (connection, routes) = (&bench.writer.connection, ["POST /runs".to_owned()]);
+        let named = keys::newest(connection, &key("c").realm, "ann", &routes, "k").unwrap();
+        assert_eq!(named, Some(keyed(3)));
     }
 
     #[test]
