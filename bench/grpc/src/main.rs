@@ -1,6 +1,6 @@
 //! The bare gRPC server of `bench a2a`, and the client that loads both it and the product:
-//! `bench-grpc serve FOLDER`, `bench-grpc load ADDRESS PREFIX CLIENTS SECONDS`. `cargo xtask bench a2a`
-//! builds it.
+//! `bench-grpc serve FOLDER`, `bench-grpc load ADDRESS PREFIX CLIENTS SECONDS`. `cargo xtask bench
+//! a2a` builds it.
 
 mod messages;
 mod load;
@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use load::Load;
 
-const USAGE: &str = "usage: bench-grpc serve FOLDER | bench-grpc load ADDRESS PREFIX CLIENTS SECONDS";
+const USAGE: &str =
+    "usage: bench-grpc serve FOLDER | bench-grpc load ADDRESS PREFIX CLIENTS SECONDS";
 const SERVICE: &str = "lf.a2a.v1.A2AService";
 
 type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -94,7 +94,7 @@ struct Buffer {
     /// those.
     taken: usize,
     open: HashMap<RealmId, usize, RandomState>,
-    /// What of each caller waits or is being written, and how many entries and bytes of all of them.
+    /// What of each caller waits or is being written, and how many entries and bytes of all.
     shares: HashMap<Whose, Load, RandomState>,
     held: usize,
     bytes: usize,

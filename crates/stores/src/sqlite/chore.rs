@@ -57,8 +57,8 @@ impl Writes {
         self.queue_task(size, work, |_| ())
     }
 
-    /// A write of SQL, and then something at once: after the commit, before what was queued behind it,
-    /// and before anyone is notified.
+    /// A write of SQL, and then something at once: after the commit, before what was queued behind
+    /// it, and before anyone is notified.
     pub(crate) fn perform_then<T: Send + 'static>(
         &self,
         work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
