@@ -291,7 +291,8 @@ impl Client {
             let (instruction, trace) = (proxy::instruction(&message), self.trace);
             let message = recorded;
             let execution = Execution { instruction, message, session, once, trace, wait_ms };
-            return proxy::begun(doors, caller, execution).await;
+            // What begins a task is large: it is not part of what every request moves.
+            return Box::pin(proxy::begun(doors, caller, execution)).await;
         }
         let input = match recorded.files.is_empty() {
             true => incoming::input(doors, &skill, &message)?,
@@ -313,7 +314,7 @@ impl Client {
                 message: Some(recorded),
             },
         };
-        let started = doors.engine.runs().start_task(caller, request, wait_ms).await;
+        let started = Box::pin(doors.engine.runs().start_task(caller, request, wait_ms)).await;
         started.map_err(|refusal| match refusal.code {
             engine::RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
             _ => refused(refusal, "message.parts"),

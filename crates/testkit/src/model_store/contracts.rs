@@ -71,9 +71,11 @@ impl Journal for ModelStore {
         after: u64,
         limit: usize,
     ) -> Read<'a, Vec<(u64, String)>> {
-        Box::pin(self.read(move |tables| {
-            tables.events(tables.number_of_id(realm, session), after, limit)
-        }))
+        Box::pin(
+            self.read(move |tables| {
+                tables.events(tables.number_of_id(realm, session), after, limit)
+            }),
+        )
     }
 }
 

@@ -51,7 +51,8 @@ pub(in crate::a2a) async fn serve(doors: &Shared, request: Request) -> Response 
         Ok(deadline) => deadline,
         Err(error) => return refused(&error),
     };
-    let answering = done(&arrived, &method, body, deadline);
+    // Held by one of two: it is moved once.
+    let answering = Box::pin(done(&arrived, &method, body, deadline));
     let answered = match deadline {
         None => Some(answering.await),
         Some(deadline) => {
