@@ -295,8 +295,10 @@ async fn a_follower_gets_nothing_of_another_session_that_has_the_key_now() {
     // It is looked up, and once more before its events are read.
     stopping.reads.store(2, Ordering::SeqCst);
     let engine = world.engine.clone();
-    let look = async move { engine.sessions().follow(&caller(), &key("s"), 0).await.map(|_| ()) };
-    let following = tokio::spawn(look);
+    let following = tokio::spawn(async move {
+        let (_, mut stream) = engine.sessions().follow(&caller(), &key("s"), 0).await?;
+        stream.look().await
+    });
     within(stopping.reached.acquire()).await.unwrap().forget();
     world.engine.sessions().remove_unsent(&caller(), &key("s")).await.unwrap();
     world.run("read", json!({}), "s").await;

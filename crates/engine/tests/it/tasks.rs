@@ -123,7 +123,10 @@ async fn a_task_in_a_new_context_is_shown_without_a_read() {
         assert_eq!(stream.task().state, TaskState::Completed);
         assert_eq!((stream.run().row.id, stream.run().row.no), (run, 1));
         assert!(stream.task().has_message("m-1"));
-        assert_eq!((store.count("append"), store.count("run"), store.count("events")), (1, 0, 0));
+        assert_eq!(
+            (store.count("append"), store.count("run"), store.count("events_of")),
+            (1, 0, 0)
+        );
         store.forget();
         let report = world.engine.runs().task(&caller(), run).await.unwrap();
         assert_eq!(report.task, *stream.task());
@@ -167,7 +170,7 @@ async fn a_task_that_is_not_waited_for_is_followed_from_its_message_on_without_a
         }
     }
     while stream.look().await.unwrap().is_some() {}
-    assert_eq!((store.count("run"), store.count("events")), (0, 0));
+    assert_eq!((store.count("run"), store.count("events_of")), (0, 0));
     assert_eq!(world.engine.runs().task(&caller(), run).await.unwrap().task, *stream.task());
 }
 
@@ -208,7 +211,7 @@ async fn one_event_on_many_streams_is_read_by_none_of_them() {
     let ask = asking.asks[0].row.ask.id;
     world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     let told = join_all(following).await;
-    assert_eq!(store.count("events"), 0);
+    assert_eq!(store.count("events_of"), 0);
     assert!(told.iter().all(|updates| *updates == told[0]), "{told:?}");
     assert_eq!(told[0].len(), 3, "working, the answer, completed: {:?}", told[0]);
 }
@@ -245,7 +248,7 @@ async fn every_follower_gets_every_update_once_while_commits_come() {
     // One that is far behind reads, and takes nothing for new that it has.
     store.forget();
     assert_eq!(to_the_end(&mut lagging, Duration::ZERO).await, all);
-    assert!(store.count("events") > 0);
+    assert!(store.count("events_of") > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -111,8 +111,7 @@ impl SessionStream {
             return Ok(Some(row));
         }
         let limit = self.shared.limits.page_items_max;
-        // By its id from now on: another session may have its key by the next look.
-        self.session = SessionRef::Id(row.id);
+        // By its id: another session may have its key by now.
         let store = &self.shared.store;
         let page = store.events_of(&row.key.realm, row.id, self.after, limit).await?;
         self.page.extend(page);
