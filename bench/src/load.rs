@@ -91,6 +91,26 @@ pub struct Summary {
     pub p99: Duration,
 }
 
+/// The time of each request of a load, and the time that all of them took together.
+#[derive(Debug, Default)]
+pub struct Samples {
+    latencies: Vec<Duration>,
+    elapsed: Duration,
+}
+
+impl Samples {
+    /// Adds those of the same load at another time.
+    pub fn extend(&mut self, more: Self) {
+        self.latencies.extend(more.latencies);
+        self.elapsed += more.elapsed;
+    }
+
+    /// What they come to.
+    pub fn summary(&self) -> Summary {
+        Summary::of(self.latencies.clone(), self.elapsed)
+    }
+}
+
 impl Summary {
     /// Sums up the time of each request and the time that all of them took together.
     pub fn of(mut latencies: Vec<Duration>, elapsed: Duration) -> Self {
@@ -120,16 +140,18 @@ pub fn middle<T>(mut rounds: Vec<T>, by: impl Fn(&T) -> f64) -> Option<T> {
 
 /// Loads for `span` after a warm-up.
 pub async fn run_for(job: &Arc<Job>, clients: usize, span: Duration) -> Result<Summary> {
-    let warm = drive(job, clients, |_| Until::At(Instant::now() + WARM_UP)).await?;
-    let mut summary = drive(job, clients, |_| Until::At(Instant::now() + span)).await?;
-    summary.answered += warm.answered;
+    let mut connected = Connected::to(job, clients).await?;
+    let warm = connected.run_for(WARM_UP).await?;
+    let mut summary = connected.run_for(span).await?.summary();
+    summary.answered += warm.latencies.len();
     Ok(summary)
 }
 
 /// Sends exactly `total` requests, without a warm-up.
 pub async fn run_count(job: &Arc<Job>, clients: usize, total: usize) -> Result<Summary> {
     let share = |client: usize| total / clients + usize::from(client < total % clients);
-    drive(job, clients, |client| Until::Count(share(client))).await
+    let mut connected = Connected::to(job, clients).await?;
+    Ok(connected.run(|client| Until::Count(share(client))).await?.summary())
 }
 
 /// A check: 200 and a run that completed.
@@ -164,25 +186,51 @@ impl Until {
     }
 }
 
-/// `until` is asked for each client once all are connected, so that connecting is not measured.
-async fn drive(job: &Arc<Job>, clients: usize, until: impl Fn(usize) -> Until) -> Result<Summary> {
-    let mut connected = Vec::with_capacity(clients);
-    for _ in 0..clients {
-        connected.push(Client::connect(job.address).await?);
-    }
-    let begun = Instant::now();
-    let mut tasks = JoinSet::new();
-    for (index, client) in connected.into_iter().enumerate() {
-        tasks.spawn(repeat(client, Arc::clone(job), until(index)));
-    }
-    let mut latencies = Vec::new();
-    while let Some(joined) = tasks.join_next().await {
-        latencies.extend(joined??);
-    }
-    Ok(Summary::of(latencies, begun.elapsed()))
+/// Clients that are connected, so that connecting is not measured, and stay so.
+#[derive(Debug)]
+pub struct Connected {
+    job: Arc<Job>,
+    clients: Vec<Client>,
 }
 
-async fn repeat(mut client: Client, job: Arc<Job>, until: Until) -> Result<Vec<Duration>> {
+impl Connected {
+    /// So many clients of this job.
+    pub async fn to(job: &Arc<Job>, clients: usize) -> Result<Self> {
+        let mut connected = Vec::with_capacity(clients);
+        for _ in 0..clients {
+            connected.push(Client::connect(job.address).await?);
+        }
+        Ok(Self { job: Arc::clone(job), clients: connected })
+    }
+
+    /// Loads for so long, without a warm-up.
+    pub async fn run_for(&mut self, span: Duration) -> Result<Samples> {
+        let end = Instant::now() + span;
+        self.run(|_| Until::At(end)).await
+    }
+
+    async fn run(&mut self, until: impl Fn(usize) -> Until) -> Result<Samples> {
+        let begun = Instant::now();
+        let mut tasks = JoinSet::new();
+        for (index, client) in self.clients.drain(..).enumerate() {
+            tasks.spawn(repeat(client, Arc::clone(&self.job), until(index)));
+        }
+        let mut latencies = Vec::new();
+        while let Some(joined) = tasks.join_next().await {
+            let (client, times) = joined??;
+            self.clients.push(client);
+            latencies.extend(times);
+        }
+        Ok(Samples { latencies, elapsed: begun.elapsed() })
+    }
+}
+
+/// Gives the client back with how long each of its requests took.
+async fn repeat(
+    mut client: Client,
+    job: Arc<Job>,
+    until: Until,
+) -> Result<(Client, Vec<Duration>)> {
     // Its own copy: numbers are written into it.
     let mut request = job.request.clone();
     let mut latencies = Vec::new();
@@ -197,7 +245,7 @@ async fn repeat(mut client: Client, job: Arc<Job>, until: Until) -> Result<Vec<D
         latencies.push(after - before);
         before = after;
     }
-    Ok(latencies)
+    Ok((client, latencies))
 }
 
 fn percentile(sorted: &[Duration], percent: usize) -> Duration {

@@ -10,6 +10,7 @@
 mod options;
 mod http;
 mod load;
+mod turns;
 mod child;
 mod machine;
 mod report;

@@ -26,7 +26,8 @@ use grpc::Program;
 use page::Pages;
 
 const SECONDS: u64 = 3;
-const CLIENTS: usize = 16;
+/// How many clients send messages and read tasks.
+pub const CLIENTS: usize = 16;
 const TASKS: usize = 1_000_000;
 const STREAMS: usize = 1_000;
 /// Room for streams of one round that end while those of the next one begin.
@@ -89,6 +90,21 @@ pub async fn measure(options: &Options) -> Result<()> {
     proxied(options, &mut targets).await?;
     report::section("Targets", "", &targets);
     Ok(())
+}
+
+/// A project with the plans that messages start, for this server.
+pub fn site(binary: &Path, dir: &Path) -> Result<Site> {
+    let site = Site::build(Some(binary), dir)?;
+    wire::configure(&site.project(), STREAMS_MAX)?;
+    Ok(site)
+}
+
+/// Messages to a server, or reads of the task of one.
+pub async fn job(address: SocketAddr, is_read: bool) -> Result<Arc<Job>> {
+    match is_read {
+        true => Ok(wire::gets(address, &wire::sent(address).await?)),
+        false => wire::sends(address),
+    }
 }
 
 /// What one server is asked for.

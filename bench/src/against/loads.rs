@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::options::Options;
 use super::ratios::Better;
 use crate::Result;
+use crate::a2a;
 use crate::agent::waiting;
 use crate::gateway::Chain;
 use crate::load::{self, Job};
@@ -69,6 +70,13 @@ const BENCHES: &[Bench] = &[
         note: "",
         loads: &[Load::Cases(Cases::Known), Load::Cases(Cases::Unknown)],
     },
+    Bench {
+        name: "a2a",
+        title: "A2A",
+        note: "Over JSON-RPC: messages to a plan that gives its input back, and reads of one \
+               task that is over.",
+        loads: &[Load::Messages, Load::TaskReads],
+    },
 ];
 
 impl Bench {
@@ -114,6 +122,10 @@ pub enum Load {
     Approvals,
     /// Cases of a pipeline, each a new one.
     Cases(Cases),
+    /// Messages that start a task and wait for it.
+    Messages,
+    /// Reads of one task.
+    TaskReads,
 }
 
 const RUNS: &[Figure] = &[Figure { name: "runs/s", better: Better::Higher }];
@@ -141,6 +153,8 @@ impl Load {
             Self::Threads => format!("threads until they wait, {}", of(waiting::CLIENTS)),
             Self::Approvals => format!("approval to answer, {}", of(ONE)),
             Self::Cases(cases) => format!("cases, {} path, {}", cases.road(), of(MANY)),
+            Self::Messages => format!("messages, {}", of(a2a::CLIENTS)),
+            Self::TaskReads => format!("reads of a task, {}", of(a2a::CLIENTS)),
         }
     }
 
@@ -148,9 +162,12 @@ impl Load {
     pub fn figures(self) -> &'static [Figure] {
         match self {
             Self::Runs { .. } => RUNS,
-            Self::ToolCalls | Self::ToolLists | Self::GatewayReads | Self::GatewayRecorded => {
-                REQUESTS
-            }
+            Self::ToolCalls
+            | Self::ToolLists
+            | Self::GatewayReads
+            | Self::GatewayRecorded
+            | Self::Messages
+            | Self::TaskReads => REQUESTS,
             Self::GatewayAdded => ADDED,
             Self::Threads => THREADS,
             Self::Approvals => APPROVALS,
@@ -205,6 +222,12 @@ impl Load {
                 let (summary, _) = pipeline::alone(server, MANY, span).await?;
                 Ok(vec![summary.rate])
             }
+            Self::Messages | Self::TaskReads => {
+                let site = a2a::site(binary, dir)?;
+                let is_read = matches!(self, Self::TaskReads);
+                let measured = tasks(&site, is_read, span).await;
+                Ok(vec![measured.map_err(|error| site.explain(&*error))?])
+            }
         }
     }
 }
@@ -226,6 +249,16 @@ async fn rate(site: &Site, clients: usize, span: Duration, job: MakeJob) -> Resu
     let server = started.map_err(|error| site.explain(&*error))?;
     let loaded = load::run_for(&job(server.address())?, clients, span).await;
     let summary = loaded.map_err(|error| site.explain(&*error))?;
+    server.stop()?;
+    Ok(summary.rate)
+}
+
+/// Messages, or reads of the task of one, a second on a new server.
+async fn tasks(site: &Site, is_read: bool, span: Duration) -> Result<f64> {
+    let data = site.data()?;
+    let server = Server::start(site, data.path()).await?;
+    let job = a2a::job(server.address(), is_read).await?;
+    let summary = load::run_for(&job, a2a::CLIENTS, span).await?;
     server.stop()?;
     Ok(summary.rate)
 }

@@ -15,17 +15,18 @@ use std::time::{Duration, Instant};
 use crate::Result;
 use crate::child::{self, Child};
 use crate::http::{Client, find, post_with};
-use crate::load::{self, Job, READ_ONLY_RUN, RUNS_PATH, Summary};
+use crate::load::{self, Job, READ_ONLY_RUN, RUNS_PATH};
 use crate::mcp::{CLIENTS, wire};
 use crate::options::{USAGE, positive};
 use crate::report::{self, Table, load_cells, ms};
+use crate::turns::{self, Ratios, Turns};
 use issuer::Signer;
 use station::{Asking, Described, Station};
 
 const SECONDS: u64 = 5;
 const TOOLS: usize = 2_000;
 const POLICIES: usize = 200;
-/// How often each load is measured unless `--rounds` says otherwise; the middle one counts.
+/// How often each load is measured for so long, unless `--rounds` says otherwise.
 const ROUNDS: usize = 3;
 /// How many new tokens are shown, and how many new subjects list the tools.
 const TOKENS: usize = 200;
@@ -73,6 +74,11 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    /// How long each load of a comparison is measured.
+    fn compared(&self) -> Duration {
+        self.span * u32::try_from(self.rounds).unwrap_or(u32::MAX)
     }
 }
 
@@ -173,13 +179,6 @@ struct Asked<'a> {
     job: Arc<Job>,
 }
 
-impl Asked<'_> {
-    /// One round.
-    async fn run(&self, options: &Options) -> Result<Summary> {
-        self.station.explained(load::run_for(&self.job, options.clients, options.span).await)
-    }
-}
-
 /// A server that asks for credentials, and a request of someone who has one.
 struct Way<'a> {
     name: &'static str,
@@ -225,57 +224,62 @@ fn runs<'a>(station: &'a Station, credential: &str) -> Asked<'a> {
     Asked { station, job: Job::of(address, request, load::completed) }
 }
 
-/// One way beside local mode, in one round.
+/// One way beside local mode.
 struct Compared {
-    local: Summary,
-    asked: Summary,
+    local: Turns,
+    asked: Turns,
 }
 
 impl Compared {
-    fn share(&self) -> f64 {
-        self.asked.rate / self.local.rate
+    fn share(&self) -> Ratios {
+        self.asked.of(&self.local)
     }
 }
 
-/// All ways in turns with local mode, and for each of them its middle round.
+/// Each way in turns with local mode, and before them local mode with itself.
 async fn compare(
     options: &Options,
     what: &str,
     local: &Asked<'_>,
     ways: &[Way<'_>],
 ) -> Result<Vec<Compared>> {
-    let mut rounds: Vec<Vec<Compared>> = ways.iter().map(|_| Vec::new()).collect();
-    for round in 1..=options.rounds {
-        report::progress(&format!("{what}, {} clients, round {round}", options.clients));
-        for (way, rounds) in ways.iter().zip(&mut rounds) {
-            let local = local.run(options).await?;
-            let asked = way.asked.run(options).await?;
-            rounds.push(Compared { local, asked });
-        }
+    let mut compared = Vec::new();
+    for asked in std::iter::once(local).chain(ways.iter().map(|way| &way.asked)) {
+        let (clients, number) = (options.clients, compared.len());
+        report::progress(&format!("{what}, {clients} clients, {number} of {}", ways.len()));
+        let turns = turns::measure(&[&local.job, &asked.job], clients, options.compared()).await;
+        let [local, asked] = <[Turns; 2]>::try_from(asked.station.explained(turns)?)
+            .map_err(|_| "two loads were not measured")?;
+        compared.push(Compared { local, asked });
     }
-    let middle = rounds.into_iter().filter_map(|rounds| load::middle(rounds, Compared::share));
-    Ok(middle.collect())
+    Ok(compared)
+}
+
+/// What is compared, by the names of its rows: local mode with itself, then the ways.
+fn named<'a>(ways: &'a [Way<'_>]) -> impl Iterator<Item = &'a str> {
+    std::iter::once("local mode itself").chain(ways.iter().map(|way| way.name))
 }
 
 fn table(rate: &str, ways: &[Way<'_>], compared: &[Compared]) -> Table {
-    let mut table = Table::new(&["who", rate, "p50 ms", "p99 ms", "local mode", "of local mode"]);
-    for (way, compared) in ways.iter().zip(compared) {
-        let mut cells = load_cells(way.name, &compared.asked);
-        cells.push(format!("{:.0}", compared.local.rate));
-        cells.push(format!("{:.2}", compared.share()));
+    let mut table =
+        Table::new(&["who", rate, "p50 ms", "p99 ms", "local mode", "of local mode (half of all)"]);
+    for (name, compared) in named(ways).zip(compared) {
+        let mut cells = load_cells(name, &compared.asked.total);
+        cells.push(format!("{:.0}", compared.local.total.rate));
+        cells.push(compared.share().spread());
         table.row(cells);
     }
     table
 }
 
 fn judge(options: &Options, ways: &[Way<'_>], compared: &[Compared], targets: &mut Table) {
-    for (way, compared) in ways.iter().zip(compared) {
+    for (way, compared) in ways.iter().zip(&compared[1..]) {
         let Way { name, share_min, .. } = way;
         let (share, clients) = (compared.share(), options.clients);
         targets.row(vec![
             format!("{name}, {clients} clients: ≥ {share_min:.2} of local mode's rate"),
-            format!("{share:.2}"),
-            met(share >= *share_min),
+            share.spread(),
+            met(share.middle() >= *share_min),
         ]);
     }
 }

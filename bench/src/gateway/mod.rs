@@ -23,10 +23,11 @@ use crate::mcp::wire;
 use crate::options::{USAGE, positive};
 use crate::product::server::{Server, Site};
 use crate::report::{self, Table, load_cells, ms};
+use crate::turns::{self, Ratios, Turns};
 
 const SECONDS: u64 = 3;
 const CLIENTS: [usize; 2] = [1, 16];
-/// How often everything is measured unless `--rounds` says otherwise; the middle one counts.
+/// How often everything is measured for so long, unless `--rounds` says otherwise.
 const ROUNDS: usize = 3;
 const LISTED_LIMIT: Duration = Duration::from_secs(20);
 const LISTED_PAUSE: Duration = Duration::from_millis(20);
@@ -238,7 +239,7 @@ async fn sections(options: &Options, upstream: SocketAddr, gateway: SocketAddr) 
     }
     let mut targets = Table::new(&["target", "measured", "met"]);
     for clients in CLIENTS {
-        let compared = compare(options, clients, &direct, &ways).await?;
+        let compared = Compared::measure(options, clients, &direct, &ways).await?;
         let note = "`tools/call` of `math::add` of another server of ours, 2026-07-28, answered \
                     as JSON. What is added is the difference of the medians.";
         let title = format!("{clients} client{}", if clients == 1 { "" } else { "s" });
@@ -300,80 +301,64 @@ fn added(direct: &Summary, through: &Summary) -> Duration {
     through.p50.saturating_sub(direct.p50)
 }
 
-/// A way beside the direct one and the bare proxy, in one round.
+/// All ways in turns with the direct one.
 struct Compared {
-    direct: Summary,
-    floor: Summary,
-    through: Summary,
+    ways: Vec<Turns>,
+    direct: Turns,
+    /// The bare proxy a second time.
+    again: Turns,
 }
 
 impl Compared {
-    fn added(&self) -> Duration {
-        added(&self.direct, &self.through)
+    async fn measure(
+        options: &Options,
+        clients: usize,
+        direct: &Arc<Job>,
+        ways: &[Way],
+    ) -> Result<Self> {
+        report::progress(&format!("{clients} clients"));
+        let jobs = ways.iter().map(|way| &way.job);
+        // Far from each other: that is how far a ratio can stray.
+        let jobs: Vec<&Arc<Job>> = jobs.chain([direct, &ways[FLOOR].job]).collect();
+        let rounds = u32::try_from(options.rounds)?;
+        let mut ways = turns::measure(&jobs, clients, options.span * rounds).await?;
+        let missing = "not all loads were measured";
+        let (again, direct) = (ways.pop().ok_or(missing)?, ways.pop().ok_or(missing)?);
+        Ok(Self { direct, again, ways })
     }
 
-    fn of_direct(&self) -> f64 {
-        self.through.rate / self.direct.rate
-    }
-
-    fn of_floor(&self) -> f64 {
-        self.through.rate / self.floor.rate
+    fn of_floor(&self, through: &Turns) -> Ratios {
+        through.of(&self.ways[FLOOR])
     }
 }
 
-/// All ways in turns, and for each of them its middle round.
-async fn compare(
-    options: &Options,
-    clients: usize,
-    direct: &Arc<Job>,
-    ways: &[Way],
-) -> Result<Vec<Compared>> {
-    let mut rounds: Vec<Vec<Compared>> = ways.iter().map(|_| Vec::new()).collect();
-    for round in 1..=options.rounds {
-        report::progress(&format!("{clients} clients, round {round}"));
-        let direct = load::run_for(direct, clients, options.span).await?;
-        let mut measured = Vec::new();
-        for way in ways {
-            measured.push(load::run_for(&way.job, clients, options.span).await?);
-        }
-        let floor = measured[FLOOR];
-        for (through, rounds) in measured.into_iter().zip(&mut rounds) {
-            rounds.push(Compared { direct, floor, through });
-        }
-    }
-    let middle = |mut rounds: Vec<Compared>| {
-        rounds.sort_by(|left, right| {
-            let by_floor = left.of_floor().total_cmp(&right.of_floor());
-            by_floor.then(left.of_direct().total_cmp(&right.of_direct()))
-        });
-        rounds.swap_remove(rounds.len() / 2)
-    };
-    Ok(rounds.into_iter().map(middle).collect())
-}
-
-fn table(ways: &[Way], compared: &[Compared]) -> Table {
-    let head =
-        ["who", "requests/s", "p50 ms", "p99 ms", "added ms", "of direct", "of the bare proxy"];
+fn table(ways: &[Way], compared: &Compared) -> Table {
+    let head = [
+        "who", "requests/s", "p50 ms", "p99 ms", "added ms", "of direct",
+        "of the bare proxy (half of all)",
+    ];
     let mut table = Table::new(&head);
-    if let Some(first) = compared.first() {
-        let mut cells = load_cells("direct", &first.direct);
-        cells.extend(["-".to_owned(), "1.00".to_owned(), "-".to_owned()]);
+    let Compared { direct, again, ways: measured } = compared;
+    let mut row = |name: &str, through: &Turns| {
+        let mut cells = load_cells(name, &through.total);
+        cells.push(ms(through.added_to(direct)));
+        cells.push(format!("{:.2}", through.of(direct).middle()));
+        cells.push(compared.of_floor(through).spread());
         table.row(cells);
+    };
+    row("direct", direct);
+    for (way, through) in ways.iter().zip(measured) {
+        row(&way.name, through);
     }
-    for (way, compared) in ways.iter().zip(compared) {
-        let mut cells = load_cells(&way.name, &compared.through);
-        let shares = [compared.of_direct(), compared.of_floor()];
-        cells.push(ms(compared.added()));
-        cells.extend(shares.map(|share| format!("{share:.2}")));
-        table.row(cells);
-    }
+    row("the bare proxy itself", again);
     table
 }
 
-fn judge(clients: usize, ways: &[Way], compared: &[Compared], targets: &mut Table) {
+fn judge(clients: usize, ways: &[Way], compared: &Compared, targets: &mut Table) {
     let met = |met: bool| if met { "yes" } else { "no" }.to_owned();
-    for (way, compared) in ways.iter().zip(compared).filter(|(way, _)| way.has_target) {
-        let (name, added, share) = (&way.name, compared.added(), compared.of_floor());
+    for (way, through) in ways.iter().zip(&compared.ways).filter(|(way, _)| way.has_target) {
+        let (added, share) = (through.added_to(&compared.direct), compared.of_floor(through));
+        let name = &way.name;
         targets.row(if clients == 1 {
             vec![
                 format!("{name}, 1 client: adds ≤ {} ms at the median", ms(ADDED_MAX)),
@@ -383,8 +368,8 @@ fn judge(clients: usize, ways: &[Way], compared: &[Compared], targets: &mut Tabl
         } else {
             vec![
                 format!("{name}, {clients} clients: ≥ {OF_FLOOR_MIN:.2} of the bare proxy's rate"),
-                format!("{share:.2}"),
-                met(share >= OF_FLOOR_MIN),
+                share.spread(),
+                met(share.middle() >= OF_FLOOR_MIN),
             ]
         });
     }

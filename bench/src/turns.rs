@@ -1,0 +1,107 @@
+//! Loads beside each other, in short turns over connections that stay open. The machine changes
+//! from second to second: what is compared is one turn with the turn beside it, and of all these
+//! ratios the one in the middle counts. A load that is compared with itself says how far a
+//! comparison strays.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Result;
+use crate::load::{Connected, Job, Samples, Summary, WARM_UP, median};
+
+/// How long a turn is: long enough that a load settles, short enough that little else changes.
+const TURN: Duration = Duration::from_millis(250);
+
+/// A load in all its turns.
+#[derive(Debug)]
+pub struct Turns {
+    /// All of them together.
+    pub total: Summary,
+    each: Vec<Summary>,
+}
+
+/// Ratios of a load's turns to those of another, in order.
+#[derive(Debug)]
+pub struct Ratios(Vec<f64>);
+
+impl Turns {
+    /// The rates of this load's turns, of the rates of the other's.
+    pub fn of(&self, other: &Self) -> Ratios {
+        let pairs = self.each.iter().zip(&other.each);
+        let mut ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours.rate / theirs.rate).collect();
+        ratios.sort_by(f64::total_cmp);
+        Ratios(ratios)
+    }
+
+    /// What a request takes longer at the median than one of the other load.
+    pub fn added_to(&self, other: &Self) -> Duration {
+        let pairs = self.each.iter().zip(&other.each);
+        median(pairs.map(|(ours, theirs)| ours.p50.saturating_sub(theirs.p50)).collect())
+    }
+}
+
+impl Ratios {
+    /// The one in the middle.
+    pub fn middle(&self) -> f64 {
+        self.at(1, 2)
+    }
+
+    /// The middle, and between which two half of them lie.
+    pub fn spread(&self) -> String {
+        format!("{:.2} ({:.2} to {:.2})", self.middle(), self.at(1, 4), self.at(3, 4))
+    }
+
+    fn at(&self, part: usize, of: usize) -> f64 {
+        let last = self.0.len().saturating_sub(1);
+        self.0.get(last * part / of).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Each load for `span` after a warm-up, in turns: forth and back, so that none is always first.
+pub async fn measure(jobs: &[&Arc<Job>], clients: usize, span: Duration) -> Result<Vec<Turns>> {
+    let mut loads = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let mut load = Connected::to(job, clients).await?;
+        load.run_for(WARM_UP).await?;
+        loads.push((load, Samples::default(), Vec::new()));
+    }
+    let rounds = span.as_millis().div_ceil(TURN.as_millis());
+    for round in 0..rounds {
+        let mut places: Vec<usize> = (0..loads.len()).collect();
+        if round % 2 == 1 {
+            places.reverse();
+        }
+        for place in places {
+            let (load, all, each) = &mut loads[place];
+            let samples = load.run_for(TURN).await?;
+            each.push(samples.summary());
+            all.extend(samples);
+        }
+    }
+    let turns = |(_, all, each): (_, Samples, _)| Turns { total: all.summary(), each };
+    Ok(loads.into_iter().map(turns).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turns(rates: &[f64], p50s: &[u64]) -> Turns {
+        let of = |(rate, p50): (&f64, &u64)| {
+            let p50 = Duration::from_micros(*p50);
+            Summary { answered: 1, rate: *rate, p50, p99: p50 }
+        };
+        let each: Vec<Summary> = rates.iter().zip(p50s).map(of).collect();
+        Turns { total: each[0], each }
+    }
+
+    #[test]
+    fn a_turn_is_compared_with_the_one_beside_it() {
+        let base = turns(&[100.0, 50.0, 200.0, 100.0, 80.0], &[10, 20, 5, 10, 12]);
+        let other = turns(&[90.0, 45.0, 100.0, 95.0, 72.0], &[15, 24, 11, 14, 17]);
+        let ratios = other.of(&base);
+        assert_eq!(ratios.middle(), 0.9);
+        assert_eq!(ratios.spread(), "0.90 (0.90 to 0.90)");
+        assert_eq!(other.added_to(&base), Duration::from_micros(5));
+    }
+}
