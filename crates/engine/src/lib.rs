@@ -46,7 +46,7 @@ pub use outbox::heads::HeadRules;
 pub use recovery::Undone;
 pub use refusal::{Refusal, RefusalCode, RefusalKind};
 pub use request::{
-    CallReport, CallRequest, CaseReport, ContextRuns, Earlier, Inspection, Message, Once,
+    CallReport, CallRequest, CaseReport, ContextRuns, Inspection, Message, Once,
     ProxyCall, RegisteredAgent, RegisteredPlan, ReplyReport, Resume, RunAbout, RunReport,
     RunRequest, RunSession, RunTarget, Saying, SubmitOptions,
 };

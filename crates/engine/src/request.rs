@@ -5,7 +5,7 @@ use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Tally;
 use kernel::definition::plan::Closure;
 use kernel::event::{Fact, Occasion, Received};
-use kernel::journal::projection::{RunRow, SessionRow};
+use kernel::journal::projection::{Earlier, RunRow, SessionRow};
 use kernel::session::RunStatus;
 use kernel::tool::call::{Abilities, Given, Teller, ToolSpec, Wants};
 use kernel::values::datum::{BlobRef, Datum, Origin};
@@ -68,24 +68,12 @@ pub struct Once {
     pub digest: ContentHash,
     /// Where the same request may be remembered as well.
     pub earlier: Option<Earlier>,
-    /// Whether it was looked for already, and not found. It is not looked for again then: the
-    /// store refuses a key that was taken meanwhile.
-    pub is_new: bool,
-}
-
-/// The door of a keyed request under a name that it had before, and since when it counts there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Earlier {
-    /// As `Once::route`.
-    pub route: String,
-    /// Requests before that are forgotten.
-    pub since: Millis,
 }
 
 impl Once {
     /// A key that counts for as long as the store remembers it.
     pub fn new(route: String, key: String, digest: ContentHash) -> Self {
-        Self { route, key, digest, earlier: None, is_new: false }
+        Self { route, key, digest, earlier: None }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::handles::{Asks, Runs, Sessions};
 use crate::refusal::Result;
 use crate::request::{Message, Once, RunReport, RunRequest, RunSession};
 use crate::waiting::feed::Watch;
-use crate::waiting::idempotency::Turn;
+use crate::waiting::idempotency::{Look, Turn};
 use futures::FutureExt;
 use kernel::ask::Reply;
 use kernel::contracts::SessionRun;
@@ -107,8 +107,6 @@ impl Asks<'_> {
         once: Option<Once>,
         message: Message,
     ) -> Result<RunReport> {
-        // The session is there: it is looked for again while the key is held.
-        let once = once.map(|once| Once { is_new: false, ..once });
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
             Turn::Repeat(row) => {
                 return Ok(self.repeated_reply(caller, ask, &row, 0).await?.run);
@@ -118,7 +116,7 @@ impl Asks<'_> {
         let by = Replier { caller: caller.clone(), claim, message: Some(message) };
         match self.send_message(caller, ask, reply, Box::new(by)).await {
             Err(refusal) => {
-                let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
+                let row = self.shared.winner(caller, once.as_ref(), Look::First, refusal).await?;
                 Ok(self.repeated_reply(caller, ask, &row, 0).await?.run)
             }
             report => report,

@@ -12,6 +12,7 @@ pub(crate) mod agents;
 pub(crate) mod threads;
 pub(crate) mod reading;
 pub(crate) mod replay;
+pub(crate) mod replies;
 pub(crate) mod tasks;
 pub(crate) mod messages;
 pub(crate) mod cases;

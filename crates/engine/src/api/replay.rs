@@ -6,7 +6,7 @@ use crate::handles::{Asks, Runs};
 use crate::refusal::{Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::{Once, ReplyReport, RunReport};
 use crate::shared::Shared;
-use crate::waiting::idempotency::{Turn, mismatch, removed};
+use crate::waiting::idempotency::{Look, Turn, mismatch, removed};
 use kernel::journal::projection::OnceRow;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AskId, RunId, SessionKey};
@@ -14,6 +14,16 @@ use kernel::values::ids::{AskId, RunId, SessionKey};
 impl Shared {
     /// Takes the request's key, if it has one, or finds the outcome.
     pub(crate) async fn turn(&self, caller: &Caller, once: Option<&Once>) -> Result<Turn> {
+        self.turn_by(caller, once, Look::First).await
+    }
+
+    /// The same; where it is left to the commit, the outcome may be found by `winner`.
+    pub(crate) async fn turn_by(
+        &self,
+        caller: &Caller,
+        once: Option<&Once>,
+        look: Look,
+    ) -> Result<Turn> {
         let Some(once) = once else { return Ok(Turn::First(None)) };
         let (length, max) = (once.key.chars().count(), self.limits.client_id_chars_max);
         if length == 0 || length > max {
@@ -22,25 +32,24 @@ impl Shared {
                 Refusal::new(RefusalCode::BadIdempotencyKey, message).hint("a UUID is a good key")
             );
         }
-        self.keys.turn(self.store.as_ref(), caller, once).await
+        self.keys.turn(self.store.as_ref(), caller, once, look).await
     }
 
-    /// Another request may have taken the key first, in another process: then the outcome of that
-    /// one counts, else the refusal.
+    /// Another request may have taken the key first, in another process or before it was looked
+    /// for: then the outcome of that one counts, else the refusal.
     pub(crate) async fn winner(
         &self,
         caller: &Caller,
         once: Option<&Once>,
+        looked: Look,
         refusal: Refusal,
     ) -> Result<OnceRow> {
-        // The code of a conflict in the store, no matter who met it first. A key that was not
-        // looked for while it was held may be why anything else is refused.
-        let is_looked_for = once.is_none_or(|once| !once.is_new);
-        if is_looked_for && refusal.code != RefusalCode::SessionReloading {
+        // The code of a conflict in the store, no matter who met it first. A repeat that was not
+        // looked for is none that could be refused for anything else.
+        if looked == Look::First && refusal.code != RefusalCode::SessionReloading {
             return Err(refusal);
         }
-        let once = once.map(|once| Once { is_new: false, ..once.clone() });
-        match self.turn(caller, once.as_ref()).await? {
+        match self.turn(caller, once).await? {
             Turn::Repeat(row) => Ok(row),
             Turn::First(_) => Err(refusal),
         }

@@ -1,17 +1,16 @@
-//! What doors may ask: sessions, runs, replies. Everything that is answered is durable.
+//! What doors may ask of sessions and runs. Everything that is answered is durable.
 
 use crate::catalog::invalid_plan;
-use crate::command::{Answer, Command, Presence, Replier, StartRun};
+use crate::command::{Answer, Command, Presence, StartRun};
 use crate::driver::drive;
 use crate::gate::rights::{facts, run_of, session_of};
-use crate::handles::{Asks, Runs, Sessions};
+use crate::handles::{Runs, Sessions};
 use crate::refusal::{Refusal, RefusalCode, Result, no_session};
-use crate::request::{Once, ReplyReport, Resume, RunReport, RunRequest, RunSession, RunTarget};
+use crate::request::{RunReport, RunRequest, RunSession, RunTarget};
 use crate::shared::{Shared, lock, stopping};
 use crate::system::clock::timeout;
-use crate::waiting::idempotency::{Claim, Turn};
+use crate::waiting::idempotency::{Claim, Look, Turn};
 use futures::FutureExt;
-use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
 use kernel::contracts::policy::Resource;
 use kernel::definition::plan::Closure;
@@ -19,7 +18,7 @@ use kernel::event::{Closing, Fact};
 use kernel::journal::projection::SessionRow;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
-use kernel::values::ids::{AskId, RunId, SessionId, SessionKey, Space};
+use kernel::values::ids::{RunId, SessionId, SessionKey, Space};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -84,17 +83,20 @@ impl Runs<'_> {
         until: Until,
     ) -> Result<RunReport> {
         self.may_start(caller, &request).await?;
-        // In a session that is there, a key that was taken meanwhile would stop what others do.
-        let is_fresh = matches!(request.session, RunSession::New | RunSession::NewContext(_));
         let once = request.once.take();
-        let once = once.map(|once| Once { is_new: once.is_new && is_fresh, ..once });
-        let claim = match self.shared.turn(caller, once.as_ref()).await? {
+        let closure = self.shared.closure_of(caller, &request.target);
+        // In a session that is there, a key that was taken would stop what others do.
+        let is_fresh = matches!(request.session, RunSession::New | RunSession::NewContext(_));
+        let is_done_in_vain = closure.as_ref().is_ok_and(|closure| is_fresh && !closure.calls);
+        let look = if is_done_in_vain { Look::AtCommit } else { Look::First };
+        let claim = match self.shared.turn_by(caller, once.as_ref(), look).await? {
             Turn::Repeat(row) => return self.repeated(caller, &row, until.wait_ms()).await,
             Turn::First(claim) => claim,
         };
-        match self.start_run(caller, run, request, claim, until).await {
+        let start = Start { run, closure: closure?, claim, until };
+        match self.start_run(caller, request, start).await {
             Err(refusal) => {
-                let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
+                let row = self.shared.winner(caller, once.as_ref(), look, refusal).await?;
                 self.repeated(caller, &row, until.wait_ms()).await
             }
             report => report,
@@ -138,12 +140,10 @@ impl Runs<'_> {
     async fn start_run(
         self,
         caller: &Caller,
-        run: RunId,
         request: RunRequest,
-        claim: Option<Claim>,
-        until: Until,
+        start: Start,
     ) -> Result<RunReport> {
-        let closure = self.shared.closure_of(caller, request.target)?;
+        let Start { run, closure, claim, until } = start;
         if let Some(parameters) = &closure.main.parameters {
             self.shared.schemas.check(parameters, &request.input).map_err(|misfits| {
                 let message = format!("the input does not fit plan `{}`", closure.main.id);
@@ -270,119 +270,12 @@ impl Runs<'_> {
     }
 }
 
-impl Asks<'_> {
-    /// Answers one ask and waits until its run ends or pauses again, at most so long. A repeat
-    /// under the same key gets the outcome of the first.
-    pub async fn reply(
-        self,
-        caller: &Caller,
-        ask: AskId,
-        reply: Reply,
-        once: Option<Once>,
-        wait_ms: u64,
-    ) -> Result<ReplyReport> {
-        let claim = match self.shared.turn(caller, once.as_ref()).await? {
-            Turn::Repeat(row) => return self.repeated_reply(caller, ask, &row, wait_ms).await,
-            Turn::First(claim) => claim,
-        };
-        let by = Replier::new(caller, claim);
-        match self.send_reply(caller, ask, reply, by, wait_ms).await {
-            Err(refusal) => {
-                let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
-                self.repeated_reply(caller, ask, &row, wait_ms).await
-            }
-            report => report,
-        }
-    }
-
-    async fn send_reply(
-        self,
-        caller: &Caller,
-        ask: AskId,
-        reply: Reply,
-        by: Box<Replier>,
-        wait_ms: u64,
-    ) -> Result<ReplyReport> {
-        let found = self.get(caller, ask).await?;
-        let command = |answer| Command::Reply { ask, reply, by, answer };
-        let mut answered = pin!(self.shared.ask(&found.key, command));
-        let clock = self.shared.clock.as_ref();
-        if let Some(report) = timeout(clock, wait_ms, answered.as_mut()).await {
-            return report;
-        }
-        let run = self.shared.runs().report_now(&found.key, found.row.ask.run).await;
-        if let Some(report) = answered.now_or_never() {
-            return report;
-        }
-        Ok(ReplyReport { ask: self.get(caller, ask).await?, run: run?, replayed: false })
-    }
-
-    /// Answers the ask that a session has open, and waits like `reply`.
-    pub async fn resume(
-        self,
-        caller: &Caller,
-        session: &SessionRef,
-        mut resume: Resume,
-        wait_ms: u64,
-    ) -> Result<RunReport> {
-        let (once, ask) = (resume.once.take(), resume.ask);
-        let command = |by, answer| Command::Resume { resume, by, answer };
-        self.resumed(caller, session, Resuming { ask, once, wait_ms }, command).await
-    }
-
-    /// Answers several asks of one run of a session, in one commit or not at all, and waits like
-    /// `reply`.
-    pub async fn reply_all(
-        self,
-        caller: &Caller,
-        session: &SessionRef,
-        replies: Vec<(AskId, Reply)>,
-        once: Option<Once>,
-        wait_ms: u64,
-    ) -> Result<RunReport> {
-        let ask = replies.first().map(|(ask, _)| *ask);
-        let command = |by, answer| Command::Replies { replies, by, answer };
-        self.resumed(caller, session, Resuming { ask, once, wait_ms }, command).await
-    }
-
-    /// Sends a command that answers asks of a session; a repeat under the same key gets what came
-    /// of the first.
-    async fn resumed(
-        self,
-        caller: &Caller,
-        session: &SessionRef,
-        resuming: Resuming,
-        command: impl FnOnce(Box<Replier>, Answer<RunReport>) -> Command,
-    ) -> Result<RunReport> {
-        let Resuming { ask, once, wait_ms } = resuming;
-        let row = self.shared.sessions().get(caller, session).await?;
-        let key = &row.key;
-        let claim = match self.shared.turn(caller, once.as_ref()).await? {
-            Turn::Repeat(row) => return self.repeated_resume(caller, key, &row, wait_ms).await,
-            Turn::First(claim) => claim,
-        };
-        let by = Replier::new(caller, claim);
-        let command = |answer| command(by, answer);
-        let resumed = match self.run_meant(&row, ask).await? {
-            Some(run) => self.shared.runs().wait_for(key, run, wait_ms, command).await,
-            None => self.shared.ask(key, command).await,
-        };
-        match resumed {
-            Err(refusal) => {
-                let row = self.shared.winner(caller, once.as_ref(), refusal).await?;
-                self.repeated_resume(caller, key, &row, wait_ms).await
-            }
-            report => report,
-        }
-    }
-
-    /// The run that a reply moves: the session's latest, or where others are active beside it the
-    /// one that asks.
-    async fn run_meant(self, row: &SessionRow, ask: Option<AskId>) -> Result<Option<RunId>> {
-        let Some(ask) = ask.filter(|_| row.key.space.has_many_runs()) else { return Ok(row.run) };
-        let found = self.shared.store.ask(&row.key.realm, ask).await?;
-        Ok(found.map_or(row.run, |found| Some(found.row.ask.run)))
-    }
+/// A run that is about to start.
+struct Start {
+    run: RunId,
+    closure: Arc<Closure>,
+    claim: Option<Claim>,
+    until: Until,
 }
 
 /// How long a start is waited for.
@@ -402,14 +295,6 @@ impl Until {
             Self::Begun => 0,
         }
     }
-}
-
-/// How asks of a session are answered.
-struct Resuming {
-    /// One of them, where it is named.
-    ask: Option<AskId>,
-    once: Option<Once>,
-    wait_ms: u64,
 }
 
 impl Shared {
@@ -460,15 +345,15 @@ impl Shared {
         Ok(())
     }
 
-    fn closure_of(&self, caller: &Caller, target: RunTarget) -> Result<Arc<Closure>> {
+    fn closure_of(&self, caller: &Caller, target: &RunTarget) -> Result<Arc<Closure>> {
         match target {
-            RunTarget::Plan(id) => self.catalog.closure(&caller.realm, &id),
+            RunTarget::Plan(id) => self.catalog.closure(&caller.realm, id),
             RunTarget::Inline(source) => {
-                let read = self.gate.read_plan(caller, &source);
+                let read = self.gate.read_plan(caller, source);
                 let (plan, _) = read.map_err(|found| invalid_plan(&found))?;
                 self.catalog.close_over(&caller.realm, Arc::new(plan)).map(Arc::new)
             }
-            RunTarget::Pinned(closure) => Ok(closure),
+            RunTarget::Pinned(closure) => Ok(closure.clone()),
         }
     }
 

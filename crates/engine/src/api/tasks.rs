@@ -28,6 +28,8 @@ pub struct TaskReport {
 #[derive(Debug)]
 pub struct Started {
     run: RunId,
+    /// An earlier request with the same key started it.
+    replayed: bool,
     /// The run and its session's watch, where that was told all that the run recorded.
     told: Option<Box<(SessionRun, Watch)>>,
 }
@@ -40,18 +42,28 @@ impl Started {
         // The first run of a session begins where its journal does.
         let watch = watch.filter(|_| !replayed && row.no == 1);
         let of = |watch| (SessionRun { session: session.id, key: session.key, row }, watch);
-        Self { run, told: watch.map(of).map(Box::new) }
+        Self { run, replayed, told: watch.map(of).map(Box::new) }
+    }
+
+    /// One that an earlier request with the same key started.
+    pub fn replayed(run: RunId) -> Self {
+        Self { replayed: true, ..Self::from(run) }
     }
 
     /// Its id.
     pub fn run(&self) -> RunId {
         self.run
     }
+
+    /// Whether an earlier request with the same key started it.
+    pub fn is_replayed(&self) -> bool {
+        self.replayed
+    }
 }
 
 impl From<RunId> for Started {
     fn from(run: RunId) -> Self {
-        Self { run, told: None }
+        Self { run, replayed: false, told: None }
     }
 }
 
@@ -310,7 +322,7 @@ impl Runs<'_> {
         started: impl Into<Started>,
         message: Option<&str>,
     ) -> Result<TaskStream> {
-        let Started { run, told } = started.into();
+        let Started { run, told, .. } = started.into();
         let mut stream = match told {
             None => self.replay_task(caller, run).await?,
             Some(told) => {

@@ -120,7 +120,7 @@ impl Driver {
         append.closure = self.new_closure.take();
         append.specs = std::mem::take(&mut self.new_specs);
         let claim = self.new_key.take().map(|(row, claim)| {
-            append.once = Some(row);
+            claim.write(row, &mut append);
             claim
         });
         append.tally = self.new_tally.take();

@@ -5,7 +5,7 @@ use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::Once;
 use crate::system::locks::lock;
 use kernel::contracts::Store;
-use kernel::journal::projection::OnceRow;
+use kernel::journal::projection::{Append, OnceRow};
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AskId, Millis, RealmId, RunId};
 use std::collections::HashMap;
@@ -67,6 +67,12 @@ impl Claim {
             at,
         }
     }
+
+    /// Has an append write this row, unless the key was taken.
+    pub(crate) fn write(&self, row: OnceRow, append: &mut Append) {
+        append.once = Some(row);
+        append.earlier = self.once.earlier.clone();
+    }
 }
 
 impl Drop for Claim {
@@ -75,9 +81,18 @@ impl Drop for Claim {
     }
 }
 
+/// When it turns out that a key was taken before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Before anything is done.
+    First,
+    /// When what was done is committed: the store refuses it then. For what can be done in vain.
+    AtCommit,
+}
+
 /// Whether a request is the first of its key.
 pub(crate) enum Turn {
-    /// It is, and holds the key; or it has none.
+    /// It is, and holds the key, or is refused as it is committed; or it has none.
     First(Option<Claim>),
     /// An earlier one did this.
     Repeat(OnceRow),
@@ -90,27 +105,27 @@ impl Keys {
         store: &dyn Store,
         caller: &Caller,
         once: &Once,
+        mut look: Look,
     ) -> Result<Turn> {
         let (route, key) = (once.route.clone(), once.key.clone());
         let name = Name { realm: caller.realm.clone(), subject: asked_by(caller), route, key };
-        let mut is_new = once.is_new;
         let claim = loop {
             match self.take(&name, once) {
                 Ok(claim) => break claim,
                 Err(mut other) => {
-                    is_new = false;
+                    look = Look::First;
                     // Nothing is ever sent: this ends when the claim is dropped.
                     drop(other.changed().await);
                 }
             }
         };
-        if is_new {
-            return Ok(Turn::First(Some(claim)));
-        }
         let earlier = once.earlier.as_ref();
         if let Some(earlier) = earlier {
             let before = Name { route: earlier.route.clone(), ..name.clone() };
             self.wait_for(&before).await;
+        }
+        if look == Look::AtCommit {
+            return Ok(Turn::First(Some(claim)));
         }
         // The claim is held while the store is asked: no one gets in between.
         let Name { realm, subject, route, key } = &name;

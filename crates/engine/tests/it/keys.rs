@@ -1,15 +1,17 @@
 //! Requests with a key: a repeat gets the outcome of the first, and nothing happens twice.
 
 use crate::world::{WAIT_MS, World, caller};
-use engine::{CallReport, CallRequest, Earlier, Once, RunRequest, RunSession, RunTarget};
+use engine::{CallReport, CallRequest, Once, RunRequest, RunSession, RunTarget};
 use kernel::ask::Reply;
 use kernel::contracts::{Page, SessionRef};
+use kernel::journal::projection::Earlier;
 use kernel::tool::call::Caller;
-use kernel::values::ids::ContentHash;
+use kernel::values::ids::{ContentHash, Millis};
 use serde_json::{Value, json};
 
 const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
     arguments: {n: 1}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
+const SAY: &str = "planId: say\nsteps: [{id: end, type: final_response, message: hello}]";
 const ASK: &str = "planId: ask\nsteps: [{id: ask, type: human_in_the_loop, message: go on?, \
     nextStepIdOnInput: end}, \
     {id: end, type: final_response, message: '{{ context.human_input }}'}]";
@@ -73,19 +75,25 @@ async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restar
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_was_taken_after_it_was_looked_for_gives_the_first_run() {
+async fn a_plan_that_calls_nothing_is_repeated_by_what_its_commit_finds() {
     let folder = tempfile::tempdir().unwrap();
-    let world = World::open(folder.path(), &[WRITE]).await;
-    world.permits.add_permits(10);
-    let looked_for = run("write", json!({}));
-    let once = looked_for.once.clone().unwrap();
-    assert_eq!(world.engine.runs().done_before(&caller(), &once).await.unwrap(), None);
-    let first =
-        world.engine.runs().start(&caller(), run("write", json!({})), WAIT_MS).await.unwrap();
-    let late = RunRequest { once: Some(Once { is_new: true, ..once }), ..looked_for };
-    let late = world.engine.runs().start(&caller(), late, WAIT_MS).await.unwrap();
-    assert_eq!((late.run.id, late.replayed), (first.run.id, true));
-    assert_eq!((world.sent(), sessions(&world).await), (1, 1));
+    let world = World::open(folder.path(), &[SAY]).await;
+    let me = caller();
+    let start = |request: RunRequest| world.engine.runs().start(&me, request, WAIT_MS);
+    let first = start(run("say", json!({"n": 1}))).await.unwrap();
+    let again = start(run("say", json!({"n": 1}))).await.unwrap();
+    assert_eq!((again.run.id, again.replayed), (first.run.id, true));
+    assert_eq!(again.run.answer, first.run.answer);
+    let other = start(run("say", json!({"n": 2}))).await.unwrap_err();
+    assert_eq!(other.code.name(), "idempotency_mismatch");
+    // Under its earlier route as well.
+    let moved = run("say", json!({"n": 1}));
+    let before = Earlier { route: "POST /runs".to_owned(), since: Millis(0) };
+    let once = moved.once.clone().unwrap();
+    let once = Once { route: "POST /runs, later".to_owned(), earlier: Some(before), ..once };
+    let moved = start(RunRequest { once: Some(once), ..moved }).await.unwrap();
+    assert_eq!((moved.run.id, moved.replayed), (first.run.id, true));
+    assert_eq!(sessions(&world).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

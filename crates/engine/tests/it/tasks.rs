@@ -175,6 +175,25 @@ async fn a_task_that_is_not_waited_for_is_followed_from_its_message_on_without_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whether_a_message_came_before_is_asked_first_only_where_something_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, store) = open(folder.path()).await;
+    let sent = |plan: &str, key: &str, name: &str| {
+        let once = Once::new("message".to_owned(), key.to_owned(), ContentHash::of(b"body"));
+        let session = RunSession::NewContext(name.to_owned());
+        RunRequest { once: Some(once), ..request(plan, json!({"items": []}), session) }
+    };
+    let first = start(&world, sent("echo", "m-1", "ctx_1")).await;
+    assert_eq!((first.is_replayed(), store.count("once")), (false, 0));
+    let again = start(&world, sent("echo", "m-1", "ctx_2")).await;
+    assert_eq!((again.run(), again.is_replayed()), (first.run(), true));
+    assert_eq!(read(&world, again).await, TaskState::Completed);
+    store.forget();
+    let calling = start(&world, sent("show", "m-2", "ctx_3")).await;
+    assert_eq!((calling.is_replayed(), store.count("once")), (false, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn later_runs_of_a_context_and_repeats_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let (world, _) = open(folder.path()).await;

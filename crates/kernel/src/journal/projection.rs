@@ -173,6 +173,8 @@ pub struct Append {
     pub specs: Vec<PinnedSpec>,
     /// The keyed request that this append answers; a key that is taken is a conflict.
     pub once: Option<OnceRow>,
+    /// Where the same key may be taken as well: that is a conflict, too.
+    pub earlier: Option<Earlier>,
     /// The path of the case whose run these events begin: it is counted with them.
     pub tally: Option<Tally>,
     /// The blobs that the events name: they stay as long as these events do.
@@ -217,6 +219,15 @@ pub struct OnceRow {
     pub at: Millis,
 }
 
+/// The door of a keyed request under a name that it had before, and since when it counts there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// As `OnceRow::route`.
+    pub route: String,
+    /// Requests before that are forgotten.
+    pub since: Millis,
+}
+
 impl Append {
     /// The rows of these events, which `session` has already applied, decided on this fence.
     pub fn new(
@@ -256,6 +267,7 @@ impl Append {
             pins,
             specs: Vec::new(),
             once: None,
+            earlier: None,
             tally: None,
             audit: Vec::new(),
             events: Vec::new(),

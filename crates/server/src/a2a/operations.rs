@@ -234,22 +234,23 @@ impl Client {
         let checked = incoming::checked(&self.doors, request.message)?;
         let message = &checked.message;
         let wants_message = skills::wants_message(&self.doors, message);
-        let repeat = repeats::find(&self.doors, &self.caller, &checked).await?;
-        if webhook.is_some() && repeat.run.is_none() && !message.task_id.is_empty() {
-            // To answer needs less than to send a message.
-            self.permit_webhook(self.own(&message.task_id).await?.row.id).await?;
-        }
+        let once = repeats::key_of(&self.doors, &checked);
         let id = message.message_id.clone();
-        let (started, behind): (Started, Option<&str>) = match repeat.run {
-            Some(run) => (self.own(&run.to_string()).await?.row.id.into(), None),
-            None if message.task_id.is_empty() => {
-                // A webhook is made before its task is waited for.
-                let wait = wait.filter(|_| webhook.is_none());
-                let started = self.start(checked, repeat.once, wait).await?;
-                // What happened while it was waited for is past: an ask may be answered by now.
-                (started, wait.is_none().then_some(id.as_str()))
+        let (started, behind): (Started, Option<&str>) = if message.task_id.is_empty() {
+            // A webhook is made before its task is waited for.
+            let wait = wait.filter(|_| webhook.is_none());
+            let started = self.started(checked, once, wait).await?;
+            // What happened while it was waited for is past: an ask may be answered by now.
+            let is_new = wait.is_none() && !started.is_replayed();
+            (started, is_new.then_some(id.as_str()))
+        } else if let Some(run) = self.repeated(once.as_ref()).await? {
+            (run.into(), None)
+        } else {
+            if webhook.is_some() {
+                // To answer needs less than to send a message.
+                self.permit_webhook(self.own(&message.task_id).await?.row.id).await?;
             }
-            None => (self.reply(checked, repeat.once).await?.into(), Some(id.as_str())),
+            (self.reply(checked, once).await?.into(), Some(id.as_str()))
         };
         let stream = self.followed(started, behind).await?;
         if let Some(webhook) = webhook {
@@ -265,6 +266,31 @@ impl Client {
         }
         let viewer = self.viewer(stream.run(), &configuration.accepted_output_modes);
         Ok(Sent { stream, viewer, configuration, wants_message })
+    }
+
+    /// Starts a task, or finds the one that this message started before.
+    async fn started(
+        &self,
+        checked: Checked,
+        once: Option<engine::Once>,
+        wait: Option<Wait>,
+    ) -> Result<Started> {
+        match self.start(checked, once.clone(), wait).await {
+            Ok(started) => Ok(started),
+            // A repeat is told what the first did, also where it could not begin any more.
+            Err(error) => match self.repeated(once.as_ref()).await? {
+                Some(run) => Ok(Started::replayed(run)),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// The task that an earlier message under this key made or moved.
+    async fn repeated(&self, once: Option<&engine::Once>) -> Result<Option<RunId>> {
+        match repeats::find(&self.doors, &self.caller, once).await? {
+            Some(run) => Ok(Some(self.own(&run.to_string()).await?.row.id)),
+            None => Ok(None),
+        }
     }
 
     /// Starts a task.

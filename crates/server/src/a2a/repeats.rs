@@ -5,36 +5,36 @@
 use super::error::{Result, refused};
 use super::incoming::Checked;
 use crate::request::doors::Doors;
-use engine::{Earlier, Once};
+use engine::Once;
+use kernel::journal::projection::Earlier;
 use kernel::tool::call::Caller;
 use kernel::values::canonical;
 use kernel::values::ids::{Millis, RunId};
 use wire::a2a::message::Message;
 
-/// The key of a message, and the run that an earlier one under this key made or moved.
-pub(super) struct Repeat {
-    /// Under which it is remembered; none where repeats are not recognised.
-    pub(super) once: Option<Once>,
-    /// What an earlier one did.
-    pub(super) run: Option<RunId>,
-}
-
-/// Looks for an earlier request with this message.
-pub(super) async fn find(doors: &Doors, caller: &Caller, checked: &Checked) -> Result<Repeat> {
+/// The key under which a message is remembered; none where repeats are not recognised.
+pub(super) fn key_of(doors: &Doors, checked: &Checked) -> Option<Once> {
     let window_ms = i64::try_from(doors.a2a.repeat_window.saturating_mul(1_000));
     let window_ms = window_ms.unwrap_or(i64::MAX);
     if window_ms == 0 {
-        return Ok(Repeat { once: None, run: None });
+        return None;
     }
     let now = doors.engine.clock().now();
     let window = now.0.div_euclid(window_ms);
     let since = Millis(now.0.saturating_sub(window_ms));
-    let once = key(checked, window, since);
-    let found = doors.engine.runs().done_before(caller, &once).await;
-    Ok(match found.map_err(|refusal| refused(refusal, "message.messageId"))? {
-        Some(row) => Repeat { once: None, run: row.run },
-        None => Repeat { once: Some(Once { is_new: true, ..once }), run: None },
-    })
+    Some(key(checked, window, since))
+}
+
+/// The run that an earlier message under this key made or moved.
+pub(super) async fn find(
+    doors: &Doors,
+    caller: &Caller,
+    once: Option<&Once>,
+) -> Result<Option<RunId>> {
+    let Some(once) = once else { return Ok(None) };
+    let found = doors.engine.runs().done_before(caller, once).await;
+    let found = found.map_err(|refusal| refused(refusal, "message.messageId"))?;
+    Ok(found.and_then(|row| row.run))
 }
 
 /// The message itself is part of the place: another one under the same id has another place.

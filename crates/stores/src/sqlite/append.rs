@@ -130,7 +130,7 @@ pub(crate) fn write_append(
     let owner = if append.owned { opening.node } else { NOBODY };
     let session = match &append.once {
         Some(once) => {
-            keys::take(connection, &row.key.realm, once)?;
+            keys::take(connection, &row.key.realm, once, append.earlier.as_ref())?;
             write_session(statements, append, owner).map_err(Trouble::midway)?
         }
         None => write_session(statements, append, owner)?,

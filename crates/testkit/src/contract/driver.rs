@@ -104,6 +104,7 @@ impl Driver {
             pins: BTreeMap::new(),
             specs: Vec::new(),
             once: None,
+            earlier: None,
             tally: None,
             audit: Vec::new(),
             events: Vec::new(),

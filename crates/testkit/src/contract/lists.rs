@@ -1,4 +1,4 @@
-//! Lists, counts, and the outcome of keyed requests.
+//! Lists and counts.
 
 use super::driver::{Driver, decided, done, got, holding, page, realm, speaking_of, there};
 use super::scene::Scene;
@@ -9,7 +9,7 @@ use kernel::contracts::{
     SessionRef, StoreError, StoredBytes, Whose,
 };
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
-use kernel::journal::projection::{Append, AskChange, OnceRow, RunRow, StoredClosure};
+use kernel::journal::projection::{Append, AskChange, RunRow, StoredClosure};
 use kernel::session::RunStatus;
 use kernel::values::ids::{
     ContentHash, Fence, Millis, PlanId, RealmId, RunId, SessionKey, Space, StepId,
@@ -404,44 +404,6 @@ pub fn another_realm_sees_nothing(scene: Scene) {
     assert_eq!(scene.load(Driver::new("other", "a").key()), None);
     // The same key there is another session.
     done(store.append(Driver::new("other", "a").created()));
-}
-
-pub fn a_key_is_written_with_what_it_stands_for_and_only_once(scene: Scene) {
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
-    let once = |run: RunId| OnceRow {
-        subject: "ann".into(),
-        route: "POST /runs".to_owned(),
-        key: "k".to_owned(),
-        digest: ContentHash::of(b"body"),
-        run: Some(run),
-        ask: None,
-        at: Millis(10),
-    };
-    let found = |realm: &str, subject: &str| {
-        block_on(scene.store().once(&realm.into(), subject, &["POST /runs"], "k"))
-    };
-    let mut first = a.created();
-    first.once = Some(once(a.run_row(1).id));
-    done(scene.store().append(first));
-    assert_eq!(found("r", "ann"), Ok(Some(once(a.run_row(1).id))));
-    assert_eq!(found("r", "eve"), Ok(None));
-    assert_eq!(found("other", "ann"), Ok(None));
-    let mut second = b.created();
-    second.once = Some(once(b.run_row(1).id));
-    let taken = block_on(scene.store().append(second));
-    assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
-    assert_eq!(scene.load(b.key()), None, "half of it was written");
-    assert_eq!(found("r", "ann"), Ok(Some(once(a.run_row(1).id))));
-    let mut c = Driver::new("r", "c");
-    let mut third = c.created();
-    let newer =
-        OnceRow { route: "POST /runs, later".to_owned(), at: Millis(11), ..once(c.run_row(1).id) };
-    third.once = Some(newer.clone());
-    done(scene.store().append(third));
-    for routes in [["POST /runs", "POST /runs, later"], ["POST /runs, later", "POST /runs"]] {
-        let found = block_on(scene.store().once(&"r".into(), "ann", &routes, "k"));
-        assert_eq!(found, Ok(Some(newer.clone())), "the newest counts");
-    }
 }
 
 /// An append that begins the run of a case with this reason.

@@ -12,6 +12,8 @@ pub mod ownership;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod lists;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
+pub mod keys;
+#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod feed;
 #[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod retention;
@@ -63,8 +65,9 @@ macro_rules! store_contract {
                 sessions_that_are_not_over_are_counted_by_status,
                 what_runs_store_is_summed_up_by_realm_and_owner,
                 another_realm_sees_nothing,
-                a_key_is_written_with_what_it_stands_for_and_only_once,
                 roads_are_counted_with_the_runs_that_take_them;
+            keys: a_key_is_written_with_what_it_stands_for_and_only_once,
+                a_key_that_is_taken_under_its_earlier_route_is_refused_until_that_is_forgotten;
             feed: the_feed_skips_nothing_and_never_goes_back,
                 a_consumer_moves_on_only,
                 a_sink_begins_once_and_keeps_its_place_until_it_is_forgotten;

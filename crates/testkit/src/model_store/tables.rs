@@ -13,7 +13,7 @@ use kernel::identity::audit::ChainName;
 use kernel::identity::chain::{Base, Head, Row};
 use kernel::identity::key::KeyId;
 use kernel::journal::projection::{
-    Append, AskChange, AskRow, HistoryRow, OnceRow, Parked, RunRow, SessionRow,
+    Append, AskChange, AskRow, Earlier, HistoryRow, OnceRow, Parked, RunRow, SessionRow,
 };
 use kernel::values::ids::{
     AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
@@ -83,6 +83,18 @@ pub(super) struct KeyName {
     pub(super) subject: String,
     pub(super) route: String,
     pub(super) key: String,
+}
+
+impl Tables {
+    /// Whether a key is taken, also under its earlier route.
+    fn is_taken(&self, realm: &RealmId, once: &OnceRow, earlier: Option<&Earlier>) -> bool {
+        let name = KeyName::of(realm, once);
+        let is_taken_before = |Earlier { route, since }: &Earlier| {
+            let before = KeyName { route: route.clone(), ..name.clone() };
+            self.keys.get(&before).is_some_and(|row| row.at >= *since)
+        };
+        self.keys.contains_key(&name) || earlier.is_some_and(is_taken_before)
+    }
 }
 
 impl KeyName {
@@ -204,7 +216,7 @@ impl Tables {
         self.check_realm(&row.key.realm)?;
         self.check_asks(append)?;
         if let Some(once) = &append.once
-            && self.keys.contains_key(&KeyName::of(&row.key.realm, once))
+            && self.is_taken(&row.key.realm, once, append.earlier.as_ref())
         {
             return Err(StoreError::Conflict(format!("key {}", once.key)));
         }

@@ -349,6 +349,8 @@ pub struct Closure {
     pub plans: BTreeMap<PlanId, Arc<Plan>>,
     /// The agents that their steps name.
     pub agents: BTreeMap<AgentName, Arc<Agent>>,
+    /// Whether a run of it can call a tool or an agent.
+    pub calls: bool,
     /// What is stored of it, once someone asked.
     stored: OnceLock<Arc<StoredClosure>>,
 }
@@ -389,7 +391,8 @@ impl Closure {
             text.push_str(&format!("agent {name} {}\n", agent.hash));
         }
         let hash = ContentHash::of(text.as_bytes());
-        Self { hash, main, plans, agents, stored: OnceLock::new() }
+        let calls = !agents.is_empty() || plans.values().any(|plan| any_calls(&plan.steps));
+        Self { hash, main, plans, agents, calls, stored: OnceLock::new() }
     }
 
     /// What is stored of it. Every run brings it, so it is written once.
@@ -412,6 +415,21 @@ impl PartialEq for Closure {
     fn eq(&self, other: &Self) -> bool {
         self.hash == other.hash
     }
+}
+
+/// Whether one of these steps calls a tool or an agent, inner ones included.
+fn any_calls(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step.kind {
+        StepKind::ToolCall(_) | StepKind::Agent { .. } => true,
+        StepKind::Match { .. }
+        | StepKind::Conditional { .. }
+        | StepKind::Parallel { .. }
+        | StepKind::Loop(_)
+        | StepKind::Human { .. }
+        | StepKind::Plan { .. }
+        | StepKind::Publish { .. }
+        | StepKind::Final { .. } => step.bodies().into_iter().any(any_calls),
+    })
 }
 
 /// Notes where each step stands, inner ones included.

@@ -4,7 +4,7 @@
 use super::columns::one;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::StoreError;
-use kernel::journal::projection::OnceRow;
+use kernel::journal::projection::{Earlier, OnceRow};
 use kernel::values::ids::{AskId, ContentHash, Millis, RealmId, RunId};
 use rusqlite::{Connection, Row, params};
 
@@ -40,8 +40,23 @@ fn find(
     one(connection, FIND, params![realm.as_str(), subject, route, key], once_row)
 }
 
-/// Writes a key down, or refuses one that is taken.
-pub(crate) fn take(connection: &Connection, realm: &RealmId, once: &OnceRow) -> Result<()> {
+const TAKEN_BEFORE: &str = "SELECT 1 FROM idempotency \
+     WHERE realm = ?1 AND subject = ?2 AND route = ?3 AND key = ?4 AND created_at >= ?5";
+
+/// Writes a key down, or refuses one that is taken, also under its earlier route.
+pub(crate) fn take(
+    connection: &Connection,
+    realm: &RealmId,
+    once: &OnceRow,
+    earlier: Option<&Earlier>,
+) -> Result<()> {
+    let conflict = || Trouble::Refused(StoreError::Conflict(format!("key {}", once.key)));
+    if let Some(Earlier { route, since }) = earlier {
+        let params = params![realm.as_str(), once.subject, route, once.key, since.0];
+        if connection.prepare_cached(TAKEN_BEFORE)?.exists(params)? {
+            return Err(conflict());
+        }
+    }
     let taken = connection.prepare_cached(TAKE)?.execute(params![
         realm.as_str(),
         once.subject,
@@ -53,7 +68,7 @@ pub(crate) fn take(connection: &Connection, realm: &RealmId, once: &OnceRow) -> 
         once.at.0,
     ])?;
     match taken {
-        0 => Err(Trouble::Refused(StoreError::Conflict(format!("key {}", once.key)))),
+        0 => Err(conflict()),
         _ => Ok(()),
     }
 }

@@ -69,13 +69,12 @@ impl Clients {
     /// The run that a message moves, or moved before, as a server finds it.
     async fn moved_by(&self, sent: &Sent) -> Result<RunId, Refusal> {
         let by = self.caller();
-        let mut once = (!self.forgets).then(|| sent.once());
-        if let Some(once) = &mut once {
+        let once = (!self.forgets).then(|| sent.once());
+        if let Some(once) = &once {
             let row = self.engine.runs().done_before(&by, once).await?;
             if let Some(run) = row.and_then(|row| row.run) {
                 return Ok(run);
             }
-            once.is_new = true;
         }
         let (reply, message) = (sent.reply.clone(), sent.message());
         let report = self.engine.asks().reply_by(&by, sent.ask, reply, once, message).await?;
