@@ -4,7 +4,7 @@
 
 use super::trouble::{Result, Trouble};
 use crate::parts::Fatal;
-use crate::sqlite::tables::audit::{self, AuditKeys};
+use crate::sqlite::tables::audit::{AuditKeys, SharedRows};
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{execute, integer, text_of, to_json};
 use crate::sqlite::tables::fences::Fences;
@@ -111,11 +111,12 @@ impl<'c> Statements<'c> {
     }
 }
 
-/// Writes one append.
+/// Writes one append; its audit is written with that of the appends beside it.
 pub(crate) fn write_append(
     statements: &mut Statements<'_>,
     append: &Append,
     opening: &Opening,
+    audit: &mut SharedRows,
 ) -> Result<()> {
     let (connection, row) = (statements.connection(), &append.session);
     if row.seq < append.first_seq {
@@ -165,11 +166,12 @@ pub(crate) fn write_append(
     if let Some(tally) = &append.tally {
         tallies::add(connection, row, tally, opening.tally_reasons_max)?;
     }
-    if !append.audit.is_empty() {
-        let chain = ChainName::of(&row.key.realm);
-        audit::write(connection, opening.audit_keys.get()?, &chain, &append.audit)?;
+    specs::keep(connection, &row.key.realm, &append.specs, &opening.pins)?;
+    if append.audit.is_empty() {
+        return Ok(());
     }
-    specs::keep(connection, &row.key.realm, &append.specs, &opening.pins)
+    // Last: what fails before it leaves nothing to be written.
+    audit.add(&ChainName::of(&row.key.realm), &append.audit).map_err(Trouble::midway)
 }
 
 /// Leaves a session alone until then; one that waits for no one but people stays as it is.

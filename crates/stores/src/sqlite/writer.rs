@@ -9,6 +9,7 @@ use super::trouble::{
 };
 use crate::sqlite::files::checkpoint;
 use crate::sqlite::files::lock::FolderLock;
+use crate::sqlite::tables::audit::SharedRows;
 use kernel::contracts::{Clock, Committed, StoreError};
 use kernel::journal::projection::Append;
 use rusqlite::Connection;
@@ -73,6 +74,8 @@ enum Stop {
     Mixed,
     /// Something that concerns all of it.
     Broken(rusqlite::Error),
+    /// The same, without an error of SQLite.
+    Refused(StoreError),
 }
 
 impl From<rusqlite::Error> for Stop {
@@ -241,10 +244,12 @@ impl Writer {
         let transaction = Transaction::begin(&self.connection, Begin::Write)?;
         let (opening, shared) = (&self.opening, &*self.shared);
         let statements = Statements::new(&self.connection);
-        let mut batch = Batch { statements, opening, shared, isolation };
+        let audit = SharedRows::default();
+        let mut batch = Batch { statements, opening, shared, isolation, audit };
         for (job, answer) in jobs.iter_mut().zip(answers) {
             *answer = batch.perform(job)?;
         }
+        batch.write_audit()?;
         drop(batch);
         transaction.commit()?;
         Ok(())
@@ -255,6 +260,7 @@ impl Writer {
         self.opening.pins.forget();
         match stop {
             Stop::Mixed => StoreError::Failed("jobs could not be kept apart".to_owned()),
+            Stop::Refused(error) => error,
             Stop::Broken(error) => {
                 if is_failed_sync(&error) {
                     self.end_process("the journal could not be synced", &error);
@@ -300,9 +306,20 @@ struct Batch<'b> {
     opening: &'b Opening,
     shared: &'b Shared,
     isolation: Isolation,
+    /// The audit of the appends so far.
+    audit: SharedRows,
 }
 
 impl Batch<'_> {
+    /// Writes the audit of the appends so far.
+    fn write_audit(&mut self) -> Result<(), Stop> {
+        let written = self.audit.write(self.statements.connection(), &self.opening.audit_keys);
+        written.map_err(|trouble| match trouble {
+            Trouble::Sql(error) => Stop::Broken(error),
+            trouble => Stop::Refused(trouble.into_error()),
+        })
+    }
+
     /// Does one job. The inner error is the job's own; the outer one ends the transaction.
     fn perform(&mut self, job: &mut Job) -> Result<Answer, Stop> {
         let Self { opening, shared, isolation, .. } = *self;
@@ -315,7 +332,7 @@ impl Batch<'_> {
                 if shared.poison().refuses(key, number) {
                     return Ok(Err(StoreError::Poisoned(key.to_string())));
                 }
-                let write = || write_append(&mut self.statements, append, opening);
+                let write = || write_append(&mut self.statements, append, opening, &mut self.audit);
                 let answer = apart(connection, isolation, write)?;
                 if answer.is_err() {
                     opening.pins.forget();
@@ -324,8 +341,9 @@ impl Batch<'_> {
                 Ok(answer)
             }
             Job::Chore(chore) => {
-                // It may remove what is known to be there.
+                // It may remove what is known to be there, and may have an audit of its own.
                 opening.pins.forget();
+                self.write_audit()?;
                 apart(connection, Isolation::Savepoints, || chore.run(connection))
             }
             Job::Probe { bytes } => {

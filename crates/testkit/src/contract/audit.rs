@@ -1,5 +1,5 @@
-//! The audit: entries come with what they are about or not at all, each list is one row of its
-//! chain, and chains stay whole over restarts and removals.
+//! The audit: entries come with what they are about or not at all, in rows of their chain that one
+//! commit may share, and chains stay whole over restarts and removals.
 
 use super::api_keys::new_key;
 use super::driver::{Driver, done, got};
@@ -114,6 +114,26 @@ pub fn chained(store: &dyn Store, audit: &dyn Audit, rows: i64) {
     done(store.append(Append { audit: vec![entry(1, "ann", "run")], ..created }));
     for at in 2..=rows {
         write(audit, of_realm(), vec![entry(at, "ann", "call"), entry(at, "bob", "read")]);
+    }
+}
+
+pub fn entries_of_appends_that_are_queued_together_are_each_written_once(scene: Scene) {
+    let audit = scene.audit();
+    audit.begin(Arc::new(TestKeys));
+    done(scene.store().append(Driver::new("r", "b").created()));
+    let appends = [("r", "a"), ("r", "b"), ("other", "c"), ("r", "d")].map(|(realm, id)| {
+        let created = Driver::new(realm, id).created();
+        Append { audit: vec![entry(1, id, "run"), entry(2, id, "call")], ..created }
+    });
+    let tickets = appends.map(|append| scene.store().append(append));
+    let answers = tickets.map(|ticket| block_on(ticket).is_ok());
+    assert_eq!(answers, [true, false, true, true], "one of them is there already");
+    for (chain, ids) in [(of_realm(), "aadd"), (ChainName::of(&"other".into()), "cc")] {
+        let found = paged(audit, &chain, &AuditFilter::default(), 9);
+        let subjects: String = found.iter().rev().map(|found| &*found.entry.subject).collect();
+        assert_eq!(subjects, ids);
+        let rows = state(audit, &chain).head.seq;
+        assert_eq!(verified(audit, &chain, &[]), whole(rows));
     }
 }
 

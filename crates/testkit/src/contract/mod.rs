@@ -102,7 +102,8 @@ macro_rules! store_contract {
                 webhooks_of_a_realm_are_listed_in_pages_also_those_that_ended,
                 a_webhook_goes_with_its_run,
                 a_removed_realm_takes_no_webhook_and_keeps_none;
-            audit: an_append_and_its_entries_are_written_together_or_not_at_all,
+            audit: entries_of_appends_that_are_queued_together_are_each_written_once,
+                an_append_and_its_entries_are_written_together_or_not_at_all,
                 a_key_and_its_entries_are_written_together_or_not_at_all,
                 a_principal_and_its_entries_are_written_together_or_not_at_all,
                 of_several_lists_all_are_written_or_none,

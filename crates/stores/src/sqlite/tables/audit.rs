@@ -1,14 +1,14 @@
 //! The audit: rows of entries, each chained to the one before it, and the head of each chain. Only
 //! the writer extends a chain, in the transaction of what the entries are about.
 
-use super::columns::{bad_cursor, count, execute, integer, limit_of, many, one};
+use super::columns::{bad_cursor, count, execute, integer, limit_of, many, one, to_json};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::queue::Writes;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
 use kernel::contracts::{Page, Paged, Read, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
-use kernel::identity::chain::{Base, Bodies, ChainKeys, Head, Row as ChainRow, Unchained};
+use kernel::identity::chain::{Base, Bodies, Body, ChainKeys, Head, Row as ChainRow, Unchained};
 use kernel::values::ids::Millis;
 use rusqlite::{Connection, Row, params};
 use std::sync::{Arc, OnceLock};
@@ -52,8 +52,40 @@ impl AuditKeys {
     }
 }
 
+/// Entries of appends that share a transaction: each chain gets one row of them.
+#[derive(Default)]
+pub(crate) struct SharedRows(Bodies);
+
+impl SharedRows {
+    /// Adds the entries of an append: all of them, or none.
+    pub(crate) fn add(&mut self, chain: &ChainName, entries: &[Entry]) -> Result<()> {
+        let texts: Vec<String> = entries.iter().map(to_json).collect::<Result<_>>()?;
+        for (entry, text) in entries.iter().zip(texts) {
+            match self.0.iter_mut().find(|(name, _)| name == chain) {
+                Some((_, body)) => body.add(entry.at, &text),
+                None => self.0.push((chain.clone(), Body::of(entry.at, &text))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the rows of what was added.
+    pub(crate) fn write(&mut self, connection: &Connection, keys: &AuditKeys) -> Result<()> {
+        let bodies = std::mem::take(&mut self.0);
+        if bodies.is_empty() { Ok(()) } else { write_rows(connection, keys, &bodies) }
+    }
+}
+
+/// Writes bodies, each as the next row of its chain.
+fn write_rows(connection: &Connection, keys: &AuditKeys, bodies: &Bodies) -> Result<()> {
+    let keys = keys.get()?;
+    bodies.iter().try_for_each(|(chain, body)| {
+        extend(connection, chain, |head| ChainRow::holding(keys, chain, head, body))
+    })
+}
+
 /// Writes entries as the next row of their chain.
-pub(crate) fn write(
+fn write(
     connection: &Connection,
     keys: &dyn ChainKeys,
     chain: &ChainName,
@@ -94,12 +126,7 @@ pub(crate) fn write_all(
 /// Queues entries that are texts, each body as a row of its chain.
 fn write_bodies(writes: &Writes, keys: Arc<AuditKeys>, bodies: Arc<Bodies>) -> Read<'static, ()> {
     let size = bodies.iter().map(|(_, body)| body.bytes()).sum();
-    writes.perform_large(size, move |connection| {
-        let keys = keys.get()?;
-        bodies.iter().try_for_each(|(chain, body)| {
-            extend(connection, chain, |head| ChainRow::holding(keys, chain, head, body))
-        })
-    })
+    writes.perform_large(size, move |connection| write_rows(connection, &keys, &bodies))
 }
 
 impl Audit for SqliteStore {
