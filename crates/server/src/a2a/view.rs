@@ -10,8 +10,10 @@ use kernel::journal::projection::AskRow;
 use kernel::journal::proxied::words;
 use kernel::journal::task::{self, Asking, Chunk, Line, TaskUpdate};
 use kernel::tool::call::Caller;
+use kernel::values::datum::Held;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{Millis, RunId, SessionId, SessionKey};
+use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 use wire::a2a::message::{Artifact, Content, Message, Part, Role};
@@ -142,7 +144,7 @@ impl Viewer {
         }
         for chunk in &task.chunks {
             if let Some(event) = self.chunk(chunk).await {
-                shown.apply(&StreamResponse::ArtifactUpdate(Box::new(event)));
+                shown.take(event);
             }
         }
         shown
@@ -207,8 +209,15 @@ impl Viewer {
 
     /// A message of the client as it sent it: its files are bytes again.
     async fn received(&self, received: &Received) -> Message {
-        let value = whole(&self.doors.engine, &self.caller, received.message.to_value()).await;
-        let mut message: Message = serde_json::from_value(value).unwrap_or_default();
+        let mut message = match &received.message.held {
+            // Most messages are at hand: they are read where they are.
+            Held::Value(value) if value.is_object() => Message::deserialize(&**value),
+            _ => {
+                let value = received.message.to_value();
+                serde_json::from_value(whole(&self.doors.engine, &self.caller, value).await)
+            }
+        }
+        .unwrap_or_default();
         for part in &mut message.parts {
             let Content::Url(url) = &part.content else { continue };
             let Some(file) = received.files.iter().find(|file| file.uri() == *url) else {

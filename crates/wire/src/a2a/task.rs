@@ -186,25 +186,26 @@ impl From<StreamResponse> for StreamBody {
 
 impl Task {
     /// The same after this event: what a client knows of a task that it follows.
-    pub fn apply(&mut self, event: &StreamResponse) {
+    pub fn apply(&mut self, event: StreamResponse) {
         match event {
-            StreamResponse::Task(task) => *self = (**task).clone(),
+            StreamResponse::Task(task) => *self = *task,
             StreamResponse::Message(_) => {}
             StreamResponse::StatusUpdate(event) => {
-                let said = std::mem::replace(&mut self.status, event.status.clone()).message;
+                let said = std::mem::replace(&mut self.status, event.status).message;
                 self.history.extend(said);
             }
-            StreamResponse::ArtifactUpdate(event) => self.take(event),
+            StreamResponse::ArtifactUpdate(event) => self.take(*event),
         }
     }
 
-    fn take(&mut self, event: &TaskArtifactUpdateEvent) {
-        let new = &event.artifact;
+    /// The same with this piece of what it made.
+    pub fn take(&mut self, event: TaskArtifactUpdateEvent) {
+        let TaskArtifactUpdateEvent { artifact: new, append, .. } = event;
         let known = self.artifacts.iter_mut().find(|known| known.artifact_id == new.artifact_id);
         match known {
-            Some(known) if event.append => known.parts.extend(new.parts.iter().cloned()),
-            Some(known) => *known = new.clone(),
-            None => self.artifacts.push(new.clone()),
+            Some(known) if append => known.parts.extend(new.parts),
+            Some(known) => *known = new,
+            None => self.artifacts.push(new),
         }
     }
 }
@@ -252,16 +253,16 @@ mod tests {
     #[test]
     fn a_task_is_known_by_its_events() {
         let mut task = Task::default();
-        task.apply(&event(json!({"task": {"id": "t", "status": {"state": 2,
+        task.apply(event(json!({"task": {"id": "t", "status": {"state": 2,
             "message": {"messageId": "m", "role": 2, "parts": [{"text": "begun"}]}}}})));
         let chunk = |text: &str, append: bool| {
             event(json!({"artifactUpdate": {"taskId": "t", "append": append,
                 "artifact": {"artifactId": "a", "parts": [{"text": text}]}}}))
         };
         for update in [chunk("old", false), chunk("new", false), chunk("er", true)] {
-            task.apply(&update);
+            task.apply(update);
         }
-        task.apply(&event(json!({"statusUpdate": {"taskId": "t", "status": {"state": 3}}})));
+        task.apply(event(json!({"statusUpdate": {"taskId": "t", "status": {"state": 3}}})));
         assert_eq!(task.status.state, TaskState::Completed);
         assert_eq!(task.history[0].words(), "begun");
         let texts: Vec<_> = task.artifacts[0].parts.iter().filter_map(|p| p.as_text()).collect();

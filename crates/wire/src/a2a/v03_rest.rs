@@ -7,9 +7,8 @@ use super::request;
 use super::task::{self, TaskState};
 use super::v03_request::{self, PushNotificationConfig};
 use super::value::{
-    Bytes, Struct, Timestamp, WordOrNumber, is_default, members, or_default, plain,
+    ByWordOrNumber, Bytes, Struct, Timestamp, is_default, members, or_default, plain,
 };
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -29,12 +28,15 @@ impl Serialize for State {
 
 impl<'de> Deserialize<'de> for State {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = match WordOrNumber::deserialize(deserializer)? {
-            WordOrNumber::Number(number) => TaskState::from_number(number),
-            WordOrNumber::Word(word) if word == CANCELLED => Some(TaskState::Canceled),
-            WordOrNumber::Word(word) => TaskState::from_word(&word),
+        let from_word = |word: &str| match word {
+            CANCELLED => Some(Self(TaskState::Canceled)),
+            word => TaskState::from_word(word).map(Self),
         };
-        read.map(Self).ok_or_else(|| D::Error::custom("that is no state of a task"))
+        deserializer.deserialize_any(ByWordOrNumber {
+            what: "a state of a task",
+            from_word,
+            from_number: |number| TaskState::from_number(number).map(Self),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use serde::de::Error as _;
+use serde::de::{Error as DeError, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
@@ -246,14 +246,37 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A word of an enum, or its number.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum WordOrNumber {
-    /// Its number.
-    Number(i64),
-    /// Its name.
-    Word(String),
+/// Reads an enum of the proto by its name or its number.
+pub(super) struct ByWordOrNumber<T> {
+    pub(super) what: &'static str,
+    pub(super) from_word: fn(&str) -> Option<T>,
+    pub(super) from_number: fn(i64) -> Option<T>,
+}
+
+impl<T> ByWordOrNumber<T> {
+    fn found<E: DeError>(&self, read: Option<T>, told: impl fmt::Display) -> Result<T, E> {
+        read.ok_or_else(|| E::custom(format!("`{told}` is not {}", self.what)))
+    }
+}
+
+impl<T> Visitor<'_> for ByWordOrNumber<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, by its name or its number", self.what)
+    }
+
+    fn visit_str<E: DeError>(self, word: &str) -> Result<T, E> {
+        self.found((self.from_word)(word), word)
+    }
+
+    fn visit_i64<E: DeError>(self, number: i64) -> Result<T, E> {
+        self.found((self.from_number)(number), number)
+    }
+
+    fn visit_u64<E: DeError>(self, number: u64) -> Result<T, E> {
+        self.found(i64::try_from(number).ok().and_then(self.from_number), number)
+    }
 }
 
 /// An enum of the proto: written by its name, read by its name or its number.
@@ -305,13 +328,11 @@ macro_rules! proto_enum {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                use crate::a2a::value::WordOrNumber;
-                let (read, told) = match WordOrNumber::deserialize(from)? {
-                    WordOrNumber::Number(number) => (Self::from_number(number), number.to_string()),
-                    WordOrNumber::Word(word) => (Self::from_word(&word), word),
-                };
-                read.ok_or_else(|| {
-                    serde::de::Error::custom(format!("`{told}` is not {}", $what))
+                let (from_word, from_number) = (Self::from_word, Self::from_number);
+                from.deserialize_any(crate::a2a::value::ByWordOrNumber {
+                    what: $what,
+                    from_word,
+                    from_number,
                 })
             }
         }
