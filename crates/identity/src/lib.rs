@@ -29,7 +29,7 @@ use crate::keys::{Holder, KeyParts, KeyRefusal, Keys, Made, NewKey, earliest};
 use crate::maker::Maker;
 use crate::principals::{PrincipalParts, Principals};
 use crate::realms::{FirstRealms, RealmBook};
-use crate::sent::{Fingerprint, Sent};
+use crate::sent::{Fingerprint, Fingerprints, Sent};
 use crate::shown::Shown;
 use crate::snapshot::{Held, Snapshot};
 use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
@@ -98,8 +98,9 @@ pub struct Identity {
     claims: Arc<ClaimsBook>,
     principals: Arc<Principals>,
     realms: RealmBook,
-    /// The credentials that were good.
+    /// The credentials that were good, and by what they are found again.
     shown: Shown,
+    fingerprints: Fingerprints,
     failures: Failures,
     /// What of them is kept.
     failed: Option<Arc<Failed>>,
@@ -164,6 +165,8 @@ impl Identity {
             return Err(IdentityError::Principals(clashes));
         }
         let realms = RealmBook::new(realms, keys.clone(), principals.clone(), clock.clone());
+        let no_key = |_| StoreError::Failed("fingerprints of credentials have no key".to_owned());
+        let fingerprints = Fingerprints::new(entropy.bits()).map_err(no_key)?;
         Ok(Arc::new(Self {
             keys,
             admin,
@@ -173,6 +176,7 @@ impl Identity {
             principals,
             realms,
             shown: Shown::default(),
+            fingerprints,
             failures,
             failed,
             clock,
@@ -250,7 +254,8 @@ impl Identity {
 
     fn recognized(&self, sent: &Sent<'_>, door: Door) -> Result<Arc<Verified>, Unrecognized> {
         // Taken first: what is found after that is found by this directory, or by a later one.
-        let (number, fingerprint) = (self.number(), sent.fingerprint());
+        let number = self.number();
+        let fingerprint = self.fingerprints.of(sent).map_err(|_| "it is too long")?;
         let (known, now) = (self.shown.find(number, fingerprint), self.clock.now());
         if let Some(known) = known.filter(|known| is_shown_at(known, door, now)) {
             if let Some(used) = &known.used {
