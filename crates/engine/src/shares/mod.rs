@@ -56,22 +56,21 @@ pub struct Full {
     is_own: bool,
 }
 
-/// Who uses it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Holder {
-    realm: RealmId,
-    /// None for all of the realm.
-    subject: Option<Arc<str>>,
-    /// Who really calls, where that is not the subject.
-    actor: Option<Arc<str>>,
-}
-
-/// The shares that are in use.
+/// The shares that are in use. They are found by what a caller consists of, without a copy of it:
+/// every call needs its own.
 #[derive(Default)]
 struct Used {
-    parts: HashMap<Holder, Part, RandomState>,
-    /// At how many of them the unused ones are searched for.
+    realms: HashMap<RealmId, OfRealm, RandomState>,
+    /// How many callers have one, and at how many the unused ones are searched for.
+    count: usize,
     unused_at: usize,
+}
+
+/// The share of a realm, and those of its callers.
+struct OfRealm {
+    all: Part,
+    /// By their subject, and by who really calls, where that is not the subject.
+    callers: HashMap<Arc<str>, HashMap<Option<Arc<str>>, Part, RandomState>, RandomState>,
 }
 
 /// One share.
@@ -132,9 +131,7 @@ impl Shares {
     fn parts(&self, caller: &Caller) -> Option<Parts> {
         let portion = self.portion(&caller.realm)?;
         let mut used = lock(&self.used);
-        let own = used.part(Holder::caller(caller), portion.caller);
-        let realm = used.part(Holder::realm(&caller.realm), portion.realm);
-        Some(Parts { own, realm, portion })
+        Some(used.known(caller, portion).unwrap_or_else(|| used.made(caller, portion)))
     }
 }
 
@@ -166,37 +163,65 @@ impl Full {
     }
 }
 
-impl Holder {
-    fn caller(caller: &Caller) -> Self {
-        let Caller { realm, subject, actor, .. } = caller;
-        Self { realm: realm.clone(), subject: Some(subject.clone()), actor: actor.clone() }
-    }
-
-    fn realm(realm: &RealmId) -> Self {
-        Self { realm: realm.clone(), subject: None, actor: None }
-    }
-}
-
 impl Used {
-    fn part(&mut self, holder: Holder, max: usize) -> Arc<Semaphore> {
-        let max = max.min(Semaphore::MAX_PERMITS);
-        if let Some(part) = self.parts.get_mut(&holder) {
-            part.resize(max);
-            return part.free.clone();
+    /// The shares of a caller that has one.
+    fn known(&mut self, caller: &Caller, portion: Portion) -> Option<Parts> {
+        let of_realm = self.realms.get_mut(&caller.realm)?;
+        let own = of_realm.callers.get_mut(&caller.subject)?.get_mut(&caller.actor)?;
+        Some(Parts {
+            own: own.of(portion.caller),
+            realm: of_realm.all.of(portion.realm),
+            portion,
+        })
+    }
+
+    fn made(&mut self, caller: &Caller, portion: Portion) -> Parts {
+        if self.count >= self.unused_at {
+            self.forget_unused();
         }
-        if self.parts.len() >= self.unused_at {
-            // Who holds or awaits something of a share holds the share.
-            self.parts.retain(|_, part| Arc::strong_count(&part.free) > 1);
-            self.unused_at = (2 * self.parts.len()).max(UNUSED_MIN);
-        }
-        let free = Arc::new(Semaphore::new(max));
-        self.parts.insert(holder, Part { max, free: free.clone() });
-        free
+        let Caller { realm, subject, actor, .. } = caller;
+        let of_realm = self.realms.entry(realm.clone()).or_insert_with(|| OfRealm {
+            all: Part::new(portion.realm),
+            callers: HashMap::default(),
+        });
+        let own = of_realm.callers.entry(subject.clone()).or_default();
+        let own = own.entry(actor.clone()).or_insert_with(|| Part::new(portion.caller));
+        self.count += 1;
+        Parts { own: own.of(portion.caller), realm: of_realm.all.of(portion.realm), portion }
+    }
+
+    /// Who holds or awaits something of a share holds the share.
+    fn forget_unused(&mut self) {
+        self.count = 0;
+        self.realms.retain(|_, of_realm| {
+            of_realm.callers.retain(|_, actors| {
+                actors.retain(|_, part| part.is_used());
+                self.count += actors.len();
+                !actors.is_empty()
+            });
+            of_realm.all.is_used() || !of_realm.callers.is_empty()
+        });
+        self.unused_at = (2 * self.count).max(UNUSED_MIN);
     }
 }
 
 impl Part {
-    /// So much from now on. What is in use beyond that is taken away as it comes back.
+    fn new(max: usize) -> Self {
+        let max = max.min(Semaphore::MAX_PERMITS);
+        Self { max, free: Arc::new(Semaphore::new(max)) }
+    }
+
+    fn is_used(&self) -> bool {
+        Arc::strong_count(&self.free) > 1
+    }
+
+    /// The share, of so much from now on.
+    fn of(&mut self, max: usize) -> Arc<Semaphore> {
+        self.resize(max.min(Semaphore::MAX_PERMITS));
+        self.free.clone()
+    }
+
+    /// What is in use beyond that is taken away as it comes back.
     fn resize(&mut self, max: usize) {
         if max > self.max {
             self.free.add_permits(max - self.max);
@@ -336,7 +361,10 @@ mod tests {
         for number in 0..10 * UNUSED_MIN {
             drop(taken(&shares, &caller(&number.to_string()), 1));
         }
-        assert!(lock(&shares.used).parts.len() <= 2 * UNUSED_MIN);
+        let count = |used: &Used| used.realms.values().map(|of_realm| of_realm.callers.len()).sum();
+        let callers: usize = count(&lock(&shares.used));
+        assert!(callers <= 2 * UNUSED_MIN, "{callers} callers");
+        assert_eq!(callers, lock(&shares.used).count);
         assert!(shares.try_take(&ann).is_err(), "what is in use stays");
         drop(held);
     }
@@ -348,6 +376,6 @@ mod tests {
         let ann = caller("ann");
         assert_eq!(taken(&shares, &ann, 9).len(), 9);
         assert!(shares.take(&ann).now_or_never().is_some() && shares.crowded(&ann).is_none());
-        assert!(lock(&shares.used).parts.is_empty());
+        assert!(lock(&shares.used).realms.is_empty());
     }
 }

@@ -53,6 +53,10 @@ fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
     let text = |value: &HeaderValue| -> Option<String> {
         Some(value.to_str().ok()?.chars().take(VALUE_CHARS_MAX).collect())
     };
+    // Most requests have none, and then nothing is made for them.
+    if !headers.keys().any(is_kept) {
+        return BTreeMap::new();
+    }
     let found = headers.iter().filter(|(name, _)| is_kept(name));
     let found = found.filter_map(|(name, value)| Some((name.to_string(), text(value)?)));
     found.take(HEADERS_MAX).collect()
