@@ -46,9 +46,9 @@ pub use outbox::heads::HeadRules;
 pub use recovery::Undone;
 pub use refusal::{Refusal, RefusalCode, RefusalKind};
 pub use request::{
-    CallReport, CallRequest, CaseReport, ContextRuns, Inspection, Message, Once,
-    ProxyCall, RegisteredAgent, RegisteredPlan, ReplyReport, Resume, RunAbout, RunReport,
-    RunRequest, RunSession, RunTarget, Saying, SubmitOptions,
+    CallReport, CallRequest, CaseReport, ContextRuns, Inspection, Message, Once, ProxyCall,
+    RegisteredAgent, RegisteredPlan, ReplyReport, Resume, RunAbout, RunReport, RunRequest,
+    RunSession, RunTarget, Saying, SubmitOptions,
 };
 pub use retention::Pruned;
 pub use shared::{Engine, Parts};
