@@ -66,12 +66,14 @@ struct Used {
     unused_at: usize,
 }
 
-/// The share of a realm, and those of its callers.
+/// The share of a realm, and those of its callers by their subjects.
 struct OfRealm {
     all: Part,
-    /// By their subject, and by who really calls, where that is not the subject.
-    callers: HashMap<Arc<str>, HashMap<Option<Arc<str>>, Part, RandomState>, RandomState>,
+    callers: HashMap<Arc<str>, OfSubject, RandomState>,
 }
+
+/// Those of one subject by who really calls, where that is not the subject.
+type OfSubject = HashMap<Option<Arc<str>>, Part, RandomState>;
 
 /// One share.
 struct Part {
@@ -168,11 +170,7 @@ impl Used {
     fn known(&mut self, caller: &Caller, portion: Portion) -> Option<Parts> {
         let of_realm = self.realms.get_mut(&caller.realm)?;
         let own = of_realm.callers.get_mut(&caller.subject)?.get_mut(&caller.actor)?;
-        Some(Parts {
-            own: own.of(portion.caller),
-            realm: of_realm.all.of(portion.realm),
-            portion,
-        })
+        Some(Parts { own: own.of(portion.caller), realm: of_realm.all.of(portion.realm), portion })
     }
 
     fn made(&mut self, caller: &Caller, portion: Portion) -> Parts {
