@@ -33,7 +33,7 @@ const STREAMS: usize = 1_000;
 /// Room for streams of one round that end while those of the next one begin.
 const STREAMS_MAX: usize = 4 * STREAMS;
 /// How often each load is measured; the middle one counts.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 const SEND_SHARE_MIN: f64 = 0.35;
 const GET_SHARE_MIN: f64 = 0.25;

@@ -334,7 +334,12 @@ impl Compared {
 
 fn table(ways: &[Way], compared: &Compared) -> Table {
     let head = [
-        "who", "requests/s", "p50 ms", "p99 ms", "added ms", "of direct",
+        "who",
+        "requests/s",
+        "p50 ms",
+        "p99 ms",
+        "added ms",
+        "of direct",
         "of the bare proxy (half of all)",
     ];
     let mut table = Table::new(&head);
