@@ -81,7 +81,7 @@ impl Job {
 /// What a load came to.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary {
-    /// Requests answered, those of the warm-up included.
+    /// Requests answered, those of its warm-up included where it had one.
     pub answered: usize,
     /// Requests a second, the warm-up not included.
     pub rate: f64,

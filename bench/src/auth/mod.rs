@@ -248,8 +248,10 @@ async fn compare(
         let (clients, number) = (options.clients, compared.len());
         report::progress(&format!("{what}, {clients} clients, {number} of {}", ways.len()));
         let turns = turns::measure(&[&local.job, &asked.job], clients, options.compared()).await;
-        let [local, asked] = <[Turns; 2]>::try_from(asked.station.explained(turns)?)
-            .map_err(|_| "two loads were not measured")?;
+        // Either of them may be why it failed.
+        let turns = local.station.explained(asked.station.explained(turns))?;
+        let [local, asked] =
+            <[Turns; 2]>::try_from(turns).map_err(|_| "two loads were not measured")?;
         compared.push(Compared { local, asked });
     }
     Ok(compared)

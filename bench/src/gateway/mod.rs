@@ -241,7 +241,7 @@ async fn sections(options: &Options, upstream: SocketAddr, gateway: SocketAddr) 
     for clients in CLIENTS {
         let compared = Compared::measure(options, clients, &direct, &ways).await?;
         let note = "`tools/call` of `math::add` of another server of ours, 2026-07-28, answered \
-                    as JSON. What is added is the difference of the medians.";
+                    as JSON. What is added is the difference of the medians of a turn.";
         let title = format!("{clients} client{}", if clients == 1 { "" } else { "s" });
         report::section(&title, note, &table(&ways, &compared));
         judge(clients, &ways, &compared, &mut targets);
