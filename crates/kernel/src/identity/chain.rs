@@ -55,7 +55,7 @@ impl FromStr for Head {
     }
 }
 
-/// One row of a chain: the entries of one append, or of a batch.
+/// One row of a chain: the entries of the appends of one commit, or of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// Its number, from 1, without gaps.

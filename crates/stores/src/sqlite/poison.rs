@@ -1,5 +1,6 @@
 //! After a failed append of a session, the later ones of its driver must fail too: they were
-//! decided on events that are not there. A load ends this, for what is appended after the load.
+//! decided on events that are not there. A load ends this, for what is appended after the load. An
+//! append that would have made a session is not among them: what follows it finds no session.
 
 use kernel::values::ids::SessionKey;
 use std::collections::HashMap;
@@ -63,6 +64,12 @@ impl Poison {
     pub(crate) fn processed(&mut self, number: u64) {
         self.processed = number;
         self.sessions.retain(|_, span| span.until.is_none_or(|until| until > number));
+    }
+
+    /// Whether no session is known.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
     }
 
     fn add(&mut self, key: &SessionKey, after: u64) {

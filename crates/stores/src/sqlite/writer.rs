@@ -74,8 +74,6 @@ enum Stop {
     Mixed,
     /// Something that concerns all of it.
     Broken(rusqlite::Error),
-    /// The same, without an error of SQLite.
-    Refused(StoreError),
 }
 
 impl From<rusqlite::Error> for Stop {
@@ -260,7 +258,6 @@ impl Writer {
         self.opening.pins.forget();
         match stop {
             Stop::Mixed => StoreError::Failed("jobs could not be kept apart".to_owned()),
-            Stop::Refused(error) => error,
             Stop::Broken(error) => {
                 if is_failed_sync(&error) {
                     self.end_process("the journal could not be synced", &error);
@@ -311,12 +308,13 @@ struct Batch<'b> {
 }
 
 impl Batch<'_> {
-    /// Writes the audit of the appends so far.
+    /// Writes the audit of the appends so far. Where a chain is broken, only who has to extend it
+    /// fails: each append by itself.
     fn write_audit(&mut self) -> Result<(), Stop> {
         let written = self.audit.write(self.statements.connection(), &self.opening.audit_keys);
         written.map_err(|trouble| match trouble {
-            Trouble::Sql(error) => Stop::Broken(error),
-            trouble => Stop::Refused(trouble.into_error()),
+            Trouble::Sql(error) if !is_local(&error) => Stop::Broken(error),
+            Trouble::Sql(_) | Trouble::Refused(_) | Trouble::Midway(_) => Stop::Mixed,
         })
     }
 
@@ -332,10 +330,22 @@ impl Batch<'_> {
                 if shared.poison().refuses(key, number) {
                     return Ok(Err(StoreError::Poisoned(key.to_string())));
                 }
-                let write = || write_append(&mut self.statements, append, opening, &mut self.audit);
+                let (statements, audit) = (&mut self.statements, &mut self.audit);
+                let write = || {
+                    write_append(statements, append, opening, audit)?;
+                    match isolation {
+                        // With those of the others.
+                        Isolation::ChecksFirst => Ok(()),
+                        Isolation::Savepoints => audit.write(connection, &opening.audit_keys),
+                    }
+                };
                 let answer = apart(connection, isolation, write)?;
-                if answer.is_err() {
+                if answer.is_err() && isolation == Isolation::Savepoints {
                     opening.pins.forget();
+                }
+                // No one knows a session that was not made, so no one would ever load it: whatever
+                // else was decided on it finds that it is not there.
+                if answer.is_err() && !append.creates {
                     shared.poison().failed(key, number);
                 }
                 Ok(answer)
@@ -405,12 +415,15 @@ mod tests {
     use super::*;
     use crate::parts::Fatal;
     use crate::sqlite::files::connect;
+    use crate::sqlite::tables::audit::AuditKeys;
     use crate::sqlite::tables::keys;
     use crate::sqlite::tables::known::KnownPins;
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use kernel::contracts::{Appended, OnCommit, Read, Ticket};
     use kernel::event::{Event, Fact, VERSION};
+    use kernel::identity::audit::{ChainName, Entry, Mac, Object};
+    use kernel::identity::chain::ChainKeys;
     use kernel::journal::projection::OnceRow;
     use kernel::session::Session;
     use kernel::values::ids::{
@@ -553,11 +566,9 @@ mod tests {
             let known = Known { id: session_id(id), fence: Fence::NONE.next() };
             assert!(bench.writer.opening.fences.has(&key(id), known), "{id}");
         }
-        // What was decided on the refused one is refused too, until someone loads the session.
-        let poisoned: Answer = Err(StoreError::Poisoned(key("b").to_string()));
-        assert_eq!(bench.commit(vec![created("b"), created("d")]), [poisoned, Ok(())]);
-        bench.writes.shared().poison().loaded(&key("b"));
-        assert_eq!(bench.commit(vec![created("b")]), [exists]);
+        // A session that was not made is in no one's way.
+        assert_eq!(bench.commit(vec![created("b"), created("d")]), [exists, Ok(())]);
+        assert!(bench.writes.shared().poison().is_empty(), "it is remembered for ever");
     }
 
     /// A keyed request, always with the same key, that started this run.
@@ -585,6 +596,55 @@ mod tests {
         let (connection, routes) = (&bench.writer.connection, ["POST /runs".to_owned()]);
         let named = keys::newest(connection, &key("c").realm, "ann", &routes, "k").unwrap();
         assert_eq!(named, Some(keyed(3)));
+    }
+
+    /// Codes that need no secret.
+    struct TestKeys;
+
+    impl ChainKeys for TestKeys {
+        fn name(&self) -> &str {
+            "k"
+        }
+
+        fn mac(&self, _key: &str, parts: &[&[u8]]) -> Option<Mac> {
+            ContentHash::of(&parts.concat()).as_str().parse().ok()
+        }
+
+        fn digest(&self, _bytes: &[u8]) -> Mac {
+            Mac::default()
+        }
+    }
+
+    /// A session's first append with so many entries for the audit of its realm.
+    fn audited(realm: &str, id: &str, entries: i64) -> Append {
+        let object = || Object::new("tool", "math::add");
+        let entry = |at| Entry::new(Millis(at), "ann".into(), "run", object());
+        let mut append = Append { audit: (0..entries).map(entry).collect(), ..created(id) };
+        append.session.key.realm = realm.into();
+        append
+    }
+
+    #[test]
+    fn appends_of_a_batch_share_a_row_of_the_audit_and_a_broken_chain_fails_its_own_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
+        bench.writer.opening.audit_keys = Arc::new(AuditKeys::of(Arc::new(TestKeys)));
+        let all = vec![audited("r", "a", 2), audited("s", "b", 1), audited("r", "c", 1)];
+        assert_eq!(bench.commit(all), [Ok(()), Ok(()), Ok(())]);
+        let rows = |bench: &Bench, realm: &str| -> i64 {
+            let sql = "SELECT count(*) FROM audit WHERE chain = ?1";
+            let chain = ChainName::of(&realm.into());
+            bench.writer.connection.query_row(sql, [chain.as_str()], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((rows(&bench, "r"), rows(&bench, "s")), (1, 1));
+        // The next row of one of them is there already.
+        let broken = ChainName::of(&"r".into());
+        let sql = "UPDATE audit_heads SET seq = 0 WHERE chain = ?1";
+        bench.writer.connection.execute(sql, [broken.as_str()]).unwrap();
+        let answers = bench.commit(vec![audited("r", "d", 1), audited("s", "e", 1), created("f")]);
+        assert!(answers[0].is_err(), "{answers:?}");
+        assert_eq!(answers[1..], [Ok(()), Ok(())]);
+        assert_eq!((rows(&bench, "r"), rows(&bench, "s")), (1, 2));
     }
 
     #[test]

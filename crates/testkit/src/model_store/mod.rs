@@ -174,6 +174,8 @@ impl Shared {
         if let Some(node) = self.nodes.get_mut(&node) {
             match &result {
                 Ok(()) => node.poison.remove(key),
+                // What was decided on a session that was not made finds that it is not there.
+                Err(_) if job.append.creates => None,
                 Err(_) => node.poison.insert(key.clone(), None),
             };
         }

@@ -45,6 +45,12 @@ const REBASE: &str = "UPDATE audit_heads SET base_seq = ?2, base_mac = ?3, base_
 pub(crate) struct AuditKeys(OnceLock<Arc<dyn ChainKeys>>);
 
 impl AuditKeys {
+    /// These.
+    #[cfg(test)]
+    pub(crate) fn of(keys: Arc<dyn ChainKeys>) -> Self {
+        Self(OnceLock::from(keys))
+    }
+
     /// They, or why nothing can be written.
     pub(crate) fn get(&self) -> Result<&dyn ChainKeys> {
         let missing = || StoreError::Failed("the audit has no keys yet".to_owned());
