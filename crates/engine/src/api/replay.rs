@@ -44,8 +44,8 @@ impl Shared {
         looked: Look,
         refusal: Refusal,
     ) -> Result<OnceRow> {
-        // The code of a conflict in the store, no matter who met it first. A repeat that was not
-        // looked for is none that could be refused for anything else.
+        // The code of a conflict in the store, no matter who met it first. A request that was not
+        // looked for may be a repeat, whatever it was refused for.
         if looked == Look::First && refusal.code != RefusalCode::SessionReloading {
             return Err(refusal);
         }

@@ -87,8 +87,8 @@ impl Runs<'_> {
         let closure = self.shared.closure_of(caller, &request.target);
         // In a session that is there, a key that was taken would stop what others do.
         let is_fresh = matches!(request.session, RunSession::New | RunSession::NewContext(_));
-        let is_done_in_vain = closure.as_ref().is_ok_and(|closure| is_fresh && !closure.calls);
-        let look = if is_done_in_vain { Look::AtCommit } else { Look::First };
+        let may_be_in_vain = closure.as_ref().is_ok_and(|closure| is_fresh && !closure.calls);
+        let look = if may_be_in_vain { Look::AtCommit } else { Look::First };
         let claim = match self.shared.turn_by(caller, once.as_ref(), look).await? {
             Turn::Repeat(row) => return self.repeated(caller, &row, until.wait_ms()).await,
             Turn::First(claim) => claim,

@@ -259,8 +259,11 @@ impl Driver {
             Done::Call(_, None)
             | Done::Late(_, None)
             | Done::Turned(_, _, None)
-            | Done::Proposed(_, _, None)
-            | Done::Kept(Ok(())) => Ok(()),
+            | Done::Proposed(_, _, None) => Ok(()),
+            Done::Kept(Ok(())) => {
+                self.key_kept();
+                Ok(())
+            }
             Done::Kept(Err(error)) => Err(error.into()),
             Done::Turned(frame, number, Some(answered)) => {
                 self.turn_done(frame, number, *answered).await

@@ -29,6 +29,11 @@ const MOVING_TAILS: usize = 8;
 /// But not larger than this, unless the snapshot is: a reader of the session reads all of it.
 const MOVING_TAIL_BYTES_MAX: usize = 32 * 1024 * 1024;
 
+/// Whether it is counted, of what a run does that calls nothing.
+fn is_counted(fact: &Fact) -> bool {
+    matches!(fact, Fact::RunStarted { .. } | Fact::RunEnded { .. } | Fact::AskOpened(_))
+}
+
 impl Driver {
     /// Records a fact and performs the effect that it names.
     pub(super) async fn record(&mut self, mut fact: Fact) -> Result<()> {
@@ -48,8 +53,13 @@ impl Driver {
         if let Some(fact) = said {
             self.said.note(event.seq, fact, KEPT_BYTES_MAX);
         }
-        self.note(&event.fact);
-        seen.iter().for_each(|seen| self.shared.observers.see(seen));
+        if self.is_unsure {
+            self.unnoted.extend(is_counted(&event.fact).then(|| event.fact.clone()));
+            self.unseen.extend(seen);
+        } else {
+            self.note(&event.fact);
+            seen.iter().for_each(|seen| self.shared.observers.see(seen));
+        }
         self.shared.suspects.review(&self.probation, self.session.as_ref());
         let effect = Effect::of(&event.fact);
         self.run_ended |= matches!(effect, Effect::EndRun);
@@ -152,7 +162,17 @@ impl Driver {
         if self.new_key.is_some() {
             self.flush();
         }
+        self.is_unsure |= claim.is_unsure();
         self.new_key = Some((claim.row(run, ask, self.shared.clock.now()), claim));
+    }
+
+    /// A key was written down: what was done under it is no repeat, and is counted and seen.
+    pub(super) fn key_kept(&mut self) {
+        self.is_unsure = false;
+        let unnoted = std::mem::take(&mut self.unnoted);
+        unnoted.iter().for_each(|fact| self.note(fact));
+        let unseen = std::mem::take(&mut self.unseen);
+        unseen.iter().for_each(|seen| self.shared.observers.see(seen));
     }
 
     /// Holds the key until the append that was queued last is durable or refused.

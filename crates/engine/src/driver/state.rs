@@ -6,7 +6,7 @@ use crate::driver::said::Said;
 use crate::gate::Started;
 use crate::gate::consent::Consent;
 use crate::observe::captured::Contents;
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::{ReplyReport, RunReport};
 use crate::sessions::cache::Rested;
 use crate::sessions::suspects::Probation;
@@ -16,6 +16,7 @@ use crate::waiting::idempotency::Claim;
 use futures::future::{AbortHandle, BoxFuture, Shared as SharedFuture};
 use futures::stream::FuturesUnordered;
 use kernel::ask::{Ask, AskBody};
+use kernel::contracts::observe::Seen;
 use kernel::contracts::{SessionAsk, StoreError, Ticket};
 use kernel::conversation::llm::{LlmError, Turn};
 use kernel::decide::TurnNumber;
@@ -242,6 +243,11 @@ pub(super) struct Driver {
     pub(super) new_specs: Vec<PinnedSpec>,
     /// A request's key that the next append has to write down.
     pub(super) new_key: Option<(OnceRow, Claim)>,
+    /// Whether all that is done here may turn out to be a repeat, when its key is written down.
+    pub(super) is_unsure: bool,
+    /// What is counted and what observers see then, unless it is one.
+    pub(super) unnoted: Vec<Fact>,
+    pub(super) unseen: Vec<Seen>,
     /// The path of a case that the next append has to count.
     pub(super) new_tally: Option<Tally>,
     /// What the audit keeps of the events that are not queued yet.
@@ -314,6 +320,9 @@ impl Driver {
             new_closure: None,
             new_specs: Vec::new(),
             new_key: None,
+            is_unsure: false,
+            unnoted: Vec::new(),
+            unseen: Vec::new(),
             new_tally: None,
             new_audit: Vec::new(),
             doer: None,
@@ -349,8 +358,14 @@ impl Driver {
 
     /// Tells everyone who waits that it went wrong.
     pub(super) fn fail(&mut self, refusal: &Refusal) {
-        tracing::warn!(realm = %self.key.realm, session = %self.key.id, code = refusal.code.name(),
-            "session dropped from memory: {}", refusal.message);
+        let (realm, session, code) = (&self.key.realm, &self.key.id, refusal.code.name());
+        // A client that repeats itself is nothing to be warned of.
+        if self.is_unsure && refusal.code == RefusalCode::SessionReloading {
+            tracing::debug!(%realm, %session, code, "a session is given up: its key was used");
+        } else {
+            tracing::warn!(%realm, %session, code, "session dropped from memory: {}",
+                refusal.message);
+        }
         self.share = Share::default();
         for waiter in self.waiters.drain(..) {
             waiter.refuse(refusal.clone());

@@ -50,6 +50,8 @@ pub(crate) struct Claim {
     keys: Arc<Keys>,
     name: Name,
     once: Once,
+    /// Whether it turns out at the commit that the key was taken before.
+    is_unsure: bool,
     /// Closed with the claim: that is what repeats wait for.
     _held: watch::Sender<()>,
 }
@@ -66,6 +68,11 @@ impl Claim {
             ask,
             at,
         }
+    }
+
+    /// Whether what the request does may have been done before.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.is_unsure
     }
 
     /// Has an append write this row, unless the key was taken.
@@ -109,7 +116,7 @@ impl Keys {
     ) -> Result<Turn> {
         let (route, key) = (once.route.clone(), once.key.clone());
         let name = Name { realm: caller.realm.clone(), subject: asked_by(caller), route, key };
-        let claim = loop {
+        let mut claim = loop {
             match self.take(&name, once) {
                 Ok(claim) => break claim,
                 Err(mut other) => {
@@ -125,6 +132,7 @@ impl Keys {
             self.wait_for(&before).await;
         }
         if look == Look::AtCommit {
+            claim.is_unsure = true;
             return Ok(Turn::First(Some(claim)));
         }
         // The claim is held while the store is asked: no one gets in between.
@@ -156,7 +164,8 @@ impl Keys {
         }
         let (sender, receiver) = watch::channel(());
         held.insert(name.clone(), receiver);
-        Ok(Claim { keys: self.clone(), name: name.clone(), once: once.clone(), _held: sender })
+        let (keys, name, once) = (self.clone(), name.clone(), once.clone());
+        Ok(Claim { keys, name, once, is_unsure: false, _held: sender })
     }
 }
 

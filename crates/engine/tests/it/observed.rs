@@ -3,9 +3,12 @@
 
 use crate::model::{Scripted, calls, text};
 use crate::world::{WAIT_MS, World, caller};
-use engine::{CallReport, CallRequest, Models, RunReport, RunTarget};
+use engine::{
+    CallReport, CallRequest, Models, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
+};
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::observe::{Observer, Seen, What};
+use kernel::values::ids::ContentHash;
 use kernel::values::trace::TraceParent;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -101,6 +104,27 @@ async fn decide(world: &World, waiting: &RunReport, approve: bool) -> RunReport 
     };
     let reply = Reply::Approve { decisions: calls.iter().map(decision).collect() };
     world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap().run
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_that_its_commit_finds_is_no_run_that_anyone_sees() {
+    const SAY: &str = "planId: say\nsteps: [{id: end, type: final_response, message: hello}]";
+    let folder = tempfile::tempdir().unwrap();
+    let watcher = Watcher::new(true, false);
+    let world = world(folder.path(), SAY, Scripted::new([]).models(), &watcher).await;
+    let request = || RunRequest {
+        target: RunTarget::Plan("say".into()),
+        input: json!({}),
+        session: RunSession::New,
+        once: Some(Once::new("POST /runs".to_owned(), "k".to_owned(), ContentHash::of(b"body"))),
+        about: RunAbout::default(),
+    };
+    for replayed in [false, true, true] {
+        let report = world.engine.runs().start(&caller(), request(), WAIT_MS).await.unwrap();
+        assert_eq!(report.replayed, replayed);
+    }
+    world.at_rest().await;
+    assert_eq!(names(&watcher.all()), ["run say completed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

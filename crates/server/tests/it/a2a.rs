@@ -185,6 +185,13 @@ async fn a_repeated_message_gets_the_first_task() {
     let first = send(&house, add(1)).await;
     assert_eq!(send(&house, add(1)).await, first);
     assert_ne!(send(&house, add(5)).await["id"], first["id"], "another message is a new one");
+    // What calls nothing is found by its commit, however it is waited for.
+    let ask = || message("m9", "it/question", json!({"data": {}}));
+    let asking = send(&house, ask()).await;
+    assert_eq!(send(&house, ask()).await, asking);
+    let at_once = json!({"message": ask(), "configuration": {"returnImmediately": true}});
+    let at_once = rpc(&house, "SendMessage", at_once).await;
+    assert_eq!(at_once["result"]["task"], asking);
     let task = send(&house, message("m2", "it/question", json!({"data": {}}))).await;
     let yes = reply("m3", &task, json!({"text": "yes"}));
     let done = send(&house, yes.clone()).await;
