@@ -161,7 +161,7 @@ impl Issuers {
         }
     }
 
-    /// The token whose text has this hash, if it is known and still good.
+    /// The token whose text has this fingerprint, if it is known and still good.
     pub(crate) fn known(&self, fingerprint: Fingerprint) -> Option<Arc<KnownToken>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let token = known.tokens.get(&fingerprint).cloned();
