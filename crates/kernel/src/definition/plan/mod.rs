@@ -349,8 +349,8 @@ pub struct Closure {
     pub plans: BTreeMap<PlanId, Arc<Plan>>,
     /// The agents that their steps name.
     pub agents: BTreeMap<AgentName, Arc<Agent>>,
-    /// Whether its steps call a tool or an agent. What a rule has a model write may call as well, but
-    /// only once the start of the run is durable.
+    /// Whether its steps call a tool or an agent. What a rule has a model write may call as well,
+    /// but only once the start of the run is durable.
     pub calls: bool,
     /// What is stored of it, once someone asked.
     stored: OnceLock<Arc<StoredClosure>>,
