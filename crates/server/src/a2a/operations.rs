@@ -277,7 +277,7 @@ impl Client {
     ) -> Result<Started> {
         match self.start(checked, once.clone(), wait).await {
             Ok(started) => Ok(started),
-            // A repeat is told what the first did, also where it could not begin any more.
+            // A repeat gets what the first did, also where it could not begin any more.
             Err(error) => match self.repeated(once.as_ref()).await? {
                 Some(run) => Ok(Started::replayed(run)),
                 None => Err(error),
