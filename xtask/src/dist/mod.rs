@@ -168,6 +168,18 @@ mod tests {
         Ok(())
     }
 
+    /// Packages with settings of their own do not take these from their profile.
+    #[test]
+    fn the_crate_that_is_linked_says_how_the_whole_program_is_optimised() {
+        let path = shell::workspace_root().join("Cargo.toml");
+        let manifest = fs::read_to_string(path).unwrap_or_default();
+        let own = manifest.split("[profile.dist.package.waypost]").nth(1).unwrap_or_default();
+        let own = own.split("\n[").next().unwrap_or_default();
+        for setting in ["opt-level = 3", "strip = true"] {
+            assert!(own.lines().any(|line| line == setting), "no `{setting}` in `{own}`");
+        }
+    }
+
     #[test]
     fn what_goes_along_is_there() {
         let root = shell::workspace_root();
