@@ -117,18 +117,21 @@ impl Verified {
     /// number.
     pub fn usual(&self, number: u64) -> Option<Caller> {
         let (_, known) = self.usual.get().filter(|(known, _)| *known == number)?;
-        // With texts of its own: what is done for a request counts references to them, and threads
-        // that count the same ones wait for each other.
-        let (realm, subject) = (known.realm.as_str().into(), Arc::from(&*known.subject));
-        let Caller { actor, scopes, admin, makers, .. } = known;
-        let (actor, scopes, admin, makers) = (actor.clone(), *scopes, *admin, makers.clone());
-        Some(Caller { realm, subject, actor, scopes, admin, makers, via: Via::default() })
+        Some(known.clone())
     }
 
     /// Remembers that, as this directory has it.
     pub fn keep_usual(&self, directory: &Directory, caller: &Caller) {
+        let realm = caller.realm.as_str().into();
         // Another request may have been faster, with the same caller.
-        let _ = self.usual.set((directory.number, caller.clone()));
+        let _ = self.usual.set((directory.number, Caller { realm, ..caller.clone() }));
+    }
+
+    /// The same with texts of its own: what is done for a request counts references to them, and
+    /// threads that count the same ones wait for each other.
+    pub(crate) fn apart(&self) -> Self {
+        let subject = Arc::from(&*self.subject);
+        Self { subject, usual: OnceLock::new(), ..self.clone() }
     }
 }
 

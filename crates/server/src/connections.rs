@@ -2,6 +2,7 @@
 //! works for a request stays. One that waits for its client may do so for a limited time, and when
 //! all places are taken, the connection that has waited longest makes room for a new one.
 
+use identity::Recent;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -62,13 +63,18 @@ impl Awaited {
 }
 
 /// The other end of a connection; every request on it carries it in its extensions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// The credential that it brought last.
+    pub(crate) recent: Arc<Recent>,
+}
 
 impl Peer {
     /// What the system says of a connection. An IPv4 client is one also at a listener of IPv6.
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self(SocketAddr::new(address.ip().to_canonical(), address.port()))
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+        Self { address, recent: Arc::default() }
     }
 }
 
@@ -527,7 +533,7 @@ mod tests {
 
     #[test]
     fn an_ipv4_client_has_one_address() {
-        let peer = |text: &str| Peer::new(text.parse().unwrap()).0.to_string();
+        let peer = |text: &str| Peer::new(text.parse().unwrap()).address.to_string();
         assert_eq!(peer("[::ffff:10.0.0.7]:5"), "10.0.0.7:5");
         assert_eq!([peer("10.0.0.7:5"), peer("[fd00::1]:5")], ["10.0.0.7:5", "[fd00::1]:5"]);
     }

@@ -3,12 +3,14 @@
 use super::{ADMIN_KEY, HOME, MINUTE_MS, Stage, grants, new_key, root, sent};
 use crate::failures::FAILURES_MAX;
 use crate::keys::{Expiry, NewKey};
-use crate::{Denied, Standing};
+use crate::token::TOKEN_MS;
+use crate::{Denied, Door, Recent, Standing};
 use kernel::contracts::Clock;
 use kernel::identity::key::KeyText;
 use kernel::identity::roles::Role;
 use kernel::values::caller::{Caller, Scope, Scopes};
 use kernel::values::secret::Secret;
+use std::sync::Arc;
 
 /// The same text with another last character.
 fn altered(text: &Secret) -> String {
@@ -124,6 +126,36 @@ async fn a_credential_that_was_good_is_looked_at_again_when_it_ends_or_something
     stage.identity.revoke(&root(), &other.stored.key.id).await.unwrap();
     assert_eq!(stage.why(other.text.expose()), "the key was revoked");
     assert!(good(ADMIN_KEY));
+}
+
+#[tokio::test]
+async fn a_connection_knows_its_last_credential_no_longer_than_the_server_does() {
+    let stage = Stage::open().await;
+    let (one, other) =
+        (stage.made("acme", &[Role::Member]).await, stage.made("beta", &[Role::Member]).await);
+    let (id, text) = (&one.stored.key.id, one.text.expose());
+    let token = stage.identity.token(id.as_str(), text, None).unwrap();
+    let connection = Recent::default();
+    let who = async |text: &str| {
+        stage.identity.verify(&sent(text), HOME, Door::Other, Some(&connection)).await
+    };
+    let first = who(text).await.unwrap();
+    assert!(Arc::ptr_eq(&first, &who(text).await.unwrap()), "it is compared");
+    let elsewhere = stage.identity.authenticate(&sent(text), HOME).unwrap();
+    assert!(!Arc::ptr_eq(&first, &elsewhere), "a connection has its own");
+    assert_eq!(elsewhere.subject, first.subject);
+    // The next request may be someone else's.
+    let theirs = who(other.text.expose()).await.unwrap();
+    assert_eq!(theirs.key.as_ref(), Some(&other.stored.key.id));
+    assert_eq!(who(text).await.unwrap().key.as_ref(), Some(id));
+    assert!(who(&altered(&one.text)).await.is_err());
+    assert!(who(token.text.expose()).await.is_ok());
+    stage.clock.advance(TOKEN_MS);
+    assert!(who(token.text.expose()).await.is_err(), "it has expired");
+    assert!(who(text).await.is_ok());
+    stage.identity.revoke(&root(), id).await.unwrap();
+    assert!(who(text).await.is_err(), "it is revoked");
+    assert!(who(other.text.expose()).await.is_ok());
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ pub(crate) struct Arrival<'a> {
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
     /// None where it came by no connection.
-    pub(crate) peer: Option<Peer>,
+    pub(crate) peer: Option<&'a Peer>,
 }
 
 /// Who sends a request.
@@ -169,7 +169,8 @@ impl Entrance {
                 }
             }
             (Rule::Credentials(checked), Some(sent)) => {
-                let verified = checked.identity.verify(&sent, from, self.door(uri)).await;
+                let recent = peer.map(|peer| &*peer.recent);
+                let verified = checked.identity.verify(&sent, from, self.door(uri), recent).await;
                 checked.visitor(arrival, verified, from).map(Some)
             }
             (Rule::Credentials(_), None) if self.is_open(uri) => Ok(None),
@@ -180,7 +181,7 @@ impl Entrance {
     /// Where a request for this path comes from, or why it is refused.
     pub(crate) fn address_of(
         &self,
-        peer: Option<Peer>,
+        peer: Option<&Peer>,
         path: &str,
         headers: &HeaderMap,
     ) -> Result<IpAddr> {

@@ -35,11 +35,11 @@ impl Between {
     /// from this process.
     pub(crate) fn origin(
         &self,
-        peer: Option<Peer>,
+        peer: Option<&Peer>,
         path: &str,
         headers: &HeaderMap,
     ) -> Result<IpAddr> {
-        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |Peer(peer)| peer.ip());
+        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.address.ip());
         let peer = peer.to_canonical();
         match self {
             Self::NoOne if is_forwarded(headers) => Err(not_behind_a_proxy()),
@@ -139,8 +139,8 @@ mod tests {
     }
 
     fn told(between: &Between, peer: &str, path: &str, given: &[(&'static str, &str)]) -> String {
-        let peer = Peer(SocketAddr::new(peer.parse().unwrap(), 5_000));
-        match between.origin(Some(peer), path, &headers(given)) {
+        let peer = Peer::new(SocketAddr::new(peer.parse().unwrap(), 5_000));
+        match between.origin(Some(&peer), path, &headers(given)) {
             Ok(address) => address.to_string(),
             Err(failure) => {
                 assert_eq!(failure.status(), StatusCode::FORBIDDEN);
@@ -206,8 +206,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         let line = HeaderValue::from_bytes(b"\xff\xe9, 192.0.2.7, 10.0.0.4").unwrap();
         headers.append(FORWARDED_FOR, line);
-        let peer = Peer(SocketAddr::from(([127, 0, 0, 1], 5_000)));
-        let found = behind(&["127.0.0.1", "10.0.0.0/8"]).origin(Some(peer), "/", &headers);
+        let peer = Peer::new(SocketAddr::from(([127, 0, 0, 1], 5_000)));
+        let found = behind(&["127.0.0.1", "10.0.0.0/8"]).origin(Some(&peer), "/", &headers);
         assert_eq!(found.unwrap().to_string(), "192.0.2.7");
     }
 

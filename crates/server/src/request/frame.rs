@@ -100,7 +100,7 @@ async fn checked<F: Future<Output = Response>>(
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
-        peer: request.extensions().get::<Peer>().copied(),
+        peer: request.extensions().get::<Peer>(),
     };
     if let Some(allowed) = entrance.preflight(&arrival) {
         // A page of our own names gets the header as well: it is another origin than the one it

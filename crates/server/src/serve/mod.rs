@@ -217,11 +217,11 @@ impl Accepted {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self { peer, line, service, watcher, builder } = self;
-        let answering = line.clone();
+        let (answering, address) = (line.clone(), peer.address);
         let service = service_fn(move |mut request: Request<Incoming>| {
             let is_stream = http2::is_stream(&request);
             http2::unify(&mut request);
-            request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(peer.clone());
             let work = if is_stream { answering.stream() } else { answering.work() };
             let answered = service.answer(request);
             async move {
@@ -235,16 +235,16 @@ impl Accepted {
         match select(pin!(connection), pin!(line.hung_up())).await {
             Either::Left((Ok(()), _)) => {}
             Either::Left((Err(error), _)) => {
-                tracing::trace!(peer = %peer.0, %error, "a connection broke");
+                tracing::trace!(peer = %address, %error, "a connection broke");
             }
-            Either::Right(_) => tracing::trace!(peer = %peer.0, "a connection was idle or unread"),
+            Either::Right(_) => tracing::trace!(peer = %address, "a connection was idle or unread"),
         }
     }
 
     /// The same by TLS. The line hears nothing of the handshake, so that all of it has only the
     /// time of a first byte.
     async fn answer_by_tls(self, stream: TcpStream, tls: Arc<Tls>, mut closing: Closing) {
-        let peer = self.peer.0;
+        let peer = self.peer.address;
         let handshake = {
             let hung_up = pin!(self.line.hung_up());
             let closing = pin!(closing.begun());

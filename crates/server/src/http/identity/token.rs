@@ -154,7 +154,7 @@ fn not_given(doors: &Doors, parts: &Parts, refusal: TokenRefusal) -> NoToken {
 
 /// Counts a failed attempt: too many of one address are not answered as what they are.
 fn denied(doors: &Doors, parts: &Parts, why: &'static str) -> Result<()> {
-    let peer = parts.extensions.get::<Peer>().copied();
+    let peer = parts.extensions.get::<Peer>();
     let from = doors.entrance.address_of(peer, parts.uri.path(), &parts.headers)?;
     match doors.identity.failed(from, why) {
         Denied::Invalid(reason) => {

@@ -1,0 +1,268 @@
+//! Whether a credential is good, and whose it is: as its connection knows it, as it is known among
+//! all that were shown, or looked at for the first time.
+
+use crate::Identity;
+use crate::claims::claimed;
+use crate::issuer::{self, KnownToken};
+use crate::keys::{Holder, earliest};
+use crate::recent::Recent;
+use crate::sent::{Fingerprint, Sent};
+use crate::snapshot::Held;
+use crate::token::{self, Claims};
+use crate::verified::{Denied, Door, KeyProof, Proof, Standing, Verified};
+use kernel::identity::key::{KeyText, TOKEN_PREFIX, hash_of};
+use kernel::values::caller::{Makers, Scopes};
+use kernel::values::ids::Millis;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Why a credential is not recognized at once.
+enum Unrecognized {
+    /// It is wrong.
+    Wrong(&'static str),
+    /// It looks like a token of an issuer that was not seen yet.
+    Unread(Fingerprint),
+}
+
+impl From<&'static str> for Unrecognized {
+    fn from(why: &'static str) -> Self {
+        Self::Wrong(why)
+    }
+}
+
+impl Identity {
+    /// Who sends this credential from this address, as far as it is known at once. Keys and tokens
+    /// of ours are cheap to check, so a good one passes whatever else came from there; only what
+    /// fails is counted.
+    pub fn authenticate(&self, sent: &Sent<'_>, from: IpAddr) -> Result<Arc<Verified>, Denied> {
+        self.recognized(sent, Door::Other, None).map_err(|unrecognized| match unrecognized {
+            Unrecognized::Wrong(why) => self.failed(from, why),
+            Unrecognized::Unread(_) => self.failed(from, "the token was not seen yet"),
+        })
+    }
+
+    /// Who sends this credential from this address to a door, over a connection that may know it. A
+    /// token of an issuer that was not seen yet is read as well, unless too many of its sender were
+    /// wrong, and waits for keys of its issuer that are not known yet.
+    pub async fn verify(
+        &self,
+        sent: &Sent<'_>,
+        from: IpAddr,
+        door: Door,
+        recent: Option<&Recent>,
+    ) -> Result<Arc<Verified>, Denied> {
+        let fingerprint = match self.recognized(sent, door, recent) {
+            Ok(verified) => return Ok(verified),
+            Err(Unrecognized::Wrong(why)) => return Err(self.failed(from, why)),
+            Err(Unrecognized::Unread(fingerprint)) => fingerprint,
+        };
+        // Rare, and large: most requests need no room for it.
+        Box::pin(async move {
+            self.failures.check(from, self.clock.elapsed()).map_err(too_many)?;
+            let token = self.issuers.verify(sent.text()).await;
+            let token = token.map_err(|why| self.failed(from, why))?;
+            self.claims.note(claimed(&token)).await;
+            self.issuers.remember(fingerprint, token.clone());
+            self.shown(token, door).map(Arc::new).map_err(|why| self.failed(from, why))
+        })
+        .await
+    }
+
+    /// Counts a failed attempt of this address, and says how it is answered. Attempts that do not
+    /// come to `authenticate`, such as a request for a token, are counted by their door.
+    pub fn failed(&self, from: IpAddr, why: &'static str) -> Denied {
+        if let Some(failed) = &self.failed {
+            failed.note(from);
+        }
+        match self.failures.note(from, self.clock.elapsed()) {
+            Ok(()) => Denied::Invalid(why),
+            Err(wait) => too_many(wait),
+        }
+    }
+
+    fn recognized(
+        &self,
+        sent: &Sent<'_>,
+        door: Door,
+        recent: Option<&Recent>,
+    ) -> Result<Arc<Verified>, Unrecognized> {
+        // Taken first: what is found after that is found by this directory, or by a later one.
+        let (number, now) = (self.number(), self.clock.now());
+        let is_good = |known: &Arc<Verified>| is_shown_at(known, door, now);
+        let last = recent.and_then(|recent| recent.find(number, sent)).filter(is_good);
+        let known = match (last, recent) {
+            (Some(last), _) => last,
+            (None, Some(recent)) => recent.keep(number, sent, self.found(number, sent, door, now)?),
+            (None, None) => self.found(number, sent, door, now)?,
+        };
+        if let Some(used) = &known.used {
+            used.note(now);
+        }
+        Ok(known)
+    }
+
+    /// The same among all that were shown, or for the first time.
+    fn found(
+        &self,
+        number: u64,
+        sent: &Sent<'_>,
+        door: Door,
+        now: Millis,
+    ) -> Result<Arc<Verified>, Unrecognized> {
+        let fingerprint = self.fingerprints.of(sent).map_err(|_| "it is too long")?;
+        let known = self.shown.find(number, fingerprint);
+        if let Some(known) = known.filter(|known| is_shown_at(known, door, now)) {
+            return Ok(known);
+        }
+        let verified = Arc::new(self.looked_at(sent.text(), fingerprint, door)?);
+        self.shown.keep(number, fingerprint, verified.clone());
+        Ok(verified)
+    }
+
+    /// Who sends a credential that is looked at for the first time.
+    fn looked_at(
+        &self,
+        text: &str,
+        fingerprint: Fingerprint,
+        door: Door,
+    ) -> Result<Verified, Unrecognized> {
+        let sha256 = hash_of(text);
+        let admin = self.admin.as_ref().filter(|admin| admin.hash.holds(&sha256, Millis(0)));
+        if let Some(admin) = admin {
+            return Ok(admin.verified.clone());
+        }
+        if let Some(KeyText { id, .. }) = KeyText::parse(text) {
+            let proof = KeyProof { key: id, sha256: sha256.into(), ends: None };
+            return Ok(self.proved(proof, None)?);
+        }
+        if let Some(sealed) = text.strip_prefix(TOKEN_PREFIX) {
+            let claims = self.tokens.open(sealed).ok_or("the token is not one of this server")?;
+            let Claims { key, sha256, scopes, expires } = claims;
+            let proof = KeyProof { key, sha256: sha256.into(), ends: Some(expires) };
+            return Ok(self.proved(proof, scopes)?);
+        }
+        if self.issuers.is_empty() || !issuer::jwt::has_form(text) {
+            return Err("it is neither a key nor a token".into());
+        }
+        match self.issuers.known(fingerprint) {
+            // A subject that was forgotten is noted again.
+            Some(token) if self.directory().claims.contains_key(&token.claims.subject) => {
+                Ok(self.shown(token, door)?)
+            }
+            Some(_) | None => Err(Unrecognized::Unread(fingerprint)),
+        }
+    }
+
+    /// Who shows a token of an issuer at this door. Its roles are those of the subject's newest
+    /// token, and those of the principal that it belongs to, in the realms that this one may enter.
+    fn shown(&self, token: Arc<KnownToken>, door: Door) -> Result<Verified, &'static str> {
+        let claims = &token.claims;
+        if claims.is_for_mcp_only && door != Door::Mcp {
+            return Err("the token is for `/mcp` only");
+        }
+        let directory = self.directory();
+        if claims.people().any(|one| directory.is_disabled(one)) {
+            return Err("the principal of the token is disabled");
+        }
+        let realms = token.realms(&directory);
+        let who = |subject: &Arc<str>| match directory.principals.of_subject(subject) {
+            Some(known) => known.principal.id.clone(),
+            None => subject.clone(),
+        };
+        Ok(Verified {
+            subject: who(&claims.subject),
+            actor: claims.actor.as_ref().map(who),
+            scopes: Some(claims.scopes),
+            key: None,
+            makers: Makers::default(),
+            realms,
+            until: Some(claims.until),
+            proof: Some(Proof::Token(token.clone())),
+            used: None,
+            usual: OnceLock::new(),
+        })
+    }
+
+    /// Who shows this, with at most these scopes.
+    pub(crate) fn proved(
+        &self,
+        proof: KeyProof,
+        scopes: Option<Scopes>,
+    ) -> Result<Verified, &'static str> {
+        let now = self.clock.now();
+        let holder = self.holder(&proof, now)?;
+        let used = holder.note_use(now);
+        let Held { subject, realms } = holder.held();
+        let Holder { key, until, .. } = holder;
+        let makers = self.directory().makers(&key, proof.sha256.expose());
+        let scopes = match scopes {
+            Some(scopes) => Some(token::below(key.scopes, scopes)),
+            None => key.scopes,
+        };
+        Ok(Verified {
+            subject,
+            actor: None,
+            scopes,
+            key: Some(key.id.clone()),
+            makers,
+            realms,
+            until,
+            proof: Some(Proof::Key(proof)),
+            used,
+            usual: OnceLock::new(),
+        })
+    }
+
+    /// The key that is shown, if all of it is good now.
+    fn holder(&self, proof: &KeyProof, now: Millis) -> Result<Holder, &'static str> {
+        if proof.ends.is_some_and(|ends| ends <= now) {
+            return Err("the token has expired");
+        }
+        let mut holder = self.keys.verify(&proof.key, proof.sha256.expose(), now)?;
+        holder.until = earliest([holder.until, proof.ends]);
+        Ok(holder)
+    }
+
+    /// Whether a credential still stands: for streams and waits, which look again at every change
+    /// and when it ends.
+    pub fn standing(&self, verified: &Verified) -> Standing {
+        let now = self.clock.now();
+        match &verified.proof {
+            None => Standing::Good { until: None },
+            Some(Proof::Key(proof)) => match self.holder(proof, now) {
+                Ok(Holder { until, .. }) => Standing::Good { until },
+                Err(_) => Standing::Ended,
+            },
+            Some(Proof::Token(token)) => {
+                let (claims, directory) = (&token.claims, self.directory());
+                let is_disabled = claims.people().any(|one| directory.is_disabled(one));
+                match token.is_good(now) && !is_disabled {
+                    true => Standing::Good { until: Some(claims.until) },
+                    false => Standing::Ended,
+                }
+            }
+        }
+    }
+
+    /// Whether a credential is still good.
+    pub fn is_good(&self, verified: &Verified) -> bool {
+        self.standing(verified) != Standing::Ended
+    }
+}
+
+/// Whether a credential that was good by this directory has not ended, and is good at this door.
+fn is_shown_at(verified: &Verified, door: Door, now: Millis) -> bool {
+    match &verified.proof {
+        None => true,
+        Some(Proof::Key(_)) => verified.until.is_none_or(|until| now < until),
+        Some(Proof::Token(token)) => {
+            token.is_good(now) && (door == Door::Mcp || !token.claims.is_for_mcp_only)
+        }
+    }
+}
+
+fn too_many(wait: Duration) -> Denied {
+    let retry_after_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    Denied::TooMany { retry_after_s }
+}
