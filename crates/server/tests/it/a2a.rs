@@ -201,6 +201,20 @@ async fn a_repeated_message_gets_the_first_task() {
 }
 
 #[tokio::test]
+async fn a_repeat_gets_the_first_task_also_where_its_skill_is_gone() {
+    let house = house(SETTINGS).await;
+    let (path, mut plan) = ("/api/v1/plans/it%2Fpassing", question());
+    plan["planId"] = json!("it/passing");
+    assert_eq!(house.put(path, &[], plan).await.status, 201);
+    let ask = |id: &str| message(id, "it/passing", json!({"data": {}}));
+    let first = send(&house, ask("m1")).await;
+    assert_eq!(house.delete(path).await.status, 204);
+    assert_eq!(send(&house, ask("m1")).await, first);
+    let another = rpc(&house, "SendMessage", json!({"message": ask("m2")})).await;
+    assert_eq!(code(&another), -32602, "{another}");
+}
+
+#[tokio::test]
 async fn files_come_back_as_they_were_sent_and_addresses_are_not_fetched() {
     let (house, _office) = office([says("seen")]).await;
     let parts = json!([{"text": "look"}, {"raw": "dGNr", "filename": "a.txt"},

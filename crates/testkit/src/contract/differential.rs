@@ -10,7 +10,7 @@ use kernel::contracts::{
     SessionFilter, SessionRef, Slice, Store, StoreError, Whose,
 };
 use kernel::definition::pipeline::Tally;
-use kernel::journal::projection::{Append, OnceRow, Parked};
+use kernel::journal::projection::{Append, Earlier, OnceRow, Parked};
 use kernel::session::RunStatus;
 use kernel::values::ids::{Fence, Known, Millis, RealmId, RunId, SessionKey, Space};
 use std::collections::BTreeMap;
@@ -24,7 +24,8 @@ const IDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 const SINKS_THERE: [&str; 3] = ["sink/one", "sink/two", "nats"];
 const REASONS: [&str; 5] = ["v", "w", "x", "y", "z"];
 const CLOSURES: [&str; 3] = ["plan one", "plan two", "plan three"];
-/// How many keys there are for requests.
+/// The windows in which keys of requests count, and how many keys there are.
+const WINDOWS: [&str; 2] = ["POST /runs", "POST /runs, later"];
 const KEYS: u64 = 300;
 /// How long before now what is old was over.
 const OLD_MS: u64 = 120;
@@ -406,7 +407,7 @@ impl Pair {
         self.both("open_sessions", |store| block_on(store.open_sessions(realm)));
         self.both("tallies", |store| block_on(store.tallies(realm, &"trades".into())));
         let key = self.rng.below(KEYS).to_string();
-        self.both("once", |store| block_on(store.once(realm, "ann", &["POST /runs"], &key)));
+        self.both("once", |store| block_on(store.once(realm, "ann", &WINDOWS, &key)));
         let hash = closure(self.pick(&CLOSURES)).hash.clone();
         self.both("closure", |store| block_on(store.closure(realm, &hash)));
         let after = Millis(self.now - 20);
@@ -427,7 +428,10 @@ fn some_append(track: &mut Track, rng: &mut Rng, at: i64) -> Append {
         append.snapshot = Some(format!("{{\"seq\":{}}}", append.session.seq));
     }
     if rng.chance(10) {
-        append.once = Some(once(rng, at, track.driver.run_row(track.runs).id));
+        let [route, other] = if rng.chance(50) { WINDOWS } else { [WINDOWS[1], WINDOWS[0]] };
+        append.once = Some(once(rng, route, at, track.driver.run_row(track.runs).id));
+        let since = Millis(at - rng.below(OLD_MS) as i64);
+        append.earlier = rng.chance(50).then(|| Earlier { route: other.to_owned(), since });
     }
     if rng.chance(15) {
         let reason = rng.pick(&REASONS).copied().unwrap_or_default().into();
@@ -437,10 +441,10 @@ fn some_append(track: &mut Track, rng: &mut Rng, at: i64) -> Append {
     append
 }
 
-fn once(rng: &mut Rng, at: i64, run: RunId) -> OnceRow {
+fn once(rng: &mut Rng, route: &str, at: i64, run: RunId) -> OnceRow {
     OnceRow {
         subject: "ann".into(),
-        route: "POST /runs".to_owned(),
+        route: route.to_owned(),
         key: rng.below(KEYS).to_string(),
         digest: closure("body").hash.clone(),
         run: Some(run),

@@ -7,7 +7,7 @@ use crate::definition::plan::flow::{load_text, load_value, reload};
 use crate::definition::plan::mistake::{Mistake, Position};
 use crate::definition::plan::read::Origin;
 use crate::definition::plan::source::{DEPTH_MAX, Node, is_deeper};
-use crate::definition::plan::{Expr, ListPlace, Plan, StepKind, Text};
+use crate::definition::plan::{Closure, Expr, ListPlace, Plan, StepKind, Text};
 use crate::expression::budget::Budget;
 use crate::expression::condition::{TOO_LARGE, TOO_LARGE_HINT};
 use crate::expression::pointer::Rest;
@@ -17,6 +17,7 @@ use crate::tool::schema::{Misfit, Schemas};
 use crate::values::fault::Fault;
 use crate::values::ids::{PlanId, StepId, ToolName};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 type Loaded = Result<(Plan, Vec<Mistake>), Vec<Mistake>>;
@@ -803,6 +804,44 @@ fn yaml_json_and_value_give_the_same_plan() {
     assert_eq!(good(&other_words).0.hash, plan.hash);
     let other_work = EXAMPLE.replace("b: 1}", "b: 2}");
     assert_ne!(good(&other_work).0.hash, plan.hash);
+}
+
+#[test]
+fn a_plan_calls_where_a_step_does_however_deep_it_stands() {
+    let plan = |id: &str, steps: &str| {
+        let text = format!("planId: {id}\nsteps:\n  - {steps}\n");
+        let origin = Origin::of_file(&format!("plans/{id}.yaml"));
+        let limits = Limits::default();
+        let loaded = surrounded(|around| load_text(&text, &origin, &limits, around));
+        Arc::new(loaded.unwrap_or_else(|mistakes| panic!("{mistakes:?}\n{text}")).0)
+    };
+    let calls = |plans: &[&Arc<Plan>]| {
+        let all = plans.iter().map(|plan| (plan.id.clone(), Arc::clone(plan))).collect();
+        Closure::new(plans[0].clone(), all, BTreeMap::new()).calls
+    };
+    let looping = |inner: &str| {
+        format!(
+            "{{id: l, type: loop_over_items, collectionPath: [1], itemAlias: i, loopPlan: [{inner}]}}"
+        )
+    };
+    let forking = |inner: &str| {
+        let told = "{id: t, type: publish_event, event: {type: T}}";
+        format!(
+            "{{id: f, type: parallel_branch, branches: [{{steps: [{told}]}}, {{steps: [{inner}]}}]}}"
+        )
+    };
+    for (inner, expected) in [
+        ("{id: a, type: publish_event, event: {type: Told}}", false),
+        ("{id: a, type: tool_call, toolId: math::add, arguments: {a: 1, b: 1}}", true),
+    ] {
+        let deep = looping(&forking(inner));
+        for steps in [inner, &looping(inner), &forking(inner), &deep] {
+            assert_eq!(calls(&[&plan("t/p", steps)]), expected, "{steps}");
+        }
+        // One that another plan runs counts like its own steps.
+        let outer = plan("t/p", "{id: o, type: plan, planId: math/other}");
+        assert_eq!(calls(&[&outer, &plan("math/other", &deep)]), expected, "{deep}");
+    }
 }
 
 #[test]
