@@ -91,10 +91,15 @@ impl Identity {
         let (number, now) = (self.number(), self.clock.now());
         let is_good = |known: &Arc<Verified>| is_shown_at(known, door, now);
         let last = recent.and_then(|recent| recent.find(number, sent)).filter(is_good);
-        let known = match (last, recent) {
-            (Some(last), _) => last,
-            (None, Some(recent)) => recent.keep(number, sent, self.found(number, sent, door, now)?),
-            (None, None) => self.found(number, sent, door, now)?,
+        let known = match last {
+            Some(last) => last,
+            None => {
+                let found = self.found(number, sent, door, now)?;
+                if let Some(recent) = recent {
+                    recent.keep(number, sent, &found);
+                }
+                found
+            }
         };
         if let Some(used) = &known.used {
             used.note(now);
@@ -102,7 +107,7 @@ impl Identity {
         Ok(known)
     }
 
-    /// The same among all that were shown, or for the first time.
+    /// Who sends this credential, as it is known among all that were shown, or for the first time.
     fn found(
         &self,
         number: u64,
@@ -181,6 +186,7 @@ impl Identity {
             proof: Some(Proof::Token(token.clone())),
             used: None,
             usual: OnceLock::new(),
+            is_own: false,
         })
     }
 
@@ -211,6 +217,7 @@ impl Identity {
             proof: Some(Proof::Key(proof)),
             used,
             usual: OnceLock::new(),
+            is_own: false,
         })
     }
 

@@ -41,6 +41,8 @@ pub struct Verified {
     pub(crate) used: Option<Arc<LastUse>>,
     /// As whom it calls where a request names no realm, by the directory of this number.
     pub(crate) usual: OnceLock<(u64, Caller)>,
+    /// Whether it is the copy of one connection.
+    pub(crate) is_own: bool,
 }
 
 /// What a credential shows, and what is checked again as long as it is relied on.
@@ -117,21 +119,34 @@ impl Verified {
     /// number.
     pub fn usual(&self, number: u64) -> Option<Caller> {
         let (_, known) = self.usual.get().filter(|(known, _)| *known == number)?;
-        Some(known.clone())
+        Some(if self.is_own { known.clone() } else { with_own_texts(known) })
     }
 
     /// Remembers that, as this directory has it.
     pub fn keep_usual(&self, directory: &Directory, caller: &Caller) {
-        let realm = caller.realm.as_str().into();
+        let caller = if self.is_own { with_own_texts(caller) } else { caller.clone() };
         // Another request may have been faster, with the same caller.
-        let _ = self.usual.set((directory.number, Caller { realm, ..caller.clone() }));
+        let _ = self.usual.set((directory.number, caller));
     }
 
-    /// The same with texts of its own: what is done for a request counts references to them, and
-    /// threads that count the same ones wait for each other.
+    /// A copy for one connection, whose requests count references that no other connection counts.
     pub(crate) fn apart(&self) -> Self {
-        let subject = Arc::from(&*self.subject);
-        Self { subject, usual: OnceLock::new(), ..self.clone() }
+        let usual = self.usual.get().map(|(number, caller)| (*number, with_own_texts(caller)));
+        let usual = usual.map_or_else(OnceLock::new, OnceLock::from);
+        Self { usual, is_own: true, ..self.clone() }
+    }
+}
+
+/// The same caller with texts of its own: what is done for a request counts references to them, and
+/// threads that count the same ones wait for each other.
+fn with_own_texts(caller: &Caller) -> Caller {
+    let Caller { realm, subject, actor, makers, .. } = caller;
+    Caller {
+        realm: realm.as_str().into(),
+        subject: Arc::from(&**subject),
+        actor: actor.as_deref().map(Arc::from),
+        makers: makers.subjects().cloned().collect(),
+        ..caller.clone()
     }
 }
 
@@ -151,6 +166,7 @@ impl AdminKey {
             proof: None,
             used: None,
             usual: OnceLock::new(),
+            is_own: false,
         };
         Self { hash: only_holding(hash_of(key.expose())), verified }
     }

@@ -66,7 +66,7 @@ impl Awaited {
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// The credential that it brought last.
+    /// The last good credential that it brought.
     pub(crate) recent: Arc<Recent>,
 }
 

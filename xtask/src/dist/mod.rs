@@ -168,16 +168,22 @@ mod tests {
         Ok(())
     }
 
-    /// Packages with settings of their own do not take these from their profile.
+    /// The level of the crate that is linked counts for the whole program, and `strip` is not
+    /// inherited by a crate that has settings of its own.
     #[test]
-    fn the_crate_that_is_linked_says_how_the_whole_program_is_optimised() {
+    fn the_crate_that_is_linked_is_stripped_and_fully_optimised_for_packages() {
         let path = shell::workspace_root().join("Cargo.toml");
         let manifest = fs::read_to_string(path).unwrap_or_default();
-        let own = manifest.split("[profile.dist.package.waypost]").nth(1).unwrap_or_default();
-        let own = own.split("\n[").next().unwrap_or_default();
-        for setting in ["opt-level = 3", "strip = true"] {
-            assert!(own.lines().any(|line| line == setting), "no `{setting}` in `{own}`");
-        }
+        let has = |profile: &str, setting: &str| {
+            let begins = format!("[profile.{profile}.package.waypost]");
+            let own = manifest.split(&begins).nth(1).unwrap_or_default();
+            own.lines()
+                .skip(1)
+                .take_while(|line| !line.starts_with('['))
+                .any(|line| line == setting)
+        };
+        assert!(has("dist", "opt-level = 3") && has("dist", "strip = true"));
+        assert!(has("release", "strip = true"));
     }
 
     #[test]

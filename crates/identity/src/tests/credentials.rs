@@ -3,6 +3,7 @@
 use super::{ADMIN_KEY, HOME, MINUTE_MS, Stage, grants, new_key, root, sent};
 use crate::failures::FAILURES_MAX;
 use crate::keys::{Expiry, NewKey};
+use crate::recent::TEXT_BYTES_MAX;
 use crate::token::TOKEN_MS;
 use crate::{Denied, Door, Recent, Standing};
 use kernel::contracts::Clock;
@@ -139,11 +140,17 @@ async fn a_connection_knows_its_last_credential_no_longer_than_the_server_does()
     let who = async |text: &str| {
         stage.identity.verify(&sent(text), HOME, Door::Other, Some(&connection)).await
     };
+    let used =
+        || stage.identity.list(&root()).into_iter().find(|one| one.key.id == *id).unwrap().used;
     let first = who(text).await.unwrap();
-    assert!(Arc::ptr_eq(&first, &who(text).await.unwrap()), "it is compared");
-    let elsewhere = stage.identity.authenticate(&sent(text), HOME).unwrap();
-    assert!(!Arc::ptr_eq(&first, &elsewhere), "a connection has its own");
-    assert_eq!(elsewhere.subject, first.subject);
+    let (begun, directory) = (used(), stage.identity.directory());
+    first.keep_usual(&directory, &first.caller("acme".into(), &directory));
+    stage.clock.advance(2_000);
+    let second = who(text).await.unwrap();
+    assert_eq!(used(), begun.map(|begun| begun.plus_ms(2_000)), "each use counts");
+    assert!(!Arc::ptr_eq(&first, &second), "a connection has its own from then on");
+    assert_eq!(second.usual(directory.number), first.usual(directory.number));
+    assert!(Arc::ptr_eq(&second, &who(text).await.unwrap()), "it is compared");
     // The next request may be someone else's.
     let theirs = who(other.text.expose()).await.unwrap();
     assert_eq!(theirs.key.as_ref(), Some(&other.stored.key.id));
@@ -156,6 +163,20 @@ async fn a_connection_knows_its_last_credential_no_longer_than_the_server_does()
     stage.identity.revoke(&root(), id).await.unwrap();
     assert!(who(text).await.is_err(), "it is revoked");
     assert!(who(other.text.expose()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_connection_keeps_no_long_credential() {
+    let stage = Stage::open().await;
+    let made = stage.made("acme", &[Role::Member]).await;
+    let known = stage.identity.authenticate(&sent(made.text.expose()), HOME).unwrap();
+    for (length, is_kept) in [(TEXT_BYTES_MAX, true), (TEXT_BYTES_MAX + 1, false)] {
+        let (connection, text) = (Recent::default(), "a".repeat(length));
+        connection.keep(1, &sent(&text), &known);
+        assert_eq!(connection.find(1, &sent(&text)).is_some(), is_kept, "{length}");
+        assert!(connection.find(2, &sent(&text)).is_none(), "of another directory");
+        assert_eq!(format!("{connection:?}"), "Recent(***)");
+    }
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ const REASONS: [&str; 5] = ["v", "w", "x", "y", "z"];
 const CLOSURES: [&str; 3] = ["plan one", "plan two", "plan three"];
 /// The windows in which keys of requests count, and how many keys there are.
 const WINDOWS: [&str; 2] = ["POST /runs", "POST /runs, later"];
-const KEYS: u64 = 300;
+const KEYS: u64 = 60;
 /// How long before now what is old was over.
 const OLD_MS: u64 = 120;
 
@@ -430,7 +430,7 @@ fn some_append(track: &mut Track, rng: &mut Rng, at: i64) -> Append {
     if rng.chance(10) {
         let [route, other] = if rng.chance(50) { WINDOWS } else { [WINDOWS[1], WINDOWS[0]] };
         append.once = Some(once(rng, route, at, track.driver.run_row(track.runs).id));
-        let since = Millis(at - rng.below(OLD_MS) as i64);
+        let since = Millis(at - rng.below(16 * OLD_MS) as i64);
         append.earlier = rng.chance(50).then(|| Earlier { route: other.to_owned(), since });
     }
     if rng.chance(15) {
