@@ -201,17 +201,19 @@ async fn a_repeated_message_gets_the_first_task() {
 }
 
 #[tokio::test]
-async fn a_repeat_gets_the_first_task_also_where_its_skill_is_gone() {
+async fn a_repeat_gets_the_first_task_also_where_it_could_not_begin_any_more() {
     let house = house(SETTINGS).await;
-    let (path, mut plan) = ("/api/v1/plans/it%2Fpassing", question());
-    plan["planId"] = json!("it/passing");
-    assert_eq!(house.put(path, &[], plan).await.status, 201);
-    let ask = |id: &str| message(id, "it/passing", json!({"data": {}}));
+    let (path, mut plan) = ("/api/v1/plans/it%2Fchanged", question());
+    plan["planId"] = json!("it/changed");
+    assert_eq!(house.put(path, &[], plan.clone()).await.status, 201);
+    let ask = |id: &str| message(id, "it/changed", json!({"data": {}}));
     let first = send(&house, ask("m1")).await;
-    assert_eq!(house.delete(path).await.status, 204);
-    assert_eq!(send(&house, ask("m1")).await, first);
+    plan["parameters"] = json!({"type": "object", "required": ["name"],
+        "properties": {"name": {"type": "string"}}});
+    assert_eq!(house.put(path, &[], plan).await.status, 200);
     let another = rpc(&house, "SendMessage", json!({"message": ask("m2")})).await;
     assert_eq!(code(&another), -32602, "{another}");
+    assert_eq!(send(&house, ask("m1")).await, first);
 }
 
 #[tokio::test]
