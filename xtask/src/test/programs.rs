@@ -117,6 +117,7 @@ pub fn run(programs: Vec<Beside>, logs: &Path) -> Result<(), Failure> {
     } else {
         println!("   the slowest tests; others ran at the same time:\n{slowest}");
     }
+    told.reasons().iter().for_each(|reason| print!("{reason}"));
     let failed = told.failed();
     failed.iter().for_each(|test| println!("   failed: {test}"));
     match failed.len() {

@@ -4,11 +4,19 @@
 const SHOULD_PANIC: &str = " - should panic";
 /// What stands before each name in the list of failures.
 const INDENT: &str = "    ";
+/// How much of what a failed test said is repeated at the end: who sees only the end of a log
+/// learns why it failed.
+const REASON_LINES_MAX: usize = 12;
+const REASON_CHARS_MAX: usize = 600;
+/// What stands in the line where a test says that it failed.
+const PANICKED: &str = " panicked at ";
 
 /// All that was told so far.
 #[derive(Debug, Default)]
 pub struct Told {
     failed: Vec<String>,
+    /// The first lines of what each failed test said.
+    reasons: Vec<String>,
     timed: Vec<Timed>,
 }
 
@@ -23,6 +31,7 @@ impl Told {
     /// Takes in all that a program said, and whether it ended well.
     pub fn hear(&mut self, program: &str, said: &str, passed: bool) {
         let failed_before = self.failed.len();
+        self.reasons.extend(reasons(said));
         let (mut in_failures, mut has_result) = (false, false);
         for line in said.lines() {
             let listed = line.strip_prefix(INDENT).filter(|_| in_failures);
@@ -51,6 +60,11 @@ impl Told {
         &self.failed
     }
 
+    /// Why tests failed, as they said it themselves.
+    pub fn reasons(&self) -> &[String] {
+        &self.reasons
+    }
+
     /// The slowest tests as a table, so many at most.
     pub fn slowest(&self, count: usize) -> String {
         let mut timed: Vec<&Timed> = self.timed.iter().collect();
@@ -65,6 +79,25 @@ impl Told {
             self.failed.push(test);
         }
     }
+}
+
+/// The beginning of what each failed test said: `---- NAME stdout ----`, and the lines below it.
+fn reasons(said: &str) -> Vec<String> {
+    let is_heading = |line: &&str| line.starts_with("---- ") && line.ends_with(" ----");
+    let headings = said.lines().enumerate().filter(|(_, line)| is_heading(line));
+    let reason = |(place, heading): (usize, &str)| {
+        let below = said.lines().skip(place + 1).take_while(|line| {
+            !is_heading(line) && *line != "failures:" && *line != "stack backtrace:"
+        });
+        let below: Vec<&str> = below.filter(|line| !line.is_empty()).collect();
+        // What it printed before it failed says less.
+        let begin = below.iter().position(|line| line.contains(PANICKED)).unwrap_or_default();
+        let lines = [heading].into_iter().chain(below[begin..].iter().copied());
+        let lines = lines.take(REASON_LINES_MAX);
+        let cut = |line: &str| line.chars().take(REASON_CHARS_MAX).collect::<String>();
+        lines.map(|line| format!("   {}\n", cut(line))).collect()
+    };
+    headings.map(reason).collect()
 }
 
 /// The line of one test: `test NAME ... ok <0.123s>`.
@@ -109,6 +142,20 @@ mod tests {
     #[test]
     fn failed_tests_are_named_once_and_with_their_program() {
         assert_eq!(told().failed(), ["server/it slow", "server/it hidden"]);
+    }
+
+    #[test]
+    fn why_tests_failed_is_known_at_the_end() {
+        assert_eq!(told().reasons(), ["   ---- slow stdout ----\n       no\n"]);
+        let mut told = Told::default();
+        let (long, many) = ("a".repeat(1_000), "b\n".repeat(100));
+        let last = "d\nthread 'y' panicked at e:1:2:\nc\n";
+        let said = format!("---- x stdout ----\n{long}\n{many}---- y stdout ----\n{last}");
+        told.hear("kernel", &format!("failures:\n\n{said}stack backtrace:\n0: d\n"), false);
+        let [first, second] = told.reasons() else { panic!("{:?}", told.reasons()) };
+        assert_eq!((first.lines().count(), first.len() < 800), (REASON_LINES_MAX, true));
+        let expected = "   ---- y stdout ----\n   thread 'y' panicked at e:1:2:\n   c\n";
+        assert_eq!(second, expected);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! removes meanwhile is over, and the sink knows its end. A login at an upstream lasts, unless the
 //! kill took its newest token. No run is given up because of kills that did not hit it. A rule
 //! corrects every write of unknown outcome first: that happens once for each, however often its
-//! server dies meanwhile.
+//! server dies meanwhile, unless its run is given up.
 //! `WAYPOST_KILLS` asks for more kills, `WAYPOST_SEED` for the choices of an earlier run.
 
 mod plans;

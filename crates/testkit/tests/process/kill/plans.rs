@@ -148,7 +148,7 @@ steps:
     toolId: "http::request"
     arguments:
       method: POST
-      url: "http://RECEIVER/slow?ms=5"
+      url: "http://RECEIVER/slow?ms=40"
       body: {run: {jsonPath: $.promptInput.run}, step: b}
     saveAs: w2
     nextStepId: c
@@ -232,7 +232,7 @@ steps:
             toolId: "http::request"
             arguments:
               method: POST
-              url: "http://RECEIVER/slow?ms=15"
+              url: "http://RECEIVER/slow?ms=80"
               body: {run: {jsonPath: $.promptInput.run}, step: right}
             saveAs: right
     nextStepId: each
