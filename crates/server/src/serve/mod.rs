@@ -5,6 +5,7 @@
 mod http2;
 pub(crate) mod socket;
 pub(crate) mod tls;
+mod waking;
 
 use crate::assemble::Assembled;
 use crate::connections::{Connections, Line, Peer};
@@ -29,7 +30,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::{TowerToHyperService, TowerToHyperServiceFuture};
 use kernel::contracts::Spawn;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -178,7 +179,7 @@ struct Answering {
 /// An answer that is being made.
 type Answered = Either<
     BoxFuture<'static, Result<Response, Infallible>>,
-    TowerToHyperServiceFuture<Router, Request<Incoming>>,
+    TowerToHyperServiceFuture<Router, Request<Body>>,
 >;
 
 impl Answering {
@@ -186,10 +187,10 @@ impl Answering {
         Self { doors: TowerToHyperService::new(router), mcp }
     }
 
-    fn answer(&self, request: Request<Incoming>) -> Answered {
+    fn answer(&self, request: Request<Body>) -> Answered {
         match &self.mcp {
             Some(door) if request.uri().path() == MCP_PATH => {
-                let (door, request) = (door.clone(), request.map(Body::new));
+                let door = door.clone();
                 let answering = async move { Ok(http::serve(State(door), request).await) };
                 Either::Left(Box::pin(answering))
             }
@@ -223,14 +224,16 @@ impl Accepted {
             http2::unify(&mut request);
             request.extensions_mut().insert(peer.clone());
             let work = if is_stream { answering.stream() } else { answering.work() };
-            let answered = service.answer(request);
+            let answered = service.answer(waking::calm(request, is_stream));
             async move {
                 let held = |body| Answer::new(body, work, is_stream);
                 answered.await.map(|answer| answer.map(held))
             }
         });
         let socket = TokioIo::new(Socket::new(stream, line.clone()));
-        let connection = watcher.watch(builder.serve_connection(socket, service));
+        let mut speaking = pin!(watcher.watch(builder.serve_connection(socket, service)));
+        let task = Arc::<waking::Connection>::default();
+        let connection = poll_fn(|context| task.poll(speaking.as_mut(), context));
         // The connection goes first: a request that is there already is answered.
         match select(pin!(connection), pin!(line.hung_up())).await {
             Either::Left((Ok(()), _)) => {}
