@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::door::Door;
+use crate::mcp::messages::message::Plain;
 use crate::mcp::messages::outbox::Outbox;
 use crate::mcp::messages::requests::Cancelled;
 use kernel::tool::call::{Caller, Listener, LogLevel, Teller, Told, ToolSpec};
@@ -27,10 +28,17 @@ pub(crate) struct Exchange {
     pub(crate) outbox: Outbox,
     /// The sender's span, where it came with the request and not in it.
     pub(crate) trace: Option<TraceParent>,
-    /// The tool that it calls, where its transport has looked for it already.
-    pub(crate) tool: Option<Arc<ToolSpec>>,
+    /// What it calls, where its transport has looked for it already.
+    pub(crate) called: Option<Called>,
     /// Whether its client cancelled it.
     pub(crate) cancelled: Cancelled,
+}
+
+/// A call of a tool that is there.
+pub(crate) struct Called {
+    pub(crate) tool: Arc<ToolSpec>,
+    /// Its parameters, where they were read already.
+    pub(crate) params: Option<Plain>,
 }
 
 impl Exchange {

@@ -7,7 +7,7 @@ use super::result::{refused, words};
 use super::wanted::Waiting;
 use super::wanting::{ROUNDS_MAX, Retry, Wanted, gathered, opened, want};
 use crate::mcp::answer::Answered;
-use crate::mcp::exchange::Exchange;
+use crate::mcp::exchange::{Called, Exchange};
 use crate::mcp::lists;
 use engine::{CallReport, CallRequest, Refusal, RefusalCode};
 use kernel::event::Occasion;
@@ -21,8 +21,14 @@ const NAME_CHARS_MAX: usize = 80;
 
 /// Calls a tool.
 pub(crate) async fn call(mut exchange: Exchange) -> Answered {
-    let mut params: Params = exchange.params()?;
-    let known = exchange.tool.take();
+    let (known, read) = match exchange.called.take() {
+        Some(Called { tool, params }) => (Some(tool), params),
+        None => (None, None),
+    };
+    let mut params = match read {
+        Some(plain) => Params::from(plain),
+        None => exchange.params()?,
+    };
     let find = || lists::find(&exchange.door, &exchange.caller, &params.name);
     let Some(spec) = known.or_else(find) else { return Err(unseen(&exchange, params)) };
     if spec.pace == Pace::Task && !takes_tasks(&exchange.client) {

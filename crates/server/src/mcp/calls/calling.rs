@@ -8,6 +8,7 @@ use crate::mcp::answer::{Answered, Kind, Outcome};
 use crate::mcp::client::Client;
 use crate::mcp::door::Door;
 use crate::mcp::exchange::Exchange;
+use crate::mcp::messages::message::Plain;
 use crate::mcp::messages::requests::Cancelled;
 use crate::mcp::seal::Bound;
 use crate::views::content::whole;
@@ -69,6 +70,13 @@ struct Meta {
 fn span<'de, D: Deserializer<'de>>(said: D) -> Result<Option<TraceParent>, D::Error> {
     let said = Value::deserialize(said)?;
     Ok(said.as_str().and_then(|said| said.parse().ok()))
+}
+
+impl From<Plain> for Params {
+    fn from(Plain { name, arguments, trace }: Plain) -> Self {
+        let meta = Some(Meta { key: None, traceparent: trace });
+        Self { name, arguments, input_responses: None, request_state: None, meta }
+    }
 }
 
 impl Params {
@@ -381,5 +389,56 @@ async fn cancel(engine: Engine, caller: Arc<Caller>, run: RunId) {
         }
         let clock = engine.clock();
         clock.sleep_until(clock.now().plus_ms(CANCEL_PAUSE_MS)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::messages::message::Said;
+    use serde_json::value::RawValue;
+
+    #[test]
+    fn plain_parameters_are_what_they_are_when_they_are_read_whole() {
+        let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        for (more, is_plain) in [
+            (json!({}), true),
+            (json!({"arguments": {"a": [1, {"b": null}], "c": "\n"}}), true),
+            (json!({"arguments": null, "_meta": null}), true),
+            (json!({"_meta": {"traceparent": span, "else": 1}}), true),
+            (json!({"_meta": {"traceparent": "no span"}}), true),
+            (json!({"_meta": {"traceparent": 7}}), true),
+            (json!({"_meta": {META_IDEMPOTENCY_KEY: null}}), true),
+            (json!({"_meta": {META_IDEMPOTENCY_KEY: "k"}}), false),
+            (json!({"_meta": {META_IDEMPOTENCY_KEY: 7}}), false),
+            (json!({"inputResponses": {}, "requestState": "s"}), false),
+            (json!({"inputResponses": null}), false),
+            (json!({"requestState": null}), true),
+            (json!({"arguments": [1]}), false),
+            (json!({"arguments": 7}), false),
+        ] {
+            let mut params = json!({"name": "a\"b"});
+            params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let text = params.to_string();
+            let raw: &RawValue = serde_json::from_str(&text).unwrap();
+            let plain = Said::read(Some(raw)).unwrap().plain();
+            assert_eq!(plain.is_some(), is_plain, "{text}");
+            let Some(plain) = plain else { continue };
+            let whole: Params = serde_json::from_str(&text).unwrap();
+            let told = |params: Params| {
+                let (trace, name) = (params.trace(), params.name.clone());
+                let (arguments, retry) = params.split();
+                let brought = (retry.input_responses, retry.request_state);
+                (name, arguments.to_string(), brought, trace)
+            };
+            assert_eq!(told(plain.into()), told(whole), "{text}");
+        }
+        let read = |text: &'static str| Said::read(Some(serde_json::from_str(text).unwrap()));
+        assert!(read(r#"{"name": 7}"#).unwrap().plain().is_none());
+        // What cannot be a span is no reason to refuse a call, and one member is there once.
+        let odd = read(r#"{"name": "a", "_meta": {"traceparent": "\ud800"}}"#);
+        assert!(odd.unwrap().plain().is_some_and(|plain| plain.trace.is_none()));
+        let twice = read(r#"{"name": "a", "requestState": "b", "requestState": "c"}"#);
+        assert_eq!(twice.err().map(|error| error.code), Some(-32602));
     }
 }

@@ -4,12 +4,15 @@
 use crate::mcp::client::{Can, Client, Version};
 use crate::request::body::is_deeper;
 use kernel::tool::call::LogLevel;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::Value;
+use kernel::values::trace::TraceParent;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::fmt;
 use wire::jsonrpc::{Frame, INVALID_REQUEST, Id, PARSE_ERROR, RpcError};
 use wire::mcp::{META_CAPABILITIES, META_VERSION};
 
@@ -112,31 +115,92 @@ pub(crate) fn malformed(error: &serde_json::Error) -> Unread {
 
 /// The members of parameters that say what a request is about, and of whom it is.
 #[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Said<'a> {
-    #[serde(borrow, default, rename = "_meta")]
-    meta: Option<&'a RawValue>,
+    /// What they say of their sender.
+    #[serde(borrow, default, rename = "_meta", deserialize_with = "meta_object")]
+    pub(crate) meta: Meta<'a>,
     /// The name of a tool or prompt.
     #[serde(borrow, default)]
     pub(crate) name: Option<&'a RawValue>,
     /// The URI of a resource.
     #[serde(borrow, default)]
     pub(crate) uri: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "taskId")]
+    #[serde(borrow, default)]
     pub(crate) task_id: Option<&'a RawValue>,
     /// The arguments of a call.
     #[serde(borrow, default)]
     pub(crate) arguments: Option<&'a RawValue>,
+    /// What a call that is sent again brings along, though it may be null.
+    #[serde(borrow, default, deserialize_with = "as_sent")]
+    input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    request_state: Option<&'a RawValue>,
 }
 
 impl<'a> Said<'a> {
     /// What these parameters say.
     pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
-        members(params, "`params`")
+        let Some(raw) = params else { return Ok(Self::default()) };
+        if !raw.get().starts_with('{') {
+            return Err(RpcError::invalid_params("`params` must be an object"));
+        }
+        serde_json::from_str(raw.get())
+            .map_err(|error| RpcError::invalid_params(format!("`params` cannot be read: {error}")))
     }
 
-    /// What they say of their sender.
-    pub(crate) fn meta(&self) -> Result<Meta<'a>, RpcError> {
-        members(self.meta, "`_meta`")
+    /// The call that they are, if it brings nothing along but its arguments and its span, as most
+    /// do. Any other is read whole, and so is one that cannot be read.
+    pub(crate) fn plain(&self) -> Option<Plain> {
+        let Self { meta, name, arguments, input_responses, request_state, .. } = self;
+        let more = [input_responses, request_state, &meta.key];
+        if more.into_iter().any(Option::is_some) {
+            return None;
+        }
+        let name = text((*name)?)?.into_owned();
+        let arguments = arguments.map(|raw| serde_json::from_str(raw.get())).transpose().ok()?;
+        let trace = meta.traceparent.and_then(text).and_then(|span| span.parse().ok());
+        Some(Plain { name, arguments, trace })
+    }
+}
+
+/// A call that brings nothing else along.
+pub(crate) struct Plain {
+    pub(crate) name: String,
+    pub(crate) arguments: Option<Map<String, Value>>,
+    /// The span of the caller.
+    pub(crate) trace: Option<TraceParent>,
+}
+
+/// A member as it was sent: `null` is not the same as nothing.
+fn as_sent<'de, D: Deserializer<'de>>(said: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(said).map(Some)
+}
+
+/// `_meta`, which is an object or null: a list would otherwise be taken for an object's values.
+fn meta_object<'de, D: Deserializer<'de>>(said: D) -> Result<Meta<'de>, D::Error> {
+    said.deserialize_option(MetaObject)
+}
+
+struct MetaObject;
+
+impl<'de> Visitor<'de> for MetaObject {
+    type Value = Meta<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object as `_meta`")
+    }
+
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(Meta::default())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, said: D) -> Result<Self::Value, D::Error> {
+        said.deserialize_map(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
+        Meta::deserialize(MapAccessDeserializer::new(members))
     }
 }
 
@@ -151,6 +215,12 @@ pub(crate) struct Meta<'a> {
     log: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "progressToken")]
     progress: Option<&'a RawValue>,
+    /// The key under which a call is done once.
+    #[serde(borrow, default, rename = "waypost/idempotencyKey")]
+    key: Option<&'a RawValue>,
+    /// The span of the sender.
+    #[serde(borrow, default)]
+    traceparent: Option<&'a RawValue>,
 }
 
 impl<'a> Meta<'a> {
@@ -226,19 +296,6 @@ pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(inside))
 }
 
-/// Some members of an object; none where there is no object.
-fn members<'a, T: Deserialize<'a> + Default>(
-    raw: Option<&'a RawValue>,
-    what: &str,
-) -> Result<T, RpcError> {
-    let Some(raw) = raw else { return Ok(T::default()) };
-    if !raw.get().starts_with('{') {
-        return Err(RpcError::invalid_params(format!("{what} must be an object")));
-    }
-    serde_json::from_str(raw.get())
-        .map_err(|error| RpcError::invalid_params(format!("{what} cannot be read: {error}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,7 +352,7 @@ mod tests {
     fn client(meta: &Value) -> Result<Client, RpcError> {
         let params = json!({"_meta": meta, "name": "a"}).to_string();
         let raw: &RawValue = serde_json::from_str(&params).unwrap();
-        let meta = Said::read(Some(raw))?.meta()?;
+        let meta = Said::read(Some(raw))?.meta;
         meta.check()?;
         meta.version()?;
         meta.client(Version::July2026)
@@ -321,7 +378,8 @@ mod tests {
             assert_eq!(client(&wrong).unwrap_err().code, -32602, "{wrong}");
         }
         for wrong in [json!({}), json!(7), json!([])] {
-            assert_eq!(client(&wrong).unwrap_err().code, -32602, "{wrong}");
+            let RpcError { code, message, .. } = client(&wrong).unwrap_err();
+            assert_eq!((code, message.contains("`_meta`")), (-32602, true), "{message}");
         }
         let list: &RawValue = serde_json::from_str("[1]").unwrap();
         assert_eq!(Said::read(Some(list)).unwrap_err().code, -32602);

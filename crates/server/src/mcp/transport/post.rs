@@ -8,7 +8,7 @@ use crate::mcp::answer::Answered;
 use crate::mcp::client::{Client, Version};
 use crate::mcp::dispatch::{self, INITIALIZE, InSession, Line};
 use crate::mcp::door::Door;
-use crate::mcp::exchange::Exchange;
+use crate::mcp::exchange::{Called, Exchange};
 use crate::mcp::lists;
 use crate::mcp::messages::message::{self, Asked, Message, Meta, Noted, Said};
 use crate::mcp::messages::outbox::Outbox;
@@ -27,7 +27,7 @@ use axum::response::{IntoResponse, Response};
 use engine::refusal::Quota;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
-use kernel::tool::call::{Caller, ToolSpec};
+use kernel::tool::call::Caller;
 use kernel::values::caller::{Act, Scope, Scopes};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -159,16 +159,15 @@ struct Arrival<'a> {
 impl Arrival<'_> {
     async fn request(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
         let said = Said::read(asked.what.params)?;
-        let meta = said.meta()?;
         let method: &str = &asked.what.method;
         self.within_scopes(method)?;
-        if self.is_stateless(method, &meta) {
-            return self.stateless(asked, &said, &meta).await;
+        if self.is_stateless(method, &said.meta) {
+            return self.stateless(asked, &said).await;
         }
         if method == INITIALIZE {
             return self.initialize(asked);
         }
-        self.in_session(asked, &meta).await
+        self.in_session(asked, &said.meta).await
     }
 
     /// Refuses a method that the scopes of the credential do not cover: a client that learns which
@@ -201,17 +200,12 @@ impl Arrival<'_> {
             || header(self.headers, &VERSION) == Some(MODERN)
     }
 
-    async fn stateless(
-        &self,
-        asked: &Asked<'_>,
-        said: &Said<'_>,
-        meta: &Meta<'_>,
-    ) -> Result<Response, Refused> {
+    async fn stateless(&self, asked: &Asked<'_>, said: &Said<'_>) -> Result<Response, Refused> {
         let method: &str = &asked.what.method;
         // Before all else, so that a client of an older version learns what is amiss.
         let line =
             dispatch::modern(method).map_err(|error| Refused::new(StatusCode::NOT_FOUND, error))?;
-        let (client, tool) = self.client(method, said, meta)?;
+        let (client, called) = self.client(method, said)?;
         let listens = method == LISTEN;
         if listens && !self.accept.events {
             let why = "the answer is a stream: `Accept` must take `text/event-stream`";
@@ -227,21 +221,16 @@ impl Arrival<'_> {
         }
         let (outbox, told) = way_before_answer(permit.is_some(), None);
         let version = client.version;
-        let exchange = Exchange { tool, ..self.exchange(asked, client, outbox) };
+        let exchange = Exchange { called, ..self.exchange(asked, client, outbox) };
         let answering = (line.handler)(exchange);
         let handling = Handling::new(asked.id.clone(), version, answering, told);
         Ok(delivery::stateless(doors, self.caller, handling, self.accept, permit).await)
     }
 
-    /// The client of a stateless request, once headers and body say the same, and the tool that the
-    /// request calls, if it calls one that is there.
-    fn client(
-        &self,
-        method: &str,
-        said: &Said<'_>,
-        meta: &Meta<'_>,
-    ) -> Result<(Client, Option<Arc<ToolSpec>>), RpcError> {
-        let strict = !self.door.lenient;
+    /// The client of a stateless request, once headers and body say the same, and what the request
+    /// calls, if it calls a tool that is there.
+    fn client(&self, method: &str, said: &Said<'_>) -> Result<(Client, Option<Called>), RpcError> {
+        let (strict, meta) = (!self.door.lenient, &said.meta);
         if strict {
             headers::has_version(self.headers)?;
             meta.check()?;
@@ -259,7 +248,8 @@ impl Arrival<'_> {
         if strict && let Some(tool) = &tool {
             headers::check_arguments(self.headers, &tool.input_schema, said)?;
         }
-        Ok((meta.client(version)?, tool))
+        let called = tool.map(|tool| Called { tool, params: said.plain() });
+        Ok((meta.client(version)?, called))
     }
 
     fn initialize(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
@@ -324,13 +314,13 @@ impl Arrival<'_> {
             params: asked.what.params.map(RawValue::to_owned),
             outbox,
             trace: trace::of(self.headers),
-            tool: None,
+            called: None,
             cancelled: Cancelled::default(),
         }
     }
 
     fn notification(&self, noted: &Noted<'_>) -> Result<Response, Refused> {
-        let meta = Said::read(noted.params)?.meta()?;
+        let meta = Said::read(noted.params)?.meta;
         // Without a session a client cancels by closing the stream; nothing else is worth noting.
         if !self.is_stateless(&noted.method, &meta) {
             let session = session(self.door, self.caller, self.headers)?;
@@ -394,7 +384,7 @@ impl Arrival<'_> {
     fn one_of_many(&self, session: &Arc<Session>, asked: &Asked<'_>) -> BoxFuture<'static, String> {
         let (id, version) = (asked.id.clone(), session.version);
         let begun = known(asked).and_then(|line| {
-            let progress = Said::read(asked.what.params)?.meta()?.progress()?;
+            let progress = Said::read(asked.what.params)?.meta.progress()?;
             self.begin(session, line, asked, progress, Outbox::default())
         });
         async move {

@@ -139,7 +139,7 @@ impl Pipe {
 
     /// Begins to answer a request.
     fn begin(&mut self, asked: &Asked<'_>) -> Result<Begun, RpcError> {
-        let meta = Said::read(asked.what.params)?.meta()?;
+        let meta = Said::read(asked.what.params)?.meta;
         let method: &str = &asked.what.method;
         let doors = &self.door.doors;
         let missing = act_of(method).and_then(|act| missing_scope(doors, &self.caller, act));
@@ -204,7 +204,7 @@ impl Pipe {
             params: asked.what.params.map(RawValue::to_owned),
             outbox: Outbox::new(Arc::new(self.way(session))),
             trace: None,
-            tool: None,
+            called: None,
             cancelled: Cancelled::default(),
         }
     }
