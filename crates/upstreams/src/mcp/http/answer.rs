@@ -26,11 +26,17 @@ pub(super) enum Answer {
     Events(Response),
 }
 
+/// The request that an answer belongs to.
+pub(super) struct Asked {
+    pub(super) in_session: bool,
+    pub(super) is_call: bool,
+}
+
 /// Reads the answer to a request.
 pub(super) async fn read(
     endpoint: &Endpoint,
     mut response: Response,
-    in_session: bool,
+    Asked { in_session, is_call }: Asked,
     bytes_max: usize,
 ) -> Result<Answer> {
     if !response.status().is_success() {
@@ -49,6 +55,7 @@ pub(super) async fn read(
     let hidden = endpoint.hidden();
     let answer = text.and_then(|text| match text.trim_start().starts_with('[') {
         true => Message::read_several(text, &hidden).map(Answer::Several),
+        false if is_call => Message::read_of_call(text, &hidden).map(Answer::One),
         false => Message::read(text, &hidden).map(Answer::One),
     });
     answer.ok_or_else(|| {

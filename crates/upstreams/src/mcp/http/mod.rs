@@ -2,6 +2,7 @@
 //! that speak for themselves, and closing an answer cancels; the older ones keep a session, have a
 //! stream for what belongs to no request, and take a lost stream up again.
 
+mod of_call;
 mod message;
 mod headers;
 mod waiting;
@@ -23,7 +24,7 @@ use crate::RemoteParts;
 use crate::config::Secret;
 use crate::oauth::Account;
 use agreed::{INITIALIZE, Manner};
-use answer::Answer;
+use answer::{Answer, Asked};
 use endpoint::Endpoint;
 use follow::Follow;
 use futures::future::BoxFuture;
@@ -142,7 +143,8 @@ impl HttpLine {
             self.began(&response);
         }
         let bytes_max = shared.parts.limits.call_output_bytes_max;
-        let read = answer::read(&shared.endpoint, response, in_session, bytes_max).await;
+        let asked = Asked { in_session, is_call: request.method == headers::CALL };
+        let read = answer::read(&shared.endpoint, response, asked, bytes_max).await;
         read.inspect(|_| shared.endpoint.understood())
     }
 
