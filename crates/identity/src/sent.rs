@@ -72,12 +72,20 @@ pub enum Malformed {
 impl<'r> Sent<'r> {
     /// What these headers bring: all values of `Authorization`, and all of `X-Api-Key`. None where
     /// there are none.
-    pub fn of(authorization: &[&'r [u8]], api_key: &[&'r [u8]]) -> Result<Option<Self>, Malformed> {
-        match (authorization, api_key) {
-            ([], []) => Ok(None),
-            ([value], []) => Self::bearer(value).map(Some),
-            ([], [value]) => Self::plain(value).map(Some),
-            _ => Err(Malformed::Several),
+    pub fn of(
+        authorization: impl IntoIterator<Item = &'r [u8]>,
+        api_key: impl IntoIterator<Item = &'r [u8]>,
+    ) -> Result<Option<Self>, Malformed> {
+        let (mut authorization, mut api_key) = (authorization.into_iter(), api_key.into_iter());
+        let (first, second) = (authorization.next(), api_key.next());
+        if authorization.next().or_else(|| api_key.next()).is_some() {
+            return Err(Malformed::Several);
+        }
+        match (first, second) {
+            (None, None) => Ok(None),
+            (Some(value), None) => Self::bearer(value).map(Some),
+            (None, Some(value)) => Self::plain(value).map(Some),
+            (Some(_), Some(_)) => Err(Malformed::Several),
         }
     }
 
@@ -123,16 +131,16 @@ mod tests {
     use super::*;
 
     fn bearer(value: &[u8]) -> Result<String, Malformed> {
-        Sent::of(&[value], &[]).map(|sent| sent.unwrap().text().to_owned())
+        Sent::of([value], []).map(|sent| sent.unwrap().text().to_owned())
     }
 
     fn api_key(value: &[u8]) -> Result<String, Malformed> {
-        Sent::of(&[], &[value]).map(|sent| sent.unwrap().text().to_owned())
+        Sent::of([], [value]).map(|sent| sent.unwrap().text().to_owned())
     }
 
     #[test]
     fn a_credential_is_in_one_of_two_headers() {
-        assert!(Sent::of(&[], &[]).unwrap().is_none());
+        assert!(Sent::of([], []).unwrap().is_none());
         for value in ["Bearer abc", "bearer abc", "BEARER   abc", " Bearer abc ", "Bearer\tabc"] {
             assert_eq!(bearer(value.as_bytes()).as_deref(), Ok("abc"), "{value}");
         }
@@ -154,7 +162,8 @@ mod tests {
             (&[basic], &[key]),
         ];
         for (authorization, api_key) in cases {
-            let several = Sent::of(authorization, api_key).unwrap_err();
+            let (first, second) = (authorization.iter().copied(), api_key.iter().copied());
+            let several = Sent::of(first, second).unwrap_err();
             assert_eq!(several, Malformed::Several, "{authorization:?} {api_key:?}");
         }
     }
@@ -191,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_of_one_text_and_one_key() {
-        let sent = |text: &'static str| Sent::of(&[], &[text.as_bytes()]).unwrap().unwrap();
+        let sent = |text: &'static str| Sent::of([], [text.as_bytes()]).unwrap().unwrap();
         let (one, other) = (Fingerprints::new(1).unwrap(), Fingerprints::new(2).unwrap());
         let of = |made_by: &Fingerprints, text| made_by.of(&sent(text)).unwrap().0;
         assert_eq!(of(&one, "abc"), of(&one, "abc"));
@@ -203,7 +212,7 @@ mod tests {
 
     #[test]
     fn it_is_never_shown() {
-        let sent = Sent::of(&[b"Bearer hush"], &[]).unwrap();
+        let sent = Sent::of([b"Bearer hush".as_slice()], []).unwrap();
         assert!(!format!("{sent:?}").contains("hush"));
     }
 }

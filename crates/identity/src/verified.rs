@@ -140,13 +140,15 @@ impl Verified {
 /// The same caller with texts of its own: what is done for a request counts references to them, and
 /// threads that count the same ones wait for each other.
 fn with_own_texts(caller: &Caller) -> Caller {
-    let Caller { realm, subject, actor, makers, .. } = caller;
+    let Caller { realm, subject, actor, scopes, admin, makers, via } = caller;
     Caller {
         realm: realm.as_str().into(),
         subject: Arc::from(&**subject),
         actor: actor.as_deref().map(Arc::from),
+        scopes: *scopes,
+        admin: *admin,
         makers: makers.subjects().cloned().collect(),
-        ..caller.clone()
+        via: via.clone(),
     }
 }
 

@@ -166,7 +166,8 @@ pub fn found_inward<T>(
     if is_itself(written, alphabet) {
         return find(written);
     }
-    let name = decoded(written)?;
+    // What decodes to itself has no mark, and a character that is never written as it is.
+    let name = decoded(written).filter(|name| name != written)?;
     // One name is written in one way only.
     find(&name).filter(|_| outward(&name, alphabet) == written)
 }

@@ -220,7 +220,7 @@ impl Entrance {
             Rule::Credentials(checked) => checked,
         };
         let Some(key) = key else { return Ok(None) };
-        let sent = Sent::of(&[], &[key.as_bytes()]).map_err(bad_credential)?;
+        let sent = Sent::of([], [key.as_bytes()]).map_err(bad_credential)?;
         let Some(sent) = sent else { return Ok(None) };
         let (uri, headers) = (Uri::from_static("/"), HeaderMap::new());
         let arrival = Arrival { method: &Method::POST, uri: &uri, headers: &headers, peer: None };
@@ -284,11 +284,11 @@ impl Entrance {
 /// The credential that these headers bring, if they bring one.
 fn credential(headers: &HeaderMap) -> Result<Option<Sent<'_>>> {
     let (authorization, api_key) = (values(headers, AUTHORIZATION), values(headers, &API_KEY));
-    Sent::of(&authorization, &api_key).map_err(bad_credential)
+    Sent::of(authorization, api_key).map_err(bad_credential)
 }
 
-fn values(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<&[u8]> {
-    headers.get_all(name).iter().map(HeaderValue::as_bytes).collect()
+fn values(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = &[u8]> {
+    headers.get_all(name).iter().map(HeaderValue::as_bytes)
 }
 
 fn bad_credential(why: Malformed) -> Failure {

@@ -12,8 +12,9 @@ use wire::a2a::GRPC_SERVICE;
 /// How much is kept of a path that is no route.
 const ROUTE_CHARS_MAX: usize = 100;
 
-/// What the headers begin with that are kept.
+/// The prefixes of the headers that are kept, and the prefix that these share.
 const KEPT: [&str; 2] = ["x-acting-on-behalf-of-", "x-agent-"];
+const KEPT_BEGIN: &str = "x-a";
 /// How many of them are kept, how long a name may be, and how much is kept of a value.
 const HEADERS_MAX: usize = 8;
 const NAME_CHARS_MAX: usize = 100;
@@ -48,7 +49,9 @@ pub(crate) fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>
 fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
     let is_kept = |name: &HeaderName| {
         let name = name.as_str();
-        name.len() <= NAME_CHARS_MAX && KEPT.iter().any(|beginning| name.starts_with(*beginning))
+        name.starts_with(KEPT_BEGIN)
+            && name.len() <= NAME_CHARS_MAX
+            && KEPT.iter().any(|beginning| name.starts_with(*beginning))
     };
     let text = |value: &HeaderValue| -> Option<String> {
         Some(value.to_str().ok()?.chars().take(VALUE_CHARS_MAX).collect())
@@ -66,6 +69,11 @@ fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
 mod tests {
     use super::*;
     use axum::body::Body;
+
+    #[test]
+    fn all_that_is_kept_begins_alike() {
+        assert!(KEPT.iter().all(|kept| kept.starts_with(KEPT_BEGIN)));
+    }
 
     #[test]
     fn the_door_is_its_kind_and_its_route() {
