@@ -6,7 +6,7 @@ use crate::claims::claimed;
 use crate::issuer::{self, KnownToken};
 use crate::keys::{Holder, earliest};
 use crate::recent::Recent;
-use crate::sent::{Fingerprint, Sent};
+use crate::sent::{Fingerprint, Malformed, Sent};
 use crate::snapshot::Held;
 use crate::token::{self, Claims};
 use crate::verified::{Denied, Door, KeyProof, Proof, Standing, Verified};
@@ -18,14 +18,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Why a credential is not recognized at once.
-enum Unrecognized {
+enum Unrecognized<'s> {
+    /// It has characters that no credential has.
+    Malformed(Malformed),
     /// It is wrong.
     Wrong(&'static str),
     /// It looks like a token of an issuer that was not seen yet.
-    Unread(Fingerprint),
+    Unread { text: &'s str, fingerprint: Fingerprint },
 }
 
-impl From<&'static str> for Unrecognized {
+impl From<&'static str> for Unrecognized<'_> {
     fn from(why: &'static str) -> Self {
         Self::Wrong(why)
     }
@@ -34,11 +36,12 @@ impl From<&'static str> for Unrecognized {
 impl Identity {
     /// Who sends this credential from this address, as far as it is known at once. Keys and tokens
     /// of ours are cheap to check, so a good one passes whatever else came from there; only what
-    /// fails is counted.
+    /// fails is counted, and not what is malformed.
     pub fn authenticate(&self, sent: &Sent<'_>, from: IpAddr) -> Result<Arc<Verified>, Denied> {
         self.recognized(sent, Door::Other, None).map_err(|unrecognized| match unrecognized {
+            Unrecognized::Malformed(why) => Denied::Malformed(why),
             Unrecognized::Wrong(why) => self.failed(from, why),
-            Unrecognized::Unread(_) => self.failed(from, "the token was not seen yet"),
+            Unrecognized::Unread { .. } => self.failed(from, "the token was not seen yet"),
         })
     }
 
@@ -52,15 +55,16 @@ impl Identity {
         door: Door,
         recent: Option<&Recent>,
     ) -> Result<Arc<Verified>, Denied> {
-        let fingerprint = match self.recognized(sent, door, recent) {
+        let (text, fingerprint) = match self.recognized(sent, door, recent) {
             Ok(verified) => return Ok(verified),
+            Err(Unrecognized::Malformed(why)) => return Err(Denied::Malformed(why)),
             Err(Unrecognized::Wrong(why)) => return Err(self.failed(from, why)),
-            Err(Unrecognized::Unread(fingerprint)) => fingerprint,
+            Err(Unrecognized::Unread { text, fingerprint }) => (text, fingerprint),
         };
         // Rare, and large: most requests need no room for it.
         Box::pin(async move {
             self.failures.check(from, self.clock.elapsed()).map_err(too_many)?;
-            let token = self.issuers.verify(sent.text()).await;
+            let token = self.issuers.verify(text).await;
             let token = token.map_err(|why| self.failed(from, why))?;
             self.claims.note(claimed(&token)).await;
             self.issuers.remember(fingerprint, token.clone());
@@ -81,12 +85,12 @@ impl Identity {
         }
     }
 
-    fn recognized(
+    fn recognized<'s>(
         &self,
-        sent: &Sent<'_>,
+        sent: &Sent<'s>,
         door: Door,
         recent: Option<&Recent>,
-    ) -> Result<Arc<Verified>, Unrecognized> {
+    ) -> Result<Arc<Verified>, Unrecognized<'s>> {
         // Taken first: what is found after that is found by this directory, or by a later one.
         let (number, now) = (self.number(), self.clock.now());
         let is_good = |known: &Arc<Verified>| is_shown_at(known, door, now);
@@ -94,9 +98,10 @@ impl Identity {
         let known = match last {
             Some(last) => last,
             None => {
-                let found = self.found(number, sent, door, now)?;
+                let text = sent.text().map_err(Unrecognized::Malformed)?;
+                let found = self.found(number, text, door, now)?;
                 if let Some(recent) = recent {
-                    recent.keep(number, sent, &found);
+                    recent.keep(number, text, &found);
                 }
                 found
             }
@@ -108,30 +113,30 @@ impl Identity {
     }
 
     /// Who sends this credential, as it is known among all that were shown, or for the first time.
-    fn found(
+    fn found<'s>(
         &self,
         number: u64,
-        sent: &Sent<'_>,
+        text: &'s str,
         door: Door,
         now: Millis,
-    ) -> Result<Arc<Verified>, Unrecognized> {
-        let fingerprint = self.fingerprints.of(sent).map_err(|_| "it is too long")?;
+    ) -> Result<Arc<Verified>, Unrecognized<'s>> {
+        let fingerprint = self.fingerprints.of(text).map_err(|_| "it is too long")?;
         let known = self.shown.find(number, fingerprint);
         if let Some(known) = known.filter(|known| is_shown_at(known, door, now)) {
             return Ok(known);
         }
-        let verified = Arc::new(self.looked_at(sent.text(), fingerprint, door)?);
+        let verified = Arc::new(self.looked_at(text, fingerprint, door)?);
         self.shown.keep(number, fingerprint, verified.clone());
         Ok(verified)
     }
 
     /// Who sends a credential that is looked at for the first time.
-    fn looked_at(
+    fn looked_at<'s>(
         &self,
-        text: &str,
+        text: &'s str,
         fingerprint: Fingerprint,
         door: Door,
-    ) -> Result<Verified, Unrecognized> {
+    ) -> Result<Verified, Unrecognized<'s>> {
         let sha256 = hash_of(text);
         let admin = self.admin.as_ref().filter(|admin| admin.hash.holds(&sha256, Millis(0)));
         if let Some(admin) = admin {
@@ -155,7 +160,7 @@ impl Identity {
             Some(token) if self.directory().claims.contains_key(&token.claims.subject) => {
                 Ok(self.shown(token, door)?)
             }
-            Some(_) | None => Err(Unrecognized::Unread(fingerprint)),
+            Some(_) | None => Err(Unrecognized::Unread { text, fingerprint }),
         }
     }
 

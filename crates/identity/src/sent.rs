@@ -8,10 +8,11 @@ use std::fmt;
 /// No credential is longer.
 pub const SENT_BYTES_MAX: usize = 16 * 1024;
 
-/// A credential as it was sent, where its request holds it. Nothing is known of it yet.
+/// A credential as it was sent, where its request holds it. Nothing is known of it yet, not even
+/// whether it is a text.
 #[derive(Clone, Copy)]
 pub struct Sent<'r> {
-    text: &'r str,
+    bytes: &'r [u8],
 }
 
 /// Without the text.
@@ -31,7 +32,8 @@ pub(crate) struct Fingerprint([u8; FINGERPRINT_LEN]);
 /// Makes fingerprints: the mac of a credential (AES-GCM over nothing but it), with a key that this
 /// process alone has and no one sees a mac of. So no one can find another text with the same
 /// fingerprint, and a nonce that is always the same gives nothing away. One is made for each
-/// request, and processors have instructions for this that take less time than SHA-256.
+/// credential that its connection does not know, and processors have instructions for this that
+/// take less time than SHA-256.
 pub(crate) struct Fingerprints(LessSafeKey);
 
 impl Fingerprints {
@@ -41,10 +43,9 @@ impl Fingerprints {
     }
 
     /// By what a credential is found again.
-    pub(crate) fn of(&self, sent: &Sent<'_>) -> Result<Fingerprint, Unspecified> {
+    pub(crate) fn of(&self, text: &str) -> Result<Fingerprint, Unspecified> {
         let nonce = Nonce::assume_unique_for_key([0; NONCE_LEN]);
-        let text = Aad::from(sent.text().as_bytes());
-        let tag = self.0.seal_in_place_separate_tag(nonce, text, &mut [])?;
+        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(text.as_bytes()), &mut [])?;
         Ok(Fingerprint(tag.as_ref().try_into().map_err(|_| Unspecified)?))
     }
 }
@@ -71,7 +72,7 @@ pub enum Malformed {
 
 impl<'r> Sent<'r> {
     /// What these headers bring: all values of `Authorization`, and all of `X-Api-Key`. None where
-    /// there are none.
+    /// there are none. `text` refuses characters that no credential has.
     pub fn of(
         authorization: impl IntoIterator<Item = &'r [u8]>,
         api_key: impl IntoIterator<Item = &'r [u8]>,
@@ -110,19 +111,23 @@ impl<'r> Sent<'r> {
         if value.len() > SENT_BYTES_MAX {
             return Err(Malformed::TooLong);
         }
+        Ok(Self { bytes: value })
+    }
+
+    /// The text, unless it has characters that no credential has.
+    pub fn text(&self) -> Result<&'r str, Malformed> {
         // No key or token has blanks, but an admin key is whatever its operator chose. All bytes
         // are looked at, whatever the first ones are: so many are looked at in one step.
         let is_printable = |all: bool, byte: &u8| all & matches!(byte, b' '..=b'~');
-        if !value.iter().fold(true, is_printable) {
+        if !self.bytes.iter().fold(true, is_printable) {
             return Err(Malformed::Characters);
         }
-        let text = std::str::from_utf8(value).map_err(|_| Malformed::Characters)?;
-        Ok(Self { text })
+        std::str::from_utf8(self.bytes).map_err(|_| Malformed::Characters)
     }
 
-    /// The text itself.
-    pub(crate) fn text(&self) -> &'r str {
-        self.text
+    /// All of it, to be compared.
+    pub(crate) fn bytes(&self) -> &'r [u8] {
+        self.bytes
     }
 }
 
@@ -131,11 +136,11 @@ mod tests {
     use super::*;
 
     fn bearer(value: &[u8]) -> Result<String, Malformed> {
-        Sent::of([value], []).map(|sent| sent.unwrap().text().to_owned())
+        Sent::of([value], [])?.unwrap().text().map(str::to_owned)
     }
 
     fn api_key(value: &[u8]) -> Result<String, Malformed> {
-        Sent::of([], [value]).map(|sent| sent.unwrap().text().to_owned())
+        Sent::of([], [value])?.unwrap().text().map(str::to_owned)
     }
 
     #[test]
@@ -200,9 +205,8 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_of_one_text_and_one_key() {
-        let sent = |text: &'static str| Sent::of([], [text.as_bytes()]).unwrap().unwrap();
         let (one, other) = (Fingerprints::new(1).unwrap(), Fingerprints::new(2).unwrap());
-        let of = |made_by: &Fingerprints, text| made_by.of(&sent(text)).unwrap().0;
+        let of = |made_by: &Fingerprints, text| made_by.of(text).unwrap().0;
         assert_eq!(of(&one, "abc"), of(&one, "abc"));
         for text in ["abd", "ab", "abc0", "cba"] {
             assert_ne!(of(&one, "abc"), of(&one, text), "{text}");

@@ -2,6 +2,7 @@
 
 use crate::issuer::KnownToken;
 use crate::keys::only_holding;
+use crate::sent::Malformed;
 use crate::snapshot::LastUse;
 use kernel::identity::directory::{ADMIN, Directory};
 use kernel::identity::grants::{Grants, RealmPattern};
@@ -79,6 +80,9 @@ pub enum Standing {
 /// Why a credential is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
+    /// It has characters that no credential has.
+    #[error(transparent)]
+    Malformed(Malformed),
     /// It is wrong or not good any more; why, for logs alone.
     #[error("the credential is not valid")]
     Invalid(&'static str),

@@ -5,10 +5,10 @@
 //! envelope names its secret by an id, so that a secret can be replaced: the new one seals, and the
 //! older ones still open what they sealed.
 
+use kernel::values::secret::is_same_secret;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 use std::fmt;
-use std::hint::black_box;
 use std::iter::once;
 
 /// How many bytes a secret has.
@@ -310,7 +310,7 @@ impl StableKey {
         self.mask(tag, &mut text);
         let whole = self.tag(parts.head, bound, &text);
         let whole: &[u8] = whole.as_ref();
-        if !is_same(tag, &whole[..tag_bytes]) {
+        if !is_same_secret(tag, &whole[..tag_bytes]) {
             return None;
         }
         // The zeros go, and `FILL` before them.
@@ -403,13 +403,6 @@ fn is_unnamed(envelope: &[u8]) -> bool {
 /// Whether whole blocks follow so many bytes.
 fn has_blocks(bytes: &[u8], before: usize) -> bool {
     bytes.len() > before && (bytes.len() - before).is_multiple_of(BLOCK_BYTES)
-}
-
-/// Compares all of it, however early it differs.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let pairs = one.iter().zip(other);
-    let differs = pairs.fold(0_u8, |seen, (left, right)| black_box(seen | (left ^ right)));
-    one.len() == other.len() && black_box(differs) == 0
 }
 
 /// Each key seals one text only, so one nonce does for all.

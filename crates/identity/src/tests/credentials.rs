@@ -4,6 +4,7 @@ use super::{ADMIN_KEY, HOME, MINUTE_MS, Stage, grants, new_key, root, sent};
 use crate::failures::FAILURES_MAX;
 use crate::keys::{Expiry, NewKey};
 use crate::recent::TEXT_BYTES_MAX;
+use crate::sent::Malformed;
 use crate::token::TOKEN_MS;
 use crate::{Denied, Door, Recent, Standing};
 use kernel::contracts::Clock;
@@ -72,6 +73,27 @@ async fn good_credentials_are_not_counted() {
         assert!(stage.is_good(&made.text));
     }
     assert!(matches!(stage.who("nonsense"), Err(Denied::Invalid(_))));
+}
+
+#[tokio::test]
+async fn malformed_credentials_are_neither_good_nor_counted() {
+    let stage = Stage::open().await;
+    let made = stage.made("acme", &[Role::Member]).await;
+    let connection = Recent::default();
+    let verify = async |text: &str| {
+        let sent = sent(text);
+        stage.identity.verify(&sent, HOME, Door::Mcp, Some(&connection)).await
+    };
+    assert!(verify(made.text.expose()).await.is_ok());
+    for text in ["a\tb", "\u{e9}", "a.b.c\u{1}"] {
+        for _ in 0..2 * FAILURES_MAX {
+            let malformed = Denied::Malformed(Malformed::Characters);
+            assert_eq!(stage.who(text).unwrap_err(), malformed, "{text:?}");
+            assert_eq!(verify(text).await.unwrap_err(), malformed, "{text:?}");
+        }
+    }
+    assert!(matches!(stage.who("nonsense"), Err(Denied::Invalid(_))));
+    assert!(verify(made.text.expose()).await.is_ok());
 }
 
 #[tokio::test]
@@ -172,7 +194,7 @@ async fn a_connection_keeps_no_long_credential() {
     let known = stage.identity.authenticate(&sent(made.text.expose()), HOME).unwrap();
     for (length, is_kept) in [(TEXT_BYTES_MAX, true), (TEXT_BYTES_MAX + 1, false)] {
         let (connection, text) = (Recent::default(), "a".repeat(length));
-        connection.keep(1, &sent(&text), &known);
+        connection.keep(1, &text, &known);
         assert_eq!(connection.find(1, &sent(&text)).is_some(), is_kept, "{length}");
         assert!(connection.find(2, &sent(&text)).is_none(), "of another directory");
         assert_eq!(format!("{connection:?}"), "Recent(***)");

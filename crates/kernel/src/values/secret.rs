@@ -1,6 +1,7 @@
-//! Texts that are never shown.
+//! Texts that are never shown, and how secrets are compared.
 
 use std::fmt;
+use std::hint::black_box;
 
 /// A text that is never shown: a key, a token.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -16,6 +17,16 @@ impl Secret {
     pub fn expose(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether two secrets are the same. All of them is compared, however early they differ: how long
+/// it takes says nothing of either but how long it is.
+pub fn is_same_secret(one: &[u8], other: &[u8]) -> bool {
+    let pairs = one.iter().zip(other);
+    // The compiler may compare many bytes in one step, and leaves none out: what is hidden from it
+    // is who needs the exact difference.
+    let difference = pairs.fold(0_u8, |seen, (left, right)| seen | (left ^ right));
+    one.len() == other.len() && black_box(difference) == 0
 }
 
 impl From<String> for Secret {
@@ -39,5 +50,24 @@ impl fmt::Debug for Secret {
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_anywhere_is_not_the_same() {
+        assert!(is_same_secret(b"", b"") && is_same_secret(b"abc", b"abc"));
+        for other in ["abd", "bbc", "ab", "abcd", ""] {
+            assert!(!is_same_secret(b"abc", other.as_bytes()), "{other}");
+        }
+        let long = vec![7; 1_000];
+        for place in 0..long.len() {
+            let mut other = long.clone();
+            other[place] ^= 0x80;
+            assert!(!is_same_secret(&long, &other), "{place}");
+        }
     }
 }

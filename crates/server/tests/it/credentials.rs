@@ -157,6 +157,7 @@ async fn a_credential_is_good_or_refused_at_every_door() {
         (vec![("authorization", "Bearer wrong")], &unauthorized),
         (vec![("authorization", "Basic d3A6eA==")], &malformed),
         (vec![("authorization", "Bearer ")], &malformed),
+        (vec![("authorization", "Bearer a\tb")], &malformed),
         (vec![("authorization", bearer.as_str()), ("x-api-key", good.as_str())], &malformed),
         (vec![("x-api-key", good.as_str()), ("x-api-key", good.as_str())], &malformed),
     ] {

@@ -53,6 +53,7 @@ fn the_admin_key_decides_in_local_mode_where_there_is_one() {
         (AUTHORIZATION, "Bearer", "400 bad_credential"),
         (AUTHORIZATION, "Basic secret", "400 bad_credential"),
         (AUTHORIZATION, "secret", "400 bad_credential"),
+        (AUTHORIZATION, "Bearer sec\tret", "400 bad_credential"),
     ] {
         assert_eq!(told(&keyed, "/mcp", &[(name, value)]), answer, "{value}");
     }
