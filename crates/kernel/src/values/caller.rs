@@ -81,7 +81,16 @@ impl Hash for Makers {
 /// Where a request came in, the trace that it is a part of, and what it says of itself. It is for
 /// the audit alone: a caller is the same wherever it calls.
 #[derive(Debug, Clone, Default)]
-pub struct Via(Option<Arc<Place>>);
+pub struct Via(Way);
+
+#[derive(Debug, Clone, Default)]
+enum Way {
+    #[default]
+    Unknown,
+    /// Nothing else is known, as of most requests: no room is made for it.
+    Door(&'static str),
+    Place(Arc<Place>),
+}
 
 #[derive(Debug)]
 struct Place {
@@ -102,22 +111,36 @@ impl Via {
         trace: Option<TraceParent>,
         headers: BTreeMap<String, String>,
     ) -> Self {
-        Self(Some(Arc::new(Place { door: door.into(), trace, headers })))
+        Self(match (door.into(), trace) {
+            (Cow::Borrowed(door), None) if headers.is_empty() => Way::Door(door),
+            (door, trace) => Way::Place(Arc::new(Place { door, trace, headers })),
+        })
     }
 
     /// The door.
     pub fn door(&self) -> Option<&str> {
-        self.0.as_ref().map(|place| &*place.door)
+        match &self.0 {
+            Way::Unknown => None,
+            Way::Door(door) => Some(door),
+            Way::Place(place) => Some(&place.door),
+        }
     }
 
     /// The span of who called.
     pub fn trace(&self) -> Option<TraceParent> {
-        self.0.as_ref()?.trace
+        self.place()?.trace
     }
 
-    /// What the request says of itself, by header.
+    /// What the request says of itself, by header, where it says something.
     pub fn headers(&self) -> Option<&BTreeMap<String, String>> {
-        self.0.as_ref().map(|place| &place.headers)
+        self.place().map(|place| &place.headers).filter(|headers| !headers.is_empty())
+    }
+
+    fn place(&self) -> Option<&Place> {
+        match &self.0 {
+            Way::Unknown | Way::Door(_) => None,
+            Way::Place(place) => Some(place),
+        }
     }
 }
 
@@ -374,6 +397,25 @@ mod tests {
             Caller::new("r", "bob").key(Space::thread(), "t")
         );
         assert_eq!(ann.key(Space::session(), "s"), local.key(Space::session(), "s"));
+    }
+
+    #[test]
+    fn a_way_is_its_door_its_span_and_what_the_request_says() {
+        let said = BTreeMap::from([("x-agent-id".to_owned(), "a".to_owned())]);
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok();
+        assert!(trace.is_some());
+        for (trace, headers) in
+            [(None, BTreeMap::new()), (trace, BTreeMap::new()), (None, said.clone()), (trace, said)]
+        {
+            let shown = Some(&headers).filter(|headers| !headers.is_empty());
+            for door in [Cow::Borrowed("mcp /mcp"), Cow::Owned("mcp /mcp".to_owned())] {
+                let via = Via::saying(door, trace, headers.clone());
+                assert_eq!(via.door(), Some("mcp /mcp"));
+                assert_eq!((via.trace(), via.headers()), (trace, shown));
+            }
+        }
+        let unknown = Via::default();
+        assert_eq!((unknown.door(), unknown.trace(), unknown.headers()), (None, None, None));
     }
 
     #[test]
