@@ -202,7 +202,7 @@ pub(crate) fn context(
 }
 
 /// What a tool does to the world, as policies write it.
-pub(crate) fn reach_word(reach: Reach) -> &'static str {
+fn reach_word(reach: Reach) -> &'static str {
     match reach {
         Reach::Reads => "reads",
         Reach::Writes => "writes",

@@ -2,11 +2,11 @@
 //! is looked up without a copy of it: most of them have been asked before.
 
 use crate::decide::{Prepared, Seen};
-use crate::entities::reach_word;
 use crate::fit::Fitted;
 use crate::schema::{Kind, identity};
 use ahash::RandomState;
 use kernel::contracts::policy::{Decision, Request, Resource, SessionFacts, Trigger};
+use kernel::tool::call::{Reach, ToolSpec};
 use kernel::values::caller::{Act, Caller, Via};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -82,7 +82,18 @@ struct Key {
     is_of_run: bool,
     kind: Kind,
     name: String,
-    facts: Vec<Option<String>>,
+    facts: Facts,
+}
+
+/// What policies know of a resource beside its name.
+enum Facts {
+    /// The tool of a name can change while it keeps its name.
+    Tool {
+        reach: Reach,
+        is_idempotent: bool,
+        tags: Vec<String>,
+    },
+    Other(Vec<Option<String>>),
 }
 
 impl Remembered {
@@ -219,21 +230,11 @@ impl<'r> Asked<'r> {
             && *kind == key.kind
             && **name == *key.name
             && **caller == key.caller
-            && self.has_facts(&key.facts)
-    }
-
-    fn has_facts(&self, kept: &[Option<String>]) -> bool {
-        let (mut left, mut are_same) = (kept.iter(), true);
-        each_fact(&self.resource, |fact| {
-            are_same &= left.next().is_some_and(|one| one.as_deref() == fact);
-        });
-        are_same && left.next().is_none()
+            && key.facts.are_of(&self.resource)
     }
 
     fn kept(self) -> Key {
-        let mut facts = Vec::new();
-        each_fact(&self.resource, |fact| facts.push(fact.map(str::to_owned)));
-        let Self { caller, act, is_of_run, kind, name, .. } = self;
+        let Self { caller, act, is_of_run, kind, name, resource } = self;
         Key {
             // Where the first one came in is nothing that is decided by.
             caller: Caller { via: Via::default(), ..caller.clone() },
@@ -241,7 +242,34 @@ impl<'r> Asked<'r> {
             is_of_run,
             kind,
             name: name.into_owned(),
-            facts,
+            facts: Facts::of(&resource),
+        }
+    }
+}
+
+impl Facts {
+    fn of(resource: &Resource<'_>) -> Self {
+        if let Resource::Tool(ToolSpec { reach, idempotent, tags, .. }) = *resource {
+            return Self::Tool { reach: *reach, is_idempotent: *idempotent, tags: tags.clone() };
+        }
+        let mut facts = Vec::new();
+        each_fact(resource, |fact| facts.push(fact.map(str::to_owned)));
+        Self::Other(facts)
+    }
+
+    fn are_of(&self, resource: &Resource<'_>) -> bool {
+        match (self, resource) {
+            (Self::Tool { reach, is_idempotent, tags }, Resource::Tool(spec)) => {
+                *reach == spec.reach && *is_idempotent == spec.idempotent && *tags == spec.tags
+            }
+            (Self::Tool { .. }, _) | (Self::Other(_), Resource::Tool(_)) => false,
+            (Self::Other(kept), _) => {
+                let (mut left, mut are_same) = (kept.iter(), true);
+                each_fact(resource, |fact| {
+                    are_same &= left.next().is_some_and(|one| one.as_deref() == fact);
+                });
+                are_same && left.next().is_none()
+            }
         }
     }
 }
@@ -264,20 +292,14 @@ impl Hash for Asked<'_> {
     }
 }
 
-/// All that policies know of a resource beside its name, one after the other: nothing is made for
-/// it.
+/// All that policies know of a resource beside its name, unless it is a tool, one after the other:
+/// nothing is made for it.
 fn each_fact<'r>(resource: &Resource<'r>, mut note: impl FnMut(Option<&'r str>)) {
     let of_session = |facts: SessionFacts<'r>| {
         let SessionFacts { owner, space, plan, agent, pipeline, .. } = facts;
         [owner, Some(space), plan, agent, pipeline]
     };
     match *resource {
-        // The tool of a name can change while it keeps its name.
-        Resource::Tool(spec) => {
-            let is_idempotent = if spec.idempotent { "idempotent" } else { "" };
-            let words = [reach_word(spec.reach), is_idempotent].into_iter();
-            words.chain(spec.tags.iter().map(String::as_str)).for_each(|word| note(Some(word)));
-        }
         Resource::InlinePlan => note(None),
         Resource::Session(facts) => of_session(facts).into_iter().for_each(note),
         Resource::Ask { kind, session } => {

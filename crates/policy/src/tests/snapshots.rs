@@ -363,13 +363,18 @@ fn what_is_remembered_of_one_is_not_said_of_another() {
     let text = "@id(\"a\") permit(principal, action == Action::\"read\", resource is Tool)\n\
                 when { resource.tags.contains(\"money\") };\n\
                 @id(\"b\") permit(principal, action == Action::\"run\", resource is Plan)\n\
-                when { !resource.inline };";
+                when { !resource.inline };\n\
+                @id(\"c\") permit(principal, action == Action::\"call\", resource is Tool)\n\
+                when { resource.idempotent };";
     let stage = Stage::new(text, &[], true);
     let (tagged, mut plain) = (pay(), pay());
     plain.tags.clear();
+    let [once, often] = [false, true].map(|idempotent| ToolSpec { idempotent, ..pay() });
     for _ in 0..2 {
         assert_eq!(stage.does(Act::Read, Resource::Tool(&tagged)), "allow a");
         assert_eq!(stage.does(Act::Read, Resource::Tool(&plain)), "deny");
+        assert_eq!(stage.does(Act::Call, Resource::Tool(&often)), "allow c");
+        assert_eq!(stage.does(Act::Call, Resource::Tool(&once)), "deny");
         assert_eq!(stage.does(Act::Run, Resource::Plan("")), "allow b");
         assert_eq!(stage.does(Act::Run, Resource::InlinePlan), "deny");
     }
