@@ -52,7 +52,7 @@ pub use request::{
 };
 pub use retention::Pruned;
 pub use shared::{Engine, Parts};
-pub use shares::{Full, RealmsNow, Share, Shares};
+pub use shares::{Full, RealmSource, Share, Shares};
 pub use system::clock::timeout;
 pub use system::zones::Utc;
 pub use waiting::attending::{Attendance, Attendant};

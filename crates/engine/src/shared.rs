@@ -19,7 +19,7 @@ use crate::sessions::cache::Rest;
 use crate::sessions::closed_realms::ClosedRealms;
 use crate::sessions::suspects::Suspects;
 use crate::shares::storage::Storage;
-use crate::shares::{RealmsNow, Shares};
+use crate::shares::{RealmSource, Shares};
 use crate::system::clock::timeout;
 pub(crate) use crate::system::locks::lock;
 use crate::waiting::attending::Attending;
@@ -92,7 +92,7 @@ pub struct Parts {
     /// `session_ttl_ms` of realms that have one of their own.
     pub session_ttls: BTreeMap<RealmId, u64>,
     /// The realms whose callers share the limits; none in local mode, where nothing is shared.
-    pub realms: Option<RealmsNow>,
+    pub realms: Option<Arc<dyn RealmSource>>,
 }
 
 /// The engine. Cheap to clone; all clones are one engine.
@@ -130,7 +130,7 @@ pub(crate) struct Shared {
     /// What runs store.
     pub(crate) storage: Arc<Storage>,
     /// The realms whose callers share the limits, if they do.
-    realms: Option<RealmsNow>,
+    realms: Option<Arc<dyn RealmSource>>,
     pub(crate) counters: Counters,
     /// The sinks that events go to.
     pub(crate) outboxes: Arc<Outboxes>,

@@ -17,8 +17,26 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The realms as they are now.
-pub type RealmsNow = Arc<dyn Fn() -> Arc<Realms> + Send + Sync>;
+/// Where the realms are known, as they are now.
+pub trait RealmSource: Send + Sync {
+    /// They.
+    fn realms(&self) -> Arc<Realms>;
+
+    /// A number that grows with every change of them, not before `realms` gives the new ones. It
+    /// may grow without a change. Every call asks for it: it should be cheaper than the realms.
+    fn number(&self) -> u64;
+}
+
+/// They never change.
+impl RealmSource for Arc<Realms> {
+    fn realms(&self) -> Arc<Realms> {
+        self.clone()
+    }
+
+    fn number(&self) -> u64 {
+        0
+    }
+}
 
 /// How many shares are remembered before the unused ones are searched for.
 const UNUSED_MIN: usize = 64;
@@ -28,7 +46,7 @@ pub struct Shares {
     limit: SharedLimit,
     limits: Arc<Limits>,
     /// None in local mode.
-    realms: Option<RealmsNow>,
+    realms: Option<Arc<dyn RealmSource>>,
     used: Mutex<Used>,
 }
 
@@ -68,6 +86,9 @@ struct Used {
 
 /// The share of a realm, and those of its callers by their subjects.
 struct OfRealm {
+    /// What follows from the realms of this number.
+    portion: Portion,
+    number: u64,
     all: Part,
     callers: HashMap<Arc<str>, OfSubject, RandomState>,
 }
@@ -90,14 +111,18 @@ struct Parts {
 
 impl Shares {
     /// The shares of this limit; none where no realms are given.
-    pub fn new(limit: SharedLimit, limits: Arc<Limits>, realms: Option<RealmsNow>) -> Self {
+    pub fn new(
+        limit: SharedLimit,
+        limits: Arc<Limits>,
+        realms: Option<Arc<dyn RealmSource>>,
+    ) -> Self {
         Self { limit, limits, realms, used: Mutex::default() }
     }
 
     /// What a realm and each of its callers may use; none where nothing is shared.
     pub fn portion(&self, realm: &RealmId) -> Option<Portion> {
-        let realms = self.realms.as_ref()?;
-        Some(realms().portion(realm, self.limit, &self.limits))
+        let source = self.realms.as_ref()?;
+        Some(source.realms().portion(realm, self.limit, &self.limits))
     }
 
     /// Takes one for a caller, at once or not at all.
@@ -131,9 +156,13 @@ impl Shares {
     }
 
     fn parts(&self, caller: &Caller) -> Option<Parts> {
+        // Taken first: what follows from the realms is of this number, or of a later one.
+        let number = self.realms.as_ref()?.number();
+        if let Some(known) = lock(&self.used).known(caller, number) {
+            return Some(known);
+        }
         let portion = self.portion(&caller.realm)?;
-        let mut used = lock(&self.used);
-        Some(used.known(caller, portion).unwrap_or_else(|| used.made(caller, portion)))
+        Some(lock(&self.used).made(caller, portion, number))
     }
 }
 
@@ -166,25 +195,31 @@ impl Full {
 }
 
 impl Used {
-    /// The shares of a caller that has one.
-    fn known(&mut self, caller: &Caller, portion: Portion) -> Option<Parts> {
-        let of_realm = self.realms.get_mut(&caller.realm)?;
+    /// The shares of a caller that has one, if they follow from the realms of this number.
+    fn known(&mut self, caller: &Caller, number: u64) -> Option<Parts> {
+        let of_realm = self.realms.get_mut(&caller.realm).filter(|one| one.number == number)?;
+        let portion = of_realm.portion;
         let own = of_realm.callers.get_mut(&caller.subject)?.get_mut(&caller.actor)?;
         Some(Parts { own: own.of(portion.caller), realm: of_realm.all.of(portion.realm), portion })
     }
 
-    fn made(&mut self, caller: &Caller, portion: Portion) -> Parts {
+    fn made(&mut self, caller: &Caller, portion: Portion, number: u64) -> Parts {
         if self.count >= self.unused_at {
             self.forget_unused();
         }
         let Caller { realm, subject, actor, .. } = caller;
         let of_realm = self.realms.entry(realm.clone()).or_insert_with(|| OfRealm {
+            portion,
+            number,
             all: Part::new(portion.realm),
             callers: HashMap::default(),
         });
+        (of_realm.portion, of_realm.number) = (portion, number);
         let own = of_realm.callers.entry(subject.clone()).or_default();
-        let own = own.entry(actor.clone()).or_insert_with(|| Part::new(portion.caller));
-        self.count += 1;
+        let own = own.entry(actor.clone()).or_insert_with(|| {
+            self.count += 1;
+            Part::new(portion.caller)
+        });
         Parts { own: own.of(portion.caller), realm: of_realm.all.of(portion.realm), portion }
     }
 
@@ -238,21 +273,29 @@ mod tests {
 
     /// The realms of a test, which can change.
     #[derive(Clone, Default)]
-    struct Changing(Arc<Mutex<Arc<Realms>>>);
+    struct Changing(Arc<Mutex<(u64, Arc<Realms>)>>);
+
+    impl RealmSource for Changing {
+        fn realms(&self) -> Arc<Realms> {
+            lock(&self.0).1.clone()
+        }
+
+        fn number(&self) -> u64 {
+            lock(&self.0).0
+        }
+    }
 
     impl Changing {
         fn set(&self, names: &[&str]) {
             let realms = names.iter().map(|name| ((*name).into(), RealmSettings::default()));
-            let realms = Arc::new(Realms(realms.collect()));
-            *lock(&self.0) = realms;
+            let mut known = lock(&self.0);
+            *known = (known.0 + 1, Arc::new(Realms(realms.collect())));
         }
 
         /// Shares of calls of these realms: so many calls run over all of them.
         fn shares(&self, calls_active_max: usize) -> Shares {
-            let realms = self.0.clone();
-            let now: RealmsNow = Arc::new(move || lock(&realms).clone());
             let limits = Limits { calls_active_max, ..Limits::default() };
-            Shares::new(SharedLimit::Calls, Arc::new(limits), Some(now))
+            Shares::new(SharedLimit::Calls, Arc::new(limits), Some(Arc::new(self.clone())))
         }
     }
 
@@ -350,6 +393,7 @@ mod tests {
         assert!(shares.try_take(&ann).is_err());
         realms.set(&["red"]);
         assert_eq!(taken(&shares, &ann, 2).len(), 2);
+        assert_eq!(lock(&shares.used).count, 1, "it is one caller all the time");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! new, and what was begun continues. Where nothing limits it, nothing is measured.
 
 use crate::refusal::{Quota, Refusal, RefusalCode, Result};
-use crate::shares::RealmsNow;
+use crate::shares::RealmSource;
 use crate::system::locks::lock;
 use kernel::contracts::{Clock, Spawn, Store, StoredBytes};
 use kernel::event::Event;
@@ -23,7 +23,7 @@ const HOLDS_REFUSED_MS: u64 = 1_000;
 pub(crate) struct Storage {
     limits: Arc<Limits>,
     /// None in local mode.
-    realms: Option<RealmsNow>,
+    realms: Option<Arc<dyn RealmSource>>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     spawn: Arc<dyn Spawn>,
@@ -72,7 +72,7 @@ impl Storage {
     /// What the runs of this store may store by these limits, in these realms.
     pub(crate) fn new(
         limits: Arc<Limits>,
-        realms: Option<RealmsNow>,
+        realms: Option<Arc<dyn RealmSource>>,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         spawn: Arc<dyn Spawn>,
@@ -104,7 +104,7 @@ impl Storage {
     fn bounds(&self, realm: &RealmId) -> Option<Bounds> {
         let all = Some(self.limits.stored_bytes_max).filter(|max| *max > 0);
         let share = self.realms.as_ref().and_then(|realms| {
-            let realms = realms();
+            let realms = realms.realms();
             let limit = SharedLimit::StoredBytes;
             let own = realms.0.get(realm).and_then(|settings| settings.limits.get(&limit));
             let is_limited = all.is_some() || own.is_some_and(|own| *own > 0);

@@ -5,7 +5,7 @@ use crate::model::{Says, Scripted};
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use crate::{ASK, READ};
 use engine::refusal::{Quota, Refusal};
-use engine::{AgentFile, CallReport, Models, Parts, RealmsNow, Saying};
+use engine::{AgentFile, CallReport, Models, Parts, Saying};
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
 use kernel::identity::realm::{RealmSettings, Realms};
@@ -32,10 +32,9 @@ async fn world(folder: &Path, limit: SharedLimit, models: Models) -> World {
 async fn limited(folder: &Path, limit: SharedLimit, own: usize, models: Models) -> World {
     let own = RealmSettings { limits: BTreeMap::from([(limit, own)]), ..RealmSettings::default() };
     let realms = Arc::new(Realms(BTreeMap::from([("default".into(), own)])));
-    let now: RealmsNow = Arc::new(move || realms.clone());
     let limits = Limits { caller_share_percent: 25, stop_wait_ms: 0, ..Limits::default() };
     let limits = Arc::new(limits);
-    let change = |parts| Parts { limits, models, realms: Some(now), ..parts };
+    let change = |parts| Parts { limits, models, realms: Some(Arc::new(realms)), ..parts };
     let world = World::changed(folder, &[READ, ASK, FAT], change).await;
     let agent = AgentFile { file: "helper.yaml".to_owned(), text: HELPER.to_owned() };
     world.engine.catalog().set_agents_from_files(&"default".into(), vec![agent]).unwrap();

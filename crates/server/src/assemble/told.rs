@@ -10,11 +10,12 @@ use crate::secrets::chain::AuditKeys;
 use crate::secrets::vault::System;
 use engine::catalog::schema::JsonSchemas;
 use engine::{
-    AuditParts, AuditRules, Model, Models, RealmsNow, SwitchedOff, ToolSource, UpstreamRealms,
+    AuditParts, AuditRules, Model, Models, RealmSource, SwitchedOff, ToolSource, UpstreamRealms,
 };
 use identity::Identity;
 use kernel::contracts::observe::Observer;
 use kernel::contracts::{Policy, Tool};
+use kernel::identity::realm::Realms;
 use kernel::values::ids::RealmId;
 use project::tables::decisions::AuditConfig;
 use project::upstream_entries::Upstreams;
@@ -40,7 +41,7 @@ pub(super) struct Told {
     /// The audit, which has its keys.
     pub(super) audit: AuditParts,
     /// The realms whose callers share the limits; none in local mode.
-    pub(super) realms: Option<RealmsNow>,
+    pub(super) realms: Option<Arc<dyn RealmSource>>,
 }
 
 /// What the engine is made of.
@@ -134,8 +135,23 @@ pub(super) fn audit_parts(ground: &Ground, kept: AuditConfig, entrance: &Entranc
 }
 
 /// The realms whose callers share the limits. In local mode there is one, and nothing is shared.
-pub(super) fn sharing(identity: &Arc<Identity>, entrance: &Entrance) -> Option<RealmsNow> {
+pub(super) fn sharing(
+    identity: &Arc<Identity>,
+    entrance: &Entrance,
+) -> Option<Arc<dyn RealmSource>> {
     entrance.base()?;
-    let identity = identity.clone();
-    Some(Arc::new(move || identity.directory().realms.clone()))
+    Some(Arc::new(DirectoryRealms(identity.clone())))
+}
+
+/// The realms that identity knows.
+struct DirectoryRealms(Arc<Identity>);
+
+impl RealmSource for DirectoryRealms {
+    fn realms(&self) -> Arc<Realms> {
+        self.0.directory().realms.clone()
+    }
+
+    fn number(&self) -> u64 {
+        self.0.number()
+    }
 }

@@ -111,7 +111,6 @@ impl CallerRates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::RealmsNow;
     use kernel::identity::realm::{RealmSettings, Realms};
     use kernel::identity::shares::SharedLimit;
     use kernel::limits::Limits;
@@ -122,8 +121,7 @@ mod tests {
         let limits = Arc::new(Limits { logins_per_minute: 8, ..Limits::default() });
         let realms = ["red", "blue"].map(|name| (RealmId::from(name), RealmSettings::default()));
         let realms = Arc::new(Realms(BTreeMap::from(realms)));
-        let now: RealmsNow = Arc::new(move || realms.clone());
-        let shares = Shares::new(SharedLimit::Logins, limits, Some(now));
+        let shares = Shares::new(SharedLimit::Logins, limits, Some(Arc::new(realms)));
         let rates = CallerRates::new("logins", 8, shares);
         let take = |realm: &str, subject: &str, at: i64| {
             rates.take(&Caller::new(realm, subject), Millis(at))
