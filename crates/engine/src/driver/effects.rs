@@ -150,7 +150,8 @@ impl Driver {
                 let message = format!("the start could not be recorded: {error}");
                 return Started::failed(ToolError::not_sent("StoreError", message));
             }
-            gate.start(sending).await
+            // It was judged before it was recorded.
+            gate.start(sending, None).await
         };
         let (calling, abort) = abortable(calling);
         self.aborts.insert(id, abort);

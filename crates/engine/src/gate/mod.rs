@@ -1,8 +1,8 @@
 //! The only way to call a tool. `admit`: known, visible, well-formed, policy; its verdict is
-//! journaled. `start`: visible and not denied still, limits, then the call with its timeout, then
-//! its output's schema and size. Listing and calling use the same filter. Rates, breakers and
-//! places are checked in `start` alone: a call that a person approved must not be judged away by
-//! them.
+//! journaled. `start`: visible and not denied still, unless that was found just now, limits, then
+//! the call with its timeout, then its output's schema and size. Listing and calling use the same
+//! filter. Rates, breakers and places are checked in `start` alone: a call that a person approved
+//! must not be judged away by them.
 
 mod held;
 mod outputs;
@@ -17,6 +17,7 @@ pub(crate) mod rights;
 pub(crate) mod consent;
 mod pages;
 mod places;
+mod sendable;
 
 use crate::catalog::registry::Listed;
 use crate::catalog::{Author, Catalog};
@@ -24,7 +25,6 @@ use crate::gate::arrivals::Arrivals;
 use crate::gate::breakers::{Breakers, Guard};
 use crate::gate::consent::Consent;
 use crate::gate::judged::JudgedLists;
-use crate::gate::noted::DeniedCall;
 use crate::gate::rates::Rates;
 use crate::gate::trail::Trail;
 use crate::refusal::TryLater;
@@ -34,19 +34,17 @@ use crate::system::panics::{caught, caught_now, panic_error, panic_fault};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use held::{Held, NotNow, too_soon};
-use kernel::contracts::policy::{Context, Decision, Request, Resource, Trigger};
+use kernel::contracts::policy::{Context, Decision, Resource, Trigger};
 use kernel::contracts::{Clock, Policy};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
-use kernel::identity::audit::Said;
 use kernel::limits::Limits;
 use kernel::planted::{Switch, is_on};
 use kernel::tool::call::{
     Abilities, Call, CallPlace, Caller, Given, Judgement, Pins, Reach, Teller, ToolError,
-    ToolOutput, Verdict,
+    ToolOutput,
 };
 use kernel::tool::schema::{Misfit, Schemas, sentence};
-use kernel::values::caller::Act;
 use kernel::values::datum::Sources;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, RealmId, ToolName};
@@ -101,6 +99,11 @@ pub(crate) struct Sending {
     /// Whether someone was asked about it.
     pub(crate) consent: Consent,
 }
+
+/// A tool that policy allowed a call of at this moment, with its arguments. It is good as long as
+/// nothing is awaited: then the tool may be gone, and policy may say something else. Only the gate
+/// makes one.
+pub(crate) struct JustAllowed(Arc<Listed>);
 
 /// The outcome of a call that was sent.
 pub(crate) struct Started {
@@ -262,9 +265,14 @@ impl Gate {
         checked.map_err(|error| IllFormed { fault: error.fault, misfits: Vec::new() })
     }
 
-    /// The second half: sends the call. One that takes too long fails, and is handed on.
-    pub(crate) async fn start(self: Arc<Self>, sending: Sending) -> Started {
-        let pass = match self.may_start(&sending).await {
+    /// The second half: sends the call. One that takes too long fails, and is handed on. What
+    /// policy allowed just now is not looked for again, and policy is not asked again about it.
+    pub(crate) async fn start(
+        self: Arc<Self>,
+        sending: Sending,
+        allowed: Option<JustAllowed>,
+    ) -> Started {
+        let pass = match self.may_start(&sending, allowed).await {
             Ok(pass) => pass,
             Err(Held { error, later }) => {
                 return Started { later, ..Started::failed(*error) };
@@ -293,11 +301,15 @@ impl Gate {
         started
     }
 
-    /// Still visible and not denied, not too soon, not refused after failures, and a free place
-    /// among the calls.
-    async fn may_start(&self, sending: &Sending) -> Result<Pass, Held> {
-        let mut listed = match self.plainly_allowed(sending) {
-            Some(listed) => listed,
+    /// Still visible and not denied, unless that was found just now, not too soon, not refused
+    /// after failures, and a free place among the calls.
+    async fn may_start(
+        &self,
+        sending: &Sending,
+        allowed: Option<JustAllowed>,
+    ) -> Result<Pass, Held> {
+        let mut listed = match allowed.or_else(|| self.plainly_allowed(sending)) {
+            Some(JustAllowed(listed)) => listed,
             None => self.heeded(sending).await?,
         };
         // A call that began and continues elsewhere is not held up: its outcome would be unknown.
@@ -330,57 +342,6 @@ impl Gate {
             return Err(held);
         }
         Ok(Pass { listed, timeout_ms, output_bytes_max, guard, _places: places })
-    }
-
-    /// The tool of a call that policy allows at this moment, where no approval has to count. That
-    /// is one decision: what is allowed with its arguments is seen, unless it is allowed because
-    /// of where they came from, which no list knows.
-    fn plainly_allowed(&self, sending: &Sending) -> Option<Arc<Listed>> {
-        if matches!(sending.consent, Consent::Given(_)) || !sending.sources.is_empty() {
-            return None;
-        }
-        let listed = self.catalog.tool(&sending.caller.realm, sending.tool.as_str())?;
-        let (subject, resource) = (&sending.caller, Resource::Tool(listed.tool.spec()));
-        let request = Request { act: Act::Call, subject, resource, context: context_of(sending) };
-        let is_allowed = self.is_free(subject, Act::Call) || self.word(&request) == Said::Allow;
-        is_allowed.then_some(listed)
-    }
-
-    /// The tool of any other call that may be sent: still there, visible and not denied.
-    async fn heeded(&self, sending: &Sending) -> Result<Arc<Listed>, ToolError> {
-        let listed = match self.find(&sending.caller, sending.tool.as_str()) {
-            Some(listed) => listed,
-            None => {
-                self.await_tool(&sending.caller.realm, &sending.tool).await;
-                self.still_there(sending)?
-            }
-        };
-        self.heed_policy(sending, &listed)?;
-        Ok(listed)
-    }
-
-    /// Refuses a call that policy denies at this moment, or asks about and nobody approved.
-    fn heed_policy(&self, sending: &Sending, listed: &Listed) -> Result<(), ToolError> {
-        let decision = self.decide_call(&sending.caller, listed.tool.spec(), context_of(sending));
-        let Verdict::Deny(why) = &decision.verdict else {
-            return self.heed_consent(sending, &decision);
-        };
-        if is_on(Switch::DenyIgnoredAtStart) {
-            return Ok(());
-        }
-        // An event says so of a call of a run.
-        if sending.place.run.is_none() {
-            let Sending { caller, tool, arguments, .. } = sending;
-            let denied = DeniedCall { tool, arguments, why, policies: &decision.policies };
-            let noted = self.note_denied(caller, &denied);
-            noted.map_err(|full| ToolError::not_sent(RATE_LIMITED, full.message))?;
-        }
-        let message = match sending.caller.admin || sending.place.run.is_some() {
-            true => format!("policy refuses `{}`: {why}", sending.tool),
-            // For the caller itself: why policy says so is for administrators.
-            false => format!("policy refuses `{}`", sending.tool),
-        };
-        Err(ToolError::not_sent(POLICY_DENIED, message))
     }
 
     /// Whether a call could begin now as far as its rate and its breaker go, without counting it;
@@ -418,17 +379,6 @@ impl Gate {
         if !self.arrivals.are_over() && is_missing() && is_awaited() {
             Box::pin(self.arrivals.wait(self.clock.as_ref())).await;
         }
-    }
-
-    fn still_there(&self, sending: &Sending) -> Result<Arc<Listed>, ToolError> {
-        self.find(&sending.caller, sending.tool.as_str()).ok_or_else(|| {
-            let message = format!("tool `{}` is gone", sending.tool);
-            let error = ToolError::not_sent(TOOL_NOT_FOUND, message);
-            match self.switch_of(&sending.tool) {
-                Some(switch) => error.hint(switch),
-                None => error,
-            }
-        })
     }
 
     /// What to set for a tool that the settings leave out.
@@ -469,13 +419,6 @@ impl Gate {
             }
         }
     }
-}
-
-/// What policy knows of a call that is to be sent.
-fn context_of(sending: &Sending) -> Context<'_> {
-    let trigger = sending.place.run.map_or(Trigger::Door, |_| Trigger::Run);
-    let (arguments, sources) = (Some(&*sending.arguments), Some(&sending.sources));
-    Context { arguments, sources, trigger }
 }
 
 fn timed_out(tool: &ToolName, timeout_ms: u64) -> ToolError {

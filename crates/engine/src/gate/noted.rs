@@ -4,8 +4,8 @@
 
 use crate::catalog::registry::Listed;
 use crate::catalog::roster::starting;
-use crate::gate::Gate;
 use crate::gate::trail::Trail;
+use crate::gate::{Gate, JustAllowed};
 use crate::refusal::Result;
 use crate::request::CallRequest;
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
@@ -129,23 +129,24 @@ impl Gate {
         trail.push(caller, &entry)
     }
 
-    /// Whether a direct call is simply allowed, and the audit keeps nothing of that: then who
-    /// decided it need not be known, and no one makes a copy of it.
-    pub(crate) fn is_plain(
+    /// The tool of a direct call that is simply allowed, where the audit keeps nothing of that:
+    /// then who decided it need not be known, and no one makes a copy of it.
+    pub(crate) fn plain(
         &self,
         caller: &Caller,
-        listed: &Listed,
+        listed: &Arc<Listed>,
         arguments: &Value,
         reach: Reach,
-    ) -> bool {
+    ) -> Option<JustAllowed> {
         let keeps = |trail: &Arc<Trail>| reach != Reach::Reads || trail.rules().reads;
         if self.beside().is_some_and(keeps) {
-            return false;
+            return None;
         }
         let resource = Resource::Tool(listed.tool.spec());
         let context = Context { arguments: Some(arguments), ..Context::default() };
         let request = Request { act: Act::Call, subject: caller, resource, context };
-        self.is_free(caller, Act::Call) || self.word(&request) == Said::Allow
+        let is_allowed = self.is_free(caller, Act::Call) || self.word(&request) == Said::Allow;
+        is_allowed.then(|| JustAllowed(listed.clone()))
     }
 
     /// Keeps what was decided about a direct call that becomes no run. A denial of one that would

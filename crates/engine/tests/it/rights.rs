@@ -4,8 +4,9 @@
 use crate::world::{WAIT_MS, World, caller};
 use crate::{ASK, READ};
 use engine::{
-    AgentFile, AllowAll, CallReport, CallRequest, CaseReport, Parts, PipelineFile, Refusal,
-    RefusalCode, Resume, RunRequest, RunSession, RunTarget, Saying, SubmitOptions,
+    AgentFile, AllowAll, AuditParts, AuditRules, CallReport, CallRequest, CaseReport, Parts,
+    PipelineFile, Refusal, RefusalCode, Resume, RunRequest, RunSession, RunTarget, Saying,
+    SubmitOptions,
 };
 use kernel::ask::{FixAction, Reply};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
@@ -720,6 +721,36 @@ async fn a_call_that_waited_for_its_place_is_not_sent_where_it_is_denied_by_then
     assert_eq!(world.sent(), 1, "a call was sent that was denied before it had its place");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_direct_read_that_waited_for_its_place_is_not_sent_where_it_is_denied_by_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = Arc::new(Closing::default());
+    let one_at_once = Limits { calls_active_max: 1, ..Limits::default() };
+    let change = |parts: Parts| {
+        let rules = AuditRules { unjournaled: true, reads: false, strict: false };
+        let audit = parts.audit.map(|audit| AuditParts { rules, ..audit });
+        Parts { policy: policy.clone(), limits: Arc::new(one_at_once), audit, ..parts }
+    };
+    let world = World::changed(folder.path(), &[], change).await;
+    let call = || {
+        let engine = world.engine.clone();
+        tokio::spawn(async move {
+            let (tools, read) = (engine.tools(), "slow::read".into());
+            tools.call(&caller(), &read, json!({}), WAIT_MS).await
+        })
+    };
+    let first = call();
+    world.until("the first call to hold the only place", |world| world.sent() == 1).await;
+    let second = call();
+    let judged = |_: &World| policy.judged.load(Ordering::SeqCst) == 2;
+    world.until("the second call to be allowed", judged).await;
+    policy.shut.store(true, Ordering::SeqCst);
+    world.permits.add_permits(2);
+    assert!(first.await.unwrap().is_ok());
+    assert!(second.await.unwrap().is_err());
+    assert_eq!(world.sent(), 1, "a call was sent that was denied before it had its place");
+}
+
 /// Allows everything, and counts how often it is asked whether a tool is seen.
 #[derive(Default)]
 struct Looking(AtomicUsize);
@@ -749,5 +780,36 @@ async fn a_tool_that_its_caller_saw_just_now_is_not_looked_for_again() {
         let report = world.engine.tools().call_with(&caller(), request).await.unwrap();
         assert!(matches!(report, CallReport::Done(_)), "{report:?}");
         assert_eq!(policy.0.load(Ordering::SeqCst), looks);
+    }
+}
+
+/// Allows the first call that it judges, and denies all after it.
+#[derive(Default)]
+struct FirstOnly(AtomicUsize);
+
+impl Policy for FirstOnly {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        let is_call = request.act == Act::Call && request.context.arguments.is_some();
+        match is_call && self.0.fetch_add(1, Ordering::SeqCst) > 0 {
+            true => Verdict::Deny("one was enough".to_owned()).into(),
+            false => Decision::allow(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_is_judged_once_more_when_it_is_sent_unless_nothing_happened_since() {
+    for (reads, strict, sent) in [(false, false, 1), (false, true, 0), (true, false, 0)] {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = AuditRules { unjournaled: true, reads, strict };
+        let change = |parts: Parts| {
+            let audit = parts.audit.map(|audit| AuditParts { rules, ..audit });
+            Parts { policy: Arc::new(FirstOnly::default()), audit, ..parts }
+        };
+        let world = World::changed(folder.path(), &[READ], change).await;
+        world.permits.add_permits(1);
+        let tools = world.engine.tools();
+        let called = tools.call(&caller(), &"slow::read".into(), json!({}), WAIT_MS).await;
+        assert_eq!((world.sent(), called.is_ok()), (sent, sent == 1), "{rules:?} {called:?}");
     }
 }

@@ -9,7 +9,7 @@ use crate::command::{Command, Presence, StartRun};
 use crate::gate::breakers::CIRCUIT_OPEN;
 use crate::gate::consent::Consent;
 use crate::gate::noted::JudgedCall;
-use crate::gate::{Gate, IllFormed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
+use crate::gate::{Gate, IllFormed, JustAllowed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
 use crate::handles::Tools;
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::request::{
@@ -37,6 +37,8 @@ const CROWD_RETRY_MS: u64 = 1_000;
 struct Unrecorded<'a> {
     /// Its tool.
     listed: &'a Listed,
+    /// That policy allowed it, where nothing was awaited since.
+    allowed: Option<JustAllowed>,
     /// What it does to the world.
     reach: Reach,
     /// Its operator wants no journal of it.
@@ -94,7 +96,9 @@ impl Tools<'_> {
         let unrecorded = listed.tool.spec().unrecorded;
         let (reach, _) = listed.tool.reach(arguments);
         let is_direct = unrecorded || (reach == Reach::Reads && !slow);
-        if !is_direct || !gate.is_plain(caller, &listed, arguments, reach) {
+        let plain = || gate.plain(caller, &listed, arguments, reach);
+        let mut allowed = is_direct.then(plain).flatten();
+        if allowed.is_none() {
             match gate.judge(caller, &listed, arguments, Context::default()) {
                 Judgement::Refused(fault) => {
                     return Err(Refusal::new(RefusalCode::Refused, fault.message));
@@ -124,9 +128,10 @@ impl Tools<'_> {
         }
         // Most servers do not wait, and then the call has no room for it.
         if gate.is_strict() {
+            allowed = None;
             Box::pin(gate.settled()).await;
         }
-        let sent = Unrecorded { listed: &listed, reach, for_good: unrecorded };
+        let sent = Unrecorded { listed: &listed, allowed, reach, for_good: unrecorded };
         self.call_unrecorded(caller, request, sent).await
     }
 
@@ -199,7 +204,8 @@ impl Tools<'_> {
             place: CallPlace { trace: watched.span, ..CallPlace::default() },
             consent: Consent::Unasked,
         };
-        let Started { result, later: not_now, .. } = self.shared.gate.clone().start(sending).await;
+        let gate = self.shared.gate.clone();
+        let Started { result, later: not_now, .. } = gate.start(sending, sent.allowed).await;
         let came = Came { caller, listed: sent.listed, arguments: &arguments, call };
         self.shared.call_ended(watched, came, sent.reach, &result);
         match (result, not_now) {
