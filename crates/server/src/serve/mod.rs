@@ -232,7 +232,7 @@ impl Accepted {
         });
         let socket = TokioIo::new(Socket::new(stream, line.clone()));
         let mut speaking = pin!(watcher.watch(builder.serve_connection(socket, service)));
-        let task = Arc::<waking::Connection>::default();
+        let task = Arc::<waking::TaskWaker>::default();
         let connection = poll_fn(|context| task.poll(speaking.as_mut(), context));
         // The connection goes first: a request that is there already is answered.
         match select(pin!(connection), pin!(line.hung_up())).await {

@@ -24,16 +24,16 @@ enum Taking {
     /// A piece of a body.
     Piece,
     /// The same, and a connection wanted to be woken for it.
-    PieceOf(Arc<Connection>),
+    PieceOf(Arc<TaskWaker>),
 }
 
 /// The task of a connection, as hyper wakes it.
 #[derive(Default)]
-pub(super) struct Connection {
+pub(super) struct TaskWaker {
     task: Mutex<Option<Waker>>,
 }
 
-impl Connection {
+impl TaskWaker {
     /// Polls what hyper does for this connection.
     pub(super) fn poll<F: Future>(
         self: &Arc<Self>,
@@ -58,7 +58,7 @@ impl Connection {
     }
 }
 
-impl Wake for Connection {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         // What takes a piece decides about it. At the end of a thread nothing is taken.
         let is_taking = TAKING.try_with(|taking| match taking.take() {
@@ -187,7 +187,7 @@ mod tests {
             Ok::<_, Infallible>(Response::new(Body::from(body)))
         });
         let mut hyper = pin!(http1::Builder::new().serve_connection(TokioIo::new(server), service));
-        let (task, woken) = (Arc::<Connection>::default(), Arc::<Woken>::default());
+        let (task, woken) = (Arc::<TaskWaker>::default(), Arc::<Woken>::default());
         let waker = Waker::from(woken.clone());
         let (mut answers, mut by_itself) = (Vec::new(), 0);
         // A task is polled once when it begins.
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn no_one_is_silent_but_who_takes_the_last_piece() {
-        let (task, woken) = (Arc::<Connection>::default(), Arc::<Woken>::default());
+        let (task, woken) = (Arc::<TaskWaker>::default(), Arc::<Woken>::default());
         *task.task.lock().unwrap() = Some(Waker::from(woken.clone()));
         let wake = || Waker::from(task.clone()).wake();
         {
