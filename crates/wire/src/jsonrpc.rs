@@ -45,9 +45,11 @@ pub struct Frame<'a> {
     pub error: Option<&'a RawValue>,
 }
 
-/// A member that is there, though it may be null.
-fn even_null<'de, D: Deserializer<'de>>(raw: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&'de RawValue>::deserialize(raw).map(Some)
+/// A member that is there, though it may be null: that is not the same as nothing.
+pub fn even_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    member: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(member).map(Some)
 }
 
 /// The id of a request, as the text that it came as: a string or a number.

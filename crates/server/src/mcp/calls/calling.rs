@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use wire::jsonrpc::RpcError;
+use wire::jsonrpc::{RpcError, even_null};
 use wire::mcp::{META_IDEMPOTENCY_KEY, TASKS};
 
 /// How long a call is waited for before its run's steps are reported as progress.
@@ -50,7 +50,7 @@ pub(crate) struct Params {
     /// The tool.
     pub(crate) name: String,
     arguments: Option<Map<String, Value>>,
-    #[serde(default, deserialize_with = "super::wanting::as_sent")]
+    #[serde(default, deserialize_with = "even_null")]
     input_responses: Option<Value>,
     request_state: Option<String>,
     #[serde(default, rename = "_meta")]

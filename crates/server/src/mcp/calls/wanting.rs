@@ -12,11 +12,11 @@ use engine::Engine;
 use kernel::tool::call::{Abilities, Given, Want, Wants};
 use kernel::tool::schema::sentence;
 use kernel::values::canonical;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wire::jsonrpc::RpcError;
+use wire::jsonrpc::{RpcError, even_null};
 use wire::mcp::{MISSING_CAPABILITY, PAGES_FIRST, TASKS};
 
 /// How often one call asks its client again: for more, or because an answer did not fit.
@@ -29,17 +29,10 @@ const PAGE_OPENED: &str = "notifications/elicitation/complete";
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Retry {
     /// Its answers, by our keys. `null` is an answer, and a wrong one.
-    #[serde(deserialize_with = "as_sent")]
+    #[serde(deserialize_with = "even_null")]
     pub(crate) input_responses: Option<Value>,
     /// The state that it got with the questions.
     pub(crate) request_state: Option<String>,
-}
-
-/// A member as it was sent: `null` is not the same as nothing.
-pub(crate) fn as_sent<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
 }
 
 /// The outcome of wanting something.

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
-use wire::jsonrpc::{Frame, INVALID_REQUEST, Id, PARSE_ERROR, RpcError};
+use wire::jsonrpc::{Frame, INVALID_REQUEST, Id, PARSE_ERROR, RpcError, even_null};
 use wire::mcp::{META_CAPABILITIES, META_VERSION};
 
 /// One message of a client.
@@ -132,7 +132,7 @@ pub(crate) struct Said<'a> {
     #[serde(borrow, default)]
     pub(crate) arguments: Option<&'a RawValue>,
     /// What a call that is sent again brings along, though it may be null.
-    #[serde(borrow, default, deserialize_with = "as_sent")]
+    #[serde(borrow, default, deserialize_with = "even_null")]
     input_responses: Option<&'a RawValue>,
     #[serde(borrow, default)]
     request_state: Option<&'a RawValue>,
@@ -170,11 +170,6 @@ pub(crate) struct Plain {
     pub(crate) arguments: Option<Map<String, Value>>,
     /// The span of the caller.
     pub(crate) trace: Option<TraceParent>,
-}
-
-/// A member as it was sent: `null` is not the same as nothing.
-fn as_sent<'de, D: Deserializer<'de>>(said: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(said).map(Some)
 }
 
 /// `_meta`, which is an object or null: a list would otherwise be taken for an object's values.

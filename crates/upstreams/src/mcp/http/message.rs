@@ -4,11 +4,11 @@
 use super::super::line::Incoming;
 use super::of_call::OfCall;
 use outbound::redaction::Hidden;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use wire::jsonrpc::{Id, RpcError};
+use wire::jsonrpc::{Id, RpcError, even_null};
 
 /// A message as it stands there, read in one go. `R` is how its result is read.
 #[derive(Deserialize)]
@@ -35,13 +35,6 @@ impl<'a, R: Into<Value>> Written<'a, R> {
         let Self { jsonrpc, id, method, params, result, error } = self;
         Written { jsonrpc, id, method, params, result: result.map(R::into), error }
     }
-}
-
-/// A member that is there, though it may be null.
-fn even_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    raw: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(raw).map(Some)
 }
 
 /// One message.
