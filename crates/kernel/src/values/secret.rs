@@ -23,8 +23,8 @@ impl Secret {
 /// it takes says nothing of either but how long it is.
 pub fn is_same_secret(one: &[u8], other: &[u8]) -> bool {
     let pairs = one.iter().zip(other);
-    // The compiler may compare many bytes in one step, and leaves none out: what is hidden from it
-    // is who needs the exact difference.
+    // `black_box` takes the exact difference, so the compiler can leave no byte out. It may still
+    // compare many of them in one step.
     let difference = pairs.fold(0_u8, |seen, (left, right)| seen | (left ^ right));
     one.len() == other.len() && black_box(difference) == 0
 }

@@ -426,7 +426,7 @@ impl Local {
     /// Who sends one with this credential.
     fn administrator(&self, text: &str) -> Result<Visitor> {
         match &self.admin {
-            // Hashes are compared: not even the length of the key is told.
+            // Hashes are compared: the time it takes does not reveal how long the key is.
             Admin::Key(key)
                 if is_same_secret(key.as_ref(), digest(&SHA256, text.as_bytes()).as_ref()) =>
             {

@@ -52,7 +52,7 @@ fn route(request: &Request) -> Cow<'_, str> {
 fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
     let is_kept = |name: &HeaderName| {
         let name = name.as_str();
-        // All headers of all requests come here: most are told by the letters that both share.
+        // All headers of all requests come here: most differ in the first letters already.
         matches!(name.as_bytes(), [b'x', b'-', b'a', ..])
             && name.len() <= NAME_CHARS_MAX
             && KEPT.iter().any(|beginning| name.starts_with(*beginning))
