@@ -1,4 +1,4 @@
-//! House chores, reached as `cargo xtask <command>`: the one test command and its parts that are
+//! House chores, reached as `cargo xtask <command>`: the two test commands and their parts that are
 //! worth running alone, the house rules as a check, the benchmarks, the build budget and packages.
 //! Order of the modules is their import order.
 
@@ -8,6 +8,8 @@
 )]
 
 mod shell;
+mod provision;
+mod shares;
 mod processes;
 mod child;
 mod steps;
@@ -20,6 +22,7 @@ mod dist;
 
 use std::env;
 use std::process::ExitCode;
+use steps::{ALL, Extent};
 use steps::{a2a_peers, client_conformance, conformance, fixtures, gateway, models, oidc, peers};
 use steps::{keyring, sinks, transparency, upstreams};
 
@@ -28,10 +31,11 @@ use size::Form;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  check                   format, tidy, clippy, unit tests and scenes: for every change
-  test                    run everything CI runs, and stop at the first step that fails
-  test --live             the same, then the model providers whose keys are set; costs money
-  step <name>             one step of `test` alone, with what is built already
+  test                    what a contributor runs before a commit, in minutes
+  prove                   everything else that CI runs
+  prove --all             the same, with what takes too long for CI
+  live                    the model providers whose keys are set; costs money
+  step <name>             one step of `test` or `prove` alone, with what is built already
   tidy                    check the house rules (CONTRIBUTING.md lists them)
   size                    count the lines that ship, crate by crate, and name crowded folders
   size --json             the same for programs
@@ -39,7 +43,8 @@ usage: cargo xtask <command>
   peers                   let the official MCP SDKs talk to our server
   a2a-peers               let the A2A SDKs and AgentVault's call our server, and be called by it
   keyring                 let our server find keys of agents in a keyring of others
-  gateway-conformance     run the official suite against our server with a server behind it
+  gateway-conformance     run the official suite against our server with a server behind it;
+                          `--all`: with every kind of server
   transparency            run it against servers that others wrote, directly and through ours
   client-conformance      run the official suite against our client
   upstreams               reach servers that others wrote through ours
@@ -52,6 +57,7 @@ usage: cargo xtask <command>
   bench <name> [args..]   run one benchmark of `bench/` in release mode, e.g. `bench durable`
                           --dist: with the build of packages, whose figures are published
                           --against BINARY [--pairs N]: beside another build, by turns
+  bench counts            count the instructions of one request of each kind (callgrind)
   budget                  measure the CPU-seconds of a clean dev build
   dist                    build a package: binary, man pages, completions, licences, checksums
 ";
@@ -63,14 +69,21 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let root = shell::workspace_root();
     let outcome = match words.as_slice() {
-        ["check"] => test::run_quick(&root),
-        ["test"] => test::run(&root),
-        ["test", "--live"] => test::run_live(&root),
-        ["step", name] => test::run_step(&root, name),
-        // How `test` starts a step beside another one.
-        ["step", name, "--with-parent"] => test::run_step_with_parent(&root, name),
-        // How `test` starts a program with tests.
-        ["tests", program, "--with-parent"] => test::run_program_with_parent(program),
+        ["test"] => test::test(&root),
+        ["prove"] => test::prove(&root, Extent::Usual),
+        ["prove", ALL] => test::prove(&root, Extent::All),
+        ["live"] => test::live(&root),
+        ["step", name] => test::run_step(&root, name, Extent::Usual),
+        ["step", name, ALL] => test::run_step(&root, name, Extent::All),
+        // How both commands start a step beside another one.
+        ["step", name, "--with-parent"] => test::run_step_with_parent(&root, name, Extent::Usual),
+        ["step", name, "--with-parent", ALL] => {
+            test::run_step_with_parent(&root, name, Extent::All)
+        }
+        // How both commands start a program with tests.
+        ["tests", program, "--with-parent", tests @ ..] => {
+            test::run_program_with_parent(program, tests)
+        }
         ["tidy"] => tidy::run(&root),
         ["size"] => size::run(&root, Form::Table),
         ["size", "--json"] => size::run(&root, Form::Json),
@@ -78,7 +91,8 @@ fn main() -> ExitCode {
         ["peers"] => peers::run_alone(&root),
         ["a2a-peers"] => a2a_peers::run_alone(&root),
         ["keyring"] => keyring::run_alone(&root),
-        ["gateway-conformance"] => gateway::run_alone(&root),
+        ["gateway-conformance"] => gateway::run_alone(&root, Extent::Usual),
+        ["gateway-conformance", ALL] => gateway::run_alone(&root, Extent::All),
         ["transparency"] => transparency::run_alone(&root),
         ["client-conformance"] => client_conformance::run_alone(&root),
         ["upstreams"] => upstreams::run_alone(&root),

@@ -9,8 +9,7 @@ use std::process;
 use crate::shell::Failure;
 
 /// Programs that a process test starts and must also end.
-const WATCHED: &[&str] =
-    &["waypost", "receiver", "fixture-server", "upstream", "fake-models", "abortive"];
+const WATCHED: &[&str] = &["waypost", "fixture"];
 
 /// Deep enough for any real chain of parents; a bound, because `/proc` changes while we read it.
 const ANCESTORS_MAX: usize = 64;
@@ -85,7 +84,7 @@ mod tests {
     #[test]
     fn only_our_servers_are_watched() {
         assert!(is_watched(Path::new("/t/debug/waypost")));
-        assert!(is_watched(Path::new("/t/debug/receiver (deleted)")));
+        assert!(is_watched(Path::new("/t/debug/fixture (deleted)")));
         assert!(!is_watched(Path::new("/t/debug/deps/waypost-0123")));
         assert!(!is_watched(Path::new("/t/debug/xtask")));
     }

@@ -23,10 +23,10 @@ const LOG_TAIL_BYTES: usize = 4_000;
 pub const SERVER_BANNER: &str = "waypost listening on http://";
 
 /// What the tests themselves are set up by; the server must not take it for settings of its own.
-const TEST_VARIABLES: [&str; 13] = [
-    "WAYPOST_BIN", "WAYPOST_RECEIVER_BIN", "WAYPOST_UPSTREAM_BIN", "WAYPOST_ABORTIVE_BIN",
-    "WAYPOST_KILLS", "WAYPOST_CHILD_KILLS", "WAYPOST_SEED", "WAYPOST_PAUSED", "WAYPOST_HELD",
-    "WAYPOST_FUZZ_SECONDS", "WAYPOST_FUZZ_SEED", "WAYPOST_FUZZ_CASE", "WAYPOST_LIVE",
+const TEST_VARIABLES: [&str; 11] = [
+    "WAYPOST_BIN", "WAYPOST_FIXTURE_BIN", "WAYPOST_KILLS", "WAYPOST_CHILD_KILLS", "WAYPOST_SEED",
+    "WAYPOST_PAUSED", "WAYPOST_HELD", "WAYPOST_FUZZ_SECONDS", "WAYPOST_FUZZ_SEED",
+    "WAYPOST_FUZZ_CASE", "WAYPOST_LIVE",
 ];
 
 /// Looks until something is there, and panics with what it waited for when the time is up.
@@ -187,7 +187,7 @@ impl Server {
         let mut command = Command::new("sh");
         // A process that aborts must not write its whole memory to a file.
         command.args(["-c", "ulimit -c 0 && exec \"$0\" \"$@\""]);
-        command.arg(program("WAYPOST_ABORTIVE_BIN", "abortive", "testkit"));
+        command.arg(fixture()).arg("abortive");
         in_folder(&mut command, folder);
         command.arg(absolute(project)).arg(&data);
         let process = Process::start(command, &folder.join("server.log"), SERVER_BANNER)?;
@@ -360,8 +360,13 @@ impl Drop for Process {
     }
 }
 
+/// The program `fixture`: its first argument says which of our test programs it is.
+pub fn fixture() -> PathBuf {
+    program("WAYPOST_FIXTURE_BIN", "fixture", "fixture")
+}
+
 /// A program that was built beside the tests, or that this variable names.
-pub(crate) fn program(variable: &str, name: &str, package: &str) -> PathBuf {
+fn program(variable: &str, name: &str, package: &str) -> PathBuf {
     let named = std::env::var_os(variable).map(PathBuf::from);
     let path = named.unwrap_or_else(|| beside_the_tests(name));
     assert!(

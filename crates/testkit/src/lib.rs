@@ -1,8 +1,8 @@
 //! For tests only: scenes, damage to data folders, the process harness, the receivers that serve
-//! as oracles, the simulation, a store in memory, the contract suite of stores, the fixtures that
-//! MCP peers call, the test agent of A2A, servers that behave badly or want a login, an issuer of
-//! tokens, the client that the official suite looks at, the fakes of model providers, and a
-//! collector of spans.
+//! as oracles, the simulation, a store in memory, the contract suite of stores, servers that behave
+//! badly or want a login, an issuer of tokens, the client that the official suite looks at, the
+//! fakes of model providers, and a collector of spans. Nothing here imports `server`: what does is
+//! in `fixture`.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -23,7 +23,6 @@ pub mod kill;
 pub mod sim;
 pub mod model_store;
 pub mod contract;
-pub mod mcp;
 pub mod fuzz;
 pub mod upstream;
 pub mod conformance_client;

@@ -18,8 +18,10 @@ use testkit::sim::machine::power::Point;
 use testkit::sim::shrink::{shrink, story};
 use testkit::sim::world::{Knobs, Outcome, simulate, simulate_on};
 
-/// How many seeds the test command runs at most, and for how long it begins new ones where what is
-/// looked for was met.
+/// How many seeds of each kind `cargo xtask test` runs.
+const SAMPLE_SEEDS: u64 = 2;
+/// How many seeds `cargo xtask prove` runs at most, and for how long it begins new ones where what
+/// is looked for was met.
 const SEEDS: u64 = 120;
 /// However slow the machine is, so many are run.
 const SEEDS_MIN: u64 = 60;
@@ -73,6 +75,30 @@ fn hold(outcome: Outcome) {
         let first = story(&outcome);
         panic!("{first}smallest: {}", story(&shrink(outcome)));
     }
+}
+
+/// `cargo xtask test` runs this and one planted fault, `cargo xtask prove` everything here.
+#[test]
+fn a_few_seeds_of_each_kind_lose_nothing_and_repeat_nothing() {
+    let mut runs = 0;
+    for seed in 0..SAMPLE_SEEDS {
+        let kinds = [
+            mixed(seed),
+            mixed(seed).talking(),
+            shared(seed),
+            mixed(seed).healing(),
+            Knobs::new(seed).advised(),
+            Knobs { sink: true, ..Knobs::new(seed) },
+            notifying(seed),
+        ];
+        for knobs in kinds {
+            let outcome = simulate(knobs);
+            runs += outcome.runs;
+            hold(outcome);
+        }
+        hold(of_two(seed, None));
+    }
+    assert!(runs > 0, "nothing was done");
 }
 
 /// Every other seed is a rough one.

@@ -1,6 +1,6 @@
 //! The step `client-conformance`: the official MCP conformance suite against our client. The suite
-//! plays the servers and starts `conformance-client` (`crates/testkit/src/bin`) once for each
-//! scenario. What is known to fail stands in `crates/testkit/client`, with the reason, and must.
+//! plays the servers and starts `fixture mcp-client` (`crates/fixture`) once for each scenario.
+//! What is known to fail stands in `crates/testkit/client`, with the reason, and must.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use crate::child;
 use crate::shell::{self, Failure};
 use crate::steps::baseline::{self, Entry};
 use crate::steps::conformance::{self, PLAY_PAUSE, PLAYS_MAX};
+use crate::steps::fixtures;
 use crate::steps::interpreters::{self, Node};
 
-/// The program that the suite starts.
-const CLIENT: &str = "conformance-client";
-/// How it starts it, from the folder that holds it: blanks in a path would be taken for arguments.
-const COMMAND: &str = "./conformance-client";
+/// How the suite starts it, from the folder that holds it: blanks in a path would be taken for
+/// arguments.
+const COMMAND: &str = "./fixture mcp-client";
 /// The last line that it writes where all went well on its side, too.
-const DONE: &str = "conformance-client: done";
+const DONE: &str = "mcp-client: done";
 /// The sets of scenarios, and how the suite names each: what two revisions require, each at
 /// its own wire, and logins as 2025-03-26 had them, which no set requires any more.
 const SETS: &[(&str, [&str; 2])] = &[
@@ -41,10 +41,7 @@ const COMPLAINT_LINES: usize = 6;
 /// `cargo xtask client-conformance`: builds what it needs, then does what the step does.
 pub fn run_alone(root: &Path) -> Result<(), Failure> {
     let target = shell::target_folder(root)?;
-    shell::run(
-        "cargo build",
-        shell::cargo(root).args(["build", "--locked", "-p", "testkit", "--bin", CLIENT]),
-    )?;
+    fixtures::build(root, &target)?;
     run(root, &target)
 }
 
@@ -137,8 +134,8 @@ fn play(
     node: &Node,
 ) -> Result<Told, Failure> {
     let programs = target.join("debug");
-    if !programs.join(CLIENT).is_file() {
-        return Err(Failure::new(format!("`{CLIENT}` is not built; build it first")));
+    if !fixtures::program(target).is_file() {
+        return Err(Failure::new("`fixture` is not built; build it first"));
     }
     let folder = target.join("client-conformance");
     child::create_folder(&folder)?;

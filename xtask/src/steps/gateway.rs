@@ -1,17 +1,19 @@
 //! The step `gateway-conformance`: the official suite against our server with the fixture server
 //! behind it, once with one that has handshakes only and once with one that is stateless only, each
-//! trusted, as it is found, and without a journal. As it is found every call is a run, without a
-//! journal none is; trusted, those of tools that are said to read are none. Each set is run against
-//! all of them, so that every request goes through within its era and across. A trusted one that
-//! says of no tool that it reads, so that every call is a run, is asked within its era only: what
-//! crosses is the same as where it is not trusted. What is known to fail stands in
-//! `crates/testkit/gateway`, with the reason, and must fail. The tasks extension, which the suite
-//! does not score, is held to it where both sides have tasks.
+//! as it is found, without a journal, and trusted. As it is found every call is a run, without a
+//! journal none is; trusted, those of tools that are said to read are none. CI runs one set against
+//! each of the first two kinds, so that there is one within each era and one across either way.
+//! With `--all` each set is run against every kind. A trusted one that says of no tool that it
+//! reads, so that every call is a run, is asked within its era only: what crosses is the same as
+//! where it is not trusted. What is known to fail stands in `crates/testkit/gateway`, with the
+//! reason, and must fail. The tasks extension, which the suite does not score, is held to it where
+//! both sides have tasks.
 
 use std::path::Path;
 
 use crate::child;
 use crate::shell::{self, Failure};
+use crate::steps::Extent;
 use crate::steps::baseline;
 use crate::steps::conformance::{self, Scenario, Set, TASKS_PREFIX, Told};
 use crate::steps::fixtures;
@@ -23,10 +25,10 @@ const ERAS: &[&str] = &["legacy", "modern"];
 const REVISIONS: &[(&str, &str)] = &[("2025-11-25", "legacy"), ("2026-07-28", "modern")];
 /// What the operator says of the server behind ours, and what that says of its tools.
 const KINDS: &[Kind] = &[
-    Kind { setting: "trusted = true\n", name: "", writes: false },
-    Kind { setting: "", name: "-untrusted", writes: false },
-    Kind { setting: UNRECORDED, name: "-unrecorded", writes: false },
-    Kind { setting: "trusted = true\n", name: "-recorded", writes: true },
+    Kind { setting: "", name: "-untrusted", writes: false, usual: Some("modern") },
+    Kind { setting: UNRECORDED, name: "-unrecorded", writes: false, usual: Some("legacy") },
+    Kind { setting: "trusted = true\n", name: "", writes: false, usual: None },
+    Kind { setting: "trusted = true\n", name: "-recorded", writes: true, usual: None },
 ];
 /// Says that no call is a run, and so none is a task of ours.
 const UNRECORDED: &str = "journal = false\n";
@@ -46,23 +48,26 @@ struct Kind {
     name: &'static str,
     /// Whether it says of no tool that it only reads.
     writes: bool,
+    /// The era of the clients that CI lets at it, if at all.
+    usual: Option<&'static str>,
 }
 
 /// `cargo xtask gateway-conformance`: builds what it needs, then does what the step does.
-pub fn run_alone(root: &Path) -> Result<(), Failure> {
+pub fn run_alone(root: &Path, extent: Extent) -> Result<(), Failure> {
     let target = shell::target_folder(root)?;
     fixtures::build(root, &target)?;
     product::build(root)?;
-    run(root, &target)
+    run(root, &target, extent)
 }
 
-/// Runs all pairs of the built programs and judges them at the end.
-pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
+/// Runs the pairs of the built programs and judges them at the end.
+pub fn run(root: &Path, target: &Path, extent: Extent) -> Result<(), Failure> {
     let node = interpreters::node(root, target)?;
-    let each = ERAS.iter().flat_map(|era| KINDS.iter().map(move |kind| (era, kind)));
+    let kinds = || KINDS.iter().filter(|kind| kind.usual.is_some() || extent == Extent::All);
+    let each = ERAS.iter().flat_map(|era| kinds().map(move |kind| (era, kind)));
     let judged: Vec<Result<(), Failure>> = each
         .map(|(&era, kind)| {
-            let upstream = Behind { era, kind, name: format!("{era}{}", kind.name) };
+            let upstream = Behind { era, kind, extent, name: format!("{era}{}", kind.name) };
             behind(&upstream, root, target, &node)
         })
         .collect();
@@ -73,13 +78,24 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
 struct Behind {
     era: &'static str,
     kind: &'static Kind,
+    extent: Extent,
     /// How it is called in files.
     name: String,
 }
 
-/// Both sets with this upstream.
-fn behind(upstream: &Behind, root: &Path, target: &Path, node: &Node) -> Result<(), Failure> {
-    let Behind { era, kind, name: upstream } = upstream;
+impl Behind {
+    /// Whether clients of this era are let at it.
+    fn is_asked_by(&self, era: &str) -> bool {
+        match self.extent {
+            Extent::Usual => self.kind.usual == Some(era),
+            Extent::All => !self.kind.writes || self.era == era,
+        }
+    }
+}
+
+/// The sets with this upstream.
+fn behind(behind: &Behind, root: &Path, target: &Path, node: &Node) -> Result<(), Failure> {
+    let Behind { era, kind, name: upstream, .. } = behind;
     let Kind { setting, writes, .. } = kind;
     let folder = target.join("gateway").join(upstream);
     child::create_folder(&folder)?;
@@ -94,7 +110,7 @@ fn behind(upstream: &Behind, root: &Path, target: &Path, node: &Node) -> Result<
         let url = format!("{}/mcp", server.url);
         let sets: Vec<Result<(), Failure>> = REVISIONS
             .iter()
-            .filter(|(_, of_client)| !writes || era == of_client)
+            .filter(|(_, of_client)| behind.is_asked_by(of_client))
             .map(|(revision, of_client)| {
                 let way = if era == of_client { "same era" } else { "bridged" };
                 let name = format!("{upstream}-{revision}");

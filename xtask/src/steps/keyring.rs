@@ -7,13 +7,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::child;
+use crate::provision::Program;
 use crate::shell::{self, Failure};
 use crate::steps::interpreters;
 use crate::steps::product;
 use crate::steps::vault_peers::{ADMIN_KEY, guarded};
 
-/// What it runs, and the Debian packages that bring it. `cargo xtask test` installs them.
-pub const PROGRAMS: &[(&str, &[&str])] = &[
+/// What it runs, and the Debian packages that bring it. `cargo xtask prove` installs them.
+pub const PROGRAMS: &[Program] = &[
     ("dbus-run-session", &["dbus"]),
     ("dbus-send", &["dbus"]),
     ("gnome-keyring-daemon", &["gnome-keyring"]),

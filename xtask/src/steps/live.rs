@@ -1,5 +1,5 @@
-//! The step `live` of `cargo xtask test --live`: a router's and an executor's turns and ten drafted
-//! plans with each provider whose key is set (`crates/testkit/tests/live_models.rs`). It costs
+//! `cargo xtask live`: a router's and an executor's turns and ten drafted
+//! plans with each provider whose key is set (`crates/testkit/tests/it/live_models.rs`). It costs
 //! money and needs the network, so nothing else runs it; what it leaves out, and why, is printed.
 
 use std::path::Path;
@@ -17,8 +17,8 @@ pub fn run(root: &Path) -> Result<(), Failure> {
     shell::run(
         "the live models",
         shell::cargo(root)
-            .args(["test", "--locked", "-p", "testkit", "--test", "live_models"])
-            .args(["--", "--nocapture"])
+            .args(["test", "--locked", "-p", "testkit", "--test", "it"])
+            .args(["live_models", "--", "--nocapture"])
             .env(SWITCH, "1"),
     )
 }

@@ -1,5 +1,5 @@
-//! The steps of `cargo xtask test` that start programs of others, and what these steps share. The
-//! order of all steps is in `test`.
+//! The steps of `cargo xtask test` and `cargo xtask prove` that start programs of others, and what
+//! these steps share. The order of all steps is in `test`.
 
 pub(crate) mod product;
 pub(crate) mod api;
@@ -20,3 +20,15 @@ pub(crate) mod models;
 pub(crate) mod sinks;
 pub(crate) mod oidc;
 pub(crate) mod live;
+
+/// How much of a long step is run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What fits into a run of CI.
+    Usual,
+    /// Everything: `prove --all`.
+    All,
+}
+
+/// The flag for all of it.
+pub(crate) const ALL: &str = "--all";

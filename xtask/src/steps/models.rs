@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use crate::child::{self, Server};
 use crate::shell::{self, Failure};
+use crate::steps::fixtures;
 use crate::steps::interpreters;
 
-const NAME: &str = "fake-models";
+const FAKES: &str = "fake-models";
 /// What it says before its address.
 const LISTENING: &str = "fake models listening on ";
 /// The environment, and the folder of its list and its script.
@@ -39,10 +40,7 @@ const UNWANTED: &[&str] = &[
 /// `cargo xtask models`: builds what it needs, then does what the step does.
 pub fn run_alone(root: &Path) -> Result<(), Failure> {
     let target = shell::target_folder(root)?;
-    shell::run(
-        "cargo build",
-        shell::cargo(root).args(["build", "--locked", "-p", "testkit", "--bin", NAME]),
-    )?;
+    fixtures::build(root, &target)?;
     run(root, &target)
 }
 
@@ -52,7 +50,8 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     child::create_folder(&folder)?;
     let lists = interpreters::models_folder(root);
     let python = interpreters::python(&lists, target, SDKS)?;
-    let mut fakes = Command::new(target.join("debug").join(NAME));
+    let mut fakes = Command::new(fixtures::program(target));
+    fakes.arg(FAKES);
     // It goes with its value: it has nothing to say at its end.
     let fakes = Server::start(&mut fakes, LISTENING, &folder.join("fakes.log"))?;
     let mut command = Command::new(python);

@@ -64,7 +64,12 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     let program = fixtures::program(target);
     peers.iter().try_for_each(|peer| {
         let mut command = command(&peer.words);
-        talk(peer.name, "stdio", command.arg("--stdio").arg(&program).arg("--stdio"), &folder)
+        talk(
+            peer.name,
+            "stdio",
+            command.arg("--stdio").arg(&program).args([fixtures::SERVER, "--stdio"]),
+            &folder,
+        )
     })
 }
 

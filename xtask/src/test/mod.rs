@@ -1,6 +1,7 @@
-//! `cargo xtask test`: the one test command. A list of named steps, run in order, where some run
-//! beside each other; the first that fails ends it. What CI runs is this and nothing else. `cargo
-//! xtask check` is the short list for the time between.
+//! The two test commands, as lists of named steps that run in order, where some run beside each
+//! other; the first that fails ends it. `cargo xtask test` is what a contributor runs before a
+//! commit, and takes minutes. `cargo xtask prove` is everything else. CI runs both and nothing
+//! else.
 
 mod told;
 mod beside;
@@ -14,6 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::processes;
+use crate::provision::{self, Program};
+use crate::shares::{self, Share};
 use crate::shell::{self, Failure};
 use crate::steps::a2a_peers;
 use crate::steps::api;
@@ -28,6 +31,7 @@ use crate::steps::peers;
 use crate::steps::sinks;
 use crate::steps::transparency;
 use crate::steps::upstreams;
+use crate::steps::{ALL, Extent};
 use crate::tidy;
 use beside::{Beside, Load, Took};
 
@@ -53,69 +57,50 @@ impl Step {
     }
 }
 
-/// The order is part of the design: cheap checks first, so that a slip costs seconds. Nothing runs
-/// beside `test`: many tests have deadlines, and they take all cores by themselves.
-const STEPS: &[Step] = &[
-    Step::alone("provision", provision),
+/// `cargo xtask test`. The order is part of the design: cheap checks first, so that a slip costs
+/// seconds. Nothing runs beside `tests`: they take all cores by themselves.
+const TEST: &[Step] = &[
+    Step::alone("provision", provision_for_tests),
     Step::alone("format", format),
     Step::alone("tidy", house_rules),
+    Step::alone("build", build_quick),
+    Step::alone("tests", quick_tests),
+    Step::beside("conformance", mcp_conformance),
+    Step::beside("client-conformance", mcp_client),
+    Step::alone("leftovers", leftovers),
+];
+
+/// `cargo xtask prove`: what `test` leaves out.
+const PROVE: &[Step] = &[
+    Step::alone("provision", provision_for_proofs),
     Step::alone("clippy", clippy),
-    Step::alone("build", build),
-    Step::alone("test", test),
+    Step::alone("build-all", build_all),
+    Step::alone("long-tests", long_tests),
     Step::beside("doc", doc),
     Step::beside("api", described_api),
     Step::beside("gateway-conformance", mcp_gateway),
+    Step::beside("a2a-peers", a2a_sdks),
     Step::beside("transparency", mcp_transparency),
-    Step::beside("conformance", mcp_conformance),
     Step::beside("upstreams", mcp_upstreams),
     Step::beside("peers", mcp_peers),
-    Step::beside("a2a-peers", a2a_sdks),
     Step::beside("keyring", keys_of_agents),
-    Step::beside("client-conformance", mcp_client),
     Step::beside("sinks", events_out),
     Step::beside("oidc", tokens_of_issuers),
     Step::beside("models", model_fakes),
     Step::alone("leftovers", leftovers),
 ];
 
-/// What is worth waiting for after every change: it starts no servers and installs nothing.
-const QUICK_STEPS: &[Step] = &[
-    Step::alone("format", format),
-    Step::alone("tidy", house_rules),
-    Step::alone("clippy", clippy),
-    Step::alone("test", quick_test),
-];
-
-/// Unit tests of all crates and the scenes. Programs of `testkit` have no tests of their own, and
-/// linking them takes long, so those of the others are named. All in one selection: another one
-/// could build dependencies again with other features.
-const QUICK_TARGETS: &[&str] =
-    &["--lib", "--bin", "waypost", "--bin", "bench", "--bin", "xtask", "--test", "scenes"];
-
-/// Programs that tests start, and the variables that say where they are.
-const SERVERS: &[(&str, &str)] = &[
-    ("WAYPOST_BIN", "waypost"),
-    ("WAYPOST_RECEIVER_BIN", "receiver"),
-    ("WAYPOST_UPSTREAM_BIN", "upstream"),
-    ("WAYPOST_ABORTIVE_BIN", "abortive"),
-];
-
 /// What only a person starts: it leaves this machine.
 const LIVE: Step = Step::alone("live", live_models);
 
-/// What the steps share: read once, before the first of them.
-struct Context {
-    root: PathBuf,
-    target: PathBuf,
-    /// This program, which is also started for what runs beside something else.
-    xtask: PathBuf,
-    /// Servers someone else started before us; they are not our tests' leftovers.
-    already_running: BTreeSet<u32>,
-}
+/// Everything that has tests, and everything that has none.
+const ALL_TARGETS: &[&str] = &["--all-targets"];
 
-/// Programs the build and the tests call, and the Debian packages that bring them. Packages of
-/// programs that are there are left alone: Debian's `npm` does not go with a Node from elsewhere.
-const PROGRAMS: &[(&str, &[&str])] = &[
+/// Programs that tests start, and the variables that say where they are.
+const SERVERS: &[(&str, &str)] = &[("WAYPOST_BIN", "waypost"), ("WAYPOST_FIXTURE_BIN", "fixture")];
+
+/// What the build and all tests call, and the Debian packages that bring it.
+const PROGRAMS: &[Program] = &[
     ("cc", &["gcc", "libc6-dev"]),
     ("curl", &["curl"]),
     ("python3", &["python3", "python3-venv"]),
@@ -126,40 +111,51 @@ const PROGRAMS: &[(&str, &[&str])] = &[
 const LEFTOVERS_WAIT: Duration = Duration::from_secs(120);
 const LEFTOVERS_POLL: Duration = Duration::from_millis(100);
 
-/// Runs every step and prints how long each took.
-pub fn run(root: &Path) -> Result<(), Failure> {
-    run_steps(root, STEPS)
+/// What the steps share: read once, before the first of them.
+struct Context {
+    root: PathBuf,
+    target: PathBuf,
+    /// This program, which is also started for what runs beside something else.
+    xtask: PathBuf,
+    extent: Extent,
+    /// Servers someone else started before us; they are not our tests' leftovers.
+    already_running: BTreeSet<u32>,
 }
 
-/// The same, and then the providers of models themselves, where a key is set.
-pub fn run_live(root: &Path) -> Result<(), Failure> {
-    let steps: Vec<Step> = STEPS.iter().copied().chain([LIVE]).collect();
-    run_steps(root, &steps)
+/// `cargo xtask test`.
+pub fn test(root: &Path) -> Result<(), Failure> {
+    run_steps(root, TEST, Extent::Usual)
 }
 
-/// Runs the short list.
-pub fn run_quick(root: &Path) -> Result<(), Failure> {
-    run_steps(root, QUICK_STEPS)
+/// `cargo xtask prove`.
+pub fn prove(root: &Path, extent: Extent) -> Result<(), Failure> {
+    run_steps(root, PROVE, extent)
 }
 
-/// Runs one step of the long list.
-pub fn run_step(root: &Path, name: &str) -> Result<(), Failure> {
-    let step = STEPS.iter().find(|step| step.name == name).ok_or_else(|| {
-        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+/// `cargo xtask live`: the providers of models themselves, where a key is set.
+pub fn live(root: &Path) -> Result<(), Failure> {
+    run_steps(root, &[LIVE], Extent::Usual)
+}
+
+/// Runs one step of either command, with what is built already.
+pub fn run_step(root: &Path, name: &str, extent: Extent) -> Result<(), Failure> {
+    let mut steps = TEST.iter().chain(PROVE);
+    let step = steps.find(|step| step.name == name).ok_or_else(|| {
+        let names: Vec<&str> = TEST.iter().chain(PROVE).map(|step| step.name).collect();
         Failure::new(format!("no step `{name}`; there are `{}`", names.join("`, `")))
     })?;
-    (step.run)(&Context::read(root)?)
+    (step.run)(&Context::read(root, extent)?)
 }
 
 /// The same in a process that ends with its parent, and with it all that it started.
-pub fn run_step_with_parent(root: &Path, name: &str) -> Result<(), Failure> {
+pub fn run_step_with_parent(root: &Path, name: &str, extent: Extent) -> Result<(), Failure> {
     beside::end_with_parent();
-    run_step(root, name)
+    run_step(root, name, extent)
 }
 
-fn run_steps(root: &Path, steps: &[Step]) -> Result<(), Failure> {
+fn run_steps(root: &Path, steps: &[Step], extent: Extent) -> Result<(), Failure> {
     let begun = Instant::now();
-    let context = Context::read(root)?;
+    let context = Context::read(root, extent)?;
     let mut times = Vec::new();
     for side_by_side in steps.chunk_by(|one, next| one.beside && next.beside) {
         match side_by_side {
@@ -173,12 +169,12 @@ fn run_steps(root: &Path, steps: &[Step]) -> Result<(), Failure> {
 }
 
 impl Context {
-    fn read(root: &Path) -> Result<Self, Failure> {
+    fn read(root: &Path, extent: Extent) -> Result<Self, Failure> {
         let target = shell::target_folder(root)?;
         let xtask = env::current_exe()
             .map_err(|error| Failure::new(format!("cannot tell where xtask is: {error}")))?;
         let already_running = processes::servers_in(&target).into_keys().collect();
-        Ok(Self { root: root.to_path_buf(), target, xtask, already_running })
+        Ok(Self { root: root.to_path_buf(), target, xtask, extent, already_running })
     }
 }
 
@@ -199,6 +195,7 @@ fn run_beside(context: &Context, steps: &[Step]) -> Result<Vec<Took>, Failure> {
     let steps = steps.iter().map(|step| {
         let mut command = Command::new(&context.xtask);
         command.args(["step", step.name, "--with-parent"]);
+        command.args((context.extent == Extent::All).then_some(ALL));
         Beside { name: step.name.to_owned(), command, load: Load::Usual }
     });
     let mut times = Vec::new();
@@ -210,26 +207,12 @@ fn run_beside(context: &Context, steps: &[Step]) -> Result<Vec<Took>, Failure> {
     Ok(times)
 }
 
-fn provision(_: &Context) -> Result<(), Failure> {
-    let missing = missing_programs();
-    if missing.is_empty() {
-        let names: Vec<&str> = programs_needed().map(|(program, _)| *program).collect();
-        println!("   present: {}", names.join(", "));
-        return Ok(());
-    }
-    if !is_debian() || !is_root() {
-        return Err(missing_failure(&missing));
-    }
-    shell::run("apt-get update", Command::new("apt-get").arg("update"))?;
-    shell::run(
-        "apt-get install",
-        Command::new("apt-get")
-            .args(["install", "-y", "--no-install-recommends"])
-            .args(packages(&missing))
-            .env("DEBIAN_FRONTEND", "noninteractive"),
-    )?;
-    let missing = missing_programs();
-    if missing.is_empty() { Ok(()) } else { Err(missing_failure(&missing)) }
+fn provision_for_tests(_: &Context) -> Result<(), Failure> {
+    provision::ensure(PROGRAMS)
+}
+
+fn provision_for_proofs(_: &Context) -> Result<(), Failure> {
+    provision::ensure(&[PROGRAMS, keyring::PROGRAMS].concat())
 }
 
 fn format(context: &Context) -> Result<(), Failure> {
@@ -240,6 +223,7 @@ fn house_rules(context: &Context) -> Result<(), Failure> {
     tidy::run(&context.root)
 }
 
+/// It shares what it needs of dependencies with `doc`, not with the build.
 fn clippy(context: &Context) -> Result<(), Failure> {
     shell::run(
         "cargo clippy",
@@ -249,38 +233,43 @@ fn clippy(context: &Context) -> Result<(), Failure> {
     )
 }
 
-/// Builds the tests, and with them the programs that they start: cargo builds the programs of a
-/// crate with its integration tests. Another selection of crates could have other features, and
-/// then most of ours would be built twice.
-fn build(context: &Context) -> Result<(), Failure> {
-    programs::build(&mut cargo_test(context)).map(drop)
+/// Builds the tests of `test`, and the programs that they start: cargo builds the programs of a
+/// crate with its integration tests.
+fn build_quick(context: &Context) -> Result<(), Failure> {
+    programs::build(&mut cargo_test(context, shares::QUICK_TARGETS)).map(drop)
 }
 
-fn test(context: &Context) -> Result<(), Failure> {
-    run_tests(context, &[])
+/// Builds everything, and with it the tests that `test` does not build.
+fn build_all(context: &Context) -> Result<(), Failure> {
+    programs::build(&mut cargo_test(context, ALL_TARGETS)).map(drop)
 }
 
-fn quick_test(context: &Context) -> Result<(), Failure> {
-    run_tests(context, QUICK_TARGETS)
+fn quick_tests(context: &Context) -> Result<(), Failure> {
+    run_tests(context, shares::QUICK_TARGETS, Share::Quick)
 }
 
-/// Builds and runs the tests of these targets, or of all.
-fn run_tests(context: &Context, targets: &[&str]) -> Result<(), Failure> {
-    let built = programs::build(cargo_test(context).args(targets))?;
+fn long_tests(context: &Context) -> Result<(), Failure> {
+    run_tests(context, ALL_TARGETS, Share::Long)
+}
+
+/// Builds these targets, and runs this share of their tests.
+fn run_tests(context: &Context, targets: &[&str], share: Share) -> Result<(), Failure> {
+    let built = programs::build(&mut cargo_test(context, targets))?;
     let servers = context.target.join("debug");
-    let programs = built.into_iter().map(|program| {
-        let mut program = program.beside(&context.xtask);
+    let programs = built.into_iter().filter_map(|program| program.beside(&context.xtask, share));
+    let programs = programs.map(|mut program| {
         live::forbidden(&mut program.command)
             .envs(SERVERS.iter().map(|(variable, name)| (variable, servers.join(name))));
         program
     });
-    programs::run(programs.collect(), &context.target.join("steps/tests"))
+    programs::run(programs.collect(), &context.target.join("steps").join(share.name()))
 }
 
-/// The one selection of crates that everything for tests is built with.
-fn cargo_test(context: &Context) -> Command {
+/// The one selection of crates that everything for tests is built with: another one could have
+/// other features, and then most of ours would be built twice.
+fn cargo_test(context: &Context, targets: &[&str]) -> Command {
     let mut cargo = shell::cargo(&context.root);
-    cargo.args(["test", "--workspace", "--locked"]);
+    cargo.args(["test", "--workspace", "--locked"]).args(targets);
     cargo
 }
 
@@ -311,7 +300,7 @@ fn keys_of_agents(context: &Context) -> Result<(), Failure> {
 
 /// The official suite finds what is behind our server as conformant as the server itself.
 fn mcp_gateway(context: &Context) -> Result<(), Failure> {
-    gateway::run(&context.root, &context.target)
+    gateway::run(&context.root, &context.target, context.extent)
 }
 
 /// The official suite finds servers that others wrote as conformant behind ours as they are.
@@ -375,41 +364,9 @@ fn doc(context: &Context) -> Result<(), Failure> {
     shell::run(
         "cargo doc",
         shell::cargo(&context.root)
-            // One core: the other is for the step beside it.
-            .args(["doc", "--workspace", "--no-deps", "--locked", "--jobs", "1"])
+            .args(["doc", "--workspace", "--no-deps", "--locked"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     )
-}
-
-/// Those of all steps.
-fn programs_needed() -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
-    PROGRAMS.iter().chain(keyring::PROGRAMS)
-}
-
-fn missing_programs() -> Vec<&'static str> {
-    let programs = programs_needed().map(|(program, _)| *program);
-    programs.filter(|program| !shell::is_installed(program)).collect()
-}
-
-fn packages(missing: &[&str]) -> Vec<&'static str> {
-    let wanted = programs_needed().filter(|(program, _)| missing.contains(program));
-    wanted.flat_map(|(_, packages)| packages.iter().copied()).collect()
-}
-
-fn missing_failure(missing: &[&str]) -> Failure {
-    Failure::new(format!(
-        "missing programs: `{}`; install the packages `{}` (or your system's names for them)",
-        missing.join("`, `"),
-        packages(missing).join("`, `")
-    ))
-}
-
-fn is_debian() -> bool {
-    Path::new("/etc/debian_version").exists() && shell::is_installed("apt-get")
-}
-
-fn is_root() -> bool {
-    shell::output_of("id", Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
 /// Steps beside each other take less together than each for itself, so the total is no sum.
@@ -442,20 +399,15 @@ mod tests {
 
     #[test]
     fn what_runs_side_by_side_comes_after_the_tests_and_before_the_look_at_what_is_left() {
-        let places = |wanted: bool| STEPS.iter().position(move |step| step.beside == wanted);
-        let of = |name: &str| STEPS.iter().position(|step| step.name == name);
-        let last = STEPS.iter().rposition(|step| step.beside);
-        assert_eq!(places(false), Some(0));
-        assert!(of("test") < places(true) && last < of("leftovers"), "{last:?}");
-        let groups = STEPS.chunk_by(|one, next| one.beside && next.beside);
-        assert_eq!(groups.filter(|steps| steps.len() > 1).count(), 1);
-        assert!(run_step(Path::new("."), "no-such-step").is_err());
-    }
-
-    #[test]
-    fn a_missing_program_says_what_to_install() {
-        let message = missing_failure(&["cc"]).to_string();
-        assert!(message.contains("`cc`") && message.contains("`gcc`"), "{message}");
-        assert!(!message.contains("`npm`"), "{message}");
+        for steps in [TEST, PROVE] {
+            let first = steps.iter().position(|step| step.beside);
+            let last = steps.iter().rposition(|step| step.beside);
+            let tests = steps.iter().position(|step| step.name.ends_with("tests"));
+            assert!(tests < first && last == Some(steps.len() - 2), "{last:?}");
+            assert_eq!(steps.last().map(|step| step.name), Some("leftovers"));
+            let groups = steps.chunk_by(|one, next| one.beside && next.beside);
+            assert_eq!(groups.filter(|steps| steps.len() > 1).count(), 1);
+        }
+        assert!(run_step(Path::new("."), "no-such-step", Extent::Usual).is_err());
     }
 }

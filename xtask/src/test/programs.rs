@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::beside::{self, Beside, Load};
 use super::told::Told;
+use crate::shares::Share;
 use crate::shell::{self, Failure};
 
 /// What a program is asked for.
@@ -16,14 +17,14 @@ const SLOWEST: usize = 10;
 /// These take longest and begin first, so that none of them runs alone at the end. After one that
 /// mostly waits comes one that computes.
 const FIRST: &[&str] = &[
-    "testkit/waiting", "testkit/process", "testkit/simulation", "testkit/upstreams",
-    "testkit/fuzz_texts", "waypost/it", "server/it", "engine/it",
+    "fixture/waiting", "fixture/process", "testkit/simulation", "fixture/upstreams",
+    "testkit/fuzz", "waypost/it", "server/it", "engine/it", "fixture/a2a",
 ];
 /// These mostly wait, for a time to come or for a call to be given up: one of them runs beside two
 /// others.
-const WAITING: &[&str] = &["testkit/waiting", "testkit/upstreams"];
+const WAITING: &[&str] = &["fixture/waiting", "fixture/upstreams"];
 /// These compute all the time: two of them at once would only slow each other down.
-const BUSY: &[&str] = &["testkit/simulation", "testkit/fuzz_texts"];
+const BUSY: &[&str] = &["testkit/simulation", "testkit/fuzz"];
 
 /// A program with tests.
 #[derive(Debug, PartialEq)]
@@ -53,18 +54,21 @@ impl Program {
         Some(Self { name, folder, executable })
     }
 
-    /// How it is started: where and with what cargo would, through `xtask`, which is this program.
-    pub fn beside(self, xtask: &Path) -> Beside {
+    /// How this share of its tests is started: where and with what cargo would, through `xtask`,
+    /// which is this program.
+    pub fn beside(self, xtask: &Path, share: Share) -> Option<Beside> {
         let Self { name, folder, executable } = self;
+        let filters = share.filters(&name)?;
         let mut command = Command::new(xtask);
         command
             .arg("tests")
             .arg(executable)
             .arg("--with-parent")
+            .args(filters)
             .env("CARGO_PKG_NAME", folder.file_name().unwrap_or_default())
             .env("CARGO_MANIFEST_DIR", &folder)
             .current_dir(&folder);
-        Beside { load: load_of(&name), name, command }
+        Some(Beside { load: load_of(&name), name, command })
     }
 }
 
@@ -126,13 +130,13 @@ pub fn run(programs: Vec<Beside>, logs: &Path) -> Result<(), Failure> {
     }
 }
 
-/// `xtask tests PROGRAM --with-parent`: runs it in a process that ends with its parent, and with it
-/// all that it started.
-pub fn run_program_with_parent(program: &str) -> Result<(), Failure> {
+/// `xtask tests PROGRAM --with-parent [TEST..]`: runs it, or these of its tests, in a process that
+/// ends with its parent, and with it all that it started.
+pub fn run_program_with_parent(program: &str, tests: &[&str]) -> Result<(), Failure> {
     beside::end_with_parent();
     let mut command = Command::new(program);
     // Our own input says when our parent is gone.
-    command.args(TIMES).env("RUSTC_BOOTSTRAP", "1").stdin(Stdio::null());
+    command.args(TIMES).args(tests).env("RUSTC_BOOTSTRAP", "1").stdin(Stdio::null());
     shell::run(program, &mut command)
 }
 
@@ -193,15 +197,15 @@ mod tests {
         let lines = [
             line("kernel", "kernel", true, "\"/t\""),
             line("waypost", "it", true, "\"/t\""),
-            line("testkit", "fuzz_texts", true, "\"/t\""),
+            line("testkit", "fuzz", true, "\"/t\""),
             line("demo", "rules", true, "\"/t\""),
-            line("testkit", "process", true, "\"/t\""),
+            line("fixture", "process", true, "\"/t\""),
         ];
         let programs = in_order(&lines.join("\n"));
         let names: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();
         assert_eq!(
             names,
-            ["testkit/process", "testkit/fuzz_texts", "waypost/it", "kernel", "demo/rules"]
+            ["fixture/process", "testkit/fuzz", "waypost/it", "kernel", "demo/rules"]
         );
     }
 
@@ -217,11 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_started_as_cargo_would() {
+    fn a_program_is_started_as_cargo_would() -> Result<(), Failure> {
         let program = program("testkit/simulation", "/w/testkit", "/t/simulation-01");
-        let Beside { name, command, load } = program.beside(Path::new("/t/xtask"));
+        let started = program.beside(Path::new("/t/xtask"), Share::Long);
+        let started = started.ok_or_else(|| Failure::new("it is not run"))?;
+        let Beside { name, command, load } = started;
         assert_eq!((name.as_str(), load), ("testkit/simulation", Load::Computes));
-        assert_eq!(load_of("testkit/waiting"), Load::Waits);
+        assert_eq!(load_of("fixture/waiting"), Load::Waits);
         assert_eq!(load_of("kernel"), Load::Usual);
         let arguments: Vec<&OsStr> = command.get_args().collect();
         assert_eq!(arguments, ["tests", "/t/simulation-01", "--with-parent"]);
@@ -232,6 +238,7 @@ mod tests {
             variables.collect::<Vec<_>>(),
             expected.map(|(name, value)| (OsStr::new(name), OsStr::new(value)))
         );
+        Ok(())
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         reason: "a signature needs the randomness of its library, and no simulation signs cards",
     },
     Exception {
-        path: "crates/testkit/src/servers/test_agent/mod.rs",
+        path: "crates/fixture/src/test_agent/mod.rs",
         rule: Rule::Banned,
         reason: "a test agent that cannot start ends its test with the reason",
     },

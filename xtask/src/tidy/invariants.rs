@@ -1,12 +1,14 @@
-//! Rule: every test that the table of invariants names exists. Without it a renamed or removed
-//! test would leave a promise that nothing holds.
+//! Rule: every test that the table of invariants names exists, and the table says which command
+//! runs it. Without it a renamed or removed test would leave a promise that nothing holds.
 
 use super::finding::{Finding, Rule};
 use super::lexer::has_token;
 use super::source::Source;
 use super::tree::File;
+use crate::shares;
 
-/// The page with the table: number, invariant, tests. A row without a number adds to the one above.
+/// The page with the table: number, invariant, command, tests. A row without a number adds to the
+/// one above.
 const PAGE: &str = "docs/internals/invariants.md";
 
 /// Where scenes live, one file each.
@@ -33,16 +35,57 @@ pub fn check(files: &[File], sources: &[Source]) -> Vec<Finding> {
     let workspace = Workspace { files, sources };
     let mut findings = Vec::new();
     for row in &rows {
-        let mistakes = workspace.mistakes(row).into_iter();
+        let mistakes = workspace.mistakes(row).into_iter().chain(misplaced(row));
         findings.extend(mistakes.map(|wrong| finding(row.line, wrong)));
     }
     findings
+}
+
+/// What is wrong with what a row says of the command that runs its tests.
+fn misplaced(row: &Row<'_>) -> Option<String> {
+    let mut place = "";
+    let (mut quick, mut long) = (false, false);
+    for name in row.tests.split('`').skip(1).step_by(2) {
+        if name.starts_with(SCENE) {
+            quick = true;
+        } else if name.contains('/') {
+            place = name;
+        } else {
+            let (program, modules) = program_of(place);
+            match shares::is_quick(&program, &format!("{modules}{name}")) {
+                true => quick = true,
+                false => long = true,
+            }
+        }
+    }
+    let command = match (quick, long) {
+        (true, true) => "both",
+        (false, true) => "prove",
+        (_, false) => "test",
+    };
+    let says = row.command.trim();
+    (says != command).then(|| format!("this row says `{says}`, but its command is `{command}`"))
+}
+
+/// The test program of a file or folder, and the modules that stand before its tests' names. The
+/// contract suite is run by `testkit/it`.
+fn program_of(place: &str) -> (String, String) {
+    let mut parts = place.trim_end_matches(".rs").split('/').skip_while(|part| *part == "crates");
+    let package = parts.next().unwrap_or_default();
+    let program = match parts.next() {
+        Some("tests") => format!("{package}/{}", parts.next().unwrap_or_default()),
+        _ => package.to_owned(),
+    };
+    let modules = parts.filter(|part| *part != "mod").map(|part| format!("{part}::"));
+    (program, modules.collect())
 }
 
 /// One row of the table.
 pub(super) struct Row<'a> {
     /// Counted from one.
     pub(super) line: usize,
+    /// The cell before the last.
+    pub(super) command: &'a str,
     /// Its last cell.
     pub(super) tests: &'a str,
 }
@@ -58,8 +101,10 @@ pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
         };
         if in_body {
             let cells = cells.trim_end().trim_end_matches('|');
-            let tests = cells.rsplit('|').next().unwrap_or_default();
-            rows.push(Row { line: index + 1, tests });
+            let mut cells = cells.rsplit('|');
+            let tests = cells.next().unwrap_or_default();
+            let command = cells.next().unwrap_or_default();
+            rows.push(Row { line: index + 1, command, tests });
         }
         in_body |= cells.starts_with("---");
     }
@@ -125,7 +170,7 @@ mod tests {
     use super::*;
 
     const SOURCE: &str = "crates/a/tests/it/gate.rs";
-    const HEADER: &str = "# Invariants\n\n| | invariant | tests |\n|---|---|---|\n";
+    const HEADER: &str = "# Invariants\n\n| | invariant | command | tests |\n|---|---|---|---|\n";
 
     fn found(page: &str) -> Vec<String> {
         let text = "async fn calls_end() {}\n// fn only_said() {}\n";
@@ -145,18 +190,18 @@ mod tests {
 
     #[test]
     fn tests_that_exist_are_no_finding() {
-        let rows = "| 1 | calls end | `crates/a/tests/it/gate.rs` `calls_end` |\n\
-            | | so do asks | `scene ask`; `crates/a/tests` `calls_end` |\n\
+        let rows = "| 1 | calls end | test | `crates/a/tests/it/gate.rs` `calls_end` |\n\
+            | | so do asks | test | `scene ask`; `crates/a/tests` `calls_end` |\n\
             \nText `after` the table.\n";
         assert!(found_in_rows(rows).is_empty());
     }
 
     #[test]
     fn tests_that_do_not_exist_are_found() {
-        let rows = "| 1 | `a` | `crates/a/tests/it/gate.rs` `calls_end`, `calls`, `only_said` |\n\
-            | 2 | b | `scene asks` |\n\
-            | 3 | c | `crates/a/test` `calls_end` |\n\
-            | 4 | d | `calls_end` |\n";
+        let rows = "| 1 | `a` | test | `crates/a/tests/it/gate.rs` `calls_end`, `calls`, `only_said` |\n\
+            | 2 | b | test | `scene asks` |\n\
+            | 3 | c | test | `crates/a/test` `calls_end` |\n\
+            | 4 | d | test | `calls_end` |\n";
         assert_eq!(
             found_in_rows(rows),
             [
@@ -172,9 +217,26 @@ mod tests {
 
     #[test]
     fn an_invariant_names_at_least_one_test() {
-        let rows = "| 1 | a | by hand |\n| 2 | b | `crates/a/tests` |\n";
+        let rows = "| 1 | a | test | by hand |\n| 2 | b | test | `crates/a/tests` |\n";
         let nothing = ["5: this row names no test", "6: this row names no test"];
         assert_eq!(found_in_rows(rows), nothing);
+    }
+
+    #[test]
+    fn a_row_says_which_command_runs_its_tests() {
+        let of = |place: &str| program_of(place);
+        let named = |program: &str, modules: &str| (program.to_owned(), modules.to_owned());
+        assert_eq!(of("crates/engine/tests/it/heal.rs"), named("engine/it", "heal::"));
+        assert_eq!(of("crates/kernel/tests/scenes.rs"), named("kernel/scenes", ""));
+        assert_eq!(of("crates/kernel/src/plan/tests.rs"), named("kernel", "plan::tests::"));
+        assert_eq!(of("xtask/src/tidy/mod.rs"), named("xtask", "tidy::"));
+        let row = |command, tests| misplaced(&Row { line: 1, command, tests });
+        let long = "`crates/fixture/tests/process/kill/mod.rs` `a_killed_server`";
+        assert_eq!(row(" prove ", long), None);
+        let both = format!("{long}; `scene ask`");
+        assert_eq!(row(" both ", &both), None);
+        let wrong = row("test", long).unwrap_or_default();
+        assert_eq!(wrong, "this row says `test`, but its command is `prove`");
     }
 
     #[test]

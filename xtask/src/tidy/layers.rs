@@ -41,7 +41,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "upstreams", "stores", "llms", "sinks", "telemetry", "project", "server",
         ],
     ),
-    ("testkit", &["kernel", "wire", "engine", "stores", "tools", "upstreams", "project", "server"]),
+    ("testkit", &["kernel", "wire", "engine", "stores", "tools", "upstreams", "project"]),
+    ("fixture", &["kernel", "wire", "engine", "tools", "project", "server", "testkit"]),
     (
         "bench",
         &[

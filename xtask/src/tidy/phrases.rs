@@ -8,7 +8,7 @@ use super::source::{Line, Source};
 use super::tree::File;
 
 /// Tests and what only tests use: no user reads it.
-const UNREAD: &[&str] = &["crates/testkit/"];
+const UNREAD: &[&str] = &["crates/testkit/", "crates/fixture/"];
 
 /// Where pages for users are.
 const PAGES: &[&str] = &["README.md", "docs/", "examples/"];

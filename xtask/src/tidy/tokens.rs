@@ -19,6 +19,7 @@ const CLOCK_FREE: &[&str] = &[
     "crates/engine/src/system/clock.rs",
     "crates/waypost/",
     "crates/testkit/",
+    "crates/fixture/",
     "bench/",
     "xtask/",
 ];
@@ -31,7 +32,8 @@ const CLIENTS: &[&str] = &[
 ];
 
 /// Their crate, and what never runs in production.
-const CLIENTS_FREE: &[&str] = &["crates/outbound/", "crates/testkit/", "bench/", "xtask/"];
+const CLIENTS_FREE: &[&str] =
+    &["crates/outbound/", "crates/testkit/", "crates/fixture/", "bench/", "xtask/"];
 
 /// A panic is no answer to a caller; tests may use them.
 const PANICS: &[&str] = &[".unwrap()", ".expect("];

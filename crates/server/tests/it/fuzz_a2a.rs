@@ -13,6 +13,7 @@ use http_body_util::BodyExt;
 use kernel::limits::Limits;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use server::{A2A_OPERATIONS, VAULT_METHODS};
 use std::collections::BTreeMap;
 use testkit::fuzz::answers::{Said, check_json, events, ids};
 use testkit::fuzz::corpus::{Seed, seeds};
@@ -299,4 +300,41 @@ fn grpc_answers_whatever_it_is_sent() {
     let looked = Hunt::new("a2a over gRPC", CALLS).run(make, |post| target.call(post));
     target.good().unwrap();
     reached(looked, &target.tally, &["OK", "event", "INVALID_ARGUMENT", "NOT_FOUND"]);
+}
+
+/// The methods of messages whose names begin so.
+fn methods(begin: &str) -> Vec<String> {
+    let all = seeds("a2a").into_iter().filter(|seed| seed.name.starts_with(begin));
+    all.map(|seed| {
+        let message: Value = serde_json::from_slice(&seed.bytes).unwrap();
+        message["method"].as_str().unwrap_or_default().to_owned()
+    })
+    .collect()
+}
+
+#[test]
+fn the_corpus_has_every_operation_of_a2a_in_every_version() {
+    let new = methods("v1-rpc-");
+    for operation in A2A_OPERATIONS {
+        assert!(new.iter().any(|method| method == operation.method), "{}", operation.method);
+    }
+    let old = methods("v03-rpc-");
+    for method in [
+        "message/send",
+        "message/stream",
+        "tasks/get",
+        "tasks/cancel",
+        "tasks/resubscribe",
+        "tasks/pushNotificationConfig/set",
+        "tasks/pushNotificationConfig/get",
+        "tasks/pushNotificationConfig/list",
+        "tasks/pushNotificationConfig/delete",
+        "agent/getAuthenticatedExtendedCard",
+    ] {
+        assert!(old.iter().any(|known| known == method), "{method}");
+    }
+    let vault = methods("vault-");
+    for (method, _) in VAULT_METHODS {
+        assert!(vault.iter().any(|known| known == method), "{method}");
+    }
 }

@@ -20,13 +20,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// What the environment and the last argument say.
-    pub(super) fn read() -> Result<Self, String> {
+    /// What the environment says of the server at this URL.
+    pub(super) fn read(url: String) -> Result<Self, String> {
         let scenario = env::var(SCENARIO).map_err(|_| {
             format!("`{SCENARIO}` is not set; `cargo xtask client-conformance` starts this")
         })?;
-        let url =
-            env::args().skip(1).next_back().ok_or("the URL of the suite's server is missing")?;
         let context = match env::var(CONTEXT) {
             Ok(text) => serde_json::from_str(&text)
                 .map_err(|error| format!("`{CONTEXT}` is not JSON: {error}"))?,

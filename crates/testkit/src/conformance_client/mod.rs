@@ -13,15 +13,15 @@ use engine::system::clock::SystemClock;
 
 /// The last line of a scenario that went as it should on our side, too. The suite judges only what
 /// it saw; the program that runs it looks for this line.
-pub const DONE: &str = "conformance-client: done";
+const DONE: &str = "mcp-client: done";
 
 /// How long a scenario may take: less than the suite waits, which cannot end a process that hangs.
 /// All scenarios of a set are played at once, so that each may take long on a busy machine.
 const SCENARIO_MS: u64 = 180_000;
 
-/// Plays the scenario that the environment names.
-pub fn run() -> Result<(), String> {
-    let asked = Asked::read()?;
+/// Plays the scenario that the environment names, against the server at this URL.
+pub fn run(url: Option<String>) -> Result<(), String> {
+    let asked = Asked::read(url.ok_or("the URL of the suite's server is missing")?)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     let played = runtime.block_on(async {
@@ -34,5 +34,5 @@ pub fn run() -> Result<(), String> {
     });
     // What still runs belongs to a scenario that is over.
     runtime.shutdown_background();
-    played
+    played.map(|()| println!("{DONE}"))
 }

@@ -39,44 +39,6 @@ fn unreadable(path: &Path, error: &io::Error) -> ! {
 mod tests {
     use super::*;
     use serde_json::Value;
-    use server::{A2A_OPERATIONS, VAULT_METHODS};
-
-    /// The methods of messages whose names begin so.
-    fn methods(begin: &str) -> Vec<String> {
-        let all = seeds("a2a").into_iter().filter(|seed| seed.name.starts_with(begin));
-        all.map(|seed| {
-            let message: Value = serde_json::from_slice(&seed.bytes).unwrap();
-            message["method"].as_str().unwrap_or_default().to_owned()
-        })
-        .collect()
-    }
-
-    #[test]
-    fn the_corpus_has_every_operation_of_a2a_in_every_version() {
-        let new = methods("v1-rpc-");
-        for operation in A2A_OPERATIONS {
-            assert!(new.iter().any(|method| method == operation.method), "{}", operation.method);
-        }
-        let old = methods("v03-rpc-");
-        for method in [
-            "message/send",
-            "message/stream",
-            "tasks/get",
-            "tasks/cancel",
-            "tasks/resubscribe",
-            "tasks/pushNotificationConfig/set",
-            "tasks/pushNotificationConfig/get",
-            "tasks/pushNotificationConfig/list",
-            "tasks/pushNotificationConfig/delete",
-            "agent/getAuthenticatedExtendedCard",
-        ] {
-            assert!(old.iter().any(|known| known == method), "{method}");
-        }
-        let vault = methods("vault-");
-        for (method, _) in VAULT_METHODS {
-            assert!(vault.iter().any(|known| known == method), "{method}");
-        }
-    }
 
     #[test]
     fn every_seed_is_a_message() {

@@ -1,7 +1,6 @@
 //! Servers that others run in production, as tests meet them: receivers of effects and of webhooks,
 //! a collector of spans, a server that wants a login, an issuer of access tokens, an agent that
-//! speaks A2A; and the test agent of A2A, which is our own server. Providers of models are in
-//! `llms`, an MCP server that misbehaves is in `upstream`.
+//! speaks A2A. Providers of models are in `llms`, an MCP server that misbehaves is in `upstream`.
 
 pub mod receiver;
 pub mod webhook;
@@ -9,4 +8,3 @@ pub mod login;
 pub mod issuer;
 pub mod otlp;
 pub mod a2a;
-pub mod test_agent;

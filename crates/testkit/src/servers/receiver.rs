@@ -59,9 +59,8 @@ impl Receiver {
     /// Starts it with its log in this folder.
     pub fn start(folder: &Path) -> Self {
         let log = folder.join("effects.jsonl");
-        let mut command =
-            Command::new(harness::program("WAYPOST_RECEIVER_BIN", "receiver", "testkit"));
-        command.arg("--with-parent").arg("--log").arg(&log);
+        let mut command = Command::new(harness::fixture());
+        command.args(["receiver", "--with-parent", "--log"]).arg(&log);
         let process = Process::start(command, &folder.join("receiver.log"), BANNER)
             .unwrap_or_else(|failure| panic!("{failure}"));
         Self { process, log }

@@ -21,7 +21,7 @@ use state::State;
 use std::sync::Arc;
 
 pub use options::{Bad, Options};
-pub use process::{Upstream, program};
+pub use process::Upstream;
 
 /// What the program says before its address.
 pub const BANNER: &str = "upstream listening on ";

@@ -2,7 +2,7 @@
 
 use super::BANNER;
 use crate::harness::{self, Process};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// A running upstream over HTTP; it is killed when this is dropped.
@@ -14,8 +14,8 @@ pub struct Upstream {
 impl Upstream {
     /// Starts it with these flags. What it says goes to a log in this folder.
     pub fn start(folder: &Path, flags: &[&str]) -> Self {
-        let mut command = Command::new(program());
-        command.arg("--with-parent").args(flags);
+        let mut command = Command::new(harness::fixture());
+        command.args(["upstream", "--with-parent"]).args(flags);
         let banner = format!("{BANNER}http://");
         let process = Process::start(command, &folder.join("upstream.log"), &banner)
             .unwrap_or_else(|failure| panic!("{failure}"));
@@ -31,9 +31,4 @@ impl Upstream {
     pub fn port(&self) -> u16 {
         self.process.address().port()
     }
-}
-
-/// The built program.
-pub fn program() -> PathBuf {
-    harness::program("WAYPOST_UPSTREAM_BIN", "upstream", "testkit")
 }

@@ -7,9 +7,9 @@
     reason = "for tests only: a failed step ends its test, and processes are waited for"
 )]
 
-#[path = "../../../testkit/tests/process/readme/blocks.rs"]
+#[path = "../../../fixture/tests/it/readme/blocks.rs"]
 mod blocks;
-#[path = "../../../testkit/tests/process/readme/mask.rs"]
+#[path = "../../../fixture/tests/it/readme/mask.rs"]
 mod mask;
 mod process;
 mod rest;

@@ -1,0 +1,14 @@
+//! Quick tests of several crates together: the contract of stores, journals of every release,
+//! transcripts, and adapters of models against fakes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests may panic, and wait by the clock"
+)]
+
+mod store_contract;
+mod journals;
+mod transcripts;
+mod llms;
+mod live_models;
