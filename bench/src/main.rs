@@ -1,7 +1,7 @@
 //! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`, `cargo xtask bench
 //! mcp`, `cargo xtask bench gateway`, `cargo xtask bench agent`, `cargo xtask bench heal`, `cargo
 //! xtask bench pipeline`, `cargo xtask bench auth`, `cargo xtask bench abuse`, `cargo xtask bench
-//! a2a`.
+//! a2a`, `cargo xtask bench counts`.
 //! The baselines say what this machine can do at all, the product's numbers are read against them,
 //! and both are measured in one run, because the same disk is a different disk tomorrow. With
 //! `--against BINARY` two builds are compared instead.
@@ -10,7 +10,6 @@
 mod options;
 mod http;
 mod load;
-mod turns;
 mod child;
 mod machine;
 mod report;
@@ -25,12 +24,16 @@ mod pipeline;
 mod auth;
 mod abuse;
 mod a2a;
+mod counts;
 mod against;
 
 use std::future::Future;
 use std::process::ExitCode;
 
 use options::{Options, USAGE};
+
+/// It compares counts in its own way, and not by turns.
+const COUNTS: &str = "counts";
 
 /// Any failure ends the run: a benchmark that steps over errors measures nothing.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -39,7 +42,7 @@ fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let name = words.next().unwrap_or_default();
     let arguments: Vec<String> = words.collect();
-    let outcome = if against::is_asked(&arguments) {
+    let outcome = if name != COUNTS && against::is_asked(&arguments) {
         block_on(against::measure(&name, &arguments))
     } else {
         run(&name, arguments.into_iter())
@@ -91,6 +94,10 @@ fn run(name: &str, mut arguments: std::vec::IntoIter<String>) -> Result<()> {
         "a2a" => block_on(async {
             let options = a2a::Options::parse(arguments)?;
             a2a::measure(&options).await
+        }),
+        COUNTS => block_on(async {
+            let options = counts::Options::parse(arguments)?;
+            counts::measure(&options).await
         }),
         child::A2A => a2a::bare::serve(arguments.next()),
         child::UPSTREAM => abuse::upstream::serve(arguments.next()),

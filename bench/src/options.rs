@@ -15,6 +15,7 @@ pub const USAGE: &str =
        bench auth [--seconds N] [--clients N] [--tools N] [--rounds N] [--dir DIR]
        bench abuse [--alone N] [--seconds N] [--attacks texts,spin,..] [--dir DIR]
        bench a2a [--seconds N] [--clients N] [--tasks N] [--dir DIR]
+       bench counts [--requests N] [--record] [--against BINARY] [--dir DIR]
        bench durable [--seconds N] [--clients 1,64,256] \
     [--only SECTION,..] [--dir DIR] [--paused N]
        bench NAME --against BINARY [--pairs N] [--seconds N] [--dir DIR]

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::provision::{self, Program};
 use crate::shell::{self, Failure};
 use crate::steps::interpreters;
 
@@ -12,10 +13,18 @@ const RELEASE: &str = "release";
 /// The profile of packages and of published figures.
 const DIST: &str = "dist";
 
+/// The benchmark that counts instructions.
+const COUNTS: &str = "counts";
+/// What counts them, and the Debian package that brings it.
+const COUNTER: &[Program] = &[("valgrind", &["valgrind"]), ("callgrind_control", &["valgrind"])];
+
 /// Builds `waypost`, then runs the benchmark and hands it the rest of the arguments. FastMCP is not
 /// installed for a benchmark; one that is there already is measured too.
 pub fn run(root: &Path, name: &str, arguments: &[&str]) -> Result<(), Failure> {
     let Asked { profile, against, rest } = Asked::read(arguments)?;
+    if name == COUNTS {
+        provision::ensure(COUNTER)?;
+    }
     let target = shell::target_folder(root)?;
     let binary = target.join(profile).join("waypost");
     // Before the build: it would overwrite a binary that is the same one.
@@ -25,8 +34,10 @@ pub fn run(root: &Path, name: &str, arguments: &[&str]) -> Result<(), Failure> {
         shell::cargo(root).args(["build", "--profile", profile, "--locked", "-p", "waypost"]),
     )?;
     let grpc = if name == "a2a" { Some(build_grpc(root, &target, profile)?) } else { None };
+    // Instructions are those of the server alone, however fast its client is.
+    let of_client = if name == COUNTS { "dev" } else { profile };
     let mut bench = shell::cargo(root);
-    bench.args(["run", "--profile", profile, "--locked", "-p", "bench", "--", name]).args(rest);
+    bench.args(["run", "--profile", of_client, "--locked", "-p", "bench", "--", name]).args(rest);
     if let Some(against) = against {
         bench.arg("--against").arg(against);
     }

@@ -17,7 +17,7 @@ use crate::Result;
 use crate::baseline::sqlite;
 use crate::child::{self, Child};
 use crate::gateway::{Chain, KEPT};
-use crate::load::{self, Job, Summary};
+use crate::load::{self, Check, Job, Summary};
 use crate::mcp::wire::TOOL;
 use crate::options::{USAGE, positive};
 use crate::product::server::{Server, Site};
@@ -105,6 +105,11 @@ pub async fn job(address: SocketAddr, is_read: bool) -> Result<Arc<Job>> {
         true => Ok(wire::gets(address, &wire::sent(address).await?)),
         false => wire::sends(address),
     }
+}
+
+/// So many messages, each under an id of its own, and what their answers must be.
+pub fn messages(address: SocketAddr, count: usize) -> (Vec<Vec<u8>>, Check) {
+    ((0..count).map(|number| wire::send(address, number)).collect(), wire::completed)
 }
 
 /// What one server is asked for.

@@ -49,12 +49,16 @@ pub fn sends(address: SocketAddr) -> Result<Arc<Job>> {
     Job::numbered(address, request, MARK, completed)
 }
 
-/// One such message; the id of its task.
+/// One such message, under the id of this number.
+pub fn send(address: SocketAddr, number: usize) -> Vec<u8> {
+    let message = message(&format!("n-{number:016}"), ECHO, HELLO);
+    rpc(address, "SendMessage", &format!(r#"{{"message":{message}}}"#))
+}
+
+/// The id of the task of one such message.
 pub async fn sent(address: SocketAddr) -> Result<String> {
-    let message = message("first", ECHO, HELLO);
-    let request = rpc(address, "SendMessage", &format!(r#"{{"message":{message}}}"#));
     let mut client = Client::connect(address).await?;
-    let answer = client.send(&request).await?;
+    let answer = client.send(&send(address, 0)).await?;
     completed(&answer)?;
     task_of(&answer)
 }
@@ -123,7 +127,7 @@ fn rpc(address: SocketAddr, method: &str, params: &str) -> Vec<u8> {
 }
 
 /// A check: a task that is completed.
-fn completed(answer: &Answer<'_>) -> Result<()> {
+pub fn completed(answer: &Answer<'_>) -> Result<()> {
     expect(answer, r#""TASK_STATE_COMPLETED""#)
 }
 

@@ -8,20 +8,24 @@ mod policies;
 mod station;
 mod flood;
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::child::{self, Child};
 use crate::http::{Client, find, post_with};
+use crate::load::turns::{self, Ratios, Turns};
 use crate::load::{self, Job, READ_ONLY_RUN, RUNS_PATH};
 use crate::mcp::{CLIENTS, wire};
 use crate::options::{USAGE, positive};
+use crate::product::server::Launcher;
 use crate::report::{self, Table, load_cells, ms};
-use crate::turns::{self, Ratios, Turns};
-use issuer::Signer;
-use station::{Asking, Described, Station};
+use station::{Asking, Described};
+
+pub use issuer::Signer;
+pub use station::Station;
 
 const SECONDS: u64 = 5;
 const TOOLS: usize = 2_000;
@@ -82,6 +86,21 @@ impl Options {
     }
 }
 
+/// A server that asks for credentials, and has as many policies as are measured here.
+pub async fn guarded(
+    binary: &Path,
+    dir: &Path,
+    issuer: SocketAddr,
+    launcher: &Launcher,
+) -> Result<Station> {
+    let policies = policies::few(POLICIES);
+    let policies = policies.as_str();
+    let asking = Asking { issuer, policies, audits_reads: false, is_behind_proxy: false };
+    let described =
+        Described { binary: Some(binary), dir, tools: 0, asking: Some(asking), launcher };
+    Station::start(&described).await
+}
+
 /// Measures all of it and says which targets were met.
 pub async fn measure(options: &Options) -> Result<()> {
     report::header("Credentials and policies", &options.dir)?;
@@ -110,10 +129,11 @@ struct Stations {
 
 impl Stations {
     async fn start(options: &Options, issuer: &Child) -> Result<Self> {
+        let direct = Launcher::default();
         let (few, many) = (policies::few(POLICIES), policies::many(POLICIES));
         let describe = |asking| {
             let Options { server, dir, tools, .. } = options;
-            Described { binary: server.as_deref(), dir, tools: *tools, asking }
+            Described { binary: server.as_deref(), dir, tools: *tools, asking, launcher: &direct }
         };
         let usual = Asking {
             issuer: issuer.address(),

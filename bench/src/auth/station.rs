@@ -11,7 +11,7 @@ use crate::Result;
 use crate::http::{Client, post_with};
 use crate::load::unexpected;
 use crate::mcp::wire;
-use crate::product::server::{Server, Site};
+use crate::product::server::{Launcher, Server, Site};
 
 /// As long as an admin key must be.
 const ADMIN_KEY: &str = "the-admin-key-of-a-benchmark-and-of-nothing-else";
@@ -26,6 +26,8 @@ pub struct Described<'a> {
     pub tools: usize,
     /// Whom it asks; no one in local mode.
     pub asking: Option<Asking<'a>>,
+    /// What runs it.
+    pub launcher: &'a Launcher,
 }
 
 /// How a server asks for credentials.
@@ -53,7 +55,7 @@ pub struct Station {
 impl Station {
     /// Starts one.
     pub async fn start(described: &Described<'_>) -> Result<Self> {
-        let site = Site::build(described.binary, described.dir)?;
+        let site = Site::build(described.binary, described.dir)?.under(described.launcher);
         wire::write_plans(&site.project(), described.tools)?;
         if let Some(asking) = &described.asking {
             configure(&site.project(), asking)?;
@@ -64,6 +66,11 @@ impl Station {
         let started = Server::start_with(&site, data.path(), variables).await;
         let server = started.map_err(|error| site.explain(&*error))?;
         Ok(Self { server, site, _data: data })
+    }
+
+    /// Its process.
+    pub fn server(&self) -> &Server {
+        &self.server
     }
 
     /// Where it listens.

@@ -18,18 +18,18 @@ use tokio::time::sleep;
 use crate::Result;
 use crate::child::{self, Child};
 use crate::http::{self, Client};
+use crate::load::turns::{self, Ratios, Turns};
 use crate::load::{self, Job, Summary};
 use crate::mcp::wire;
 use crate::options::{USAGE, positive};
-use crate::product::server::{Server, Site};
+use crate::product::server::{Launcher, Server, Site};
 use crate::report::{self, Table, load_cells, ms};
-use crate::turns::{self, Ratios, Turns};
 
 const SECONDS: u64 = 3;
 const CLIENTS: [usize; 2] = [1, 16];
 /// How often everything is measured for so long, unless `--rounds` says otherwise.
 const ROUNDS: usize = 3;
-const LISTED_LIMIT: Duration = Duration::from_secs(20);
+const LISTED_LIMIT: Duration = Duration::from_secs(120);
 const LISTED_PAUSE: Duration = Duration::from_millis(20);
 
 const ADDED_MAX: Duration = Duration::from_micros(100);
@@ -151,11 +151,21 @@ impl Chain {
         upstream: Option<&Path>,
         dir: &Path,
     ) -> Result<Self> {
+        Self::start_under(&Launcher::default(), gateway, upstream, dir).await
+    }
+
+    /// The same with a gateway that another program runs.
+    pub async fn start_under(
+        launcher: &Launcher,
+        gateway: Option<&Path>,
+        upstream: Option<&Path>,
+        dir: &Path,
+    ) -> Result<Self> {
         let behind = Site::build(upstream, dir)?;
         let data = [behind.data()?, behind.data()?];
         let [behind_data, before_data] = &data;
         let upstream = Server::start(&behind, behind_data.path()).await?;
-        let before = Site::build(gateway, dir)?;
+        let before = Site::build(gateway, dir)?.under(launcher);
         configure(&before.project(), upstream.address())?;
         let started = Server::start(&before, before_data.path()).await;
         let gateway = started.map_err(|error| before.explain(&*error))?;
@@ -165,6 +175,21 @@ impl Chain {
     /// Where the gateway listens.
     pub fn address(&self) -> SocketAddr {
         self.gateway.address()
+    }
+
+    /// Its process.
+    pub fn gateway(&self) -> &Server {
+        &self.gateway
+    }
+
+    /// The outcome of asking the gateway; an error comes with the end of its log.
+    pub fn explained<T>(&self, outcome: Result<T>) -> Result<T> {
+        outcome.map_err(|error| self.before.explain(&*error).into())
+    }
+
+    /// A call that reads, through the gateway, once its tool is there.
+    pub async fn read_request(&self) -> Result<Vec<u8>> {
+        call_through(self.gateway.address(), READS).await
     }
 
     /// A load of calls that read, through the gateway.
@@ -251,9 +276,13 @@ async fn sections(options: &Options, upstream: SocketAddr, gateway: SocketAddr) 
 
 /// Calls of the tool of the upstream that goes by this name, once it is there.
 async fn through(gateway: SocketAddr, upstream: &str) -> Result<Arc<Job>> {
+    Ok(Job::of(gateway, call_through(gateway, upstream).await?, wire::called))
+}
+
+async fn call_through(gateway: SocketAddr, upstream: &str) -> Result<Vec<u8>> {
     let tool = format!("{upstream}.{}", wire::TOOL);
     wait_until_listed(gateway, &tool).await?;
-    Ok(Job::of(gateway, wire::call_of(gateway, &tool), wire::called))
+    Ok(wire::call_of(gateway, &tool))
 }
 
 /// A bare proxy before the same server.

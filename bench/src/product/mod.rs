@@ -6,7 +6,7 @@ pub mod server;
 pub mod rows;
 pub mod throughput;
 mod marginal;
-mod paused;
+pub mod paused;
 mod start;
 
 pub use marginal::Marginal;

@@ -12,7 +12,8 @@ use crate::Result;
 use crate::load::{self, Job, Summary};
 use crate::report::{Table, megabytes};
 
-const ASKING_RUN: &str = r#"{"planId":"bench/ask","input":{}}"#;
+/// The body of a run that asks someone.
+pub const ASKING_RUN: &str = r#"{"planId":"bench/ask","input":{}}"#;
 const CLIENTS: usize = 64;
 const SETTLE: Duration = Duration::from_secs(1);
 

@@ -21,17 +21,46 @@ use crate::machine;
 
 const BANNER: &str = "waypost listening on http://";
 const READY_LIMIT: Duration = Duration::from_secs(20);
+/// The same for a server that another program runs, instruction by instruction.
+const READY_LIMIT_UNDER: Duration = Duration::from_secs(600);
 const READY_PAUSE: Duration = Duration::from_millis(1);
-const STOP_LIMIT: Duration = Duration::from_secs(10);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
 const STOP_PAUSE: Duration = Duration::from_millis(10);
 const LOG_TAIL_BYTES: usize = 2_000;
 /// How the variables begin that say what is exported, and where to.
 const TELEMETRY: [&str; 2] = ["OTEL_", "LANGFUSE_"];
 
+/// The program that runs the server, and its arguments; empty where the server is started directly.
+#[derive(Clone, Debug, Default)]
+pub struct Launcher(Vec<String>);
+
+impl Launcher {
+    /// Starts the server by these words in front of its own.
+    pub fn under<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        Self(words.into_iter().map(str::to_owned).collect())
+    }
+
+    fn command(&self, binary: &Path) -> Command {
+        match self.0.split_first() {
+            None => Command::new(binary),
+            Some((program, words)) => {
+                let mut command = Command::new(program);
+                command.args(words).arg(binary);
+                command
+            }
+        }
+    }
+
+    fn ready_limit(&self) -> Duration {
+        if self.0.is_empty() { READY_LIMIT } else { READY_LIMIT_UNDER }
+    }
+}
+
 /// All that servers share in one benchmark run: the binary, the project and the receiver.
 #[derive(Debug)]
 pub struct Site {
     binary: PathBuf,
+    launcher: Launcher,
     dir: PathBuf,
     folder: TempDir,
     // Held for its process: the writing plan sends to it.
@@ -45,13 +74,18 @@ impl Site {
         let dir = dir.to_owned();
         let folder = temporary(&dir, "waypost-bench-site-")?;
         let receiver = Child::start(child::RECEIVER)?;
-        let site = Self { binary, dir, folder, receiver };
+        let site = Self { binary, launcher: Launcher::default(), dir, folder, receiver };
         plans::write(&site.project(), site.receiver.address().port())?;
         // A build from before this setting has the tools without it, and refuses the key.
         if site.has_setting("tools.demo")? {
             plans::switch_on(&site.project())?;
         }
         Ok(site)
+    }
+
+    /// The same with servers that another program runs.
+    pub fn under(self, launcher: &Launcher) -> Self {
+        Self { launcher: launcher.clone(), ..self }
     }
 
     /// Whether the binary knows a setting.
@@ -115,7 +149,7 @@ impl Server {
     pub async fn start_with(site: &Site, data: &Path, variables: &[(&str, &str)]) -> Result<Self> {
         let log = File::create(site.log())?;
         let binary = site.binary.display();
-        let mut command = Command::new(&site.binary);
+        let mut command = site.launcher.command(&site.binary);
         command.arg("up").arg(site.project()).arg("--data").arg(data);
         command.args(["--port", "0", "--log", "text"]);
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_telemetry(name)) {
@@ -128,14 +162,21 @@ impl Server {
         let child = spawned.map_err(|error| format!("cannot start `{binary}`: {error}"))?;
         let mut process = Process { child };
         let stdout = process.child.stdout.take().ok_or("the server has no stdout")?;
-        let waited = timeout(READY_LIMIT, wait_until_ready(stdout, begun)).await;
-        let (address, times) = waited.map_err(|_| "the server was not ready within 20 s")??;
+        let limit = site.launcher.ready_limit();
+        let waited = timeout(limit, wait_until_ready(stdout, begun)).await;
+        let (address, times) =
+            waited.map_err(|_| format!("the server was not ready within {limit:?}"))??;
         Ok(Self { process, address, times })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.child.id()
     }
 
     /// How long its start took.
@@ -180,7 +221,7 @@ impl Process {
         }
         self.child.kill()?;
         self.child.wait()?;
-        Err("the server did not stop within 10 s and was killed".into())
+        Err(format!("the server did not stop within {STOP_LIMIT:?} and was killed").into())
     }
 
     fn ends_within(&mut self, limit: Duration) -> Result<bool> {

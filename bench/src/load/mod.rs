@@ -1,6 +1,8 @@
 //! Closed-loop load: each client sends its next request when the last one is answered. Every answer
 //! is checked, so that a rate never counts refusals.
 
+pub mod turns;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
