@@ -26,17 +26,11 @@ pub(super) enum Answer {
     Events(Response),
 }
 
-/// The request that an answer belongs to.
-pub(super) struct Asked {
-    pub(super) in_session: bool,
-    pub(super) is_call: bool,
-}
-
 /// Reads the answer to a request.
 pub(super) async fn read(
     endpoint: &Endpoint,
     mut response: Response,
-    Asked { in_session, is_call }: Asked,
+    in_session: bool,
     bytes_max: usize,
 ) -> Result<Answer> {
     if !response.status().is_success() {
@@ -55,7 +49,6 @@ pub(super) async fn read(
     let hidden = endpoint.hidden();
     let answer = text.and_then(|text| match text.trim_start().starts_with('[') {
         true => Message::read_several(text, &hidden).map(Answer::Several),
-        false if is_call => Message::read_of_call(text, &hidden).map(Answer::One),
         false => Message::read(text, &hidden).map(Answer::One),
     });
     answer.ok_or_else(|| {

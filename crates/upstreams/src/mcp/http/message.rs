@@ -2,7 +2,6 @@
 //! message has a credential of ours in it.
 
 use super::super::line::Incoming;
-use super::of_call::OfCall;
 use outbound::redaction::Hidden;
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,10 +9,9 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use wire::jsonrpc::{Id, RpcError, even_null};
 
-/// A message as it stands there, read in one go. `R` is how its result is read.
+/// A message as it stands there, read in one go.
 #[derive(Deserialize)]
-#[serde(bound(deserialize = "R: Deserialize<'de>"))]
-struct Written<'a, R> {
+struct Written<'a> {
     #[serde(borrow, default)]
     jsonrpc: Option<Cow<'a, str>>,
     /// One that is null is there all the same.
@@ -25,16 +23,9 @@ struct Written<'a, R> {
     params: Option<Value>,
     /// Null is a result, too.
     #[serde(default, deserialize_with = "even_null")]
-    result: Option<R>,
+    result: Option<Value>,
     #[serde(default)]
     error: Option<Value>,
-}
-
-impl<'a, R: Into<Value>> Written<'a, R> {
-    fn with_value(self) -> Written<'a, Value> {
-        let Self { jsonrpc, id, method, params, result, error } = self;
-        Written { jsonrpc, id, method, params, result: result.map(R::into), error }
-    }
 }
 
 /// One message.
@@ -53,23 +44,10 @@ pub(crate) enum Message {
 impl Message {
     /// The message of this text, if it is one, without what is hidden.
     pub(crate) fn read(text: &str, hidden: &Hidden) -> Option<Self> {
-        Self::read_as::<Value>(text, hidden)
-    }
-
-    /// The same of an answer to a call.
-    pub(crate) fn read_of_call(text: &str, hidden: &Hidden) -> Option<Self> {
-        Self::read_as::<OfCall>(text, hidden)
-    }
-
-    fn read_as<'a, R: Deserialize<'a> + Into<Value>>(
-        text: &'a str,
-        hidden: &Hidden,
-    ) -> Option<Self> {
-        let written: Written<'a, R> = serde_json::from_str(text).ok()?;
+        let mut written: Written<'_> = serde_json::from_str(text).ok()?;
         if written.jsonrpc.as_deref() != Some("2.0") {
             return None;
         }
-        let mut written = written.with_value();
         if hidden.may_be_in(text) {
             let said = [&mut written.params, &mut written.result, &mut written.error];
             said.into_iter().flatten().for_each(|value| hidden.mask(value));
@@ -154,20 +132,6 @@ mod tests {
         ] {
             assert_eq!(told(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn the_answer_to_a_call_does_not_say_who_gave_it() {
-        let text = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"_meta":{"a":1,
-            "io.modelcontextprotocol/serverInfo":{"name":"x"}}}}"#;
-        let none = Hidden::default();
-        let told = |message| match message {
-            Some(Message::Answer { answer: Incoming::Result(value), .. }) => value.to_string(),
-            _ => String::new(),
-        };
-        let read = told(Message::read_of_call(text, &none));
-        assert_eq!(read, r#"{"content":[],"_meta":{"a":1}}"#);
-        assert!(told(Message::read(text, &none)).contains("serverInfo"));
     }
 
     #[test]

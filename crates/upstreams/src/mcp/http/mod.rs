@@ -2,7 +2,6 @@
 //! that speak for themselves, and closing an answer cancels; the older ones keep a session, have a
 //! stream for what belongs to no request, and take a lost stream up again.
 
-mod of_call;
 mod message;
 mod headers;
 mod waiting;
@@ -24,7 +23,7 @@ use crate::RemoteParts;
 use crate::config::Secret;
 use crate::oauth::Account;
 use agreed::{INITIALIZE, Manner};
-use answer::{Answer, Asked};
+use answer::Answer;
 use endpoint::Endpoint;
 use follow::Follow;
 use futures::future::BoxFuture;
@@ -143,8 +142,7 @@ impl HttpLine {
             self.began(&response);
         }
         let bytes_max = shared.parts.limits.call_output_bytes_max;
-        let asked = Asked { in_session, is_call: request.method == headers::CALL };
-        let read = answer::read(&shared.endpoint, response, asked, bytes_max).await;
+        let read = answer::read(&shared.endpoint, response, in_session, bytes_max).await;
         read.inspect(|_| shared.endpoint.understood())
     }
 

@@ -10,7 +10,7 @@ use kernel::tool::call::{
     Abilities, Call, Given, HowFar, LogLevel, OwnWords, Pace, Reach, Speaks, Teller, Told,
     ToolError, ToolOutput, Want, Yields,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::pin::pin;
 use std::sync::Arc;
 use wire::jsonrpc::RpcError;
@@ -112,6 +112,41 @@ fn a_result_is_passed_on_as_it_came() {
     let (caller, call) = (caller(), call(json!({"region": "eu"}), Given::default()));
     let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
     assert_eq!(called, Ok(ToolOutput::Value(result)));
+}
+
+/// A result as it is passed on.
+fn passed_on(text: &str) -> String {
+    let mut result: Map<String, Value> = serde_json::from_str(text).unwrap();
+    super::for_the_next_hop(&mut result);
+    Value::Object(result).to_string()
+}
+
+#[test]
+fn a_result_is_passed_on_without_who_gave_it() {
+    for (text, expected) in [
+        (r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"a":[1]}},"b":1}"#, r#"{"b":1}"#),
+        (r#"{"_meta":{"io.modelcontextprotocol/serverInfo":1,"c":2}}"#, r#"{"_meta":{"c":2}}"#),
+        (r#"{"_meta":{},"b":1}"#, r#"{"b":1}"#),
+        (r#"{"_meta":{"a":1},"b":1,"_meta":{}}"#, r#"{"b":1}"#),
+    ] {
+        assert_eq!(passed_on(text), expected);
+    }
+}
+
+#[test]
+fn all_else_of_a_result_is_passed_on_as_it_stands_there() {
+    for same in [
+        "{}",
+        r#"{"_meta":null}"#,
+        r#"{"_meta":["a"]}"#,
+        r#"{"_meta":"a"}"#,
+        r#"{"_meta":-1.5}"#,
+        r#"{"n":[18446744073709551615,-7,1.5],"t":"a\n"}"#,
+        r#"{"b":{"_meta":{"io.modelcontextprotocol/serverInfo":{}}},"a":[true,null]}"#,
+        r#"{"_meta":{"b":1,"_meta":{"io.modelcontextprotocol/serverInfo":1},"a":2}}"#,
+    ] {
+        assert_eq!(passed_on(same), same);
+    }
 }
 
 #[test]
