@@ -107,19 +107,6 @@ impl Record {
             None => Ok(()),
         })
     }
-
-    /// The values of these members, in the order of their names; none where the arguments are not
-    /// of this type.
-    pub(crate) fn values<'v>(
-        &self,
-        value: &'v Value,
-        read: &Members,
-    ) -> Option<Vec<Option<&'v Value>>> {
-        self.check(value).ok()?;
-        let fields = value.as_object()?;
-        let names = self.0.keys().filter(|name| read.has(name));
-        Some(names.map(|name| fields.get(name)).collect())
-    }
 }
 
 impl Member {
@@ -454,7 +441,6 @@ mod tests {
         // What is not read must be of its type as well, and is refused in the same words.
         assert_eq!(told(&Members::default()), said, "{arguments}");
         assert_eq!(record.check(&arguments), said, "{arguments}");
-        assert_eq!(record.values(&arguments, &Members::All).is_some(), said.is_ok());
         said.map_err(|why| why.0)
     }
 
@@ -504,20 +490,6 @@ mod tests {
             expressed(&nested, json!([])),
             Err("in `x`: expected an object, found a list".to_owned())
         );
-    }
-
-    #[test]
-    fn the_values_that_are_read_are_those_of_the_type() {
-        let text = json!({"type": "string"});
-        let record = Record::of(&json!({"type": "object", "required": ["a"],
-            "properties": {"b": text, "a": text, "c": text}}));
-        let arguments = json!({"c": "3", "more": 1, "a": "1"});
-        let all = [Some(json!("1")), None, Some(json!("3"))];
-        let found = record.values(&arguments, &Members::All).unwrap();
-        assert_eq!(found, all.iter().map(Option::as_ref).collect::<Vec<_>>());
-        let read = Members::These(["c".to_owned(), "more".to_owned()].into());
-        assert_eq!(record.values(&arguments, &read), Some(vec![Some(&json!("3"))]));
-        assert_eq!(record.values(&json!({"c": "3"}), &read), None, "`a` is missing");
     }
 
     #[test]

@@ -88,14 +88,6 @@ pub(crate) struct Prepared {
     reads: Reads,
 }
 
-/// All of the arguments of a call that can change an answer.
-pub(crate) struct Seen<'r> {
-    /// Their type.
-    pub(crate) fitted: Arc<Fitted>,
-    /// The values of those that are read; none where the arguments are not known.
-    pub(crate) values: Option<Vec<Option<&'r Value>>>,
-}
-
 impl Prepared {
     /// Whether the same question always has the same answer.
     pub(crate) fn is_settled(&self) -> bool {
@@ -249,21 +241,6 @@ impl Policies {
     fn open(&self, outcomes: &[(usize, Option<Outcome>)]) -> impl Iterator<Item = &FilePolicy> {
         let open = outcomes.iter().filter(|(_, outcome)| outcome.is_none());
         open.filter_map(|(place, _)| self.policies.get(*place))
-    }
-
-    /// What can change the answer to a question that was prepared; none where that is more than
-    /// arguments, or they cannot be expressed.
-    pub(crate) fn seen<'r>(&self, prepared: &Prepared, request: &Request<'r>) -> Option<Seen<'r>> {
-        let Reads { sources, time, .. } = prepared.reads;
-        let has_sources = request.context.sources.is_some_and(|known| !known.is_empty());
-        let is_more = time || (sources && has_sources);
-        let spec = self.own_tool(request).filter(|_| !is_more)?;
-        let fitted = self.fits.of(spec, &self.policies, &self.tools);
-        let values = match request.context.arguments {
-            Some(arguments) => Some(fitted.arguments.values(arguments, &prepared.members)?),
-            None => None,
-        };
-        Some(Seen { fitted, values })
     }
 
     /// The answer to a question that was prepared, at this moment.

@@ -12,16 +12,15 @@ mod index;
 mod fit;
 mod tally;
 pub mod decide;
-mod remembered;
+mod decision_cache;
 pub mod cases;
 #[cfg(test)]
 mod tests;
 
-use crate::decide::{Policies, Prepared, Question, Seen};
-use crate::remembered::{Kept, Recalled, Remembered};
+use crate::decide::{Policies, Prepared, Question};
+use crate::decision_cache::{Cached, DecisionCache};
 use kernel::contracts::Clock;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
-use kernel::identity::audit::Said;
 use kernel::identity::directory::Directory;
 use kernel::identity::roles::Roles;
 use kernel::tool::call::Verdict;
@@ -73,13 +72,13 @@ struct Snapshot {
     policies: Arc<Policies>,
     directory: Arc<Directory>,
     version: Arc<str>,
-    remembered: Remembered,
+    decisions: DecisionCache,
 }
 
 impl Snapshot {
     fn new(policies: Arc<Policies>, directory: Arc<Directory>) -> Self {
         let version = format!("{}.{}", policies.version(), directory.number).into();
-        Self { policies, directory, version, remembered: Remembered::default() }
+        Self { policies, directory, version, decisions: DecisionCache::default() }
     }
 
     /// What is said of who is not known any more.
@@ -145,68 +144,19 @@ impl CedarPolicy {
         current.clone()
     }
 
-    /// What is taken of what is said of a request at this moment. What was decided once is looked
-    /// up as far as it does not change with time, and without a reference to the snapshot: all
-    /// threads would count it up and down.
-    fn asked<T>(&self, request: &Request<'_>, take: impl Fn(&Decision) -> T) -> T {
-        let number = self.parts.roles.number();
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        let recalled = match number <= current.directory.number {
-            true => current.remembered.get(request, &take),
-            false => None,
-        };
-        match recalled {
-            Some(Recalled::Settled(said)) => said,
-            Some(Recalled::Open(prepared)) => {
-                let snapshot = current.clone();
-                drop(current);
-                self.said_of_call(&snapshot, &prepared, request, take)
-            }
-            None => {
-                drop(current);
-                self.said(&self.snapshot(), request, take)
-            }
+    /// What one snapshot says of a request at this moment.
+    fn judged(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
+        match snapshot.decisions.get(request) {
+            Some(Cached::Settled(decision)) => decision,
+            Some(Cached::Open(prepared)) => self.finished(snapshot, &prepared, request),
+            None => self.judged_first(snapshot, request),
         }
-    }
-
-    /// The same by one snapshot.
-    fn said<T>(
-        &self,
-        snapshot: &Snapshot,
-        request: &Request<'_>,
-        take: impl Fn(&Decision) -> T,
-    ) -> T {
-        match snapshot.remembered.get(request, &take) {
-            Some(Recalled::Settled(said)) => said,
-            Some(Recalled::Open(prepared)) => self.said_of_call(snapshot, &prepared, request, take),
-            None => take(&self.said_first(snapshot, request)),
-        }
-    }
-
-    /// The same where arguments or time change what is said. One call is asked about several times
-    /// on its way, and many calls are alike in what policies read of them.
-    fn said_of_call<T>(
-        &self,
-        snapshot: &Snapshot,
-        prepared: &Arc<Prepared>,
-        request: &Request<'_>,
-        take: impl Fn(&Decision) -> T,
-    ) -> T {
-        let seen = snapshot.policies.seen(prepared, request).filter(Seen::is_short);
-        let Some(seen) = seen else {
-            return take(&self.finished(snapshot, prepared, request));
-        };
-        snapshot.remembered.call(prepared, &seen, &take).unwrap_or_else(|| {
-            let decision = self.finished(snapshot, prepared, request);
-            snapshot.remembered.insert_call(prepared, &seen, &decision);
-            take(&decision)
-        })
     }
 
     /// The same for the first time. Who asks is the principal that it is, by whichever identity,
     /// and so is the owner of a session. Who is not known any more is denied everything, whatever
     /// a policy permits to everybody.
-    fn said_first(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
+    fn judged_first(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
         let directory = &*snapshot.directory;
         if !directory.is_active(&request.subject.subject) {
             return snapshot.ended();
@@ -217,11 +167,11 @@ impl CedarPolicy {
         let asked = Request { subject: &subject, resource, ..*request };
         let prepared = self.prepared(snapshot, &asked, &roles);
         let decision = self.finished(snapshot, &prepared, &asked);
-        let kept = match prepared.is_settled() {
-            true => Kept::Settled(decision.clone()),
-            false => Kept::Open(Arc::new(prepared)),
+        let cached = match prepared.is_settled() {
+            true => Cached::Settled(decision.clone()),
+            false => Cached::Open(Arc::new(prepared)),
         };
-        snapshot.remembered.insert(request, kept);
+        snapshot.decisions.insert(request, cached);
         decision
     }
 
@@ -244,11 +194,7 @@ impl CedarPolicy {
 
 impl Policy for CedarPolicy {
     fn decide(&self, request: &Request<'_>) -> Decision {
-        self.asked(request, Decision::clone)
-    }
-
-    fn word(&self, request: &Request<'_>) -> Said {
-        self.asked(request, Decision::word)
+        self.judged(&self.snapshot(), request)
     }
 
     /// All of a list is judged by one snapshot.
@@ -256,7 +202,7 @@ impl Policy for CedarPolicy {
         let (snapshot, context) = (self.snapshot(), Context::default());
         let judged = |resource: &Resource<'_>| {
             let request = Request { act, subject, resource: *resource, context };
-            self.said(&snapshot, &request, Decision::clone)
+            self.judged(&snapshot, &request)
         };
         resources.iter().map(judged).collect()
     }

@@ -1,6 +1,6 @@
 //! What a policy looks at beside who, what and where, as its JSON form shows: the arguments of a
-//! call, and time. On this depends which verdicts may be remembered, and what a policy says while
-//! the arguments are not known.
+//! call, and time. On this depends which decisions may be cached, and what a policy says while the
+//! arguments are not known.
 
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -171,7 +171,7 @@ pub struct Context<'a> {
 }
 
 /// What led to a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Trigger {
     /// The caller itself, at a door.
     #[default]
@@ -275,8 +275,7 @@ pub trait Policy: Send + Sync {
     /// without any.
     fn decide(&self, request: &Request<'_>) -> Decision;
 
-    /// The same in a word: most who ask need no more, and a policy that remembers what it decided
-    /// need not copy all of it.
+    /// The same in a word: most who ask need no more.
     fn word(&self, request: &Request<'_>) -> Said {
         self.decide(request).word()
     }

@@ -23,7 +23,7 @@ pub use crate::tool::teller::{Listener, LogLevel, Teller, Told};
 pub use crate::values::caller::{Answerers, Caller, Scopes};
 
 /// What a tool does to the world. Declared, or assumed to be the worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
     /// Changes nothing: may be repeated at will.

@@ -75,7 +75,7 @@ impl Stage {
         Self { policy: CedarPolicy::new(parts, policies(text)), now }
     }
 
-    /// What is said of it, twice: the second time it is remembered.
+    /// What is said of it, twice: the second time the cache knows it.
     fn said(&self, subject: &Caller, act: Act, resource: Resource<'_>) -> String {
         let request = Request { act, subject, resource, context: Context::default() };
         let decision = self.policy.decide(&request);
