@@ -30,31 +30,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 pub use crate::schema::applicable;
 
-/// Who has which roles now, and what is known of them. A closure that returns the directory is one.
-pub trait RoleSource: Send + Sync {
-    /// Everyone who is known, as one value. A later one has a larger number.
-    fn directory(&self) -> Arc<Directory>;
-
-    /// The number of that, or of one before it if it changes just now. Every decision asks for it:
-    /// it should be cheaper than the directory.
-    fn number(&self) -> u64 {
-        self.directory().number
-    }
-}
-
-impl<F> RoleSource for F
-where
-    F: Fn() -> Arc<Directory> + Send + Sync,
-{
-    fn directory(&self) -> Arc<Directory> {
-        self()
-    }
-}
-
 /// What policies need beside their files.
 pub struct Parts {
-    /// Who has which roles, and what is known of them.
-    pub roles: Arc<dyn RoleSource>,
+    /// Everyone who is known now, with their roles, as one value. A later one has a larger number.
+    pub directory: Box<dyn Fn() -> Arc<Directory> + Send + Sync>,
     /// Time, for policies that read it.
     pub clock: Arc<dyn Clock>,
     /// Whether all built-in roles permit something beside the files; else only `admin` does.
@@ -91,7 +70,7 @@ impl Snapshot {
 impl CedarPolicy {
     /// By these policies: those of `Policies::read`, of no files at all where there are none.
     pub fn new(parts: Parts, policies: Policies) -> Self {
-        let snapshot = Snapshot::new(Arc::new(policies), parts.roles.directory());
+        let snapshot = Snapshot::new(Arc::new(policies), (parts.directory)());
         Self { parts, current: RwLock::new(Arc::new(snapshot)) }
     }
 
@@ -130,12 +109,11 @@ impl CedarPolicy {
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
-        let number = self.parts.roles.number();
+        let directory = (self.parts.directory)();
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if number <= current.directory.number {
+        if directory.number <= current.directory.number {
             return current;
         }
-        let directory = self.parts.roles.directory();
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         // Another decision may have been faster, with the same directory or a later one.
         if directory.number > current.directory.number {

@@ -70,8 +70,8 @@ impl Stage {
     fn new(text: &str, principals: &[Arc<Principal>]) -> Self {
         let now = Arc::new(Mutex::new(directory(1, principals)));
         let read = now.clone();
-        let roles = Arc::new(move || read.lock().unwrap().clone());
-        let parts = Parts { roles, clock: Arc::new(Now), builtin: true };
+        let directory = Box::new(move || read.lock().unwrap().clone());
+        let parts = Parts { directory, clock: Arc::new(Now), builtin: true };
         Self { policy: CedarPolicy::new(parts, policies(text)), now }
     }
 

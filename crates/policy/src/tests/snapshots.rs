@@ -71,8 +71,8 @@ impl Stage {
         let now = Arc::new(Mutex::new(directory(1, roles)));
         let read = now.clone();
         let clock = Arc::new(Still(AtomicI64::new(NOW.0)));
-        let roles = Arc::new(move || read.lock().unwrap().clone());
-        let parts = Parts { roles, clock: clock.clone(), builtin };
+        let directory = Box::new(move || read.lock().unwrap().clone());
+        let parts = Parts { directory, clock: clock.clone(), builtin };
         Self { policy: CedarPolicy::new(parts, policies(text)), clock, now }
     }
 

@@ -4,9 +4,8 @@
 use crate::secrets::vault::System;
 use identity::Identity;
 use kernel::definition::plan::mistake::{Checked, Mistake};
-use kernel::identity::directory::Directory;
 use policy::decide::Policies;
-use policy::{CedarPolicy, Parts, RoleSource};
+use policy::{CedarPolicy, Parts};
 use project::folder::Project;
 use project::policies::{POLICIES_FOLDER, PolicyFiles};
 use std::sync::Arc;
@@ -34,21 +33,10 @@ impl FilePolicies {
     /// Decides by them, and by the roles that are known here.
     pub(super) fn opened(self, identity: &Arc<Identity>, system: &System) -> Arc<CedarPolicy> {
         let Self { policies, builtin } = self;
-        let (roles, clock) = (Arc::new(Everyone(identity.clone())), system.clock.clone());
-        Arc::new(CedarPolicy::new(Parts { roles, clock, builtin }, policies))
-    }
-}
-
-/// Who has which roles, as it is known here.
-struct Everyone(Arc<Identity>);
-
-impl RoleSource for Everyone {
-    fn directory(&self) -> Arc<Directory> {
-        self.0.directory()
-    }
-
-    fn number(&self) -> u64 {
-        self.0.number()
+        let identity = identity.clone();
+        let directory = Box::new(move || identity.directory());
+        let clock = system.clock.clone();
+        Arc::new(CedarPolicy::new(Parts { directory, clock, builtin }, policies))
     }
 }
 
