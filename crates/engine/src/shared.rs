@@ -40,6 +40,7 @@ use kernel::limits::Limits;
 use kernel::tool::rules::ToolRules;
 use kernel::tool::schema::Schemas;
 use kernel::values::ids::{ContentHash, RealmId, SessionKey, time_ordered_bits};
+use quick_cache::sync::Cache;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -149,7 +150,7 @@ pub(crate) struct Shared {
     /// The plans of calls that have a run of their own.
     pub(crate) made: MadePlans,
     /// Closures of runs that came out of the store.
-    pub(crate) closures: Mutex<HashMap<ContentHash, Arc<Closure>>>,
+    pub(crate) closures: Cache<ContentHash, Arc<Closure>>,
     /// The realms in which nothing is driven any more.
     pub(crate) closed: ClosedRealms,
     /// How often sessions were parked by this process.
@@ -164,7 +165,7 @@ const AUDIT_WAIT_MS: u64 = 5_000;
 /// How many callers' rates of calls are remembered.
 const CALL_RATES_MAX: usize = 16_384;
 /// How many closures of stored runs are kept.
-pub(crate) const CLOSURES_MAX: usize = 1_024;
+const CLOSURES_MAX: usize = 1_024;
 
 impl Engine {
     /// An engine over these parts, or all that is wrong with its tools. It drives nothing until
@@ -232,7 +233,7 @@ impl Engine {
                 attending: Arc::default(),
                 driven: Mutex::default(),
                 made: MadePlans::default(),
-                closures: Mutex::default(),
+                closures: Cache::new(CLOSURES_MAX),
                 closed: ClosedRealms::default(),
                 parked: Mutex::default(),
                 stopping: AtomicBool::new(false),

@@ -2,22 +2,26 @@
 //! output as the answer. They follow from the tool's name alone, so each is made once.
 
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::system::locks::lock;
 use kernel::definition::plan::flow::read_made;
 use kernel::definition::plan::{Closure, PROXY};
 use kernel::limits::Limits;
 use kernel::values::ids::{PlanId, ToolName};
+use quick_cache::sync::Cache;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// How many are kept. Then all are forgotten: to make one takes some ten microseconds.
+/// How many are kept. To make one again takes some ten microseconds.
 const MADE_MAX: usize = 1_024;
 
-/// Those that were made.
-#[derive(Debug, Default)]
-pub(crate) struct MadePlans {
-    kept: Mutex<HashMap<MadeFor, Arc<Closure>>>,
+/// Cache of the plans that were made.
+#[derive(Debug)]
+pub(crate) struct MadePlans(Cache<MadeFor, Arc<Closure>>);
+
+impl Default for MadePlans {
+    fn default() -> Self {
+        Self(Cache::new(MADE_MAX))
+    }
 }
 
 /// What a plan is made for.
@@ -64,16 +68,7 @@ impl MadeFor {
 impl MadePlans {
     /// The plan for this.
     pub(crate) fn get(&self, made_for: MadeFor, limits: &Limits) -> Result<Arc<Closure>> {
-        if let Some(known) = lock(&self.kept).get(&made_for) {
-            return Ok(known.clone());
-        }
-        let made = closure(&made_for.source(), limits)?;
-        let mut kept = lock(&self.kept);
-        if kept.len() >= MADE_MAX {
-            kept.clear();
-        }
-        kept.insert(made_for, made.clone());
-        Ok(made)
+        self.0.get_or_insert_with(&made_for, || closure(&made_for.source(), limits))
     }
 }
 
@@ -104,11 +99,12 @@ mod tests {
     #[test]
     fn so_many_are_kept_and_no_more() {
         let (made, limits) = (MadePlans::default(), Limits::default());
-        for number in 0..=MADE_MAX {
+        for number in 0..2 * MADE_MAX {
             let tool = ToolName::from(number.to_string());
             made.get(MadeFor::Direct(tool), &limits).unwrap();
         }
-        assert_eq!(lock(&made.kept).len(), 1);
+        // Each shard rounds its part of the limit up.
+        assert!(made.0.len() < MADE_MAX + made.0.num_shards());
     }
 
     #[test]
@@ -117,6 +113,6 @@ mod tests {
         let limits = Limits { plan_steps_max: 1, ..Limits::default() };
         let wrong = made.get(MadeFor::Direct("a".into()), &limits);
         assert_eq!(wrong.unwrap_err().code, RefusalCode::DirectCall);
-        assert!(lock(&made.kept).is_empty());
+        assert!(made.0.is_empty());
     }
 }

@@ -8,10 +8,11 @@ use crate::system::locks::lock;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
 use kernel::tool::call::{Caller, ToolSpec};
-use std::collections::HashMap;
+use quick_cache::Weighter;
+use quick_cache::unsync::Cache;
 use std::sync::{Arc, Mutex};
 
-/// How many lists of one kind are remembered, and how many entries they have together: hundreds of
+/// How many lists of one kind are cached, and how many entries they have together: hundreds of
 /// callers ask for the same long list by turns.
 const LISTS_MAX: usize = 4_096;
 const ENTRIES_MAX: usize = 1 << 20;
@@ -41,62 +42,41 @@ pub(crate) struct JudgedLists {
 }
 
 /// Those of one kind, by who asked for them.
-pub(crate) struct Judged<T> {
-    lists: Mutex<Lists<T>>,
-}
-
-struct Lists<T> {
-    by_caller: HashMap<Caller, Kept<T>>,
-    /// How many entries all of them have.
-    entries: usize,
-}
+pub(crate) struct Judged<T>(Mutex<Cache<Caller, Kept<T>, EntryWeighter>>);
 
 struct Kept<T> {
     version: ListVersion,
     items: Vec<T>,
 }
 
+/// A list weighs as much as it has entries, and a short one as much as if all lists were equally
+/// long: so both limits hold.
+struct EntryWeighter;
+
+impl<T> Weighter<Caller, Kept<T>> for EntryWeighter {
+    fn weight(&self, _caller: &Caller, kept: &Kept<T>) -> u64 {
+        kept.items.len().max(ENTRIES_MAX / LISTS_MAX) as u64
+    }
+}
+
 impl<T> Default for Judged<T> {
     fn default() -> Self {
-        Self { lists: Mutex::new(Lists { by_caller: HashMap::new(), entries: 0 }) }
+        Self(Mutex::new(Cache::with_weighter(LISTS_MAX, ENTRIES_MAX as u64, EntryWeighter)))
     }
 }
 
 impl<T: Clone> Judged<T> {
     /// What this caller saw, if that was judged in this version.
     pub(crate) fn find(&self, caller: &Caller, version: &ListVersion) -> Option<Vec<T>> {
-        let lists = lock(&self.lists);
-        let kept = lists.by_caller.get(caller)?;
+        let lists = lock(&self.0);
+        let kept = lists.get(caller)?;
         (kept.version == *version).then(|| kept.items.clone())
     }
 
-    /// Remembers what this caller sees. Where there is no room, all lists of other versions go, and
-    /// if that is not enough, all: the next one is judged again.
+    /// Keeps what this caller sees.
     pub(crate) fn keep(&self, caller: &Caller, version: ListVersion, items: &[T]) {
         let kept = Kept { version, items: items.to_vec() };
-        let mut lists = lock(&self.lists);
-        if let Some(before) = lists.by_caller.remove(caller) {
-            lists.entries -= before.items.len();
-        }
-        if !lists.has_room(items.len()) {
-            lists.retain(|other| other.version == kept.version);
-        }
-        if !lists.has_room(items.len()) {
-            lists.retain(|_| false);
-        }
-        lists.entries += items.len();
-        lists.by_caller.insert(caller.clone(), kept);
-    }
-}
-
-impl<T> Lists<T> {
-    fn has_room(&self, entries: usize) -> bool {
-        self.by_caller.len() < LISTS_MAX && self.entries.saturating_add(entries) <= ENTRIES_MAX
-    }
-
-    fn retain(&mut self, stays: impl Fn(&Kept<T>) -> bool) {
-        self.by_caller.retain(|_, kept| stays(kept));
-        self.entries = self.by_caller.values().map(|kept| kept.items.len()).sum();
+        lock(&self.0).insert(caller.clone(), kept);
     }
 }
 
@@ -128,18 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_remembered_and_old_versions_go_first() {
+    fn so_many_lists_are_kept_and_no_more() {
         let judged = Judged::<u8>::default();
         let caller = |number: usize| Caller::new("r", format!("c{number}"));
-        judged.keep(&caller(0), version(1, "a"), &[]);
-        for number in 1..LISTS_MAX {
-            judged.keep(&caller(number), version(2, "a"), &[]);
+        for number in 0..LISTS_MAX + 100 {
+            judged.keep(&caller(number), version(1, "a"), &[]);
+            assert!(judged.find(&caller(number), &version(1, "a")).is_some());
         }
-        judged.keep(&caller(LISTS_MAX), version(2, "a"), &[]);
-        assert_eq!(lock(&judged.lists).by_caller.len(), LISTS_MAX);
-        assert!(judged.find(&caller(1), &version(2, "a")).is_some());
-        judged.keep(&caller(LISTS_MAX + 1), version(2, "a"), &[]);
-        assert_eq!(lock(&judged.lists).by_caller.len(), 1);
+        assert!(lock(&judged.0).len() <= LISTS_MAX);
     }
 
     #[test]
@@ -151,11 +127,11 @@ mod tests {
             judged.keep(&caller(number), version(1, "a"), &long);
             judged.keep(&caller(number), version(1, "a"), &long);
         }
-        assert_eq!(lock(&judged.lists).entries, 500 * 2_000, "a list counts once");
+        assert_eq!(lock(&judged.0).weight(), 500 * 2_000, "a list counts once");
         assert!((0..500).all(|number| judged.find(&caller(number), &version(1, "a")).is_some()));
         for number in 500..600 {
             judged.keep(&caller(number), version(1, "a"), &long);
-            assert!(lock(&judged.lists).entries <= ENTRIES_MAX);
+            assert!(lock(&judged.0).weight() <= ENTRIES_MAX as u64);
         }
         assert!(judged.find(&caller(599), &version(1, "a")).is_some());
     }

@@ -9,10 +9,11 @@ use kernel::tool::call::{Caller, Reach, ToolSpec};
 use kernel::values::ids::ToolName;
 use kernel::values::members::take;
 use kernel::values::names::{Alphabet, MCP_NAME_CHARS_MAX, outward};
+use quick_cache::unsync::Cache;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many callers' lists are kept, one for each caller and shape of version.
@@ -67,7 +68,7 @@ impl Lists {
             lock(&self.kept).keep_text(Text { specs, shape, rendered: rendered.clone() });
             rendered
         });
-        lock(&self.kept).keep(reader, now, rendered.clone(), LISTS_MAX);
+        lock(&self.kept).keep(reader, now, rendered.clone());
         rendered
     }
 
@@ -133,11 +134,8 @@ struct Reader {
     runs: bool,
 }
 
-#[derive(Default)]
 struct Kept {
-    lists: HashMap<Reader, Entry>,
-    /// Counts the uses, so that the one used longest ago can go.
-    uses: u64,
+    lists: Cache<Reader, Entry>,
     /// What they say, oldest first.
     texts: VecDeque<Text>,
 }
@@ -153,29 +151,22 @@ struct Entry {
     /// What it follows from.
     version: ListVersion,
     rendered: Arc<Rendered>,
-    used: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { lists: Cache::new(LISTS_MAX), texts: VecDeque::new() }
+    }
 }
 
 impl Kept {
-    fn find(&mut self, reader: &Reader, version: &ListVersion) -> Option<Arc<Rendered>> {
-        let entry = self.lists.get_mut(reader).filter(|entry| entry.version == *version)?;
-        self.uses += 1;
-        entry.used = self.uses;
+    fn find(&self, reader: &Reader, version: &ListVersion) -> Option<Arc<Rendered>> {
+        let entry = self.lists.get(reader).filter(|entry| entry.version == *version)?;
         Some(entry.rendered.clone())
     }
 
-    fn keep(&mut self, reader: Reader, version: ListVersion, rendered: Arc<Rendered>, max: usize) {
-        if max == 0 {
-            return;
-        }
-        if self.lists.len() >= max && !self.lists.contains_key(&reader) {
-            let oldest = self.lists.iter().min_by_key(|(_, entry)| entry.used);
-            if let Some(oldest) = oldest.map(|(reader, _)| reader.clone()) {
-                self.lists.remove(&oldest);
-            }
-        }
-        self.uses += 1;
-        self.lists.insert(reader, Entry { version, rendered, used: self.uses });
+    fn keep(&mut self, reader: Reader, version: ListVersion, rendered: Arc<Rendered>) {
+        self.lists.insert(reader, Entry { version, rendered });
     }
 
     /// The text of these tools, if another caller sees just the same.
@@ -658,20 +649,16 @@ mod tests {
     }
 
     #[test]
-    fn the_list_that_was_used_longest_ago_goes_first() {
+    fn a_list_is_good_for_its_reader_and_its_version_alone_and_so_many_are_kept() {
         let reader = |subject: &str| Reader {
             caller: Caller::new("r", subject),
             shape: Shape::Any,
             runs: true,
         };
         let version = |catalog, policy: &str| ListVersion { catalog, policy: Some(policy.into()) };
-        let rendered = || Arc::new(Rendered { text: Bytes::new(), ends: Vec::new() });
+        let rendered = Arc::new(Rendered { text: Bytes::new(), ends: Vec::new() });
         let mut kept = Kept::default();
-        kept.keep(reader("a"), version(1, "p"), rendered(), 2);
-        kept.keep(reader("b"), version(1, "p"), rendered(), 2);
-        assert!(kept.find(&reader("a"), &version(1, "p")).is_some());
-        kept.keep(reader("c"), version(1, "p"), rendered(), 2);
-        assert!(kept.find(&reader("b"), &version(1, "p")).is_none());
+        kept.keep(reader("a"), version(1, "p"), rendered.clone());
         assert!(kept.find(&reader("a"), &version(1, "p")).is_some());
         // A list of another catalog, of other policies or of another actor is no answer.
         assert!(kept.find(&reader("a"), &version(2, "p")).is_none());
@@ -679,8 +666,12 @@ mod tests {
         let mut acted = reader("a");
         acted.caller.actor = Some("eve".into());
         assert!(kept.find(&acted, &version(1, "p")).is_none());
-        kept.keep(reader("d"), version(1, "p"), rendered(), 0);
-        assert_eq!(kept.lists.len(), 2);
+        for number in 0..LISTS_MAX + 100 {
+            let reader = reader(&number.to_string());
+            kept.keep(reader.clone(), version(1, "p"), rendered.clone());
+            assert!(kept.find(&reader, &version(1, "p")).is_some());
+        }
+        assert!(kept.lists.len() <= LISTS_MAX);
     }
 
     #[test]
@@ -700,7 +691,7 @@ mod tests {
             };
             let version = ListVersion { catalog: 1, policy: None };
             kept.keep_text(Text { specs, shape: Shape::Any, rendered: rendered.clone() });
-            kept.keep(reader, version, rendered, LISTS_MAX);
+            kept.keep(reader, version, rendered);
         }
         let found = kept.text_of(&specs(&["a", "b7"]), Shape::Any).unwrap();
         assert_eq!(*found, lists.render(&specs(&["a", "b7"]), Shape::Any));

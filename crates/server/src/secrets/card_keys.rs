@@ -8,14 +8,13 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use kernel::values::canonical;
 use project::a2a_serving::SIGNING_KEYS_MAX;
 use project::folder::Project;
+use quick_cache::sync::Cache;
 use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use wire::a2a::card::{AgentCard, AgentCardSignature};
@@ -28,8 +27,8 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 const PEM_COLUMNS: usize = 64;
 /// How many bytes a coordinate on P-256 has.
 const COORDINATE_BYTES: usize = 32;
-/// For how many cards signatures are remembered.
-const REMEMBERED_MAX: usize = 64;
+/// For how many cards signatures are kept.
+const SIGNED_MAX: usize = 64;
 
 /// Why cards cannot be signed.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +78,7 @@ pub(crate) struct CardKeys {
     keys: Vec<CardKey>,
     random: SystemRandom,
     /// Signatures by what was signed: strangers may ask for cards as often as they like.
-    made: Mutex<HashMap<String, Vec<AgentCardSignature>>>,
+    signed: Cache<String, Vec<AgentCardSignature>>,
 }
 
 #[derive(Debug)]
@@ -92,7 +91,7 @@ struct CardKey {
 impl CardKeys {
     /// No keys: cards are not signed.
     pub(crate) fn none() -> Self {
-        Self { keys: Vec::new(), random: SystemRandom::new(), made: Mutex::default() }
+        Self { keys: Vec::new(), random: SystemRandom::new(), signed: Cache::new(SIGNED_MAX) }
     }
 
     /// The keys of these files; without files those of the data folder, which must be ours alone.
@@ -122,18 +121,13 @@ impl CardKeys {
         }
         let payload = canonical::text(&card.signed_content());
         let name = format!("{key_set} {payload}");
-        let remembered = || self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(signatures) = remembered().get(&name) {
-            return signatures.clone();
+        if let Some(signatures) = self.signed.get(&name) {
+            return signatures;
         }
         let payload = URL_SAFE_NO_PAD.encode(payload);
         let signed = |key: &CardKey| key.sign(&payload, key_set, &self.random);
         let signatures: Vec<_> = self.keys.iter().filter_map(signed).collect();
-        let mut made = remembered();
-        if made.len() >= REMEMBERED_MAX {
-            made.clear();
-        }
-        made.insert(name, signatures.clone());
+        self.signed.insert(name, signatures.clone());
         signatures
     }
 }

@@ -5,7 +5,7 @@ use crate::driver::observed::came_to_an_agent;
 use crate::driver::state::{Driver, Sight};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::sessions::cache::Rested;
-use crate::shared::{CLOSURES_MAX, Shared, lock};
+use crate::shared::Shared;
 use crate::system::heavy;
 use kernel::contracts::{HistoryFilter, Loaded, Page, StoreError, Stored};
 use kernel::definition::agent_reader::read_pinned;
@@ -286,8 +286,8 @@ impl Shared {
         realm: &RealmId,
         hash: &ContentHash,
     ) -> Result<Arc<Closure>> {
-        if let Some(closure) = lock(&self.closures).get(hash) {
-            return Ok(closure.clone());
+        if let Some(closure) = self.closures.get(hash) {
+            return Ok(closure);
         }
         let broken = || unreadable(&format!("pinned plan `{hash}`"));
         let text = self.store.closure(realm, hash).await?.ok_or_else(broken)?;
@@ -309,11 +309,7 @@ impl Shared {
         let main: &PlanId = &text.main;
         let main = plans.get(main).cloned().ok_or_else(broken)?;
         let closure = Arc::new(Closure::new(main, plans, agents));
-        let mut kept = lock(&self.closures);
-        if kept.len() >= CLOSURES_MAX {
-            kept.clear();
-        }
-        kept.insert(hash.clone(), closure.clone());
+        self.closures.insert(hash.clone(), closure.clone());
         Ok(closure)
     }
 
