@@ -6,7 +6,6 @@
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::system::clock::timeout;
 use crate::system::locks::lock;
-use ahash::RandomState;
 use kernel::contracts::identity::audit::Audit;
 use kernel::contracts::{Clock, Spawn, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Mac};
@@ -93,9 +92,9 @@ struct Buffer {
     /// How many rows were taken out of these, and which row is open for each realm, counted with
     /// those.
     taken: usize,
-    open: HashMap<RealmId, usize, RandomState>,
+    open: HashMap<RealmId, usize>,
     /// What of each caller waits or is being written, and how many entries and bytes of all.
-    shares: HashMap<Whose, Load, RandomState>,
+    shares: HashMap<Whose, Load>,
     held: usize,
     bytes: usize,
     /// How many ever came.

@@ -7,7 +7,6 @@ pub(crate) mod storage;
 
 use crate::refusal::Quota;
 use crate::system::locks::lock;
-use ahash::RandomState;
 use kernel::identity::realm::Realms;
 use kernel::identity::shares::{Portion, SharedLimit};
 use kernel::limits::Limits;
@@ -78,7 +77,7 @@ pub struct Full {
 /// every call needs its own.
 #[derive(Default)]
 struct Used {
-    realms: HashMap<RealmId, OfRealm, RandomState>,
+    realms: HashMap<RealmId, OfRealm>,
     /// How many callers have one, and at how many the unused ones are searched for.
     count: usize,
     unused_at: usize,
@@ -90,11 +89,11 @@ struct OfRealm {
     portion: Portion,
     number: u64,
     all: Part,
-    callers: HashMap<Arc<str>, OfSubject, RandomState>,
+    callers: HashMap<Arc<str>, OfSubject>,
 }
 
 /// Those of one subject by who really calls, where that is not the subject.
-type OfSubject = HashMap<Option<Arc<str>>, Part, RandomState>;
+type OfSubject = HashMap<Option<Arc<str>>, Part>;
 
 /// One share.
 struct Part {
