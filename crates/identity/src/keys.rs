@@ -401,7 +401,7 @@ impl Keys {
     }
 
     /// Random bytes.
-    fn random<const BYTES: usize>(&self) -> [u8; BYTES] {
+    pub(crate) fn random<const BYTES: usize>(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         for part in bytes.chunks_mut(size_of::<u128>()) {
             part.copy_from_slice(&self.parts.entropy.bits().to_be_bytes()[..part.len()]);

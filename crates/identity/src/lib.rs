@@ -152,8 +152,7 @@ impl Identity {
             return Err(IdentityError::Principals(clashes));
         }
         let realms = RealmBook::new(realms, keys.clone(), principals.clone(), clock.clone());
-        let no_key = |_| StoreError::Failed("fingerprints of credentials have no key".to_owned());
-        let fingerprints = Fingerprints::new(entropy.bits()).map_err(no_key)?;
+        let fingerprints = Fingerprints::new(keys.random());
         Ok(Arc::new(Self {
             keys,
             admin,

@@ -1,8 +1,8 @@
 //! The credential that a request brings: the text of one header, and which texts are refused before
 //! anyone looks at them. It is never taken from a query, and never shown.
 
-use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::error::Unspecified;
+use ring::digest::SHA256_OUTPUT_LEN;
+use ring::hmac;
 use std::fmt;
 
 /// No credential is longer.
@@ -22,31 +22,25 @@ impl fmt::Debug for Sent<'_> {
     }
 }
 
-/// How many bytes a fingerprint has.
-const FINGERPRINT_LEN: usize = 16;
-
-/// What is remembered of a credential that was good.
+/// HMAC-SHA256 of a credential: what is remembered of one that was good.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint([u8; FINGERPRINT_LEN]);
+pub(crate) struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
 
-/// Makes fingerprints: the mac of a credential (AES-GCM over nothing but it), with a key that this
-/// process alone has and no one sees a mac of. So no one can find another text with the same
-/// fingerprint, and a nonce that is always the same gives nothing away. One is made for each
-/// credential that its connection does not know, and processors have instructions for this that
-/// take less time than SHA-256.
-pub(crate) struct Fingerprints(LessSafeKey);
+/// Makes fingerprints. The process makes their key when it starts and shows it to no one, so that
+/// a fingerprint tells nothing about its credential.
+pub(crate) struct Fingerprints(hmac::Key);
 
 impl Fingerprints {
-    /// With a key that is made of these random bits.
-    pub(crate) fn new(bits: u128) -> Result<Self, Unspecified> {
-        Ok(Self(LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &bits.to_ne_bytes())?)))
+    /// With this random key.
+    pub(crate) fn new(key: [u8; SHA256_OUTPUT_LEN]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
     }
 
     /// By what a credential is found again.
-    pub(crate) fn of(&self, text: &str) -> Result<Fingerprint, Unspecified> {
-        let nonce = Nonce::assume_unique_for_key([0; NONCE_LEN]);
-        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(text.as_bytes()), &mut [])?;
-        Ok(Fingerprint(tag.as_ref().try_into().map_err(|_| Unspecified)?))
+    pub(crate) fn of(&self, text: &str) -> Fingerprint {
+        let mut bytes = [0; SHA256_OUTPUT_LEN];
+        bytes.copy_from_slice(hmac::sign(&self.0, text.as_bytes()).as_ref());
+        Fingerprint(bytes)
     }
 }
 
@@ -205,8 +199,9 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_of_one_text_and_one_key() {
-        let (one, other) = (Fingerprints::new(1).unwrap(), Fingerprints::new(2).unwrap());
-        let of = |made_by: &Fingerprints, text| made_by.of(text).unwrap().0;
+        let one = Fingerprints::new([1; SHA256_OUTPUT_LEN]);
+        let other = Fingerprints::new([2; SHA256_OUTPUT_LEN]);
+        let of = |made_by: &Fingerprints, text| made_by.of(text).0;
         assert_eq!(of(&one, "abc"), of(&one, "abc"));
         for text in ["abd", "ab", "abc0", "cba"] {
             assert_ne!(of(&one, "abc"), of(&one, text), "{text}");
