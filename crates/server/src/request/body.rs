@@ -93,10 +93,6 @@ async fn read_all(doors: &Doors, mut body: Body, bytes_max: usize) -> Result<Byt
             return Err(too_large(bytes_max));
         }
         held.add(more, &doors.bodies)?;
-        // By its length: no one has to wait until its connection says so.
-        if body.is_end_stream() {
-            break;
-        }
     }
     Ok(held.whole())
 }
