@@ -13,7 +13,6 @@ mod changes;
 pub mod keys;
 mod verified;
 mod shown;
-mod recent;
 mod claims;
 mod recognition;
 pub mod principals;
@@ -55,7 +54,6 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub use crate::issuer::PublicIssuer;
-pub use crate::recent::Recent;
 pub use crate::verified::{Denied, Door, Standing, Verified};
 
 /// What an identity is made of.

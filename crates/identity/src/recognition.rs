@@ -1,12 +1,11 @@
-//! Whether a credential is good, and whose it is: as its connection knows it, as it is known among
-//! all that were shown, or looked at for the first time.
+//! Whether a credential is good, and whose it is: as it is known among all that were shown, or
+//! looked at for the first time.
 
 use crate::Identity;
 use crate::claims::claimed;
 use crate::issuer::{self, KnownToken};
 use crate::keys::{Holder, earliest};
-use crate::recent::Recent;
-use crate::sent::{Fingerprint, Malformed, Sent};
+use crate::sent::{Fingerprint, Sent};
 use crate::snapshot::Held;
 use crate::token::{self, Claims};
 use crate::verified::{Denied, Door, KeyProof, Proof, Standing, Verified};
@@ -14,20 +13,18 @@ use kernel::identity::key::{KeyText, TOKEN_PREFIX, hash_of};
 use kernel::values::caller::{Makers, Scopes};
 use kernel::values::ids::Millis;
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a credential is not recognized at once.
-enum Unrecognized<'s> {
-    /// It has characters that no credential has.
-    Malformed(Malformed),
+enum Unrecognized {
     /// It is wrong.
     Wrong(&'static str),
     /// It looks like a token of an issuer that was not seen yet.
-    Unread { text: &'s str, fingerprint: Fingerprint },
+    Unread(Fingerprint),
 }
 
-impl From<&'static str> for Unrecognized<'_> {
+impl From<&'static str> for Unrecognized {
     fn from(why: &'static str) -> Self {
         Self::Wrong(why)
     }
@@ -36,41 +33,34 @@ impl From<&'static str> for Unrecognized<'_> {
 impl Identity {
     /// Who sends this credential from this address, as far as it is known at once. Keys and tokens
     /// of ours are cheap to check, so a good one passes whatever else came from there; only what
-    /// fails is counted, and not what is malformed.
+    /// fails is counted.
     pub fn authenticate(&self, sent: &Sent<'_>, from: IpAddr) -> Result<Arc<Verified>, Denied> {
-        self.recognized(sent, Door::Other, None).map_err(|unrecognized| match unrecognized {
-            Unrecognized::Malformed(why) => Denied::Malformed(why),
+        self.recognized(sent, Door::Other).map_err(|unrecognized| match unrecognized {
             Unrecognized::Wrong(why) => self.failed(from, why),
-            Unrecognized::Unread { .. } => self.failed(from, "the token was not seen yet"),
+            Unrecognized::Unread(_) => self.failed(from, "the token was not seen yet"),
         })
     }
 
-    /// Who sends this credential from this address to a door, over a connection that may know it. A
-    /// token of an issuer that was not seen yet is read as well, unless too many of its sender were
-    /// wrong, and waits for keys of its issuer that are not known yet.
+    /// Who sends this credential from this address to a door. A token of an issuer that was not
+    /// seen yet is read as well, unless too many of its sender were wrong, and waits for keys of
+    /// its issuer that are not known yet.
     pub async fn verify(
         &self,
         sent: &Sent<'_>,
         from: IpAddr,
         door: Door,
-        recent: Option<&Recent>,
     ) -> Result<Arc<Verified>, Denied> {
-        let (text, fingerprint) = match self.recognized(sent, door, recent) {
+        let fingerprint = match self.recognized(sent, door) {
             Ok(verified) => return Ok(verified),
-            Err(Unrecognized::Malformed(why)) => return Err(Denied::Malformed(why)),
             Err(Unrecognized::Wrong(why)) => return Err(self.failed(from, why)),
-            Err(Unrecognized::Unread { text, fingerprint }) => (text, fingerprint),
+            Err(Unrecognized::Unread(fingerprint)) => fingerprint,
         };
-        // Rare, and large: most requests need no room for it.
-        Box::pin(async move {
-            self.failures.check(from, self.clock.elapsed()).map_err(too_many)?;
-            let token = self.issuers.verify(text).await;
-            let token = token.map_err(|why| self.failed(from, why))?;
-            self.claims.note(claimed(&token)).await;
-            self.issuers.remember(fingerprint, token.clone());
-            self.shown(token, door).map(Arc::new).map_err(|why| self.failed(from, why))
-        })
-        .await
+        self.failures.check(from, self.clock.elapsed()).map_err(too_many)?;
+        let token = self.issuers.verify(sent.text()).await;
+        let token = token.map_err(|why| self.failed(from, why))?;
+        self.claims.note(claimed(&token)).await;
+        self.issuers.remember(fingerprint, token.clone());
+        self.shown(token, door).map(Arc::new).map_err(|why| self.failed(from, why))
     }
 
     /// Counts a failed attempt of this address, and says how it is answered. Attempts that do not
@@ -85,58 +75,30 @@ impl Identity {
         }
     }
 
-    fn recognized<'s>(
-        &self,
-        sent: &Sent<'s>,
-        door: Door,
-        recent: Option<&Recent>,
-    ) -> Result<Arc<Verified>, Unrecognized<'s>> {
+    fn recognized(&self, sent: &Sent<'_>, door: Door) -> Result<Arc<Verified>, Unrecognized> {
         // Taken first: what is found after that is found by this directory, or by a later one.
-        let (number, now) = (self.number(), self.clock.now());
-        let is_good = |known: &Arc<Verified>| is_shown_at(known, door, now);
-        let last = recent.and_then(|recent| recent.find(number, sent)).filter(is_good);
-        let known = match last {
-            Some(last) => last,
-            None => {
-                let text = sent.text().map_err(Unrecognized::Malformed)?;
-                let found = self.found(number, text, door, now)?;
-                if let Some(recent) = recent {
-                    recent.keep(number, text, &found);
-                }
-                found
-            }
-        };
-        if let Some(used) = &known.used {
-            used.note(now);
-        }
-        Ok(known)
-    }
-
-    /// Who sends this credential, as it is known among all that were shown, or for the first time.
-    fn found<'s>(
-        &self,
-        number: u64,
-        text: &'s str,
-        door: Door,
-        now: Millis,
-    ) -> Result<Arc<Verified>, Unrecognized<'s>> {
-        let fingerprint = self.fingerprints.of(text);
+        let number = self.number();
+        let now = self.clock.now();
+        let fingerprint = self.fingerprints.of(sent.text());
         let known = self.shown.find(number, fingerprint);
         if let Some(known) = known.filter(|known| is_shown_at(known, door, now)) {
+            if let Some(used) = &known.used {
+                used.note(now);
+            }
             return Ok(known);
         }
-        let verified = Arc::new(self.looked_at(text, fingerprint, door)?);
+        let verified = Arc::new(self.looked_at(sent.text(), fingerprint, door)?);
         self.shown.keep(number, fingerprint, verified.clone());
         Ok(verified)
     }
 
     /// Who sends a credential that is looked at for the first time.
-    fn looked_at<'s>(
+    fn looked_at(
         &self,
-        text: &'s str,
+        text: &str,
         fingerprint: Fingerprint,
         door: Door,
-    ) -> Result<Verified, Unrecognized<'s>> {
+    ) -> Result<Verified, Unrecognized> {
         let sha256 = hash_of(text);
         let admin = self.admin.as_ref().filter(|admin| admin.hash.holds(&sha256, Millis(0)));
         if let Some(admin) = admin {
@@ -160,7 +122,7 @@ impl Identity {
             Some(token) if self.directory().claims.contains_key(&token.claims.subject) => {
                 Ok(self.shown(token, door)?)
             }
-            Some(_) | None => Err(Unrecognized::Unread { text, fingerprint }),
+            Some(_) | None => Err(Unrecognized::Unread(fingerprint)),
         }
     }
 
@@ -190,8 +152,6 @@ impl Identity {
             until: Some(claims.until),
             proof: Some(Proof::Token(token.clone())),
             used: None,
-            usual: OnceLock::new(),
-            is_own: false,
         })
     }
 
@@ -221,8 +181,6 @@ impl Identity {
             until,
             proof: Some(Proof::Key(proof)),
             used,
-            usual: OnceLock::new(),
-            is_own: false,
         })
     }
 

@@ -2,7 +2,6 @@
 
 use crate::issuer::KnownToken;
 use crate::keys::only_holding;
-use crate::sent::Malformed;
 use crate::snapshot::LastUse;
 use kernel::identity::directory::{ADMIN, Directory};
 use kernel::identity::grants::{Grants, RealmPattern};
@@ -11,7 +10,7 @@ use kernel::identity::roles::{Role, Roles};
 use kernel::values::caller::{Act, Caller, Makers, Scopes, Via};
 use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The admin key: not itself, only its hash.
 pub(crate) struct AdminKey {
@@ -40,10 +39,6 @@ pub struct Verified {
     pub(crate) proof: Option<Proof>,
     /// When the key was last used.
     pub(crate) used: Option<Arc<LastUse>>,
-    /// As whom it calls where a request names no realm, by the directory of this number.
-    pub(crate) usual: OnceLock<(u64, Caller)>,
-    /// Whether it is the copy of one connection.
-    pub(crate) is_own: bool,
 }
 
 /// What a credential shows, and what is checked again as long as it is relied on.
@@ -80,9 +75,6 @@ pub enum Standing {
 /// Why a credential is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// It has characters that no credential has.
-    #[error(transparent)]
-    Malformed(Malformed),
     /// It is wrong or not good any more; why, for logs alone.
     #[error("the credential is not valid")]
     Invalid(&'static str),
@@ -118,42 +110,6 @@ impl Verified {
             via: Via::default(),
         }
     }
-
-    /// As whom it calls where a request names no realm, if that is known by the directory of this
-    /// number.
-    pub fn usual(&self, number: u64) -> Option<Caller> {
-        let (_, known) = self.usual.get().filter(|(known, _)| *known == number)?;
-        Some(if self.is_own { known.clone() } else { with_own_texts(known) })
-    }
-
-    /// Remembers that, as this directory has it.
-    pub fn keep_usual(&self, directory: &Directory, caller: &Caller) {
-        let caller = if self.is_own { with_own_texts(caller) } else { caller.clone() };
-        // Another request may have been faster, with the same caller.
-        let _ = self.usual.set((directory.number, caller));
-    }
-
-    /// A copy for one connection, whose requests count references that no other connection counts.
-    pub(crate) fn apart(&self) -> Self {
-        let usual = self.usual.get().map(|(number, caller)| (*number, with_own_texts(caller)));
-        let usual = usual.map_or_else(OnceLock::new, OnceLock::from);
-        Self { usual, is_own: true, ..self.clone() }
-    }
-}
-
-/// The same caller with texts of its own: what is done for a request counts references to them, and
-/// threads that count the same ones wait for each other.
-fn with_own_texts(caller: &Caller) -> Caller {
-    let Caller { realm, subject, actor, scopes, admin, makers, via } = caller;
-    Caller {
-        realm: realm.as_str().into(),
-        subject: Arc::from(&**subject),
-        actor: actor.as_deref().map(Arc::from),
-        scopes: *scopes,
-        admin: *admin,
-        makers: makers.subjects().cloned().collect(),
-        via: via.clone(),
-    }
 }
 
 impl AdminKey {
@@ -171,8 +127,6 @@ impl AdminKey {
             until: None,
             proof: None,
             used: None,
-            usual: OnceLock::new(),
-            is_own: false,
         };
         Self { hash: only_holding(hash_of(key.expose())), verified }
     }

@@ -2,7 +2,6 @@
 //! works for a request stays. One that waits for its client may do so for a limited time, and when
 //! all places are taken, the connection that has waited longest makes room for a new one.
 
-use identity::Recent;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -63,18 +62,15 @@ impl Awaited {
 }
 
 /// The other end of a connection; every request on it carries it in its extensions.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// The last good credential that it brought.
-    pub(crate) recent: Arc<Recent>,
 }
 
 impl Peer {
     /// What the system says of a connection. An IPv4 client is one also at a listener of IPv6.
     pub(crate) fn new(address: SocketAddr) -> Self {
-        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-        Self { address, recent: Arc::default() }
+        Self { address: SocketAddr::new(address.ip().to_canonical(), address.port()) }
     }
 }
 

@@ -3,16 +3,12 @@
 use super::{ADMIN_KEY, HOME, MINUTE_MS, Stage, grants, new_key, root, sent};
 use crate::failures::FAILURES_MAX;
 use crate::keys::{Expiry, NewKey};
-use crate::recent::TEXT_BYTES_MAX;
-use crate::sent::Malformed;
-use crate::token::TOKEN_MS;
-use crate::{Denied, Door, Recent, Standing};
+use crate::{Denied, Standing};
 use kernel::contracts::Clock;
 use kernel::identity::key::KeyText;
 use kernel::identity::roles::Role;
 use kernel::values::caller::{Caller, Scope, Scopes};
 use kernel::values::secret::Secret;
-use std::sync::Arc;
 
 /// The same text with another last character.
 fn altered(text: &Secret) -> String {
@@ -76,27 +72,6 @@ async fn good_credentials_are_not_counted() {
 }
 
 #[tokio::test]
-async fn malformed_credentials_are_neither_good_nor_counted() {
-    let stage = Stage::open().await;
-    let made = stage.made("acme", &[Role::Member]).await;
-    let connection = Recent::default();
-    let verify = async |text: &str| {
-        let sent = sent(text);
-        stage.identity.verify(&sent, HOME, Door::Mcp, Some(&connection)).await
-    };
-    assert!(verify(made.text.expose()).await.is_ok());
-    for text in ["a\tb", "\u{e9}", "a.b.c\u{1}"] {
-        for _ in 0..2 * FAILURES_MAX {
-            let malformed = Denied::Malformed(Malformed::Characters);
-            assert_eq!(stage.who(text).unwrap_err(), malformed, "{text:?}");
-            assert_eq!(verify(text).await.unwrap_err(), malformed, "{text:?}");
-        }
-    }
-    assert!(matches!(stage.who("nonsense"), Err(Denied::Invalid(_))));
-    assert!(verify(made.text.expose()).await.is_ok());
-}
-
-#[tokio::test]
 async fn a_caller_administers_where_its_roles_and_scopes_let_it() {
     let stage = Stage::open().await;
     let made = stage.made("acme-*", &[Role::Admin]).await;
@@ -152,56 +127,6 @@ async fn a_credential_that_was_good_is_looked_at_again_when_it_ends_or_something
 }
 
 #[tokio::test]
-async fn a_connection_knows_its_last_credential_no_longer_than_the_server_does() {
-    let stage = Stage::open().await;
-    let (one, other) =
-        (stage.made("acme", &[Role::Member]).await, stage.made("beta", &[Role::Member]).await);
-    let (id, text) = (&one.stored.key.id, one.text.expose());
-    let token = stage.identity.token(id.as_str(), text, None).unwrap();
-    let connection = Recent::default();
-    let who = async |text: &str| {
-        stage.identity.verify(&sent(text), HOME, Door::Other, Some(&connection)).await
-    };
-    let used =
-        || stage.identity.list(&root()).into_iter().find(|one| one.key.id == *id).unwrap().used;
-    let first = who(text).await.unwrap();
-    let (begun, directory) = (used(), stage.identity.directory());
-    first.keep_usual(&directory, &first.caller("acme".into(), &directory));
-    stage.clock.advance(2_000);
-    let second = who(text).await.unwrap();
-    assert_eq!(used(), begun.map(|begun| begun.plus_ms(2_000)), "each use counts");
-    assert!(!Arc::ptr_eq(&first, &second), "a connection has its own from then on");
-    assert_eq!(second.usual(directory.number), first.usual(directory.number));
-    assert!(Arc::ptr_eq(&second, &who(text).await.unwrap()), "it is compared");
-    // The next request may be someone else's.
-    let theirs = who(other.text.expose()).await.unwrap();
-    assert_eq!(theirs.key.as_ref(), Some(&other.stored.key.id));
-    assert_eq!(who(text).await.unwrap().key.as_ref(), Some(id));
-    assert!(who(&altered(&one.text)).await.is_err());
-    assert!(who(token.text.expose()).await.is_ok());
-    stage.clock.advance(TOKEN_MS);
-    assert!(who(token.text.expose()).await.is_err(), "it has expired");
-    assert!(who(text).await.is_ok());
-    stage.identity.revoke(&root(), id).await.unwrap();
-    assert!(who(text).await.is_err(), "it is revoked");
-    assert!(who(other.text.expose()).await.is_ok());
-}
-
-#[tokio::test]
-async fn a_connection_keeps_no_long_credential() {
-    let stage = Stage::open().await;
-    let made = stage.made("acme", &[Role::Member]).await;
-    let known = stage.identity.authenticate(&sent(made.text.expose()), HOME).unwrap();
-    for (length, is_kept) in [(TEXT_BYTES_MAX, true), (TEXT_BYTES_MAX + 1, false)] {
-        let (connection, text) = (Recent::default(), "a".repeat(length));
-        connection.keep(1, &text, &known);
-        assert_eq!(connection.find(1, &sent(&text)).is_some(), is_kept, "{length}");
-        assert!(connection.find(2, &sent(&text)).is_none(), "of another directory");
-        assert_eq!(format!("{connection:?}"), "Recent(***)");
-    }
-}
-
-#[tokio::test]
 async fn the_number_is_that_of_the_directory_and_grows_with_every_change() {
     let stage = Stage::open().await;
     let number = || {
@@ -213,19 +138,4 @@ async fn the_number_is_that_of_the_directory_and_grows_with_every_change() {
     let second = number();
     stage.identity.revoke(&root(), &made.stored.key.id).await.unwrap();
     assert!(first < second && second < number());
-}
-
-#[tokio::test]
-async fn the_usual_caller_of_a_credential_is_that_of_one_directory() {
-    let stage = Stage::open().await;
-    let made = stage.made("acme", &[Role::Admin]).await;
-    let verified = stage.who(made.text.expose()).unwrap();
-    let directory = stage.identity.directory();
-    assert_eq!(verified.usual(directory.number), None);
-    let caller = verified.caller("acme".into(), &directory);
-    verified.keep_usual(&directory, &caller);
-    assert!(caller.admin);
-    assert_eq!(verified.usual(directory.number), Some(caller));
-    stage.identity.revoke(&root(), &made.stored.key.id).await.unwrap();
-    assert_eq!(verified.usual(stage.identity.number()), None, "its roles may be others by now");
 }

@@ -151,7 +151,7 @@ fn parts(
 
 /// A text as a request brings it.
 fn sent(text: &str) -> Sent<'_> {
-    Sent::of([], [text.as_bytes()]).unwrap().unwrap()
+    Sent::of(&[], &[text.as_bytes()]).unwrap().unwrap()
 }
 
 /// These roles in one realm, or in all that a pattern fits.

@@ -161,17 +161,15 @@ impl Entrance {
         };
         match (&self.rule, sent) {
             (Rule::Local(local), sent) => {
-                let text = sent.map(|sent| sent.text().map_err(bad_credential)).transpose()?;
                 // What the query names is the concern of who reads it.
                 realms::only_usual(&Uri::default(), headers)?;
-                match text {
+                match sent {
                     None => Ok(Some(local.visitor())),
-                    Some(text) => local.administrator(text).map(Some),
+                    Some(sent) => local.administrator(sent.text()).map(Some),
                 }
             }
             (Rule::Credentials(checked), Some(sent)) => {
-                let recent = peer.map(|peer| &*peer.recent);
-                let verified = checked.identity.verify(&sent, from, self.door(uri), recent).await;
+                let verified = checked.identity.verify(&sent, from, self.door(uri)).await;
                 checked.visitor(arrival, verified, from).map(Some)
             }
             (Rule::Credentials(_), None) if self.is_open(uri) => Ok(None),
@@ -221,7 +219,7 @@ impl Entrance {
             Rule::Credentials(checked) => checked,
         };
         let Some(key) = key else { return Ok(None) };
-        let sent = Sent::of([], [key.as_bytes()]).map_err(bad_credential)?;
+        let sent = Sent::of(&[], &[key.as_bytes()]).map_err(bad_credential)?;
         let Some(sent) = sent else { return Ok(None) };
         let (uri, headers) = (Uri::from_static("/"), HeaderMap::new());
         let arrival = Arrival { method: &Method::POST, uri: &uri, headers: &headers, peer: None };
@@ -285,11 +283,11 @@ impl Entrance {
 /// The credential that these headers bring, if they bring one.
 fn credential(headers: &HeaderMap) -> Result<Option<Sent<'_>>> {
     let (authorization, api_key) = (values(headers, AUTHORIZATION), values(headers, &API_KEY));
-    Sent::of(authorization, api_key).map_err(bad_credential)
+    Sent::of(&authorization, &api_key).map_err(bad_credential)
 }
 
-fn values(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = &[u8]> {
-    headers.get_all(name).iter().map(HeaderValue::as_bytes)
+fn values(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<&[u8]> {
+    headers.get_all(name).iter().map(HeaderValue::as_bytes).collect()
 }
 
 fn bad_credential(why: Malformed) -> Failure {
@@ -317,35 +315,19 @@ impl Checked {
         verified: std::result::Result<Arc<Verified>, Denied>,
         from: IpAddr,
     ) -> Result<Visitor> {
-        let path = arrival.uri.path();
-        let verified = verified.map_err(|denied| self.denied(path, from, &denied))?;
-        let caller = Arc::new(self.caller(arrival, &verified)?);
-        let administrator = Some(caller.clone());
-        Ok(Visitor { caller, administrator, verified: Some(verified) })
-    }
-
-    /// As whom a credential calls in the realm of a request. Most requests name none, and their
-    /// caller stays the same until keys, roles or realms change.
-    fn caller(&self, arrival: &Arrival<'_>, verified: &Verified) -> Result<Caller> {
         let Arrival { uri, headers, .. } = *arrival;
-        let is_usual = realms::is_usual(uri, headers);
-        if is_usual && let Some(usual) = verified.usual(self.identity.number()) {
-            return Ok(usual);
-        }
+        let verified = verified.map_err(|denied| self.denied(uri.path(), from, &denied))?;
         let directory = self.identity.directory();
         let (subject, grants) = (&*verified.subject, &*verified.realms);
         let sender = realms::Sender { subject, grants, directory: &directory };
         let realm = realms::realm(uri, headers, sender)?;
-        let caller = verified.caller(realm, &directory);
-        if is_usual {
-            verified.keep_usual(&directory, &caller);
-        }
-        Ok(caller)
+        let caller = Arc::new(verified.caller(realm, &directory));
+        let administrator = Some(caller.clone());
+        Ok(Visitor { caller, administrator, verified: Some(verified) })
     }
 
     fn denied(&self, path: &str, from: IpAddr, denied: &Denied) -> Failure {
         match denied {
-            Denied::Malformed(why) => bad_credential(*why),
             Denied::Invalid(reason) => {
                 // Who sent it learns no reason: it would tell a guess from a near miss.
                 tracing::debug!(%from, reason, "a credential is not valid");

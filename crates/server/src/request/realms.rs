@@ -48,11 +48,6 @@ pub(crate) fn is_asked(uri: &Uri, headers: &HeaderMap) -> bool {
     asked(uri, headers).is_ok_and(|asked| asked.is_some())
 }
 
-/// Whether a request leaves its realm to who sends it, and its endpoint has none of its own.
-pub(crate) fn is_usual(uri: &Uri, headers: &HeaderMap) -> bool {
-    matches!(asked(uri, headers), Ok(None)) && area(uri.path()).is_none()
-}
-
 /// What everybody hears who may not enter a realm, whether it exists or not.
 pub(crate) fn not_allowed() -> Failure {
     let message = "the credential may not enter this realm";
@@ -148,26 +143,6 @@ mod tests {
 
     fn entering(pattern: &str) -> Grants {
         Grants::one(RealmPattern::parse(pattern).unwrap(), Roles::of(&[Role::Member]))
-    }
-
-    #[test]
-    fn what_names_a_realm_in_any_way_is_not_usual() {
-        for (uri, header, expected) in [
-            ("/mcp", &[] as &[&'static str], true),
-            ("/mcp?a=b", &[], true),
-            ("/mcp?realm=acme", &[], false),
-            ("/mcp?realm=acme&realm=acme", &[], false),
-            ("/mcp", &["acme"], false),
-            ("/mcp", &["acme", "acme"], false),
-            ("/mcp", &[""], false),
-            ("/api/agent/tools", &[], false),
-        ] {
-            let mut headers = HeaderMap::new();
-            for value in header {
-                headers.append(&HEADER, HeaderValue::from_static(value));
-            }
-            assert_eq!(is_usual(&Uri::from_static(uri), &headers), expected, "{uri} {header:?}");
-        }
     }
 
     #[test]

@@ -218,11 +218,11 @@ impl Accepted {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self { peer, line, service, watcher, builder } = self;
-        let (answering, address) = (line.clone(), peer.address);
+        let answering = line.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             let is_stream = http2::is_stream(&request);
             http2::unify(&mut request);
-            request.extensions_mut().insert(peer.clone());
+            request.extensions_mut().insert(peer);
             let work = if is_stream { answering.stream() } else { answering.work() };
             let answered = service.answer(request);
             async move {
@@ -238,9 +238,11 @@ impl Accepted {
         match select(pin!(connection), pin!(line.hung_up())).await {
             Either::Left((Ok(()), _)) => {}
             Either::Left((Err(error), _)) => {
-                tracing::trace!(peer = %address, %error, "a connection broke");
+                tracing::trace!(peer = %peer.address, %error, "a connection broke");
             }
-            Either::Right(_) => tracing::trace!(peer = %address, "a connection was idle or unread"),
+            Either::Right(_) => {
+                tracing::trace!(peer = %peer.address, "a connection was idle or unread");
+            }
         }
     }
 

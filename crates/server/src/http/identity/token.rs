@@ -157,8 +157,8 @@ fn denied(doors: &Doors, parts: &Parts, why: &'static str) -> Result<()> {
     let peer = parts.extensions.get::<Peer>();
     let from = doors.entrance.address_of(peer, parts.uri.path(), &parts.headers)?;
     match doors.identity.failed(from, why) {
-        Denied::Malformed(_) | Denied::Invalid(_) => {
-            tracing::debug!(%from, reason = why, "a token is not given");
+        Denied::Invalid(reason) => {
+            tracing::debug!(%from, reason, "a token is not given");
             Ok(())
         }
         Denied::TooMany { retry_after_s } => {

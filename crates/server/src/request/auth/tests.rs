@@ -5,6 +5,7 @@ use super::*;
 use crate::assemble::assembled_with;
 use axum::http::header::{HOST, HeaderName, ORIGIN};
 use futures::executor::block_on;
+use identity::failures::FAILURES_MAX;
 use project::config::Config;
 
 const ADDRESS: &str = "127.0.0.1:8420";
@@ -158,6 +159,28 @@ async fn a_server_that_asks_for_credentials_is_open_at_few_doors() {
     assert_eq!(told(entrance, TOKEN_PATH, &wrong), "stranger", "its own concern");
     let page = [(ORIGIN, "https://app.example.com")];
     assert_eq!(told(entrance, "/livez", &page), "stranger");
+    assembled.stopper().stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_malformed_credential_is_400_and_not_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = "k".repeat(32);
+    let text = "[server]\npublic_url = \"https://wp.example.com\"\n";
+    let config = Config::parse("waypost.toml", text).unwrap();
+    let assembled = assembled_with(folder.path(), config, Some(key.as_str())).await;
+    let entrance = &assembled.doors.entrance;
+    for malformed in ["Bearer a\tb", "Bearer", "Basic %", "a"] {
+        for _ in 0..FAILURES_MAX {
+            let answer = told(entrance, "/mcp", &[(AUTHORIZATION, malformed)]);
+            assert_eq!(answer, "400 bad_credential", "{malformed}");
+        }
+    }
+    let wrong = [(AUTHORIZATION, "Bearer wrong")];
+    for _ in 0..FAILURES_MAX {
+        assert_eq!(told(entrance, "/mcp", &wrong), "401 unauthorized");
+    }
+    assert_eq!(told(entrance, "/mcp", &wrong), "429 too_many_failures", "wrong ones are counted");
     assembled.stopper().stop().await;
 }
 
