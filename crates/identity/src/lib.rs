@@ -12,7 +12,7 @@ mod new_key;
 mod changes;
 pub mod keys;
 mod verified;
-mod shown;
+mod credential_cache;
 mod claims;
 mod recognition;
 pub mod principals;
@@ -23,6 +23,7 @@ pub mod realm_policy;
 mod tests;
 
 use crate::claims::ClaimsBook;
+use crate::credential_cache::CredentialCache;
 use crate::failures::Failures;
 use crate::failures::failed::Failed;
 use crate::issuer::{IssuerParts, Issuers};
@@ -31,7 +32,6 @@ use crate::maker::Maker;
 use crate::principals::{PrincipalParts, Principals};
 use crate::realms::{FirstRealms, RealmBook};
 use crate::sent::Fingerprints;
-use crate::shown::Shown;
 use crate::snapshot::Snapshot;
 use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
 use crate::verified::{AdminKey, KeyProof};
@@ -97,9 +97,9 @@ pub struct Identity {
     claims: Arc<ClaimsBook>,
     principals: Arc<Principals>,
     realms: RealmBook,
-    /// The credentials that were good, and by what they are found again.
-    shown: Shown,
     fingerprints: Fingerprints,
+    /// The credentials that were good, by their fingerprints.
+    verified: CredentialCache,
     failures: Failures,
     /// What of them is kept.
     failed: Option<Arc<Failed>>,
@@ -159,8 +159,8 @@ impl Identity {
             claims,
             principals,
             realms,
-            shown: Shown::default(),
             fingerprints,
+            verified: CredentialCache::default(),
             failures,
             failed,
             clock,

@@ -80,7 +80,7 @@ impl Identity {
         let number = self.number();
         let now = self.clock.now();
         let fingerprint = self.fingerprints.of(sent.text());
-        let known = self.shown.find(number, fingerprint);
+        let known = self.verified.get(number, fingerprint);
         if let Some(known) = known.filter(|known| is_shown_at(known, door, now)) {
             if let Some(used) = &known.used {
                 used.note(now);
@@ -88,7 +88,7 @@ impl Identity {
             return Ok(known);
         }
         let verified = Arc::new(self.looked_at(sent.text(), fingerprint, door)?);
-        self.shown.keep(number, fingerprint, verified.clone());
+        self.verified.insert(number, fingerprint, verified.clone());
         Ok(verified)
     }
 

@@ -17,8 +17,8 @@ use kernel::identity::roles::Roles;
 use kernel::values::caller::Scope;
 use kernel::values::ids::{Millis, RealmId};
 use outbound::documents::{Documents, Ground};
+use quick_cache::sync::Cache;
 use serde_json::Value;
-use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -38,8 +38,8 @@ const RENEW_MS: u64 = 10 * 60 * 1_000;
 const RETRY_MS: u64 = 60 * 1_000;
 /// For so long keys are held that cannot be renewed.
 const HELD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// How many good tokens are remembered.
-pub(crate) const KNOWN_MAX: usize = 10_000;
+/// About how many good tokens are kept; those that are rarely used go first.
+const TOKENS_MAX: usize = 10_000;
 
 const OPENID: &str = "/.well-known/openid-configuration";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
@@ -71,7 +71,8 @@ pub(crate) struct Issuers {
     issuers: Vec<Arc<Issuer>>,
     /// The address of `/mcp`, which tokens may be for.
     mcp: Option<String>,
-    known: RwLock<KnownTokens>,
+    /// Tokens that were good, by their fingerprints: their signatures are not checked again.
+    known: Cache<Fingerprint, Arc<KnownToken>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -82,13 +83,6 @@ pub(crate) struct KnownToken {
     key: Arc<PublicKey>,
     /// What it is good for, by the directory of this number.
     realms: Mutex<Option<(u64, Arc<Grants>)>>,
-}
-
-/// By their fingerprints, and in the order in which they came.
-#[derive(Default)]
-struct KnownTokens {
-    tokens: HashMap<Fingerprint, Arc<KnownToken>>,
-    order: VecDeque<Fingerprint>,
 }
 
 /// One issuer.
@@ -121,7 +115,7 @@ impl Issuers {
         Self {
             issuers: entries.into_iter().map(issuer).collect(),
             mcp,
-            known: RwLock::default(),
+            known: Cache::new(TOKENS_MAX),
             clock: parts.clock.clone(),
         }
     }
@@ -163,15 +157,12 @@ impl Issuers {
 
     /// The token whose text has this fingerprint, if it is known and still good.
     pub(crate) fn known(&self, fingerprint: Fingerprint) -> Option<Arc<KnownToken>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let token = known.tokens.get(&fingerprint).cloned();
-        drop(known);
-        token.filter(|token| token.is_good(self.clock.now()))
+        self.known.get(&fingerprint).filter(|token| token.is_good(self.clock.now()))
     }
 
     /// Remembers a good token.
     pub(crate) fn remember(&self, fingerprint: Fingerprint, token: Arc<KnownToken>) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(fingerprint, token);
+        self.known.insert(fingerprint, token);
     }
 
     /// Checks a token that is not known. One with an unknown key waits until its issuer's keys were
@@ -200,20 +191,6 @@ impl Issuers {
         let (key, claims) = jwt.verify(issuer.keys().as_deref(), &rules)?;
         let realms = Mutex::default();
         Ok(Arc::new(KnownToken { claims, issuer: issuer.clone(), key, realms }))
-    }
-}
-
-impl KnownTokens {
-    fn insert(&mut self, fingerprint: Fingerprint, token: Arc<KnownToken>) {
-        if self.tokens.insert(fingerprint, token).is_some() {
-            return;
-        }
-        self.order.push_back(fingerprint);
-        while self.order.len() > KNOWN_MAX {
-            if let Some(oldest) = self.order.pop_front() {
-                self.tokens.remove(&oldest);
-            }
-        }
     }
 }
 

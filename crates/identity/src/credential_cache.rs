@@ -1,0 +1,74 @@
+//! Cache of verified credentials, by fingerprint. What a credential proved follows from the
+//! directory alone until the credential ends, so an entry holds until the directory changes.
+
+use crate::sent::Fingerprint;
+use crate::verified::Verified;
+use quick_cache::sync::Cache;
+use std::sync::Arc;
+
+/// About how many credentials are kept; those that are rarely used go first.
+const CREDENTIALS_MAX: usize = 10_000;
+
+/// Credentials that were good. Of themselves only their fingerprints are kept.
+pub(crate) struct CredentialCache(Cache<Fingerprint, Entry>);
+
+#[derive(Clone)]
+struct Entry {
+    /// The number of the directory by which the credential was good.
+    number: u64,
+    verified: Arc<Verified>,
+}
+
+impl Default for CredentialCache {
+    fn default() -> Self {
+        Self(Cache::new(CREDENTIALS_MAX))
+    }
+}
+
+impl CredentialCache {
+    /// What a credential proved by the directory of this number. Whether it has ended is not known
+    /// here.
+    pub(crate) fn get(&self, number: u64, fingerprint: Fingerprint) -> Option<Arc<Verified>> {
+        let entry = self.0.get(&fingerprint).filter(|entry| entry.number == number)?;
+        Some(entry.verified)
+    }
+
+    /// Keeps what a credential proves by the directory of this number, or a later one.
+    pub(crate) fn insert(&self, number: u64, fingerprint: Fingerprint, verified: Arc<Verified>) {
+        self.0.insert(fingerprint, Entry { number, verified });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sent::Fingerprints;
+    use crate::verified::AdminKey;
+
+    #[test]
+    fn an_entry_holds_for_its_directory_only() {
+        let cache = CredentialCache::default();
+        let fingerprints = Fingerprints::new([1; 32]);
+        let verified = Arc::new(AdminKey::new("secret".into()).verified);
+        let (one, other) = (fingerprints.of("one"), fingerprints.of("other"));
+        cache.insert(1, one, verified.clone());
+        assert!(cache.get(1, one).is_some());
+        assert!(cache.get(1, other).is_none());
+        assert!(cache.get(2, one).is_none(), "the directory changed");
+        cache.insert(2, one, verified);
+        assert!(cache.get(2, one).is_some());
+        assert!(cache.get(1, one).is_none());
+    }
+
+    #[test]
+    fn only_so_many_credentials_are_kept() {
+        let cache = CredentialCache::default();
+        let fingerprints = Fingerprints::new([1; 32]);
+        let verified = Arc::new(AdminKey::new("secret".into()).verified);
+        for number in 0..2 * CREDENTIALS_MAX {
+            cache.insert(1, fingerprints.of(&number.to_string()), verified.clone());
+        }
+        // Each part of the cache has the same room, rounded up.
+        assert!(cache.0.len() <= CREDENTIALS_MAX + cache.0.num_shards());
+    }
+}
