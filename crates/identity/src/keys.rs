@@ -2,7 +2,7 @@
 //! change is durable before anyone sees it, and everyone sees it before it is acknowledged.
 
 use crate::changes;
-use crate::snapshot::{Held, LastUse, Snapshot};
+use crate::snapshot::{LastUse, Snapshot};
 use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::audit::Entries;
@@ -16,7 +16,6 @@ use kernel::identity::realm::Realms;
 use kernel::identity::roles::Roles;
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use tokio::sync::{oneshot, watch};
 
@@ -82,9 +81,7 @@ pub(crate) struct Keys {
     snapshot: RwLock<Arc<Snapshot>>,
     /// Held by who changes something, from its first look to the new snapshot.
     changing: tokio::sync::Mutex<()>,
-    /// The number of the snapshot, for who looks whether it changed.
-    number: AtomicU64,
-    /// The same for who waits for that.
+    /// The number of the snapshot, for who waits for a change.
     numbers: watch::Sender<u64>,
     /// What a text is compared with whose key is unknown.
     dummy: ApiKey,
@@ -131,7 +128,6 @@ impl Keys {
             parts,
             snapshot: RwLock::new(Arc::new(snapshot)),
             changing: tokio::sync::Mutex::new(()),
-            number: AtomicU64::new(number),
             numbers: watch::Sender::new(number),
             dummy: only_holding(hash_of("")),
         });
@@ -150,9 +146,9 @@ impl Keys {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).directory.clone()
     }
 
-    /// The number of the snapshot, at the cost of one load: every decision looks at it.
+    /// The number of the snapshot.
     pub(crate) fn number(&self) -> u64 {
-        self.number.load(Ordering::Acquire)
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).directory.number
     }
 
     pub(crate) fn numbers(&self) -> watch::Receiver<u64> {
@@ -381,8 +377,6 @@ impl Keys {
         let mut snapshot = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
         let next = Arc::new(next(&snapshot));
         let before = std::mem::replace(&mut *snapshot, next.clone());
-        // Under the lock, so that a smaller number never follows a larger one.
-        self.number.store(next.directory.number, Ordering::Release);
         drop(snapshot);
         // The one before it is dropped after the lock.
         drop(before);
@@ -418,9 +412,15 @@ impl Holder {
         Some(used)
     }
 
-    /// What the key is good for.
-    pub(crate) fn held(&self) -> Held {
-        self.snapshot.held(&self.key)
+    /// The realms that the key may enter, with its roles there.
+    pub(crate) fn realms(&self) -> Grants {
+        match &self.key.of {
+            Some(of) => {
+                let held = self.snapshot.directory.all_grants(of);
+                held.limited_to(self.key.realms.0.keys())
+            }
+            None => self.key.realms.clone(),
+        }
     }
 }
 

@@ -219,7 +219,7 @@ impl Identity {
         self.keys.directory()
     }
 
-    /// The number of the directory. It is cheap to ask for, and grows with every change.
+    /// The number of the directory. It grows with every change.
     pub fn number(&self) -> u64 {
         self.keys.number()
     }

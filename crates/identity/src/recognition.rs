@@ -6,7 +6,6 @@ use crate::claims::claimed;
 use crate::issuer::{self, KnownToken};
 use crate::keys::{Holder, earliest};
 use crate::sent::{Fingerprint, Sent};
-use crate::snapshot::Held;
 use crate::token::{self, Claims};
 use crate::verified::{Denied, Door, KeyProof, Proof, Standing, Verified};
 use kernel::identity::key::{KeyText, TOKEN_PREFIX, hash_of};
@@ -137,7 +136,7 @@ impl Identity {
         if claims.people().any(|one| directory.is_disabled(one)) {
             return Err("the principal of the token is disabled");
         }
-        let realms = token.realms(&directory);
+        let realms = Arc::new(token.realms(&directory));
         let who = |subject: &Arc<str>| match directory.principals.of_subject(subject) {
             Some(known) => known.principal.id.clone(),
             None => subject.clone(),
@@ -164,7 +163,7 @@ impl Identity {
         let now = self.clock.now();
         let holder = self.holder(&proof, now)?;
         let used = holder.note_use(now);
-        let Held { subject, realms } = holder.held();
+        let realms = Arc::new(holder.realms());
         let Holder { key, until, .. } = holder;
         let makers = self.directory().makers(&key, proof.sha256.expose());
         let scopes = match scopes {
@@ -172,7 +171,7 @@ impl Identity {
             None => key.scopes,
         };
         Ok(Verified {
-            subject,
+            subject: key.subject(),
             actor: None,
             scopes,
             key: Some(key.id.clone()),

@@ -9,8 +9,8 @@ use kernel::identity::principal::Roster;
 use kernel::identity::realm::Realms;
 use kernel::values::ids::Millis;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 /// A use that is so little later than the last one is not noted: many requests of one key would
 /// all write to the same place in memory.
@@ -24,15 +24,6 @@ pub(crate) struct Snapshot {
     /// The directory's number as text.
     pub(crate) version: Arc<str>,
     beside: Arc<HashMap<KeyId, Beside>>,
-    /// What keys are good for that were shown.
-    held: RwLock<HashMap<KeyId, Held>>,
-}
-
-/// Who calls with a key, and what it may enter. It follows from the directory.
-#[derive(Clone)]
-pub(crate) struct Held {
-    pub(crate) subject: Arc<str>,
-    pub(crate) realms: Arc<Grants>,
 }
 
 /// What is remembered beside a key.
@@ -56,12 +47,8 @@ impl Snapshot {
     pub(crate) fn first(has_admin_key: bool, realms: Realms, stored: Vec<StoredKey>) -> Self {
         let realms = Arc::new(realms);
         let directory = Directory { has_admin_key, realms, ..Directory::default() };
-        let nothing = Self {
-            directory: Arc::new(directory),
-            version: "".into(),
-            beside: Arc::default(),
-            held: RwLock::default(),
-        };
+        let nothing =
+            Self { directory: Arc::new(directory), version: "".into(), beside: Arc::default() };
         nothing.reloaded(stored)
     }
 
@@ -120,24 +107,7 @@ impl Snapshot {
             directory: Arc::new(Directory { number, ..directory }),
             version: number.to_string().into(),
             beside: self.beside.clone(),
-            held: RwLock::default(),
         }
-    }
-
-    /// What a key of this directory is good for: made once, since most requests of a server come
-    /// with few keys.
-    pub(crate) fn held(&self, key: &ApiKey) -> Held {
-        let known = self.held.read().unwrap_or_else(PoisonError::into_inner).get(&key.id).cloned();
-        known.unwrap_or_else(|| {
-            let realms = match &key.of {
-                Some(of) => self.directory.all_grants(of).limited_to(key.realms.0.keys()),
-                None => key.realms.clone(),
-            };
-            let held = Held { subject: key.subject(), realms: Arc::new(realms) };
-            let mut all = self.held.write().unwrap_or_else(PoisonError::into_inner);
-            all.insert(key.id.clone(), held.clone());
-            held
-        })
     }
 
     /// When a key was last used, in this snapshot and in all others.

@@ -81,8 +81,6 @@ pub(crate) struct KnownToken {
     pub(crate) claims: TokenClaims,
     pub(crate) issuer: Arc<Issuer>,
     key: Arc<PublicKey>,
-    /// What it is good for, by the directory of this number.
-    realms: Mutex<Option<(u64, Arc<Grants>)>>,
 }
 
 /// One issuer.
@@ -189,34 +187,24 @@ impl Issuers {
         let (entry, now) = (&issuer.entry, self.clock.now());
         let rules = Rules { entry, mcp: self.mcp.as_deref(), now };
         let (key, claims) = jwt.verify(issuer.keys().as_deref(), &rules)?;
-        let realms = Mutex::default();
-        Ok(Arc::new(KnownToken { claims, issuer: issuer.clone(), key, realms }))
+        Ok(Arc::new(KnownToken { claims, issuer: issuer.clone(), key }))
     }
 }
 
 impl KnownToken {
     /// Whether it has not ended, and its key is still one of its issuer's.
     pub(crate) fn is_good(&self, now: Millis) -> bool {
-        now < self.claims.until && self.issuer.has(&self.key)
+        now < self.claims.until && self.issuer.keys().is_some_and(|keys| keys.has(&self.key))
     }
 
-    /// The roles of its subject, as this directory has them, in the realms that it may enter. They
-    /// are made once for each directory.
-    pub(crate) fn realms(&self, directory: &Directory) -> Arc<Grants> {
-        let mut known = self.realms.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((number, realms)) = &*known
-            && *number == directory.number
-        {
-            return realms.clone();
-        }
+    /// The roles of its subject, as this directory has them, in the realms that it may enter.
+    pub(crate) fn realms(&self, directory: &Directory) -> Grants {
         let entered = self.claims.realms.0.keys();
         let nothing = entered.clone().map(|realm| (realm.clone(), Roles::default()));
         let mut realms = Grants(nothing.collect());
         for held in directory.grants(&self.claims.subject) {
             realms.add(&held.limited_to(entered.clone()));
         }
-        let realms = Arc::new(realms);
-        *known = Some((directory.number, realms.clone()));
         realms
     }
 }
@@ -244,12 +232,6 @@ impl Issuer {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
         let held = held.as_ref().filter(|held| self.age(held) < HELD_MAX);
         held.map(|held| held.keys.clone())
-    }
-
-    /// Whether this is one of them. Each use of a token asks, so nothing is counted for it.
-    fn has(&self, key: &Arc<PublicKey>) -> bool {
-        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
-        held.as_ref().is_some_and(|held| self.age(held) < HELD_MAX && held.keys.has(key))
     }
 
     fn age(&self, held: &Held) -> Duration {
