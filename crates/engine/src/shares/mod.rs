@@ -16,24 +16,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Where the realms are known, as they are now.
+/// Where the realms are known.
 pub trait RealmSource: Send + Sync {
-    /// They.
+    /// The realms as they are now.
     fn realms(&self) -> Arc<Realms>;
-
-    /// A number that grows with every change of them, not before `realms` gives the new ones. It
-    /// may grow without a change. Every call asks for it: it should be cheaper than the realms.
-    fn number(&self) -> u64;
 }
 
-/// They never change.
+/// Realms that never change.
 impl RealmSource for Arc<Realms> {
     fn realms(&self) -> Arc<Realms> {
         self.clone()
-    }
-
-    fn number(&self) -> u64 {
-        0
     }
 }
 
@@ -73,27 +65,23 @@ pub struct Full {
     is_own: bool,
 }
 
-/// The shares that are in use. They are found by what a caller consists of, without a copy of it:
-/// every call needs its own.
+/// Whose share it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Holder {
+    realm: RealmId,
+    /// None for all of the realm.
+    subject: Option<Arc<str>>,
+    /// Who really calls, where that is not the subject.
+    actor: Option<Arc<str>>,
+}
+
+/// The shares that are in use.
 #[derive(Default)]
 struct Used {
-    realms: HashMap<RealmId, OfRealm>,
-    /// How many callers have one, and at how many the unused ones are searched for.
-    count: usize,
+    parts: HashMap<Holder, Part>,
+    /// At how many of them the unused ones are searched for.
     unused_at: usize,
 }
-
-/// The share of a realm, and those of its callers by their subjects.
-struct OfRealm {
-    /// What follows from the realms of this number.
-    portion: Portion,
-    number: u64,
-    all: Part,
-    callers: HashMap<Arc<str>, OfSubject>,
-}
-
-/// Those of one subject by who really calls, where that is not the subject.
-type OfSubject = HashMap<Option<Arc<str>>, Part>;
 
 /// One share.
 struct Part {
@@ -155,13 +143,11 @@ impl Shares {
     }
 
     fn parts(&self, caller: &Caller) -> Option<Parts> {
-        // Taken first: what follows from the realms is of this number, or of a later one.
-        let number = self.realms.as_ref()?.number();
-        if let Some(known) = lock(&self.used).known(caller, number) {
-            return Some(known);
-        }
         let portion = self.portion(&caller.realm)?;
-        Some(lock(&self.used).made(caller, portion, number))
+        let mut used = lock(&self.used);
+        let own = used.part(Holder::caller(caller), portion.caller);
+        let realm = used.part(Holder::realm(&caller.realm), portion.realm);
+        Some(Parts { own, realm, portion })
     }
 }
 
@@ -193,67 +179,38 @@ impl Full {
     }
 }
 
-impl Used {
-    /// The shares of a caller that has one, if they follow from the realms of this number.
-    fn known(&mut self, caller: &Caller, number: u64) -> Option<Parts> {
-        let of_realm = self.realms.get_mut(&caller.realm).filter(|one| one.number == number)?;
-        let portion = of_realm.portion;
-        let own = of_realm.callers.get_mut(&caller.subject)?.get_mut(&caller.actor)?;
-        Some(Parts { own: own.of(portion.caller), realm: of_realm.all.of(portion.realm), portion })
-    }
-
-    fn made(&mut self, caller: &Caller, portion: Portion, number: u64) -> Parts {
-        if self.count >= self.unused_at {
-            self.forget_unused();
-        }
+impl Holder {
+    fn caller(caller: &Caller) -> Self {
         let Caller { realm, subject, actor, .. } = caller;
-        let of_realm = self.realms.entry(realm.clone()).or_insert_with(|| OfRealm {
-            portion,
-            number,
-            all: Part::new(portion.realm),
-            callers: HashMap::default(),
-        });
-        (of_realm.portion, of_realm.number) = (portion, number);
-        let own = of_realm.callers.entry(subject.clone()).or_default();
-        let own = own.entry(actor.clone()).or_insert_with(|| {
-            self.count += 1;
-            Part::new(portion.caller)
-        });
-        Parts { own: own.of(portion.caller), realm: of_realm.all.of(portion.realm), portion }
+        Self { realm: realm.clone(), subject: Some(subject.clone()), actor: actor.clone() }
     }
 
-    /// Who holds or awaits something of a share holds the share.
-    fn forget_unused(&mut self) {
-        self.count = 0;
-        self.realms.retain(|_, of_realm| {
-            of_realm.callers.retain(|_, actors| {
-                actors.retain(|_, part| part.is_used());
-                self.count += actors.len();
-                !actors.is_empty()
-            });
-            of_realm.all.is_used() || !of_realm.callers.is_empty()
-        });
-        self.unused_at = (2 * self.count).max(UNUSED_MIN);
+    fn realm(realm: &RealmId) -> Self {
+        Self { realm: realm.clone(), subject: None, actor: None }
+    }
+}
+
+impl Used {
+    /// The share of a holder, of so much from now on.
+    fn part(&mut self, holder: Holder, max: usize) -> Arc<Semaphore> {
+        let max = max.min(Semaphore::MAX_PERMITS);
+        if let Some(part) = self.parts.get_mut(&holder) {
+            part.resize(max);
+            return part.free.clone();
+        }
+        if self.parts.len() >= self.unused_at {
+            // Who holds or awaits something of a share holds the share.
+            self.parts.retain(|_, part| Arc::strong_count(&part.free) > 1);
+            self.unused_at = (2 * self.parts.len()).max(UNUSED_MIN);
+        }
+        let free = Arc::new(Semaphore::new(max));
+        self.parts.insert(holder, Part { max, free: free.clone() });
+        free
     }
 }
 
 impl Part {
-    fn new(max: usize) -> Self {
-        let max = max.min(Semaphore::MAX_PERMITS);
-        Self { max, free: Arc::new(Semaphore::new(max)) }
-    }
-
-    fn is_used(&self) -> bool {
-        Arc::strong_count(&self.free) > 1
-    }
-
-    /// The share, of so much from now on.
-    fn of(&mut self, max: usize) -> Arc<Semaphore> {
-        self.resize(max.min(Semaphore::MAX_PERMITS));
-        self.free.clone()
-    }
-
-    /// What is in use beyond that is taken away as it comes back.
+    /// So much from now on. What is in use beyond that is taken away as it comes back.
     fn resize(&mut self, max: usize) {
         if max > self.max {
             self.free.add_permits(max - self.max);
@@ -272,23 +229,18 @@ mod tests {
 
     /// The realms of a test, which can change.
     #[derive(Clone, Default)]
-    struct Changing(Arc<Mutex<(u64, Arc<Realms>)>>);
+    struct Changing(Arc<Mutex<Arc<Realms>>>);
 
     impl RealmSource for Changing {
         fn realms(&self) -> Arc<Realms> {
-            lock(&self.0).1.clone()
-        }
-
-        fn number(&self) -> u64 {
-            lock(&self.0).0
+            lock(&self.0).clone()
         }
     }
 
     impl Changing {
         fn set(&self, names: &[&str]) {
             let realms = names.iter().map(|name| ((*name).into(), RealmSettings::default()));
-            let mut known = lock(&self.0);
-            *known = (known.0 + 1, Arc::new(Realms(realms.collect())));
+            *lock(&self.0) = Arc::new(Realms(realms.collect()));
         }
 
         /// Shares of calls of these realms: so many calls run over all of them.
@@ -392,7 +344,7 @@ mod tests {
         assert!(shares.try_take(&ann).is_err());
         realms.set(&["red"]);
         assert_eq!(taken(&shares, &ann, 2).len(), 2);
-        assert_eq!(lock(&shares.used).count, 1, "it is one caller all the time");
+        assert_eq!(lock(&shares.used).parts.len(), 2, "one caller and its realm all the time");
     }
 
     #[test]
@@ -402,10 +354,7 @@ mod tests {
         for number in 0..10 * UNUSED_MIN {
             drop(taken(&shares, &caller(&number.to_string()), 1));
         }
-        let count = |used: &Used| used.realms.values().map(|of_realm| of_realm.callers.len()).sum();
-        let callers: usize = count(&lock(&shares.used));
-        assert!(callers <= 2 * UNUSED_MIN, "{callers} callers");
-        assert_eq!(callers, lock(&shares.used).count);
+        assert!(lock(&shares.used).parts.len() <= 2 * UNUSED_MIN);
         assert!(shares.try_take(&ann).is_err(), "what is in use stays");
         drop(held);
     }
@@ -417,6 +366,6 @@ mod tests {
         let ann = caller("ann");
         assert_eq!(taken(&shares, &ann, 9).len(), 9);
         assert!(shares.take(&ann).now_or_never().is_some() && shares.crowded(&ann).is_none());
-        assert!(lock(&shares.used).realms.is_empty());
+        assert!(lock(&shares.used).parts.is_empty());
     }
 }

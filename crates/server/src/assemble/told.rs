@@ -150,8 +150,4 @@ impl RealmSource for DirectoryRealms {
     fn realms(&self) -> Arc<Realms> {
         self.0.directory().realms.clone()
     }
-
-    fn number(&self) -> u64 {
-        self.0.number()
-    }
 }
