@@ -7,19 +7,27 @@ use kernel::conversation::llm::Usage;
 
 const TOKENS_PER_PRICE: u128 = 1_000_000;
 
+/// A line of the table, in thousandths of a dollar per million tokens.
 struct Listed {
     /// The beginning of the model's name; only a date may follow.
     name: &'static str,
-    price: Price,
+    input: u64,
+    cached: u64,
+    output: u64,
 }
 
-/// A line of the table, in thousandths of a dollar per million tokens.
 const fn listed(name: &'static str, input: u64, cached: u64, output: u64) -> Listed {
-    let (input, cached, output) = (input * 1_000, cached * 1_000, output * 1_000);
-    // Of these providers only one takes more for what it writes to its cache: a quarter.
-    let is_dearer = matches!(name.as_bytes(), [b'c', b'l', b'a', b'u', b'd', b'e', ..]);
-    let cache_written = if is_dearer { input + input / 4 } else { input };
-    Listed { name, price: Price { input, cached, cache_written, output } }
+    Listed { name, input, cached, output }
+}
+
+impl Listed {
+    fn price(&self) -> Price {
+        let input = self.input * 1_000;
+        // Of these providers only one takes more for what it writes to its cache: a quarter.
+        let is_dearer = self.name.starts_with("claude");
+        let cache_written = if is_dearer { input + input / 4 } else { input };
+        Price { input, cached: self.cached * 1_000, cache_written, output: self.output * 1_000 }
+    }
 }
 
 /// Taken from the providers' lists on 2026-11-15.
@@ -86,7 +94,7 @@ pub fn of(config: &ModelConfig) -> Option<Price> {
 pub fn listed_price(model: &str) -> Option<Price> {
     let model = model.strip_prefix("models/").unwrap_or(model);
     let is_it = |listed: &&Listed| model.strip_prefix(listed.name).is_some_and(is_date);
-    TABLE.iter().find(is_it).map(|listed| listed.price)
+    TABLE.iter().find(is_it).map(Listed::price)
 }
 
 /// What so many tokens cost, in millionths of a dollar; a broken millionth counts as a whole one.
@@ -159,7 +167,7 @@ mod tests {
     #[test]
     fn a_cache_is_never_dearer_and_no_name_is_listed_twice() {
         for (index, line) in TABLE.iter().enumerate() {
-            let Price { input, cached, cache_written, output } = line.price;
+            let Price { input, cached, cache_written, output } = line.price();
             assert!(cached < input && input < output, "{}", line.name);
             let surcharge = if line.name.starts_with("claude-") { input / 4 } else { 0 };
             assert_eq!(cache_written, input + surcharge, "{}", line.name);
