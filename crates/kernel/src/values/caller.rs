@@ -81,66 +81,43 @@ impl Hash for Makers {
 /// Where a request came in, the trace that it is a part of, and what it says of itself. It is for
 /// the audit alone: a caller is the same wherever it calls.
 #[derive(Debug, Clone, Default)]
-pub struct Via(Way);
-
-#[derive(Debug, Clone, Default)]
-enum Way {
-    #[default]
-    Unknown,
-    /// Nothing else is known, as of most requests: no room is made for it.
-    Door(&'static str),
-    Place(Arc<Place>),
-}
+pub struct Via(Option<Arc<Place>>);
 
 #[derive(Debug)]
 struct Place {
-    door: Cow<'static, str>,
+    door: String,
     trace: Option<TraceParent>,
     headers: BTreeMap<String, String>,
 }
 
 impl Via {
     /// By this door: its kind and its route.
-    pub fn new(door: impl Into<Cow<'static, str>>, trace: Option<TraceParent>) -> Self {
+    pub fn new(door: String, trace: Option<TraceParent>) -> Self {
         Self::saying(door, trace, BTreeMap::new())
     }
 
     /// The same of a request with headers that say something of it. Nothing checks what.
     pub fn saying(
-        door: impl Into<Cow<'static, str>>,
+        door: String,
         trace: Option<TraceParent>,
         headers: BTreeMap<String, String>,
     ) -> Self {
-        Self(match (door.into(), trace) {
-            (Cow::Borrowed(door), None) if headers.is_empty() => Way::Door(door),
-            (door, trace) => Way::Place(Arc::new(Place { door, trace, headers })),
-        })
+        Self(Some(Arc::new(Place { door, trace, headers })))
     }
 
     /// The door.
     pub fn door(&self) -> Option<&str> {
-        match &self.0 {
-            Way::Unknown => None,
-            Way::Door(door) => Some(door),
-            Way::Place(place) => Some(&place.door),
-        }
+        self.0.as_ref().map(|place| place.door.as_str())
     }
 
     /// The span of who called.
     pub fn trace(&self) -> Option<TraceParent> {
-        self.place()?.trace
+        self.0.as_ref()?.trace
     }
 
     /// What the request says of itself, by header, where it says something.
     pub fn headers(&self) -> Option<&BTreeMap<String, String>> {
-        self.place().map(|place| &place.headers).filter(|headers| !headers.is_empty())
-    }
-
-    fn place(&self) -> Option<&Place> {
-        match &self.0 {
-            Way::Unknown | Way::Door(_) => None,
-            Way::Place(place) => Some(place),
-        }
+        self.0.as_ref().map(|place| &place.headers).filter(|headers| !headers.is_empty())
     }
 }
 
@@ -408,11 +385,9 @@ mod tests {
             [(None, BTreeMap::new()), (trace, BTreeMap::new()), (None, said.clone()), (trace, said)]
         {
             let shown = Some(&headers).filter(|headers| !headers.is_empty());
-            for door in [Cow::Borrowed("mcp /mcp"), Cow::Owned("mcp /mcp".to_owned())] {
-                let via = Via::saying(door, trace, headers.clone());
-                assert_eq!(via.door(), Some("mcp /mcp"));
-                assert_eq!((via.trace(), via.headers()), (trace, shown));
-            }
+            let via = Via::saying("mcp /mcp".to_owned(), trace, headers.clone());
+            assert_eq!(via.door(), Some("mcp /mcp"));
+            assert_eq!((via.trace(), via.headers()), (trace, shown));
         }
         let unknown = Via::default();
         assert_eq!((unknown.door(), unknown.trace(), unknown.headers()), (None, None, None));

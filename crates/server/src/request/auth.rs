@@ -90,13 +90,10 @@ impl Visitor {
         if self.verified.is_none() {
             return self;
         }
-        let Self { mut caller, administrator, verified } = self;
-        let administers = administrator.is_some();
-        // It is the caller: without it no one else has that one, and nothing is copied.
-        drop(administrator);
-        Arc::make_mut(&mut caller).via = via();
-        let administrator = administers.then(|| caller.clone());
-        Self { caller, administrator, verified }
+        let caller = Arc::new(Caller { via: via(), ..Caller::clone(&self.caller) });
+        // With a credential it is the caller.
+        let administrator = self.administrator.map(|_| caller.clone());
+        Self { caller, administrator, verified: self.verified }
     }
 
     /// As whom policy is asked about what a door keeps itself.

@@ -31,12 +31,7 @@ pub(crate) fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>
         path if path.starts_with("/a2a/") || path.starts_with(GRPC_SERVICE) => "a2a",
         _ => "rest",
     };
-    let door: Cow<'static, str> = match kind {
-        // Its route is its path.
-        "mcp" => "mcp /mcp".into(),
-        _ => format!("{kind} {}", route(request)).into(),
-    };
-    Via::saying(door, trace, kept(request.headers()))
+    Via::saying(format!("{kind} {}", route(request)), trace, kept(request.headers()))
 }
 
 /// The route of a request; where it has none, the beginning of its path.
@@ -52,18 +47,11 @@ fn route(request: &Request) -> Cow<'_, str> {
 fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
     let is_kept = |name: &HeaderName| {
         let name = name.as_str();
-        // All headers of all requests come here: most differ in the first letters already.
-        matches!(name.as_bytes(), [b'x', b'-', b'a', ..])
-            && name.len() <= NAME_CHARS_MAX
-            && KEPT.iter().any(|beginning| name.starts_with(*beginning))
+        name.len() <= NAME_CHARS_MAX && KEPT.iter().any(|beginning| name.starts_with(*beginning))
     };
     let text = |value: &HeaderValue| -> Option<String> {
         Some(value.to_str().ok()?.chars().take(VALUE_CHARS_MAX).collect())
     };
-    // Most requests have none, and then nothing is made for them.
-    if !headers.keys().any(is_kept) {
-        return BTreeMap::new();
-    }
     let found = headers.iter().filter(|(name, _)| is_kept(name));
     let found = found.filter_map(|(name, value)| Some((name.to_string(), text(value)?)));
     found.take(HEADERS_MAX).collect()
