@@ -95,7 +95,7 @@ pub(crate) struct StartRun {
     pub(crate) run: RunId,
     /// What it pins.
     pub(crate) closure: Arc<Closure>,
-    pub(crate) input: Value,
+    pub(crate) input: Arc<Value>,
     /// Who starts it.
     pub(crate) caller: Caller,
     /// The key that the request holds, if it has one.

@@ -241,7 +241,7 @@ pub struct CallRequest {
     /// The tool or the plan.
     pub tool: ToolName,
     /// Its arguments.
-    pub arguments: Value,
+    pub arguments: Arc<Value>,
     /// The tool as this caller saw it just now, if its door looked for it: then it is not asked
     /// again whether the caller sees it. Whether it may be called is asked all the same.
     pub seen: Option<Arc<ToolSpec>>,
@@ -268,10 +268,10 @@ pub struct CallRequest {
 
 impl CallRequest {
     /// A call that wants nothing special.
-    pub fn new(tool: ToolName, arguments: Value, wait_ms: u64) -> Self {
+    pub fn new(tool: ToolName, arguments: impl Into<Arc<Value>>, wait_ms: u64) -> Self {
         Self {
             tool,
-            arguments,
+            arguments: arguments.into(),
             seen: None,
             given: Given::default(),
             can: Abilities::PERSON,

@@ -161,7 +161,7 @@ impl Runs<'_> {
             presence,
             run,
             closure,
-            input: request.input,
+            input: Arc::new(request.input),
             caller: caller.clone(),
             claim,
             as_task: false,

@@ -198,7 +198,7 @@ impl Driver {
             run: start.run,
             plan: main.id.clone(),
             closure: start.closure.hash.clone(),
-            input: Arc::new(Datum::inline(start.input, Origin::Input)),
+            input: Arc::new(Datum::shared(start.input, Origin::Input)),
             by: start.caller.subject.clone(),
             frame: FrameId(frame),
             start: main.start.clone(),

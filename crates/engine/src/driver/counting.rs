@@ -2,12 +2,13 @@
 //! it changes passes the gate. Nothing is recorded here.
 
 use super::state::Driver;
+use crate::gate::admission::AdmittedCall;
 use crate::gate::noted::DeniedCall;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::reply::{BadReply, check, wordless};
 use kernel::ask::{Ask, AskBody, Reply};
 use kernel::contracts::policy::{Context, Trigger};
-use kernel::tool::call::{Caller, HowFar, Judgement, Verdict};
+use kernel::tool::call::{Caller, HowFar, Verdict};
 use kernel::values::caller::Act;
 
 impl Driver {
@@ -67,18 +68,18 @@ impl Driver {
         let (starter, editor) = (run.caller(&self.key.realm), is_judged.then_some(editor));
         for who in std::iter::once(&starter).chain(editor) {
             for (tool, arguments) in &edits {
-                let refused = match gate.admit(who, tool, arguments, None).0 {
-                    Judgement::Refused(fault) => fault.message,
-                    Judgement::Admitted { verdict: Verdict::Deny(why), policies, .. } => {
-                        let policies = &policies;
-                        let denied = DeniedCall { tool, arguments, why: &why, policies };
-                        gate.note_denied(who, &denied)?;
+                let context = Context { trigger: Trigger::Run, ..Context::default() };
+                let refused = match gate.admit_by_name(who, tool, arguments, context) {
+                    Err(ill_formed) => ill_formed.fault.message,
+                    Ok(AdmittedCall { decision, .. }) => {
+                        let Verdict::Deny(why) = &decision.verdict else { continue };
+                        let policies = &decision.policies;
+                        gate.note_denied(who, &DeniedCall { tool, arguments, why, policies })?;
                         match is_told {
                             true => format!("policy refuses `{tool}`: {why}"),
                             false => format!("policy refuses `{tool}`"),
                         }
                     }
-                    Judgement::Admitted { .. } => continue,
                 };
                 return Err(Refusal::new(RefusalCode::EditRefused, refused)
                     .hint("the ask is still open: send other arguments"));
@@ -98,18 +99,15 @@ impl Driver {
         };
         let (shared, tool) = (&self.shared, &call.tool);
         let Some(listed) = shared.catalog.tool(&who.realm, tool.as_str()) else { return Ok(()) };
-        let context = Context { trigger: Trigger::Run, ..Context::default() };
-        match shared.gate.judge(who, &listed, &call.arguments, context) {
-            Judgement::Admitted { verdict: Verdict::Deny(why), policies, .. } => {
-                let (arguments, policies) = (&call.arguments, &policies);
-                let denied = DeniedCall { tool, arguments, why: &why, policies };
-                shared.gate.note_denied(who, &denied)?;
-                let message = format!("policy refuses `{tool}`, and so an output in its place");
-                Err(Refusal::new(RefusalCode::EditRefused, message)
-                    .hint("the ask is still open: who may call the tool may answer like this"))
-            }
-            Judgement::Admitted { .. } | Judgement::Refused(_) => Ok(()),
-        }
+        let arguments = &call.arguments;
+        let context = Context { arguments: Some(arguments), sources: None, trigger: Trigger::Run };
+        let decision = shared.gate.decide_call(who, listed.tool.spec(), context);
+        let Verdict::Deny(why) = &decision.verdict else { return Ok(()) };
+        let policies = &decision.policies;
+        shared.gate.note_denied(who, &DeniedCall { tool, arguments, why, policies })?;
+        let message = format!("policy refuses `{tool}`, and so an output in its place");
+        Err(Refusal::new(RefusalCode::EditRefused, message)
+            .hint("the ask is still open: who may call the tool may answer like this"))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::late::output_of;
 use super::record::no_session;
 use super::state::{Done, Driver, Effect, Sight};
-use crate::gate::{POLICY_DENIED, Sending, Started, TOOL_NOT_FOUND};
+use crate::gate::{OutgoingCall, POLICY_DENIED, Started, TOOL_NOT_FOUND};
 use crate::observe::counts::count;
 use crate::observe::observers::call_span;
 use crate::refusal::{Refusal, RefusalCode, Result};
@@ -11,6 +11,7 @@ use crate::waiting::attending::Attendant;
 use futures::FutureExt;
 use futures::future::{abortable, ready};
 use kernel::contracts::cloud::Published;
+use kernel::contracts::policy::{Context, Trigger};
 use kernel::definition::plan::is_proxy;
 use kernel::event::{CallRequest, Fact};
 use kernel::expression::pointer::Want;
@@ -58,7 +59,14 @@ impl Driver {
         let Some(run) = session.runs.get(&open.run) else { return Ok(()) };
         let caller = run.caller(&self.key.realm);
         let CallRequest { tool, arguments, sources, .. } = &open.request;
-        let (judgement, listed) = self.shared.gate.admit(&caller, tool, arguments, Some(sources));
+        let context =
+            Context { sources: Some(sources), trigger: Trigger::Run, ..Context::default() };
+        let admitted = self.shared.gate.admit_by_name(&caller, tool, arguments, context);
+        let listed = admitted.as_ref().ok().map(|call| call.listed.clone());
+        let judgement = match admitted {
+            Ok(call) => call.into_judgement(),
+            Err(ill_formed) => Judgement::Refused(ill_formed.fault),
+        };
         let judgement = match is_denial(&judgement) {
             true => self.not_any_more(run).map_or(judgement, Judgement::Refused),
             false => judgement,
@@ -106,9 +114,9 @@ impl Driver {
         let Attendant { can, teller, given } = self.attendant(open.run);
         // What was brought along counts once: what a call wants it is given after that.
         let given = if open.rounds == 0 { Arc::new(given) } else { open.given.clone() };
-        let sending = Sending {
+        let outgoing = OutgoingCall {
             caller: run.caller(&self.key.realm),
-            call: id,
+            id,
             tool: open.request.tool.clone(),
             arguments: open.request.arguments.clone(),
             sources: open.request.sources.clone(),
@@ -135,7 +143,7 @@ impl Driver {
             },
             consent: self.consents.remove(&id).unwrap_or_default(),
         };
-        let ticket = if sending.reach == Reach::Reads {
+        let ticket = if reach == Reach::Reads {
             None
         } else {
             self.flush();
@@ -150,8 +158,7 @@ impl Driver {
                 let message = format!("the start could not be recorded: {error}");
                 return Started::failed(ToolError::not_sent("StoreError", message));
             }
-            // It was judged before it was recorded.
-            gate.start(sending, None).await
+            gate.start(outgoing).await
         };
         let (calling, abort) = abortable(calling);
         self.aborts.insert(id, abort);

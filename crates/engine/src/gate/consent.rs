@@ -1,7 +1,7 @@
 //! What a person said of a call, held against what policy says when the call is sent. Between the
 //! two can lie hours: a run is paused, or an agent's other calls wait for their approvals.
 
-use super::{Gate, Sending};
+use super::{Gate, OutgoingCall};
 use crate::gate::rights::facts;
 use kernel::ask;
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
@@ -46,17 +46,17 @@ impl Gate {
     /// was given by one who could not give it now.
     pub(super) fn heed_consent(
         &self,
-        sending: &Sending,
+        call: &OutgoingCall,
         decision: &Decision,
     ) -> Result<(), ToolError> {
-        match (&sending.consent, &decision.verdict) {
+        match (&call.consent, &decision.verdict) {
             (Consent::Unasked, Verdict::Ask(why)) => {
-                let message = format!("policy wants `{}` approved by now: {why}", sending.tool);
+                let message = format!("policy wants `{}` approved by now: {why}", call.tool);
                 let hint = "nothing was sent: a retry asks for the approval";
                 Err(ToolError::not_sent(APPROVAL_NEEDED, message).hint(hint).passing())
             }
-            (Consent::Given(approval), _) if !self.counts(sending, approval, decision) => {
-                let (tool, by) = (&sending.tool, &approval.given.by);
+            (Consent::Given(approval), _) if !self.counts(call, approval, decision) => {
+                let (tool, by) = (&call.tool, &approval.given.by);
                 let message = format!(
                     "the approval of `{tool}` is void: `{by}`, who gave it, may not give it now"
                 );
@@ -69,8 +69,8 @@ impl Gate {
 
     /// Whether its giver could give an approval now, under what policy wanted of answerers then and
     /// wants now.
-    fn counts(&self, sending: &Sending, approval: &Approval, decision: &Decision) -> bool {
-        let Sending { caller, place, .. } = sending;
+    fn counts(&self, call: &OutgoingCall, approval: &Approval, decision: &Decision) -> bool {
+        let OutgoingCall { caller, place, .. } = call;
         let ask::Decision { by, actor, makers, .. } = &approval.given;
         let giver = Caller::new(caller.realm.clone(), by.clone());
         let (act, context) = (Act::Answer, Context::default());

@@ -2,10 +2,10 @@
 //! what is allowed is kept unless an event says so too. Lists are left out: they show what may be
 //! used, and nothing is done to it.
 
-use crate::catalog::registry::Listed;
 use crate::catalog::roster::starting;
+use crate::gate::Gate;
+use crate::gate::admission::AdmittedCall;
 use crate::gate::trail::Trail;
-use crate::gate::{Gate, JustAllowed};
 use crate::refusal::Result;
 use crate::request::CallRequest;
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
@@ -21,18 +21,6 @@ use std::sync::Arc;
 
 /// How the audit names a session that something is done to.
 const SESSION: &str = "session";
-
-/// What was decided about a direct call.
-pub(crate) struct JudgedCall {
-    /// What it does to the world.
-    pub(crate) reach: Reach,
-    /// What was decided.
-    pub(crate) verdict: Verdict,
-    /// The version of the policies.
-    pub(crate) version: Option<Arc<str>>,
-    /// Those that decided.
-    pub(crate) policies: Vec<Arc<str>>,
-}
 
 /// A call that is denied after it was allowed, or that a reply wants in place of another one.
 pub(crate) struct DeniedCall<'a> {
@@ -129,41 +117,26 @@ impl Gate {
         trail.push(caller, &entry)
     }
 
-    /// The tool of a direct call that is simply allowed, where the audit keeps nothing of that:
-    /// then who decided it need not be known, and no one makes a copy of it.
-    pub(crate) fn plain(
-        &self,
-        caller: &Caller,
-        listed: &Arc<Listed>,
-        arguments: &Value,
-        reach: Reach,
-    ) -> Option<JustAllowed> {
-        let keeps = |trail: &Arc<Trail>| reach != Reach::Reads || trail.rules().reads;
-        if self.beside().is_some_and(keeps) {
-            return None;
-        }
-        let resource = Resource::Tool(listed.tool.spec());
-        let context = Context { arguments: Some(arguments), ..Context::default() };
-        let request = Request { act: Act::Call, subject: caller, resource, context };
-        let is_allowed = self.is_free(caller, Act::Call) || self.word(&request) == Said::Allow;
-        is_allowed.then(|| JustAllowed(listed.clone()))
-    }
-
     /// Keeps what was decided about a direct call that becomes no run. A denial of one that would
     /// become a run is kept like this, too.
-    pub(crate) fn note_call(
-        &self,
-        caller: &Caller,
-        request: &CallRequest,
-        judged: JudgedCall,
-    ) -> Result<()> {
+    pub(crate) fn note_call(&self, call: &AdmittedCall<'_>, request: &CallRequest) -> Result<()> {
         let Some(trail) = self.beside() else { return Ok(()) };
-        let is_read = judged.reach == Reach::Reads && judged.verdict == Verdict::Allow;
+        let is_read = call.reach == Reach::Reads && call.decision.allows();
         if is_read && !trail.rules().reads {
             return Ok(());
         }
+        self.note_direct(trail, call.caller, request, &call.decision)
+    }
+
+    fn note_direct(
+        &self,
+        trail: &Arc<Trail>,
+        caller: &Caller,
+        request: &CallRequest,
+        decision: &Decision,
+    ) -> Result<()> {
         let CallRequest { tool, arguments, trace, occasion, .. } = request;
-        let (verdict, why) = audited::said(&judged.verdict);
+        let (verdict, why) = audited::said(&decision.verdict);
         let (object, via) = (Object::new("tool", tool.as_str()), &caller.via);
         let route = || via.door().map(str::to_owned);
         // Every read that is audited comes here: what others set step by step is set at once.
@@ -173,8 +146,8 @@ impl Gate {
             arguments: Some(digested(trail, arguments)),
             verdict,
             why,
-            policies: judged.policies,
-            version: judged.version,
+            policies: decision.policies.clone(),
+            version: decision.version.clone(),
             // It says more than the route.
             door: door_of(occasion).or_else(route),
             trace: trace.or_else(|| via.trace()),
@@ -210,18 +183,14 @@ impl Gate {
         names: &[String],
         call: CallRequest,
     ) -> Result<Option<CallRequest>> {
-        if self.beside().is_none() {
-            return Ok(Some(call));
-        }
+        let Some(trail) = self.beside() else { return Ok(Some(call)) };
         let is_hidden = |name: &&String| {
             let listed = self.catalog.tool(&caller.realm, name);
             listed.is_some_and(|listed| !self.sees(caller, Resource::Tool(listed.tool.spec())))
         };
         let Some(name) = names.iter().find(is_hidden) else { return Ok(Some(call)) };
         let call = CallRequest { tool: ToolName::from(name.as_str()), ..call };
-        let (reach, version, policies) = (Reach::Writes, None, Vec::new());
-        let judged = JudgedCall { reach, verdict: unseen(), version, policies };
-        self.note_call(caller, &call, judged)?;
+        self.note_direct(trail, caller, &call, &unseen().into())?;
         Ok(None)
     }
 

@@ -1,6 +1,6 @@
 //! What a tool gave, held against what it promised and what may be kept.
 
-use super::{Gate, Pass, Sending};
+use super::{Gate, OutgoingCall, Pass};
 use crate::catalog::registry::Listed;
 use kernel::tool::call::{CallPlace, HowFar, Reach, ToolError, ToolSpec, Want, Wants, Yields};
 use kernel::tool::schema::{PARTS_AT_ONCE_MAX, sentence};
@@ -44,14 +44,14 @@ impl Gate {
     pub(super) fn check_output(
         &self,
         spec: &ToolSpec,
-        sending: &Sending,
+        call: &OutgoingCall,
         pass: &Pass,
         output: Value,
     ) -> Result<Value, ToolError> {
         let max = pass.output_bytes_max;
         if larger_than(&output, max) && output.to_string().len() > max {
             let misfit = format!("it is larger than {max} bytes");
-            return Err(not_as_promised(spec, sending.reach, &misfit));
+            return Err(not_as_promised(spec, call.reach, &misfit));
         }
         let promised = match spec.yields {
             Yields::Value => Some(&output),
@@ -64,10 +64,10 @@ impl Gate {
         let Some(misfits) = checked.and_then(Result::err) else { return Ok(output) };
         let misfit = sentence(&misfits);
         // Who calls directly can read it all the same, and judge.
-        if spec.yields == Yields::Content && is_direct(&sending.place) {
+        if spec.yields == Yields::Content && is_direct(&call.place) {
             return Ok(marked(output, misfit));
         }
-        Err(not_as_promised(spec, sending.reach, &misfit))
+        Err(not_as_promised(spec, call.reach, &misfit))
     }
 }
 

@@ -2,7 +2,7 @@
 //! tool, and among all.
 
 use super::held::{Held, crowded, over_share, stopping};
-use super::{Gate, Sending};
+use super::{Gate, OutgoingCall};
 use crate::catalog::registry::Listed;
 use crate::shares::Share;
 use crate::system::clock::timeout;
@@ -38,11 +38,11 @@ impl Gate {
     /// short may have happened.
     pub(super) async fn await_places(
         &self,
-        sending: &Sending,
+        call: &OutgoingCall,
         listed: &Listed,
         timeout_ms: u64,
     ) -> Result<Places, Held> {
-        let share = self.await_share(sending, timeout_ms).await?;
+        let share = self.await_share(call, timeout_ms).await?;
         let own = match &listed.places {
             Some(places) => {
                 let waiting = places.clone().acquire_owned();
@@ -59,8 +59,8 @@ impl Gate {
 
     /// Waits for the share of a caller. A run waits as long as it takes; who waits for the answer
     /// itself hears of it after the time of a call.
-    async fn await_share(&self, sending: &Sending, timeout_ms: u64) -> Result<Share, Held> {
-        let Sending { caller, place, .. } = sending;
+    async fn await_share(&self, call: &OutgoingCall, timeout_ms: u64) -> Result<Share, Held> {
+        let OutgoingCall { caller, place, .. } = call;
         let full = match self.call_shares.try_take(caller) {
             Ok(share) => return Ok(share),
             Err(full) => full,

@@ -1,7 +1,7 @@
 //! What is set for a realm and no verdict says: how many records a search gives, and which agents
 //! work there.
 
-use super::{Gate, Sending};
+use super::{Gate, OutgoingCall};
 use crate::catalog::registry::Listed;
 use kernel::definition::pipeline::PIPELINES;
 use kernel::tool::search::limited;
@@ -16,10 +16,10 @@ const AGENT_NOT_ENABLED: &str = "AgentNotEnabled";
 impl Gate {
     /// The arguments that are sent: those of the call, within the find limit of its realm. It is
     /// looked up here, so that a call that waited is sent within the limit of this moment.
-    pub(super) fn within_find_limit(&self, sending: &Sending, listed: &Listed) -> Arc<Value> {
-        let (tool, arguments) = (sending.tool.as_str(), &sending.arguments);
+    pub(super) fn within_find_limit(&self, call: &OutgoingCall, listed: &Listed) -> Arc<Value> {
+        let (tool, arguments) = (call.tool.as_str(), &call.arguments);
         let schema = &listed.tool.spec().input_schema;
-        let settings = self.policy.settings(&sending.caller.realm);
+        let settings = self.policy.settings(&call.caller.realm);
         let within =
             settings.max_find_limit.and_then(|most| limited(tool, schema, arguments, most));
         within.map_or_else(|| arguments.clone(), Arc::new)

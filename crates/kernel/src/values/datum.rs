@@ -86,7 +86,12 @@ impl Origin {
 impl Datum {
     /// A small value.
     pub fn inline(value: Value, from: Origin) -> Self {
-        Self { held: Held::Value(Arc::new(value)), from, labels: Vec::new() }
+        Self::shared(Arc::new(value), from)
+    }
+
+    /// A small value that others hold as well.
+    pub fn shared(value: Arc<Value>, from: Origin) -> Self {
+        Self { held: Held::Value(value), from, labels: Vec::new() }
     }
 
     /// A value whose JSON text is in a blob.

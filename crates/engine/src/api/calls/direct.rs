@@ -2,14 +2,12 @@
 //! anything else that must be remembered, or asked about, is a one-step run in a session of its
 //! own.
 
-use crate::api::calls::watched::Came;
 use crate::catalog::made::MadeFor;
 use crate::catalog::registry::Listed;
 use crate::command::{Command, Presence, StartRun};
+use crate::gate::admission::{AdmittedCall, IllFormed};
 use crate::gate::breakers::CIRCUIT_OPEN;
-use crate::gate::consent::Consent;
-use crate::gate::noted::JudgedCall;
-use crate::gate::{Gate, IllFormed, JustAllowed, RATE_LIMITED, Sending, Started, TOO_MANY_CALLS};
+use crate::gate::{Gate, OutgoingCall, RATE_LIMITED, Started, TOO_MANY_CALLS, TOOL_NOT_FOUND};
 use crate::handles::Tools;
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::request::{
@@ -20,11 +18,9 @@ use kernel::contracts::policy::Context;
 use kernel::definition::plan::Closure;
 use kernel::session::RunStatus;
 use kernel::tool::call::{
-    Abilities, CallPlace, Caller, Judgement, OwnWords, Pace, Reach, ToolError, ToolOutput,
-    ToolSpec, Verdict,
+    Abilities, CallPlace, Caller, OwnWords, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
 };
 use kernel::values::caller::Act;
-use kernel::values::datum::Sources;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, PlanId, SessionId, Space, ToolName};
 use serde_json::Value;
@@ -32,18 +28,6 @@ use std::sync::Arc;
 
 /// When to call again after a run that found no place.
 const CROWD_RETRY_MS: u64 = 1_000;
-
-/// How a call is sent that is no run.
-struct Unrecorded<'a> {
-    /// Its tool.
-    listed: &'a Listed,
-    /// That policy allowed it, where nothing was awaited since.
-    allowed: Option<JustAllowed>,
-    /// What it does to the world.
-    reach: Reach,
-    /// Its operator wants no journal of it.
-    for_good: bool,
-}
 
 /// How the run of one tool begins.
 #[derive(Default)]
@@ -75,68 +59,51 @@ impl Tools<'_> {
     pub async fn call_with(self, caller: &Caller, request: CallRequest) -> Result<CallReport> {
         let gate = &self.shared.gate;
         gate.permit_act(caller, Act::Call)?;
-        let (tool, arguments) = (&request.tool, &request.arguments);
-        let listed = match gate.formed(found(gate, caller, &request), tool, arguments) {
-            Ok(listed) => listed,
-            Err(wrong) => {
-                return match gate.find_plan(caller, tool.as_str()) {
-                    Some(spec) if gate.find(caller, tool.as_str()).is_none() => {
-                        Box::pin(self.call_plan(caller, &spec, request)).await
-                    }
-                    _ => {
-                        if gate.find(caller, tool.as_str()).is_none() {
-                            gate.note_unseen(caller, &[tool.to_string()], request)?;
-                        }
-                        Err(ill_formed(wrong))
-                    }
-                };
-            }
+        let Some(listed) = found(gate, caller, &request) else {
+            return match gate.find_plan(caller, request.tool.as_str()) {
+                Some(spec) => Box::pin(self.call_plan(caller, &spec, request)).await,
+                None => {
+                    let unknown = gate.unknown_tool(&request.tool);
+                    gate.note_unseen(caller, &[request.tool.to_string()], request)?;
+                    Err(ill_formed(unknown))
+                }
+            };
         };
-        let slow = request.as_task && listed.tool.spec().pace != Pace::Quick;
-        let unrecorded = listed.tool.spec().unrecorded;
-        let (reach, _) = listed.tool.reach(arguments);
-        let is_direct = unrecorded || (reach == Reach::Reads && !slow);
-        let plain = || gate.plain(caller, &listed, arguments, reach);
-        let mut allowed = is_direct.then(plain).flatten();
-        if allowed.is_none() {
-            match gate.judge(caller, &listed, arguments, Context::default()) {
-                Judgement::Refused(fault) => {
-                    return Err(Refusal::new(RefusalCode::Refused, fault.message));
+        let admitted = gate.admit(caller, listed, &request.arguments, Context::default());
+        let call = admitted.map_err(ill_formed)?;
+        let spec = call.listed.tool.spec();
+        let is_slow = request.as_task && spec.pace != Pace::Quick;
+        let is_unrecorded = spec.unrecorded || (call.reach == Reach::Reads && !is_slow);
+        match &call.decision.verdict {
+            Verdict::Deny(why) => {
+                gate.note_call(&call, &request)?;
+                Err(denied(caller, &spec.name, why))
+            }
+            Verdict::Allow if is_unrecorded => {
+                gate.note_call(&call, &request)?;
+                // Most servers do not wait, and then the call has no room for it.
+                if gate.is_strict() {
+                    Box::pin(gate.settled()).await;
                 }
-                Judgement::Admitted { verdict: Verdict::Deny(why), policy, policies, .. } => {
-                    let refusal = denied(caller, tool, &why);
-                    let verdict = Verdict::Deny(why);
-                    let judged = JudgedCall { reach, verdict, version: policy, policies };
-                    gate.note_call(caller, &request, judged)?;
-                    return Err(refusal);
-                }
-                Judgement::Admitted { verdict: Verdict::Allow, policy, policies, .. }
-                    if is_direct =>
-                {
-                    let verdict = Verdict::Allow;
-                    let judged = JudgedCall { reach, verdict, version: policy, policies };
-                    gate.note_call(caller, &request, judged)?;
-                }
-                // A run has a journal to wait for: it can afford a box. A call without one need not
-                // move room for a run around, nor for what continues elsewhere.
-                Judgement::Admitted { .. } => {
-                    let wait_ms = if slow { 0 } else { request.wait_ms };
-                    let request = CallRequest { wait_ms, ..request };
-                    return Box::pin(self.call_recorded(caller, request)).await;
-                }
+                self.call_unrecorded(call, request).await
+            }
+            // A run has a journal to wait for: it can afford a box. A call without one need not
+            // move room for a run around, nor for what continues elsewhere.
+            Verdict::Allow | Verdict::Ask(_) => {
+                let wait_ms = if is_slow { 0 } else { request.wait_ms };
+                let request = CallRequest { wait_ms, ..request };
+                Box::pin(self.call_recorded(call, request)).await
             }
         }
-        // Most servers do not wait, and then the call has no room for it.
-        if gate.is_strict() {
-            allowed = None;
-            Box::pin(gate.settled()).await;
-        }
-        let sent = Unrecorded { listed: &listed, allowed, reach, for_good: unrecorded };
-        self.call_unrecorded(caller, request, sent).await
     }
 
     /// Anything that must be remembered, or asked about, is a run; a repeat of one calls nothing.
-    async fn call_recorded(self, caller: &Caller, request: CallRequest) -> Result<CallReport> {
+    async fn call_recorded(
+        self,
+        call: AdmittedCall<'_>,
+        request: CallRequest,
+    ) -> Result<CallReport> {
+        let caller = call.caller;
         let claim = match self.shared.turn(caller, request.once.as_ref()).await? {
             Turn::Repeat(row) => {
                 let again = self.shared.runs().repeated(caller, &row, request.wait_ms).await;
@@ -145,7 +112,7 @@ impl Tools<'_> {
             Turn::First(claim) => claim,
         };
         // A caller that comes too soon leaves no run behind, nor a key that was used up.
-        let in_time = self.shared.gate.in_time(caller, &request.tool);
+        let in_time = self.shared.gate.in_time(&call);
         in_time.map_err(|held| crowded(held.fault, held.later))?;
         let direct = Direct { claim, as_task: request.as_task, sent: None };
         self.call_as_run(caller, request, direct).await
@@ -165,7 +132,7 @@ impl Tools<'_> {
         counted.map_err(|held| crowded(held.fault, held.later))?;
         let run = RunRequest {
             target: RunTarget::Plan(plan),
-            input: request.arguments,
+            input: Arc::unwrap_or_clone(request.arguments),
             session: RunSession::New,
             once: request.once,
             about: RunAbout {
@@ -179,46 +146,38 @@ impl Tools<'_> {
         self.shared.runs().start_as(caller, id, run, wait_ms).await.map(called)
     }
 
+    /// A call that needs no run is sent at once.
     async fn call_unrecorded(
         self,
-        caller: &Caller,
+        call: AdmittedCall<'_>,
         request: CallRequest,
-        sent: Unrecorded<'_>,
     ) -> Result<CallReport> {
-        let CallRequest { tool, arguments, given, teller, run, wait_ms, trace, occasion, .. } =
-            request;
-        let arguments = Arc::new(arguments);
-        let later = request.as_task && !sent.for_good;
-        let call = self.unrecorded_id(caller, request.once.as_ref());
-        let watched = self.shared.watch_call(call, trace);
-        let sending = Sending {
-            caller: caller.clone(),
-            call,
-            tool: tool.clone(),
-            arguments: arguments.clone(),
-            sources: Sources::new(),
-            reach: sent.reach,
+        let CallRequest { tool, given, can, teller, once, run, as_task, wait_ms, .. } = request;
+        let (trace, occasion) = (request.trace, request.occasion);
+        // What its operator wants no journal of becomes no run later either.
+        let later = as_task && !call.listed.tool.spec().unrecorded;
+        let id = self.unrecorded_id(call.caller, once.as_ref());
+        let watched = self.shared.watch_call(id, trace);
+        let outgoing = OutgoingCall {
             given: Arc::new(given),
-            can: Abilities { later, ..request.can },
+            can: Abilities { later, ..can },
             teller,
             place: CallPlace { trace: watched.span, ..CallPlace::default() },
-            consent: Consent::Unasked,
+            ..call.outgoing(id)
         };
         let gate = self.shared.gate.clone();
-        let Started { result, later: not_now, .. } = gate.start(sending, sent.allowed).await;
-        let came = Came { caller, listed: sent.listed, arguments: &arguments, call };
-        self.shared.call_ended(watched, came, sent.reach, &result);
+        let Started { result, later: not_now, .. } = gate.start(outgoing).await;
+        self.shared.call_ended(watched, &call, &result);
         match (result, not_now) {
             (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),
             // It has no blobs, so the gate lets none through.
             (Ok(ToolOutput::Blob(blob)), _) => Ok(CallReport::Done(Value::String(blob.uri()))),
             (Ok(ToolOutput::Wants(wants)), _) if later && wants.inputs.is_empty() => {
                 // It continues elsewhere: from here on someone must remember it.
-                let arguments = Arc::unwrap_or_clone(arguments);
-                let request = CallRequest::new(tool, arguments, wait_ms);
+                let request = CallRequest::new(tool, request.arguments, wait_ms);
                 let request = CallRequest { run, trace, occasion, ..request };
                 let direct = Direct { as_task: true, sent: Some(wants.state), ..Direct::default() };
-                Box::pin(self.call_as_run(caller, request, direct)).await
+                Box::pin(self.call_as_run(call.caller, request, direct)).await
             }
             (Ok(ToolOutput::Wants(wants)), _) => Ok(CallReport::Wants(wants)),
             (Err(error), Some(not_now)) => Err(crowded(error.fault, not_now)),
@@ -299,7 +258,7 @@ fn found(gate: &Gate, caller: &Caller, request: &CallRequest) -> Option<Arc<List
 
 fn ill_formed(wrong: IllFormed) -> Refusal {
     let code = match wrong.fault.name.as_str() {
-        "ToolNotFoundError" => RefusalCode::NotFound,
+        TOOL_NOT_FOUND => RefusalCode::NotFound,
         _ => RefusalCode::InputMisfit(None),
     };
     let refusal = Refusal::new(code, wrong.fault.message).errors(wrong.misfits);

@@ -1,18 +1,18 @@
 //! Direct calls that are not kept, as observers see them. There is no journal that would know
 //! their spans: their ids are made up.
 
-use crate::catalog::registry::Listed;
+use crate::gate::admission::AdmittedCall;
 use crate::observe::captured::called;
 use crate::observe::observers::{Tracing, outcome_word, reach_word};
 use crate::shared::Shared;
 use kernel::contracts::observe::{Seen, What};
-use kernel::tool::call::{Caller, Reach, ToolError, ToolOutput, Upstream};
+use kernel::tool::call::{ToolError, ToolOutput, Upstream};
 use kernel::values::ids::{CallId, Millis, RealmId, ToolName};
 use kernel::values::trace::TraceParent;
-use serde_json::Value;
 
 /// A call that is under way.
 pub(crate) struct Watched {
+    call: CallId,
     /// Its span, for the next call.
     pub(crate) span: Option<TraceParent>,
     parent: Option<u64>,
@@ -20,21 +20,12 @@ pub(crate) struct Watched {
     began: Option<Millis>,
 }
 
-/// Which call came back.
-pub(crate) struct Came<'a> {
-    pub(crate) caller: &'a Caller,
-    /// Its tool, as it was when the call was admitted.
-    pub(crate) listed: &'a Listed,
-    pub(crate) arguments: &'a Value,
-    pub(crate) call: CallId,
-}
-
 impl Shared {
     /// A call begins. It costs nothing where no one observes and no trace came with it.
     pub(crate) fn watch_call(&self, call: CallId, caller: Option<TraceParent>) -> Watched {
         let unseen = self.observers.are_none();
         if unseen && caller.is_none() {
-            return Watched { span: None, parent: None, began: None };
+            return Watched { call, span: None, parent: None, began: None };
         }
         let tracing = self.observers.trace(call.0, caller);
         // The format forbids zero.
@@ -44,6 +35,7 @@ impl Shared {
             None => tracing.at(own()),
         };
         Watched {
+            call,
             span: tracing.map(span),
             parent: tracing.and_then(|tracing| tracing.parent),
             began: (!unseen).then(|| self.clock.now()),
@@ -59,11 +51,11 @@ impl Shared {
     pub(crate) fn call_ended(
         &self,
         watched: Watched,
-        came: Came<'_>,
-        reach: Reach,
+        call: &AdmittedCall<'_>,
         result: &Result<ToolOutput, ToolError>,
     ) {
         let Some(began) = watched.began else { return };
+        let AdmittedCall { caller, listed, arguments, reach, .. } = call;
         let (output, error) = match result {
             Ok(ToolOutput::Value(output)) => (Some(output), None),
             Ok(ToolOutput::Blob(_)) => (None, None),
@@ -71,14 +63,14 @@ impl Shared {
             Err(error) => (None, Some(error)),
         };
         let content = match self.observers.want_content() {
-            true => called(came.arguments, output, self.limits.span_content_bytes_max),
+            true => called(arguments, output, self.limits.span_content_bytes_max),
             false => Vec::new(),
         };
         let trace = watched.span.filter(|span| span.sampled);
         self.observers.see(&Seen {
-            realm: came.caller.realm.clone(),
-            subject: came.caller.owner(),
-            actor: came.caller.actor.clone(),
+            realm: caller.realm.clone(),
+            subject: caller.owner(),
+            actor: caller.actor.clone(),
             session: None,
             run: None,
             at: None,
@@ -87,10 +79,10 @@ impl Shared {
             began,
             ended: self.clock.now(),
             what: What::Call {
-                tool: came.listed.tool.spec().name.clone(),
-                upstream: came.listed.tool.upstream(),
-                id: came.call,
-                reach: reach_word(reach),
+                tool: listed.tool.spec().name.clone(),
+                upstream: listed.tool.upstream(),
+                id: watched.call,
+                reach: reach_word(*reach),
                 outcome: error.map_or("ok", |error| outcome_word(error.how)),
             },
             error: error.map(|error| error.fault.name.as_str().into()),

@@ -1,0 +1,62 @@
+//! Whether a call may be sent at this moment: its tool is still there, its caller still sees it,
+//! and policy does not deny it. Between the decision about a call and its start can lie hours.
+
+use super::noted::DeniedCall;
+use super::{Gate, OutgoingCall, POLICY_DENIED, RATE_LIMITED, TOOL_NOT_FOUND};
+use crate::catalog::registry::Listed;
+use kernel::contracts::policy::{Context, Trigger};
+use kernel::planted::{Switch, is_on};
+use kernel::tool::call::{ToolError, Verdict};
+use std::sync::Arc;
+
+impl Gate {
+    /// The tool of a call that may be sent at this moment.
+    pub(super) fn recheck(&self, call: &OutgoingCall) -> Result<Arc<Listed>, ToolError> {
+        let listed = self.still_there(call)?;
+        self.heed_policy(call, &listed)?;
+        Ok(listed)
+    }
+
+    /// Refuses a call that policy denies at this moment, or asks about and nobody approved.
+    fn heed_policy(&self, call: &OutgoingCall, listed: &Listed) -> Result<(), ToolError> {
+        let decision = self.decide_call(&call.caller, listed.tool.spec(), context_of(call));
+        let Verdict::Deny(why) = &decision.verdict else {
+            return self.heed_consent(call, &decision);
+        };
+        if is_on(Switch::DenyIgnoredAtStart) {
+            return Ok(());
+        }
+        // An event says so of a call of a run.
+        if call.place.run.is_none() {
+            let OutgoingCall { caller, tool, arguments, .. } = call;
+            let denied = DeniedCall { tool, arguments, why, policies: &decision.policies };
+            let noted = self.note_denied(caller, &denied);
+            noted.map_err(|full| ToolError::not_sent(RATE_LIMITED, full.message))?;
+        }
+        let message = match call.caller.admin || call.place.run.is_some() {
+            true => format!("policy refuses `{}`: {why}", call.tool),
+            // For the caller itself: why policy says so is for administrators.
+            false => format!("policy refuses `{}`", call.tool),
+        };
+        Err(ToolError::not_sent(POLICY_DENIED, message))
+    }
+
+    /// Its tool, where it is still there for its caller.
+    fn still_there(&self, call: &OutgoingCall) -> Result<Arc<Listed>, ToolError> {
+        self.find(&call.caller, call.tool.as_str()).ok_or_else(|| {
+            let message = format!("tool `{}` is gone", call.tool);
+            let error = ToolError::not_sent(TOOL_NOT_FOUND, message);
+            match self.switch_of(&call.tool) {
+                Some(switch) => error.hint(switch),
+                None => error,
+            }
+        })
+    }
+}
+
+/// What policy knows of a call that is to be sent.
+fn context_of(call: &OutgoingCall) -> Context<'_> {
+    let trigger = call.place.run.map_or(Trigger::Door, |_| Trigger::Run);
+    let (arguments, sources) = (Some(&*call.arguments), Some(&call.sources));
+    Context { arguments, sources, trigger }
+}
