@@ -4,9 +4,9 @@
 pub mod system;
 pub mod refusal;
 mod shares;
+pub mod catalog;
 pub mod request;
 pub mod waiting;
-pub mod catalog;
 pub mod observe;
 pub mod gate;
 mod command;
@@ -32,8 +32,8 @@ pub use catalog::models::{Model, Models, Price};
 pub use catalog::registry::{SwitchedOff, ToolSource};
 pub use catalog::roster::KnownAgent;
 pub use catalog::{
-    AgentFile, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles, RulePlace, RulePlaces,
-    UpstreamRealms,
+    AgentFile, Callable, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles, RulePlace,
+    RulePlaces, UpstreamRealms,
 };
 pub use gate::breakers::BreakerState;
 pub use gate::judged::ListVersion;
@@ -48,7 +48,7 @@ pub use refusal::{Refusal, RefusalCode, RefusalKind};
 pub use request::{
     CallReport, CallRequest, CaseReport, ContextRuns, Inspection, Message, Once, ProxyCall,
     RegisteredAgent, RegisteredPlan, ReplyReport, Resume, RunAbout, RunReport, RunRequest,
-    RunSession, RunTarget, Saying, SubmitOptions,
+    RunSession, RunTarget, Saying, SubmitOptions, UnseenCall,
 };
 pub use retention::Pruned;
 pub use shared::{Engine, Parts};

@@ -1,5 +1,6 @@
 //! What doors ask of the engine and what they get back.
 
+use crate::catalog::Callable;
 use kernel::contracts::SessionAsk;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Tally;
@@ -7,7 +8,7 @@ use kernel::definition::plan::Closure;
 use kernel::event::{Fact, Occasion, Received};
 use kernel::journal::projection::{Earlier, RunRow, SessionRow};
 use kernel::session::RunStatus;
-use kernel::tool::call::{Abilities, Given, Teller, ToolSpec, Wants};
+use kernel::tool::call::{Abilities, Given, Teller, Wants};
 use kernel::values::datum::{BlobRef, Datum, Origin};
 use kernel::values::ids::{
     AgentName, AskId, ContentHash, Millis, PipelineName, PlanId, RunId, StepId, ToolName,
@@ -238,13 +239,10 @@ impl RunReport {
 /// A tool, or a plan as a tool, to call.
 #[derive(Debug, Clone)]
 pub struct CallRequest {
-    /// The tool or the plan.
-    pub tool: ToolName,
+    /// The tool or the plan, as the caller found it.
+    pub tool: Callable,
     /// Its arguments.
     pub arguments: Arc<Value>,
-    /// The tool as this caller saw it just now, if its door looked for it: then it is not asked
-    /// again whether the caller sees it. Whether it may be called is asked all the same.
-    pub seen: Option<Arc<ToolSpec>>,
     /// The answers to what it wanted when it was called before.
     pub given: Given,
     /// What the caller can do for it. What becomes a run can ask a person instead.
@@ -268,11 +266,10 @@ pub struct CallRequest {
 
 impl CallRequest {
     /// A call that wants nothing special.
-    pub fn new(tool: ToolName, arguments: impl Into<Arc<Value>>, wait_ms: u64) -> Self {
+    pub fn new(tool: Callable, arguments: impl Into<Arc<Value>>, wait_ms: u64) -> Self {
         Self {
             tool,
             arguments: arguments.into(),
-            seen: None,
             given: Given::default(),
             can: Abilities::PERSON,
             teller: Teller::default(),
@@ -284,6 +281,19 @@ impl CallRequest {
             occasion: Occasion::default(),
         }
     }
+}
+
+/// A call of something that its caller does not see, for the audit: it may be there all the same.
+#[derive(Debug, Clone, Default)]
+pub struct UnseenCall {
+    /// The names under which its door looked for it.
+    pub names: Vec<String>,
+    /// What it was called with.
+    pub arguments: Value,
+    /// The caller's span.
+    pub trace: Option<TraceParent>,
+    /// What would have caused the run, if it had become one.
+    pub occasion: Occasion,
 }
 
 /// The outcome of a direct call.

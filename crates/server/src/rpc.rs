@@ -16,7 +16,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode, RefusalKind};
-use engine::{CallReport, CallRequest, Once, RunReport};
+use engine::{CallReport, CallRequest, Callable, Once, RunReport, UnseenCall};
 use futures::future::join_all;
 use kernel::definition::plan::mistake::meant;
 use kernel::event::Occasion;
@@ -31,7 +31,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use std::iter::once_with;
+use std::iter;
 use std::sync::Arc;
 use wire::jsonrpc::{
     Frame, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, METHOD_NOT_FOUND, PARSE_ERROR,
@@ -212,18 +212,19 @@ async fn dispatch(
     if let Some(scope) = missing_scope(doors, &caller, Act::Call) {
         return Err(out_of_scope(scope));
     }
-    let written = ToolName::from(name.as_str());
+    let occasion = Occasion::at("rpc", "/rpc");
+    let Some(found) = find(doors, &caller, &name) else {
+        let unseen = UnseenCall { names: names(&name).collect(), arguments, trace, occasion };
+        doors.engine.audits().note_unseen(&caller, &unseen);
+        return Err(unknown(doors, &caller, &name, dialect));
+    };
+    let spec = found.spec().clone();
     let request = CallRequest {
         once: once(key, method, params),
         trace,
-        occasion: Occasion::at("rpc", "/rpc"),
-        ..CallRequest::new(written, arguments, doors.limits().run_wait_ms)
+        occasion,
+        ..CallRequest::new(found, arguments, doors.limits().run_wait_ms)
     };
-    let Some(spec) = find(doors, &caller, &name) else {
-        note_unseen(doors, &caller, request);
-        return Err(unknown(doors, &caller, &name, dialect));
-    };
-    let request = CallRequest { tool: spec.name.clone(), ..request };
     match doors.engine.tools().call_with(&caller, request).await {
         Ok(report) => Ok(came(doors, &caller, &spec, report)),
         Err(refusal) => refused(&refusal, dialect),
@@ -249,16 +250,11 @@ fn came(doors: &Doors, caller: &Caller, spec: &ToolSpec, report: CallReport) -> 
 pub(crate) async fn called(
     doors: &Doors,
     caller: &Caller,
-    spec: &ToolSpec,
-    arguments: Value,
-    occasion: Occasion,
-    trace: Option<TraceParent>,
+    request: CallRequest,
 ) -> Result<String, Refusal> {
-    let wait_ms = doors.limits().run_wait_ms;
-    let request =
-        CallRequest { trace, occasion, ..CallRequest::new(spec.name.clone(), arguments, wait_ms) };
+    let spec = request.tool.spec().clone();
     match doors.engine.tools().call_with(caller, request).await {
-        Ok(report) => Ok(came(doors, caller, spec, report).result),
+        Ok(report) => Ok(came(doors, caller, &spec, report).result),
         Err(refusal) => match refusal.kind() {
             RefusalKind::Upstream | RefusalKind::TooMany => Ok(failure(&told(&refusal))),
             _ => Err(refusal),
@@ -285,24 +281,18 @@ fn once(key: Key, method: &str, params: Option<&RawValue>) -> Option<Once> {
     key.once(format!("[{},{params}]", Value::from(method)).as_bytes())
 }
 
-/// A tool by any of its names: its own, the one that MCP clients use, or with dots.
-pub(crate) fn find(doors: &Doors, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
-    let known = |name: &str| doors.engine.tools().callable(caller, name);
-    known(name).or_else(|| other_names(name).find_map(|name| known(&name)))
+/// A tool by any of its names.
+pub(crate) fn find(doors: &Doors, caller: &Caller, written: &str) -> Option<Callable> {
+    names(written).find_map(|name| doors.engine.tools().find(caller, &name))
 }
 
-/// The names that a tool may have that is not written by its own.
-fn other_names(written: &str) -> impl Iterator<Item = String> {
+/// The names that a tool may have that is written like this: its own, the one that MCP clients use,
+/// or with dots.
+pub(crate) fn names(written: &str) -> impl Iterator<Item = String> {
     let dotted = move || written.contains('.').then(|| written.replace('.', "::"));
-    once_with(move || inward(written, Alphabet::Mcp)).chain(once_with(dotted)).flatten()
-}
-
-/// Keeps that a tool was called that its caller does not see, by the name that it wrote.
-pub(crate) fn note_unseen(doors: &Doors, caller: &Caller, call: CallRequest) {
-    let written = call.tool.as_str();
-    let mut names = vec![written.to_owned()];
-    names.extend(other_names(written));
-    doors.engine.audits().note_unseen(caller, &names, call);
+    let of_mcp = move || inward(written, Alphabet::Mcp);
+    let others = iter::once_with(of_mcp).chain(iter::once_with(dotted));
+    iter::once(written.to_owned()).chain(others.flatten())
 }
 
 fn unknown(doors: &Doors, caller: &Caller, name: &str, dialect: Dialect) -> RpcError {

@@ -4,7 +4,7 @@
 use crate::gate::trail::Trail;
 use crate::handles::Audits;
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::request::CallRequest;
+use crate::request::UnseenCall;
 use crate::shared::Shared;
 use kernel::contracts::identity::audit::{AuditFilter, ChainState, Found};
 use kernel::contracts::policy::Resource;
@@ -59,15 +59,15 @@ impl Audits<'_> {
     }
 
     /// Keeps that a door refuses a call of a tool, or of a plan as a tool, because the caller does
-    /// not see it, by the names under which the door looked for it. One that is not there leaves no
-    /// entry. What could not be kept is refused all the same.
-    pub fn note_unseen(self, caller: &Caller, names: &[String], call: CallRequest) {
-        let _ = self.shared.gate.note_unseen(caller, names, call);
+    /// not see it. One that is not there leaves no entry. What could not be kept is refused all the
+    /// same.
+    pub fn note_unseen(self, caller: &Caller, call: &UnseenCall) {
+        let _ = self.shared.gate.note_unseen(caller, call);
     }
 
     /// The same at a door that calls no plans: one of such a name was not asked for.
-    pub fn note_unseen_tool(self, caller: &Caller, names: &[String], call: CallRequest) {
-        let _ = self.shared.gate.note_unseen_tool(caller, names, call);
+    pub fn note_unseen_tool(self, caller: &Caller, call: &UnseenCall) {
+        let _ = self.shared.gate.note_unseen_tool(caller, call);
     }
 
     /// The same of a plan, an agent or a pipeline that is to be started.

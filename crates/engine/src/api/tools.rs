@@ -1,5 +1,6 @@
 //! Tools as doors see them: listed, replaced, and asked for what they want.
 
+use crate::catalog::Callable;
 use crate::catalog::registry::ToolSource;
 use crate::command::Command;
 use crate::gate::breakers::BreakerState;
@@ -40,9 +41,18 @@ impl Tools<'_> {
         specs
     }
 
-    /// One of them.
+    /// How one of them is listed.
     pub fn callable(self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
-        self.get(caller, name).or_else(|| self.shared.gate.find_plan(caller, name))
+        self.find(caller, name).map(|found| found.spec().clone())
+    }
+
+    /// One of them, to be called.
+    pub fn find(self, caller: &Caller, name: &str) -> Option<Callable> {
+        let gate = &self.shared.gate;
+        match gate.find(caller, name) {
+            Some(listed) => Some(Callable::tool(listed)),
+            None => gate.find_plan(caller, name).map(Callable::plan),
+        }
     }
 
     /// What the operator can set to have a tool that the settings leave out.

@@ -29,6 +29,7 @@ pub(crate) mod made;
 pub mod schema;
 pub mod models;
 pub mod registry;
+mod callable;
 pub mod roster;
 mod owners;
 mod versions;
@@ -40,6 +41,7 @@ mod files;
 pub(crate) mod check;
 
 pub use agents::AgentFile;
+pub use callable::Callable;
 pub use changes::ListChanges;
 pub use files::{Filed, ProjectFiles};
 pub use owners::UpstreamRealms;

@@ -7,7 +7,7 @@ use crate::gate::Gate;
 use crate::gate::admission::AdmittedCall;
 use crate::gate::trail::Trail;
 use crate::refusal::Result;
-use crate::request::CallRequest;
+use crate::request::{CallRequest, UnseenCall};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::event::{Event, Fact, Occasion};
 use kernel::identity::audit::{Entry, Mac, Object, Said};
@@ -16,11 +16,20 @@ use kernel::session::Session;
 use kernel::tool::call::{Caller, Reach, Verdict};
 use kernel::values::caller::Act;
 use kernel::values::ids::{PlanId, RealmId, ToolName};
+use kernel::values::trace::TraceParent;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// How the audit names a session that something is done to.
 const SESSION: &str = "session";
+
+/// A direct call, as its request says.
+struct DirectCall<'a> {
+    tool: &'a str,
+    arguments: &'a Value,
+    trace: Option<TraceParent>,
+    occasion: &'a Occasion,
+}
 
 /// A call that is denied after it was allowed, or that a reply wants in place of another one.
 pub(crate) struct DeniedCall<'a> {
@@ -125,19 +134,21 @@ impl Gate {
         if is_read && !trail.rules().reads {
             return Ok(());
         }
-        self.note_direct(trail, call.caller, request, &call.decision)
+        let CallRequest { tool, arguments, trace, occasion, .. } = request;
+        let direct = DirectCall { tool: tool.name().as_str(), arguments, trace: *trace, occasion };
+        self.note_direct(trail, call.caller, &direct, &call.decision)
     }
 
     fn note_direct(
         &self,
         trail: &Arc<Trail>,
         caller: &Caller,
-        request: &CallRequest,
+        call: &DirectCall<'_>,
         decision: &Decision,
     ) -> Result<()> {
-        let CallRequest { tool, arguments, trace, occasion, .. } = request;
+        let DirectCall { tool, arguments, trace, occasion } = call;
         let (verdict, why) = audited::said(&decision.verdict);
-        let (object, via) = (Object::new("tool", tool.as_str()), &caller.via);
+        let (object, via) = (Object::new("tool", *tool), &caller.via);
         let route = || via.door().map(str::to_owned);
         // Every read that is audited comes here: what others set step by step is set at once.
         let entry = Entry {
@@ -158,16 +169,13 @@ impl Gate {
     }
 
     /// Keeps that a caller asked for a tool, or for a plan as a tool, that is there and that it
-    /// does not see: the first that has one of these names.
-    pub(crate) fn note_unseen(
-        &self,
-        caller: &Caller,
-        names: &[String],
-        call: CallRequest,
-    ) -> Result<()> {
-        let Some(call) = self.note_unseen_tool(caller, names, call)? else { return Ok(()) };
+    /// does not see: the first that has one of its names.
+    pub(crate) fn note_unseen(&self, caller: &Caller, call: &UnseenCall) -> Result<()> {
+        if self.note_unseen_tool(caller, call)? {
+            return Ok(());
+        }
         let is_plan = |name: &&String| self.catalog.plan_spec(&caller.realm, name).is_some();
-        match names.iter().find(is_plan) {
+        match call.names.iter().find(is_plan) {
             Some(plan) => {
                 let plan = PlanId::from(plan.as_str());
                 self.note_unstarted(caller, &plan, Some(&call.arguments))
@@ -176,22 +184,18 @@ impl Gate {
         }
     }
 
-    /// The same where only a tool can be meant. The call is given back where nothing is kept of it.
-    pub(crate) fn note_unseen_tool(
-        &self,
-        caller: &Caller,
-        names: &[String],
-        call: CallRequest,
-    ) -> Result<Option<CallRequest>> {
-        let Some(trail) = self.beside() else { return Ok(Some(call)) };
+    /// The same where only a tool can be meant: whether there is such a tool.
+    pub(crate) fn note_unseen_tool(&self, caller: &Caller, call: &UnseenCall) -> Result<bool> {
+        let Some(trail) = self.beside() else { return Ok(false) };
+        let UnseenCall { names, arguments, trace, occasion } = call;
         let is_hidden = |name: &&String| {
             let listed = self.catalog.tool(&caller.realm, name);
             listed.is_some_and(|listed| !self.sees(caller, Resource::Tool(listed.tool.spec())))
         };
-        let Some(name) = names.iter().find(is_hidden) else { return Ok(Some(call)) };
-        let call = CallRequest { tool: ToolName::from(name.as_str()), ..call };
-        self.note_direct(trail, caller, &call, &unseen().into())?;
-        Ok(None)
+        let Some(tool) = names.iter().find(is_hidden) else { return Ok(false) };
+        let direct = DirectCall { tool, arguments, trace: *trace, occasion };
+        self.note_direct(trail, caller, &direct, &unseen().into())?;
+        Ok(true)
     }
 
     /// Keeps that a caller asked for a plan, an agent or a pipeline that is there and that it does

@@ -1,6 +1,6 @@
 //! What a caller can call directly: tools that ask back, plans as tools, slow ones as tasks.
 
-use crate::world::{WAIT_MS, World, caller};
+use crate::world::{World, caller};
 use engine::{CallReport, CallRequest, PlanFile};
 use kernel::tool::call::{Given, Pace, Reach};
 use serde_json::json;
@@ -29,7 +29,7 @@ async fn a_plan_is_a_tool() {
         engine.tools().callables(&caller()).iter().map(|spec| spec.name.to_string()).collect();
     assert!(names.is_sorted() && names.contains(&"demo/inner".to_owned()), "{names:?}");
 
-    let request = |arguments| CallRequest::new("demo/greet".into(), arguments, WAIT_MS);
+    let request = |arguments| world.call_request("demo/greet", arguments);
     let wrong = engine.tools().call_with(&caller(), request(json!({}))).await.unwrap_err();
     assert_eq!(wrong.code.name(), "input_misfit");
     let run = engine.runs().new_id();
@@ -44,14 +44,12 @@ async fn what_is_slow_becomes_a_run_at_once_for_who_takes_one() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[GREET, INNER]).await;
     let arguments = json!({"name": "ann"});
-    let request =
-        CallRequest { as_task: true, ..CallRequest::new("demo/greet".into(), arguments, WAIT_MS) };
+    let request = CallRequest { as_task: true, ..world.call_request("demo/greet", arguments) };
     let report = world.engine.tools().call_with(&caller(), request).await.unwrap();
     assert!(matches!(report, CallReport::Pending(_)), "{report:?}");
     // A quick plan is waited for all the same.
     world.permits.add_permits(1);
-    let request =
-        CallRequest { as_task: true, ..CallRequest::new("demo/inner".into(), json!({}), WAIT_MS) };
+    let request = CallRequest { as_task: true, ..world.call_request("demo/inner", json!({})) };
     let report = world.engine.tools().call_with(&caller(), request).await.unwrap();
     assert!(matches!(report, CallReport::Done(_)), "{report:?}");
 }
@@ -61,7 +59,7 @@ async fn a_tool_that_wants_something_is_called_again_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[]).await;
     world.permits.add_permits(10);
-    let request = CallRequest::new("slow::read".into(), json!({"wants": true}), WAIT_MS);
+    let request = world.call_request("slow::read", json!({"wants": true}));
     let wants = world.engine.tools().call_with(&caller(), request.clone()).await.unwrap();
     let CallReport::Wants(wants) = wants else { panic!("{wants:?}") };
     assert_eq!(wants.inputs.keys().collect::<Vec<_>>(), ["who"]);

@@ -1,7 +1,7 @@
 //! The gate: what is not listed cannot be called, calls end in time, outputs are as promised.
 
 use crate::world::{WAIT_MS, World, caller};
-use engine::{CallReport, Parts};
+use engine::{CallReport, CallRequest, Parts};
 use kernel::ask::AskBody;
 use kernel::contracts::policy::{Context, Decision, Request};
 use kernel::contracts::{Loaded, Policy};
@@ -40,6 +40,11 @@ async fn what_is_not_listed_for_a_caller_cannot_be_called_by_it() {
     assert_eq!(hidden.message.replace("write", "wrote"), absent.message);
     assert_eq!(hidden.code, absent.code);
 
+    // What another caller found is no way to it.
+    let found = world.engine.tools().find(&root, "secret::write").unwrap();
+    let request = CallRequest::new(found, json!({}), WAIT_MS);
+    let denied = world.engine.tools().call_with(&caller(), request).await.unwrap_err();
+    assert_eq!(denied.code.name(), "policy_denied");
     let report = world.run("secret", json!({}), "s").await;
     assert_eq!(report.run.last_error.unwrap().name, "ToolNotFoundError");
     assert_eq!(world.sent(), 0, "a plan got at a tool that its caller does not see");

@@ -171,7 +171,7 @@ async fn a_repeated_direct_write_is_sent_once() {
     let output = json!({"got": {"n": 1}});
     for expected in [CallReport::Done(output.clone()), CallReport::Repeated(output)] {
         let once = once("POST /tools/slow::write/call", &arguments);
-        let request = CallRequest::new("slow::write".into(), arguments.clone(), WAIT_MS);
+        let request = world.call_request("slow::write", arguments.clone());
         let done = world.engine.tools().call_with(&caller(), CallRequest { once, ..request }).await;
         assert_eq!(done, Ok(expected));
     }

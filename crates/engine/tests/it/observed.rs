@@ -225,12 +225,12 @@ async fn a_direct_read_is_a_call_of_its_own() {
     let world = world(folder.path(), READ, Models::default(), &watcher).await;
     let parent: TraceParent = PARENT.parse().unwrap();
     for trace in [Some(parent), None] {
-        let request = CallRequest::new("slow::read".into(), json!({"n": 1}), WAIT_MS);
+        let request = world.call_request("slow::read", json!({"n": 1}));
         let report =
             world.engine.tools().call_with(&caller(), CallRequest { trace, ..request }).await;
         assert!(matches!(report, Ok(CallReport::Done(_))), "{report:?}");
     }
-    let failing = CallRequest::new("slow::read".into(), json!({"fail": true}), WAIT_MS);
+    let failing = world.call_request("slow::read", json!({"fail": true}));
     world.engine.tools().call_with(&caller(), failing).await.unwrap_err();
     let all = watcher.all();
     let expected = ["call slow::read ok", "call slow::read ok", "call slow::read failed Boom"];

@@ -2,7 +2,7 @@
 //! then, with the tool and who brought it.
 
 use crate::world::{WAIT_MS, World, caller, files, parts};
-use engine::{CallReport, Engine, Parts, RefusalKind, ToolSource};
+use engine::{CallReport, CallRequest, Engine, Parts, RefusalKind, ToolSource};
 use futures::future::BoxFuture;
 use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{Policy, Tool};
@@ -288,6 +288,7 @@ async fn tools_of_another_server_come_and_go() {
     let done =
         engine.tools().call(&caller(), &"shop.find".into(), json!({"value": 7}), WAIT_MS).await;
     assert_eq!(done, Ok(CallReport::Done(json!(7))));
+    let found = engine.tools().find(&caller(), "shop.find").unwrap();
 
     // What clashes or cannot be used is left out and told; the rest is there.
     let bad = echo("shop.bad", json!({"type": 12}), None);
@@ -300,6 +301,11 @@ async fn tools_of_another_server_come_and_go() {
     assert_eq!(listed(), ["math::echo"]);
     let gone = engine.tools().call(&caller(), &"shop.find".into(), json!({}), WAIT_MS).await;
     assert_eq!(gone.unwrap_err().code.name(), "not_found");
+    // One that was found before is not called after it is gone.
+    engine.tools().end_arrivals();
+    let request = CallRequest::new(found, json!({"value": 7}), WAIT_MS);
+    let gone = engine.tools().call_with(&caller(), request).await.unwrap_err();
+    assert!(gone.message.contains("tool `shop.find` is gone"), "{gone:?}");
 }
 
 /// Stands for all tools whose names begin with `shop.`.

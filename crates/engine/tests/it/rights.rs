@@ -4,15 +4,14 @@
 use crate::world::{WAIT_MS, World, caller};
 use crate::{ASK, READ};
 use engine::{
-    AgentFile, AllowAll, AuditParts, AuditRules, CallReport, CallRequest, CaseReport, Parts,
-    PipelineFile, Refusal, RefusalCode, Resume, RunRequest, RunSession, RunTarget, Saying,
-    SubmitOptions,
+    AgentFile, AllowAll, AuditParts, AuditRules, CaseReport, Parts, PipelineFile, Refusal,
+    RefusalCode, Resume, RunRequest, RunSession, RunTarget, Saying, SubmitOptions,
 };
 use kernel::ask::{FixAction, Reply};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::contracts::{AskFilter, Page, Policy, SessionFilter, SessionRef};
 use kernel::limits::Limits;
-use kernel::tool::call::{Caller, ToolSpec, Verdict};
+use kernel::tool::call::{Caller, Verdict};
 use kernel::values::caller::{Act, LOCAL, Scope};
 use kernel::values::ids::{AskId, ContentHash, RealmId, RunId};
 use serde_json::{Value, json};
@@ -750,38 +749,6 @@ async fn a_direct_read_that_waited_for_its_place_is_not_sent_where_it_is_denied_
     assert!(first.await.unwrap().is_ok());
     assert!(second.await.unwrap().is_err());
     assert_eq!(world.sent(), 1, "a call was sent that was denied before it had its place");
-}
-
-/// Allows everything, and counts how often it is asked whether a tool is seen.
-#[derive(Default)]
-struct Looking(AtomicUsize);
-
-impl Policy for Looking {
-    fn decide(&self, request: &Request<'_>) -> Decision {
-        if request.act == Act::Call && request.context.arguments.is_none() {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-        Decision::allow()
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_its_caller_saw_just_now_is_not_looked_for_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let policy = Arc::new(Looking::default());
-    let change = |parts: Parts| Parts { policy: policy.clone(), ..parts };
-    let world = World::changed(folder.path(), &[READ], change).await;
-    world.permits.add_permits(3);
-    let seen = world.engine.tools().get(&caller(), "slow::read").unwrap();
-    let replaced = Arc::new(ToolSpec::clone(&seen));
-    for (seen, looks) in [(None, 1), (Some(seen), 0), (Some(replaced), 1)] {
-        policy.0.store(0, Ordering::SeqCst);
-        let request = CallRequest::new("slow::read".into(), json!({}), WAIT_MS);
-        let request = CallRequest { seen, ..request };
-        let report = world.engine.tools().call_with(&caller(), request).await.unwrap();
-        assert!(matches!(report, CallReport::Done(_)), "{report:?}");
-        assert_eq!(policy.0.load(Ordering::SeqCst), looks);
-    }
 }
 
 /// Allows the first call that it judges, and denies all after it.

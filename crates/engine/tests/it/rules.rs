@@ -225,7 +225,7 @@ async fn only_so_many_calls_of_a_tool_run_at_the_same_time() {
         World::with_rules(folder.path(), &[], limited("slow::write", limits), Limits::default())
             .await;
     let engine = &world.engine;
-    let write = || CallRequest::new("slow::write".into(), json!({}), WAIT_MS);
+    let write = || world.call_request("slow::write", json!({}));
     let first = CallRequest { wait_ms: 0, ..write() };
     engine.tools().call_with(&caller(), first).await.unwrap();
     world.until("the first write to be sent", |world| world.sent() == 1).await;

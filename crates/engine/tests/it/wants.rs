@@ -271,7 +271,7 @@ async fn a_direct_call_that_goes_on_elsewhere_is_a_run_for_who_comes_back() {
     for tool in ["slow::read", "slow::write"] {
         let before = world.sent();
         world.permits.add_permits(1);
-        let request = CallRequest::new(tool.into(), json!({"wants": {}}), WAIT_MS);
+        let request = world.call_request(tool, json!({"wants": {}}));
         let request = CallRequest { as_task: true, ..request };
         let report = world.engine.tools().call_with(&caller(), request).await.unwrap();
         let CallReport::Pending(report) = report else { panic!("{tool}: {report:?}") };

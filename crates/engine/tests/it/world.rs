@@ -3,8 +3,8 @@
 use engine::catalog::schema::JsonSchemas;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{
-    AgentFile, AuditParts, AuditRules, Engine, Models, Parts, PlanFile, ProjectFiles, RunRequest,
-    RunSession, RunTarget, SwitchedOff, ToolSource,
+    AgentFile, AuditParts, AuditRules, CallRequest, Engine, Models, Parts, PlanFile, ProjectFiles,
+    RunRequest, RunSession, RunTarget, SwitchedOff, ToolSource,
 };
 use futures::future::BoxFuture;
 use kernel::contracts::observe::Observer;
@@ -239,6 +239,12 @@ pub fn files(plans: &[&str]) -> Vec<PlanFile> {
 impl World {
     pub async fn open(folder: &Path, plans: &[&str]) -> Self {
         Self::with_limits(folder, plans, Limits::default()).await
+    }
+
+    /// A direct call of a tool.
+    pub fn call_request(&self, tool: &str, arguments: Value) -> CallRequest {
+        let found = self.engine.tools().find(&caller(), tool).unwrap();
+        CallRequest::new(found, arguments, WAIT_MS)
     }
 
     pub async fn with_limits(folder: &Path, plans: &[&str], limits: Limits) -> Self {

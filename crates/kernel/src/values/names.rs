@@ -153,23 +153,8 @@ impl Part {
 
 /// The name that was written so; none if nothing is written so.
 pub fn inward(written: &str, alphabet: Alphabet) -> Option<String> {
-    found_inward(written, alphabet, |name| Some(name.to_owned()))
-}
-
-/// What is found by the name that was written so; none if nothing is written so. Whether a name is
-/// written so is checked only where something is found by it.
-pub fn found_inward<T>(
-    written: &str,
-    alphabet: Alphabet,
-    find: impl FnOnce(&str) -> Option<T>,
-) -> Option<T> {
-    if is_itself(written, alphabet) {
-        return find(written);
-    }
-    // What decodes to itself has no mark, and a character that is never written as it is.
-    let name = decoded(written).filter(|name| name != written)?;
     // One name is written in one way only.
-    find(&name).filter(|_| outward(&name, alphabet) == written)
+    decoded(written).filter(|name| outward(name, alphabet) == written)
 }
 
 fn decoded(written: &str) -> Option<String> {
@@ -282,8 +267,6 @@ mod tests {
     fn what_is_no_name_of_ours_is_none() {
         for written in ["_-", "_-2", "_-zz", "_-61", "_-ff", "a::b", "a/b"] {
             assert_eq!(inward(written, Alphabet::Mcp), None, "{written}");
-            let found = found_inward(written, Alphabet::Mcp, |_| Some("anything"));
-            assert_eq!(found, None, "{written}");
         }
     }
 }

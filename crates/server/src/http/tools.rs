@@ -14,7 +14,7 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use engine::refusal::RefusalCode;
-use engine::{CallReport, CallRequest, RunReport};
+use engine::{CallReport, CallRequest, RunReport, UnseenCall};
 use kernel::event::Occasion;
 use kernel::tool::call::{Caller, ToolSpec, Wants};
 use kernel::values::ids::ToolName;
@@ -50,8 +50,8 @@ pub(crate) async fn list(
 /// `GET /tools/{name}`.
 pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Result<Json<Tool>> {
     doors.engine.tools().within_scopes(&caller)?;
-    match doors.engine.tools().callable(&caller, &name) {
-        Some(spec) => Ok(Json(listed(&doors, &caller, &spec))),
+    match doors.engine.tools().find(&caller, &name) {
+        Some(found) => Ok(Json(rows::tool(found.spec(), found.is_plan()))),
         None => Err(no_tool(&doors, &caller, &name)),
     }
 }
@@ -68,18 +68,19 @@ pub(crate) async fn call(
     doors.engine.tools().within_scopes(&caller)?;
     let wait_ms = wait.ms(&doors)?;
     let body: CallBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
-    let tool = ToolName::from(name.as_str());
     let arguments = input(body.arguments);
     let once = key.once(&sent);
     drop(sent);
-    let request = CallRequest::new(tool.clone(), arguments, wait_ms);
     let occasion = Occasion::at("rest", "/api/v1/tools/{name}/call");
-    let request = CallRequest { once, trace, occasion, ..request };
-    if doors.engine.tools().callable(&caller, &name).is_none() {
+    let Some(found) = doors.engine.tools().find(&caller, &name) else {
         let failure = no_tool(&doors, &caller, &name);
-        doors.engine.audits().note_unseen(&caller, &[name], request);
+        let unseen = UnseenCall { names: vec![name], arguments, trace, occasion };
+        doors.engine.audits().note_unseen(&caller, &unseen);
         return Err(failure);
-    }
+    };
+    let tool = found.name().clone();
+    let request = CallRequest::new(found, arguments, wait_ms);
+    let request = CallRequest { once, trace, occasion, ..request };
     let report = doors.engine.tools().call_with(&caller, request).await;
     match report.map_err(|refusal| Failure::placed(refusal, place))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),

@@ -5,7 +5,8 @@ use super::door::Door;
 use crate::mcp::messages::message::Plain;
 use crate::mcp::messages::outbox::Outbox;
 use crate::mcp::messages::requests::Cancelled;
-use kernel::tool::call::{Caller, Listener, LogLevel, Teller, Told, ToolSpec};
+use engine::Callable;
+use kernel::tool::call::{Caller, Listener, LogLevel, Teller, Told};
 use kernel::values::trace::TraceParent;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -36,7 +37,7 @@ pub(crate) struct Exchange {
 
 /// A call of a tool that is there.
 pub(crate) struct Called {
-    pub(crate) tool: Arc<ToolSpec>,
+    pub(crate) tool: Callable,
     /// Its parameters, where they were read already.
     pub(crate) params: Option<Plain>,
 }

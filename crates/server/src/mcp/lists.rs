@@ -6,14 +6,15 @@ use super::client::Version;
 use super::door::Door;
 use super::exchange::Exchange;
 use crate::request::cursors::{NOT_OF_LIST, Purpose, refused_rpc};
-use engine::CallRequest;
+use engine::Callable;
 use kernel::contracts::shelf::WRONG_REQUEST;
-use kernel::tool::call::{Caller, ToolSpec};
+use kernel::tool::call::Caller;
 use kernel::values::fault::Fault;
-use kernel::values::names::{Alphabet, found_inward, inward};
+use kernel::values::names::{Alphabet, inward};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt::Write;
+use std::iter;
 use std::sync::Arc;
 use wire::jsonrpc::{INTERNAL_ERROR, RpcError};
 
@@ -37,18 +38,14 @@ pub(crate) async fn tools(exchange: Exchange) -> Answered {
     Ok(Outcome::written(Kind::Complete, begin).shared(tools, end))
 }
 
-/// A tool, or a plan as a tool, by the name that a client writes: as it was listed, or our own.
-pub(crate) fn find(door: &Door, caller: &Caller, written: &str) -> Option<Arc<ToolSpec>> {
-    let callable = |name: &str| door.doors.engine.tools().callable(caller, name);
-    found_inward(written, Alphabet::Mcp, callable).or_else(|| callable(written))
+/// A tool, or a plan as a tool, by the name that a client writes.
+pub(crate) fn find(door: &Door, caller: &Caller, written: &str) -> Option<Callable> {
+    names(written).find_map(|name| door.doors.engine.tools().find(caller, &name))
 }
 
-/// Keeps that a tool was called that its caller does not see, by the name that a client wrote.
-pub(crate) fn note_unseen(door: &Door, caller: &Caller, call: CallRequest) {
-    let written = call.tool.as_str();
-    let mut names: Vec<String> = inward(written, Alphabet::Mcp).into_iter().collect();
-    names.push(written.to_owned());
-    door.doors.engine.audits().note_unseen(caller, &names, call);
+/// The names that a tool may have that a client writes like this: as it was listed, or our own.
+pub(crate) fn names(written: &str) -> impl Iterator<Item = String> {
+    inward(written, Alphabet::Mcp).into_iter().chain(iter::once(written.to_owned()))
 }
 
 /// Whether this version has titles.

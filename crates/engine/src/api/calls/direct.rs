@@ -3,22 +3,22 @@
 //! own.
 
 use crate::catalog::made::MadeFor;
-use crate::catalog::registry::Listed;
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::admission::{AdmittedCall, IllFormed};
 use crate::gate::breakers::CIRCUIT_OPEN;
-use crate::gate::{Gate, OutgoingCall, RATE_LIMITED, Started, TOO_MANY_CALLS, TOOL_NOT_FOUND};
+use crate::gate::{OutgoingCall, RATE_LIMITED, Started, TOO_MANY_CALLS, TOOL_NOT_FOUND};
 use crate::handles::Tools;
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::request::{
     CallReport, CallRequest, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
+    UnseenCall,
 };
 use crate::waiting::idempotency::{Claim, Turn};
 use kernel::contracts::policy::Context;
 use kernel::definition::plan::Closure;
 use kernel::session::RunStatus;
 use kernel::tool::call::{
-    Abilities, CallPlace, Caller, OwnWords, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
+    Abilities, CallPlace, Caller, OwnWords, Pace, Reach, ToolError, ToolOutput, Verdict,
 };
 use kernel::values::caller::Act;
 use kernel::values::fault::Fault;
@@ -41,8 +41,8 @@ struct Direct {
 }
 
 impl Tools<'_> {
-    /// Calls a tool. A call that must be approved, or that takes longer than the caller waits,
-    /// continues as a run.
+    /// Calls a tool, or a plan as a tool, by its name. A call that must be approved, or that takes
+    /// longer than the caller waits, continues as a run.
     pub async fn call(
         self,
         caller: &Caller,
@@ -50,7 +50,21 @@ impl Tools<'_> {
         arguments: Value,
         wait_ms: u64,
     ) -> Result<CallReport> {
-        self.call_with(caller, CallRequest::new(tool.clone(), arguments, wait_ms)).await
+        self.within_scopes(caller)?;
+        match self.find(caller, tool.as_str()) {
+            Some(found) => {
+                self.call_with(caller, CallRequest::new(found, arguments, wait_ms)).await
+            }
+            None => {
+                let gate = &self.shared.gate;
+                let names = vec![tool.to_string()];
+                gate.note_unseen(
+                    caller,
+                    &UnseenCall { names, arguments, ..UnseenCall::default() },
+                )?;
+                Err(ill_formed(gate.unknown_tool(tool)))
+            }
+        }
     }
 
     /// Calls a tool, or a plan as a tool. Under a key a repeat gets the outcome of the first, and
@@ -59,15 +73,8 @@ impl Tools<'_> {
     pub async fn call_with(self, caller: &Caller, request: CallRequest) -> Result<CallReport> {
         let gate = &self.shared.gate;
         gate.permit_act(caller, Act::Call)?;
-        let Some(listed) = found(gate, caller, &request) else {
-            return match gate.find_plan(caller, request.tool.as_str()) {
-                Some(spec) => Box::pin(self.call_plan(caller, &spec, request)).await,
-                None => {
-                    let unknown = gate.unknown_tool(&request.tool);
-                    gate.note_unseen(caller, &[request.tool.to_string()], request)?;
-                    Err(ill_formed(unknown))
-                }
-            };
+        let Some(listed) = request.tool.as_tool().cloned() else {
+            return Box::pin(self.call_plan(caller, request)).await;
         };
         let admitted = gate.admit(caller, listed, &request.arguments, Context::default());
         let call = admitted.map_err(ill_formed)?;
@@ -119,13 +126,9 @@ impl Tools<'_> {
     }
 
     /// A plan is called by running it in a session of its own.
-    async fn call_plan(
-        self,
-        caller: &Caller,
-        spec: &ToolSpec,
-        request: CallRequest,
-    ) -> Result<CallReport> {
-        let slow = request.as_task && spec.pace != Pace::Quick;
+    async fn call_plan(self, caller: &Caller, request: CallRequest) -> Result<CallReport> {
+        let spec = request.tool.spec();
+        let is_slow = request.as_task && spec.pace != Pace::Quick;
         let plan = PlanId::from(spec.name.as_str());
         self.shared.gate.permit_start(caller, &plan, &request.arguments)?;
         let counted = self.shared.gate.count_plan(caller, &spec.name);
@@ -142,7 +145,7 @@ impl Tools<'_> {
             },
         };
         let id = request.run.unwrap_or_else(|| self.shared.runs().new_id());
-        let wait_ms = if slow { 0 } else { request.wait_ms };
+        let wait_ms = if is_slow { 0 } else { request.wait_ms };
         self.shared.runs().start_as(caller, id, run, wait_ms).await.map(called)
     }
 
@@ -210,7 +213,7 @@ impl Tools<'_> {
         request: CallRequest,
         direct: Direct,
     ) -> Result<CallReport> {
-        let closure = self.one_step(&request.tool)?;
+        let closure = self.one_step(request.tool.name())?;
         let session = SessionId(self.shared.id_bits());
         let run = request.run.unwrap_or_else(|| self.shared.runs().new_id());
         let key = caller.key(Space::call(), session.to_string());
@@ -243,17 +246,6 @@ impl Tools<'_> {
         let (made, limits) = (&self.shared.made, &self.shared.limits);
         made.get(MadeFor::Direct(tool.clone()), limits)
     }
-}
-
-/// The tool of a request, if its caller sees it: one that it saw just now, and that is still the
-/// same, is not asked about again.
-fn found(gate: &Gate, caller: &Caller, request: &CallRequest) -> Option<Arc<Listed>> {
-    let CallRequest { tool, seen, .. } = request;
-    let known = seen.as_ref().and_then(|seen| {
-        let listed = gate.catalog.tool(&caller.realm, tool.as_str())?;
-        Arc::ptr_eq(seen, listed.tool.spec()).then_some(listed)
-    });
-    known.or_else(|| gate.find(caller, tool.as_str()))
 }
 
 fn ill_formed(wrong: IllFormed) -> Refusal {

@@ -4,7 +4,7 @@
 use super::instruction::{ARGUMENTS, SKILL, Wanted, read};
 use crate::http::upstreams::readable;
 use crate::request::doors::Doors;
-use engine::CallRequest;
+use engine::UnseenCall;
 use kernel::contracts::policy::{Context, Request, Resource};
 use kernel::event::Occasion;
 use kernel::tool::call::{Caller, Pace, Reach, ToolSpec, Yields};
@@ -153,9 +153,9 @@ pub(in crate::a2a) fn note_unseen(doors: &Doors, caller: &Caller, instruction: &
     if server.is_none_or(|server| server.name() != wanted.server) {
         names.push(wanted.tool.clone());
     }
-    let call = CallRequest::new(ToolName::from(wanted.tool), instruction[ARGUMENTS].clone(), 0);
-    let call = CallRequest { occasion: Occasion::at("a2a", SKILL), ..call };
-    doors.engine.audits().note_unseen_tool(caller, &names, call);
+    let arguments = instruction[ARGUMENTS].clone();
+    let unseen = UnseenCall { names, arguments, trace: None, occasion: Occasion::at("a2a", SKILL) };
+    doors.engine.audits().note_unseen_tool(caller, &unseen);
 }
 
 /// The server that an instruction names: by itself, by its tool, or by how that begins.

@@ -6,10 +6,10 @@ use super::super::operations::Client;
 use super::words;
 use crate::request::doors::missing_scope;
 use crate::rpc;
-use engine::{CallRequest, TaskReport};
+use engine::{CallRequest, TaskReport, UnseenCall};
 use kernel::event::Occasion;
 use kernel::values::caller::Act;
-use kernel::values::ids::{RunId, ToolName};
+use kernel::values::ids::RunId;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -104,18 +104,24 @@ impl Client {
             return Err(A2aError::new(ErrorKind::PermissionDenied, why));
         }
         let occasion = Occasion::at("a2a", ADDRESS);
-        let Some(spec) = rpc::find(doors, caller, method) else {
+        let Some(found) = rpc::find(doors, caller, method) else {
             let arguments: Map<String, Value> = read(params).unwrap_or_default();
-            let call = CallRequest::new(ToolName::from(method), Value::Object(arguments), 0);
-            let call = CallRequest { trace: self.trace, occasion, ..call };
-            rpc::note_unseen(doors, caller, call);
+            let unseen = UnseenCall {
+                names: rpc::names(method).collect(),
+                arguments: Value::Object(arguments),
+                trace: self.trace,
+                occasion,
+            };
+            doors.engine.audits().note_unseen(caller, &unseen);
             let shown: String = method.chars().take(100).collect();
             let why = format!("there is no method `{shown}`, and no tool of this name");
             return Err(A2aError::new(ErrorKind::MethodNotFound, why));
         };
         let arguments: Map<String, Value> = read(params)?;
-        let arguments = Value::Object(arguments);
-        let called = rpc::called(doors, caller, &spec, arguments, occasion, self.trace);
-        called.await.map_err(|refusal| refused(refusal, "params"))
+        let wait_ms = doors.limits().run_wait_ms;
+        let request = CallRequest::new(found, Value::Object(arguments), wait_ms);
+        let request = CallRequest { trace: self.trace, occasion, ..request };
+        let called = rpc::called(doors, caller, request).await;
+        called.map_err(|refusal| refused(refusal, "params"))
     }
 }

@@ -2,17 +2,17 @@
 //! that becomes a run is answered with its outcome, with what it asks for, or with a task.
 
 use super::asked;
-use super::calling::{Calling, Guard, Params, takes_tasks, tasks_needed};
+use super::calling::{Calling, Guard, Params, occasion, takes_tasks, tasks_needed};
 use super::result::{refused, words};
 use super::wanted::Waiting;
 use super::wanting::{ROUNDS_MAX, Retry, Wanted, gathered, opened, want};
 use crate::mcp::answer::Answered;
 use crate::mcp::exchange::{Called, Exchange};
 use crate::mcp::lists;
-use engine::{CallReport, CallRequest, Refusal, RefusalCode};
-use kernel::event::Occasion;
+use engine::{CallReport, Refusal, RefusalCode, UnseenCall};
 use kernel::tool::call::{Given, Pace, Reach};
-use kernel::values::ids::{RunId, ToolName};
+use kernel::values::ids::RunId;
+use kernel::values::trace::TraceParent;
 use serde_json::Value;
 use wire::jsonrpc::RpcError;
 
@@ -30,11 +30,14 @@ pub(crate) async fn call(mut exchange: Exchange) -> Answered {
         None => exchange.params()?,
     };
     let find = || lists::find(&exchange.door, &exchange.caller, &params.name);
-    let Some(spec) = known.or_else(find) else { return Err(unseen(&exchange, params)) };
-    if spec.pace == Pace::Task && !takes_tasks(&exchange.client) {
+    let Some(tool) = known.or_else(find) else {
+        let (name, trace) = (params.name.clone(), params.trace().or(exchange.trace));
+        return Err(unseen(&exchange, &name, params.split().0, trace));
+    };
+    if tool.spec().pace == Pace::Task && !takes_tasks(&exchange.client) {
         return Err(tasks_needed());
     }
-    let calling = Calling::new(&exchange, &spec, &mut params)?;
+    let calling = Calling::new(&exchange, tool, &mut params)?;
     let (arguments, retry) = params.split();
     let (waiting, given) = before(&calling, &retry)?;
     let run = match &waiting {
@@ -69,13 +72,12 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
     let (engine, caller) = (calling.engine(), calling.caller());
     let (mut arguments, mut given) = (arguments, given);
     // What only reads becomes no run, or one that is attended once it waits.
-    let recorded = calling.spec.reach != Reach::Reads && !calling.spec.unrecorded;
+    let spec = calling.spec();
+    let recorded = spec.reach != Reach::Reads && !spec.unrecorded;
     let _attendance = recorded.then(|| calling.attend(run, given.clone()));
-    // It was looked for just now. When it is called again, a person may have thought about it.
-    let mut seen = Some(calling.spec.clone());
+    let mut tool = calling.tool.clone();
     for _ in 0..=ROUNDS_MAX {
-        let request = calling.request(run, arguments, given.clone());
-        let request = CallRequest { seen: seen.take(), ..request };
+        let request = calling.request(tool, run, arguments, given.clone());
         let wants = match engine.tools().call_with(caller, request).await {
             Ok(CallReport::Done(output) | CallReport::Repeated(output)) => {
                 return Ok(calling.done(output).await);
@@ -86,35 +88,42 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             Ok(CallReport::Failed(report)) => return Box::pin(calling.failed(&report)).await,
             Ok(CallReport::Wants(wants)) => wants,
             Err(Refusal { code: RefusalCode::NotFound | RefusalCode::NoRun(_), .. }) => {
-                return Err(no_tool(calling.spec.name.as_str()));
+                return Err(no_tool(spec.name.as_str()));
             }
             Err(refusal) => return refused(refusal, calling.exchange.client.version),
         };
-        let (tool, bound) = (calling.spec.name.as_str(), calling.bound());
-        let wanted = Box::pin(want(calling.exchange, Some(tool), &wants, given, &bound)).await;
+        let (name, bound) = (spec.name.as_str(), calling.bound());
+        let wanted = Box::pin(want(calling.exchange, Some(name), &wants, given, &bound)).await;
         if wanted.is_err() {
             // No one can answer: what the tool holds for the answer must not wait for it.
-            engine.tools().forget_wants(caller, tool, &wants);
+            engine.tools().forget_wants(caller, name, &wants);
         }
         match wanted? {
             Wanted::Answer(outcome) => return Ok(outcome),
             Wanted::Again(more) => given = more,
         }
         arguments = calling.arguments();
+        // A person may have thought about it for a while: it is looked for again.
+        let Some(again) = engine.tools().find(caller, name) else {
+            return Err(unseen(calling.exchange, name, arguments, calling.trace));
+        };
+        tool = again;
     }
-    let tool = &calling.spec.name;
+    let tool = &spec.name;
     Ok(words(&format!("`{tool}` still wanted more after {ROUNDS_MAX} rounds"), true))
 }
 
 /// The client gets the same answer as for a tool that does not exist; the audit knows better.
-fn unseen(exchange: &Exchange, params: Params) -> RpcError {
-    let error = no_tool(&params.name);
-    let (tool, trace) = (ToolName::from(params.name.as_str()), params.trace().or(exchange.trace));
-    let (arguments, _) = params.split();
-    let occasion = Occasion::at("mcp", "tools/call");
-    let call = CallRequest { trace, occasion, ..CallRequest::new(tool, arguments, 0) };
-    lists::note_unseen(&exchange.door, &exchange.caller, call);
-    error
+fn unseen(
+    exchange: &Exchange,
+    written: &str,
+    arguments: Value,
+    trace: Option<TraceParent>,
+) -> RpcError {
+    let names = lists::names(written).collect();
+    let call = UnseenCall { names, arguments, trace, occasion: occasion() };
+    exchange.door.doors.engine.audits().note_unseen(&exchange.caller, &call);
+    no_tool(written)
 }
 
 /// A tool that is not visible is exactly like one that does not exist.

@@ -13,7 +13,7 @@ use crate::mcp::messages::requests::Cancelled;
 use crate::mcp::seal::Bound;
 use crate::views::content::whole;
 use engine::refusal::{RefusalCode, RefusalKind};
-use engine::{Attendance, Attendant, CallRequest, Engine, Once, RunReport};
+use engine::{Attendance, Attendant, CallRequest, Callable, Engine, Once, RunReport};
 use futures::future::{Either, select};
 use kernel::event::Occasion;
 use kernel::limits::Limits;
@@ -113,15 +113,20 @@ pub(crate) struct Calling<'a> {
     /// The request.
     pub(crate) exchange: &'a Exchange,
     /// What is called.
-    pub(crate) spec: &'a Arc<ToolSpec>,
+    pub(crate) tool: Callable,
     /// The key under which it is done once.
     key: Option<String>,
     /// The span of the caller.
-    trace: Option<TraceParent>,
+    pub(crate) trace: Option<TraceParent>,
     /// Until when its run is waited for.
     until: Millis,
     /// How many steps were reported as progress.
     told: AtomicU64,
+}
+
+/// What causes the runs of calls.
+pub(crate) fn occasion() -> Occasion {
+    Occasion::at("mcp", "tools/call")
 }
 
 /// Whether the client takes a task for an answer.
@@ -138,7 +143,7 @@ impl<'a> Calling<'a> {
     /// A call that begins now, under a key if it has one.
     pub(crate) fn new(
         exchange: &'a Exchange,
-        spec: &'a Arc<ToolSpec>,
+        tool: Callable,
         params: &mut Params,
     ) -> Result<Self, RpcError> {
         // What the call says of itself overrides what came with it.
@@ -151,7 +156,12 @@ impl<'a> Calling<'a> {
             engine.limits().mcp_call_wait_ms
         };
         let until = engine.clock().now().plus_ms(wait_ms);
-        Ok(Self { exchange, spec, key, trace, until, told: AtomicU64::new(0) })
+        Ok(Self { exchange, tool, key, trace, until, told: AtomicU64::new(0) })
+    }
+
+    /// How what is called is listed.
+    pub(crate) fn spec(&self) -> &Arc<ToolSpec> {
+        self.tool.spec()
     }
 
     /// The engine.
@@ -179,14 +189,14 @@ impl<'a> Calling<'a> {
     /// cannot tell that itself.
     pub(crate) fn first_ms(&self) -> u64 {
         match &self.exchange.client.progress {
-            Some(_) if self.spec.listed.is_none() => self.left_ms().min(FIRST_LOOK_MS),
+            Some(_) if self.spec().listed.is_none() => self.left_ms().min(FIRST_LOOK_MS),
             Some(_) | None => self.left_ms(),
         }
     }
 
     /// Whether it is a task from the beginning.
     pub(crate) fn is_task(&self) -> bool {
-        let lasting = self.spec.pace != Pace::Quick && !self.spec.unrecorded;
+        let lasting = self.spec().pace != Pace::Quick && !self.spec().unrecorded;
         lasting && takes_tasks(&self.exchange.client)
     }
 
@@ -198,16 +208,21 @@ impl<'a> Calling<'a> {
 
     /// What its states are bound to.
     pub(crate) fn bound(&self) -> Bound {
-        let what = what("tools/call", self.spec.name.as_str(), &self.arguments());
+        let what = what("tools/call", self.spec().name.as_str(), &self.arguments());
         Bound::new(self.caller(), what)
     }
 
-    /// The call for the engine.
-    pub(crate) fn request(&self, run: RunId, arguments: Value, given: Given) -> CallRequest {
+    /// The call for the engine, of the tool as it was found last.
+    pub(crate) fn request(
+        &self,
+        tool: Callable,
+        run: RunId,
+        arguments: Value,
+        given: Given,
+    ) -> CallRequest {
         let once = self.key.clone().map(|key| {
-            let (route, digest) =
-                (format!("{ROUTE} {}", self.spec.name), canonical::digest(&arguments));
-            Once::new(route, key, digest)
+            let route = format!("{ROUTE} {}", tool.name());
+            Once::new(route, key, canonical::digest(&arguments))
         });
         CallRequest {
             given,
@@ -217,8 +232,8 @@ impl<'a> Calling<'a> {
             run: Some(run),
             as_task: takes_tasks(&self.exchange.client),
             trace: self.trace,
-            occasion: Occasion::at("mcp", "tools/call"),
-            ..CallRequest::new(self.spec.name.clone(), arguments, self.first_ms())
+            occasion: occasion(),
+            ..CallRequest::new(tool, arguments, self.first_ms())
         }
     }
 
@@ -242,16 +257,15 @@ impl<'a> Calling<'a> {
         } else {
             output
         };
-        result::done(Some(self.spec), output, self.exchange.client.version)
+        result::done(Some(self.spec()), output, self.exchange.client.version)
     }
 
     /// Whether its output comes out of a run: a quick read of a tool gives it as it is, and so does
     /// a tool without a journal.
     fn is_recorded(&self) -> bool {
-        let is_tool =
-            || self.engine().tools().get(self.caller(), self.spec.name.as_str()).is_some();
-        let in_a_run = self.is_task() || self.spec.reach != Reach::Reads || !is_tool();
-        in_a_run && !self.spec.unrecorded
+        let spec = self.spec();
+        let in_a_run = self.is_task() || spec.reach != Reach::Reads || self.tool.is_plan();
+        in_a_run && !spec.unrecorded
     }
 
     /// Its run ended without an output.
@@ -276,7 +290,7 @@ impl<'a> Calling<'a> {
 
     /// Its run is not over, in words.
     pub(crate) fn unfinished(&self, report: &RunReport) -> Outcome {
-        result::unfinished(report, self.spec, self.exchange.client.version)
+        result::unfinished(report, self.spec(), self.exchange.client.version)
     }
 
     fn task(&self, report: &RunReport) -> Outcome {

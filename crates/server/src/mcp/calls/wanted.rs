@@ -131,7 +131,7 @@ pub(crate) async fn ask(
 ) -> Result<Option<Outcome>, RpcError> {
     let (exchange, engine) = (calling.exchange, calling.engine());
     let Wanted { asked, wants } = &wanted;
-    let tool = calling.spec.name.as_str();
+    let tool = calling.spec().name.as_str();
     let judge = judge(exchange, Some(tool));
     let possible = match possible(&exchange.client, wants) {
         Ok(possible) => possible,

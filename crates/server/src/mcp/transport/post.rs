@@ -246,7 +246,7 @@ impl Arrival<'_> {
         let name = said.name.filter(|_| method == "tools/call").and_then(message::text);
         let tool = name.and_then(|name| lists::find(self.door, self.caller, &name));
         if strict && let Some(tool) = &tool {
-            headers::check_arguments(self.headers, &tool.input_schema, said)?;
+            headers::check_arguments(self.headers, &tool.spec().input_schema, said)?;
         }
         let called = tool.map(|tool| Called { tool, params: said.plain() });
         Ok((meta.client(version)?, called))
