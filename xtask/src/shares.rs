@@ -15,19 +15,59 @@ const LONG: &[&str] = &[
     "testkit/fuzz",
 ];
 /// Programs of which `test` runs only these tests, and `prove` all.
-const SAMPLED: &[(&str, &[&str])] = &[(
-    "testkit/simulation",
-    &[
-        "a_few_seeds_of_each_kind_lose_nothing_and_repeat_nothing",
-        "acknowledging_before_the_commit_is_caught",
-    ],
-)];
+const SAMPLED: &[(&str, &[&str])] = &[
+    ("kernel/failures", &["failed_steps_of_a_plan_end_as_their_rules_say"]),
+    (
+        "testkit/simulation",
+        &[
+            "a_few_seeds_of_each_kind_lose_nothing_and_repeat_nothing",
+            "acknowledging_before_the_commit_is_caught",
+        ],
+    ),
+];
 /// Programs of which `prove` runs only these tests, which are long, and `test` all others: words
 /// that their names contain.
 const SPLIT: &[(&str, &[&str])] = &[
-    ("engine/it", &["heal::of_a_person_and_a_rule_one_wins"]),
+    (
+        "engine/it",
+        &[
+            "blobs::an_output_of_64_mib",
+            "breaker::a_rule_waits_for_a_refused_call",
+            "heal::a_clock_that_is_set_back",
+            "heal::a_restart_neither_forgets_a_wait",
+            "heal::of_a_person_and_a_rule_one_wins",
+            "keep::a_long_journal_is_exported",
+        ],
+    ),
     ("identity", &["tests::fuzz::"]),
-    ("server/it", &["hostile::no_", "fuzz_"]),
+    (
+        "server/it",
+        &[
+            "a2a_grpc::a_client_waits_as_long",
+            "a2a_proxy::every_failure_has_its_source",
+            "fuzz_",
+            "hostile::no_",
+            "own_logins::a_run_uses_the_login_of_who_started_it",
+            "parked::sessions_that_cannot_be_read",
+            "tls::a_handshake_that_does_not_end",
+            "tls::a_new_certificate_is_used",
+            "transparent::a_call_looks_as_it_would",
+        ],
+    ),
+    (
+        "waypost/it",
+        &[
+            "a2a::a_message_is_answered_in_every_dialect",
+            "crash::a_payment_outlives_every_crash",
+            "demo::every_story",
+            "errors::every_error",
+            "every_command::",
+            "telemetry::",
+            "thread_contract_drawn::",
+            "thread_contract_kill::",
+            "watch::",
+        ],
+    ),
 ];
 
 /// The tests of one of the two commands.
@@ -109,6 +149,7 @@ mod tests {
         assert!(is_quick("identity", "tests::jwt::headers"));
         assert!(is_quick("testkit/simulation", "acknowledging_before_the_commit_is_caught"));
         assert!(!is_quick("testkit/simulation", "a_disk_that_does_not_sync_is_caught"));
+        assert!(is_quick("waypost/it", "telemetry_kill::a_run_has_one_trace"));
     }
 
     /// A name that no test has any more would leave a test to neither command, or to both.
