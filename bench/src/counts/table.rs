@@ -78,6 +78,6 @@ mod tests {
 
     #[test]
     fn the_committed_table_can_be_read() {
-        assert!(!read().unwrap().is_empty());
+        assert!(read().is_ok());
     }
 }
