@@ -22,8 +22,8 @@ mod agent;
 mod heal;
 mod pipeline;
 mod auth;
-mod abuse;
 mod a2a;
+mod abuse;
 mod counts;
 mod against;
 

@@ -13,7 +13,8 @@ pub const USAGE: &str =
        bench heal [--runs N] [--dir DIR]
        bench pipeline [--seconds N] [--clients N] [--rounds N] [--dir DIR]
        bench auth [--seconds N] [--clients N] [--tools N] [--rounds N] [--dir DIR]
-       bench abuse [--alone N] [--seconds N] [--attacks texts,spin,..] [--dir DIR]
+       bench abuse [--alone N] [--seconds N] [--attacks texts,spin,..] \
+    [--fairness-seconds N] [--fairness-only] [--dir DIR]
        bench a2a [--seconds N] [--clients N] [--tasks N] [--dir DIR]
        bench counts [--requests N] [--record] [--against BINARY] [--dir DIR]
        bench durable [--seconds N] [--clients 1,64,256] \

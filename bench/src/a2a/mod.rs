@@ -99,6 +99,11 @@ pub fn site(binary: &Path, dir: &Path) -> Result<Site> {
     Ok(site)
 }
 
+/// Messages with a credential to a server whose project has what `site` adds.
+pub fn messages_as(address: SocketAddr, credential: &str) -> Result<Arc<Job>> {
+    wire::sends_as(address, credential)
+}
+
 /// Messages to a server, or reads of the task of one.
 pub async fn job(address: SocketAddr, is_read: bool) -> Result<Arc<Job>> {
     match is_read {

@@ -44,8 +44,14 @@ pub fn configure(project: &Path, streams: usize) -> Result<()> {
 
 /// Messages with a text that comes back, each of which waits for its task.
 pub fn sends(address: SocketAddr) -> Result<Arc<Job>> {
+    sends_as(address, "")
+}
+
+/// The same with a credential, a header line.
+pub fn sends_as(address: SocketAddr, credential: &str) -> Result<Arc<Job>> {
     let message = message(&format!("m-{MARK}"), ECHO, HELLO);
-    let request = rpc(address, "SendMessage", &format!(r#"{{"message":{message}}}"#));
+    let params = format!(r#"{{"message":{message}}}"#);
+    let request = rpc_as(address, credential, "SendMessage", &params);
     Job::numbered(address, request, MARK, completed)
 }
 
@@ -122,8 +128,12 @@ fn message(id: &str, skill: &str, input: &str) -> String {
 
 /// A request of JSON-RPC.
 fn rpc(address: SocketAddr, method: &str, params: &str) -> Vec<u8> {
+    rpc_as(address, "", method, params)
+}
+
+fn rpc_as(address: SocketAddr, credential: &str, method: &str, params: &str) -> Vec<u8> {
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-    post_with(address, PATH, VERSION, &body)
+    post_with(address, PATH, &format!("{VERSION}{credential}"), &body)
 }
 
 /// A check: a task that is completed.

@@ -1,10 +1,12 @@
 //! `bench abuse`: what ordinary requests notice of abuse. The same mixed load runs alone and then
 //! beside every attack at once, against one server, while its memory and its descriptors are
-//! watched. Everything stays on this machine and is bounded in number and time.
+//! watched. Then what one realm notices of the callers of another (`fairness`). Everything stays on
+//! this machine and is bounded in number and time.
 
 mod ordinary;
 pub mod upstream;
 mod attacks;
+mod fairness;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,7 @@ use upstream::Upstream;
 
 const ALONE_SECONDS: u64 = 60;
 const SECONDS: u64 = 900;
+const FAIRNESS_SECONDS: u64 = 5;
 /// How often the server is measured; more often where there is little time.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 const LOOKS_MIN: u32 = 12;
@@ -78,6 +81,10 @@ pub struct Options {
     alone: Duration,
     span: Duration,
     attacks: Vec<String>,
+    /// How long each load of another realm lasts; not at all for zero.
+    fairness: Duration,
+    /// Whether the attacks are made.
+    is_attacked: bool,
     dir: PathBuf,
     server: Option<PathBuf>,
 }
@@ -89,10 +96,16 @@ impl Options {
             alone: Duration::from_secs(ALONE_SECONDS),
             span: Duration::from_secs(SECONDS),
             attacks: attacks::NAMES.map(str::to_owned).to_vec(),
+            fairness: Duration::from_secs(FAIRNESS_SECONDS),
+            is_attacked: true,
             dir: std::env::temp_dir(),
             server: std::env::var_os("WAYPOST_BIN").map(PathBuf::from),
         };
         while let Some(flag) = arguments.next() {
+            if flag == "--fairness-only" {
+                options.is_attacked = false;
+                continue;
+            }
             let value = arguments.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
             let seconds = || -> Result<Duration> {
                 Ok(Duration::from_secs(u64::try_from(positive(&flag, &value)?)?))
@@ -100,6 +113,7 @@ impl Options {
             match flag.as_str() {
                 "--alone" => options.alone = seconds()?,
                 "--seconds" => options.span = seconds()?,
+                "--fairness-seconds" => options.fairness = seconds()?,
                 "--attacks" => options.attacks = chosen(&value)?,
                 "--dir" => options.dir = PathBuf::from(&value),
                 _ => return Err(format!("unknown option `{flag}`\n{USAGE}").into()),
@@ -122,6 +136,14 @@ fn chosen(names: &str) -> Result<Vec<String>> {
 /// Measures both phases and says which targets were met.
 pub async fn measure(options: &Options) -> Result<()> {
     report::header("Abuse", &options.dir)?;
+    if options.is_attacked {
+        attacked(options).await?;
+    }
+    fairness::measure(options).await
+}
+
+/// Ordinary requests beside the attacks.
+async fn attacked(options: &Options) -> Result<()> {
     let site = Site::build(options.server.as_deref(), &options.dir)?;
     let upstream = Upstream::start(0)?;
     configure(&site.project(), upstream.port())?;

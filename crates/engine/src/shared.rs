@@ -18,6 +18,7 @@ use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::sessions::cache::Rest;
 use crate::sessions::closed_realms::ClosedRealms;
 use crate::sessions::suspects::Suspects;
+use crate::shares::processor::Processor;
 use crate::shares::storage::Storage;
 use crate::shares::{RealmSource, Shares};
 use crate::system::clock::timeout;
@@ -128,6 +129,8 @@ pub(crate) struct Shared {
     pub(crate) turn_shares: Shares,
     /// Those of sessions that are being driven.
     pub(crate) run_shares: Shares,
+    /// Whose session is driven next; none in local mode.
+    pub(crate) processor: Option<Arc<Processor>>,
     /// What runs store.
     pub(crate) storage: Arc<Storage>,
     /// The realms whose callers share the limits, if they do.
@@ -199,6 +202,7 @@ impl Engine {
         let told = move |commits: &[Committed<'_>]| woken.committed(commits);
         parts.store.on_commit(Arc::new(told));
         let (clock, spawn) = (parts.clock.clone(), parts.spawn.clone());
+        let workers = spawn.workers();
         let (store, of) = (parts.store.clone(), realms.clone());
         let storage = Arc::new(Storage::new(limits.clone(), of, store, clock, spawn));
         Ok(Self {
@@ -224,6 +228,7 @@ impl Engine {
                 turns: Semaphore::new(limits.turns_active_max.clamp(1, Semaphore::MAX_PERMITS)),
                 turn_shares: shares(SharedLimit::Turns),
                 run_shares: shares(SharedLimit::Runs),
+                processor: realms.is_some().then(|| Processor::new(workers)),
                 counters: Counters::default(),
                 outboxes: Arc::default(),
                 rest: Rest::default(),

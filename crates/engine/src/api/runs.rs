@@ -2,12 +2,12 @@
 
 use crate::catalog::invalid_plan;
 use crate::command::{Answer, Command, Presence, StartRun};
-use crate::driver::drive;
 use crate::gate::rights::{facts, run_of, session_of};
 use crate::handles::{Runs, Sessions};
 use crate::refusal::{Refusal, RefusalCode, Result, no_session};
 use crate::request::{RunReport, RunRequest, RunSession, RunTarget};
 use crate::shared::{Shared, lock, stopping};
+use crate::shares::processor::driving;
 use crate::system::clock::timeout;
 use crate::waiting::idempotency::{Claim, Look, Turn};
 use futures::FutureExt;
@@ -338,9 +338,10 @@ impl Shared {
             return Err(self.too_many_driven(&command));
         }
         let (sender, receiver) = mpsc::channel(self.limits.session_queue_max);
+        let by = driving(key, command.caller());
         if sender.try_send(command).is_ok() {
             driven.insert(key.clone(), sender);
-            self.spawn.task("session", Box::pin(drive(self.clone(), key.clone(), receiver, share)));
+            self.spawn_driver(key, receiver, share, by);
         }
         Ok(())
     }

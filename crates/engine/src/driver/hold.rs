@@ -3,7 +3,8 @@
 use crate::command::Command;
 use crate::driver::drive;
 use crate::shared::{Shared, lock};
-use crate::shares::Share;
+use crate::shares::processor::{driving, in_turn};
+use crate::shares::{Holder, Share};
 use kernel::values::ids::SessionKey;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -18,6 +19,20 @@ pub(crate) struct Hold {
 }
 
 impl Shared {
+    /// Starts the driver of a session. Its polls count for this holder.
+    pub(crate) fn spawn_driver(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        commands: mpsc::Receiver<Command>,
+        share: Share,
+        by: Holder,
+    ) {
+        let processor = self.processor.clone();
+        let driver = drive(self.clone(), key.clone(), commands, share);
+        let driver = async move { in_turn(processor.as_ref(), by, driver).await };
+        self.spawn.task("session", Box::pin(driver));
+    }
+
     /// Holds a session, unless someone drives it.
     pub(crate) fn hold(self: &Arc<Self>, key: &SessionKey) -> Option<Hold> {
         let mut driven = lock(&self.driven);
@@ -38,8 +53,8 @@ impl Drop for Hold {
         if commands.is_empty() {
             driven.remove(&self.key);
         } else {
-            let driver = drive(self.shared.clone(), self.key.clone(), commands, Share::default());
-            self.shared.spawn.task("session", Box::pin(driver));
+            let by = driving(&self.key, None);
+            self.shared.spawn_driver(&self.key, commands, Share::default(), by);
         }
     }
 }

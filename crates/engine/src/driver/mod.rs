@@ -43,7 +43,7 @@ use state::{Done, Driver};
 use waking::parked::panicked_refusal;
 
 /// How many decisions are taken before other tasks get their turn.
-const DECISIONS_PER_TURN: u32 = 64;
+const DECISIONS_PER_TURN: u32 = 16;
 
 /// How many appends a run may be ahead of the disk. One that spins would fill the writer's queue,
 /// and everybody else's writes would wait behind it.

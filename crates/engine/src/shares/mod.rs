@@ -3,6 +3,7 @@
 //! taken before it, so that who waits for its own share keeps nothing from anyone else. In local
 //! mode nothing is shared.
 
+pub(crate) mod processor;
 pub(crate) mod storage;
 
 use crate::refusal::Quota;
@@ -67,7 +68,7 @@ pub struct Full {
 
 /// Whose share it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Holder {
+pub(crate) struct Holder {
     realm: RealmId,
     /// None for all of the realm.
     subject: Option<Arc<str>>,

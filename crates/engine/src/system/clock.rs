@@ -149,6 +149,10 @@ impl Spawn for TokioSpawn {
     fn critical_thread(&self, name: &'static str, future: BoxFuture<'static, ()>) {
         self.thread(name, self.watched(name, future));
     }
+
+    fn workers(&self) -> usize {
+        self.handle.metrics().num_workers()
+    }
 }
 
 /// The future's result, or `None` once so many milliseconds have passed. What is over at once needs

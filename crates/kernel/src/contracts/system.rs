@@ -78,4 +78,8 @@ pub trait Spawn: Send + Sync {
     fn critical_thread(&self, name: &'static str, future: BoxFuture<'static, ()>) {
         self.thread(name, future);
     }
+    /// How many tasks run at the same time.
+    fn workers(&self) -> usize {
+        1
+    }
 }

@@ -1,0 +1,398 @@
+//! Fair queue for processor time. A runtime polls tasks in the order in which they were woken, so
+//! whoever has the most sessions that move would get the most time. Here only a few drivers are
+//! handed to the runtime at a time. The next one is of another realm, and within its realm of
+//! another caller.
+
+use super::Holder;
+use crate::system::locks::lock;
+use kernel::tool::call::Caller;
+use kernel::values::ids::{RealmId, SessionKey};
+use std::collections::{HashMap, VecDeque};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// How many futures of one caller may wait for a poll, for each worker, before it starts no more.
+const WAITING_PER_WORKER_MAX: usize = 128;
+
+/// The queue. None of it exists in local mode, where nothing is shared.
+pub(crate) struct Processor {
+    /// How many futures the runtime has at a time.
+    slots: usize,
+    queue: Mutex<Queue>,
+}
+
+/// Futures that were woken and have no slot. While one waits, all slots are taken.
+#[derive(Default)]
+struct Queue {
+    taken: usize,
+    realms: HashMap<RealmId, RealmLine>,
+    order: VecDeque<RealmId>,
+}
+
+#[derive(Default)]
+struct RealmLine {
+    callers: HashMap<Holder, VecDeque<Arc<Turn>>>,
+    order: VecDeque<Holder>,
+}
+
+/// One future in turn, and its waker. Its place is looked at and changed under the queue's lock
+/// only, which is taken first.
+struct Turn {
+    processor: Arc<Processor>,
+    by: Holder,
+    place: Mutex<Place>,
+}
+
+struct Place {
+    state: State,
+    /// Wakes the task that polls the future.
+    task: Option<Waker>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Not woken.
+    Idle,
+    /// Woken, without a slot.
+    Waiting,
+    /// It has a slot, and its task was woken.
+    Granted,
+    Polled,
+    /// Woken while it was polled.
+    WokenWhilePolled,
+    Ended,
+}
+
+impl Processor {
+    /// A queue in front of so many threads that poll.
+    pub(crate) fn new(workers: usize) -> Arc<Self> {
+        Arc::new(Self { slots: workers.max(1), queue: Mutex::default() })
+    }
+
+    /// Whether so many futures of a caller wait that it should start no more.
+    pub(crate) fn is_crowded(&self, caller: &Caller) -> bool {
+        let by = Holder::caller(caller);
+        let queue = lock(&self.queue);
+        let line = queue.realms.get(&by.realm).and_then(|realm| realm.callers.get(&by));
+        line.is_some_and(|line| line.len() >= WAITING_PER_WORKER_MAX * self.slots)
+    }
+}
+
+/// Who gets the polls of a session's driver: who moved it, or else its owner.
+pub(crate) fn driving(key: &SessionKey, mover: Option<&Caller>) -> Holder {
+    match mover {
+        Some(caller) => Holder::caller(caller),
+        None => Holder { subject: key.owner.clone(), ..Holder::realm(&key.realm) },
+    }
+}
+
+/// Runs a future whose polls go in turn; at once where there is no queue. The future must be a task
+/// of its own: one that is woken and then not polled would keep its slot.
+pub(crate) async fn in_turn<F: Future>(
+    processor: Option<&Arc<Processor>>,
+    by: Holder,
+    future: F,
+) -> F::Output {
+    let turn = processor.map(|processor| {
+        let place = Place { state: State::Idle, task: None };
+        let processor = processor.clone();
+        Entry(Arc::new(Turn { processor, by, place: Mutex::new(place) }))
+    });
+    let waker = turn.as_ref().map(|turn| Waker::from(turn.0.clone()));
+    let mut future = pin!(future);
+    poll_fn(|context| match (&turn, &waker) {
+        (Some(turn), Some(waker)) => turn.poll(context, waker, future.as_mut()),
+        _ => future.as_mut().poll(context),
+    })
+    .await
+}
+
+/// A future's entry: whatever ends the future gives back its slot.
+struct Entry(Arc<Turn>);
+
+impl Entry {
+    fn poll<F: Future>(
+        &self,
+        context: &Context<'_>,
+        waker: &Waker,
+        future: Pin<&mut F>,
+    ) -> Poll<F::Output> {
+        if !self.0.begin(context.waker()) {
+            return Poll::Pending;
+        }
+        let _slot = Slot(&self.0);
+        future.poll(&mut Context::from_waker(waker))
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.0.change(|queue, turn| {
+            let mut place = lock(&turn.place);
+            let before = std::mem::replace(&mut place.state, State::Ended);
+            // The task owns its future, which owns this.
+            place.task = None;
+            drop(place);
+            if before == State::Granted { queue.free_slot() } else { None }
+        });
+    }
+}
+
+/// The slot of a future that is being polled. A panic gives it back too.
+struct Slot<'a>(&'a Arc<Turn>);
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.change(|queue, turn| {
+            let mut place = lock(&turn.place);
+            let is_woken = place.state == State::WokenWhilePolled;
+            place.state = if is_woken { State::Waiting } else { State::Idle };
+            drop(place);
+            if is_woken {
+                queue.push(turn.clone());
+            }
+            queue.free_slot()
+        });
+    }
+}
+
+impl Turn {
+    /// Changes the queue, and then wakes the task that got a slot by it.
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut Queue, &Arc<Self>) -> Option<Waker>) {
+        let woken = change(&mut lock(&self.processor.queue), self);
+        if let Some(task) = woken {
+            task.wake();
+        }
+    }
+
+    /// Whether the future is polled now. If not, its task is woken when it has a slot.
+    fn begin(self: &Arc<Self>, task: &Waker) -> bool {
+        let mut queue = lock(&self.processor.queue);
+        let mut place = lock(&self.place);
+        match &mut place.task {
+            Some(known) => known.clone_from(task),
+            none => *none = Some(task.clone()),
+        }
+        match place.state {
+            State::Granted => place.state = State::Polled,
+            State::Idle if queue.taken < self.processor.slots => {
+                queue.taken += 1;
+                place.state = State::Polled;
+            }
+            State::Idle => {
+                place.state = State::Waiting;
+                drop(place);
+                queue.push(self.clone());
+                return false;
+            }
+            State::Waiting | State::Polled | State::WokenWhilePolled | State::Ended => {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Wake for Turn {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.change(|queue, turn| {
+            let mut place = lock(&turn.place);
+            match place.state {
+                State::Idle if queue.taken < turn.processor.slots => {
+                    queue.taken += 1;
+                    place.state = State::Granted;
+                    return place.task.clone();
+                }
+                State::Idle => {
+                    place.state = State::Waiting;
+                    drop(place);
+                    queue.push(turn.clone());
+                }
+                State::Polled => place.state = State::WokenWhilePolled,
+                State::Waiting | State::Granted | State::WokenWhilePolled | State::Ended => {}
+            }
+            None
+        });
+    }
+}
+
+impl Queue {
+    fn push(&mut self, turn: Arc<Turn>) {
+        let realm = self.realms.entry(turn.by.realm.clone()).or_default();
+        if realm.order.is_empty() {
+            self.order.push_back(turn.by.realm.clone());
+        }
+        let line = realm.callers.entry(turn.by.clone()).or_default();
+        if line.is_empty() {
+            realm.order.push_back(turn.by.clone());
+        }
+        line.push_back(turn);
+    }
+
+    /// Gives a slot that is free again to the next future; the waker of its task.
+    fn free_slot(&mut self) -> Option<Waker> {
+        while let Some(next) = self.pop() {
+            let mut place = lock(&next.place);
+            if place.state == State::Waiting {
+                place.state = State::Granted;
+                return place.task.clone();
+            }
+        }
+        self.taken -= 1;
+        None
+    }
+
+    /// The next future. Its realm is the last one then, and its caller the last one of the realm.
+    fn pop(&mut self) -> Option<Arc<Turn>> {
+        let name = self.order.pop_front()?;
+        let realm = self.realms.get_mut(&name)?;
+        let next = realm.pop();
+        match realm.order.is_empty() {
+            true => drop(self.realms.remove(&name)),
+            false => self.order.push_back(name),
+        }
+        next
+    }
+}
+
+impl RealmLine {
+    fn pop(&mut self) -> Option<Arc<Turn>> {
+        let by = self.order.pop_front()?;
+        let line = self.callers.get_mut(&by)?;
+        let next = line.pop_front();
+        match line.is_empty() {
+            true => drop(self.callers.remove(&by)),
+            false => self.order.push_back(by),
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::clock::yield_now;
+    use crate::system::panics::caught;
+    use futures::future::join_all;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    fn holder(realm: &str, subject: &str) -> Holder {
+        Holder::caller(&Caller::new(realm, subject))
+    }
+
+    /// A future that is polled so often, and notes its name each time.
+    async fn noted(name: &'static str, polls: usize, log: Arc<Mutex<Vec<&'static str>>>) {
+        for _ in 0..polls {
+            lock(&log).push(name);
+            yield_now().await;
+        }
+    }
+
+    async fn dies() {
+        panic!("on purpose");
+    }
+
+    /// The polls of many futures of two callers of one realm, and of one future of another realm.
+    #[tokio::test]
+    async fn polls_go_round_by_realm_and_then_by_caller() {
+        let (processor, log) = (Processor::new(1), Arc::<Mutex<Vec<_>>>::default());
+        let mut tasks = Vec::new();
+        let callers = [("red", "ann"); 20].into_iter().chain([("red", "bob"), ("blue", "eve")]);
+        for (realm, subject) in callers {
+            let (processor, log) = (processor.clone(), log.clone());
+            tasks.push(tokio::spawn(async move {
+                in_turn(Some(&processor), holder(realm, subject), noted(subject, 10, log)).await;
+            }));
+        }
+        for task in join_all(tasks).await {
+            task.unwrap();
+        }
+        let log = lock(&log);
+        let last = |name| log.iter().rposition(|noted| *noted == name).unwrap();
+        // Two callers of one realm have as many polls as the one of the other.
+        assert!(last("eve") < 2 * 10 + 22, "{log:?}");
+        assert!(last("bob") < 4 * 10 + 22, "{log:?}");
+        assert_eq!(log.len(), 220, "and none is lost");
+    }
+
+    #[tokio::test]
+    async fn a_future_that_ends_panics_or_is_dropped_gives_back_its_slot() {
+        let processor = Processor::new(1);
+        let by = || holder("red", "ann");
+        in_turn(Some(&processor), by(), async {}).await;
+        let panics = in_turn(Some(&processor), by(), dies());
+        assert!(caught(pin!(panics)).await.is_err());
+        let mut granted = Box::pin(in_turn(Some(&processor), by(), yield_now()));
+        let mut waiting = Box::pin(in_turn(Some(&processor), by(), yield_now()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(granted.as_mut().poll(&mut context).is_pending(), "woken, it has the slot again");
+        assert!(waiting.as_mut().poll(&mut context).is_pending(), "waits for it");
+        assert_eq!(lock(&processor.queue).taken, 1);
+        drop(granted);
+        assert!(waiting.as_mut().poll(&mut context).is_pending(), "polled once, and woken");
+        assert!(waiting.as_mut().poll(&mut context).is_ready());
+        drop(waiting);
+        let queue = lock(&processor.queue);
+        assert_eq!((queue.taken, queue.order.len(), queue.realms.len()), (0, 0, 0));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn no_wake_is_lost_between_threads() {
+        const TASKS: usize = 64;
+        const ROUNDS: usize = 500;
+        let (processor, done) = (Processor::new(2), Arc::new(AtomicUsize::new(0)));
+        let tasks = (0..TASKS).map(|number| {
+            let (processor, done) = (processor.clone(), done.clone());
+            let realm = ["red", "blue", "green"][number % 3];
+            tokio::spawn(async move {
+                let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+                // Woken by another thread, at any moment of its polls.
+                let waker = tokio::spawn(async move {
+                    for _ in 0..ROUNDS {
+                        sender.send(()).await.unwrap();
+                    }
+                });
+                let work = async {
+                    while receiver.recv().await.is_some() {
+                        done.fetch_add(1, Ordering::Relaxed);
+                        yield_now().await;
+                    }
+                };
+                in_turn(Some(&processor), holder(realm, "ann"), work).await;
+                waker.await.unwrap();
+            })
+        });
+        let all = join_all(tasks.collect::<Vec<_>>());
+        let ended = tokio::time::timeout(Duration::from_secs(120), all).await;
+        for task in ended.expect("all futures end within two minutes") {
+            task.unwrap();
+        }
+        assert_eq!(done.load(Ordering::Relaxed), TASKS * ROUNDS);
+        assert_eq!(lock(&processor.queue).taken, 0);
+    }
+
+    #[test]
+    fn a_caller_whose_futures_all_wait_starts_no_more() {
+        let processor = Processor::new(1);
+        let mut context = Context::from_waker(Waker::noop());
+        let by = || holder("red", "ann");
+        let mut futures: Vec<_> = (0..=WAITING_PER_WORKER_MAX)
+            .map(|_| Box::pin(in_turn(Some(&processor), by(), yield_now())))
+            .collect();
+        let ann = Caller::new("red", "ann");
+        for future in &mut futures {
+            assert!(!processor.is_crowded(&ann));
+            assert!(future.as_mut().poll(&mut context).is_pending());
+        }
+        assert!(processor.is_crowded(&ann));
+        assert!(!processor.is_crowded(&Caller::new("red", "bob")));
+        assert!(!processor.is_crowded(&Caller::new("blue", "ann")));
+    }
+}
