@@ -1,8 +1,8 @@
 //! The step `a2a-peers`: the official SDKs of A2A for Python and JavaScript, and AgentVault's
-//! packages (`vault_peers`), on both sides. Their clients talk to the test agent, and agents made
-//! with them are called through the built server. All scripts are in `crates/testkit/a2a`; each
-//! prints one line per check. `waypost a2a check` holds the test agent against the specification as
-//! well.
+//! packages (`vault_peers`), on both sides. Their clients talk to the test agent and check the
+//! signatures of cards, and agents made with them are called through the built server. All scripts
+//! are in `crates/testkit/a2a`; each prints one line per check. `waypost a2a check` holds the test
+//! agent against the specification as well.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::shell::{self, Failure};
 use crate::steps::fixtures;
 use crate::steps::interpreters;
 use crate::steps::product;
-use crate::steps::vault_peers::Vault;
+use crate::steps::vault_peers::{ADMIN_KEY, Vault};
 
 /// The environment of the Python SDK, and the folders of the scripts.
 const PYTHON: &str = "a2a_python";
@@ -27,6 +27,10 @@ const GRPC_CARD: &str = "grpc";
 /// The agent of AgentVault's server SDK, and its card.
 const VAULT: &str = "agentvault";
 const VAULT_CARD: &str = "vault";
+/// The card of this server has every kind of scheme. Nobody asks its issuer for anything, and none
+/// answers there.
+const GUARDED: &str = "[auth.issuers.corp]\nurl = \"http://127.0.0.1:9\"\n\
+    audience = \"waypost\"\nrealms = [\"default\"]\n";
 /// Scripts have a deadline of their own; this is for one that does not keep it.
 const RUN_WAIT: Duration = Duration::from_secs(1_800);
 
@@ -100,14 +104,22 @@ fn clients(
     let peers = languages.scripts("peer")?;
     let server = fixtures::start_agent(target, "--a2a", &folder.join("agent.log"))?;
     let url = server.url.clone();
+    let guarded = guarded(target, &folder.join("schemes"))?;
     let talked = peers.into_iter().try_for_each(|peer| {
         let Script { language, mut command } = peer;
         let name = format!("a client in {language}");
         let log = folder.join(format!("client-{language}.log"));
-        passed(&name, command.arg(&url), &log)
+        passed(&name, command.args([&url, &guarded.url]), &log)
     });
-    let talked = talked.and_then(|()| vault.talk(target, folder, &url));
+    let talked = guarded.stop_after(talked).and_then(|()| vault.talk(target, folder, &url));
     server.stop_after(talked)
+}
+
+/// Starts the built server as one that takes every kind of credential.
+fn guarded(target: &Path, folder: &Path) -> Result<Server, Failure> {
+    let project = product::project(folder)?;
+    child::write(&project.join("waypost.toml"), GUARDED)?;
+    product::serve_guarded(target, folder, ADMIN_KEY)
 }
 
 /// The built program finds nothing wrong with the test agent, whatever it can do.

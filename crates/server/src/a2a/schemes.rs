@@ -16,6 +16,7 @@ const SCOPES: [(Scope, &str); 2] = [
     (Scope::Read, "Read cards, tasks and what they made"),
     (Scope::Use, "Send messages, cancel tasks and make webhooks"),
 ];
+/// The name of the scheme in the card, and of the scheme of HTTP.
 const BEARER: &str = "bearer";
 const API_KEY: &str = "apiKey";
 const OAUTH: &str = "oauth2";
@@ -63,7 +64,8 @@ fn bearer(has_issuers: bool) -> SecurityScheme {
         false => "A key of this server, or a token of it",
     };
     let scheme = HttpAuthSecurityScheme {
-        scheme: "Bearer".to_owned(),
+        // In lower case, as cards of 0.3 always had it: clients of 1.0 do not mind.
+        scheme: BEARER.to_owned(),
         description: description.to_owned(),
         ..HttpAuthSecurityScheme::default()
     };

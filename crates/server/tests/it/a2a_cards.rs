@@ -83,6 +83,41 @@ async fn strangers_read_the_keys_and_find_nothing_empty_in_what_is_signed() {
     assert!(!has_empty(&read.signed_content()), "{read:?}");
 }
 
+/// The card as the official Python SDK reads it: it makes the schemes of 1.0 out of the members of
+/// 0.3, where a card has both.
+fn with_old_schemes(card: &Value) -> Value {
+    let mut read = card.clone();
+    for scheme in read["securitySchemes"].as_object_mut().unwrap().values_mut() {
+        let name = match scheme["type"].as_str().unwrap() {
+            "apiKey" => "apiKeySecurityScheme",
+            "http" => "httpAuthSecurityScheme",
+            "oauth2" => "oauth2SecurityScheme",
+            "openIdConnect" => "openIdConnectSecurityScheme",
+            other => panic!("no scheme of 0.3: {other}"),
+        };
+        let mut old = scheme.clone();
+        let place = old.as_object_mut().unwrap().remove("in");
+        if let Some(place) = place {
+            old["location"] = place;
+        }
+        *scheme = json!({name: old});
+    }
+    read
+}
+
+#[tokio::test]
+async fn the_signature_holds_for_readers_who_prefer_the_members_of_0_3() {
+    let issuer = "[auth.issuers.corp]\nurl = \"http://127.0.0.1:9\"\naudience = \"waypost\"\n\
+                  realms = [\"default\"]\n";
+    let guarded = Guarded::start(&format!("{OPEN}{issuer}")).await;
+    let (card, keys) = (guarded.get(CARD, &[]).await, guarded.get(KEYS, &[]).await);
+    let schemes = card.body["securitySchemes"].as_object().unwrap();
+    let names: Vec<&String> = schemes.keys().collect();
+    assert_eq!(names, ["apiKey", "bearer", "oauth2", "openId-corp"], "{card:?}");
+    checked(&card.body, 0, &keys.body["keys"][0]);
+    checked(&with_old_schemes(&card.body), 0, &keys.body["keys"][0]);
+}
+
 #[tokio::test]
 async fn a_restart_keeps_the_key_and_an_older_one_signs_beside_a_new_one() {
     let data = tempfile::tempdir().unwrap();

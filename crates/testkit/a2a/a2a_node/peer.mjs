@@ -1,10 +1,11 @@
 // A peer in the tests of our A2A server: the official JavaScript SDK 1.3.
 //
-// usage: peer.mjs URL
+// usage: peer.mjs URL GUARDED
 //
 // URL is a server with the test agent. It is talked to by every interface of its card that this peer
-// speaks: JSON-RPC and HTTP with JSON, of 1.0 and, where the card has it, of 0.3. Prints one line per
-// check and ends with 1 when one failed.
+// speaks: JSON-RPC and HTTP with JSON, of 1.0 and, where the card has it, of 0.3. GUARDED is a server
+// that takes every kind of credential; the signature of its card is checked. Prints one line per check
+// and ends with 1 when one failed.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -232,6 +233,15 @@ const CHECKS = {
   },
 };
 
+/** A card with schemes is signed. It is checked as it was sent: of one that was read already, the
+ * verifier drops the schemes. */
+async function guardedSignature(url) {
+  const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
+  const kinds = Object.values(card.securitySchemes).map((scheme) => scheme.type);
+  assert.deepEqual(kinds.sort(), ['apiKey', 'http', 'oauth2', 'openIdConnect']);
+  await signature(url, card);
+}
+
 /** The card is signed by a key of the key set, and another card is not. */
 async function signature(url, card) {
   const keySet = `${url}/.well-known/jwks.json`;
@@ -260,7 +270,7 @@ async function passed(name, check) {
 }
 
 /** All checks by all interfaces; how many failed. */
-async function allChecks(url) {
+async function allChecks(url, guarded) {
   const options = { legacyCompat: { enabled: true } };
   const card = await new DefaultAgentCardResolver(options).resolve(url);
   const transports = [new JsonRpcTransportFactory(options), new RestTransportFactory(options)];
@@ -269,7 +279,7 @@ async function allChecks(url) {
   const spoken = card.supportedInterfaces.filter((one) => BINDINGS.includes(one.protocolBinding));
   const names = spoken.map((one) => `${one.protocolBinding} ${one.protocolVersion}`);
   assert.ok(names.includes('JSONRPC 1.0') && names.includes('HTTP+JSON 1.0'), names.join());
-  let failed = 0;
+  let failed = await passed('signature of a card with schemes', () => guardedSignature(guarded));
   if (card.signatures.length > 0) failed += await passed('signature', () => signature(url, card));
   for (const one of spoken) {
     const own = { ...card, supportedInterfaces: [one] };
@@ -287,5 +297,5 @@ setTimeout(() => {
   console.log(`FAILED: not over within ${DEADLINE_MS} ms`);
   process.exit(1);
 }, DEADLINE_MS).unref();
-const failed = await allChecks(process.argv[2]);
+const failed = await allChecks(process.argv[2], process.argv[3]);
 process.exit(failed === 0 ? 0 : 1);

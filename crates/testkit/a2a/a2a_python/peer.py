@@ -1,9 +1,10 @@
 """A peer in the tests of our A2A server: the official Python SDK 1.3.
 
-usage: peer.py URL
+usage: peer.py URL GUARDED
 
 URL is a server with the test agent. It is talked to by every interface of its card that this peer
 speaks: JSON-RPC and HTTP with JSON, of 1.0 and, where the card has it, of 0.3, and gRPC of 1.0.
+GUARDED is a server that takes every kind of credential; the signature of its card is checked.
 Prints one line per check and ends with 1 when one failed.
 """
 
@@ -50,6 +51,13 @@ BINDINGS = ["JSONRPC", "HTTP+JSON", "GRPC"]
 COMPLETED = TaskState.TASK_STATE_COMPLETED
 INPUT_REQUIRED = TaskState.TASK_STATE_INPUT_REQUIRED
 NO_TASK = "run_00000000000000000000000000000001"
+# The kinds of schemes of a server that takes every kind of credential.
+KINDS = {
+    "api_key_security_scheme",
+    "http_auth_security_scheme",
+    "oauth2_security_scheme",
+    "open_id_connect_security_scheme",
+}
 
 
 class Receiver:
@@ -286,8 +294,8 @@ async def pushed(talk, task):
         await fails(talk, TaskNotFoundError, gone)
 
 
-async def signature(http, url, card):
-    """The card is signed by a key of the key set, and another card is not."""
+async def verifier(http, url):
+    """Checks signatures of cards by the key set of this server."""
     key_set = f"{url}/.well-known/jwks.json"
     keys = (await http.get(key_set)).json()["keys"]
     known = {key["kid"]: PyJWK(key) for key in keys}
@@ -296,7 +304,20 @@ async def signature(http, url, card):
         assert jku == key_set, jku
         return known[kid]
 
-    verify = create_signature_verifier(key_of, ["ES256"])
+    return create_signature_verifier(key_of, ["ES256"])
+
+
+async def guarded_signature(http, url):
+    """The resolver finds a card with schemes signed, and reads each kind of scheme."""
+    verify = await verifier(http, url)
+    card = await A2ACardResolver(http, url).get_agent_card(signature_verifier=verify)
+    kinds = {scheme.WhichOneof("scheme") for scheme in card.security_schemes.values()}
+    assert kinds == KINDS, kinds
+
+
+async def signature(http, url, card):
+    """The card is signed by a key of the key set, and another card is not."""
+    verify = await verifier(http, url)
     verify(card)
     changed = AgentCard()
     changed.CopyFrom(card)
@@ -322,13 +343,13 @@ def of_interface(card, interface):
     return one
 
 
-async def all_checks(http, url):
+async def all_checks(http, url, guarded):
     """The number of failures."""
     card = await A2ACardResolver(http, url).get_agent_card()
     interfaces = [one for one in card.supported_interfaces if one.protocol_binding in BINDINGS]
     spoken = {(one.protocol_binding, one.protocol_version) for one in interfaces}
     assert {("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("GRPC", "1.0")} <= spoken, spoken
-    failed = 0
+    failed = await passed("signature of a card with schemes", guarded_signature(http, guarded))
     if card.signatures:
         failed += await passed("signature", signature(http, url, card))
     for interface in interfaces:
@@ -351,13 +372,13 @@ async def passed(name, check):
     return 0
 
 
-async def main(url):
+async def main(url, guarded):
     async with httpx.AsyncClient(timeout=CHECK_DEADLINE_S) as http:
-        failed = await asyncio.wait_for(all_checks(http, url), DEADLINE_S)
+        failed = await asyncio.wait_for(all_checks(http, url, guarded), DEADLINE_S)
     # What the SDK left running is nobody's business any more.
     sys.stdout.flush()
     os._exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(sys.argv[1], sys.argv[2]))

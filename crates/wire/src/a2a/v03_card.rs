@@ -1,5 +1,6 @@
 //! A card for clients of both versions: the members of 1.0, and beside them those of 0.3. Where a
-//! member is in both, it holds both shapes. Signatures cover the members of 1.0 alone.
+//! member is in both, it holds both shapes. Signatures cover the members of 1.0 alone, but some
+//! readers of 1.0 make these out of those of 0.3: both shapes must say the same, letter by letter.
 
 use super::card::{AgentCard, AgentInterface, SecurityRequirement, SecurityScheme};
 use super::{HTTP_JSON, JSONRPC, VERSION_UNNAMED};
@@ -55,17 +56,18 @@ fn requirements(all: &[SecurityRequirement]) -> Value {
     all.iter().map(|one| Value::Object(old(one))).collect()
 }
 
-/// The members that 0.3 has of a scheme.
+/// The members that 0.3 has of a scheme, with the values that 1.0 has.
 fn old_scheme(scheme: &SecurityScheme) -> Map<String, Value> {
     let members = if let Some(http) = &scheme.http_auth_security_scheme {
         let bearer = Some(&http.bearer_format).filter(|format| !format.is_empty());
-        json!({"type": "http", "scheme": http.scheme.to_lowercase(), "bearerFormat": bearer,
+        json!({"type": "http", "scheme": http.scheme, "bearerFormat": bearer,
             "description": http.description})
     } else if let Some(key) = &scheme.api_key_security_scheme {
         json!({"type": "apiKey", "in": key.location, "name": key.name,
             "description": key.description})
     } else if let Some(oauth) = &scheme.oauth2_security_scheme {
-        json!({"type": "oauth2", "flows": oauth.flows, "description": oauth.description})
+        json!({"type": "oauth2", "flows": oauth.flows, "description": oauth.description,
+            "oauth2MetadataUrl": oauth.oauth2_metadata_url})
     } else if let Some(open_id) = &scheme.open_id_connect_security_scheme {
         json!({"type": "openIdConnect", "openIdConnectUrl": open_id.open_id_connect_url,
             "description": open_id.description})
@@ -110,7 +112,7 @@ mod tests {
         assert_eq!(written["additionalInterfaces"], additional);
         assert_eq!(written["supportsAuthenticatedExtendedCard"], true);
         assert_eq!(written["security"], json!([{"bearer": ["read"]}]));
-        let bearer = json!({"type": "http", "scheme": "bearer",
+        let bearer = json!({"type": "http", "scheme": "Bearer",
             "httpAuthSecurityScheme": {"scheme": "Bearer"}});
         assert_eq!(written["securitySchemes"]["bearer"], bearer);
         assert_eq!(written["securitySchemes"]["key"]["in"], "header");
