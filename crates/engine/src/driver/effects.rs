@@ -264,8 +264,10 @@ impl Driver {
         match done {
             Done::Call(call, Some(started)) => self.called(call, started).await,
             Done::Late(call, Some(result)) => self.came_late(call, result).await,
+            Done::Moved(ask, true) => self.go_after(ask).await,
             Done::Call(_, None)
             | Done::Late(_, None)
+            | Done::Moved(_, false)
             | Done::Turned(_, _, None)
             | Done::Proposed(_, _, None) => Ok(()),
             Done::Kept(Ok(())) => {

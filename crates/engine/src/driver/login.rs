@@ -15,7 +15,7 @@ use kernel::values::ids::{AskId, CallId, RunId, Space};
 use std::sync::Arc;
 
 /// How often the driver checks whether a login is done; after that a person has to say so.
-const LOOKS_MAX: u32 = 60;
+pub(super) const LOOKS_MAX: u32 = 60;
 
 /// What a run waits for.
 enum Wait {
@@ -75,6 +75,9 @@ impl Driver {
         }
         let session = self.session.as_ref()?;
         let asked = session.asks.get(&ask).filter(|open| open.is_open())?;
+        if !matches!(asked.ask.body, AskBody::Authorize { .. }) {
+            return None;
+        }
         let call = asked.ask.wanted.as_ref()?.call.call_id;
         let open = session.calls.get(&call)?;
         let run = session.runs.get(&open.run).filter(|run| run.closing.is_none())?;
@@ -179,7 +182,7 @@ fn only_pages(wants: &Wants) -> bool {
 }
 
 /// How long to wait before the look after this one.
-fn wait_ms(limits: &Limits, look: u32) -> u64 {
+pub(super) fn wait_ms(limits: &Limits, look: u32) -> u64 {
     let doubled = limits.authorize_poll_ms.saturating_mul(1 << look.min(20));
     doubled.min(limits.authorize_poll_ms_max).max(1)
 }

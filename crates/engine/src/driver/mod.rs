@@ -29,6 +29,7 @@ mod record;
 mod late;
 mod models;
 mod login;
+mod elsewhere;
 mod effects;
 mod consent;
 mod waking;
@@ -212,7 +213,7 @@ impl Driver {
                 continue;
             }
             if let Some((ask, look)) = self.to_look.pop() {
-                self.look_at_login(ask, look).await?;
+                self.look(ask, look).await?;
                 continue;
             }
             match self.decide() {

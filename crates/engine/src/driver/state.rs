@@ -15,7 +15,6 @@ use crate::shares::Share;
 use crate::waiting::idempotency::Claim;
 use futures::future::{AbortHandle, BoxFuture, Shared as SharedFuture};
 use futures::stream::FuturesUnordered;
-use kernel::ask::{Ask, AskBody};
 use kernel::contracts::observe::Seen;
 use kernel::contracts::{SessionAsk, StoreError, Ticket};
 use kernel::conversation::llm::{LlmError, Turn};
@@ -73,7 +72,7 @@ impl Effect {
             Fact::RunEnded { .. } => Effect::EndRun,
             Fact::ProposalAsked(start) => Effect::Propose(start.frame),
             Fact::CorrectionEntered(entry) if entry.drafted.is_some() => Effect::ReadDrafted,
-            Fact::AskOpened(ask) if is_login(ask) => Effect::Look(ask.id, 0),
+            Fact::AskOpened(ask) if ask.wanted.is_some() => Effect::Look(ask.id, 0),
             Fact::TimerFired { timer } => match login_look(timer) {
                 Some((ask, look)) => Effect::Look(ask, look),
                 None => Effect::None,
@@ -81,11 +80,6 @@ impl Effect {
             _ => Effect::None,
         }
     }
-}
-
-/// Whether this asks someone to open a page for a call.
-fn is_login(ask: &Ask) -> bool {
-    ask.wanted.is_some() && matches!(ask.body, AskBody::Authorize { .. })
 }
 
 /// Something that was on its way and arrived.
@@ -105,6 +99,8 @@ pub(super) enum Done {
     Proposed(FrameId, u32, Option<Box<Proposal>>),
     /// A closing run's calls had time enough.
     GraceOver(RunId),
+    /// Whether what this ask is about continued elsewhere without an answer.
+    Moved(AskId, bool),
     /// What had to be in the store is there, or it is not.
     Kept(Result<(), StoreError>),
 }

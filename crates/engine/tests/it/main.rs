@@ -36,6 +36,7 @@ mod proposals;
 mod tasks;
 mod threads;
 mod logins;
+mod elsewhere;
 mod replies;
 mod wants;
 mod unrecorded;

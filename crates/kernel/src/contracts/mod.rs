@@ -68,6 +68,12 @@ pub trait Tool: Send + Sync {
         true
     }
 
+    /// Says whether what waits elsewhere under this state continued there without an answer. None
+    /// where only an answer lets it continue, or where the tool cannot tell.
+    fn moved_on(&self, _state: &Value) -> Option<BoxFuture<'static, bool>> {
+        None
+    }
+
     /// Whether a call that handed out this state takes a part of what it wants: it continues with
     /// that, and wants the rest again. Others are given all of it at once.
     fn takes_parts(&self, _state: &Value) -> bool {

@@ -77,10 +77,12 @@ impl Session {
         self.with_frame(ask.frame, |frame| frame.state = FrameState::Calling(call));
     }
 
-    /// It has all that it wanted and is sent again.
+    /// It has all that it wanted and is sent again; or it needs none of that any more, and is sent
+    /// with its state alone to learn what became of it.
     pub(super) fn resume_call(&mut self, call: CallId, given: &Arc<Given>) {
         let Some(open) = self.calls.get_mut(&call) else { return };
-        open.goes_on = open.is_elsewhere();
+        let only_looks = given.inputs.is_empty() && given.refused.is_empty();
+        open.goes_on = open.is_elsewhere() || (only_looks && !given.state.is_null());
         open.state = CallState::Started;
         open.given = given.clone();
         let (run, frame) = (open.run, open.request.frame);

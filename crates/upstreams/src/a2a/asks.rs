@@ -36,6 +36,9 @@ pub(super) struct Asked {
     pub(super) theirs: Option<String>,
     /// Which status asked.
     pub(super) status: String,
+    /// What that status said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) said: String,
 }
 
 /// What is done about an answer.
@@ -70,7 +73,21 @@ pub(super) fn question(status: &TaskStatus, number: u32) -> (Asked, Want) {
         (None, false) => (in_words(words), Style::Words, None),
     };
     let key = format!("question-{number}");
-    (Asked { key, style, theirs, status: mark(status) }, want)
+    (Asked { key, style, theirs, status: mark(status), said: said(status) }, want)
+}
+
+/// Whether a task that asked this shows with this status that it went on. Some agents give the same
+/// message another id each time: what it says counts.
+pub(super) fn has_moved(asked: &Asked, status: &TaskStatus) -> bool {
+    let is_other = !asked.said.is_empty() && asked.said != said(status);
+    !status.state.is_interrupted() || is_other
+}
+
+/// What a status says, and in which state.
+fn said(status: &TaskStatus) -> String {
+    let words = status.message.as_ref().map(Message::words).unwrap_or_default();
+    let text = format!("{}\n{words}", status.state.word());
+    ContentHash::of(text.as_bytes()).as_str().to_owned()
 }
 
 /// What distinguishes one status from another that asks.
@@ -209,6 +226,26 @@ mod tests {
         assert_eq!(note, Reply::Parts(vec![Part::text("she said yes")]));
         let bad = status(TaskState::AuthRequired, json!([{"url": "javascript:alert(1)"}]));
         assert_eq!(question(&bad, 1).0.style, Style::Note);
+    }
+
+    #[test]
+    fn a_task_moved_on_if_it_waits_no_more_or_asks_something_else() {
+        let waiting = status(TaskState::AuthRequired, json!([{"text": "a"}]));
+        let (asked, _) = question(&waiting, 1);
+        let mut again = waiting.clone();
+        again.message.as_mut().unwrap().message_id = "another".to_owned();
+        assert!(!has_moved(&asked, &waiting) && !has_moved(&asked, &again));
+        for other in [
+            status(TaskState::Working, json!([{"text": "a"}])),
+            status(TaskState::Canceled, json!([])),
+            status(TaskState::InputRequired, json!([{"text": "a"}])),
+            status(TaskState::AuthRequired, json!([{"text": "b"}])),
+        ] {
+            assert!(has_moved(&asked, &other), "{other:?}");
+        }
+        // What an earlier release wrote does not have the words.
+        let older = Asked { said: String::new(), ..asked };
+        assert!(!has_moved(&older, &status(TaskState::AuthRequired, json!([{"text": "b"}]))));
     }
 
     #[test]

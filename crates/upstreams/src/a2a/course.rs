@@ -4,10 +4,12 @@
 
 use super::agent::{Agent, Missed, Running};
 use super::asks::{self, Asked, Reply};
+use super::dialect::Operation;
 use super::output;
 use crate::{Result, cut};
 use kernel::tool::call::{Abilities, Call, HowFar, Told, ToolError, ToolOutput, Want, Wants};
 use kernel::values::ids::CallId;
+use outbound::answer::Effect;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,6 +28,10 @@ const STALE_MS_MAX: u64 = 1_600;
 const MISSES_MAX: u32 = 20;
 /// How much of what an agent says is reported.
 const TOLD_CHARS_MAX: usize = 2_000;
+/// How long a look at a task may take that waits for an answer of ours.
+const MOVED_MS_MAX: u64 = 10_000;
+/// How many bytes the task may have then.
+const MOVED_BYTES_MAX: usize = 1_000_000;
 
 /// What a call hands out with what it wants, and gets back with it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -59,6 +65,11 @@ impl Carried {
     fn of(task: &Task) -> Self {
         let context = task.context_id.clone();
         Self { task: Some(task.id.clone()), context, ..Self::default() }
+    }
+
+    /// The task that waits for an answer, and what it asked.
+    pub(super) fn waiting(self) -> Option<(String, Asked)> {
+        Some((self.task?, self.asked?))
     }
 
     fn wanting(&self, inputs: BTreeMap<String, Want>) -> ToolOutput {
@@ -96,8 +107,8 @@ impl Calling<'_> {
             let answer = self.call.given.inputs.get(&asked.key)?;
             Some((asks::reply(asked, answer), asked.status.clone()))
         });
-        let Some((reply, status)) = answer else { return self.follow(carried, None).await };
         carried.asked = None;
+        let Some((reply, status)) = answer else { return self.follow(carried, None).await };
         match reply {
             Reply::Parts(parts) => self.answer(carried, parts, &status).await,
             Reply::Nothing => {
@@ -308,6 +319,17 @@ impl Calling<'_> {
         *said = words;
         let message = Some(cut(said, TOLD_CHARS_MAX));
         self.call.teller.tell(Told::Progress { progress: look as f64, total: None, message });
+    }
+}
+
+/// Whether a task that asked this went on without our answer. Where the agent does not say, it did
+/// not.
+pub(super) async fn has_moved(agent: Arc<Agent>, task: String, asked: Asked) -> bool {
+    let operation = Operation::Get(task);
+    let looking = agent.done(&operation, Effect::Reads, MOVED_BYTES_MAX, MOVED_MS_MAX);
+    match agent.parts.within(MOVED_MS_MAX, looking).await {
+        Some(Ok(StreamResponse::Task(task))) => asks::has_moved(&asked, &task.status),
+        Some(Ok(_) | Err(_)) | None => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::agent::Agent;
 use super::card::{Card, Skill};
-use super::course::{Calling, Carried};
+use super::course::{Calling, Carried, has_moved};
 use crate::Result;
 use crate::config::UpstreamConfig;
 use futures::future::BoxFuture;
@@ -212,6 +212,11 @@ impl Tool for AgentTool {
     fn can_be_asked_anew(&self, state: &Value) -> bool {
         // Without its state it would begin another task.
         Carried::read(state).task.is_none()
+    }
+
+    fn moved_on(&self, state: &Value) -> Option<BoxFuture<'static, bool>> {
+        let (task, asked) = Carried::read(state).waiting()?;
+        Some(Box::pin(has_moved(self.agent.clone(), task, asked)))
     }
 
     fn call<'a>(&'a self, _: &'a Caller, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {
