@@ -190,6 +190,7 @@ impl Driver {
             if repeatable {
                 self.give_up(call, "the run is being closed").await?;
             } else {
+                self.cancel_elsewhere(call);
                 waits = true;
             }
         }

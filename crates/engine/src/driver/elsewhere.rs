@@ -1,7 +1,8 @@
 //! What waits elsewhere for an answer, and may continue there without ours: someone else answered,
 //! or it was cancelled or gave up. While an ask is open for it, its tool is asked now and then
 //! whether it did, and nothing of that is recorded but the times. Once it did, the ask is withdrawn
-//! and the call goes out again with its state, to learn the outcome.
+//! and the call goes out again with its state, to learn the outcome. What continues elsewhere is
+//! cancelled there as soon as its run is.
 
 use super::login::{LOOKS_MAX, wait_ms};
 use super::state::{Done, Driver};
@@ -43,6 +44,20 @@ impl Driver {
         match self.shared.gate.find(&caller, open.request.tool.as_str()) {
             Some(listed) => listed.tool.moved_on(&wants.state).map(Some),
             None => Some(None),
+        }
+    }
+
+    /// Lets the tool of a call that continues elsewhere cancel it there: what comes of that is the
+    /// outcome of the call, if it comes in time.
+    pub(super) fn cancel_elsewhere(&self, call: CallId) {
+        let Some(open) = self.open_call(call).filter(|open| !open.given.state.is_null()) else {
+            return;
+        };
+        let run = self.session.as_ref().and_then(|session| session.runs.get(&open.run));
+        let caller = run.map(|run| run.caller(&self.key.realm));
+        let tool = open.request.tool.as_str();
+        if let Some(listed) = caller.and_then(|caller| self.shared.gate.find(&caller, tool)) {
+            listed.tool.cancel(&open.given.state);
         }
     }
 

@@ -1,5 +1,5 @@
 //! What waits elsewhere for an answer and continues there without one: its ask goes, and the call
-//! has the outcome.
+//! has the outcome. So it has when what continues elsewhere is cancelled.
 
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, caller, files, parts};
 use engine::{Engine, RunReport, RunRequest, RunSession, RunTarget, ToolSource};
@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokio::sync::Notify;
 
 const PLAN: &str = "planId: trip\nsteps: [{id: call, type: tool_call, toolId: 'agent::book', \
     saveAs: out, nextStepId: end}, {id: end, type: final_response, \
@@ -25,6 +26,10 @@ const PLAN: &str = "planId: trip\nsteps: [{id: call, type: tool_call, toolId: 'a
 /// The task of another agent.
 #[derive(Default)]
 struct Task {
+    /// It asks nothing, and continues until it is cancelled.
+    works: AtomicBool,
+    followed: AtomicUsize,
+    cancelled: Notify,
     moved: AtomicBool,
     begun: AtomicUsize,
     looks: AtomicUsize,
@@ -43,12 +48,26 @@ impl Tool for Agent {
         Some(ready(self.1.moved.load(Ordering::SeqCst)).boxed())
     }
 
+    fn cancel(&self, state: &Value) {
+        assert_eq!(state, &json!({"task": 1}));
+        self.1.cancelled.notify_one();
+    }
+
     fn call<'a>(
         &'a self,
         _caller: &'a Caller,
         call: &'a Call,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        let output = if call.given.state.is_null() {
+        let works = self.1.works.load(Ordering::SeqCst);
+        if works && !call.given.state.is_null() {
+            self.1.followed.fetch_add(1, Ordering::SeqCst);
+            let error = ToolError::failed("Cancelled", "it was cancelled");
+            return self.1.cancelled.notified().map(|()| Err(error)).boxed();
+        }
+        let output = if works {
+            let inputs = BTreeMap::new();
+            ToolOutput::Wants(Box::new(Wants { inputs, state: json!({"task": 1}) }))
+        } else if call.given.state.is_null() {
             self.1.begun.fetch_add(1, Ordering::SeqCst);
             let schema = Arc::new(json!({"type": "object"}));
             let form = Want::Form { message: "which one?".to_owned(), schema };
@@ -82,6 +101,7 @@ fn engine(folder: &Path, task: &Arc<Task>) -> Engine {
         authorize_poll_ms: 500,
         authorize_poll_ms_max: 500,
         recover_interval_ms: 20,
+        cancel_grace_ms: 60_000,
         ..Limits::default()
     };
     let parts = parts(folder, limits, vec![ToolSource::new("the test", vec![tool])]);
@@ -92,12 +112,16 @@ fn engine(folder: &Path, task: &Arc<Task>) -> Engine {
 }
 
 async fn asked(engine: &Engine) -> RunReport {
+    let report = started(engine, WAIT_MS).await;
+    assert_eq!((report.run.status.name(), report.asks.len()), ("waiting", 1));
+    report
+}
+
+async fn started(engine: &Engine, wait_ms: u64) -> RunReport {
     let target = RunTarget::Plan("trip".into());
     let (input, session) = (json!({}), RunSession::Named("s".to_owned()));
     let request = RunRequest { target, input, session, once: None, about: Default::default() };
-    let report = engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
-    assert_eq!((report.run.status.name(), report.asks.len()), ("waiting", 1));
-    report
+    engine.runs().start(&caller(), request, wait_ms).await.unwrap()
 }
 
 async fn until(what: &str, holds: impl AsyncFn() -> bool) {
@@ -153,4 +177,17 @@ async fn an_answer_counts_while_the_task_is_looked_at() {
     assert_eq!(answer(&engine, waiting.run.id).await, json!({"answers": 1}));
     assert_eq!(count(&engine, "\"ask.withdrawn\"").await, 0);
     engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_cancelled_task_comes_to_is_known_at_once() {
+    let (folder, task) = (tempfile::tempdir().unwrap(), Arc::new(Task::default()));
+    task.works.store(true, Ordering::SeqCst);
+    let engine = engine(folder.path(), &task);
+    let run = started(&engine, 0).await.run.id;
+    until("the task to be followed", async || task.followed.load(Ordering::SeqCst) == 1).await;
+    // A minute of grace, after which the outcome would be unknown.
+    let report = engine.runs().cancel(&caller(), run).await.unwrap();
+    assert_eq!(report.run.status.name(), "cancelled");
+    assert_eq!(count(&engine, "\"unknown\"").await, 0, "nobody has to look at the other side");
 }

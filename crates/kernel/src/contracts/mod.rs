@@ -62,6 +62,10 @@ pub trait Tool: Send + Sync {
     /// What it wanted will not be given: whatever it holds for this state can go.
     fn forget(&self, _state: &Value) {}
 
+    /// What continues elsewhere under this state is cancelled: the other side is told at once, and
+    /// the call that follows it has the outcome.
+    fn cancel(&self, _state: &Value) {}
+
     /// Whether a call that handed out this state can be made again, without an answer, only to see
     /// whether it still wants what it wanted: nothing is held for the answer.
     fn can_be_asked_anew(&self, _state: &Value) -> bool {

@@ -4,15 +4,17 @@ use super::card::Dialect;
 use super::dialect::{Endpoint, Operation, Refused};
 use super::exchange::{Request, Way};
 use crate::state::Board;
-use crate::{RemoteParts, cut};
+use crate::{RemoteParts, cut, lock};
 use futures::future::{Either, select};
 use kernel::tool::call::{Call, HowFar, ToolError};
 use kernel::values::trace::TraceParent;
 use outbound::answer::{Effect, is_passing};
 use reqwest::header::HeaderName;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
+use tokio::sync::Notify;
 use wire::a2a::error::ErrorKind;
 use wire::a2a::message::Message;
 use wire::a2a::task::{StreamResponse, Task};
@@ -44,7 +46,12 @@ pub(super) struct Agent {
     pub(super) origin: String,
     /// How long one call may take.
     pub(super) timeout_ms: Option<u64>,
+    /// The calls that follow tasks now, by their tasks.
+    pub(super) followers: Followers,
 }
+
+/// How calls that follow tasks are told to cancel them.
+pub(super) type Followers = Mutex<BTreeMap<String, Arc<Notify>>>;
 
 /// One exchange.
 struct Asked {
@@ -129,8 +136,9 @@ impl Agent {
         }
     }
 
-    /// Cancels a task. One that is over, or that the agent does not know, needs that no more.
-    pub(super) async fn cancel(&self, task: &str) {
+    /// Cancels a task; how it is then, if the agent says so. One that is over, or that the agent
+    /// does not know, needs that no more.
+    pub(super) async fn cancel(&self, task: &str) -> Option<Task> {
         let asked = Asked {
             effect: Effect::Reads,
             bytes_max: CANCEL_BYTES_MAX,
@@ -140,13 +148,26 @@ impl Agent {
         let operation = Operation::Cancel(task.to_owned());
         let cancelling = self.ask(&operation, &asked);
         let why = match self.parts.within(CANCEL_MS, cancelling).await {
-            Some(Ok(Ok(_))) => return,
+            Some(Ok(Ok(StreamResponse::Task(told)))) => {
+                return Some(*told).filter(|told| told.id == task);
+            }
+            Some(Ok(Ok(_))) => return None,
             Some(Ok(Err(refused))) => self.refused(refused).fault.message,
             Some(Err(error)) => error.fault.message,
             None => format!("no answer within {CANCEL_MS} ms"),
         };
         let agent = self.way.name.as_str();
         tracing::debug!(agent, task, "a task of an agent was not cancelled: {why}");
+        None
+    }
+
+    /// Cancels a task at once. The call that follows it does that, and has the outcome.
+    pub(super) fn stop(self: &Arc<Self>, task: String) {
+        let follower = lock(&self.followers).get(&task).cloned();
+        match follower {
+            Some(follower) => follower.notify_one(),
+            None => self.cancel_soon(task),
+        }
     }
 
     async fn ask(
@@ -241,7 +262,7 @@ impl Agent {
     /// Cancels a task that no call follows any more.
     pub(super) fn cancel_soon(self: &Arc<Self>, task: String) {
         let agent = self.clone();
-        let cancelling = async move { agent.cancel(&task).await };
+        let cancelling = async move { drop(agent.cancel(&task).await) };
         self.parts.spawn.task("cancel agent task", Box::pin(cancelling));
     }
 }
@@ -267,17 +288,28 @@ pub(super) struct Running {
     pub(super) over: bool,
     /// Whether its id is on record: the next process finds it.
     is_recorded: bool,
+    /// Tells that it is to be cancelled.
+    stop: Arc<Notify>,
 }
 
 impl Running {
     /// A task that is not over.
     pub(super) fn new(agent: &Arc<Agent>, task: &str, is_recorded: bool) -> Self {
-        Self { agent: agent.clone(), task: task.to_owned(), over: false, is_recorded }
+        let stop = Arc::new(Notify::new());
+        lock(&agent.followers).insert(task.to_owned(), stop.clone());
+        Self { agent: agent.clone(), task: task.to_owned(), over: false, is_recorded, stop }
+    }
+
+    /// Waits for so long, or until the task is to be cancelled; whether it is.
+    pub(super) async fn is_stopped_within(&self, ms: u64) -> bool {
+        let pause = self.agent.parts.clock.sleep_ms(ms);
+        matches!(select(pin!(self.stop.notified()), pause).await, Either::Left(_))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
+        lock(&self.agent.followers).remove(&self.task);
         if self.over {
             return;
         }

@@ -229,7 +229,16 @@ impl Calling<'_> {
             if rest == 0 {
                 break;
             }
-            clock.sleep_ms(wait_ms.min(rest)).await;
+            if running.is_stopped_within(wait_ms.min(rest)).await {
+                let told = self.agent.cancel(&id).await;
+                if let Some(task) = told.filter(|task| task.status.state.is_terminal()) {
+                    running.over = true;
+                    return self.settle(task, carried);
+                }
+                // It may be over all the same, or soon.
+                wait_ms = LOOK_MS;
+                continue;
+            }
             wait_ms = (wait_ms * 2).min(LOOK_MS_MAX);
         }
         self.left(carried, running)

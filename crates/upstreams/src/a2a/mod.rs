@@ -22,7 +22,7 @@ mod peer;
 
 pub use self::peer::{Peer, permitted_address, read_card};
 
-use self::agent::Agent;
+use self::agent::{Agent, Followers};
 use self::card::{Believed, Card};
 use self::dialect::Endpoint;
 use self::exchange::{Request, Way};
@@ -90,6 +90,7 @@ pub(crate) async fn load(
         board: Arc::downgrade(board),
         origin: upstream.origin.clone(),
         timeout_ms: upstream.timeout_ms,
+        followers: Followers::default(),
     });
     Ok(Some(Loaded { tools: tool::tools(upstream, &card, &agent), card: digest }))
 }

@@ -1,7 +1,7 @@
 //! An agent that a command talks to: its card is read once, and nothing of it is kept. It is
 //! spoken to as an upstream is, under the same rules for addresses and credentials.
 
-use super::agent::Agent;
+use super::agent::{Agent, Followers};
 use super::dialect::Operation;
 use super::place::Places;
 use super::{Loader, Opened, extensions};
@@ -60,6 +60,7 @@ impl Peer {
             board: Weak::new(),
             origin: upstream.origin,
             timeout_ms: None,
+            followers: Followers::default(),
         };
         Ok(Self { agent })
     }

@@ -209,6 +209,12 @@ impl Tool for AgentTool {
         }
     }
 
+    fn cancel(&self, state: &Value) {
+        if let Some(task) = Carried::read(state).task {
+            self.agent.stop(task);
+        }
+    }
+
     fn can_be_asked_anew(&self, state: &Value) -> bool {
         // Without its state it would begin another task.
         Carried::read(state).task.is_none()
