@@ -65,6 +65,15 @@ impl Record {
         })
     }
 
+    /// Whether these names lead to a decimal.
+    pub(crate) fn is_decimal(&self, names: &[String]) -> bool {
+        let Some((first, rest)) = names.split_first() else { return false };
+        self.0.get(first).is_some_and(|member| match &member.shape {
+            Shape::Record(record) => record.is_decimal(rest),
+            shape => rest.is_empty() && *shape == Shape::Decimal,
+        })
+    }
+
     /// The same as a type in a schema of Cedar.
     pub(crate) fn to_cedar(&self) -> Value {
         let member = |(name, member): (&String, &Member)| {

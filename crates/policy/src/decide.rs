@@ -12,7 +12,7 @@ use crate::schema::identity;
 use crate::tally::{Outcome, Tally};
 use cedar_policy::{Authorizer, Context, PolicySet, Request as CedarRequest, RestrictedExpression};
 use kernel::contracts::policy::{Decision, Request, Resource};
-use kernel::definition::plan::mistake::{Checked, Mistake, Severity};
+use kernel::definition::plan::mistake::{Checked, Mistake};
 use kernel::identity::principal::Roster;
 use kernel::identity::roles::{Role, Roles, answerers};
 use kernel::tool::call::ToolSpec;
@@ -164,9 +164,10 @@ impl Policies {
         all
     }
 
-    /// What is to be known of the policies beside these tools: one about a tool that is not there
-    /// waits for it, and one that does not fit its tool denies it or does not count.
-    pub fn warnings<'t>(&self, tools: impl IntoIterator<Item = &'t ToolSpec>) -> Vec<Mistake> {
+    /// What is wrong with the policies beside tools that stay the same while a server runs. One
+    /// that does not fit such a tool can never be evaluated, which is an error. One about a tool
+    /// that is not among them waits for it.
+    pub fn check<'t>(&self, tools: impl IntoIterator<Item = &'t ToolSpec>) -> Vec<Mistake> {
         let mut missing = self.tools.clone();
         let mut found = Vec::new();
         for spec in tools {
@@ -174,7 +175,7 @@ impl Policies {
             missing.remove(name);
             if self.tools.contains(name) {
                 let fitted = self.fits.of(spec, &self.policies, &self.tools);
-                found.extend(self.misfits(&fitted, name));
+                found.extend(misfits(&fitted, name));
             }
         }
         for policy in &self.policies {
@@ -188,25 +189,6 @@ impl Policies {
             (&one.file, one.line, one.column).cmp(&(&other.file, other.line, other.column))
         });
         found
-    }
-
-    fn misfits(&self, fitted: &Fitted, tool: &str) -> Vec<Mistake> {
-        let told = fitted.misfits.iter().flat_map(|(place, mistakes)| {
-            let effect = self.policies.get(*place).map(|policy| &policy.effect);
-            let outcome = match effect {
-                Some(Effect::Permit) => "it does not count there",
-                _ => "calls of the tool are denied",
-            };
-            mistakes.iter().map(move |mistake| {
-                let message = &mistake.message;
-                Mistake {
-                    message: format!("does not fit the tool `{tool}`, so {outcome}: {message}"),
-                    severity: Severity::Warning,
-                    ..mistake.clone()
-                }
-            })
-        });
-        told.collect()
     }
 
     /// The answer to one question. It has no version yet.
@@ -466,4 +448,13 @@ impl CalledTool {
         };
         (Self { name: spec.name.as_str().to_owned(), fitted, arguments }, expression)
     }
+}
+
+/// The mistakes of the policies that do not fit this tool.
+fn misfits(fitted: &Fitted, tool: &str) -> Vec<Mistake> {
+    let named = |mistake: &Mistake| {
+        let message = format!("does not fit the tool `{tool}`: {}", mistake.message);
+        Mistake { message, ..mistake.clone() }
+    };
+    fitted.misfits.values().flatten().map(named).collect()
 }

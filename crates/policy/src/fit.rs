@@ -4,6 +4,7 @@
 
 use crate::arguments::Record;
 use crate::files::{FilePolicy, error, warning};
+use crate::reads::{ARGUMENTS, Comparison, comparisons};
 use crate::schema::schema;
 use cedar_policy::ffi::DetailedError;
 use cedar_policy::{ValidationMode, ValidationResult, Validator};
@@ -74,7 +75,7 @@ impl Fitted {
             let mistakes = match &validator {
                 Ok(validator) => {
                     let result = validator.validate(&policy.whole, ValidationMode::Strict);
-                    let found = errors(&result, policy);
+                    let found = with_decimals(errors(&result, policy), &arguments, policy);
                     if found.is_empty() { gone(&arguments, policy) } else { found }
                 }
                 Err(error) => vec![policy.source.place(unusable(error), 0)],
@@ -85,6 +86,40 @@ impl Fitted {
         }
         Self { input_schema: spec.input_schema.clone(), arguments, misfits }
     }
+}
+
+/// The same mistakes. Where the policy compares a decimal with a whole number, they say what it
+/// should have written: Cedar compares decimals by methods alone.
+fn with_decimals(found: Vec<Mistake>, arguments: &Record, policy: &FilePolicy) -> Vec<Mistake> {
+    let right = if found.is_empty() { Vec::new() } else { decimal_comparisons(arguments, policy) };
+    if right.is_empty() {
+        return found;
+    }
+    let hint = format!("a `number` is a decimal in a policy: write {}", right.join(" and "));
+    let hinted = |mistake: Mistake| match mistake.message.contains("decimal") {
+        true => mistake.hint(hint.clone()),
+        false => mistake,
+    };
+    found.into_iter().map(hinted).collect()
+}
+
+/// The comparisons of decimals with whole numbers in a policy, as they should be written.
+fn decimal_comparisons(arguments: &Record, policy: &FilePolicy) -> Vec<String> {
+    let json = policy.whole.policies().next().and_then(|policy| policy.to_json().ok());
+    let conditions = json.map(|mut json| json["conditions"].take()).unwrap_or_default();
+    let written = |Comparison { names, operator, number }: Comparison| {
+        let (argument, number) = (names.join("."), format!("decimal(\"{number}.0\")"));
+        let method = match operator {
+            "<" => "lessThan",
+            "<=" => "lessThanOrEqual",
+            ">" => "greaterThan",
+            ">=" => "greaterThanOrEqual",
+            _ => return format!("`context.{ARGUMENTS}.{argument} {operator} {number}`"),
+        };
+        format!("`context.{ARGUMENTS}.{argument}.{method}({number})`")
+    };
+    let all = comparisons(&conditions).into_iter();
+    all.filter(|compared| arguments.is_decimal(&compared.names)).map(written).collect()
 }
 
 /// The arguments that a policy names and the tool does not have. Cedar takes `has` with any name:

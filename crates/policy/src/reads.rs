@@ -193,6 +193,60 @@ pub(crate) fn read_members(expression: &Value) -> Members {
     Members::These(found)
 }
 
+/// A comparison of an argument with a whole number: the names that lead to the argument, the
+/// operator with the argument on its left, and the number.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    pub(crate) names: Vec<String>,
+    pub(crate) operator: &'static str,
+    pub(crate) number: i64,
+}
+
+/// The comparisons of arguments with whole numbers in an expression.
+pub(crate) fn comparisons(expression: &Value) -> Vec<Comparison> {
+    let mut found = Vec::new();
+    let mut left = vec![expression];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(fields) => {
+                let compared =
+                    |(operator, operands): (&String, &Value)| comparison(operator, operands);
+                found.extend(fields.iter().filter_map(compared));
+                left.extend(fields.values());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn comparison(operator: &str, operands: &Value) -> Option<Comparison> {
+    let (operator, mirrored) = match operator {
+        "<" => ("<", ">"),
+        "<=" => ("<=", ">="),
+        ">" => (">", "<"),
+        ">=" => (">=", "<="),
+        "==" => ("==", "=="),
+        "!=" => ("!=", "!="),
+        _ => return None,
+    };
+    let number = |side: &str| operands.get(side)?.get("Value")?.as_i64();
+    if let (Some(names), Some(number)) = (argument(operands.get("left")?), number("right")) {
+        return Some(Comparison { names, operator, number });
+    }
+    let (names, number) = (argument(operands.get("right")?)?, number("left")?);
+    Some(Comparison { names, operator: mirrored, number })
+}
+
+/// The names that lead to the argument that an expression is.
+fn argument(expression: &Value) -> Option<Vec<String>> {
+    let names = path(".", expression.get(".")?)?;
+    let (first, rest) = names.split_first()?;
+    let is_argument = *first == ARGUMENTS && !rest.is_empty();
+    is_argument.then(|| rest.iter().map(|name| (*name).to_owned()).collect())
+}
+
 /// The names that lead from the context to what `<left>.<name>` and `<left> has <name>` read.
 fn path<'v>(operator: &str, operands: &'v Value) -> Option<Vec<&'v str>> {
     if !matches!(operator, "." | "has") {

@@ -135,7 +135,7 @@ fn a_forbid_that_first_asks_for_an_argument_is_not_void_once_it_has_another_name
     let schema = json!({"type": "object", "properties": {"sum": {"type": "integer"}}});
     let renamed = tool("pay", schema);
     assert_eq!(said(&ann.calls(&read, &renamed, json!({"sum": 1_000_000}))), "deny f");
-    assert!(!read.warnings([&renamed]).is_empty());
+    assert!(!read.check([&renamed]).is_empty());
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_policy_may_read_the_arguments_of_several_tools() {
     let schema = json!({"type": "object", "required": ["amount"],
         "properties": {"amount": {"type": "integer"}, "until": {"type": "string"}}});
     let (pay, lend) = (pay(), tool("lend", schema));
-    assert!(read.warnings([&pay, &lend]).is_empty());
+    assert!(read.check([&pay, &lend]).is_empty());
     let call = |spec: &ToolSpec, amount: i64| {
         said(&Ann(&["member"]).calls(&read, spec, json!({"amount": amount})))
     };

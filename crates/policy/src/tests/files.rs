@@ -149,7 +149,7 @@ fn a_policy_about_a_tool_that_is_not_there_waits() {
          forbid(principal, action == Action::\"call:gone\", resource)\n\
          when { context.arguments.amount > 1 };",
     );
-    let warned = read.warnings([&pay()]);
+    let warned = read.check([&pay()]);
     assert_eq!(
         lines(&warned),
         ["a.cedar:2:1: warning: there is no tool `gone`; hint: the policy waits for it; \
@@ -158,15 +158,38 @@ fn a_policy_about_a_tool_that_is_not_there_waits() {
 }
 
 #[test]
-fn a_policy_that_does_not_fit_its_tool_is_a_warning_and_not_an_error() {
+fn a_policy_that_does_not_fit_its_tool_is_an_error() {
     let read = policies(
         "forbid(principal, action == Action::\"call:pay\", resource)\n\
          when { context.arguments.amuont > 1 };",
     );
-    let warned = read.warnings([&pay()]);
-    assert!(!warned.is_empty());
-    assert!(warned.iter().all(|mistake| !mistake.is_error() && mistake.line == 2));
-    assert!(warned[0].message.contains("calls of the tool are denied"), "{}", warned[0].message);
+    let wrong = read.check([&pay()]);
+    assert!(!wrong.is_empty());
+    assert!(wrong.iter().all(|mistake| mistake.is_error() && mistake.line == 2));
+    assert!(wrong[0].message.contains("does not fit the tool `pay`"), "{}", wrong[0].message);
+}
+
+#[test]
+fn a_decimal_that_is_compared_with_a_whole_number_is_an_error_with_the_right_sentence() {
+    for (condition, right) in [
+        ("context.arguments.rate > 500", "rate.greaterThan(decimal(\"500.0\"))"),
+        ("context.arguments.rate <= 5", "rate.lessThanOrEqual(decimal(\"5.0\"))"),
+        ("500 > context.arguments.rate", "rate.lessThan(decimal(\"500.0\"))"),
+    ] {
+        let read = policies(&format!(
+            "forbid(principal, action == Action::\"call:pay\", resource)\n\
+             when {{ context.arguments has rate && {condition} }};"
+        ));
+        let told = lines(&read.check([&pay()]));
+        let is_told = |line: &String| line.contains("error") && line.contains(right);
+        assert!(told.iter().any(is_told), "{condition}: {told:?}");
+    }
+    let read = policies(
+        "forbid(principal, action == Action::\"call:pay\", resource)\n\
+         when { context.arguments has rate && \
+         context.arguments.rate.greaterThan(decimal(\"500.0\")) };",
+    );
+    assert!(read.check([&pay()]).is_empty());
 }
 
 #[test]

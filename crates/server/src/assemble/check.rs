@@ -70,7 +70,7 @@ pub fn check_project(setup: &ToCheck<'_>, config: Config) -> Checked {
     }
     let warnings = project.config.warnings.iter().chain(&project.clients.warnings);
     checked.mistakes.extend(warnings.cloned());
-    let policies = checked.keep(policies::read(project.policies.as_ref()));
+    let policies = checked.keep(policies::read(project.policies.as_ref(), &project.built_in()));
     checked.mistakes.extend(policies.into_iter().flat_map(|(_, warnings)| warnings));
     let models = models(&project, variables, &mut checked);
     let sinks = checked.keep(project.sinks(data, variables));

@@ -9,6 +9,7 @@ use policy::{CedarPolicy, Parts};
 use project::folder::Project;
 use project::policies::{POLICIES_FOLDER, PolicyFiles};
 use std::sync::Arc;
+use tools::BuiltInSettings;
 
 /// The policies that a project begins with.
 pub(super) struct FilePolicies {
@@ -23,7 +24,7 @@ impl FilePolicies {
         if project.folder.as_os_str().is_empty() && files.is_none() {
             return Ok(None);
         }
-        let (policies, warnings) = read(files)?;
+        let (policies, warnings) = read(files, &project.built_in())?;
         for warning in warnings {
             tracing::warn!("{warning}");
         }
@@ -40,9 +41,15 @@ impl FilePolicies {
     }
 }
 
-/// The policies of these files, with warnings; no policies where there are no files.
-pub(crate) fn read(files: Option<&PolicyFiles>) -> Checked<Policies> {
-    Policies::read(files.into_iter().flat_map(PolicyFiles::texts))
+/// The policies of these files, with warnings; no policies where there are no files. One that does
+/// not fit a built-in tool would deny every call of it, or permit none, so it is a mistake. Tools
+/// of other servers are not known yet, and may change.
+pub(crate) fn read(files: Option<&PolicyFiles>, built_in: &BuiltInSettings) -> Checked<Policies> {
+    let read = Policies::read(files.into_iter().flat_map(PolicyFiles::texts))?;
+    let tools = tools::builtin(built_in.clone());
+    let found = read.0.check(tools.iter().map(|tool| &**tool.spec()));
+    let wrong: Vec<Mistake> = found.into_iter().filter(Mistake::is_error).collect();
+    if wrong.is_empty() { Ok(read) } else { Err(wrong) }
 }
 
 /// The policies that files hold that changed: none where the folder is gone or empty, since nothing
@@ -51,6 +58,7 @@ pub(crate) fn read(files: Option<&PolicyFiles>) -> Checked<Policies> {
 pub(crate) fn read_again(
     before: Option<&PolicyFiles>,
     now: Option<&PolicyFiles>,
+    built_in: &BuiltInSettings,
 ) -> Result<(Option<Policies>, Vec<Mistake>), Vec<Mistake>> {
     match (before, now) {
         (Some(_), None) => Ok((None, vec![kept("the folder is gone: its policies still hold")])),
@@ -59,7 +67,7 @@ pub(crate) fn read_again(
         }
         (Some(before), Some(now)) if before.policies == now.policies => Ok((None, Vec::new())),
         (None, None) => Ok((None, Vec::new())),
-        (_, now) => read(now).map(|(policies, warnings)| (Some(policies), warnings)),
+        (_, now) => read(now, built_in).map(|(policies, warnings)| (Some(policies), warnings)),
     }
 }
 
@@ -78,6 +86,35 @@ fn kept(why: &str) -> Mistake {
 mod tests {
     use super::*;
     use project::policies::PolicyFile;
+
+    /// What files that changed hold, beside the tools of the demo.
+    fn read_again(
+        before: Option<&PolicyFiles>,
+        now: Option<&PolicyFiles>,
+    ) -> Result<(Option<Policies>, Vec<Mistake>), Vec<Mistake>> {
+        super::read_again(
+            before,
+            now,
+            &BuiltInSettings { demo: true, ..BuiltInSettings::default() },
+        )
+    }
+
+    #[test]
+    fn a_policy_that_does_not_fit_a_built_in_tool_is_a_mistake() {
+        let policy = |condition: &str| {
+            files(&format!(
+                "forbid(principal, action == Action::\"call:math::add\", resource)\n\
+                 when {{ {condition} }};"
+            ))
+        };
+        let right = policy("context.arguments.a.greaterThan(decimal(\"500.0\"))");
+        let wrong = policy("context.arguments.a > 500");
+        let (read, _) = read_again(None, Some(&right)).unwrap();
+        assert_eq!(read.map(|read| read.len()), Some(1));
+        let mistakes = read_again(Some(&right), Some(&wrong)).unwrap_err();
+        let told = mistakes[0].to_string();
+        assert!(told.starts_with("policies/a.cedar:2:") && told.contains("greaterThan"), "{told}");
+    }
 
     fn files(text: &str) -> PolicyFiles {
         let (file, text) = ("policies/a.cedar".to_owned(), text.to_owned());

@@ -15,6 +15,7 @@ use project::policies::PolicyFiles;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tools::BuiltInSettings;
 
 /// How many principals an entry of the audit names.
 const NAMED_MAX: usize = 100;
@@ -25,12 +26,15 @@ pub(crate) struct Rights {
     /// The principals of the file, where there is one.
     principals: Option<Vec<Arc<Principal>>>,
     policies: Option<PolicyFiles>,
+    /// The built-in tools, which policies must fit.
+    built_in: BuiltInSettings,
 }
 
 impl Rights {
     /// As this project says it.
     pub(crate) fn of(project: &Project) -> Self {
-        Self { principals: project.principals.clone(), policies: project.policies.clone() }
+        let (principals, policies) = (project.principals.clone(), project.policies.clone());
+        Self { principals, policies, built_in: project.built_in() }
     }
 }
 
@@ -84,7 +88,7 @@ impl RightsReload {
 
     fn take_policies(&mut self, now: Option<PolicyFiles>) -> Result<Outcome, Vec<Mistake>> {
         let before = self.taken.policies.as_ref();
-        let (policies, warnings) = read_again(before, now.as_ref())?;
+        let (policies, warnings) = read_again(before, now.as_ref(), &self.taken.built_in)?;
         let mut outcome = Outcome { warnings, ..Outcome::default() };
         if let (Some(policies), Some(served)) = (policies, &self.policies) {
             (outcome.taken, outcome.changed) = (true, differing_files(before, now.as_ref()));

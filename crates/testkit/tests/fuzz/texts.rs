@@ -411,7 +411,7 @@ fn decided(text: &str) {
         unrecorded: false,
         listed: None,
     };
-    let _ = policies.warnings([&spec]);
+    let _ = policies.check([&spec]);
     let roles: Roles = [Arc::<str>::from("clerk")].into_iter().collect();
     let (subject, now) = (Caller::new("default", "ann"), Millis(1_794_816_000_000));
     let principals = &Roster::default();
