@@ -217,6 +217,48 @@ fn examples_run_on_the_real_engine() {
     assert!(!folder.path().join(".waypost").exists());
 }
 
+/// A project with a server that is never reached, and a plan that calls its tool.
+const STUBBED: &str = r#"description: refunds an order
+startStepId: refund
+steps:
+  - id: refund
+    type: tool_call
+    toolId: shop.refund
+    arguments: {order: A-8}
+    on_error: [{when: {error: HttpStatus}, retry: {times: 2, wait_ms: 1}}]
+    saveAs: refund
+    nextStepId: end
+  - {id: end, type: final_response, message: {jsonPath: $.context.refund.refunded}}
+examples:
+  - name: at the second try
+    stubs:
+      shop.refund: [{fault: {status: 503, how: not_sent}}, {result: {refunded: 30}, delayMs: 5}]
+    expect: {status: completed, answer: 30}
+  - name: without a stub
+    expect: {status: paused_on_error, error: NoStub}
+  - name: with one too many
+    stubs: {shop.refund: [{result: {refunded: 1}}, {result: {refunded: 2}}]}
+    expect: {status: completed, answer: 1}
+"#;
+
+#[test]
+fn an_example_stands_in_for_tools_of_other_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = "[mcp.servers.shop]\ncommand = \"never-started\"\n";
+    write(folder.path(), &[("waypost.toml", server), ("plans/x/refund.yaml", STUBBED)]);
+    let ended = waypost(folder.path(), &["plan", "test"]).code(1);
+    assert_eq!(
+        ended.stdout,
+        "ok      x/refund: at the second try\n\
+         ok      x/refund: without a stub\n\
+         FAILED  x/refund: with one too many: stubs of `shop.refund` left over: 1\n\
+         2 passed, 1 failed\n"
+    );
+    let twofold = STUBBED.replace("{refunded: 1}}", "1, fault: {}}");
+    write(folder.path(), &[("plans/x/refund.yaml", twofold.as_str())]);
+    waypost(folder.path(), &["plan", "test"]).code(1).says("has `result` and `fault`");
+}
+
 #[test]
 fn an_example_that_comes_out_differently_is_told_with_the_difference() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@
 use super::mistake::{Mistake, meant};
 use super::read::{Origin, quoted};
 use super::source::{Node, child_pointer};
-use super::{Expr, ListPlace, Plan, Step, StepKind, Text, ToolCall};
+use super::{Example, Expr, ListPlace, Plan, Step, StepKind, Stub, Text, ToolCall};
 use crate::definition::rule::Rule;
 use crate::expression::condition::{Condition, Operator, TOO_LARGE, TOO_LARGE_HINT};
 use crate::expression::patterns::{Unusable, compile};
@@ -343,6 +343,19 @@ impl Checker<'_> {
             }
             if let Some(schema) = parameters {
                 self.fits(&format!("{pointer}/{given}"), schema, &example.begins_with());
+            }
+            self.stubs(&pointer, example);
+        }
+    }
+
+    /// A call has one outcome.
+    fn stubs(&mut self, pointer: &str, example: &Example) {
+        for (tool, stubs) in &example.stubs {
+            let is_both = |stub: &Stub| stub.result.is_some() && stub.fault.is_some();
+            if stubs.iter().any(is_both) {
+                let what = format!("a stub of `{tool}` has `result` and `fault`");
+                let mistake = Mistake::error(what).hint("write two stubs: one for each call");
+                self.note(&format!("{pointer}/stubs"), mistake);
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::ask::FixAction;
 use crate::tool::call::HowFar;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// One run of a plan that must come out as told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,8 +24,44 @@ pub struct Example {
     /// What the model answers; for agent steps.
     #[serde(default)]
     pub model: Vec<Value>,
+    /// What tools of other servers answer, by tool: one stub for each call, in order.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stubs: BTreeMap<String, Vec<Stub>>,
     /// What must come out.
     pub expect: Expect,
+}
+
+/// The answer to one call of a tool that an example stands in for: a fault, else a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Stub {
+    /// The tool's output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why the call fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<StubFault>,
+    /// How long the call takes, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+}
+
+/// Why a call fails that an example stands in for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StubFault {
+    /// The HTTP status with which the server answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The fault's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// How far the call got; `failed` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<HowFar>,
 }
 
 /// What an example expects.

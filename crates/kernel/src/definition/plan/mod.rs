@@ -23,7 +23,7 @@ pub mod check;
 pub mod flow;
 pub mod graph;
 
-pub use example::{Example, ExampleError, Expect};
+pub use example::{Example, ExampleError, Expect, Stub, StubFault};
 use source::Node;
 
 /// A checked plan.

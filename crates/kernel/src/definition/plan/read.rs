@@ -12,6 +12,10 @@ use crate::values::ids::PlanId;
 use serde_json::Value;
 use std::sync::Arc;
 
+/// The keys of an example, for a hint.
+const EXAMPLE_KEYS: &str = "an example has name, input, replies, stubs and expect: {status, \
+    answer?, error?}; a stub is {result} or {fault}";
+
 /// Where a plan comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
@@ -338,7 +342,8 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn example(&mut self, spot: &Spot<'_>) -> Option<Example> {
         let before = self.mistakes.len();
-        self.object(spot, "an example", &["name", "input", "error", "replies", "model", "expect"]);
+        let keys = ["name", "input", "error", "replies", "model", "stubs", "expect"];
+        self.object(spot, "an example", &keys);
         if let Some(expect) = spot.value("expect") {
             self.object(&expect, "`expect`", &["status", "answer", "error"]);
         }
@@ -348,9 +353,7 @@ impl<'a> Reader<'a> {
                 // The keys may have said it already, and better.
                 if self.mistakes.len() == before {
                     let mistake = Mistake::error(format!("the example cannot be read: {error}"));
-                    let hint =
-                        "an example has name, input, replies and expect: {status, answer?, error?}";
-                    self.note(spot, mistake.hint(hint));
+                    self.note(spot, mistake.hint(EXAMPLE_KEYS));
                 }
                 None
             }

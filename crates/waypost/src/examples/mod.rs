@@ -1,8 +1,10 @@
 //! Runs the examples that plans carry, on the real engine over a store of its own, and says where
 //! a run comes out differently than told.
 
-use crate::assembly::{Keys, NOWHERE, assemble, refused};
-use crate::exit::Result;
+mod stubs;
+
+use crate::assembly::{Keys, NOWHERE, assemble_with, refused};
+use crate::exit::{Exit, Failure, Result};
 use crate::process::folder::TemporaryFolder;
 use crate::terminal::progress::{Line, Progress};
 use engine::{Engine, Refusal, RunReport, RunRequest, RunSession, RunTarget};
@@ -19,6 +21,9 @@ use kernel::values::ids::PlanId;
 use project::folder::Project;
 use project::realm::local_caller;
 use serde_json::Value;
+use server::Extra;
+use std::collections::BTreeSet;
+use stubs::Stubs;
 
 /// The outcome of one example.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,9 +51,13 @@ pub(crate) async fn run(
 
 async fn play_all(project: Project, plans: &[Plan], line: &Line) -> Result<Vec<ExampleResult>> {
     let folder = TemporaryFolder::new()?;
-    let starting = assemble(project, folder.path().to_path_buf(), NOWHERE, Keys::none());
+    let (stubs, names) = (Stubs::default(), Stubs::names(plans));
+    check_stubbed(&project, &names)?;
+    let extra = Extra { tools: stubs.tools(names), ..Extra::default() };
+    let data = folder.path().to_path_buf();
+    let starting = assemble_with(project, data, NOWHERE, Keys::none(), extra);
     let assembled = starting.await.map_err(refused)?;
-    let stage = Stage { engine: assembled.engine, caller: local_caller() };
+    let stage = Stage { engine: assembled.engine, caller: local_caller(), stubs };
     let mut results = Vec::new();
     for plan in plans {
         for example in &plan.examples {
@@ -64,15 +73,30 @@ async fn play_all(project: Project, plans: &[Plan], line: &Line) -> Result<Vec<E
     Ok(results)
 }
 
+/// A built-in tool is there while examples run, and does what it always does.
+fn check_stubbed(project: &Project, names: &BTreeSet<String>) -> Result<()> {
+    let built_in = tools::builtin(project.built_in());
+    match built_in.iter().find(|tool| names.contains(tool.spec().name.as_str())) {
+        Some(tool) => {
+            let what = format!("an example has stubs for `{}`, a built-in tool", tool.spec().name);
+            Err(Failure::new(Exit::Failed, "invalid_plan", what)
+                .hint("remove them: examples call built-in tools as every run does"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Where examples are played.
 struct Stage {
     engine: Engine,
     caller: Caller,
+    stubs: Stubs,
 }
 
 impl Stage {
     /// Plays one example; the error is the difference.
     async fn play(&self, plan: &Plan, example: &Example) -> Result<(), String> {
+        self.stubs.begin(&example.stubs);
         let request = RunRequest {
             target: RunTarget::Plan(plan.id.clone()),
             input: example.begins_with(),
@@ -91,6 +115,7 @@ impl Stage {
         }
         let mut found = differences(&example.expect, &report.run);
         found.extend(example.error.as_ref().and_then(|error| misfit(error, &report.run)));
+        found.extend(self.stubs.unused());
         if found.is_empty() { Ok(()) } else { Err(found.join("; ")) }
     }
 
@@ -107,7 +132,8 @@ impl Stage {
         let Some(ask) = open.items.into_iter().next().map(|found| found.row.ask) else {
             return Err(format!("no one is asked, the run is {}", standing(&report.run)));
         };
-        let reply = reply_to(&ask, given)?;
+        let unfit = |why: String| format!("{why}; the run is {}", standing(&report.run));
+        let reply = reply_to(&ask, given).map_err(unfit)?;
         let replied = self.engine.asks().reply(&self.caller, ask.id, reply, None, WAIT_MS).await;
         replied.map(|replied| replied.run).map_err(|refusal| told(&refusal))
     }
