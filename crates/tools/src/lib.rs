@@ -112,15 +112,17 @@ mod tests {
         let text = json!({"type": "string"});
         let input = json!({"type": "object",
             "properties": {
-                "tradeId": described("The trade identifier"),
-                "category": described("Ticket category, e.g. ReferenceData"),
                 "summary": described("Brief summary of the issue"),
-                "detail": described("Detailed description of the failure")},
-            "required": ["tradeId", "category", "summary"]});
+                "detail": described("Detailed description of the failure"),
+                "key": described("The id of what the ticket is about, such as an order"),
+                "category": described("Ticket category, e.g. ReferenceData"),
+                "tradeId":
+                    described("The trade identifier, instead of `key`, where it is about a trade")},
+            "required": ["summary"]});
         let output = json!({"type": "object",
-            "properties": {"status": {"const": "created"}, "ticketId": text, "tradeId": text,
-                "category": text, "summary": text},
-            "required": ["status", "ticketId", "tradeId", "category", "summary"]});
+            "properties": {"status": {"const": "created"}, "ticketId": text, "key": text,
+                "tradeId": text, "category": text, "summary": text},
+            "required": ["status", "ticketId", "summary"]});
         (input, Some(output))
     }
 

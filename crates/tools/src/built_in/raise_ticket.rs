@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// The arguments that it takes.
-const ARGUMENTS: [&str; 4] = ["tradeId", "category", "summary", "detail"];
+const ARGUMENTS: [&str; 5] = ["summary", "detail", "key", "category", "tradeId"];
 
 /// The tool.
 pub(super) struct RaiseTicket;
@@ -21,14 +21,16 @@ pub(super) struct RaiseTicket;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Ticket {
-    /// The trade identifier
-    trade_id: String,
-    /// Ticket category, e.g. ReferenceData
-    category: String,
     /// Brief summary of the issue
     summary: String,
     /// Detailed description of the failure
     detail: Option<String>,
+    /// The id of what the ticket is about, such as an order
+    key: Option<String>,
+    /// Ticket category, e.g. ReferenceData
+    category: Option<String>,
+    /// The trade identifier, instead of `key`, where it is about a trade
+    trade_id: Option<String>,
     #[serde(flatten)]
     unknown: Map<String, Value>,
 }
@@ -39,8 +41,12 @@ pub(super) struct Ticket {
 pub(super) struct Raised {
     status: Status,
     ticket_id: String,
-    trade_id: String,
-    category: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trade_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    category: Option<String>,
     summary: String,
 }
 
@@ -56,12 +62,12 @@ impl TypedTool for RaiseTicket {
     const NAME: &'static str = "case.raiseTicket";
     const TITLE: &'static str = "Raise a ticket";
     const DESCRIPTION: &'static str =
-        "Creates a support ticket for a trade failure requiring manual investigation.";
+        "Creates a support ticket for something that a person has to look into.";
     const REACH: Reach = Reach::Writes;
     const IDEMPOTENT: bool = true;
 
     async fn call(&self, ticket: Ticket, call: &Call) -> Result<Raised, ToolError> {
-        let Ticket { trade_id, category, summary, detail, unknown } = ticket;
+        let Ticket { summary, detail, key, category, trade_id, unknown } = ticket;
         if let Some(name) = unknown.keys().next() {
             let hint = meant(name, ARGUMENTS)
                 .unwrap_or_else(|| format!("it takes `{}`", ARGUMENTS.join("`, `")));
@@ -72,13 +78,15 @@ impl TypedTool for RaiseTicket {
         let mut event: Map<String, Value> = Map::from_iter([
             ("type".to_owned(), json!("TicketCreated")),
             ("ticketId".to_owned(), json!(ticket_id)),
-            ("tradeId".to_owned(), json!(trade_id)),
-            ("category".to_owned(), json!(category)),
             ("summary".to_owned(), json!(summary)),
         ]);
-        event.extend(detail.map(|detail| ("detail".to_owned(), json!(detail))));
+        let given =
+            [("tradeId", &trade_id), ("key", &key), ("category", &category), ("detail", &detail)];
+        for (name, text) in given {
+            event.extend(text.as_ref().map(|text| (name.to_owned(), json!(text))));
+        }
         publish(call, placed(event, call))?;
-        Ok(Raised { status: Status::Created, ticket_id, trade_id, category, summary })
+        Ok(Raised { status: Status::Created, ticket_id, key, trade_id, category, summary })
     }
 }
 
@@ -121,6 +129,19 @@ mod tests {
     }
 
     #[test]
+    fn a_ticket_is_about_anything_and_needs_a_summary_alone() {
+        let ticket = "TICKET-00000000-0000-8000-8000-000000000007";
+        let call = call_of("case.raiseTicket", json!({"summary": "it is late", "key": "A-8"}));
+        let expected = json!({"status": "created", "ticketId": ticket, "key": "A-8",
+            "summary": "it is late"});
+        assert_eq!(raised(&call).unwrap(), expected);
+        let event = json!({"type": "TicketCreated", "ticketId": ticket, "key": "A-8",
+            "summary": "it is late", "correlationId": RUN, "caseId": CASE});
+        assert_eq!(call.place.publisher.take(), [event]);
+        raised(&call_of("case.raiseTicket", json!({"summary": "it is late"}))).unwrap();
+    }
+
+    #[test]
     fn a_repeated_call_raises_the_same_ticket() {
         let once = raised(&call_of("case.raiseTicket", given())).unwrap();
         assert_eq!(raised(&call_of("case.raiseTicket", given())).unwrap(), once);
@@ -139,8 +160,6 @@ mod tests {
             given
         };
         for (given, told) in [
-            (without("tradeId"), "the arguments do not fit: missing field `tradeId`"),
-            (without("category"), "the arguments do not fit: missing field `category`"),
             (without("summary"), "the arguments do not fit: missing field `summary`"),
             (
                 with("summary", json!(7)),

@@ -132,17 +132,18 @@ fn clients_see_the_tool_as_the_seed_shows_it() {
     let schema = json!({
         "type": "object",
         "properties": {
-            "tradeId": text("The trade identifier"),
+            "tradeId": text("The trade identifier, instead of `key`, where it is about a trade"),
+            "key": text("The id of what the ticket is about, such as an order"),
             "category": text("Ticket category, e.g. ReferenceData"),
             "summary": text("Brief summary of the issue"),
             "detail": text("Detailed description of the failure"),
         },
-        "required": ["tradeId", "category", "summary"],
+        "required": ["summary"],
     });
     assert_eq!(ticket["inputSchema"], schema);
     assert_eq!(
         ticket["description"],
-        "Creates a support ticket for a trade failure requiring manual investigation."
+        "Creates a support ticket for something that a person has to look into."
     );
     let publish = named("events.publish").unwrap_or_else(|| panic!("{listed}"));
     assert_eq!(publish["inputSchema"]["required"], json!(["type"]));
