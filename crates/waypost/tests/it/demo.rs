@@ -65,12 +65,14 @@ fn every_story_is_told_and_nothing_is_left_behind() {
         ("OPENAI_API_KEY", "never sent"),
         ("WAYPOST_PORT", "1"),
     ];
-    let told = waypost_with(folder.path(), &["demo"], &variables).code(0);
+    let told = waypost_with(folder.path(), &["demo", "--all"], &variables).code(0);
     for story in STORIES {
         assert!(told.stdout.contains(&format!("== {story}: ")), "no {story} in {}", told.stdout);
     }
+    // Long lines are folded.
+    let whole = told.stdout.split_whitespace().collect::<Vec<&str>>().join(" ");
     for said in SAID {
-        assert!(told.stdout.contains(said), "nobody said `{said}` in {}", told.stdout);
+        assert!(whole.contains(said), "nobody said `{said}` in {}", told.stdout);
     }
     assert_eq!(told.stderr, "", "nothing but the story");
     assert_eq!(entries(&temporary), Vec::<String>::new());
@@ -91,7 +93,7 @@ fn a_demo_that_is_ended_in_the_middle_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
-    let mut demo = command(folder.path(), &["demo"]);
+    let mut demo = command(folder.path(), &["demo", "--all"]);
     demo.env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null());
     let mut demo = demo.spawn().unwrap();
     let has_begun = || (!entries(&temporary).is_empty()).then_some(());
@@ -100,6 +102,22 @@ fn a_demo_that_is_ended_in_the_middle_leaves_nothing() {
     let status = wait_for("the demo to end", LIMIT, || demo.try_wait().unwrap());
     assert_eq!(status.code(), Some(130));
     assert_eq!(entries(&temporary), Vec::<String>::new());
+}
+
+#[test]
+fn without_a_story_the_tour_is_told_and_the_others_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = waypost(folder.path(), &["demo", "--fast"]).code(0).stdout;
+    let heads: Vec<&str> =
+        told.lines().filter_map(|line| line.strip_prefix("== ")?.split(':').next()).collect();
+    assert_eq!(heads, ["crash", "heal", "realms"]);
+    let end = told.split_whitespace().collect::<Vec<&str>>().join(" ");
+    for said in ["More stories: plans, trade, calendar, tools, a2a.", " chat`", " inbox`"] {
+        assert!(end.contains(said), "nobody said `{said}` in {told}");
+    }
+    let is_sentence = |line: &&str| line.starts_with(char::is_alphanumeric);
+    let is_long = |line: &&str| line.chars().count() > 80;
+    assert_eq!(told.lines().filter(is_sentence).find(is_long), None);
 }
 
 #[test]

@@ -40,7 +40,8 @@ use tokio::sync::oneshot;
 
 const EXAMPLES: &str = "\
 Examples:
-  waypost demo                 # all stories
+  waypost demo                 # a tour of two minutes: a crash, healing, two teams
+  waypost demo --all           # all stories
   waypost demo crash           # one of them: a payment outlives kill -9
   waypost demo --fast          # without pauses
   waypost demo --list          # which there are";
@@ -49,11 +50,14 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// The story [default: all of them]
+    /// The story [default: crash, heal and realms]
     #[arg(value_enum, hide_possible_values = true)]
     story: Option<Story>,
-    /// List the stories
+    /// Tell all stories
     #[arg(long, conflicts_with = "story")]
+    all: bool,
+    /// List the stories
+    #[arg(long, conflicts_with_all = ["story", "all"])]
     list: bool,
     /// Tell them without pauses; where no terminal is there are none anyway
     #[arg(long)]
@@ -73,6 +77,9 @@ enum Story {
     Realms,
     Crash,
 }
+
+/// The stories of the tour, which takes less than two minutes.
+const TOUR: [Story; 3] = [Story::Crash, Story::Heal, Story::Realms];
 
 impl Story {
     fn about(self) -> &'static str {
@@ -124,25 +131,44 @@ pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
     }
     // Listened to from here on: a signal must not leave a temporary folder behind.
     let mut signals = Signals::listen()?;
-    let all = Story::value_variants().iter().copied();
-    let wanted = all.filter(|story| args.story.is_none_or(|chosen| chosen == *story));
-    let (of_teams, others): (Vec<Story>, Vec<Story>) = wanted.partition(|one| one.is_of_teams());
+    let wanted: Vec<Story> = match args.story {
+        Some(chosen) => vec![chosen],
+        None if args.all => Story::value_variants().to_vec(),
+        None => TOUR.to_vec(),
+    };
+    let (of_teams, others): (Vec<Story>, Vec<Story>) =
+        wanted.iter().copied().partition(|one| one.is_of_teams());
     let teller = Teller::new(output, args.fast);
     for (stories, setting) in [(others, Setting::demo()), (of_teams, Setting::two_teams())] {
         if !stories.is_empty() {
             perform(&stories, setting?, teller, context, &mut signals).await?;
         }
     }
-    teller.say(&ending(&context.program)).await?;
+    for text in ending(&context.program, &wanted) {
+        teller.say(&text).await?;
+    }
     Ok(Exit::Ok)
 }
 
-/// The last words.
-fn ending(program: &str) -> String {
-    format!(
-        "That was it: the servers are gone, and so are their folders. `{program} up --demo` serves \
-         the same for you to try, `{program} init` begins a project of your own."
-    )
+/// The last words after these stories.
+fn ending(program: &str, told: &[Story]) -> Vec<String> {
+    let mut all = vec!["That was it: the servers are gone, and so are their folders.".to_owned()];
+    let others = Story::value_variants().iter().filter(|story| !told.contains(story));
+    let others: Vec<String> = others.map(word).collect();
+    if let Some(first) = others.first() {
+        all.push(format!(
+            "More stories: {}. `{program} demo {first}` tells one, `{program} demo --all` all.",
+            others.join(", ")
+        ));
+    }
+    all.push(format!(
+        "Now you: `{program} up --demo` serves plans, an assistant for a calendar and a pipeline. \
+         Beside it, `{program} chat` talks to the assistant, \
+         `{program} plan run interaction::greeting` asks you something, and `{program} inbox` \
+         shows what waits for an answer."
+    ));
+    all.push(format!("`{program} init` begins a project of your own."));
+    all
 }
 
 /// What a server of stories is made of.

@@ -3,10 +3,13 @@
 use super::telling::{Teller, Told};
 use super::waiting::Waiting;
 use crate::exit::{Exit, Failure, Result};
+use crate::outcome;
 use crate::remote::client::Client;
 use reqwest::Method;
 use serde_json::Value;
 
+/// How long a body is at most that is shown in one line.
+const BODY_CHARS_MAX: usize = 70;
 /// The header that brings a key.
 const KEY: &str = "X-Api-Key";
 /// Where a tool of the calendar server is shown, once that server is connected.
@@ -79,8 +82,11 @@ impl<'a> Asked<'a> {
         lines.extend(self.headers.iter().map(|(name, value)| format!("  -H '{name}: {value}'")));
         lines.extend(self.sender.map(|one| format!("  -H \"{KEY}: ${}\"", one.variable)));
         if let Some(body) = &self.body {
+            let text = body.to_string();
+            let is_long = text.chars().count() > BODY_CHARS_MAX;
+            let text = if is_long { outcome::pretty(body) } else { text };
             // A quote ends the shell's text, stands for itself, and begins it again.
-            lines.push(format!("  -d '{}'", body.to_string().replace('\'', "'\\''")));
+            lines.push(format!("  -d '{}'", text.replace('\'', "'\\''")));
         }
         lines.join(" \\\n")
     }

@@ -10,10 +10,10 @@ use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 /// How long a reader has for a sentence, and for an answer.
-const SENTENCE: Duration = Duration::from_millis(1_800);
-const ANSWER: Duration = Duration::from_millis(2_500);
+const SENTENCE: Duration = Duration::from_millis(1_000);
+const ANSWER: Duration = Duration::from_millis(1_500);
 
-const LINE_CHARS_MAX: usize = 90;
+const LINE_CHARS_MAX: usize = 80;
 /// What an answer shows at most.
 const TEXT_CHARS_MAX: usize = 160;
 const ITEMS_MAX: usize = 6;
@@ -61,7 +61,8 @@ impl Teller {
 
     /// Something that happened by itself, or to a process.
     pub(super) async fn happened(self, text: &str) -> Result<()> {
-        self.tell(&json!({"happened": text}), &format!("  * {text}\n"), SENTENCE).await
+        let told = format!("{}\n", folded(&format!("  * {text}")));
+        self.tell(&json!({"happened": text}), &told, SENTENCE).await
     }
 
     /// The outcome.
@@ -74,7 +75,8 @@ impl Teller {
         // A comment as a shell has it: no server prints this line.
         let note = if is_whole { "" } else { ", shortened" };
         let text = printable(&outcome::pretty(&answer));
-        let text = format!("{}\n", indented(&format!("# HTTP {status}{note}\n{text}")));
+        let text = indented(&format!("# HTTP {status}{note}\n{text}"));
+        let text: String = text.lines().map(|line| format!("{}\n", folded(line))).collect();
         self.tell(&document, &text, ANSWER).await
     }
 
@@ -90,10 +92,25 @@ impl Teller {
 
 /// A text in lines that fit.
 fn wrapped(text: &str) -> String {
+    wrapped_to(text, LINE_CHARS_MAX)
+}
+
+/// A line as it is, or, if it is too long, in lines that fit and begin further to the right.
+fn folded(line: &str) -> String {
+    if line.chars().count() <= LINE_CHARS_MAX {
+        return line.to_owned();
+    }
+    let text = line.trim_start();
+    let begin = " ".repeat(line.len() - text.len());
+    let width = LINE_CHARS_MAX.saturating_sub(begin.len() + 2);
+    format!("{begin}{}", wrapped_to(text, width).replace('\n', &format!("\n{begin}  ")))
+}
+
+fn wrapped_to(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let used = lines.last().map_or(0, |line| line.chars().count());
-        if used > 0 && used + 1 + word.chars().count() > LINE_CHARS_MAX {
+        if used > 0 && used + 1 + word.chars().count() > width {
             lines.push(String::new());
         }
         if let Some(line) = lines.last_mut() {
@@ -148,6 +165,11 @@ mod tests {
         assert!(told.lines().all(|line| line.chars().count() <= LINE_CHARS_MAX), "{told}");
         assert_eq!(told.split_whitespace().count(), 40);
         assert_eq!(wrapped("a b"), "a b");
+        let line = format!("    \"body\": \"{text}\"");
+        let told = folded(&line);
+        assert!(told.lines().all(|line| line.chars().count() <= LINE_CHARS_MAX), "{told}");
+        assert!(told.lines().skip(1).all(|line| line.starts_with("      word")), "{told}");
+        assert_eq!(folded("    \"a\": 1"), "    \"a\": 1");
     }
 
     #[test]
