@@ -162,13 +162,17 @@ fn refused(bad: BadCase) -> Failure {
     let (code, hint, fields) = match &bad {
         BadCase::NoObject => ("wrong_shape", AN_OBJECT, Vec::new()),
         BadCase::Missing(fields) => {
-            ("missing_fields", "they are required and must not be null", fields.clone())
+            ("missing_fields", "send a value that is not null", fields.clone())
         }
         BadCase::BadId(field) => ("bad_case_id", "send a short text", vec![field.clone()]),
     };
+    let wrong = match &bad {
+        BadCase::Missing(_) => "missing",
+        BadCase::NoObject | BadCase::BadId(_) => "not usable as an id",
+    };
     let misfit = |field: &String| Misfit {
         pointer: format!("/{}", field.replace('~', "~0").replace('/', "~1")),
-        message: hint.to_owned(),
+        message: wrong.to_owned(),
     };
     let errors = fields.iter().map(misfit).collect();
     Failure::bad_request(code, bad.to_string()).hint(hint).errors(errors)
