@@ -11,7 +11,8 @@ pub enum Comparison {
     Exact,
     /// Upper and lower case are the same.
     AnyCase,
-    /// As regular expressions, which may fit a part of the reason.
+    /// As regular expressions, which may fit a part of the reason. Upper and lower case are the
+    /// same, as in patterns of the rules model.
     Pattern,
 }
 
@@ -48,7 +49,7 @@ impl Reasons {
         let pattern = match comparison {
             Comparison::Exact => None,
             Comparison::AnyCase => Some(compile(&format!("(?i)^(?:{})$", all()))?),
-            Comparison::Pattern => Some(compile(&all())?),
+            Comparison::Pattern => Some(compile(&format!("(?i){}", all()))?),
         };
         Ok(Self { texts, comparison, pattern })
     }
@@ -106,7 +107,9 @@ mod tests {
         assert!(!any.take("Straße (aXb)") && !any.take("too late") && !any.take("late\n"));
         let pattern = reasons(&["^Missing (ISIN|CUSIP)", "a|b$"], Comparison::Pattern);
         assert!(pattern.take("Missing CUSIP of T-1") && pattern.take("club"));
-        assert!(!pattern.take("missing ISIN") && !pattern.take("xyz"));
+        assert!(pattern.take("missing isin") && pattern.take("CLUB") && !pattern.take("xyz"));
+        let strict = reasons(&["(?-i)^Late"], Comparison::Pattern);
+        assert!(strict.take("Late again") && !strict.take("late again"));
         assert!(matches!(
             Reasons::new(vec!["(".to_owned()], Comparison::Pattern),
             Err(Unusable::Wrong(_))

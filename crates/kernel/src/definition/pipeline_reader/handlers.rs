@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(ids, ["route", "route_2", "route_3", "route_4"]);
         assert_eq!(steps[0]["cases"].as_array().map(Vec::len), Some(3));
         assert_eq!(steps[0]["default"]["nextStepId"], "route_2");
-        assert_eq!(steps[2]["condition"]["right"], "(?:^Missing )");
+        assert_eq!(steps[2]["condition"]["right"], "(?i)(?:^Missing )");
         assert_eq!(steps[2]["onTrue"]["nextStepId"], "handler_4");
         assert_eq!(steps[3]["default"]["nextStepId"], "agent");
         let kind = |index: usize| steps[index]["event"]["type"].clone();
