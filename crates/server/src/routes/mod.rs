@@ -171,7 +171,10 @@ fn is_like(door: &str, path: &str) -> bool {
 async fn beside_the_table(Who { doors, caller }: Who, request: Request) -> Result<Response> {
     match doors.pipeline_at(&caller, request.uri().path()) {
         Some(pipeline) => http::pipelines::serve(&doors, &caller, &pipeline, request).await,
-        None if http::pages::welcome::is_wanted(&request) => Ok(http::pages::welcome::show()),
+        None if http::pages::welcome::is_wanted(&request) => {
+            let is_browser = http::pages::welcome::is_browser(&request);
+            Ok(http::pages::welcome::show(is_browser))
+        }
         None => Err(unknown_path(&doors, &caller, request.uri())),
     }
 }

@@ -110,7 +110,7 @@ async fn unknown_paths_and_methods_are_told_with_a_hint() {
     assert_eq!(near.refusal(), refused(404, "not_found", &[]));
     assert_eq!(near.header("content-type"), "application/problem+json");
     assert_eq!(near.body["hint"], "did you mean `/api/v1/sessions`?");
-    let nothing = house.get("/").await;
+    let nothing = house.get("/nothing-is-here").await;
     let listed = json!("`GET /openapi.json` lists the routes");
     assert_eq!((nothing.status, &nothing.body["hint"]), (404, &listed));
     let seed = house.get("/sessions/a/b/c").await;
@@ -147,7 +147,7 @@ async fn every_route_of_the_table_is_wired() {
 }
 
 #[tokio::test]
-async fn a_browser_gets_a_page_at_the_root() {
+async fn a_browser_gets_a_page_at_the_root_and_others_get_text() {
     let house = House::demo().await;
     let asked = |method: Method| {
         let mut asked = request(method, "/", Body::empty());
@@ -162,5 +162,13 @@ async fn a_browser_gets_a_page_at_the_root() {
     }
     let posted = read(house.open(asked(Method::POST)).await).await;
     assert_eq!(posted.status, 404);
-    assert_eq!(house.get("/").await.status, 404, "a program is refused as anywhere");
+    for kinds in [None, Some("*/*"), Some("application/json")] {
+        let mut plain = request(Method::GET, "/", Body::empty());
+        if let Some(kinds) = kinds {
+            plain.headers_mut().insert("accept", kinds.parse().unwrap());
+        }
+        let told = read(house.open(plain).await).await;
+        assert_eq!((told.status, told.header("content-type")), (200, "text/plain; charset=utf-8"));
+        assert!(told.text.contains("waypost inbox") && !told.text.contains('<'), "{}", told.text);
+    }
 }

@@ -1,27 +1,32 @@
-//! The page at `/` for a person who opens the server's address in a browser: what is here and where
-//! to go. Programs get the same answer there as at any unknown path.
+//! What is at `/`: what is here and where to go, as a page for a browser, and as text for everyone
+//! else.
 
 use crate::http::pages::page;
 use axum::extract::Request;
 use axum::http::header::ACCEPT;
 use axum::http::{Method, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 
-/// Whether a browser asks for the page.
+/// Whether it is asked for.
 pub(crate) fn is_wanted(request: &Request) -> bool {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
-    let accepted = request.headers().get_all(ACCEPT).into_iter();
-    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
-    is_read && request.uri().path() == "/" && accepted.any(|kinds| kinds.contains("text/html"))
+    is_read && request.uri().path() == "/"
 }
 
-/// The page.
-pub(crate) fn show() -> Response {
+/// Whether a browser asks.
+pub(crate) fn is_browser(request: &Request) -> bool {
+    let accepted = request.headers().get_all(ACCEPT).into_iter();
+    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
+    accepted.any(|kinds| kinds.contains("text/html"))
+}
+
+/// The page, or the same as text.
+pub(crate) fn show(is_browser: bool) -> Response {
     let version = env!("CARGO_PKG_VERSION");
     let paragraphs = [
         format!(
             "This is a Waypost server, version {version}. It runs plans and agents, and asks \
-                 people before it matters."
+             people before it does something that matters."
         ),
         "At a terminal: `waypost inbox` answers what people are asked, `waypost chat` talks to an \
          agent, `waypost session ls` lists what runs."
@@ -32,5 +37,9 @@ pub(crate) fn show() -> Response {
         "For operators: `/readyz` says whether it can take work, `/metrics` has its figures."
             .to_owned(),
     ];
-    page(StatusCode::OK, "It runs", &paragraphs)
+    if is_browser {
+        return page(StatusCode::OK, "It runs", &paragraphs);
+    }
+    // A text has the type `text/plain`.
+    format!("{}\n", paragraphs.join("\n")).into_response()
 }
