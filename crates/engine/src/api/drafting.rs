@@ -93,7 +93,12 @@ impl Catalog<'_> {
             return Ok((*only).to_owned());
         }
         let (message, hint) = if names.is_empty() {
-            ("there is no model that could write a plan", "add `[models.default]` to waypost.toml")
+            (
+                "there is no model that could write a plan",
+                "set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GOOGLE_API_KEY` in the environment \
+                 or in `.env`, or add `[models.default]` to waypost.toml, and start the server \
+                 again",
+            )
         } else {
             ("there are several models, and none is called `default`", "name one as `model`")
         };

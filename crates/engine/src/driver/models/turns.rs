@@ -13,7 +13,7 @@ use futures::FutureExt;
 use futures::future::abortable;
 use kernel::contracts::Clock;
 use kernel::conversation::llm::{
-    Delta, DeltaSink, LlmError, LlmErrorKind, Prompt, Usage, missing_key,
+    Delta, DeltaSink, LlmError, LlmErrorKind, MODELS_BY_KEY, Prompt, Usage, missing_key,
 };
 use kernel::decide::{TurnNumber, Turned, turn_failed, turn_to_start, turned};
 use kernel::event::{Fact, TurnKind, TurnStart};
@@ -367,15 +367,32 @@ fn no_such_model(name: &str, is_of_others: bool) -> LlmError {
         );
     }
     let hint = missing_key(name).map(|hint| format!("{hint}; then retry"));
-    LlmError::new(LlmErrorKind::NoSuchModel, format!("there is no model `{name}` in this project"))
-        .hint(hint.unwrap_or_else(|| {
-            "configure it, or let the agent's `llmConfigRef` name another one; then retry"
-                .to_owned()
-        }))
+    // Where a run is shown without hints, its reader still needs the variable.
+    let why = match MODELS_BY_KEY.into_iter().find(|(model, _)| *model == name) {
+        Some((_, variable)) => format!(": `{variable}` was not set when the server started"),
+        None => String::new(),
+    };
+    let message = format!("there is no model `{name}` in this project{why}");
+    LlmError::new(LlmErrorKind::NoSuchModel, message).hint(hint.unwrap_or_else(|| {
+        "configure it, or let the agent's `llmConfigRef` name another one; then retry".to_owned()
+    }))
 }
 
 fn timed_out(name: &str, timeout_ms: u64) -> LlmError {
     let message = format!("model `{name}` did not answer within {timeout_ms} ms");
     LlmError::new(LlmErrorKind::Timeout, message)
         .hint("raise its timeout, or `turn_timeout_ms` in [limits]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no_such_model;
+
+    #[test]
+    fn a_missing_model_names_the_variable_of_its_key() {
+        let message = no_such_model("openai", false).message;
+        assert!(message.contains("`OPENAI_API_KEY` was not set"), "{message}");
+        let message = no_such_model("fast", false).message;
+        assert_eq!(message, "there is no model `fast` in this project");
+    }
 }
