@@ -83,7 +83,7 @@ fn servers_behind_this_one_are_looked_at() {
     let settings = "[server]\nport = 0\n[mcp.servers.a]\ncommand = \"no-such-program\"\n";
     write(folder.path(), &[("waypost.toml", settings)]);
     let ended = waypost(folder.path(), &["doctor"]).code(0);
-    assert!(ended.stdout.contains("1 upstreams, 0 disabled: a (stdio)"), "{ended:#?}");
+    assert!(ended.stdout.contains("1 upstream, 0 disabled: a (stdio)"), "{ended:#?}");
     assert!(ended.stdout.contains("is not here: `no-such-program`"), "{ended:#?}");
     let json = r#"{"mcpServers": {"b": {"url": "https://${NO_SUCH_VARIABLE}/mcp"}}}"#;
     write(folder.path(), &[(".mcp.json", json)]);

@@ -242,6 +242,14 @@ examples:
 "#;
 
 #[test]
+fn a_policy_test_without_cases_says_where_they_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    waypost(folder.path(), &["init", "shop"]).code(0);
+    waypost(folder.path(), &["policy", "test", "shop"]).code(0).says("policies/tests.yaml");
+    waypost(folder.path(), &["policy", "test", "--dir", "shop"]).code(0).says("0 passed");
+}
+
+#[test]
 fn an_example_stands_in_for_tools_of_other_servers() {
     let folder = tempfile::tempdir().unwrap();
     let server = "[mcp.servers.shop]\ncommand = \"never-started\"\n";

@@ -246,7 +246,7 @@ fn not_made(refusal: KeyRefusal) -> Failure {
             .hint("a key has at most what the credential has that creates or rotates it"),
         KeyRefusal::NoRealm => Failure::wrong_value("/realms", message),
         KeyRefusal::NoPrincipal => Failure::wrong_value("/of", message)
-            .hint("`GET /api/v1/principals` lists the principals that you administer"),
+            .hint("`waypost principal ls` lists the principals that you administer"),
         KeyRefusal::BadName => Failure::wrong_value("/name", message),
         KeyRefusal::BadExpiry => Failure::wrong_value("/expiresInDays", message),
         KeyRefusal::TooMany => Failure::new(StatusCode::CONFLICT, "too_many_keys", message),

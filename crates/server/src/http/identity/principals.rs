@@ -111,7 +111,7 @@ fn not_forgotten(fault: Fault) -> Failure {
 }
 
 fn missing(name: &str) -> Failure {
-    let hint = "`GET /api/v1/principals` lists the principals that you administer";
+    let hint = "`waypost principal ls` lists the principals that you administer";
     Refusal::not_found("principal", short(name)).hint(hint).into()
 }
 

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::plans::load_project;
 use crate::remote::client::{Client, Request};
+use crate::terminal::output::counted;
 use std::path::{Path, PathBuf};
 use upstreams::{UpstreamConfig, UpstreamKind, UpstreamState};
 use wire::rest::Upstream;
@@ -36,7 +37,8 @@ pub(super) async fn look(folder: &Path, context: &Context, client: Option<Client
     let disabled = total - configs.len();
     let names: Vec<String> =
         configs.iter().map(|config| format!("{} ({})", config.name, config.kind.word())).collect();
-    let what = format!("{total} upstreams, {disabled} disabled: {}", names.join(", "));
+    let all = counted(total, "upstream");
+    let what = format!("{all}, {disabled} disabled: {}", names.join(", "));
     let mut findings = vec![Finding::ok(NAME, what.trim_end_matches([':', ' ']))];
     findings.extend(configs.iter().filter_map(|config| absent(config, environment)));
     if let Some(client) = client {

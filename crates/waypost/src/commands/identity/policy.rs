@@ -42,11 +42,11 @@ pub(crate) struct PolicyArgs {
 enum PolicyCommand {
     /// List the policies of a project
     #[command(alias = "show")]
-    Ls(Place),
+    Ls(Folder),
     /// Check policies and say what is wrong, with file, line and column
-    Validate(Place),
+    Validate(Folder),
     /// Run the cases of policies/tests.yaml
-    Test(Place),
+    Test(Folder),
     /// Say what is decided of one case, and by which policies
     Explain {
         /// The case, as in policies/tests.yaml, without `expect`
@@ -54,6 +54,17 @@ enum PolicyCommand {
         #[command(flatten)]
         place: Place,
     },
+}
+
+/// The project, with or without the name of its option.
+#[derive(Debug, Args)]
+struct Folder {
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    #[arg(value_name = "DIR", conflicts_with = "dir")]
+    folder: Option<PathBuf>,
+    /// The same as an option
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -66,13 +77,13 @@ struct Place {
 impl PolicyArgs {
     /// The folder of the project that the command is about.
     pub(crate) fn project(&self) -> PathBuf {
-        let place = match &self.command {
+        let dir = match &self.command {
             PolicyCommand::Ls(place)
             | PolicyCommand::Validate(place)
-            | PolicyCommand::Test(place)
-            | PolicyCommand::Explain { place, .. } => place,
+            | PolicyCommand::Test(place) => place.folder.as_ref().or(place.dir.as_ref()),
+            PolicyCommand::Explain { place, .. } => place.dir.as_ref(),
         };
-        project_folder(place.dir.as_deref())
+        project_folder(dir.map(PathBuf::as_path))
     }
 }
 
@@ -162,6 +173,9 @@ fn test(context: &Context, read: &Read) -> Result<Exit> {
         failed.iter().try_for_each(|mistake| output.text(&mistake.to_string()))?;
         output.text(&format!("{passed} passed, {} failed", failed.len()))
     })?;
+    if cases.is_empty() {
+        output.talk("there are no cases: write some into `policies/tests.yaml`");
+    }
     Ok(if failed.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
