@@ -11,10 +11,11 @@ use kernel::contracts::policy::Resource;
 use kernel::contracts::{Page, Paged, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Object};
 use kernel::identity::chain::{Head, Verified, Verifier};
+use kernel::identity::starts::{Lost, START, Starts};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{Millis, PlanId};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::sync::{Arc, Weak};
 
 /// How many rows are read at once to verify them.
@@ -94,18 +95,25 @@ impl Audits<'_> {
     }
 
     /// Reads a whole chain and finds what is wrong with it, for who administers. It must still have
-    /// these heads.
+    /// these heads and those that starts of the server found. Up to this row some may be of a key
+    /// that is lost: that is for a person to say.
     pub async fn verify(
         self,
         caller: &Caller,
         chain: &ChainName,
         known: &[Head],
+        unchecked_until: u64,
     ) -> Result<Verified> {
         let trail = self.administered(caller)?;
+        let starts = all_starts(trail).await?;
         let mut reading = 1;
         loop {
             let before = state(trail, chain).await?;
-            let seen = read_through(trail, &before, known).await?;
+            let verifier =
+                Verifier::new(trail.keys(), chain.clone(), before.base.as_ref(), known.to_vec())
+                    .recorded(starts.of(chain))
+                    .unchecked_until(unchecked_until);
+            let seen = read_through(trail, &before, verifier).await?;
             let was_pruned = state(trail, chain).await?.base != before.base;
             if seen.flaws == 0 || !was_pruned || reading == READINGS_MAX {
                 return Ok(seen);
@@ -114,14 +122,26 @@ impl Audits<'_> {
         }
     }
 
-    /// Writes down that the server began, with the heads that it found: a chain that was cut while
-    /// no one looked does not have them any more.
+    /// Writes down that the server began, with the heads that it found and the keys of each chain:
+    /// one that was cut while no one looked does not have them any more. What the start before
+    /// found and is gone is logged as an error.
     pub async fn note_start(self) -> Result<()> {
         let Some(trail) = &self.shared.gate.trail else { return Ok(()) };
-        let found = trail.audit.chains().await?.into_iter();
-        let heads: Map<String, Value> =
-            found.map(|state| (state.chain.to_string(), json!(state.head.to_string()))).collect();
-        self.note_own("server.start", json!({ "heads": heads })).await
+        let starts = match last_start(trail).await {
+            Err(StoreError::Unreadable(why)) => {
+                tracing::error!(%why, "the server's own audit cannot be read");
+                Starts::default()
+            }
+            read => read?,
+        };
+        let chains = trail.audit.chains().await?.into_iter();
+        let heads: Vec<(ChainName, Head)> = chains.map(|state| (state.chain, state.head)).collect();
+        for Lost { chain, found, known } in starts.lost(&heads) {
+            let known = known.seq;
+            tracing::error!(%chain, found, known, "the audit was cut: a chain has fewer rows than \
+                the start before found; `waypost audit verify` says more");
+        }
+        self.note_own(START, starts.next(trail.keys().name(), &heads)).await
     }
 
     /// Writes down what the server did by itself, such as that it took a change of its files;
@@ -160,22 +180,68 @@ async fn state(trail: &Trail, chain: &ChainName) -> Result<ChainState, StoreErro
     Ok(found.unwrap_or_else(empty))
 }
 
-/// Reads a chain up to its head; what is written meanwhile is left for the next time.
+/// Reads a chain to the end of its table. Rows that were written meanwhile belong to it.
 async fn read_through(
     trail: &Trail,
-    state: &ChainState,
-    known: &[Head],
+    before: &ChainState,
+    mut verifier: Verifier<'_>,
 ) -> Result<Verified, StoreError> {
-    let ChainState { chain, base, head } = state;
-    let mut verifier = Verifier::new(trail.keys(), chain.clone(), base.as_ref(), known.to_vec());
-    let mut after = base.as_ref().map_or(0, |base| base.head.seq);
-    while after < head.seq {
-        let rows = trail.audit.rows(chain, after, ROWS_PER_READ).await?;
-        let Some(last) = rows.last() else { break };
-        after = last.seq;
-        rows.iter().filter(|row| row.seq <= head.seq).for_each(|row| verifier.take(row));
+    let ChainState { chain, mut head, .. } = before.clone();
+    let mut after = 0;
+    loop {
+        let rows = trail.audit.rows(&chain, after, ROWS_PER_READ).await?;
+        let last = rows.last().map_or(after, |row| row.seq);
+        // A row is there no sooner than the head says so: what comes after a head that was read
+        // later was not written by the server.
+        if last > head.seq {
+            head = state(trail, &chain).await?.head;
+        }
+        for row in &rows {
+            match row.seq <= head.seq {
+                true => verifier.take(row),
+                false => verifier.take_beyond(row, &head),
+            }
+        }
+        // More may have come before that head was read.
+        let is_end = rows.len() < ROWS_PER_READ && last >= head.seq;
+        if rows.is_empty() || is_end {
+            return Ok(verifier.end(&head));
+        }
+        after = last;
     }
-    Ok(verifier.end(head))
+}
+
+/// What all starts wrote down that the server's own chain still has.
+async fn all_starts(trail: &Trail) -> Result<Starts, StoreError> {
+    let (server, mut starts, mut after) = (ChainName::server(), Starts::default(), 0);
+    loop {
+        let rows = trail.audit.rows(&server, after, ROWS_PER_READ).await?;
+        rows.iter().for_each(|row| starts.take(trail.keys(), row));
+        match rows.last() {
+            Some(last) => after = last.seq,
+            None => return Ok(starts),
+        }
+    }
+}
+
+/// The same of the last start alone, which has what those before it knew, so that a
+/// start does not wait until a long chain is read.
+async fn last_start(trail: &Trail) -> Result<Starts, StoreError> {
+    let (server, mut starts) = (ChainName::server(), Starts::default());
+    let filter = AuditFilter { act: Some(START.to_owned()), ..AuditFilter::default() };
+    let mut page = Page { cursor: None, limit: 1 };
+    loop {
+        let found = trail.audit.entries(&server, &filter, &page).await?;
+        if let Some(Found { seq, .. }) = found.items.first() {
+            let rows = trail.audit.rows(&server, seq.saturating_sub(1), 1).await?;
+            rows.iter().for_each(|row| starts.take(trail.keys(), row));
+        }
+        // One that cannot be checked says nothing.
+        match found.next_cursor {
+            Some(cursor) if starts == Starts::default() => page.cursor = Some(cursor),
+            Some(_) | None => return Ok(starts),
+        }
+    }
 }
 
 async fn keep_pruning(shared: Weak<Shared>, keep_ms: i64) {

@@ -78,7 +78,7 @@ async fn what_is_journaled_is_kept_with_it_and_the_chain_is_whole_after_a_restar
     let after = world(folder.path(), journaled).await;
     after.engine.audits().note_start().await.unwrap();
     for chain in [ChainName::of(&caller().realm), ChainName::server()] {
-        let seen = after.engine.audits().verify(&caller(), &chain, &[]).await.unwrap();
+        let seen = after.engine.audits().verify(&caller(), &chain, &[], 0).await.unwrap();
         assert!(seen.rows > 0 && seen.flaws == 0 && seen.unchecked == 0, "{seen:?}");
     }
     let page = Page { cursor: None, limit: 1 };
@@ -206,10 +206,10 @@ async fn a_sink_gets_the_head_of_a_chain_when_it_moved() {
         world.until("a head", |_| heads().len() >= count).await;
     }
     let kept: Head = heads()[0].parse().unwrap();
-    let seen = world.engine.audits().verify(&caller(), &chain, &[kept]).await.unwrap();
+    let seen = world.engine.audits().verify(&caller(), &chain, &[kept], 0).await.unwrap();
     assert_eq!(seen.flaws, 0, "{seen:?}");
     let known = [Head { seq: 999, ..kept }];
-    let seen = world.engine.audits().verify(&caller(), &chain, &known).await.unwrap();
+    let seen = world.engine.audits().verify(&caller(), &chain, &known, 0).await.unwrap();
     assert!(matches!(seen.found[..], [Flaw::Older { known: 999, .. }]), "{seen:?}");
 }
 
@@ -239,7 +239,7 @@ async fn an_older_copy_is_found_by_the_head_that_a_sink_got() {
     before.permits.add_permits(1);
     before.run("write", json!({}), "before").await;
     let chain = ChainName::of(&caller().realm);
-    let rows = before.engine.audits().verify(&caller(), &chain, &[]).await.unwrap().rows;
+    let rows = before.engine.audits().verify(&caller(), &chain, &[], 0).await.unwrap().rows;
     before.crash().await;
     copied(folder.path(), copy.path());
 
@@ -265,7 +265,7 @@ async fn an_older_copy_is_found_by_the_head_that_a_sink_got() {
 
     let older = world(copy.path(), STRICT).await;
     let found = async |known: &[Head]| {
-        older.engine.audits().verify(&caller(), &chain, known).await.unwrap().found
+        older.engine.audits().verify(&caller(), &chain, known, 0).await.unwrap().found
     };
     let flaws = found(&[kept]).await;
     assert!(matches!(flaws[..], [Flaw::Older { .. }]), "{flaws:?}");

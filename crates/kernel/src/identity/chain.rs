@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
+mod verifier;
+
+pub use verifier::{Flaw, KeySpan, Recorded, Verified, Verifier};
+
 /// How many flaws of one chain are reported; the total is reported as a number.
 pub const FLAWS_MAX: usize = 100;
 
@@ -176,6 +180,11 @@ impl Row {
         serde_json::from_str(&self.body)
     }
 
+    /// Whether it is as a server wrote it that had one of these keys.
+    pub fn is_proven(&self, keys: &dyn ChainKeys, chain: &ChainName) -> bool {
+        self.expected(keys, chain) == Some(self.mac)
+    }
+
     /// The mac that it should have; none where its key is not known.
     fn expected(&self, keys: &dyn ChainKeys, chain: &ChainName) -> Option<Mac> {
         let (seq, at) = (self.seq.to_be_bytes(), self.at.0.to_be_bytes());
@@ -198,179 +207,6 @@ impl Base {
         let (name, seq) = (chain.as_str().as_bytes(), self.head.seq.to_be_bytes());
         let parts: [&[u8]; 5] = [b"base", name, &seq, &self.head.mac.0, self.key.as_bytes()];
         keys.mac(&self.key, &parts)
-    }
-}
-
-/// What is wrong with a chain.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
-    /// The rows before the first one were not removed by the server.
-    #[error("the rows up to {seq} are missing, and the server did not remove them")]
-    Base {
-        /// The last of them, as it is said.
-        seq: u64,
-    },
-    /// Rows are missing, or stand elsewhere.
-    #[error("row {found} follows row {after}: rows are missing, or were put elsewhere")]
-    Gap {
-        /// The row before.
-        after: u64,
-        /// The one that follows it.
-        found: u64,
-    },
-    /// A row does not continue the one before it.
-    #[error("row {seq} does not continue the row before it")]
-    Unlinked {
-        /// The row.
-        seq: u64,
-    },
-    /// A row is not as it was written.
-    #[error("row {seq} was changed")]
-    Changed {
-        /// The row.
-        seq: u64,
-    },
-    /// A row names an unknown key where a known one was used before it.
-    #[error("row {seq} was made with the unknown key `{key}`, after rows with a known one")]
-    UnknownKey {
-        /// The row.
-        seq: u64,
-        /// The name of the key.
-        key: String,
-    },
-    /// The last rows are missing.
-    #[error("the chain ends at row {found}, and its last row was {head}: the end was cut off")]
-    Cut {
-        /// The last row that there is.
-        found: u64,
-        /// The last row as the store knows it.
-        head: u64,
-    },
-    /// The chain does not end as the store says.
-    #[error("the last row is not the one that the store knows as the last")]
-    Head,
-    /// The chain is shorter than it was once: an older copy of it, or a cut one.
-    #[error("the chain ends at row {found}, and row {known} is known: it is an older copy, or cut")]
-    Older {
-        /// The last row that there is.
-        found: u64,
-        /// The row that someone kept the mac of.
-        known: u64,
-    },
-    /// The chain has another row in this place than it once had.
-    #[error("row {seq} is not the one that was there when its head was kept")]
-    Other {
-        /// The row.
-        seq: u64,
-    },
-}
-
-/// What a look at a whole chain found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Verified {
-    /// How many rows were read.
-    pub rows: u64,
-    /// How many of them are of a secret that is not known any more: only that they follow each
-    /// other was checked.
-    pub unchecked: u64,
-    /// How many things are wrong.
-    pub flaws: u64,
-    /// The first of them.
-    pub found: Vec<Flaw>,
-}
-
-/// Reads a chain row by row, from its oldest on, and finds what is wrong with it.
-pub struct Verifier<'k> {
-    keys: &'k dyn ChainKeys,
-    chain: ChainName,
-    last: Head,
-    /// Heads that someone kept, which the chain must still have.
-    known: Vec<Head>,
-    knew_a_key: bool,
-    /// The last row of a base whose key is not known.
-    unproven: Option<u64>,
-    seen: Verified,
-}
-
-impl<'k> Verifier<'k> {
-    /// Begins after this base; without one the chain begins with its first row. The chain must
-    /// still have these heads.
-    pub fn new(
-        keys: &'k dyn ChainKeys,
-        chain: ChainName,
-        base: Option<&Base>,
-        known: Vec<Head>,
-    ) -> Self {
-        let last = base.map(|base| base.head).unwrap_or_default();
-        let (knew_a_key, unproven, seen) = (false, None, Verified::default());
-        let mut verifier = Self { keys, chain, last, known, knew_a_key, unproven, seen };
-        if let Some(base) = base {
-            match base.expected(keys, &verifier.chain) {
-                // The rows behind it may be of an older secret than the one that pruned.
-                Some(proof) if proof == base.proof => {}
-                Some(_) => verifier.note(Flaw::Base { seq: base.head.seq }),
-                None => verifier.unproven = Some(base.head.seq),
-            }
-            verifier.compare(base.head);
-        }
-        verifier
-    }
-
-    /// The next row.
-    pub fn take(&mut self, row: &Row) {
-        self.seen.rows += 1;
-        let (seq, last) = (row.seq, self.last);
-        if seq != last.seq + 1 {
-            self.note(Flaw::Gap { after: last.seq, found: seq });
-        } else if row.prev != last.mac {
-            self.note(Flaw::Unlinked { seq });
-        }
-        let expected = row.expected(self.keys, &self.chain);
-        // Rows are pruned with the newest secret, and at least one stays: what follows a base of a
-        // secret that is gone is of one that is gone as well.
-        if let Some(seq) = self.unproven.take().filter(|_| expected.is_some()) {
-            self.note(Flaw::Base { seq });
-        }
-        match expected {
-            Some(mac) if mac == row.mac => self.knew_a_key = true,
-            Some(_) => self.note(Flaw::Changed { seq }),
-            None if self.knew_a_key => {
-                self.note(Flaw::UnknownKey { seq, key: row.key.clone() });
-            }
-            None => self.seen.unchecked += 1,
-        }
-        self.last = row.head();
-        self.compare(row.head());
-    }
-
-    /// There are no more rows, and the store says that this is the last one.
-    pub fn end(mut self, head: &Head) -> Verified {
-        let last = self.last;
-        if last.seq < head.seq {
-            self.note(Flaw::Cut { found: last.seq, head: head.seq });
-        } else if last != *head {
-            self.note(Flaw::Head);
-        }
-        for known in std::mem::take(&mut self.known) {
-            if known.seq > last.seq {
-                self.note(Flaw::Older { found: last.seq, known: known.seq });
-            }
-        }
-        self.seen
-    }
-
-    fn compare(&mut self, there: Head) {
-        let differs = |known: &Head| known.seq == there.seq && known.mac != there.mac;
-        if self.known.iter().any(differs) {
-            self.note(Flaw::Other { seq: there.seq });
-        }
-    }
-
-    fn note(&mut self, flaw: Flaw) {
-        self.seen.flaws += 1;
-        if self.seen.found.len() < FLAWS_MAX {
-            self.seen.found.push(flaw);
-        }
     }
 }
 

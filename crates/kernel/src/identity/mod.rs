@@ -15,3 +15,4 @@ pub mod directory;
 pub mod start;
 pub mod audit;
 pub mod chain;
+pub mod starts;

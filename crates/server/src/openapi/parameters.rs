@@ -148,6 +148,14 @@ fn audits() -> Vec<(&'static str, Value)> {
             "auditHead",
             query("head", "`head` as it once was: the audit must still have that row.", text()),
         ),
+        (
+            "uncheckedUntil",
+            query(
+                "uncheckedUntil",
+                "The last row of a secret key that is lost: rows up to it need not be checked.",
+                json!({"type": "integer", "minimum": 0}),
+            ),
+        ),
     ]
 }
 

@@ -190,7 +190,7 @@ pub(super) const AUDIT: &[Route] = &[
         .refusals(&[&[400, 401], READ]),
     Route::get("/api/v1/audit/verify", || get(audit::verify), Engine(Act::Administer))
         .says("verifyAudit", "Whether the audit is as it was written; for administrators")
-        .parameters(&["auditChain", "auditHead"])
+        .parameters(&["auditChain", "auditHead", "uncheckedUntil"])
         .answers(&[json_answer(200, of::<AuditCheck>, "what was found")])
         .refusals(&[&[400, 401], READ]),
 ];

@@ -58,6 +58,7 @@ fn each_change_of_the_database_is_found() {
         "UPDATE audit SET chain = '*' WHERE seq = 3;",
         "UPDATE audit SET mac = zeroblob(32) WHERE seq = 4;",
         "UPDATE audit SET mac = x'00' WHERE seq = 4;",
+        "INSERT INTO audit SELECT chain, 6, at, key, mac, x'00', body FROM audit WHERE seq = 5;",
         "DELETE FROM audit WHERE seq = 1;",
         "DELETE FROM audit WHERE seq = 3;",
         "DELETE FROM audit WHERE seq = 5;",
@@ -70,6 +71,9 @@ fn each_change_of_the_database_is_found() {
         let scene = changed_by(chained(5), sql);
         assert!(verified(&scene, &[]).flaws > 0, "{sql}");
     }
+    let unknown = "UPDATE audit SET key = '00000000', body = replace(body, 'ann', 'eve');";
+    let found = verified(&changed_by(chained(5), unknown), &[]);
+    assert!(!found.is_valid(), "{found:?}");
 }
 
 #[test]

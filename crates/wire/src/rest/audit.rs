@@ -122,13 +122,17 @@ pub struct AuditHead {
 pub struct AuditCheck {
     /// The realm whose chain it is; `*`: the server's.
     pub chain: String,
-    /// Whether nothing is wrong with it.
+    /// Whether every row is as it was written. False also where rows could not be checked, unless
+    /// the request says up to which row that is expected.
     pub valid: bool,
     /// How many rows it has.
     pub rows: u64,
-    /// How many of them are of a secret key that the server does not have any more: only that they
-    /// follow each other was checked.
+    /// How many of them could not be checked, because they name a secret key that the server does
+    /// not have: only that they follow each other was checked.
     pub unchecked: u64,
+    /// How many of those come after `uncheckedUntil`, the last row of which that is expected.
+    #[serde(default)]
+    pub unexpected: u64,
     /// How many things are wrong.
     pub flaws: u64,
     /// The first of them.

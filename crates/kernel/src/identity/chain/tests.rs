@@ -73,6 +73,194 @@ fn found(rows: &[Row], base: Option<&Base>, head: Head, known: &[Head]) -> Vec<F
     verifier.end(&head).found
 }
 
+/// What a chain is compared with.
+#[derive(Default)]
+struct Known<'a> {
+    heads: &'a [Head],
+    recorded: Recorded,
+    unchecked_until: u64,
+}
+
+/// The same, all of it: rows after the head are not the server's.
+fn seen(rows: &[Row], head: Head, known: Known<'_>) -> Verified {
+    let mut verifier = Verifier::new(&KEYS, chain(), None, known.heads.to_vec())
+        .recorded(known.recorded)
+        .unchecked_until(known.unchecked_until);
+    for row in rows {
+        match row.seq <= head.seq {
+            true => verifier.take(row),
+            false => verifier.take_beyond(row, &head),
+        }
+    }
+    verifier.end(&head)
+}
+
+/// What a start says that found these rows.
+fn recorded(rows: &[Row]) -> Recorded {
+    let heads = rows.last().map(|row| (row.seq, row.mac)).into_iter().collect();
+    Recorded { heads, keys: vec![KeySpan { key: "k1".to_owned(), from: 1 }] }
+}
+
+/// The rows up to this index with other texts and a key that nobody has; their macs stay.
+fn rewritten(rows: &[Row], until: usize) -> Vec<Row> {
+    let mut forged = rows.to_vec();
+    for row in &mut forged[..until] {
+        row.body = row.body.replace("ann", "eve");
+        row.key = "00000000".to_owned();
+    }
+    forged
+}
+
+#[test]
+fn rows_that_name_an_unknown_key_are_not_valid_unless_someone_expects_them() {
+    let rows = whole();
+    for until in 1..=rows.len() {
+        let forged = rewritten(&rows, until);
+        let head = last(&rows);
+        let found = seen(&forged, head, Known::default());
+        assert_eq!((found.unchecked, found.unexpected), (until as u64, until as u64));
+        assert!(!found.is_valid(), "{found:?}");
+        let by_hand = |row: u64| Known { unchecked_until: row, ..Known::default() };
+        assert!(seen(&forged, head, by_hand(until as u64)).is_valid());
+        assert!(!seen(&forged, head, by_hand(until as u64 - 1)).is_valid());
+        // What a start recorded of the key tells, whatever someone expects.
+        let known = Known { recorded: recorded(&rows), ..by_hand(until as u64) };
+        let found = seen(&forged, head, known);
+        assert_eq!(found.flaws, until as u64, "{found:?}");
+        let other = |flaw: &Flaw| matches!(flaw, Flaw::OtherKey { used, .. } if used == "k1");
+        assert!(found.found.iter().all(other), "{found:?}");
+    }
+}
+
+#[test]
+fn a_head_is_compared_with_the_code_that_a_row_should_have() {
+    let rows = whole();
+    let mut forged = rows.clone();
+    forged[3].body = forged[3].body.replace("ann", "eve");
+    let kept = [rows[3].head()];
+    let flaws = found(&forged, None, last(&rows), &kept);
+    assert_eq!(flaws, [Flaw::Changed { seq: 4 }, Flaw::Other { seq: 4 }]);
+}
+
+#[test]
+fn rows_after_the_head_are_found() {
+    let rows = whole();
+    let mut added = rows.clone();
+    added.push(Row { seq: 7, mac: Mac::default(), ..rows[5].clone() });
+    added.push(Row { seq: 90, mac: Mac::default(), ..rows[5].clone() });
+    let found = seen(&added, last(&rows), Known::default()).found;
+    let beyond = [7, 90].map(|seq| Flaw::Beyond { seq, head: 6 });
+    assert_eq!(found, beyond);
+    // One that the server could have written, too.
+    let next = super::tests::rows(&KEYS, last(&rows), 1);
+    let longer = [rows.clone(), next].concat();
+    let found = seen(&longer, last(&rows), Known::default()).found;
+    assert_eq!(found, [Flaw::Beyond { seq: 7, head: 6 }]);
+}
+
+#[test]
+fn a_chain_that_a_start_knew_is_missed_when_it_is_gone_shorter_or_another() {
+    let rows = whole();
+    let knows = || Known { recorded: recorded(&rows), ..Known::default() };
+    assert!(seen(&rows, last(&rows), knows()).is_valid());
+    for length in 0..rows.len() {
+        let cut = &rows[..length];
+        let found = seen(cut, last(cut), knows()).found;
+        assert_eq!(found, [Flaw::Lost { found: length as u64, known: 6 }]);
+    }
+    let mut other = rows[..3].to_vec();
+    other.extend(super::tests::rows(&KEYS, last(&other), 4));
+    let found = seen(&other, last(&other), knows()).found;
+    assert_eq!(found, [Flaw::Replaced { seq: 6 }]);
+}
+
+#[test]
+fn a_base_without_rows_needs_a_proof() {
+    let base = Base::at(&KEYS, &chain(), last(&whole())).unwrap();
+    let made_up = Base { key: "00000000".to_owned(), ..base.clone() };
+    assert_eq!(found(&[], Some(&base), base.head, &[]), []);
+    assert_eq!(found(&[], Some(&made_up), base.head, &[]), [Flaw::Base { seq: 6 }]);
+}
+
+/// Numbers that look random and are the same each time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+/// Does one thing to rows and to what the database says of their end, without the secret.
+fn forge(rows: &mut Vec<Row>, head: &mut Head, random: &mut Random) {
+    let index = random.below(rows.len().max(1));
+    match random.below(9) {
+        0 if !rows.is_empty() => {
+            rows.remove(index);
+        }
+        1 => rows.truncate(index),
+        2 if !rows.is_empty() => {
+            let other = random.below(rows.len());
+            let (one, two) = (rows[index].clone(), rows[other].clone());
+            rows[index] = Row { seq: one.seq, ..two.clone() };
+            rows[other] = Row { seq: two.seq, ..one };
+        }
+        3 if !rows.is_empty() => rows[index].body = rows[index].body.replace("ann", "eve"),
+        4 if !rows.is_empty() => {
+            rows[index].key = "00000000".to_owned();
+            rows[index].body = "[]".to_owned();
+        }
+        5 if !rows.is_empty() => rows[index].at = Millis(rows[index].at.0 + 1),
+        6 => {
+            let (end, mac) = (last(rows), Mac([5; 32]));
+            let (seq, prev) = (end.seq + 1 + random.below(2) as u64, end.mac);
+            let (key, body) = (["k1", "00000000"][random.below(2)].to_owned(), "[]".to_owned());
+            rows.push(Row { seq, at: Millis(0), key, prev, body, mac });
+        }
+        7 => *head = last(rows),
+        _ => {
+            // All is numbered and linked anew, as far as that needs no secret.
+            let mut before = Head::default();
+            for row in rows.iter_mut() {
+                (row.seq, row.prev) = (before.seq + 1, before.mac);
+                before = row.head();
+            }
+            *head = before;
+        }
+    }
+}
+
+#[test]
+fn whatever_is_forged_without_the_secret_is_found() {
+    let rows = whole();
+    let mut random = Random(7);
+    let (mut forgeries, mut rounds) = (0, 0);
+    while forgeries < 2_000 && rounds < 20_000 {
+        rounds += 1;
+        let (mut forged, mut head) = (rows.clone(), last(&rows));
+        for _ in 0..=random.below(4) {
+            forge(&mut forged, &mut head, &mut random);
+        }
+        if forged == rows && head == last(&rows) {
+            continue;
+        }
+        forgeries += 1;
+        let kept = [last(&rows)];
+        let against_head = Known { heads: &kept, ..Known::default() };
+        let seen_by_head = seen(&forged, head, against_head);
+        let at_the_start = Known { recorded: recorded(&rows), unchecked_until: 99, heads: &[] };
+        let seen_by_start = seen(&forged, head, at_the_start);
+        assert!(!seen_by_head.is_valid(), "{head}: {forged:?}");
+        assert!(!seen_by_start.is_valid(), "{head}: {forged:?}");
+        // Without anything that was kept, only a shorter chain of true rows passes.
+        let is_cut = rows.starts_with(&forged) && head == last(&forged);
+        let alone = seen(&forged, head, Known::default());
+        assert_eq!(alone.is_valid(), is_cut, "{head}: {forged:?}");
+    }
+    assert_eq!(forgeries, 2_000);
+}
+
 #[test]
 fn entries_that_are_written_one_by_one_make_the_same_row() {
     let entries = [entry(3), entry(9), entry(5)];
@@ -111,10 +299,7 @@ fn each_changed_row_is_found() {
         for change in changes {
             let mut changed = rows.clone();
             change(&mut changed[index]);
-            let flaws = found(&changed, None, last(&rows), &[]);
-            // An unknown key in the first row looks like an older secret; the next row tells.
-            let is_first_key = index == 0 && changed[0].key != rows[0].key;
-            assert!(!flaws.is_empty() || is_first_key, "row {seq}");
+            assert!(!seen(&changed, last(&rows), Known::default()).is_valid(), "row {seq}");
         }
     }
 }
@@ -210,7 +395,9 @@ fn another_secret_continues_the_chain_and_only_older_rows_are_not_checked() {
     assert_eq!((seen.rows, seen.unchecked, seen.flaws), (8, 6, 0));
     let both = TestKeys { current: "k2", known: &["k2", "k1"] };
     assert_eq!(look(&both, &rows).unchecked, 0);
-    assert_eq!(look(&KEYS, &rows).flaws, 2, "an unknown key after a known one");
+    let older = look(&KEYS, &rows);
+    assert_eq!((older.flaws, older.unchecked), (2, 2), "an unknown key after a known one");
+    assert!(!seen.is_valid(), "nobody said that they are of an older secret");
 }
 
 #[test]

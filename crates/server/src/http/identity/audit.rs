@@ -37,12 +37,14 @@ pub(crate) struct ChainQuery {
     chain: Option<String>,
 }
 
-/// `?chain=&head=`.
+/// `?chain=&head=&uncheckedUntil=`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CheckQuery {
     chain: Option<String>,
     head: Option<String>,
+    #[serde(rename = "uncheckedUntil")]
+    unchecked_until: Option<u64>,
 }
 
 /// `GET /audit`, newest first.
@@ -85,12 +87,14 @@ pub(crate) async fn verify(
     let chain = chain(&doors, query.chain.as_deref(), &visitor, &caller)?;
     let known = query.head.as_deref().map(kept_head).transpose()?;
     let known: Vec<Head> = known.into_iter().collect();
-    let seen = doors.engine.audits().verify(&caller, &chain, &known).await?;
+    let until = query.unchecked_until.unwrap_or_default();
+    let seen = doors.engine.audits().verify(&caller, &chain, &known, until).await?;
     Ok(Json(AuditCheck {
         chain: chain.to_string(),
-        valid: seen.flaws == 0,
+        valid: seen.is_valid(),
         rows: seen.rows,
         unchecked: seen.unchecked,
+        unexpected: seen.unexpected,
         flaws: seen.flaws,
         found: seen.found.iter().map(ToString::to_string).collect(),
     }))

@@ -29,7 +29,7 @@ const CHAINS: &str = "SELECT chain, seq, mac, base_seq, base_mac, base_key, base
      FROM audit_heads ORDER BY chain";
 
 const NEWEST: &str =
-    "SELECT seq, at, body FROM audit WHERE chain = ?1 AND seq <= ?2 ORDER BY seq DESC";
+    "SELECT seq, at, body FROM audit WHERE chain = ?1 AND seq BETWEEN 1 AND ?2 ORDER BY seq DESC";
 
 const OLDEST: &str = "SELECT seq, at, key, prev, body, mac FROM audit \
      WHERE chain = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";

@@ -10,8 +10,11 @@ use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
-use kernel::values::ids::Millis;
+use kernel::identity::chain::FLAWS_MAX;
+use kernel::values::canonical;
+use kernel::values::ids::{ContentHash, Millis};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -22,7 +25,7 @@ Examples:
   waypost audit tail --since 1h                     # what was decided, newest first
   waypost audit tail --act call --subject ann
   waypost audit export > audit.jsonl                # all of it, and how far it goes
-  waypost audit verify --against audit.jsonl        # as it was written, and nothing cut off since
+  waypost audit verify --against audit.jsonl        # each entry is still there, and nothing else
   waypost audit verify --of-server                  # the server's own: starts, failed credentials";
 
 /// How many seconds it may take to read a long chain.
@@ -87,6 +90,24 @@ struct VerifyArgs {
     /// A file that `waypost audit export` wrote
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
+    /// The last row of a secret key that is lost: rows up to it need not be checked
+    #[arg(long, value_name = "ROW")]
+    unchecked_until: Option<u64>,
+}
+
+/// The rows of an export, or of a server: the digest of the entries of each. All of them together
+/// may be more than memory holds.
+#[derive(Debug, Default, PartialEq)]
+struct Rows {
+    digests: BTreeMap<u64, ContentHash>,
+    /// The row that more entries may come of, and their texts.
+    open: Option<(u64, String)>,
+}
+
+/// What an export says.
+struct Exported {
+    head: String,
+    rows: Rows,
 }
 
 /// Runs `waypost audit`.
@@ -128,17 +149,91 @@ async fn newest(client: &Client, request: &Request<'_>, limit: usize) -> Result<
 }
 
 async fn verify(args: VerifyArgs, context: &Context) -> Result<Exit> {
-    let head = match &args.against {
-        Some(file) => Some(head_in(file)?),
-        None => args.head,
-    };
-    let request = args.which.request(&["audit", "verify"], context)?.with("head", head);
+    let VerifyArgs { which, head, against, unchecked_until } = args;
+    let kept = against.as_deref().map(exported).transpose()?;
+    let head = kept.as_ref().map(|kept| kept.head.clone()).or(head);
+    let request = which.request(&["audit", "verify"], context)?.with("head", head);
+    let request = request.with("uncheckedUntil", unchecked_until);
     let client = context.client().await?;
     let reading = client.get(request.taking(VERIFY_SECONDS));
     let body = context.progress().during("reading the audit", reading).await?;
-    let check: AuditCheck = read(&body)?;
-    context.output.data(&body, &told(&check))?;
+    let mut check: AuditCheck = read(&body)?;
+    if let Some(kept) = kept {
+        let comparing = compared(&client, &which, &kept.rows, context);
+        let flaws = context.progress().during("comparing the entries", comparing).await?;
+        check.valid &= flaws.is_empty();
+        check.flaws += u64::try_from(flaws.len()).unwrap_or(u64::MAX);
+        check.found.extend(flaws);
+        check.found.truncate(FLAWS_MAX);
+    }
+    context.output.data(&json!(check), &told(&check))?;
     Ok(if check.valid { Exit::Ok } else { Exit::Failed })
+}
+
+/// How the entries of a server differ from those that were exported. Rows that are newer than the
+/// export are no difference, and neither are old ones that the server removed.
+async fn compared(
+    client: &Client,
+    which: &Which,
+    kept: &Rows,
+    context: &Context,
+) -> Result<Vec<String>> {
+    let mut there = Rows::default();
+    let mut cursor: Option<String> = None;
+    loop {
+        let page = entries(client, which, cursor.as_ref(), context).await?;
+        for entry in &page.items {
+            there.add(entry);
+        }
+        match page.next_cursor {
+            Some(next) => cursor = Some(next),
+            None => break,
+        }
+    }
+    there.close();
+    // Read last: what is removed meanwhile is not taken for missing.
+    let head = client.get(which.request(&["audit", "head"], context)?).await?;
+    let head: AuditHead = read(&head)?;
+    let base = head.base.as_deref().and_then(|base| base.split_once(':'));
+    let removed = base.and_then(|(row, _)| row.parse().ok()).unwrap_or(0);
+    Ok(differences(kept, &there, removed))
+}
+
+fn differences(kept: &Rows, there: &Rows, removed: u64) -> Vec<String> {
+    let mut flaws = Vec::new();
+    for (row, digest) in kept.digests.range(removed.saturating_add(1)..) {
+        match there.digests.get(row) {
+            Some(other) if other == digest => {}
+            Some(_) => flaws.push(format!("row {row} has other entries than the export")),
+            None => flaws.push(format!("row {row} of the export is not there any more")),
+        }
+    }
+    let first = kept.digests.first_key_value().map(|(row, _)| *row);
+    let last = kept.digests.last_key_value().map(|(row, _)| *row);
+    let (Some(first), Some(last)) = (first, last) else { return flaws };
+    let added = there.digests.range(first..=last);
+    let added = added.filter(|(row, _)| !kept.digests.contains_key(*row));
+    flaws.extend(added.map(|(row, _)| format!("row {row} is not in the export: it was added")));
+    flaws
+}
+
+impl Rows {
+    /// The next entry: those of a row follow each other.
+    fn add(&mut self, entry: &Value) {
+        let row = entry["row"].as_u64().unwrap_or_default();
+        if self.open.as_ref().is_some_and(|(open, _)| *open != row) {
+            self.close();
+        }
+        let (_, texts) = self.open.get_or_insert_with(|| (row, String::new()));
+        texts.push_str(&canonical::text(entry));
+        texts.push('\n');
+    }
+
+    fn close(&mut self) {
+        if let Some((row, texts)) = self.open.take() {
+            self.digests.insert(row, ContentHash::of(texts.as_bytes()));
+        }
+    }
 }
 
 /// The head comes first: what is written meanwhile is then not missed by who compares.
@@ -178,18 +273,26 @@ impl Which {
     }
 }
 
-/// The head in the first line of an export.
-fn head_in(file: &Path) -> Result<String> {
+/// An export: the head is its first line, and each other one an entry.
+fn exported(file: &Path) -> Result<Exported> {
     let wrong = |why: String| {
         Failure::usage(format!("`{}` is no export of an audit: {why}", file.display()))
             .hint("`waypost audit export > FILE` writes one")
     };
     let opened = File::open(file).map_err(|error| wrong(error.to_string()))?;
-    let mut line = String::new();
-    BufReader::new(opened).read_line(&mut line).map_err(|error| wrong(error.to_string()))?;
-    let head: AuditHead =
-        serde_json::from_str(&line).map_err(|error| wrong(format!("its first line: {error}")))?;
-    Ok(head.head)
+    let mut lines = BufReader::new(opened).lines();
+    let first = lines.next().transpose().map_err(|error| wrong(error.to_string()))?;
+    let head: AuditHead = serde_json::from_str(&first.unwrap_or_default())
+        .map_err(|error| wrong(format!("its first line: {error}")))?;
+    let mut rows = Rows::default();
+    for (line, number) in lines.zip(2..) {
+        let line = line.map_err(|error| wrong(error.to_string()))?;
+        let entry: Value = serde_json::from_str(&line)
+            .map_err(|error| wrong(format!("its line {number}: {error}")))?;
+        rows.add(&entry);
+    }
+    rows.close();
+    Ok(Exported { head: head.head, rows })
 }
 
 fn row(entry: AuditEntry) -> Vec<Cell> {
@@ -220,20 +323,32 @@ fn row(entry: AuditEntry) -> Vec<Cell> {
 }
 
 fn told(check: &AuditCheck) -> String {
-    let AuditCheck { chain, rows, unchecked, flaws, found, .. } = check;
+    let AuditCheck { chain, rows, unchecked, unexpected, flaws, found, .. } = check;
     let whose = if chain == "*" { "the server".to_owned() } else { format!("realm `{chain}`") };
-    let (rows, told_flaws) = (counted(*rows, "row"), counted(*flaws, "flaw"));
-    let mut lines = match flaws {
-        0 => vec![format!("the audit of {whose} is as it was written: {rows}")],
-        _ => vec![format!("the audit of {whose} is NOT as it was written: {told_flaws}")],
-    };
-    lines.extend(found.iter().map(|flaw| format!("  {flaw}")));
+    let (all, told_flaws) = (counted(*rows, "row"), counted(*flaws, "flaw"));
+    let mut lines = Vec::new();
     if *unchecked > 0 {
-        let rows = counted(*unchecked, "row");
-        lines.push(format!(
-            "  {rows} of a secret key that the server does not have any more: only their order was \
-             checked"
-        ));
+        lines.push(format!("{unchecked} of {all} could not be checked"));
+    }
+    lines.push(match (*flaws, *unchecked) {
+        (0, 0) => format!("the audit of {whose} is as it was written: {all}"),
+        (0, _) if check.valid => {
+            let checked = counted(rows.saturating_sub(*unchecked), "row");
+            format!(
+                "the audit of {whose} is as it was written, as far as it was checked: {checked}"
+            )
+        }
+        (0, _) => format!("the audit of {whose} is NOT proven to be as it was written"),
+        _ => format!("the audit of {whose} is NOT as it was written: {told_flaws}"),
+    });
+    lines.extend(found.iter().map(|flaw| format!("  {flaw}")));
+    if *unexpected > 0 {
+        lines.push(
+            "  they name a secret key that the server does not have, which anyone can write. If \
+             the secret was replaced and the old one is lost, name the last row before that with \
+             `--unchecked-until ROW`; if not, the database was changed"
+                .to_owned(),
+        );
     }
     lines.join("\n")
 }
@@ -246,17 +361,26 @@ mod tests {
     fn what_was_found_is_told() {
         let check = |flaws: u64, unchecked: u64| AuditCheck {
             chain: "acme".to_owned(),
-            valid: flaws == 0,
+            valid: flaws + unchecked == 0,
             rows: 7,
             unchecked,
+            unexpected: unchecked,
             flaws,
             found: (0..flaws).map(|_| "row 3 was changed".to_owned()).collect(),
         };
         assert_eq!(told(&check(0, 0)), "the audit of realm `acme` is as it was written: 7 rows");
         let flawed = told(&check(1, 2));
-        for part in ["NOT", ": 1 flaw\n", "\n  row 3 was changed", "2 rows of a secret key"] {
+        assert!(flawed.starts_with("2 of 7 rows could not be checked\n"), "{flawed}");
+        for part in ["NOT", ": 1 flaw\n", "\n  row 3 was changed", "--unchecked-until"] {
             assert!(flawed.contains(part), "{flawed}");
         }
+        let unproven = told(&check(0, 2));
+        assert!(unproven.contains("is NOT proven"), "{unproven}");
+        let expected = told(&AuditCheck { valid: true, unexpected: 0, ..check(0, 2) });
+        let lines: Vec<&str> = expected.lines().collect();
+        let [first, second] = lines.as_slice() else { panic!("{expected}") };
+        assert_eq!(*first, "2 of 7 rows could not be checked");
+        assert!(second.ends_with("as far as it was checked: 5 rows"), "{second}");
         let server = AuditCheck { chain: "*".to_owned(), ..check(0, 0) };
         assert!(told(&server).contains("of the server is"), "{server:?}");
     }
@@ -283,12 +407,40 @@ mod tests {
     }
 
     #[test]
-    fn the_head_is_in_the_first_line_of_an_export() {
+    fn an_export_has_its_head_in_the_first_line_and_an_entry_in_each_other() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("audit.jsonl");
         std::fs::write(&file, "{\"chain\":\"acme\",\"head\":\"7:0f\"}\n{\"row\":7}\n").unwrap();
-        assert_eq!(head_in(&file).unwrap(), "7:0f");
-        std::fs::write(&file, "row 7\n").unwrap();
-        assert!(head_in(&file).is_err());
+        let kept = exported(&file).unwrap();
+        assert_eq!((kept.head.as_str(), kept.rows.digests.len()), ("7:0f", 1));
+        for wrong in ["row 7\n", "{\"chain\":\"acme\",\"head\":\"7:0f\"}\nrow 7\n"] {
+            std::fs::write(&file, wrong).unwrap();
+            assert!(exported(&file).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn entries_that_differ_from_an_export_are_found_by_their_rows() {
+        let rows = |entries: &[(u64, &str)]| {
+            let mut rows = Rows::default();
+            for (row, subject) in entries {
+                rows.add(&json!({"row": row, "subject": subject}));
+            }
+            rows.close();
+            rows
+        };
+        let kept = rows(&[(5, "ann"), (5, "bob"), (4, "ann"), (2, "eve")]);
+        let found = |there: &[(u64, &str)], removed: u64| {
+            let flaws = differences(&kept, &rows(there), removed);
+            flaws.iter().map(|flaw| flaw.chars().take(5).collect()).collect::<Vec<String>>()
+        };
+        let all = [(6, "new"), (5, "ann"), (5, "bob"), (4, "ann"), (2, "eve")];
+        assert_eq!(found(&all, 0), [""; 0]);
+        assert_eq!(found(&all[..4], 2), [""; 0], "the server removed it");
+        assert_eq!(found(&all[..4], 0), ["row 2"]);
+        assert_eq!(found(&[all[0], all[1], all[3], all[4]], 0), ["row 5"]);
+        assert_eq!(found(&[all[1], all[2], (4, "mallory"), all[4]], 0), ["row 4"]);
+        assert_eq!(found(&[all[1], all[2], all[3], (3, "mallory"), all[4]], 0), ["row 3"]);
+        assert_eq!(found(&[], 0), ["row 2", "row 4", "row 5"]);
     }
 }
