@@ -59,6 +59,29 @@ impl Audits<'_> {
         let _ = self.shared.gate.note_beyond(caller, act, why);
     }
 
+    /// Keeps that a caller is shown what others wrote. What could not be kept must not be shown.
+    pub fn note_shown(self, caller: &Caller, object: Object, detail: Value) -> Result<()> {
+        self.shared.gate.note_shown(caller, object, detail)
+    }
+
+    /// Keeps a deed of a door that policy is not asked about as such. What could not be kept must
+    /// not be done.
+    pub fn note_done(
+        self,
+        caller: &Caller,
+        act: &'static str,
+        object: Object,
+        detail: Value,
+    ) -> Result<()> {
+        self.shared.gate.note_done(caller, act, object, detail)
+    }
+
+    /// Keeps that a door refuses something to who administers. What could not be kept is refused
+    /// all the same.
+    pub fn note_refused(self, caller: &Caller, object: Object, why: String) {
+        let _ = self.shared.gate.note_refused(caller, object, why);
+    }
+
     /// Keeps that a door refuses a call of a tool, or of a plan as a tool, because the caller does
     /// not see it. One that is not there leaves no entry. What could not be kept is refused all the
     /// same.

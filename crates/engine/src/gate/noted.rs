@@ -1,6 +1,6 @@
 //! Which decisions the audit keeps, beside those that an event is about. Denials are always kept;
-//! what is allowed is kept unless an event says so too. Lists are left out: they show what may be
-//! used, and nothing is done to it.
+//! what is allowed is kept unless an event says so too. Lists are left out, because they show what
+//! may be used, except for the event feed and asks of others: those show what people wrote.
 
 use crate::catalog::roster::starting;
 use crate::gate::Gate;
@@ -124,6 +124,38 @@ impl Gate {
             ..Entry::by(self.clock.now(), caller, act.name(), Object::only("server"))
         };
         trail.push(caller, &entry)
+    }
+
+    /// Keeps that a caller is shown what others wrote, as a feed of events does, where reads are
+    /// kept. An error means that it could not be kept: then it must not be shown.
+    pub(crate) fn note_shown(&self, caller: &Caller, object: Object, detail: Value) -> Result<()> {
+        match self.beside() {
+            Some(trail) if trail.rules().reads => {
+                self.note_done(caller, Act::Read.name(), object, detail)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Keeps what a door did for a caller that policy is not asked about as such. An error means
+    /// that it could not be kept: then it must not be done.
+    pub(crate) fn note_done(
+        &self,
+        caller: &Caller,
+        act: &'static str,
+        object: Object,
+        detail: Value,
+    ) -> Result<()> {
+        let Some(trail) = self.beside() else { return Ok(()) };
+        let entry = Entry::by(self.clock.now(), caller, act, object);
+        trail.push(caller, &Entry { detail: Some(detail), ..entry })
+    }
+
+    /// Keeps that a door refuses something to who administers.
+    pub(crate) fn note_refused(&self, caller: &Caller, object: Object, why: String) -> Result<()> {
+        let Some(trail) = self.beside() else { return Ok(()) };
+        let entry = Entry::by(self.clock.now(), caller, Act::Administer.name(), object);
+        trail.push(caller, &Entry { verdict: Said::Deny, why: Some(why), ..entry })
     }
 
     /// Keeps what was decided about a direct call that becomes no run. A denial of one that would

@@ -18,10 +18,12 @@ use kernel::ask::reply::no_proposal;
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{AskFilter, SessionAsk};
+use kernel::identity::audit::Object;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{BadId, CallId, PlanId, RunId, SessionId, StepId};
 use serde::Deserialize;
+use serde_json::json;
 use std::sync::Arc;
 use wire::rest::{self, AskKind, AuthorizeAction, FillAction};
 
@@ -61,6 +63,13 @@ pub(crate) async fn list(
     let of = Purpose::of(&caller, "/api/v1/asks").filtered(&filter);
     let page = page(limit, doors.cursors.start(&of, cursor)?, doors.limits());
     let found = doors.engine.asks().list(&caller, &filter, &page).await?;
+    // An ask shows the arguments of a call: of others' runs, that is a read of what they wrote.
+    let is_own = |ask: &&SessionAsk| ask.row.ask.subject.as_deref() == Some(&*caller.subject);
+    let others = found.items.iter().filter(|ask| !is_own(ask)).count();
+    if others > 0 {
+        let object = Object::only("asks");
+        doors.engine.audits().note_shown(&caller, object, json!({"ofOthers": others}))?;
+    }
     let items = found.items.into_iter().map(rows::ask).collect();
     Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
 }

@@ -87,6 +87,36 @@ async fn a_chain_is_verified_against_a_head_that_was_kept() {
 }
 
 #[tokio::test]
+async fn who_is_shown_what_others_wrote_is_kept() {
+    for (setting, keeps) in [("", true), ("\nreads = false", false)] {
+        let house = asking(&format!("{STRICT}{setting}")).await;
+        let ann = Key::created(&house, ADMIN, json!({"name": "ann"})).await;
+        let role = json!({"name": "viewer", "roles": ["viewer"]});
+        let viewer = Key::created(&house, ADMIN, role).await;
+        let body = json!({"planId": "test::plan_that_fails"});
+        let started = send(&house, &ann.text, Method::POST, "/api/v1/runs", body).await;
+        assert!(started.status < 300, "{started:?}");
+        for (who, expected) in [(&ann, vec!["events"]), (&viewer, vec!["asks", "events"])] {
+            let asks = get(&house, &who.text, "/api/v1/asks").await;
+            assert_eq!(asks.body["items"].as_array().map(Vec::len), Some(1), "{asks:?}");
+            let mut request = request(Method::GET, "/api/v1/events", Body::empty());
+            let credential = format!("Bearer {}", who.text).parse().unwrap();
+            request.headers_mut().insert("authorization", credential);
+            let feed = house.open(request).await;
+            assert_eq!(feed.status(), 200);
+            let query = format!("{AUDIT}?act=read&subject=key:{}", who.id);
+            let page = get(&house, ADMIN, &query).await.body;
+            let items = page["items"].as_array().unwrap().iter().rev();
+            let kinds = items.map(|item| text(&item["object"]["kind"]));
+            let shown = |kind: &String| kind == "asks" || kind == "events";
+            let kinds: Vec<String> = kinds.filter(shown).collect();
+            let expected = if keeps { expected } else { Vec::new() };
+            assert_eq!(kinds, expected, "{setting}: {page}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_a_request_says_of_itself_is_kept_with_what_it_does() {
     let house = asking(STRICT).await;
     let key = Key::created(&house, ADMIN, json!({"name": "ci"})).await;

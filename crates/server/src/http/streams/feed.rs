@@ -14,8 +14,10 @@ use axum::response::sse::Event;
 use engine::Watch;
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::contracts::FeedRow;
+use kernel::identity::audit::Object;
 use kernel::tool::call::Caller;
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::fmt;
@@ -41,6 +43,9 @@ pub(crate) async fn follow(
     let of = Purpose::feed(&caller);
     let wanted = wanted(&doors, &of, query, &headers)?;
     let permit = permit(&doors, &caller)?;
+    // It shows what others wrote, for as long as it is open.
+    let from = json!({"from": wanted.map(|place| place.row)});
+    doors.engine.audits().note_shown(&caller, Object::only("events"), from)?;
     // Before the first read: what is committed after it wakes us.
     let watch = doors.engine.feed().watch_all();
     let (gone, end) = doors.engine.feed().bounds(&caller).await?;
