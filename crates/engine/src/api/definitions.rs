@@ -26,6 +26,12 @@ impl Catalog<'_> {
         self.shared.catalog.version(realm)
     }
 
+    /// A number that grows with every change of a realm's plans, agents, pipelines or rules, listed
+    /// or not.
+    pub fn changes(self, realm: &RealmId) -> u64 {
+        self.shared.catalog.changes(realm)
+    }
+
     /// How often each of the lists changed that clients in a realm read.
     pub fn list_changes(self, realm: &RealmId) -> tokio::sync::watch::Receiver<ListChanges> {
         self.shared.catalog.list_changes(realm)

@@ -4,13 +4,15 @@
 use super::arrival::Arrived;
 use super::error::{Result, no_realm, unsupported};
 use super::incoming::{OUTPUT_MODES, input_modes};
+use super::proxy;
 use super::schemes::Security;
 use super::skills::{self, Skill};
+use crate::request::answer::documents::{CardInputs, Document};
 use crate::request::doors::Doors;
-use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LAST_MODIFIED, VARY};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, LAST_MODIFIED, VARY};
 use axum::response::{IntoResponse, Response};
+use engine::ListVersion;
 use kernel::tool::call::Caller;
 use kernel::values::canonical;
 use kernel::values::ids::{Millis, RealmId};
@@ -163,32 +165,23 @@ pub(super) fn public(arrived: &Arrived, realm: &RealmId) -> Result<Response> {
     let client = arrived.caller.as_ref().and_then(|_| arrived.client(realm).ok());
     let caller = client.as_ref().map(|client| &*client.caller);
     let is_usual = *realm == doors.a2a.realm;
-    if caller.is_none() && !is_usual && skills::public(doors, realm).is_empty() {
-        // As if there were no such realm.
-        return Err(no_realm());
-    }
-    let card = card(doors, &arrived.base, realm, caller);
+    let inputs = inputs(doors, &arrived.base, realm, caller);
+    let document = doors.cards.get(inputs, || {
+        if caller.is_none() && !is_usual && skills::public(doors, realm).is_empty() {
+            // As if there were no such realm.
+            return Err(no_realm());
+        }
+        let card = card(doors, &arrived.base, realm, caller);
+        // A signature differs each time it is made: its key counts, not its bytes.
+        let told = json!([card.signed_content(), doors.card_keys.ids()]);
+        Ok(Document::new(&written(&card), canonical::digest(&told).as_str()))
+    })?;
     // Who has a credential may see more than others: nobody keeps that for them.
     let kept =
         if doors.entrance.base().is_some() && caller.is_some() { "private" } else { "public" };
-    Ok(answered(doors, &arrived.headers, &card, kept))
-}
-
-fn answered(doors: &Doors, headers: &HeaderMap, card: &AgentCard, kept: &str) -> Response {
-    let body = written(card);
-    // A signature differs each time it is made: its key counts, not its bytes.
-    let told = json!([card.signed_content(), doors.card_keys.ids()]);
-    let tag = format!("\"{}\"", canonical::digest(&told).as_str());
-    let given = headers.get(IF_NONE_MATCH).and_then(|given| given.to_str().ok());
-    let is_known = given.is_some_and(|given| given.split(',').any(|one| one.trim() == tag));
-    let mut response = match is_known {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => Body::from(body.to_string()).into_response(),
-    };
+    let mut response = document.answer(&arrived.headers);
     let text = |text: String| HeaderValue::try_from(text).ok();
     let values = [
-        (CONTENT_TYPE, text("application/json".to_owned())),
-        (ETAG, text(tag)),
         (CACHE_CONTROL, text(format!("{kept}, max-age={MAX_AGE_S}"))),
         (LAST_MODIFIED, text(http_date(doors.started))),
         (VARY, text("Authorization, X-Api-Key, Host".to_owned())),
@@ -196,7 +189,28 @@ fn answered(doors: &Doors, headers: &HeaderMap, card: &AgentCard, kept: &str) ->
     for (name, value) in values {
         response.headers_mut().extend(value.map(|value| (name, value)));
     }
-    response
+    Ok(response)
+}
+
+/// What a card follows from now; none where it must be made each time. Read before the card is
+/// made: a change in between is found at the next request.
+pub(super) fn inputs(
+    doors: &Doors,
+    base: &str,
+    realm: &RealmId,
+    caller: Option<&Caller>,
+) -> Option<CardInputs> {
+    let ListVersion { catalog, policy } = doors.engine.tools().list_version()?;
+    Some(CardInputs {
+        base: base.to_owned(),
+        realm: realm.clone(),
+        caller: caller.cloned(),
+        catalog,
+        definitions: doors.engine.catalog().changes(realm),
+        policy,
+        directory: doors.identity.number(),
+        has_proxy: proxy::is_offered(doors, realm, caller),
+    })
 }
 
 /// The keys that sign cards: open to everyone, like the cards.

@@ -14,6 +14,6 @@ pub(crate) use operation::{
 };
 #[cfg(test)]
 pub(crate) use parameters::all as parameters;
-pub(crate) use pipelines::with_pipelines;
+pub(crate) use pipelines::{hash_of, with_pipelines};
 pub(crate) use schemas::{case_answer, of, pending_case};
 pub(crate) use spec::{Described, document};

@@ -1,6 +1,8 @@
 //! The routes of the pipelines that a server has.
 
 use kernel::definition::pipeline::Pipeline;
+use kernel::values::canonical;
+use kernel::values::ids::ContentHash;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -23,6 +25,15 @@ pub(crate) fn with_pipelines(mut document: Value, pipelines: &[Arc<Pipeline>]) -
     }
     document.sort_all_objects();
     document
+}
+
+/// A hash of what the document says of these pipelines.
+pub(crate) fn hash_of(pipelines: &[Arc<Pipeline>]) -> ContentHash {
+    let said = pipelines.iter().map(|pipeline| {
+        let Pipeline { name, description, route, .. } = &**pipeline;
+        json!([name.as_str(), description, route, body(pipeline)])
+    });
+    canonical::digest(&Value::Array(said.collect()))
 }
 
 const NAME: &str = "#/components/parameters/pipelineName";

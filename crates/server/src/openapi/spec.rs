@@ -52,7 +52,7 @@ fn headers() -> Value {
     let text = |about: &str| json!({"description": about, "schema": {"type": "string"}});
     json!({
         "Location": text("Where what was made can be looked at."),
-        "ETag": text("The version, in quotes: send it in `If-Match`."),
+        "ETag": text("The version, in quotes, for `If-Match`, or `If-None-Match` of a document."),
         "Idempotency-Replayed": text("`true` if an earlier request with this key did it."),
         "Retry-After": text("Seconds after which to send it again."),
         "WWW-Authenticate": text("The scheme of the credential that is needed."),

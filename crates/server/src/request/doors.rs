@@ -5,6 +5,7 @@ use crate::counted::{Answers, Reloads};
 use crate::gateway::Gateway;
 use crate::problem::{Failure, Result};
 use crate::realms::keeper::RealmKeeper;
+use crate::request::answer::documents::{CardInputs, Documents};
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::choice::ChooseSkill;
 use crate::request::cursors::Cursors;
@@ -27,7 +28,7 @@ use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
 use kernel::values::caller::{Act, Scope};
-use kernel::values::ids::{AgentName, Millis, RealmId};
+use kernel::values::ids::{AgentName, ContentHash, Millis, RealmId};
 use policy::CedarPolicy;
 use project::a2a_serving::A2aServing;
 use project::realm::default_realm;
@@ -64,6 +65,11 @@ pub(crate) struct Doors {
     pub(crate) a2a: A2aServing,
     /// What signs the cards that they read.
     pub(crate) card_keys: Arc<CardKeys>,
+    /// The cards themselves, and those of AgentVault's profile.
+    pub(crate) cards: Documents<CardInputs>,
+    pub(crate) vault_cards: Documents<CardInputs>,
+    /// `/openapi.json`, by the hash of the pipelines in it.
+    pub(crate) descriptions: Documents<ContentHash>,
     /// Which skill their messages are for, where the host program knows.
     pub(crate) choose_skill: Option<ChooseSkill>,
     /// What webhooks of A2A are kept and posted with; none where there are no webhooks.
@@ -143,6 +149,9 @@ impl Doors {
             policies: None,
             a2a: A2aServing::default(),
             card_keys: Arc::new(CardKeys::none()),
+            cards: Documents::default(),
+            vault_cards: Documents::default(),
+            descriptions: Documents::default(),
             choose_skill: None,
             push: None,
             a2a_streams: Arc::new(Semaphore::new(limits.a2a_streams_max)),

@@ -2,11 +2,11 @@
 //! the request from here on, and a failure gets the door's shape and a trace id on its way out.
 
 use crate::problem::{Failure, Shape};
+use crate::request::answer::newline::ended;
 use crate::request::auth::{Arrival, Entrance, Visitor};
 use crate::request::doors::{Doors, Shared, no_caller};
 use crate::request::forwarded::Peer;
 use crate::request::impersonation::impersonated;
-use crate::request::newline::ended;
 use crate::request::origin;
 use crate::request::realms::not_allowed;
 use crate::request::trace;

@@ -2,6 +2,7 @@
 //! parameters and keys, the frame around its handler, and what a handler has at hand (`doors`).
 //! What a single endpoint does is in `http`, `mcp` and `rpc`.
 
+pub(crate) mod answer;
 pub(crate) mod forwarded;
 pub(crate) mod origin;
 pub(crate) mod realms;
@@ -14,7 +15,6 @@ pub(crate) mod doors;
 pub(crate) mod impersonation;
 pub(crate) mod trace;
 pub(crate) mod way;
-mod newline;
 pub(crate) mod frame;
 pub(crate) mod body;
 pub(crate) mod params;

@@ -22,24 +22,28 @@ use crate::acts::{Right, guarded};
 use crate::http;
 use crate::mcp;
 use crate::mcp::door::Door;
-use crate::openapi::{Described, PLAIN, PROBLEM, Refusals, THREAD, with_pipelines};
+use crate::openapi::{Described, PLAIN, PROBLEM, Refusals, THREAD, hash_of, with_pipelines};
 use crate::problem::{Failure, Result};
+use crate::request::answer::documents::Document;
 use crate::request::doors::{Shared, Who};
 use crate::request::frame::frame;
 use crate::request::params::short;
 use crate::rpc;
+use axum::Router;
 use axum::extract::{MatchedPath, Request};
-use axum::http::{StatusCode, Uri};
+use axum::http::header::{CACHE_CONTROL, VARY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{any, post};
-use axum::{Json, Router};
 use engine::refusal::Refusal;
 use kernel::definition::plan::mistake::meant;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
+use kernel::values::canonical;
 use route::Route;
 use serde_json::Value;
+use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
 use wire::a2a::GRPC_SERVICE;
 
@@ -119,11 +123,22 @@ pub fn document() -> Value {
     }))
 }
 
-/// `GET /openapi.json`, with the routes of the pipelines that there are now.
-async fn described(Who { doors, caller }: Who) -> Json<Value> {
+/// `GET /openapi.json`, with the routes of the pipelines that its caller may read now.
+async fn described(Who { doors, caller }: Who, headers: HeaderMap) -> Response {
     // The rest of it never changes, and takes a while to make.
     static FIXED: LazyLock<Value> = LazyLock::new(document);
-    Json(with_pipelines(FIXED.clone(), &doors.engine.catalog().pipelines(&caller)))
+    let pipelines = doors.engine.catalog().pipelines(&caller);
+    let made = doors.descriptions.get(Some(hash_of(&pipelines)), || {
+        let document = with_pipelines(FIXED.clone(), &pipelines);
+        Ok::<_, Infallible>(Document::new(&document, canonical::digest(&document).as_str()))
+    });
+    let Ok(document) = made;
+    let mut response = document.answer(&headers);
+    // Callers may see different pipelines, and those of one can change: it is asked for each time.
+    let answer = response.headers_mut();
+    answer.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    answer.insert(VARY, HeaderValue::from_static("Authorization, X-Api-Key"));
+    response
 }
 
 /// All doors in their frame, with those that code brings.

@@ -56,5 +56,8 @@ pub(super) const OPERATIONS: &[Route] = &[
         Open("the endpoints, and the pipelines that its caller may read"),
     )
     .says("openapi", "This document")
-    .answers(&[answer(200, Content::AnyJson, "the endpoints as OpenAPI 3.1")]),
+    .answers(&[
+        answer(200, Content::AnyJson, "the endpoints as OpenAPI 3.1").headers(&["ETag"]),
+        answer(304, Content::None, "the document that `If-None-Match` names is the newest"),
+    ]),
 ];

@@ -3,7 +3,7 @@
 
 use crate::a2a::{SETTINGS, house, open, rpc};
 use crate::credentials::{Guarded, OPEN};
-use crate::house::{Answer, House, request, setup};
+use crate::house::{Answer, House, question, request, setup};
 use axum::body::Body;
 use axum::http::Method;
 use base64::Engine as _;
@@ -71,6 +71,34 @@ async fn a_card_is_signed_by_the_key_of_the_key_set() {
     checked(&extended["result"], 0, key);
     let answer = house.open(request(Method::POST, KEYS, Body::empty())).await;
     assert_eq!(answer.status().as_u16(), 405);
+}
+
+#[tokio::test]
+async fn a_card_is_made_once_until_what_it_follows_from_changes() {
+    let house = house(SETTINGS).await;
+    let first = read(&house, CARD).await;
+    let again = read(&house, CARD).await;
+    // Each signature is another one, so the same text was not made again.
+    assert_eq!((again.header("etag"), &again.text), (first.header("etag"), &first.text));
+    let stored = house.put("/api/v1/plans/it%2Fnewer", &[], newer()).await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+    let changed = read(&house, CARD).await;
+    assert_ne!(changed.header("etag"), first.header("etag"));
+    let skills = changed.body["skills"].as_array().unwrap();
+    assert!(skills.iter().any(|skill| skill["id"] == "it/newer"), "{changed:?}");
+    // Another address is another card.
+    let mut other = request(Method::GET, CARD, Body::empty());
+    other.headers_mut().insert("host", "127.0.0.1:8420".parse().unwrap());
+    let other = house.send(other).await;
+    assert_eq!(other.status, 200, "{other:?}");
+    assert_ne!(other.header("etag"), changed.header("etag"));
+}
+
+/// A plan that the card shows.
+fn newer() -> Value {
+    let mut plan = question();
+    plan["planId"] = json!("it/newer");
+    plan
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! `/openapi.json`.
 
-use crate::house::House;
+use crate::house::{House, request};
+use axum::body::Body;
+use axum::http::Method;
 use serde_json::Value;
 
 #[tokio::test]
@@ -12,6 +14,24 @@ async fn the_document_is_served() {
     assert_eq!(answer.body, server::openapi());
     assert_eq!(answer.body["openapi"], "3.1.0");
     assert_eq!(answer.body["info"]["title"], "Waypost");
+}
+
+#[tokio::test]
+async fn the_document_is_made_once_and_not_sent_to_a_client_that_has_it() {
+    let house = House::demo().await;
+    let first = house.get("/openapi.json").await;
+    let tag = first.header("etag").to_owned();
+    assert!(tag.starts_with('"') && tag.len() > 2, "a strong tag: {tag}");
+    assert_eq!(first.header("cache-control"), "private, no-cache");
+    let again = house.get("/openapi.json").await;
+    assert_eq!((again.header("etag"), &again.text), (&*tag, &first.text));
+    for (given, status) in [(tag.as_str(), 304), ("\"other\"", 200)] {
+        let mut asked = request(Method::GET, "/openapi.json", Body::empty());
+        asked.headers_mut().insert("if-none-match", given.parse().unwrap());
+        let answer = house.open(asked).await;
+        assert_eq!(answer.status().as_u16(), status, "{given}");
+        assert_eq!(answer.headers()["etag"].to_str().unwrap(), tag);
+    }
 }
 
 #[tokio::test]

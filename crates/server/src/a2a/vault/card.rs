@@ -2,14 +2,14 @@
 //! in it what they see in the card of A2A.
 
 use super::super::arrival::Arrived;
-use super::super::card::shown;
+use super::super::card::{inputs, shown};
 use super::super::error::{Result, no_realm};
 use super::super::skills::{self, Skill};
+use crate::request::answer::documents::Document;
 use crate::request::doors::Doors;
-use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, VARY};
+use axum::response::Response;
 use kernel::values::canonical;
 use kernel::values::ids::RealmId;
 use serde_json::{Value, json};
@@ -150,31 +150,27 @@ fn base(base: &str) -> String {
 /// `GET /agent-card.json`: open to strangers, and kept by clients for a while.
 pub(super) fn public(arrived: &Arrived) -> Result<Response> {
     let doors = &arrived.doors;
-    let card = written(doors, &card(arrived, &doors.a2a.realm)?);
+    let realm = &doors.a2a.realm;
+    let client = arrived.caller.as_ref().and_then(|_| arrived.client(realm).ok());
+    let caller = client.as_ref().map(|client| &*client.caller);
+    let document = doors.vault_cards.get(inputs(doors, &arrived.base, realm, caller), || {
+        card(arrived, realm).map(|card| {
+            let card = written(doors, &card);
+            Document::new(&card, canonical::digest(&card).as_str())
+        })
+    })?;
     let has_secrets = doors.entrance.base().is_some() && arrived.caller.is_some();
     let kept = if has_secrets { "private" } else { "public" };
-    Ok(answered(&arrived.headers, &card, kept))
-}
-
-fn answered(headers: &HeaderMap, card: &Value, kept: &str) -> Response {
-    let tag = format!("\"{}\"", canonical::digest(card).as_str());
-    let given = headers.get(IF_NONE_MATCH).and_then(|given| given.to_str().ok());
-    let is_known = given.is_some_and(|given| given.split(',').any(|one| one.trim() == tag));
-    let mut response = match is_known {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => Body::from(card.to_string()).into_response(),
-    };
+    let mut response = document.answer(&arrived.headers);
     let text = |text: String| HeaderValue::try_from(text).ok();
     let values = [
-        (CONTENT_TYPE, text("application/json".to_owned())),
-        (ETAG, text(tag)),
         (CACHE_CONTROL, text(format!("{kept}, max-age={MAX_AGE_S}"))),
         (VARY, text("Authorization, X-Api-Key, Host".to_owned())),
     ];
     for (name, value) in values {
         response.headers_mut().extend(value.map(|value| (name, value)));
     }
-    response
+    Ok(response)
 }
 
 #[cfg(test)]
