@@ -14,12 +14,13 @@ use kernel::journal::projection::SessionRow;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{PlanId, RunId, SessionId, SessionKey};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// How many events are read at once.
-const EVENTS_PER_READ: usize = 1_000;
+/// How many events are read at once. A reader of the store is busy with them for that long, and a
+/// few of its rows are read again for the next ones.
+const EVENTS_PER_READ: usize = 500;
 /// How many slices of a copy wait to be written.
 const SLICES_MAX: usize = 2;
 
@@ -242,17 +243,17 @@ enum At {
 }
 
 impl Export {
-    /// The next piece of its text; none after the last. Members come in the order of their names,
-    /// as in every JSON object that we write.
+    /// The next piece of its text; none after the last. Events are written as they are stored: what
+    /// this release cannot read is exported all the same.
     async fn piece(mut self) -> Result<Option<(String, Self)>> {
         let (piece, at) = match std::mem::replace(&mut self.at, At::End) {
             At::Start => {
                 let events = self.first.take().unwrap_or_default();
-                (format!("{{\"events\":[{}", listed(events)), At::Events)
+                (format!("{{\"events\":[{}", events.join(",")), At::Events)
             }
             At::Events => match self.reading.texts().await.map_err(Unread::refusal)? {
                 Some(events) if events.is_empty() => (String::new(), At::Events),
-                Some(events) => (format!(",{}", listed(events)), At::Events),
+                Some(events) => (format!(",{}", events.join(",")), At::Events),
                 None => ("],\"history\":[".to_owned(), At::History(None)),
             },
             At::History(cursor) => self.history(cursor).await?,
@@ -280,11 +281,4 @@ impl Export {
             None => (format!("{comma}{items}],\"session\":{}}}", json!(self.row)), At::End),
         })
     }
-}
-
-/// Events as JSON writes them in a list. Texts, not events: what this release cannot read is
-/// exported all the same.
-fn listed(events: Vec<String>) -> String {
-    let value = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
-    events.into_iter().map(|text| value(text).to_string()).collect::<Vec<_>>().join(",")
 }

@@ -1,17 +1,21 @@
-//! Readers: threads with a read-only connection each, that take reads from one bounded queue. Each
-//! read is one transaction, so that what it gathers belongs together.
+//! Readers: threads with a read-only connection each, that take reads from one bounded queue. There
+//! realms take turns, so that no realm waits behind all reads of another one. Each read is one
+//! transaction, so that what it gathers belongs together.
 
 use super::transaction::{Begin, Transaction};
 use super::trouble::{Result, Trouble};
 use crate::locks::held;
 use kernel::contracts::{Read, Spawn, StoreError};
+use kernel::values::ids::RealmId;
 use rusqlite::Connection;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, oneshot};
 
 /// How many reads wait; a further one is answered `Busy`.
 const READ_QUEUE_MAX: usize = 4_096;
+/// How many of them are of one realm: others find room.
+const REALM_QUEUE_MAX: usize = READ_QUEUE_MAX / 4 * 3;
 
 type Work = Box<dyn FnOnce(&Connection) + Send>;
 
@@ -32,10 +36,47 @@ struct Queue {
     ready: Semaphore,
 }
 
+/// Reads by realm; those of no realm, or of all, count as of one more.
 #[derive(Default)]
 struct Waiting {
-    reads: VecDeque<Work>,
+    reads: HashMap<Option<RealmId>, VecDeque<Work>>,
+    /// The realms that have reads, in the order of their turns.
+    turns: VecDeque<Option<RealmId>>,
+    count: usize,
     closed: bool,
+}
+
+impl Waiting {
+    /// Takes a read in; not if there are too many.
+    fn push(&mut self, realm: Option<RealmId>, work: Work) -> Result<(), StoreError> {
+        if self.closed {
+            return Err(StoreError::Closed);
+        }
+        let of_realm = self.reads.get(&realm).map_or(0, VecDeque::len);
+        if self.count >= READ_QUEUE_MAX || of_realm >= REALM_QUEUE_MAX {
+            return Err(StoreError::Busy);
+        }
+        if of_realm == 0 {
+            self.turns.push_back(realm.clone());
+        }
+        self.reads.entry(realm).or_default().push_back(work);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The next read, of the realm whose turn it is.
+    fn pop(&mut self) -> Option<Work> {
+        let realm = self.turns.pop_front()?;
+        let reads = self.reads.get_mut(&realm)?;
+        let work = reads.pop_front()?;
+        self.count -= 1;
+        if reads.is_empty() {
+            self.reads.remove(&realm);
+        } else {
+            self.turns.push_back(realm);
+        }
+        Some(work)
+    }
 }
 
 impl Readers {
@@ -48,20 +89,39 @@ impl Readers {
         Self { queue }
     }
 
-    /// Runs a read on one of the readers. It sees all that was committed when it was asked for.
+    /// Runs a read of the server itself on one of the readers. It sees all that was committed when
+    /// it was asked for.
     pub(crate) fn read<T: Send + 'static>(
         &self,
+        work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Read<'static, T> {
+        self.queued(None, work)
+    }
+
+    /// The same for a realm, when it is its turn.
+    pub(crate) fn read_of<T: Send + 'static>(
+        &self,
+        realm: RealmId,
+        work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Read<'static, T> {
+        self.queued(Some(realm), work)
+    }
+
+    fn queued<T: Send + 'static>(
+        &self,
+        realm: Option<RealmId>,
         work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Read<'static, T> {
         let queue = self.queue.clone();
         Box::pin(async move {
             let (answer, result) = oneshot::channel();
-            queue.push(Box::new(move |connection: &Connection| {
+            let work: Work = Box::new(move |connection: &Connection| {
                 // No one waits for it any more.
                 if !answer.is_closed() {
                     let _ = answer.send(together(connection, work));
                 }
-            }))?;
+            });
+            queue.push(realm, work)?;
             result.await.unwrap_or(Err(StoreError::Closed))
         })
     }
@@ -73,21 +133,15 @@ impl Readers {
 }
 
 impl Queue {
-    fn push(&self, work: Work) -> Result<(), StoreError> {
+    fn push(&self, realm: Option<RealmId>, work: Work) -> Result<(), StoreError> {
         let mut waiting = held(&self.waiting);
-        if waiting.closed {
-            return Err(StoreError::Closed);
-        }
-        if waiting.reads.len() >= READ_QUEUE_MAX {
-            return Err(StoreError::Busy);
-        }
-        waiting.reads.push_back(work);
+        waiting.push(realm, work)?;
         self.ready.add_permits(1);
         Ok(())
     }
 
     fn pop(&self) -> Option<Work> {
-        held(&self.waiting).reads.pop_front()
+        held(&self.waiting).pop()
     }
 
     fn close(&self) {
@@ -117,4 +171,80 @@ fn together<T>(
     let begun = Transaction::begin(connection, Begin::Read);
     let _ends = begun.map_err(|error| Trouble::from(error).into_error())?;
     work(connection).map_err(Trouble::into_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Readers that nobody serves: what waits is taken by hand.
+    fn readers() -> Readers {
+        let queue = Arc::new(Queue { waiting: Mutex::default(), ready: Semaphore::new(0) });
+        Readers { queue }
+    }
+
+    fn connection() -> Connection {
+        Connection::open_in_memory().unwrap()
+    }
+
+    /// A read that notes whose it is. It waits once it was polled.
+    fn read(readers: &Readers, realm: &str, seen: &Arc<Mutex<Vec<String>>>) -> Read<'static, ()> {
+        let (seen, name) = (seen.clone(), realm.to_owned());
+        let mut read = readers.read_of(realm.into(), move |_| {
+            held(&seen).push(name);
+            Ok(())
+        });
+        assert!((&mut read).now_or_never().is_none());
+        read
+    }
+
+    #[test]
+    fn a_realm_waits_for_one_read_of_another_one_and_not_for_all() {
+        let (readers, seen) = (readers(), Arc::default());
+        let mut waiting: Vec<_> = (0..64).map(|_| read(&readers, "loud", &seen)).collect();
+        waiting.extend((0..2).map(|_| read(&readers, "quiet", &seen)));
+        let connection = connection();
+        while let Some(work) = readers.queue.pop() {
+            work(&connection);
+        }
+        let seen = held(&seen);
+        assert_eq!(seen[..4], ["loud", "quiet", "loud", "quiet"]);
+        assert_eq!((seen.len(), held(&readers.queue.waiting).count), (66, 0));
+        assert!(waiting.iter_mut().all(|read| read.now_or_never() == Some(Ok(()))));
+    }
+
+    #[test]
+    fn a_realm_cannot_fill_the_queue_for_all() {
+        let (readers, seen) = (readers(), Arc::default());
+        let _waiting: Vec<_> =
+            (0..REALM_QUEUE_MAX).map(|_| read(&readers, "loud", &seen)).collect();
+        let refused = readers.read_of("loud".into(), |_| Ok(())).now_or_never();
+        assert_eq!(refused, Some(Err(StoreError::Busy)));
+        drop(read(&readers, "quiet", &seen));
+        assert!(readers.read(|_| Ok(())).now_or_never().is_none(), "it waits");
+    }
+
+    #[test]
+    fn a_read_whose_client_is_gone_is_not_done() {
+        let (readers, done) = (readers(), Arc::new(AtomicUsize::new(0)));
+        let queued = || {
+            let done = done.clone();
+            let mut read = readers.read_of("r".into(), move |_| {
+                done.fetch_add(1, Ordering::SeqCst);
+                Ok(())
+            });
+            assert!((&mut read).now_or_never().is_none());
+            read
+        };
+        let (gone, stays) = (queued(), queued());
+        drop(gone);
+        let connection = connection();
+        while let Some(work) = readers.queue.pop() {
+            work(&connection);
+        }
+        assert_eq!(done.load(Ordering::SeqCst), 1);
+        assert_eq!(stays.now_or_never(), Some(Ok(())));
+    }
 }

@@ -26,7 +26,7 @@ const FEED_BYTES_MAX: usize = 4 * 1024 * 1024;
 impl Feed for SqliteStore {
     fn feed<'a>(&'a self, realm: &'a RealmId, after: u64, limit: usize) -> Read<'a, Vec<FeedRow>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| {
+        self.readers.read_of(realm.clone(), move |connection| {
             let mut statement = connection.prepare_cached(FEED)?;
             let mut rows =
                 statement.query(params![integer(after), realm.as_str(), limit_of(limit)])?;
@@ -47,7 +47,7 @@ impl Feed for SqliteStore {
 
     fn feed_ahead<'a>(&'a self, realm: &'a RealmId, after: u64, max: usize) -> Read<'a, u64> {
         let realm = realm.clone();
-        self.readers.read(move |connection| {
+        self.readers.read_of(realm.clone(), move |connection| {
             let params = params![integer(after), realm.as_str(), limit_of(max)];
             Ok(one(connection, FEED_AHEAD, params, |row| count(row, 0))?.unwrap_or(0))
         })
@@ -62,7 +62,9 @@ impl Feed for SqliteStore {
 
     fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64> {
         let (realm, consumer) = (realm.clone(), consumer.to_owned());
-        self.readers.read(move |connection| consumers::place(connection, &realm, &consumer))
+        self.readers.read_of(realm.clone(), move |connection| {
+            consumers::place(connection, &realm, &consumer)
+        })
     }
 
     fn begin_consumer<'a>(
@@ -85,7 +87,8 @@ impl Feed for SqliteStore {
         prefix: &'a str,
     ) -> Read<'a, Vec<(String, u64)>> {
         let (realm, prefix) = (realm.clone(), prefix.to_owned());
-        self.readers.read(move |connection| consumers::list(connection, &realm, &prefix))
+        self.readers
+            .read_of(realm.clone(), move |connection| consumers::list(connection, &realm, &prefix))
     }
 
     fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {

@@ -34,7 +34,7 @@ impl SqliteStore {
         hash: &ContentHash,
     ) -> Read<'static, Option<String>> {
         let (realm, hash) = (realm.clone(), hash.clone());
-        self.readers.read(move |connection| {
+        self.readers.read_of(realm.clone(), move |connection| {
             one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
         })
     }
@@ -49,7 +49,8 @@ impl Journal for SqliteStore {
                 return Ok(Loaded::Unchanged);
             }
             let key = key.clone();
-            self.readers.read(move |connection| load(connection, &key, known)).await
+            let realm = key.realm.clone();
+            self.readers.read_of(realm, move |connection| load(connection, &key, known)).await
         })
     }
 
@@ -80,9 +81,12 @@ impl Journal for SqliteStore {
         page: &'a Page,
     ) -> Read<'a, Paged<HistoryItem>> {
         let (key, page) = (key.clone(), page.clone());
-        self.readers.read(move |connection| match read::session_number(connection, &key)? {
-            Some(session) => history::history(connection, session, &only, &page),
-            None => Ok(Paged { items: Vec::new(), next_cursor: None }),
+        let realm = key.realm.clone();
+        self.readers.read_of(realm, move |connection| {
+            match read::session_number(connection, &key)? {
+                Some(session) => history::history(connection, session, &only, &page),
+                None => Ok(Paged { items: Vec::new(), next_cursor: None }),
+            }
         })
     }
 
@@ -93,9 +97,12 @@ impl Journal for SqliteStore {
         limit: usize,
     ) -> Read<'a, Vec<(u64, String)>> {
         let key = key.clone();
-        self.readers.read(move |connection| match read::session_number(connection, &key)? {
-            Some(session) => events(connection, session, after, limit),
-            None => Ok(Vec::new()),
+        let realm = key.realm.clone();
+        self.readers.read_of(realm, move |connection| {
+            match read::session_number(connection, &key)? {
+                Some(session) => events(connection, session, after, limit),
+                None => Ok(Vec::new()),
+            }
         })
     }
 
@@ -107,7 +114,7 @@ impl Journal for SqliteStore {
         limit: usize,
     ) -> Read<'a, Vec<(u64, String)>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| {
+        self.readers.read_of(realm.clone(), move |connection| {
             let sql = "SELECT pk FROM sessions WHERE id = ?1 AND realm = ?2";
             let params = params![session.0.to_be_bytes(), realm.as_str()];
             match one(connection, sql, params, |row| Ok(row.get(0)?))? {
@@ -162,14 +169,25 @@ pub(super) fn events(
             return Err(Trouble::Refused(StoreError::Gone(oldest)));
         }
     }
+    let mut statement = connection.prepare_cached(TAIL)?;
     let params = params![session, integer(after), limit_of(limit)];
-    let rows: Vec<String> = many(connection, TAIL, params, |row| Ok(row.get(0)?))?;
+    let rows = statement.query_and_then(params, |row| -> Result<String> { Ok(row.get(0)?) })?;
+    first_events(rows, after, limit)
+}
+
+/// The first events after a sequence. A row holds up to a hundred events, so no more rows are read
+/// than these need: who reads a journal slice by slice would read all the rest of it each time.
+fn first_events(
+    rows: impl Iterator<Item = Result<String>>,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<(u64, String)>> {
     let mut events = Vec::new();
-    for row in &rows {
-        for event in read::split(row)? {
-            if events.len() < limit && event.0 > after {
-                events.push(event);
-            }
+    for row in rows {
+        events.extend(read::split(&row?)?.into_iter().filter(|(seq, _)| *seq > after));
+        if events.len() >= limit {
+            events.truncate(limit);
+            break;
         }
     }
     Ok(events)
@@ -200,4 +218,49 @@ fn load(connection: &Connection, key: &SessionKey, known: Option<Known>) -> Resu
     };
     stored.tail = many(connection, TAIL, params![number, after, ALL], |row| Ok(row.get(0)?))?;
     Ok(Loaded::Found(stored))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// How many events each row of the journal has.
+    const EVENTS_PER_ROW: u64 = 128;
+
+    fn row(number: u64) -> String {
+        let first = number * EVENTS_PER_ROW + 1;
+        let events = (first..first + EVENTS_PER_ROW).map(|seq| format!("{{\"seq\":{seq}}}"));
+        format!("[{}]", events.collect::<Vec<_>>().join(","))
+    }
+
+    /// How many rows are read by one who reads a journal of so many from its beginning to its end.
+    fn rows_read(rows: u64, limit: usize) -> u64 {
+        let (read, mut after) = (Cell::new(0), 0);
+        loop {
+            // As `TAIL` has it: from the row that holds the next event on.
+            let tail = (after / EVENTS_PER_ROW..rows).map(|number| {
+                read.set(read.get() + 1);
+                Ok(row(number))
+            });
+            let events = first_events(tail, after, limit).unwrap();
+            let seqs: Vec<u64> = events.iter().map(|(seq, _)| *seq).collect();
+            let until = (after + limit as u64).min(rows * EVENTS_PER_ROW);
+            assert_eq!(seqs, (after + 1..=until).collect::<Vec<_>>());
+            if after == until {
+                return read.get();
+            }
+            after = until;
+        }
+    }
+
+    #[test]
+    fn a_journal_that_is_read_in_slices_is_read_once() {
+        // A row that ends in the middle of a slice is read twice.
+        for (rows, slices) in [(10, 3), (100, 26), (1_000, 256)] {
+            let read = rows_read(rows, 500);
+            assert!((rows..=rows + slices).contains(&read), "{read} of {rows} rows");
+        }
+        assert_eq!(rows_read(4, 1), 4 * EVENTS_PER_ROW, "one row for each event");
+    }
 }

@@ -61,7 +61,8 @@ impl Lists for SqliteStore {
         named: &'a SessionRef,
     ) -> Read<'a, Option<SessionRow>> {
         let (realm, named) = (realm.clone(), named.clone());
-        self.readers.read(move |connection| find_session(connection, &realm, &named))
+        self.readers
+            .read_of(realm.clone(), move |connection| find_session(connection, &realm, &named))
     }
 
     fn sessions<'a>(
@@ -71,7 +72,7 @@ impl Lists for SqliteStore {
         page: &'a Page,
     ) -> Read<'a, Paged<SessionRow>> {
         let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
-        self.readers.read(move |connection| {
+        self.readers.read_of(realm.clone(), move |connection| {
             // Said in so many words, so that SQLite sees that the index without the completed
             // serves.
             let status = match filter.status {
@@ -111,8 +112,9 @@ impl Lists for SqliteStore {
 
     fn run<'a>(&'a self, realm: &'a RealmId, id: RunId) -> Read<'a, Option<SessionRun>> {
         let realm = realm.clone();
-        self.readers
-            .read(move |connection| Ok(find_run(connection, &realm, id)?.map(|(_, run)| run)))
+        self.readers.read_of(realm.clone(), move |connection| {
+            Ok(find_run(connection, &realm, id)?.map(|(_, run)| run))
+        })
     }
 
     fn run_with_events<'a>(
@@ -122,7 +124,7 @@ impl Lists for SqliteStore {
         limit: usize,
     ) -> Read<'a, Option<RunWithEvents>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| {
+        self.readers.read_of(realm.clone(), move |connection| {
             let Some((session, run)) = find_run(connection, &realm, id)? else { return Ok(None) };
             let events = match run.row.no {
                 1 => events(connection, session, 0, limit)?,
@@ -139,12 +141,14 @@ impl Lists for SqliteStore {
         page: &'a Page,
     ) -> Read<'a, RunPage> {
         let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
-        self.readers.read(move |connection| changed_runs::list(connection, &realm, &filter, &page))
+        self.readers.read_of(realm.clone(), move |connection| {
+            changed_runs::list(connection, &realm, &filter, &page)
+        })
     }
 
     fn ask<'a>(&'a self, realm: &'a RealmId, id: AskId) -> Read<'a, Option<SessionAsk>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| {
+        self.readers.read_of(realm.clone(), move |connection| {
             one(connection, &ASK_BY_ID, params![id.0.to_be_bytes(), realm.as_str()], ask)
         })
     }
@@ -156,7 +160,7 @@ impl Lists for SqliteStore {
         page: &'a Page,
     ) -> Read<'a, Paged<SessionAsk>> {
         let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
-        self.readers.read(move |connection| {
+        self.readers.read_of(realm.clone(), move |connection| {
             // The narrowest index that the filter allows.
             let among = match (&filter.session, filter.status.as_deref()) {
                 (Some(_), _) => {
@@ -193,7 +197,7 @@ impl Lists for SqliteStore {
 
     fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| {
+        self.readers.read_of(realm.clone(), move |connection| {
             let sql = "SELECT kind, count(*), min(created_at) FROM asks \
                  WHERE realm = ?1 AND status = 'open' GROUP BY kind ORDER BY kind";
             many(connection, sql, params![realm.as_str()], |row| {
@@ -207,7 +211,7 @@ impl Lists for SqliteStore {
     /// not.
     fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>> {
         let realm = realm.clone();
-        self.readers.read(move |connection| {
+        self.readers.read_of(realm.clone(), move |connection| {
             let sql = "SELECT status, count(*) FROM sessions \
                  WHERE status <> 'completed' AND realm = ?1 \
                  AND status IN ('running', 'waiting', 'stuck', 'paused') GROUP BY status \
@@ -237,7 +241,8 @@ impl Lists for SqliteStore {
         pipeline: &'a PipelineName,
     ) -> Read<'a, Vec<TallyRow>> {
         let (realm, pipeline) = (realm.clone(), pipeline.clone());
-        self.readers.read(move |connection| tallies::list(connection, &realm, &pipeline))
+        self.readers
+            .read_of(realm.clone(), move |connection| tallies::list(connection, &realm, &pipeline))
     }
 }
 
@@ -251,8 +256,9 @@ impl Keys for SqliteStore {
     ) -> Read<'a, Option<OnceRow>> {
         let routes: Vec<String> = routes.iter().map(|route| (*route).to_owned()).collect();
         let (realm, subject, key) = (realm.clone(), subject.to_owned(), key.to_owned());
-        self.readers
-            .read(move |connection| keys::newest(connection, &realm, &subject, &routes, &key))
+        self.readers.read_of(realm.clone(), move |connection| {
+            keys::newest(connection, &realm, &subject, &routes, &key)
+        })
     }
 }
 
