@@ -127,6 +127,9 @@ pub(crate) struct Shared {
     /// One permit for each turn of a model that runs.
     pub(crate) turns: Semaphore,
     pub(crate) turn_shares: Shares,
+    /// How many sessions may be exported beside those that are.
+    pub(crate) exports: Arc<Semaphore>,
+    pub(crate) export_shares: Shares,
     /// Those of sessions that are being driven.
     pub(crate) run_shares: Shares,
     /// Whose session is driven next; none in local mode.
@@ -227,6 +230,8 @@ impl Engine {
                 models: RwLock::new(Arc::new(parts.models)),
                 turns: Semaphore::new(limits.turns_active_max.clamp(1, Semaphore::MAX_PERMITS)),
                 turn_shares: shares(SharedLimit::Turns),
+                exports: Arc::new(Semaphore::new(limits.exports_active_max)),
+                export_shares: shares(SharedLimit::Exports),
                 run_shares: shares(SharedLimit::Runs),
                 processor: realms.is_some().then(|| Processor::new(workers)),
                 counters: Counters::default(),

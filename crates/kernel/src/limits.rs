@@ -6,6 +6,10 @@
 //! what 0 means. The greatest one keeps queues, buffers and waits at sizes that the process can
 //! serve; no channel or semaphore can be built with more.
 
+mod fixed;
+
+pub use fixed::FIXED;
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -86,80 +90,6 @@ const ORDERED: &[(&str, &str)] = &[
     ("body_bytes_max", "bodies_bytes_max"),
     ("delivery_backoff_ms", "delivery_backoff_ms_max"),
     ("upstream_backoff_ms", "upstream_backoff_ms_max"),
-];
-
-/// Names that `[limits]` had in 0.1.0 and that set nothing any more: these limits are fixed now, at
-/// what were their defaults. Settings that name them still hold, with a warning.
-pub const FIXED: &[&str] = &[
-    "context_keys_max",
-    "history_query_max",
-    "frames_max",
-    "plan_depth_max",
-    "closure_plans_max",
-    "branches_max",
-    "recover_interval_ms",
-    "recover_batch_max",
-    "event_bytes_max",
-    "call_wants_max",
-    "authorize_poll_ms",
-    "authorize_poll_ms_max",
-    "authorize_polls_max",
-    "turn_backoff_ms",
-    "turn_backoff_ms_max",
-    "turn_retry_after_ms_max",
-    "turn_calls_max",
-    "turn_result_bytes_max",
-    "talk_cached_bytes_max",
-    "call_rates_max",
-    "case_requests_read_max",
-    "tally_reasons_max",
-    "tally_reason_chars_max",
-    "snapshot_floor_bytes",
-    "sessions_rested_max",
-    "session_rested_bytes_max",
-    "schema_bytes_max",
-    "schema_nodes_max",
-    "schema_depth_max",
-    "schema_ways_max",
-    "schema_steps_max",
-    "rpc_batch_max",
-    "page_items_default",
-    "page_items_max",
-    "client_id_chars_max",
-    "export_events_max",
-    "prune_batch_max",
-    "outbox_window_max",
-    "outbox_window_bytes_max",
-    "outbox_ahead_max",
-    "unsent_wait_ms",
-    "metric_names_max",
-    "telemetry_stop_ms",
-    "mcp_list_items_max",
-    "mcp_list_cache_max",
-    "mcp_list_ttl_ms",
-    "mcp_task_after_ms",
-    "mcp_state_ttl_ms",
-    "mcp_task_poll_ms",
-    "mcp_progress_ms",
-    "mcp_rounds_max",
-    "mcp_shown_chars_max",
-    "mcp_session_idle_ms",
-    "mcp_session_requests_max",
-    "mcp_session_streams_max",
-    "mcp_replay_events_max",
-    "mcp_replay_bytes_max",
-    "mcp_subscriptions_max",
-    "mcp_quiet_ms",
-    "upstream_wait_ms",
-    "upstream_tools_max",
-    "upstream_items_max",
-    "upstream_pages_max",
-    "upstream_stop_ms",
-    "upstream_pending_max",
-    "upstream_pending_ms",
-    "upstream_login_ms",
-    "upstream_schema_nodes_max",
-    "upstream_document_parts_max",
 ];
 
 /// A limit whose value it cannot have.
@@ -315,8 +245,8 @@ limits! {
         /// How many sessions move at the same time.
         runs_active_max: usize = 4_096, 1..=1_000_000;
         /// Which part of `runs_active_max`, `turns_active_max`, `calls_active_max`, `streams_max`,
-        /// `mcp_sessions_max`, `logins_per_minute` and `stored_bytes_max` one realm may use, in
-        /// percent, where credentials are required and there are several realms.
+        /// `mcp_sessions_max`, `logins_per_minute`, `stored_bytes_max` and `exports_active_max` one
+        /// realm may use, in percent, where credentials are required and there are several realms.
         realm_share_percent: u32 = 50, 1..=100;
         /// Which part of what its realm may use one caller may use, in percent, where credentials
         /// are required.
@@ -362,6 +292,8 @@ limits! {
         body_bytes_max: usize = 4 * 1024 * 1024, 1..=GIB;
         /// The size of all requests' bodies that are being read or worked on, together.
         bodies_bytes_max: usize = 64 * 1024 * 1024, 1..=64 * GIB;
+        /// How many sessions are exported at the same time.
+        exports_active_max: usize = 32, 1..=10_000;
         /// How deep a request's JSON nests.
         body_depth_max: usize = 64, 1..=127;
         /// Sessions that are over and unused for so long are removed; 0 keeps them.

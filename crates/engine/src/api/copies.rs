@@ -4,11 +4,13 @@
 use crate::catalog::roster::starting;
 use crate::command::{Command, Slice};
 use crate::handles::Sessions;
-use crate::refusal::{Refusal, RefusalCode, Result};
+use crate::refusal::{Quota, Refusal, RefusalCode, Result};
 use crate::shared::Shared;
+use crate::shares::{Full, Share};
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use kernel::contracts::{HistoryFilter, Page, Paged, SessionRef, StoreError};
 use kernel::event::{self, Event};
+use kernel::identity::shares::SharedLimit;
 use kernel::journal::fork::{Following, Fork};
 use kernel::journal::projection::SessionRow;
 use kernel::tool::call::Caller;
@@ -16,7 +18,7 @@ use kernel::values::caller::Act;
 use kernel::values::ids::{PlanId, RunId, SessionId, SessionKey};
 use serde_json::json;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// How many events are read at once. A reader of the store is busy with them for that long, and a
 /// few of its rows are read again for the next ones.
@@ -100,11 +102,41 @@ impl Sessions<'_> {
     /// The whole session as JSON: its journal, its history newest first, and its row.
     pub async fn export(self, caller: &Caller, session: &SessionRef) -> Result<Exported> {
         let row = self.get_for(caller, Act::Export, session).await?;
+        let place = self.export_place(caller)?;
         let mut reading = Reading::new(self.shared, &row.key, row.seq);
         // Whatever refuses it does so now, before anything is sent.
         let first = reading.texts().await.map_err(Unread::refusal)?;
-        let export = Export { row, reading, first, at: At::Start };
+        let export = Export { row, reading, first, at: At::Start, _place: place };
         Ok(try_unfold(export, Export::piece).boxed())
+    }
+
+    /// Room for one more export of this caller.
+    fn export_place(self, caller: &Caller) -> Result<ExportPlace> {
+        let refused = |quota: Quota, message: String, hint: &str| {
+            let code = RefusalCode::ExportsActiveMax(Box::new(quota));
+            Refusal::new(code, message).hint(hint)
+        };
+        let of_share = |full: Full| refused(full.quota(), full.message(), full.hint());
+        let shares = &self.shared.export_shares;
+        let share = shares.try_take(caller).map_err(of_share)?;
+        match self.shared.exports.clone().try_acquire_owned() {
+            Ok(place) => Ok(ExportPlace { _share: share, _place: place }),
+            Err(_) => Err(shares.crowded(caller).map_or_else(
+                || {
+                    let max = self.shared.limits.exports_active_max;
+                    let quota = Quota {
+                        of: SharedLimit::Exports.word(),
+                        max: u64::try_from(max).unwrap_or(u64::MAX),
+                        window_s: None,
+                    };
+                    let message = format!("{max} sessions are exported already");
+                    let hint =
+                        "send it again in a moment, or raise `exports_active_max` in [limits]";
+                    refused(quota, message, hint)
+                },
+                of_share,
+            )),
+        }
     }
 }
 
@@ -223,13 +255,20 @@ impl Reading {
     }
 }
 
-/// An export on its way.
+/// The place of an export under way, among those of its caller and among all.
+struct ExportPlace {
+    _share: Share,
+    _place: OwnedSemaphorePermit,
+}
+
+/// An export on its way. It reads only as fast as its text is taken, and ends when it is dropped.
 struct Export {
     row: SessionRow,
     reading: Reading,
     /// Events that were read and not given out yet.
     first: Option<Vec<String>>,
     at: At,
+    _place: ExportPlace,
 }
 
 /// What of an export comes next.

@@ -175,6 +175,8 @@ codes! {
     ForkPointGone => "fork_point_gone", Gone;
     /// The journal is too long to be copied.
     ExportEventsMax => "export_events_max", TooLarge;
+    /// Too many sessions are exported at once.
+    ExportsActiveMax(Box<Quota>) => "too_many_exports", TooMany;
     /// The blob is too large to be given as a whole.
     BlobTooLarge => "blob_too_large", TooLarge;
 
@@ -294,7 +296,9 @@ impl RefusalCode {
     /// What the caller has used up, where it is known how much it may use.
     pub fn quota(&self) -> Option<Quota> {
         match self {
-            Self::RunsActiveMax(quota) | Self::StoredBytesMax(quota) => Some(**quota),
+            Self::RunsActiveMax(quota)
+            | Self::StoredBytesMax(quota)
+            | Self::ExportsActiveMax(quota) => Some(**quota),
             Self::RateLimited(later) | Self::TooManyCalls(later) | Self::CircuitOpen(later) => {
                 later.quota
             }

@@ -143,6 +143,24 @@ async fn an_export_has_the_whole_journal_and_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn so_many_exports_are_under_way_and_one_that_is_dropped_makes_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { exports_active_max: 1, ..Limits::default() };
+    let world = World::with_limits(folder.path(), &[ASK], limits).await;
+    world.run("ask", json!({}), "a").await;
+    let mut first = world.engine.sessions().export(&caller(), &key("a")).await.unwrap();
+    let begun = first.try_next().await.unwrap().unwrap();
+    assert!(begun.starts_with("{\"events\":[{"), "{begun}");
+    // Its client reads nothing more of it.
+    let refusal = world.engine.sessions().export(&caller(), &key("a")).await.err().unwrap();
+    assert_eq!(refusal.code.name(), "too_many_exports");
+    drop(first);
+    let export = exported(&world, "a").await;
+    assert_eq!(export["events"][0]["type"], "session.created");
+    exported(&world, "a").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_somebody_else_changed_is_not_taken_from_memory() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;

@@ -20,11 +20,13 @@ pub enum SharedLimit {
     Logins,
     /// Bytes that runs store.
     StoredBytes,
+    /// Exports under way.
+    Exports,
 }
 
 impl SharedLimit {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Runs,
         Self::Turns,
         Self::Calls,
@@ -32,6 +34,7 @@ impl SharedLimit {
         Self::McpSessions,
         Self::Logins,
         Self::StoredBytes,
+        Self::Exports,
     ];
 
     /// Its name in the settings.
@@ -44,6 +47,7 @@ impl SharedLimit {
             Self::McpSessions => "mcp_sessions_max",
             Self::Logins => "logins_per_minute",
             Self::StoredBytes => "stored_bytes_max",
+            Self::Exports => "exports_active_max",
         }
     }
 
@@ -57,6 +61,7 @@ impl SharedLimit {
             Self::McpSessions => "sessions",
             Self::Logins => "logins",
             Self::StoredBytes => "bytes",
+            Self::Exports => "exports",
         }
     }
 
@@ -70,6 +75,7 @@ impl SharedLimit {
             Self::McpSessions => "MCP sessions",
             Self::Logins => "logins",
             Self::StoredBytes => "stored bytes",
+            Self::Exports => "exports",
         }
     }
 
@@ -86,6 +92,7 @@ impl SharedLimit {
                 0 => usize::MAX,
                 max => usize::try_from(max).unwrap_or(usize::MAX),
             },
+            Self::Exports => limits.exports_active_max,
         }
     }
 }
