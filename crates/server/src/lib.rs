@@ -38,4 +38,5 @@ pub use request::choice::{ChooseSkill, SkillChoice};
 pub use routes::{document as openapi, rights, routes};
 pub use secrets::backup::{HeldBackup, restore};
 pub use serve::tls::{Tls, TlsError};
-pub use serve::{serve, serve_stdio};
+pub use serve::{refuse_all, serve, serve_stdio};
+pub use stores::loss_of;

@@ -24,7 +24,7 @@ use kernel::contracts::identity::principals::Principals;
 use kernel::contracts::identity::realms::StoredRealms;
 use kernel::contracts::sink::Deliveries;
 use kernel::contracts::webhooks::Webhooks;
-use kernel::contracts::{Blobs, Clock, CrashMarks, Definitions, Spawn, Store};
+use kernel::contracts::{Blobs, Clock, CrashMarks, Definitions, Spawn, Store, StoreLoss};
 use kernel::values::ids::Millis;
 use sqlite::{DATABASE, FolderLock};
 use std::path::Path;
@@ -56,18 +56,19 @@ pub struct Opened {
     pub marks: Arc<dyn CrashMarks>,
     /// Copies of all of it.
     pub backup: Arc<dyn Backup>,
+    /// What it had lost when it was opened, where that was accepted.
+    pub loss: Option<StoreLoss>,
 }
 
 /// Opens the store at a place and starts its threads. A new place is made ready; one that another
-/// process holds, that a newer release wrote, or that has lost its database is refused.
+/// process holds, that a newer release wrote, or that has lost its database or acknowledged writes
+/// is refused.
 pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
-    let (folder, renew) = match place {
-        Place::Folder(folder) => (folder, false),
-        Place::RenewedFolder(folder) => (folder, true),
-    };
-    let store = Arc::new(sqlite::open(folder, &parts, renew)?);
+    let folder = place.folder();
+    let (store, loss) = sqlite::open(place, &parts)?;
+    let store = Arc::new(store);
     let marks = marks::FileMarks::open(folder)
-        .map_err(|why| OpenError::Folder { folder: folder.clone(), why })?;
+        .map_err(|why| OpenError::Folder { folder: folder.to_owned(), why })?;
     let blobs = blobs::FileBlobs::open(folder.join(blobs::FOLDER), store.clone(), &parts);
     let backup = FolderBackup::of_open(folder, &parts, blobs.sweeping());
     Ok(Opened {
@@ -83,6 +84,7 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
         webhooks: store,
         marks: Arc::new(marks),
         backup: Arc::new(backup),
+        loss,
     })
 }
 
@@ -94,6 +96,12 @@ pub struct Hold {
 /// Holds a data folder that is there, for users of what lies beside the store.
 pub fn hold(folder: &Path, now: Millis) -> Result<Hold, OpenError> {
     Ok(Hold { _lock: FolderLock::take(folder, now)? })
+}
+
+/// What the database of a folder that no one holds has lost, as its next opening would find; none
+/// where that cannot be read.
+pub fn loss_of(folder: &Path) -> Option<StoreLoss> {
+    sqlite::loss_of(folder)
 }
 
 /// Makes backups of a data folder whose store is not open; others are refused as long as this

@@ -1,9 +1,9 @@
 //! What a store is opened with, where it lies, and why it could not be opened.
 
-use kernel::contracts::{Clock, Spawn};
+use kernel::contracts::{Clock, Spawn, StoreLoss};
 use kernel::limits::Limits;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where the data lies.
@@ -13,6 +13,19 @@ pub enum Place {
     Folder(PathBuf),
     /// The same, with a new database where the folder has lost its own.
     RenewedFolder(PathBuf),
+    /// The same, with the database that is there, also where it lost acknowledged writes.
+    FolderAfterLoss(PathBuf),
+}
+
+impl Place {
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        match self {
+            Place::Folder(folder)
+            | Place::RenewedFolder(folder)
+            | Place::FolderAfterLoss(folder) => folder,
+        }
+    }
 }
 
 /// Told why the process must end: a sync failed, which is never tried again since what the disk
@@ -71,6 +84,19 @@ pub enum OpenError {
         folder: PathBuf,
         /// What is there.
         left: String,
+    },
+    /// The database is not as far as it was: acknowledged writes are lost.
+    #[error(
+        "the database of data folder `{}` went back: {loss}; its log was lost or damaged, or an \
+         older copy took its place; restore what is missing or a backup, or accept the loss by \
+         `waypost up --after-loss`",
+        .folder.display()
+    )]
+    WentBack {
+        /// The folder.
+        folder: PathBuf,
+        /// What was expected, and what was found.
+        loss: StoreLoss,
     },
     /// A newer release wrote it.
     #[error(

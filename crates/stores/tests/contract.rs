@@ -8,6 +8,7 @@
 mod deliveries;
 mod backups;
 mod machine;
+mod position;
 mod removal;
 mod api_keys;
 mod audit;

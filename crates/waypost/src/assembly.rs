@@ -27,6 +27,8 @@ pub(crate) struct Keys {
     alone: bool,
     /// Whether a data folder that has lost its database gets a new one.
     renew: bool,
+    /// Whether a database is taken that has lost acknowledged writes.
+    after_loss: bool,
     /// Whether every caller needs a credential, whatever the settings say.
     never_local: bool,
 }
@@ -48,6 +50,12 @@ impl Keys {
     #[must_use]
     pub(crate) fn renewing(self, renew: bool) -> Self {
         Self { renew, ..self }
+    }
+
+    /// The same, for a data folder whose database may have lost acknowledged writes.
+    #[must_use]
+    pub(crate) fn after_loss(self, after_loss: bool) -> Self {
+        Self { after_loss, ..self }
     }
 
     /// The same with this admin key.
@@ -89,9 +97,10 @@ pub(crate) async fn assemble_with(
 ) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
     let variables = keys.variables(&data);
-    let Keys { admin, api, secret, alone, renew, never_local, .. } = keys;
+    let Keys { admin, api, secret, alone, renew, after_loss, never_local, .. } = keys;
     let setup = Setup {
         renew,
+        after_loss,
         admin_key: admin,
         api_key: api,
         secret_key: secret,
@@ -127,6 +136,9 @@ fn end_now(why: &str) {
 /// Why nothing can be served, in our words.
 pub(crate) fn refused(error: AssembleError) -> Failure {
     match error {
+        AssembleError::Store(_) if error.went_back() => {
+            Failure::new(Exit::Usage, "store_went_back", error.to_string())
+        }
         AssembleError::Store(error) => Failure::new(Exit::Usage, "data_folder", error.to_string())
             .hint("`--data DIR` names another folder, `--ephemeral` takes one of its own"),
         AssembleError::Mistakes { part, mistakes } => mistaken(part, &mistakes),

@@ -6,6 +6,7 @@
 pub mod figures;
 pub mod policy;
 mod outcome;
+mod position;
 mod sessions;
 mod system;
 mod blobs;
@@ -28,6 +29,7 @@ pub use crate::journal::lists::{
 };
 pub use blobs::{Blobs, Holder, Incoming, OpenBlob, WHOLE};
 pub use outcome::{Read, StoreError};
+pub use position::{StoreLoss, StorePosition};
 pub use sessions::feed::{Feed, FeedStart, SINKS};
 pub use sessions::journal::{HistoryFilter, Journal, Loaded, Stored, Ticket};
 pub use sessions::keys::Keys;

@@ -68,6 +68,11 @@ impl AssembleError {
         Some(holder)
     }
 
+    /// Whether the reason is that the store lost acknowledged writes.
+    pub fn went_back(&self) -> bool {
+        matches!(self, AssembleError::Store(OpenError::WentBack { .. }))
+    }
+
     /// The mistakes, each where it stands; one without a place where there are none.
     pub(crate) fn into_mistakes(self) -> Vec<Mistake> {
         match self {

@@ -39,7 +39,7 @@ impl Ground {
 }
 
 /// Time, randomness and tasks of this machine.
-pub(super) fn system() -> System {
+pub(crate) fn system() -> System {
     let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
     System { clock: Arc::new(SystemClock), entropy: Arc::new(SystemEntropy), spawn }
 }

@@ -36,7 +36,7 @@ use engine::{Engine, Undone};
 use error::{stored, wrong};
 use ground::Ground;
 use identity::Identity;
-use kernel::contracts::{Definitions, Spawn};
+use kernel::contracts::{Definitions, Spawn, StoreLoss};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
 use load::{brought, load};
@@ -45,6 +45,7 @@ use project::realm::default_realm;
 use project::tables::decisions::AuditConfig;
 use project::tables::public_url::PublicUrl;
 use project::upstream_entries::{Entry, Ourselves, Upstreams};
+use serde_json::json;
 use served::{Inside, doors, mcp_door};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,6 +55,7 @@ use upstreams::{LoginPlaces, RemoteParts, Scope};
 pub(crate) use behind::opened;
 pub use check::{Checked, ToCheck, check_project};
 pub use error::{AssembleError, ProjectPart};
+pub(crate) use ground::system;
 pub use held::{HeldKeys, HeldVault, good_keys};
 pub use setup::{Extra, Setup};
 
@@ -187,7 +189,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let (vault, files_of_realms) = (remote.vault.clone(), brought.files());
     let realms = OfRealms { store, blobs, vault, files: files_of_realms };
     let undone = undone(&engine, &identity).await?;
-    let realms = go_on(&engine, identity, realms, &ground.system.spawn, kept).await?;
+    let realms = go_on(&engine, identity, realms, &ground, kept).await?;
     let sinks = begun_sinks(outlets, &engine, &realms, &mut warnings).await?;
     let (variables, identity) = (setup.variables.clone(), realms.identity.clone());
     let served = engine.clone();
@@ -220,17 +222,22 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     })
 }
 
-/// Writes down that the server began, lets it resume what it left undone, and removes from the
-/// audit what is too old from now on. Gives who makes and removes realms.
+/// Writes down that the server began, and after which loss, lets it resume what it left undone, and
+/// removes from the audit what is too old from now on. Gives who makes and removes realms.
 async fn go_on(
     engine: &Engine,
     identity: Arc<Identity>,
     realms: OfRealms,
-    spawn: &Arc<dyn Spawn>,
+    ground: &Ground,
     kept: AuditConfig,
 ) -> Result<Arc<RealmKeeper>, AssembleError> {
     engine.audits().note_start().await.map_err(stored)?;
-    let keeper = RealmKeeper::new(engine.clone(), identity, realms, spawn.clone());
+    if let Some(StoreLoss { expected, found }) = ground.opened.loss {
+        let detail = json!({"expected": expected.to_string(), "found": found.to_string()});
+        engine.audits().note_own("server.loss", detail).await.map_err(stored)?;
+    }
+    let spawn = ground.system.spawn.clone();
+    let keeper = RealmKeeper::new(engine.clone(), identity, realms, spawn);
     keeper.resume();
     engine.admin().keep_recovering();
     if let Some(days) = kept.keep_days {

@@ -20,6 +20,8 @@ pub struct Setup {
     pub data: PathBuf,
     /// Whether that folder gets a new database where it has lost its own, instead of a refusal.
     pub renew: bool,
+    /// Whether a database is taken that has lost acknowledged writes, instead of a refusal.
+    pub after_loss: bool,
     /// Where the server listens: the bound address, so that port 0 is the real one here. On a pipe
     /// it is port 0.
     pub address: SocketAddr,
@@ -54,6 +56,7 @@ impl Setup {
             project,
             data,
             renew: false,
+            after_loss: false,
             address,
             admin_key: None,
             api_key: None,
@@ -70,9 +73,10 @@ impl Setup {
 
     /// Where the store is.
     pub(super) fn place(&self) -> Place {
-        match self.renew {
-            true => Place::RenewedFolder(self.data.clone()),
-            false => Place::Folder(self.data.clone()),
+        match (self.renew, self.after_loss) {
+            (true, _) => Place::RenewedFolder(self.data.clone()),
+            (false, true) => Place::FolderAfterLoss(self.data.clone()),
+            (false, false) => Place::Folder(self.data.clone()),
         }
     }
 }

@@ -5,6 +5,9 @@
 mod http2;
 pub(crate) mod socket;
 pub(crate) mod tls;
+mod standby;
+
+pub use standby::refuse_all;
 
 use crate::assemble::Assembled;
 use crate::connections::{Connections, Line, Peer};

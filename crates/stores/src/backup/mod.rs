@@ -8,7 +8,7 @@ mod copying;
 use crate::blobs::{self, Sweeping};
 use crate::files::{found, is_full, private_file};
 use crate::parts::Parts;
-use crate::sqlite::{self, DATABASE, FolderLock};
+use crate::sqlite::{self, DATABASE, FolderLock, NEXT_POSITION, POSITION};
 use copying::Copying;
 use draft::Draft;
 use futures::future::{BoxFuture, ready};
@@ -20,9 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Mutex, oneshot};
 
-/// What a data folder has that is of no use in another: the log is in the copy of the database, and
-/// the rest says who has the folder open.
-const NOT_COPIED: [&str; 5] = ["waypost.db-wal", "waypost.db-shm", "lock", "address", "working"];
+/// What a data folder has that is of no use in another: the log is in the copy of the database, the
+/// position is that of the original, which goes on, and the rest says who has the folder open.
+const NOT_COPIED: [&str; 7] =
+    ["waypost.db-wal", "waypost.db-shm", "lock", "address", "working", POSITION, NEXT_POSITION];
 
 /// Makes backups of one data folder.
 pub(crate) struct FolderBackup {

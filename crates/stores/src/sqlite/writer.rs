@@ -9,6 +9,7 @@ use super::trouble::{
 };
 use crate::sqlite::files::checkpoint;
 use crate::sqlite::files::lock::FolderLock;
+use crate::sqlite::files::position::{self, PositionFile};
 use crate::sqlite::tables::audit::SharedRows;
 use kernel::contracts::{Clock, Committed, StoreError};
 use kernel::journal::projection::Append;
@@ -50,6 +51,8 @@ pub(crate) struct Writer {
     wrote: Option<Wrote>,
     /// How many small commits were made since the size of the log was looked at.
     unlooked: u32,
+    /// Where it says at the end how far it came.
+    positions: Option<Arc<PositionFile>>,
 }
 
 /// A commit that wrote something.
@@ -92,8 +95,13 @@ impl Writer {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let closers = Vec::new();
-        let (over, wrote, unlooked) = (false, None, 0);
-        Self { connection, opening, lock, shared, clock, closers, over, wrote, unlooked }
+        let (over, wrote, unlooked, positions) = (false, None, 0, None);
+        Self { connection, opening, lock, shared, clock, closers, over, wrote, unlooked, positions }
+    }
+
+    /// The same, which writes into this file how far it came before it closes the database.
+    pub(crate) fn telling(self, positions: Arc<PositionFile>) -> Self {
+        Self { positions: Some(positions), ..self }
     }
 
     /// Works until it has to close, until no one can send any more, or until nothing can be
@@ -200,7 +208,10 @@ impl Writer {
             self.judge_checkpoint(error);
             tracing::warn!("the log stays beside the database; the next start reads it");
         }
-        let Self { connection, lock, over, .. } = self;
+        let Self { connection, lock, over, positions, .. } = self;
+        if let Some(positions) = positions.filter(|_| !over) {
+            positions.write(&connection);
+        }
         if over || failed.is_some() {
             // Otherwise SQLite tries the same once more as it closes.
             let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
@@ -354,7 +365,14 @@ impl Batch<'_> {
                 // It may remove what is known to be there, and may have an audit of its own.
                 opening.pins.forget();
                 self.write_audit()?;
-                apart(connection, Isolation::Savepoints, || chore.run(connection))
+                apart(connection, Isolation::Savepoints, || {
+                    let changes = connection.total_changes();
+                    chore.run(connection)?;
+                    if connection.total_changes() > changes {
+                        position::changed(connection)?;
+                    }
+                    Ok(())
+                })
             }
             Job::Probe { bytes } => {
                 // Removed and made again: SQLite writes no page whose content stays the same.

@@ -288,7 +288,7 @@ fn only_a_whole_backup_is_restored_and_only_into_an_empty_folder() {
     stores::restore(&into, &data, BESIDE).unwrap();
 }
 
-fn copy_all(from: &Path, to: &Path) {
+pub(super) fn copy_all(from: &Path, to: &Path) {
     for file in files_below(from) {
         let place = to.join(file.strip_prefix(from).unwrap());
         fs::create_dir_all(place.parent().unwrap()).unwrap();

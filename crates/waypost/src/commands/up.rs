@@ -21,10 +21,10 @@ use engine::Undone;
 use project::config::ServerConfig;
 use project::folder::{Project, ProjectError};
 use serde_json::json;
-use server::{ConfigReader, OwnPort, PortError, Tls, TlsError, Watch};
+use server::{AssembleError, ConfigReader, OwnPort, PortError, Tls, TlsError, Watch};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
@@ -91,6 +91,9 @@ struct ServedArgs {
     /// Begin with a new database if the data folder has lost its own
     #[arg(long)]
     new: bool,
+    /// Accept that acknowledged writes were lost, and serve the rest
+    #[arg(long, conflicts_with = "new")]
+    after_loss: bool,
     /// One more pipeline, beside those in the project's pipelines/; may be given several times
     #[arg(long, value_name = "FILE")]
     pipeline: Vec<PathBuf>,
@@ -172,6 +175,7 @@ pub(crate) async fn run(
     let listener = bind(&args, &project, &context.environment).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
     let keys = Keys::of(&context.environment).renewing(args.new).never_local(never_local);
+    let keys = keys.after_loss(args.after_loss);
     let variables = keys.variables(data.path());
     // The demo's files are in the binary.
     let watch = (!demo).then(|| {
@@ -184,9 +188,16 @@ pub(crate) async fn run(
         LogFormat::Text => Progress::on(output),
         LogFormat::Json => Progress::silent(),
     };
-    let mut assembled = tokio::select! {
-        assembled = progress.told_if_slow(STARTING, starting) => assembled.map_err(refused)?,
+    let assembled = tokio::select! {
+        assembled = progress.told_if_slow(STARTING, starting) => assembled,
         () = stop.next() => return Ok(Exit::Ok),
+    };
+    let mut assembled = match assembled {
+        Ok(assembled) => assembled,
+        Err(error) => {
+            drop(held);
+            return Err(unserved(error, listener, tls, stop).await);
+        }
     };
     if let Some(limit) = descriptors {
         assembled.limit_descriptors(limit);
@@ -200,14 +211,7 @@ pub(crate) async fn run(
     };
     assembled.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     address::leave(data.path(), &settings.local_url(address), assembled.token());
-    // A user who closed standard output still wants the server.
-    if output.text(&listening(settings.scheme(), address, output.is_json())).is_err() {
-        tracing::warn!("no one reads standard output");
-    }
-    tracing::info!(%address, data = %data.path().display(), "serving");
-    for OwnPort { pipeline, address, route } in &ports {
-        tracing::info!(%pipeline, %address, route, "a pipeline has a port of its own");
-    }
+    announce(context, &settings, address, data.path(), &ports);
     let begun = watch.map(|watch| watch.begin(&assembled));
     let _aside = (begun, notices::begin(&assembled.engine, notify));
     // With `--log json` every line on standard error is JSON.
@@ -229,6 +233,41 @@ pub(crate) async fn run(
     }
     drop(data);
     Ok(Exit::Ok)
+}
+
+/// Why nothing is served. If the store went back, every request is refused for that reason until a
+/// signal comes; all else ends the process at once.
+async fn unserved(
+    error: AssembleError,
+    listener: TcpListener,
+    tls: Option<Tls>,
+    mut stop: Signals,
+) -> Failure {
+    if error.went_back() {
+        tracing::error!("{error}");
+        tracing::error!("nothing is served: every request is answered 503 `store_went_back`");
+        server::refuse_all(listener, tls, async move { stop.next().await }).await;
+    }
+    refused(error)
+}
+
+/// Says where it listens.
+fn announce(
+    context: &Context,
+    settings: &ServerConfig,
+    address: SocketAddr,
+    data: &Path,
+    ports: &[OwnPort],
+) {
+    let output = context.output;
+    // A user who closed standard output still wants the server.
+    if output.text(&listening(settings.scheme(), address, output.is_json())).is_err() {
+        tracing::warn!("no one reads standard output");
+    }
+    tracing::info!(%address, data = %data.display(), "serving");
+    for OwnPort { pipeline, address, route } in ports {
+        tracing::info!(%pipeline, %address, route, "a pipeline has a port of its own");
+    }
 }
 
 /// Reads the settings of the project again.

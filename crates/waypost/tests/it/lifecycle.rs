@@ -137,6 +137,29 @@ fn a_folder_that_lost_its_database_is_served_only_if_a_new_one_is_wanted() {
     assert_eq!(shown["session"]["status"], "waiting");
 }
 
+#[test]
+fn a_store_that_went_back_is_served_only_if_the_loss_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let (database, older) = (data.join("waypost.db"), folder.path().join("older.db"));
+    let data = data.to_str().unwrap();
+    let first = Server::start(&["--demo", "--data", data], &[]);
+    assert_eq!(first.stop().0.code, Some(0));
+    std::fs::copy(&database, &older).unwrap();
+    let second = Server::start(&["--demo", "--data", data], &[]);
+    second.run(&["plan", "run", "interaction::greeting", "--session", "kept"]).code(3);
+    assert_eq!(second.stop().0.code, Some(0));
+
+    std::fs::copy(&older, &database).unwrap();
+    let told = waypost(folder.path(), &["doctor", "--data", data]).code(8);
+    assert!(told.stdout.contains("the store went back"), "{told:#?}");
+    let third = Server::start(&["--demo", "--after-loss", "--data", data], &[]);
+    assert_eq!(third.stop().0.code, Some(0));
+    // Accepted once, it is the state that the next start expects.
+    let fourth = Server::start(&["--demo", "--data", data], &[]);
+    assert_eq!(fourth.stop().0.code, Some(0));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_server_whose_lock_file_is_gone_ends() {

@@ -1,6 +1,7 @@
 //! A data folder that has lost its database. To start it as a new one would hide the loss and throw
 //! away the log, which may hold the last of what was written.
 
+use super::position::{self, POSITION};
 use crate::files::found;
 use crate::parts::OpenError;
 use std::fs;
@@ -29,6 +30,10 @@ pub(crate) fn look(folder: &Path, renew: bool) -> Result<(), OpenError> {
             left.push(format!("`{name}`"));
         }
     }
+    // It says no more than the others, and alone it says enough.
+    if left.is_empty() && has_content(&folder.join(POSITION)).map_err(unusable)? {
+        left.push(format!("`{POSITION}`"));
+    }
     if left.is_empty() {
         return Ok(());
     }
@@ -39,6 +44,7 @@ pub(crate) fn look(folder: &Path, renew: bool) -> Result<(), OpenError> {
     for name in [LOG, LOG_INDEX] {
         put_aside(folder, name).map_err(unusable)?;
     }
+    position::forget(folder).map_err(unusable)?;
     tracing::warn!(folder = %folder.display(), "the data folder gets a new database");
     Ok(())
 }

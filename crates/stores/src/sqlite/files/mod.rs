@@ -2,6 +2,7 @@
 //! is lost. What is in it is in `schema` and `tables`; blobs are files of their own, beside it.
 
 pub(crate) mod lock;
+pub(crate) mod position;
 pub(crate) mod lost;
 pub(crate) mod connect;
 pub(crate) mod checkpoint;

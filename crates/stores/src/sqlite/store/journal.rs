@@ -131,7 +131,12 @@ impl Ownership for SqliteStore {
             // Recovery comes by all the time, and a claim is worth what the lock is worth.
             self.check_lock()?;
             let node = self.node;
+            let positions = self.positions.clone();
+            let is_due = positions.is_due(self.clock.elapsed());
             let due = move |connection: &Connection| {
+                if is_due {
+                    positions.write(connection);
+                }
                 let params = params![now.0, integer(node), limit_of(limit)];
                 many(connection, DUE, params, |row| key(row, 0))
             };

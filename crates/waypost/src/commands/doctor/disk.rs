@@ -23,7 +23,10 @@ pub(super) fn look(data: &Path, is_served: bool) -> Vec<Finding> {
     let shown = data.display();
     if data.is_dir() {
         let written = written(data, format!("{shown} can be written"));
-        return vec![written, held(data, is_served), space(data)];
+        let mut findings = vec![written, held(data, is_served)];
+        findings.extend(went_back(data));
+        findings.push(space(data));
+        return findings;
     }
     if data.exists() {
         return vec![Finding::fail("data", format!("{shown} is not a folder"), RIGHTS)];
@@ -106,6 +109,17 @@ fn held(data: &Path, is_served: bool) -> Finding {
             Finding::warn("lock", what, &hint)
         }
     }
+}
+
+/// A database that has lost acknowledged writes, where no process holds the folder. The lock is
+/// kept meanwhile.
+fn went_back(data: &Path) -> Option<Finding> {
+    let lock = File::open(data.join("lock")).ok()?;
+    lock.try_lock().ok()?;
+    let loss = server::loss_of(data)?;
+    let what = format!("the store went back, so acknowledged writes are lost: {loss}");
+    let hint = "restore what is missing or a backup, or accept it: `waypost up --after-loss`";
+    Some(Finding::fail("store", what, hint))
 }
 
 fn space(folder: &Path) -> Finding {

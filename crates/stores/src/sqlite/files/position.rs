@@ -1,0 +1,204 @@
+//! How far the database had come, in a small file beside it. SQLite takes a log that is gone or
+//! damaged for one that ended early: only a second file says that more was acknowledged.
+
+use crate::files::{found, private_file};
+use crate::locks::held;
+use kernel::contracts::{StoreLoss, StorePosition};
+use kernel::values::ids::ContentHash;
+use rusqlite::Connection;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The file, and its next version until that has its name.
+pub(crate) const POSITION: &str = "position";
+pub(crate) const NEXT_POSITION: &str = "position.new";
+
+/// How often it is written at most: what was acknowledged since may be lost unnoticed.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A database whose log is lost may have no tables at all.
+const TABLES: &str = "SELECT count(*) FROM sqlite_schema WHERE name IN ('meta', 'sqlite_sequence')";
+
+/// `sqlite_sequence` keeps the highest number that a row of the journal ever had.
+const REACHED: &str = "SELECT \
+     coalesce((SELECT value FROM meta WHERE name = 'epoch'), 0), \
+     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'journal'), 0), \
+     coalesce((SELECT value FROM meta WHERE name = 'changes'), 0)";
+
+const CHANGED: &str = "INSERT INTO meta (name, value) VALUES ('changes', 1) \
+     ON CONFLICT (name) DO UPDATE SET value = value + 1";
+
+/// Counts a change that is not in the feed, in the transaction that makes it.
+pub(crate) fn changed(connection: &Connection) -> rusqlite::Result<()> {
+    connection.prepare_cached(CHANGED)?.execute(())?;
+    Ok(())
+}
+
+/// How far a database has come. What a reader sees of one is synced.
+pub(crate) fn reached(connection: &Connection) -> rusqlite::Result<StorePosition> {
+    let tables: i64 = connection.query_row(TABLES, (), |row| row.get(0))?;
+    if tables < 2 {
+        return Ok(StorePosition::default());
+    }
+    connection.prepare_cached(REACHED)?.query_row((), |row| {
+        let [opened, feed, changes] = [0_usize, 1, 2].map(|column| row.get::<_, i64>(column));
+        Ok(StorePosition {
+            opened: opened?.unsigned_abs(),
+            feed: feed?.unsigned_abs(),
+            changes: changes?.unsigned_abs(),
+        })
+    })
+}
+
+/// What a database has lost of what its folder says that it had.
+pub(crate) fn loss(
+    connection: &Connection,
+    expected: Option<StorePosition>,
+) -> rusqlite::Result<Option<StoreLoss>> {
+    let Some(expected) = expected else { return Ok(None) };
+    let found = reached(connection)?;
+    Ok(found.is_behind(expected).then_some(StoreLoss { expected, found }))
+}
+
+/// How far the folder says that its database had come. A folder of an earlier release, a new one
+/// and a restored one do not say it, and what a power cut left of the file says nothing.
+pub(crate) fn read(folder: &Path) -> io::Result<Option<StorePosition>> {
+    let Some(bytes) = found(fs::read(folder.join(POSITION)))? else { return Ok(None) };
+    let position = parsed(&String::from_utf8_lossy(&bytes));
+    if position.is_none() {
+        let file = folder.join(POSITION);
+        tracing::warn!(file = %file.display(), "torn: this start does not notice lost writes");
+    }
+    Ok(position)
+}
+
+/// The file of an open store.
+pub(crate) struct PositionFile {
+    folder: PathBuf,
+    last: Mutex<Last>,
+}
+
+#[derive(Default)]
+struct Last {
+    /// What is in the file.
+    written: Option<StorePosition>,
+    /// When it was last due.
+    due: Option<Duration>,
+    is_failing: bool,
+}
+
+impl PositionFile {
+    /// The file in this folder. Whatever is in it is replaced by the first write.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), last: Mutex::default() }
+    }
+
+    /// Whether enough time has passed since this was last true.
+    pub(crate) fn is_due(&self, now: Duration) -> bool {
+        let mut last = held(&self.last);
+        let is_due = last.due.is_none_or(|due| now.saturating_sub(due) >= EVERY);
+        if is_due {
+            last.due = Some(now);
+        }
+        is_due
+    }
+
+    /// Writes how far the database has come, unless that is there already. It is not synced: an
+    /// older file, or none, only notices less.
+    pub(crate) fn write(&self, connection: &Connection) {
+        let reached = match reached(connection) {
+            Ok(reached) => reached,
+            Err(error) => {
+                tracing::warn!(%error, "how far the store has come could not be read");
+                return;
+            }
+        };
+        let mut last = held(&self.last);
+        if last.written.is_some_and(|written| !written.is_behind(reached)) {
+            return;
+        }
+        match self.replace(reached) {
+            Ok(()) => (last.written, last.is_failing) = (Some(reached), false),
+            // Told once: a disk that is full stays so for a while.
+            Err(error) => {
+                if !last.is_failing {
+                    let file = self.folder.join(POSITION);
+                    tracing::warn!(file = %file.display(), %error, "it cannot be written");
+                }
+                last.is_failing = true;
+            }
+        }
+    }
+
+    /// One file takes the place of the other: whoever reads sees one of them.
+    fn replace(&self, position: StorePosition) -> io::Result<()> {
+        let next = self.folder.join(NEXT_POSITION);
+        found(fs::remove_file(&next))?;
+        private_file(&next)?.write_all(told(position).as_bytes())?;
+        fs::rename(&next, self.folder.join(POSITION))
+    }
+}
+
+/// Removes the file: another database begins.
+pub(crate) fn forget(folder: &Path) -> io::Result<()> {
+    found(fs::remove_file(folder.join(POSITION))).map(|_| ())
+}
+
+fn told(StorePosition { opened, feed, changes }: StorePosition) -> String {
+    let text = format!("opened {opened}\nfeed {feed}\nchanges {changes}\n");
+    let sum = ContentHash::of(text.as_bytes());
+    format!("{text}sum {sum}\n")
+}
+
+/// What such a text says; nothing if it is not whole.
+fn parsed(text: &str) -> Option<StorePosition> {
+    let number = |word: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(word))?;
+        line.trim().parse::<u64>().ok()
+    };
+    let (opened, feed, changes) = (number("opened ")?, number("feed ")?, number("changes ")?);
+    let position = StorePosition { opened, feed, changes };
+    (told(position) == text).then_some(position)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POINT: StorePosition = StorePosition { opened: 3, feed: 120, changes: 7 };
+
+    #[test]
+    fn a_torn_position_says_nothing() {
+        let text = told(POINT);
+        assert_eq!(parsed(&text), Some(POINT));
+        for end in 0..text.len() {
+            assert_eq!(parsed(&text[..end]), None, "{end} bytes of it");
+        }
+        assert_eq!(parsed(&text.replace("120", "121")), None);
+        assert_eq!(parsed(&"\0".repeat(text.len())), None);
+    }
+
+    #[test]
+    fn a_position_is_behind_where_any_number_is_smaller() {
+        let ahead = StorePosition { feed: 121, ..POINT };
+        assert!(POINT.is_behind(ahead) && !ahead.is_behind(POINT) && !POINT.is_behind(POINT));
+        let mixed = StorePosition { changes: 6, ..ahead };
+        assert!(mixed.is_behind(POINT) && POINT.is_behind(mixed));
+    }
+
+    #[test]
+    fn a_position_is_written_at_most_once_a_second() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = PositionFile::new(folder.path());
+        let due = [0, 400, 1_000, 1_900, 2_000].map(|ms| file.is_due(Duration::from_millis(ms)));
+        assert_eq!(due, [true, false, true, false, true]);
+        assert_eq!(read(folder.path()).unwrap(), None);
+        file.replace(POINT).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), Some(POINT));
+        forget(folder.path()).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), None);
+    }
+}
