@@ -74,7 +74,9 @@ impl TokenClaims {
 pub(crate) enum Flaw {
     /// Its key is not in the set, which may have changed.
     UnknownKey,
-    /// It is wrong.
+    /// It does not fit the key that it names, which the issuer may have replaced under its id.
+    Unfit(&'static str),
+    /// It is wrong, whatever the keys are.
     Wrong(&'static str),
 }
 
@@ -161,10 +163,10 @@ impl<'t> Jwt<'t> {
         let key = match keys.map(|keys| keys.key(self.key.as_deref(), self.algorithm)) {
             Some(Ok(key)) => key,
             None | Some(Err(NoKey::Unknown)) => return Err(Flaw::UnknownKey),
-            Some(Err(NoKey::Unfit(why))) => return Err(why.into()),
+            Some(Err(NoKey::Unfit(why))) => return Err(Flaw::Unfit(why)),
         };
         if !key.signed(self.algorithm, self.signed.as_bytes(), &self.signature) {
-            return Err("the token's signature is wrong".into());
+            return Err(Flaw::Unfit("the token's signature is wrong"));
         }
         Ok((key.clone(), claims))
     }

@@ -1,6 +1,6 @@
 //! Issuers of access tokens: where they say which keys are theirs, how these are held and renewed,
 //! and which of their tokens are known to be good. An issuer that is away, slow or wrong delays no
-//! one but a token whose key is not known yet.
+//! one but a token that no known key fits.
 
 pub(crate) mod key_set;
 pub(crate) mod jwt;
@@ -27,7 +27,7 @@ use tokio::sync::watch;
 
 /// How large a document of an issuer is at most.
 const DOCUMENT_BYTES_MAX: usize = 256 * 1024;
-/// How long an issuer may take for all of its documents, and how long a token with an unknown key
+/// How long an issuer may take for all of its documents, and how long a token that no key fits
 /// waits for them.
 const FETCH_MS: u64 = 5_000;
 /// Between two fetches there is at least so much time.
@@ -163,15 +163,15 @@ impl Issuers {
         self.known.insert(fingerprint, token);
     }
 
-    /// Checks a token that is not known. One with an unknown key waits until its issuer's keys were
-    /// read again, if they can be.
+    /// Checks a token that is not known. One that none of its issuer's keys fits waits until they
+    /// were read again, if they can be.
     pub(crate) async fn verify(&self, text: &str) -> Result<Arc<KnownToken>, &'static str> {
         let jwt = Jwt::parse(text)?;
         let named = jwt.issuer().ok_or("the token names no issuer")?;
         let issuer = self.issuers.iter().find(|issuer| issuer.entry.url == named);
         let issuer = issuer.ok_or("the token's issuer is not configured")?;
         let verified = match self.check(&jwt, issuer) {
-            Err(Flaw::UnknownKey) => {
+            Err(Flaw::UnknownKey | Flaw::Unfit(_)) => {
                 issuer.renewed().await;
                 self.check(&jwt, issuer)
             }
@@ -179,7 +179,7 @@ impl Issuers {
         };
         verified.map_err(|flaw| match flaw {
             Flaw::UnknownKey => "the token's key is not one of its issuer's",
-            Flaw::Wrong(why) => why,
+            Flaw::Unfit(why) | Flaw::Wrong(why) => why,
         })
     }
 

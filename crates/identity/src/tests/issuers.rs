@@ -249,6 +249,32 @@ async fn a_new_key_is_fetched_within_a_rate_and_a_lost_one_ends_its_tokens() {
 }
 
 #[tokio::test]
+async fn a_key_that_was_replaced_under_its_id_is_fetched_at_the_first_token_of_the_new_one() {
+    let (old, new, forger) = (Signer::ed25519(), Signer::p256(), Signer::ed25519());
+    let fake = Fake::open(&[old.listed("a")]).await;
+    let stage = fake.stage().await;
+    let first = old.token("a", &claims(&fake.url));
+    assert!(stage.shows(&first).await.is_ok());
+    for (number, replaced) in (1_u32..).zip([Signer::ed25519(), new]) {
+        fake.has(&[replaced.listed("a")]);
+        let token = replaced.token("a", &claims(&fake.url));
+        assert!(stage.shows(&token).await.is_err(), "too early");
+        assert_eq!(fake.asked(), number);
+        stage.clock.advance(30_000);
+        assert!(stage.shows(&token).await.is_ok(), "at once");
+        assert_eq!(fake.asked(), number + 1);
+        assert!(stage.shows(&first).await.is_err(), "its key is gone");
+    }
+    // Wrong signatures cause no more fetches than unknown keys do.
+    stage.clock.advance(30_000);
+    let asked = fake.asked();
+    for _ in 0..10 {
+        assert!(stage.shows(&forger.token("a", &claims(&fake.url))).await.is_err());
+    }
+    assert_eq!(fake.asked(), asked + 1);
+}
+
+#[tokio::test]
 async fn all_who_come_with_a_new_key_share_one_fetch() {
     let (old, new) = (Signer::ed25519(), Signer::ed25519());
     let fake = Fake::open(&[old.listed("old")]).await;

@@ -105,7 +105,7 @@ fn a_key_is_used_only_for_what_it_is() {
     let header = |alg: &str, kid: &str| json!({"alg": alg, "typ": "at+jwt", "kid": kid});
     for (alg, kid) in [("RS256", "p"), ("ES256", "r"), ("EdDSA", "p")] {
         let token = rsa.token_with(&header(alg, kid), &claims(ISSUER));
-        assert!(matches!(checked(&token, &keys, &entry()), Err(Flaw::Wrong(_))), "{alg} {kid}");
+        assert!(matches!(checked(&token, &keys, &entry()), Err(Flaw::Unfit(_))), "{alg} {kid}");
     }
     // An ECDSA signature in the form of certificates.
     let signed = unsigned(&header("ES256", "p"), &claims(ISSUER));
@@ -132,7 +132,7 @@ fn the_key_comes_from_the_set_by_its_id_alone() {
     let token = foreign.token("b", &claims(ISSUER));
     assert_eq!(checked(&token, &keys, &entry()), Err(Flaw::UnknownKey), "of another issuer");
     let token = foreign.token("a", &claims(ISSUER));
-    assert!(matches!(checked(&token, &keys, &entry()), Err(Flaw::Wrong(_))), "the same id");
+    assert!(matches!(checked(&token, &keys, &entry()), Err(Flaw::Unfit(_))), "the same id");
     let injected = json!({
         "alg": "EdDSA",
         "typ": "at+jwt",
@@ -148,7 +148,7 @@ fn the_key_comes_from_the_set_by_its_id_alone() {
     let token = own.token_with(&unnamed, &claims(ISSUER));
     assert!(checked(&token, &keys, &entry()).is_ok(), "the set has one key");
     let two = set(&[own.listed("a"), foreign.listed("b")]);
-    assert!(matches!(checked(&token, &two, &entry()), Err(Flaw::Wrong(_))));
+    assert!(matches!(checked(&token, &two, &entry()), Err(Flaw::Unfit(_))));
     for kid in [json!(7), json!(["a"]), json!({})] {
         let header = json!({"alg": "EdDSA", "typ": "at+jwt", "kid": kid});
         assert!(checked(&own.token_with(&header, &claims(ISSUER)), &keys, &entry()).is_err());
