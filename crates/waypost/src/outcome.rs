@@ -3,19 +3,43 @@
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::printable;
-use crate::terminal::table::{Cell, Table};
+use crate::terminal::table::{Cell, Table, relative};
+use engine::system::clock::SystemClock;
+use kernel::contracts::Clock;
 use kernel::values::visible::exposed_json;
 use serde_json::Value;
-use wire::rest::{Ask, AskKind, FixAction, Run, Status};
+use wire::rest::{Ask, AskKind, FixAction, HeldAsk, Run, Status};
 
-/// How a command ends that started or moved a run of this status.
-pub(crate) fn exit_of(status: Status) -> Exit {
-    match status {
+/// How a command ends that started or moved this run.
+fn exit_of(run: &Run) -> Exit {
+    match run.status {
         Status::Completed => Exit::Ok,
         Status::Failed | Status::Cancelled => Exit::Failed,
+        // No person is asked: the run continues by itself.
+        Status::Stuck if is_held(run) => Exit::Timeout,
         Status::Waiting | Status::Stuck | Status::Paused => Exit::Paused,
         Status::Running => Exit::Timeout,
     }
+}
+
+/// Whether rules hold all that the run asks, so that it continues without a person.
+pub(crate) fn is_held(run: &Run) -> bool {
+    let is_stuck = run.status == Status::Stuck && !run.asks.is_empty();
+    is_stuck && run.asks.iter().all(|ask| ask.held.is_some())
+}
+
+/// What the next rule does that holds an ask of this run, and when: `a rule tries again in 3s`.
+pub(crate) fn next_act(run: &Run) -> Option<String> {
+    let held = run.asks.iter().filter_map(|ask| ask.held.as_ref());
+    let HeldAsk { does, until, .. } = held.min_by(|one, other| one.until.cmp(&other.until))?;
+    let does = match does.as_str() {
+        "retry" => "tries again",
+        "correct" => "runs a plan that corrects the step",
+        _ => "asks a model",
+    };
+    let when = relative(until, SystemClock.now());
+    let when = if when.starts_with("in ") { when.as_str() } else { "now" };
+    Some(format!("a rule {does} {when}"))
 }
 
 /// Prints the answer or the open asks, and says what can be done now; with `--json` the body that
@@ -24,7 +48,7 @@ pub(crate) fn tell(context: &Context, body: &Value, run: &Run) -> Result<Exit> {
     let output = context.output;
     if output.is_json() {
         output.document(body)?;
-        return Ok(exit_of(run.status));
+        return Ok(exit_of(run));
     }
     let Run { id, session, .. } = run;
     let about = |what: &str| context.command(&format!("waypost session {what} {session}"));
@@ -34,6 +58,10 @@ pub(crate) fn tell(context: &Context, body: &Value, run: &Run) -> Result<Exit> {
             output.talk(&format!("{id} completed in {session}"));
         }
         Status::Failed | Status::Cancelled => return Err(failed(run, &about("show"))),
+        Status::Stuck if is_held(run) => {
+            let act = next_act(run).unwrap_or_default();
+            output.talk(&format!("{id} is not over: {act}; `{}` follows it", about("tail")));
+        }
         Status::Waiting | Status::Stuck => {
             let rows = run.asks.iter().cloned().map(ask_row);
             context.rows(&Table::new(&ASK_HEADS, rows), run.asks.len())?;
@@ -49,7 +77,7 @@ pub(crate) fn tell(context: &Context, body: &Value, run: &Run) -> Result<Exit> {
             output.talk(&format!("{id} is still running; `{}` follows it", about("tail")));
         }
     }
-    Ok(exit_of(run.status))
+    Ok(exit_of(run))
 }
 
 /// The heads of a list of asks.

@@ -115,6 +115,11 @@ impl Line {
         Self { what, bar }
     }
 
+    /// Says this instead, until it says something else.
+    pub(crate) fn says(&self, what: impl Into<String>) {
+        self.bar.set_message(what.into());
+    }
+
     /// One more is done.
     pub(crate) fn step(&self) {
         self.bar.inc(1);

@@ -2,8 +2,11 @@
 //! a plan that a model of rules writes.
 
 use crate::process::{Server, waypost, write};
+use crate::rest::{self, Rest};
 use serde_json::{Value, json};
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use testkit::harness::wait_for;
 
@@ -64,6 +67,49 @@ fn what_a_rule_holds_is_listed_only_if_it_is_wanted() {
     assert_eq!((held.len(), &held[0]["held"]["does"]), (1, &json!("retry")), "{held:?}");
     let shown = server.run(&["inbox", "show", held[0]["id"].as_str().unwrap()]).code(0);
     assert!(shown.stdout.contains("by rule `step 1`: retry, 1 of 1"), "{shown:#?}");
+}
+
+/// A project whose plan `shop/rate` asks a bank that fails twice, and is tried again so much later.
+pub fn flaky(wait_ms: u32) -> tempfile::TempDir {
+    let asked = AtomicU32::new(0);
+    let bank = Rest::start(Arc::new(move |_: &str| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 | 1 => Some((503, "{}".to_owned())),
+        _ => Some((200, "{\"rate\": 7}".to_owned())),
+    }));
+    let plan = format!(
+        "steps:\n  - {{id: ask, type: tool_call, toolId: bank.rate, arguments: {{}}, \
+         on_error: [{{retry: {{times: 3, wait_ms: {wait_ms}, jitter: 0}}}}], nextStepId: end}}\n  \
+         - {{id: end, type: final_response, message: done}}\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let settings = bank.settings();
+    let files = [
+        ("waypost.toml", settings.as_str()),
+        ("bank.yaml", rest::DOCUMENT),
+        ("plans/shop/rate.yaml", plan.as_str()),
+    ];
+    write(folder.path(), &files);
+    folder
+}
+
+#[test]
+fn a_run_that_rules_hold_is_waited_for() {
+    let folder = flaky(700);
+    let server = Server::of_project(folder.path());
+    rest::await_tool(&server, "bank.rate");
+    let ended = server.run(&["plan", "run", "shop/rate"]).code(0);
+    assert_eq!(ended.stdout, "done\n");
+    // No person was asked, and none is said to be.
+    assert!(!ended.stderr.contains("waits for a person"), "{ended:#?}");
+}
+
+#[test]
+fn a_run_that_a_rule_holds_for_longer_is_said_to_continue() {
+    let folder = project("{retry: {times: 1, wait_ms: 600000, jitter: 0}}");
+    let server = Server::of_project(folder.path());
+    let run = ["plan", "run", "work/fails", "--wait", "20"];
+    let held = server.run(&run).code(124).says("a rule tries again in ");
+    assert!(!held.stderr.contains("waits for a person"), "{held:#?}");
 }
 
 #[test]

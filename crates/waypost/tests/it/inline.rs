@@ -1,7 +1,9 @@
 //! Asks that are answered at a terminal: `waypost inbox` walks through them, `waypost plan run`
 //! asks at once. A script gets the list and exit code 3. A chat shows at once what others answer.
 
+use crate::heal;
 use crate::process::Server;
+use crate::rest;
 use crate::talk;
 use crate::terminal::Terminal;
 use std::path::Path;
@@ -45,6 +47,18 @@ fn a_plan_asks_at_the_terminal() {
     assert!(shown.contains("waits for a person"), "{shown}");
     assert_eq!(open_asks(&server), 1);
     server.run(&["plan", "run", "interaction::greeting"]).code(3).says("waits for a person");
+}
+
+#[test]
+fn nobody_is_asked_about_a_step_that_a_rule_holds() {
+    let folder = heal::flaky(2_000);
+    let server = Server::of_project(folder.path());
+    rest::await_tool(&server, "bank.rate");
+    let terminal = Terminal::open(folder.path(), &at(&server, &["plan", "run", "shop/rate"]));
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("a rule tries again in ") && shown.contains("done"), "{shown}");
+    assert!(!shown.contains("/skip"), "{shown}");
 }
 
 #[test]

@@ -53,6 +53,10 @@ fn tell(context: &Context, run: &Run) -> Result<()> {
             let answer = run.answer.as_ref().unwrap_or(&Value::Null);
             output.text(&outcome::value_text(answer))
         }
+        Status::Stuck if outcome::is_held(run) => {
+            output.talk(&outcome::next_act(run).unwrap_or_default());
+            Ok(())
+        }
         Status::Waiting | Status::Stuck => {
             output.talk("the run asks again");
             Ok(())

@@ -3,7 +3,7 @@
 
 mod draft;
 
-use crate::asking::{Asker, Settled, run_of};
+use crate::asking::{Asker, Settled};
 use crate::commands::Most;
 use crate::context::{Context, Listing};
 use crate::environment::place::project_folder;
@@ -15,6 +15,7 @@ use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, PLANS};
 use crate::terminal::input;
 use crate::terminal::output::{Output, counted, printable};
+use crate::terminal::progress::Line;
 use crate::terminal::screen::Tone;
 use crate::terminal::yaml;
 use clap::{Args, Subcommand};
@@ -23,7 +24,7 @@ use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use wire::rest::{PlanAnswer, PlanSummary, Run, RunAnswer, RunBody, Status};
+use wire::rest::{Ask, PlanAnswer, PlanSummary, Run, RunAnswer, RunBody, Status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,6 +112,9 @@ struct RunArgs {
 /// How many seconds to wait for the run after an answer.
 const ANSWER_SECONDS: u64 = 30;
 
+/// What a person reads meanwhile.
+const WAITING: &str = "waiting for the run";
+
 /// How often we check whether a run has ended: soon after its start, and then less often.
 const LOOK_MIN: Duration = Duration::from_millis(10);
 const LOOK_MAX: Duration = Duration::from_millis(500);
@@ -167,19 +171,22 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
     let plan_id = plan.is_none().then(|| args.id.clone());
     let body = json!(RunBody { plan, plan_id, agent: None, input, session: args.session });
     let client = context.client().await?;
-    let run = follow(context, &client, &body, Duration::from_secs(args.wait));
-    let waiting = context.progress().during("waiting for the run", run);
+    let line = Line::spinning(WAITING);
+    let run = follow(context, &client, &body, Duration::from_secs(args.wait), &line);
+    let waiting = context.progress().along(&line, run);
     let body = near::or_suggest(&client, PLANS, &args.id, waiting).await?;
     let answer: RunAnswer = read(&body)?;
-    let asker = if waits(&answer.run) { Asker::of(context) } else { None };
+    let asker = if asks_person(&answer.run).is_some() { Asker::of(context) } else { None };
     match asker {
         Some(asker) => answered(context, &client, asker, answer.run).await,
         None => outcome::tell(context, &body, &answer.run),
     }
 }
 
-fn waits(run: &Run) -> bool {
-    matches!(run.status, Status::Waiting | Status::Stuck)
+/// The first ask of a run that is for a person: what a rule holds is not.
+fn asks_person(run: &Run) -> Option<&Ask> {
+    let waits = matches!(run.status, Status::Waiting | Status::Stuck);
+    run.asks.iter().find(|ask| waits && ask.held.is_none())
 }
 
 /// Asks the person at the terminal what the run asks, until it ends or they leave it for later.
@@ -189,12 +196,21 @@ async fn answered(
     mut asker: Asker,
     mut run: Run,
 ) -> Result<Exit> {
-    while waits(&run) {
-        let Some(ask) = run.asks.first() else { break };
-        match asker.settle(context, client, ask, ANSWER_SECONDS).await? {
-            Settled::Answered(body) => run = run_of(&body)?,
-            Settled::Later | Settled::Leave => break,
-        }
+    while let Some(ask) = asks_person(&run).cloned() {
+        let body = match asker.settle(context, client, &ask, ANSWER_SECONDS).await {
+            Ok(Settled::Answered(body)) => body,
+            Ok(Settled::Later | Settled::Leave) => break,
+            // Someone else was faster: it says who, and the run continues here.
+            Err(failure) if failure.code == "ask_decided" => {
+                context.output.failure(&failure);
+                client.get(Request::to(&["runs", &run.id])).await?
+            }
+            Err(failure) => return Err(failure),
+        };
+        let line = Line::spinning(WAITING);
+        let until = Instant::now() + Duration::from_secs(ANSWER_SECONDS);
+        let rests = at_rest(context, client, body, until, &line);
+        run = read(&context.progress().along(&line, rests).await?["run"])?;
     }
     outcome::tell(context, &json!({"run": run}), &run)
 }
@@ -216,17 +232,37 @@ fn inline(context: &Context, file: &Path) -> Result<Value> {
 
 /// Starts a run, and waits until it ends or pauses, at most so long. The start is answered at once
 /// and we poll the run from then on: a person who interrupts us learns its session.
-async fn follow(context: &Context, client: &Client, body: &Value, wait: Duration) -> Result<Value> {
-    let begun = Instant::now();
+async fn follow(
+    context: &Context,
+    client: &Client,
+    body: &Value,
+    wait: Duration,
+    line: &Line,
+) -> Result<Value> {
+    let until = Instant::now() + wait;
+    let started = client.post(Request::to(&["runs"]).waiting(0), body).await?;
+    at_rest(context, client, started, until, line).await
+}
+
+/// Waits until the run of this answer ends, pauses or asks a person, at most until then. Rules
+/// that hold what it asks are waited for, and the line says what they do.
+async fn at_rest(
+    context: &Context,
+    client: &Client,
+    mut body: Value,
+    until: Instant,
+    line: &Line,
+) -> Result<Value> {
     let mut pause = LOOK_MIN;
-    let mut body = client.post(Request::to(&["runs"]).waiting(0), body).await?;
     loop {
-        let RunAnswer { run, .. } = read(&body)?;
+        let run: Run = read(&body["run"])?;
         context.leaves_running(&run.session);
-        let left = wait.saturating_sub(begun.elapsed());
-        if run.status != Status::Running || left.is_zero() {
+        let left = until.saturating_duration_since(Instant::now());
+        let moves = run.status == Status::Running || outcome::is_held(&run);
+        if !moves || left.is_zero() {
             return Ok(body);
         }
+        line.says(outcome::next_act(&run).unwrap_or_else(|| WAITING.to_owned()));
         tokio::time::sleep(pause.min(left)).await;
         pause = LOOK_MAX.min(pause * 2);
         let looked = client.get(Request::to(&["runs", &run.id])).await;
