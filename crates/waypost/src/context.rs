@@ -1,12 +1,13 @@
 //! What every command is given: how to print, which variables are set, which project it is about
 //! and where the server is.
 
-use crate::environment::place::shown;
+use crate::environment::place::{is_project, shown};
 use crate::environment::program::program;
 use crate::environment::{ADMIN_KEY, API_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address::{self, Found};
 use crate::remote::client::{Client, DEFAULT_SERVER, read};
+use crate::remote::unproven::Unproven;
 use crate::settings::{Located, Origin, Settings};
 use crate::terminal::output::{Output, counted};
 use crate::terminal::progress::Progress;
@@ -73,19 +74,23 @@ impl Context {
     }
 
     /// A client of the server that the command line or a variable names, else of the one that
-    /// serves this folder, else of the one that its settings describe. A person is shown which one
-    /// it is, unless it is the default.
+    /// serves this folder. Where neither is there: of the one that the settings describe, or of
+    /// the default one. That may be another project's, and then it is only read from.
     pub(crate) async fn client(&self) -> Result<Client> {
-        let (url, whence) = match &self.project {
+        let (Located { url, origin }, unproven) = match &self.project {
             Some(project) if !self.has_named_server() => self.of_folder(project).await?,
-            _ => (self.server.url.clone(), self.server.origin.to_string()),
+            _ => (self.server.clone(), None),
         };
         let client = self.client_at(&url)?;
-        if url.trim_end_matches('/') != DEFAULT_SERVER {
+        // Who types a name, or sets a variable, knows it. A file may name a server that is news;
+        // one that is read from in place of another is told when it is read from.
+        let is_news = matches!(origin, Origin::At(Source::Line { .. }))
+            && url.trim_end_matches('/') != DEFAULT_SERVER;
+        if unproven.is_none() && is_news {
             // A password may stand in an address.
-            self.output.talk(&format!("using the server at {} ({whence})", shown_url(&url)));
+            self.output.talk(&format!("using the server at {} ({origin})", shown_url(&url)));
         }
-        Ok(client)
+        Ok(client.unproven(unproven))
     }
 
     /// A client of the server at this address, which sends the API key, where there is one.
@@ -105,16 +110,17 @@ impl Context {
         }
     }
 
-    /// The server of this project, and why it is that one.
-    async fn of_folder(&self, project: &Path) -> Result<(String, String)> {
+    /// The server of this project. Where none proves to be that: the one that the settings
+    /// describe, and whether it may be another project's.
+    async fn of_folder(&self, project: &Path) -> Result<(Located, Option<Unproven>)> {
         let data = project.join(DATA_FOLDER);
         let stale = match address::find(&data).await? {
-            Found::Running(url) => return Ok((url, "it serves this folder".to_owned())),
+            Found::Running(url) => return Ok((Located { url, origin: Origin::Default }, None)),
             Found::Stale(why) => Some(why),
             Found::Nothing => None,
         };
         let settings = Settings::load(Some(project), &self.environment)?;
-        let Some(Located { url, origin }) = settings.served_at() else {
+        let Some(located) = settings.served_at() else {
             let why = stale.map(|why| format!(": {why}")).unwrap_or_default();
             let what = format!("no server of this folder is known{why}");
             return Err(Failure::new(Exit::Unreachable, "unreachable", what).hint(
@@ -122,11 +128,16 @@ impl Context {
                  it with `--server URL`",
             ));
         };
-        if let Some(why) = stale {
-            let file = shown(&address::file(&data));
-            self.output.talk(&format!("`{file}` is out of date: {why}; trying {url} ({origin})"));
+        // A server whose data is elsewhere leaves no address here: a port that somebody wrote is
+        // enough for one. Outside of projects the default server is everybody's.
+        let is_expected = stale.is_none() && located.origin != Origin::Default;
+        if is_expected || (stale.is_none() && !is_project(project)) {
+            return Ok((located, None));
         }
-        Ok((url, origin.to_string()))
+        let folder = std::path::absolute(project).unwrap_or_else(|_| project.to_path_buf());
+        let (folder, url) = (shown(&folder), shown_url(&located.url));
+        let unproven = Unproven::new(&folder, stale.as_deref(), &url, self.output);
+        Ok((located, Some(unproven)))
     }
 
     /// Prints the server's answer: as it is with `--json`, else as `text` prints it for people.

@@ -296,9 +296,8 @@ fn invite(
     ports: &[OwnPort],
 ) {
     let (output, url) = (context.output, settings.local_url(address));
-    // Commands look into the project's own data folder, and where its settings say.
-    let configured = SocketAddr::new(settings.host, settings.port);
-    let is_found = matches!(args.kept(), Kept::WithProject) || address == configured;
+    // Commands look into the project's own data folder: at another server they change nothing.
+    let is_found = matches!(args.kept(), Kept::WithProject);
     if context.project.is_some() && !is_found {
         output.talk(&format!("commands reach this server with `--server {url}`"));
     }

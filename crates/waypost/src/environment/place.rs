@@ -20,6 +20,12 @@ pub(crate) fn shown(path: &Path) -> String {
 /// What makes a folder a project of its own, with or without settings.
 const OWN_FOLDERS: [&str; 3] = ["plans", "agents", "pipelines"];
 
+/// Whether this folder is a project, with settings or without.
+pub(crate) fn is_project(folder: &Path) -> bool {
+    let has_own = OWN_FOLDERS.iter().any(|own| folder.join(own).is_dir());
+    has_own || folder.join(CONFIG_FILE).is_file()
+}
+
 /// The search ends at the home folder and at the root of a git repository.
 fn nearest(here: &Path, home: Option<&Path>) -> PathBuf {
     if OWN_FOLDERS.iter().any(|folder| here.join(folder).is_dir()) {

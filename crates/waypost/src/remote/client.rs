@@ -3,6 +3,8 @@
 
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::credentials::explained;
+use crate::remote::hints::in_commands;
+use crate::remote::unproven::Unproven;
 use kernel::values::secret::Secret;
 use outbound::client::{ClientOptions, is_untrusted};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -34,24 +36,6 @@ pub(crate) const CUT: &str = "stream_cut";
 /// The largest page that a server gives.
 const PAGE_ITEMS_MAX: usize = 200;
 
-/// What hints of the server name by its doors, and what is the same here.
-const COMMANDS: &[(&str, &str)] = &[
-    ("`GET /api/v1/agents`", "`waypost agent ls`"),
-    ("`GET /api/v1/keys`", "`waypost key ls`"),
-    ("`GET /api/v1/pipelines`", "`waypost pipeline ls`"),
-    ("`GET /api/v1/plans`", "`waypost plan ls`"),
-    ("`GET /api/v1/sinks`", "`waypost events sinks`"),
-    ("`GET /api/v1/tools`", "`waypost tool ls`"),
-    ("`GET /api/v1/upstreams`", "`waypost mcp ls`"),
-    ("`GET /openapi.json` lists the routes", "is the path in `--server` right?"),
-    ("GET the ask to see it", "`waypost inbox show` shows it"),
-    ("GET the session to see where it stands", "`waypost session show` says where it stands"),
-    ("send `Authorization: Bearer <WAYPOST_ADMIN_KEY>`", "set `WAYPOST_ADMIN_KEY`"),
-    ("POST /sessions makes one", "`waypost session ls` lists the sessions"),
-    ("POST /run begins one", "`waypost run --thread` begins one"),
-    ("POST /run says something new in it", "`waypost run --thread` says something new in it"),
-];
-
 /// The header that names the realm of a request.
 const REALM: &str = "X-Realm";
 
@@ -64,6 +48,8 @@ pub(crate) struct Client {
     key: Option<Secret>,
     /// The realm that every request is in, where one is named.
     realm: Option<String>,
+    /// Where it may be the server of another project: it is read from only.
+    unproven: Option<Unproven>,
 }
 
 /// One request: a path below `/api/v1`, each segment as it is before encoding.
@@ -129,7 +115,7 @@ impl Client {
         let http = options.build().map_err(|error| {
             Failure::new(Exit::Failed, "client", format!("cannot start a client: {error}"))
         })?;
-        Ok(Self { http, base, key: None, realm: None })
+        Ok(Self { http, base, key: None, realm: None, unproven: None })
     }
 
     /// The same, which sends this API key with every request, where there is one. What a stranger
@@ -143,6 +129,16 @@ impl Client {
         Self { realm, ..self }
     }
 
+    /// The same, where this may be the server of another project.
+    pub(crate) fn unproven(self, unproven: Option<Unproven>) -> Self {
+        Self { unproven, ..self }
+    }
+
+    /// Fails where this may be the server of another project: nothing is changed there.
+    pub(crate) fn must_be_ours(&self) -> Result<()> {
+        self.unproven.as_ref().map_or(Ok(()), |unproven| Err(unproven.refused()))
+    }
+
     /// Whether only this machine can be meant.
     pub(crate) fn is_on_this_machine(&self) -> bool {
         is_loopback(&self.base)
@@ -150,6 +146,7 @@ impl Client {
 
     /// Reads.
     pub(crate) async fn get(&self, request: Request<'_>) -> Result<Value> {
+        self.tell_unproven();
         let builder = self.builder(Method::GET, &request).timeout(ANSWER_LIMIT + request.wait);
         self.answer(builder).await
     }
@@ -166,17 +163,20 @@ impl Client {
 
     /// The same where nothing is answered.
     pub(crate) async fn put_only(&self, request: Request<'_>, body: &Value) -> Result<()> {
+        self.must_be_ours()?;
         let builder = self.builder(Method::PUT, &request).timeout(ANSWER_LIMIT + request.wait);
         self.opened(carrying(builder, body)).await.map(drop)
     }
 
     async fn sent(&self, method: Method, request: Request<'_>, body: &Value) -> Result<Value> {
+        self.must_be_ours()?;
         let builder = self.builder(method, &request).timeout(ANSWER_LIMIT + request.wait);
         self.answer(carrying(builder, body)).await
     }
 
     /// Removes something.
     pub(crate) async fn delete(&self, request: Request<'_>) -> Result<()> {
+        self.must_be_ours()?;
         let builder = self.builder(Method::DELETE, &request).timeout(ANSWER_LIMIT + request.wait);
         self.opened(builder).await.map(drop)
     }
@@ -247,6 +247,7 @@ impl Client {
         request: Request<'_>,
         after: Option<&str>,
     ) -> Result<Response> {
+        self.tell_unproven();
         let mut builder = self.builder(Method::GET, &request).header(ACCEPT, "text/event-stream");
         if let Some(id) = after {
             builder = builder.header("Last-Event-ID", id);
@@ -257,6 +258,7 @@ impl Client {
     /// Says something in a thread, or answers in one: `door` is `run` or `resume`. The answer comes
     /// once the run ended or paused, at the latest after so many seconds.
     pub(crate) async fn thread(&self, door: &str, wait: u64, body: &Value) -> Result<Value> {
+        self.must_be_ours()?;
         let mut url = self.at_root(door);
         url.query_pairs_mut().append_pair("wait", &wait.to_string());
         let builder = self.http.post(url).timeout(ANSWER_LIMIT + Duration::from_secs(wait));
@@ -271,6 +273,7 @@ impl Client {
         key: &str,
         body: &Value,
     ) -> Result<Response> {
+        self.must_be_ours()?;
         let builder = self.http.post(self.at_root(door)).header(ACCEPT, "text/event-stream");
         let builder = carrying(self.identified(builder), body).header("Idempotency-Key", key);
         let sent = builder.send().await;
@@ -358,6 +361,12 @@ impl Client {
         match &self.key {
             Some(key) => builder.bearer_auth(key.expose()),
             None => builder,
+        }
+    }
+
+    fn tell_unproven(&self) {
+        if let Some(unproven) = &self.unproven {
+            unproven.tell();
         }
     }
 
@@ -449,11 +458,6 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     let failure = Failure::new(exit, &code, message).lines(lines);
     let hint = text("hint").map(in_commands);
     Failure { hint, problem: body.map(Box::new), ..failure }
-}
-
-/// A hint for a user of the command line, not of the server's HTTP API.
-fn in_commands(hint: String) -> String {
-    COMMANDS.iter().fold(hint, |hint, (door, command)| hint.replace(door, command))
 }
 
 /// `/a: must be a number` out of one entry of a problem's `errors`.

@@ -1,6 +1,8 @@
 //! The way to a running server: where it listens, requests, event streams. What a command asks for
 //! is in `commands`.
 
+mod hints;
+pub(crate) mod unproven;
 pub(crate) mod credentials;
 pub(crate) mod client;
 pub(crate) mod sse;

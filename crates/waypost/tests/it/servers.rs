@@ -40,9 +40,9 @@ fn sessions(server: &Server) -> Vec<String> {
     listed["items"].as_array().unwrap().iter().map(key).collect()
 }
 
-fn using(ended: &Ended, url: &str, whence: &str) {
-    let note = format!("using the server at {url} ({whence})\n");
-    assert!(ended.stderr.contains(&note), "no `{note}` in {ended:#?}");
+/// Nobody needs to be told which server it was.
+fn quiet(ended: &Ended) {
+    assert!(!ended.stderr.contains("server"), "{ended:#?}");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn each_command_reaches_the_server_of_its_folder() {
         for (arguments, code, said) in table {
             let ended = waypost(&folder.path().join("deep/er"), arguments).code(code);
             assert!(ended.stdout.contains(said), "no `{said}` in {ended:#?}");
-            using(&ended, &server.url, "it serves this folder");
+            assert!(!ended.stderr.contains("using the server"), "{ended:#?}");
         }
         let mut keys = sessions(server);
         keys.retain(|key| !key.starts_with("ses_"));
@@ -96,14 +96,20 @@ fn what_is_named_goes_first() {
     let flag = [&["--server", other.url.as_str()][..], &run].concat();
     let ended =
         waypost_with(one.path(), &flag, &[("WAYPOST_SERVER", servers[0].url.as_str())]).code(0);
-    using(&ended, &other.url, "flag --server");
+    quiet(&ended);
+    // A file may name one that is news.
+    let named = format!("WAYPOST_SERVER={}\n", other.url);
+    write(one.path(), &[(".env", named.as_str())]);
+    let note = format!("using the server at {} (.env:1)\n", other.url);
+    waypost(one.path(), &run).code(0).says(&note);
+    fs::remove_file(one.path().join(".env")).unwrap();
     let ended = waypost_with(one.path(), &run, &[("WAYPOST_SERVER", other.url.as_str())]).code(0);
-    using(&ended, &other.url, "environment WAYPOST_SERVER");
+    quiet(&ended);
     // And the folder's server before what its settings say.
     let settings = format!("[server]\nport = {}\n", other.port());
     write(one.path(), &[("waypost.toml", settings.as_str())]);
     let ended = waypost(one.path(), &["plan", "run", "one/says"]).code(0);
-    using(&ended, &servers[0].url, "it serves this folder");
+    quiet(&ended);
 }
 
 /// Where a server left its address.
@@ -125,15 +131,42 @@ fn the_address_of_a_server_that_is_gone_is_passed_over() {
          with `--server URL`\n"
     );
     assert_eq!(ended.stderr, expected);
+    // The settings lead to another project's server: it is read from, and nothing is changed there.
     let settings = format!("[server]\nport = {}\n", other.port());
     write(one.path(), &[("waypost.toml", settings.as_str())]);
-    let ended = waypost(one.path(), &["plan", "run", "two/says"]).code(0);
-    let expected = format!(
-        "`.waypost/address` is out of date: no server listens at {url}; trying {} \
-         (waypost.toml:2)\nusing the server at {} (waypost.toml:2)\n",
-        other.url, other.url
+    let read = waypost(one.path(), &["plan", "ls"]).code(0);
+    assert!(read.stdout.contains("two/says"), "{read:#?}");
+    let note = format!(
+        "`: no server listens at {url}; reading from {}, which may be another project's\n",
+        other.url
     );
-    assert!(ended.stderr.starts_with(&expected), "{ended:#?}");
+    assert!(read.stderr.starts_with("no server runs for `"), "{read:#?}");
+    assert!(read.stderr.ends_with(&note) && read.stderr.lines().count() == 1, "{read:#?}");
+    other.run(&["plan", "run", "two/asks", "--session", "theirs"]).code(3);
+    let changes: [&[&str]; 6] = [
+        &["plan", "run", "two/says", "--session", "astray"],
+        &["run", "hello", "--thread", "astray"],
+        &["inbox", "answer", "--last", "Ada"],
+        &["session", "cancel", "theirs"],
+        &["session", "prune", "--older-than", "0s"],
+        &["tool", "call", "two/says"],
+    ];
+    for arguments in changes {
+        let refused = waypost(one.path(), arguments).code(6).says("nothing is changed at");
+        let refused = refused.says("start this folder's with `waypost up`");
+        assert_eq!(refused.stdout, "", "{refused:#?}");
+    }
+    assert_eq!(sessions(&other), ["theirs"]);
+    let asks = other.json(&["inbox", "ls"]).code(0).json();
+    assert_eq!(asks["items"].as_array().unwrap().len(), 1, "{asks}");
+}
+
+#[test]
+fn a_project_that_was_never_served_changes_nothing_at_the_default_server() {
+    // Whether something listens there does not matter.
+    let folder = project("one", "");
+    let run = ["plan", "run", "one/says"];
+    waypost(folder.path(), &run).code(6).says("no server runs for `").says("`waypost up`");
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn one_that_was_added_since_the_start_can_be_tested() {
         format!("[server]\nport = {port}\n[mcp.servers.new]\nurl = \"{}/mcp\"\n", behind.url);
     write(place, &[("waypost.toml", &settings)]);
     let tested = waypost(place, &["mcp", "test", "new"]).code(0);
-    let tested = tested.says("takes it up when it is started again");
+    let tested = tested.says("does not have it yet");
     assert!(tested.stdout.contains("state      ready"), "{tested:#?}");
     waypost(place, &["mcp", "test", "nwe"]).code(1).says("there is no upstream `nwe`");
 }

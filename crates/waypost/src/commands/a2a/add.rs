@@ -69,7 +69,7 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     let text = format!("{file}: added `[a2a.agents.{name}]`");
     output.data(&json!({"name": name, "file": file}), &text)?;
     tell_plain(context, &file, &[table]);
-    output.talk("a server that runs takes it up when it is started again");
+    output.talk("this project's server takes it up when it is started again");
     output.talk(&format!("now try: {} mcp test {name}", context.program));
     Ok(Exit::Ok)
 }

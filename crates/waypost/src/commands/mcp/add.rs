@@ -68,7 +68,7 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     let text = format!("{file}: added `[mcp.servers.{}]`", table.name);
     output.data(&json!({"name": table.name, "file": file}), &text)?;
     tell_plain(context, &file, &[table]);
-    output.talk("a server that runs takes it up within a second");
+    output.talk("this project's server takes it up within a second, if it runs");
     output.talk(&format!("now try: {} mcp test {}", context.program, args.name));
     Ok(Exit::Ok)
 }

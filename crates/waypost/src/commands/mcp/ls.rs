@@ -35,6 +35,8 @@ const STOPPED: &str = "stopped";
 pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit> {
     let asked = async {
         let client = context.client().await?;
+        // The upstreams of another project are not those of this one.
+        client.must_be_ours()?;
         client.list(Request::to(&["upstreams"]), LIST_ITEMS_MAX).await
     };
     let body = match asked.await {

@@ -50,7 +50,8 @@ pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit> {
             context.progress().during(connecting, here(args, context)).await?
         }
         Err(failure) if is_new(args, context, &failure) => {
-            context.output.talk("the server that runs takes it up when it is started again");
+            let what = "this project's server does not have it yet; this command tries it alone";
+            context.output.talk(what);
             // It has no login there yet.
             context.progress().during(connecting, alone(args, context, None)).await?
         }

@@ -70,7 +70,8 @@ pub(super) async fn run(args: &DoctorArgs, context: &Context) -> Result<Exit> {
         return Err(Failure::usage(what).hint("`waypost mcp test` looks at it"));
     }
     let client = context.client().await?;
-    // Fails where no server runs.
+    // Fails where no server of this project runs.
+    client.must_be_ours()?;
     client.list(Request::to(&["upstreams"]), LIST_ITEMS_MAX).await?;
     let configs = vec![
         UpstreamConfig { prefix: String::new(), ..config },
