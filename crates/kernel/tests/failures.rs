@@ -157,8 +157,8 @@ impl Failed {
             return (End::Told, 0);
         }
         let unasked = match self.does {
-            Retry | Correct | DraftReads => !self.is_lost(),
-            Propose => self.tool == READS,
+            Retry | Correct => !self.is_lost(),
+            Propose | DraftReads => self.tool == READS,
             Draft | Ask | Fail => false,
         };
         let is_collected = self.place == Place::CollectingLoop && !self.is_lost();
@@ -168,9 +168,9 @@ impl Failed {
             Fail if !self.is_lost() => (End::Failed, 0),
             // Somebody takes what is proposed.
             Propose if !self.may_be_done() => (End::Again, 1),
-            Draft if !self.is_lost() => (End::Again, 1),
+            Draft | DraftReads if !self.is_lost() => (End::Again, 1),
             // The plan may not repeat it, no matter who had it run.
-            Draft => (End::ByHand, 2),
+            Draft | DraftReads => (End::ByHand, 2),
             _ => (End::ByHand, 1),
         }
     }
@@ -229,7 +229,7 @@ impl Failed {
         let by_hand = json!({"action": "settle", "output": "by hand"});
         let first = match self.does {
             Propose if self.is_held() => json!({"action": "edit", "proposal": true}),
-            Draft => json!({"action": "correct", "proposal": true}),
+            Draft | DraftReads => json!({"action": "correct", "proposal": true}),
             _ => by_hand.clone(),
         };
         vec![first.to_string(), by_hand.to_string()]

@@ -20,6 +20,10 @@ pub(crate) fn parts(proposal: &Proposal) -> Vec<(&'static str, String)> {
         let change = format!("{}: {} -> {}", exposed(path), shown(before), shown(after));
         parts.push(("change", change));
     }
+    if plan.is_some() {
+        let what = "the plan runs, and its answer decides about the failed step";
+        parts.push(("if taken", what.to_owned()));
+    }
     parts.extend(plan_id.as_deref().map(|id| ("correction", exposed(id))));
     parts.extend(plan.as_ref().map(|plan| ("plan", outcome::pretty(plan))));
     parts
@@ -93,6 +97,7 @@ mod tests {
         };
         let expected = [
             "  proposal correct",
+            "  if taken the plan runs, and its answer decides about the failed step",
             "  correction fix/skip",
             "  plan",
             "    {",

@@ -1,6 +1,6 @@
 //! What a model proposes about a failed step: other arguments for its call, or a plan that corrects
 //! it. It is checked as if the run's starter had sent it, and what is wrong goes back. Here is
-//! decided, too, whether it is acted upon without a person: only where nothing can change.
+//! decided, too, whether what it calls could change something: then it is a person's to take.
 
 use crate::advice::asking::{Asking, Took};
 use crate::advice::drafting::{Draft, Drafting, Purpose};
@@ -234,7 +234,8 @@ fn as_shown(failed: &FailedStep, tools: &[Arc<ToolSpec>]) -> Value {
     })
 }
 
-/// A correction that can be used, as a reply that runs it.
+/// A correction that can be used, as a reply that runs it. For a call that writes it is a proposal
+/// all the same: `Session::judged`.
 fn written(draft: Draft, id: PlanId, drafter: &Drafter) -> Found {
     let Draft { source, plan, mistakes, model, .. } = draft;
     let Some(drafted) = plan else {

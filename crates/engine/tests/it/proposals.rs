@@ -363,9 +363,9 @@ async fn only_a_correction_that_reads_runs_by_itself_and_only_where_its_rule_say
     let auto = "{draft: {auto: reads}}";
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), auto, [correction("strict::read")]).await;
-    let report = desk.run("write", json!({"n": 0})).await;
+    let report = desk.run("read", json!({"n": 0})).await;
     assert_eq!(report.run.status.name(), "completed", "{:?}", report.asks);
-    assert_eq!(report.run.answer, Some(json!({"n": 4})));
+    assert_eq!((report.run.answer, desk.sent()), (Some(json!({"n": 4})), 2));
 
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), auto, [correction("strict::write")]).await;
@@ -379,12 +379,35 @@ async fn only_a_correction_that_reads_runs_by_itself_and_only_where_its_rule_say
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_model_decides_the_outcome_of_a_write() {
+    for answer in [
+        json!({"action": "settle", "output": {"paid": true}}),
+        json!({"action": "skip", "output": {"paid": true}}),
+        json!({"action": "abort"}),
+        json!({"action": "retry"}),
+        json!({"action": "edit", "arguments": {"n": 5}}),
+    ] {
+        let steps = json!([{"id": "say", "type": "final_response", "message": answer}]);
+        let says = text(&json!({"planId": "fix/it", "steps": steps}).to_string());
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::open(folder.path(), "{draft: {auto: reads}}", [says]).await;
+        let report = desk.run("write", json!({"n": 0})).await;
+        assert_eq!((report.run.status.name(), desk.sent()), ("stuck", 1), "{answer}");
+        let ask = only_ask(&report);
+        assert!(ask.held.is_none(), "{answer}: it is a person's");
+        let found = ask.tried[0].found.as_ref().unwrap();
+        assert!(!found.acts && found.plan.is_some(), "{answer}: {found:?}");
+        assert!(proposed(ask, FixAction::Correct).is_some(), "{answer}: {ask:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_correction_waits_for_tools_that_are_on_their_way() {
     let folder = tempfile::tempdir().unwrap();
     let (rule, says) = ("{draft: {auto: reads}}", [correction("late.read")]);
     let desk = Desk::awaiting(folder.path(), rule, says, "late.").await;
     desk.world.permits.add_permits(1);
-    let run = desk.world.start("write", json!({"n": 0}), "s").await.run.id;
+    let run = desk.world.start("read", json!({"n": 0}), "s").await.run.id;
     until_about_to_ask(&desk.world, 1).await;
     assert_eq!(desk.model.asked(), 0, "it was asked before all tools were there");
     let tools = desk.world.engine.tools();

@@ -107,17 +107,20 @@ impl<'e> At<'e> {
         let may_be_done = call.is_some_and(OpenCall::is_unknown);
         let leeway = Leeway {
             repeat: !call.is_some_and(OpenCall::must_be_known),
-            edit: only_reads || !(may_be_done || self.is_unseen(failed)),
+            edit: only_reads || !may_be_done,
         };
         let found = match ask {
             Some(OpenAsk { ask, .. }) => found(ask, &answer.to_value(), leeway),
             None => Found::nothing(Fault::new("CorrectionMisfit", "no one asked for it")),
         };
-        self.end_correction(failed, found)
+        // Earlier releases let drafts begin unasked for writes, too: one may be under way.
+        let reads = ask.is_some_and(|open| self.session.asks_about_read(open.ask.id));
+        let may_act = reads || !self.is_unseen(failed);
+        self.end_correction(failed, Found { acts: found.acts && may_act, ..found })
     }
 
-    /// Whether a model wrote this correction and it ran unasked: then its arguments are a model's,
-    /// and what they could change is a person's to say.
+    /// Whether a model wrote this correction and it ran unasked: then its answer is a model's, and
+    /// the outcome of a write is a person's to say.
     fn is_unseen(&self, failed: &Frame) -> bool {
         let mut found = failed.tried.iter().filter_map(|tried| tried.found.as_deref());
         found.any(|found| found.acts && found.runs(&self.frame.plan))

@@ -1,10 +1,37 @@
-//! How a model is asked about a failed step, and what it says is taken in.
+//! How a model is asked about a failed step, and what it says is judged and taken in.
 
 use super::{FrameState, Session};
+use crate::ask::AskBody;
+use crate::ask::held::Found;
 use crate::event::{ProposalEnd, ProposalStart};
-use crate::values::ids::{FrameId, RunId};
+use crate::planted::{Switch, is_on};
+use crate::tool::call::Reach;
+use crate::values::ids::{AskId, FrameId, RunId};
 
 impl Session {
+    /// What a model found about this frame's failed step, as it may be acted upon. A correction
+    /// that a model wrote runs unasked only where the failed call reads: its answer decides the
+    /// outcome of the call, and the outcome of a write is a person's to say.
+    pub fn judged(&self, frame: FrameId, found: Found) -> Found {
+        let ask = match self.frames.get(&frame).map(|frame| &frame.state) {
+            Some(FrameState::Proposing { ask, .. }) => Some(*ask),
+            _ => None,
+        };
+        let only_reads = ask.is_some_and(|ask| self.asks_about_read(ask));
+        let may_act = found.plan.is_none() || only_reads || is_on(Switch::WritingDraftRuns);
+        Found { acts: found.acts && may_act, ..found }
+    }
+
+    /// Whether this ask is about a call that reads. What the gate refused is not known to read.
+    pub fn asks_about_read(&self, ask: AskId) -> bool {
+        let call = match self.asks.get(&ask).map(|open| &open.ask.body) {
+            Some(AskBody::Fix { call: Some(call), .. }) => self.calls.get(&call.call_id),
+            _ => None,
+        };
+        let pins = call.and_then(|call| call.pins.as_ref());
+        pins.is_some_and(|pins| pins.reach == Reach::Reads)
+    }
+
     /// The ask stays: what the model proposes is its reply, or lies in the one that comes after it.
     pub(super) fn ask_proposal(&mut self, start: &ProposalStart) {
         let ProposalStart { frame, ask, attempt, .. } = *start;

@@ -91,6 +91,7 @@ impl Driver {
         }
         self.proposals.remove(&frame);
         let Proposal { found, took } = proposal;
+        let found = self.session.as_ref().ok_or_else(no_session)?.judged(frame, found);
         let Took { turns, usage, cost_micros, uncached_micros } = took;
         let end = ProposalEnd { frame, attempt, found, turns, usage, cost_micros, uncached_micros };
         self.record(Fact::ProposalGiven(Box::new(end))).await

@@ -5,11 +5,11 @@ use super::mistake::{Mistake, meant};
 use super::read::{Origin, quoted};
 use super::source::{Node, child_pointer};
 use super::{Example, Expr, ListPlace, Plan, Step, StepKind, Stub, Text, ToolCall};
-use crate::definition::rule::Rule;
+use crate::definition::rule::{Act, Rule};
 use crate::expression::condition::{Condition, Operator, TOO_LARGE, TOO_LARGE_HINT};
 use crate::expression::patterns::{Unusable, compile};
 use crate::expression::pointer::Target;
-use crate::tool::call::ToolSpec;
+use crate::tool::call::{Reach, ToolSpec};
 use crate::tool::schema::{PARTS_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, Schemas};
 use crate::values::ids::{AgentName, PlanId, StepId, ToolName};
 use serde_json::{Map, Value};
@@ -202,7 +202,10 @@ impl Checker<'_> {
         let pointer = step_pointer(self.plan, &step.id);
         self.rules(&pointer, &step.rules);
         match &step.kind {
-            StepKind::ToolCall(call) => self.tool_call(&pointer, call),
+            StepKind::ToolCall(call) => {
+                self.drafts(&pointer, &call.tool, &step.rules);
+                self.tool_call(&pointer, call);
+            }
             StepKind::Conditional { condition, .. } => self.pattern(&pointer, condition),
             StepKind::Human { schema, .. } => {
                 self.schema(&format!("{pointer}/expectedInputSchema"), schema.as_ref());
@@ -226,6 +229,21 @@ impl Checker<'_> {
             .unwrap_or_else(|| "`waypost agent ls` lists the agents".to_owned());
         let mistake = Mistake::error(format!("there is no agent `{agent}`")).hint(hint);
         self.note(&format!("{pointer}/agent"), mistake);
+    }
+
+    /// `auto: reads` does nothing for a call that writes: no model decides its outcome.
+    fn drafts(&mut self, pointer: &str, tool: &ToolName, rules: &[Rule]) {
+        let is_auto = |rule: &Rule| matches!(&rule.act, Act::Draft(draft) if draft.auto_reads);
+        let Some(index) = rules.iter().position(is_auto) else { return };
+        if (self.around.tools)(tool).is_none_or(|spec| spec.reach == Reach::Reads) {
+            return;
+        }
+        let message = format!(
+            "`auto: reads` has no effect here: `{tool}` can change something, so a person decides \
+             about every correction that a model writes"
+        );
+        let mistake = Mistake::warning(message).hint("leave `auto` out, or correct it by a `plan`");
+        self.note(&format!("{pointer}/on_error/{index}/draft/auto"), mistake);
     }
 
     fn tool_call(&mut self, pointer: &str, call: &ToolCall) {

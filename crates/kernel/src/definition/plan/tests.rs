@@ -64,9 +64,10 @@ fn tool(name: &ToolName) -> Option<Arc<ToolSpec>> {
     let arguments: &[&str] = match name.as_str() {
         "math::add" => &["a", "b"],
         "validate::is_positive" => &["num"],
-        "test::always_fail" => &[],
+        "test::always_fail" | "test::write" => &[],
         _ => return None,
     };
+    let reach = if name.as_str() == "test::write" { Reach::Writes } else { Reach::Reads };
     let properties: Value = arguments
         .iter()
         .map(|name| ((*name).to_owned(), json!({"type": "number"})))
@@ -83,7 +84,7 @@ fn tool(name: &ToolName) -> Option<Arc<ToolSpec>> {
             "additionalProperties": false
         })),
         output_schema: None,
-        reach: Reach::Reads,
+        reach,
         idempotent: true,
         tags: Vec::new(),
         pace: Pace::Quick,
@@ -959,4 +960,27 @@ fn the_shipped_plans_load() {
         "trades::isin_of_cusip",
     ];
     assert_eq!(ids, expected);
+}
+
+#[test]
+fn drafts_that_would_decide_a_write_are_warned_about() {
+    let warned = |tool: &str, rule: &str| {
+        let steps = format!(
+            "  - {{id: a, type: tool_call, toolId: \"{tool}\", arguments: {{}}, \
+             on_error: [{rule}], nextStepId: b}}\n  \
+             - {{id: b, type: final_response, message: done}}"
+        );
+        let (_, warnings) = good(&with_steps(&steps));
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for (tool, rule) in [
+        ("test::always_fail", "{draft: {auto: reads}}"),
+        ("test::write", "{draft: {}}"),
+        ("test::write", "{propose: {}}"),
+    ] {
+        assert_eq!(warned(tool, rule), [""; 0], "{tool} {rule}");
+    }
+    let warnings = warned("test::write", "{draft: {auto: reads}}");
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert!(warning.contains("`auto: reads` has no effect here: `test::write`"), "{warning}");
 }

@@ -34,7 +34,7 @@ impl Supervised {
                 proposal_acted(end, session).into_iter().collect()
             }
             Fact::CorrectionEnded(end) if end.found.acts => {
-                draft_edits(end, session).into_iter().collect()
+                draft_decides(end, session).into_iter().collect()
             }
             _ => Vec::new(),
         }
@@ -60,8 +60,8 @@ fn failed_tool(frame: FrameId, session: &Session) -> Option<&str> {
 /// What is wrong with a proposal that is acted upon unasked: it could change something, or its rule
 /// does not say so.
 fn proposal_acted(end: &ProposalEnd, session: &Session) -> Option<String> {
+    let reads = failed_tool(end.frame, session) == Some(READS);
     let Some(plan) = &end.found.plan else {
-        let reads = failed_tool(end.frame, session) == Some(READS);
         let wrong =
             format!("a proposal for a write is acted upon unasked in frame {:?}", end.frame);
         return (!reads).then_some(wrong);
@@ -73,7 +73,7 @@ fn proposal_acted(end: &ProposalEnd, session: &Session) -> Option<String> {
     let does = asked.and_then(|open| open.ask.held.as_ref()).map(|held| &held.does);
     let is_auto = matches!(does, Some(Does::Draft(drafter)) if drafter.auto_reads);
     let wrong = format!("a drafted correction runs unasked in frame {:?}: {plan}", end.frame);
-    (!(is_auto && only_reads(plan))).then_some(wrong)
+    (!(is_auto && reads && only_reads(plan))).then_some(wrong)
 }
 
 /// Whether a plan, as JSON, calls nothing that could change something.
@@ -89,16 +89,15 @@ fn only_reads(plan: &Value) -> bool {
     }
 }
 
-/// A correction that ran unasked and changes the arguments of a write.
-fn draft_edits(end: &CorrectionEnd, session: &Session) -> Option<String> {
-    let edits = matches!(end.found.reply, Some(Reply::Fix { action: FixAction::Edit, .. }));
+/// A correction that a model wrote, that ran unasked and that decides the outcome of a write.
+fn draft_decides(end: &CorrectionEnd, session: &Session) -> Option<String> {
     let plan = &session.frames.get(&end.child)?.plan;
     let failed = session.frames.get(&end.frame)?;
     let mut found = failed.tried.iter().filter_map(|tried| tried.found.as_deref());
     let unasked = found.any(|found| found.acts && found.runs(plan));
     let reads = failed_tool(end.frame, session) == Some(READS);
-    let wrong = || format!("a drafted correction edits a write unasked in frame {:?}", end.frame);
-    (edits && unasked && !reads).then(wrong)
+    let wrong = || format!("a drafted correction decides a write unasked: frame {:?}", end.frame);
+    (unasked && !reads).then(wrong)
 }
 
 /// A rule that holds an ask more often than it may.
