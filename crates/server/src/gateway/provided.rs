@@ -5,7 +5,6 @@ use kernel::contracts::Definitions;
 use kernel::definition::plan::mistake::{Mistake, Severity};
 use kernel::values::ids::RealmId;
 use outbound::addresses::{HttpSettings, web_url};
-use project::realm::default_realm;
 use project::upstream_entries::{Entry, stored};
 use serde_json::Value;
 use wire::rest::Provider;
@@ -25,9 +24,7 @@ impl Provided {
     /// This provider of a realm.
     pub(crate) fn new(realm: &RealmId, name: &str, provider: &Provider) -> Result<Self, Mistake> {
         let entry = stored::entry_of(name, provider)?;
-        // Those of the realm that every server has were stored before names were judged.
-        let is_inside = *realm == default_realm() || leads_inside(provider);
-        Ok(Self { realm: realm.clone(), entry, is_inside })
+        Ok(Self { realm: realm.clone(), entry, is_inside: leads_inside(provider) })
     }
 
     /// The same as it is stored.
@@ -42,7 +39,8 @@ impl Provided {
 }
 
 /// Whether a provider says that it is in the server's own network: at an address that is not
-/// public, however it is written, or that only a variable says.
+/// public, however it is written, or that only a variable says. Only an administrator of the whole
+/// server stores one that does; the names of all others are judged by where they lead.
 pub(crate) fn leads_inside(provider: &Provider) -> bool {
     let is_public = |url: &String| {
         let Ok(url) = web_url("the address", url) else { return false };
@@ -80,4 +78,30 @@ pub(crate) async fn stored_providers(
 /// A mistake in what is stored does not keep the server from starting.
 pub(crate) fn left_out(mistake: Mistake) -> Mistake {
     Mistake { severity: Severity::Warning, ..mistake }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use project::realm::default_realm;
+    use serde_json::json;
+
+    #[test]
+    fn a_name_is_judged_by_where_it_leads_in_every_realm() {
+        for realm in [default_realm(), RealmId::from("acme")] {
+            let is_inside = |body: Value| {
+                let provider: Provider = serde_json::from_value(body).unwrap();
+                Provided::new(&realm, "crm", &provider).unwrap().is_inside
+            };
+            for kind in ["MCP", "RPC", "REST", "A2A"] {
+                let named = json!({"providerType": kind, "baseUrl": "https://in.test/x"});
+                assert!(!is_inside(named), "{realm} {kind}");
+                let allowed = json!({"providerType": kind, "baseUrl": "https://in.test/x",
+                    "allowPrivate": true});
+                assert!(is_inside(allowed), "{realm} {kind}");
+            }
+            let written = json!({"providerType": "MCP", "baseUrl": "http://127.0.0.1:1/x"});
+            assert!(is_inside(written), "{realm}");
+        }
+    }
 }

@@ -214,6 +214,30 @@ async fn an_administrator_of_a_realm_does_not_reach_the_servers_own_network() {
     stopper.stop().await;
 }
 
+#[tokio::test]
+async fn an_operator_reaches_inside_in_no_realm_by_a_name() {
+    let data = tempfile::tempdir().unwrap();
+    let (house, stopper) = over(&data).await;
+    let url = serving("one").await.replace("127.0.0.1", "one.localhost");
+    for realm in ["default", "acme"] {
+        let body = json!({"name": realm, "realms": {realm: ["operator"]}});
+        let key = Key::created(&house, ADMIN, body).await;
+        for kind in ["MCP", "RPC", "REST", "A2A"] {
+            let body = json!({"providerType": kind, "baseUrl": url});
+            let stored = store(&house, &key.text, realm, body.clone()).await;
+            assert!(matches!(stored.status, 200 | 201), "{realm} {kind}: {stored:?}");
+            let path = format!("/api/v1/upstreams/crm/check?realm={realm}");
+            let checked = send(&house, ADMIN, Method::POST, &path, json!({})).await;
+            assert_eq!(checked.body["state"], "failing", "{realm} {kind}: {checked:?}");
+            let inside = json!({"providerType": kind, "baseUrl": url, "allowPrivate": true});
+            let refusal = store(&house, &key.text, realm, inside).await;
+            assert_eq!(refusal.status, 403, "{realm} {kind}: {refusal:?}");
+        }
+        assert!(tools(&house, realm).await.is_empty());
+    }
+    stopper.stop().await;
+}
+
 /// Logs in at the provider `crm` of a realm.
 async fn log_in(house: &House, login: &LoginServer, realm: &str) {
     let path = format!("/api/v1/upstreams/crm/login?realm={realm}");
