@@ -39,6 +39,7 @@ pub use config::{
     UpstreamKind,
 };
 pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
+pub use rpc::refused_method;
 pub use state::{AgentFacts, Changed, UpstreamState, UpstreamStatus};
 pub use upstream::{OwnLogin, Upstream};
 

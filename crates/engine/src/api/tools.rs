@@ -27,6 +27,11 @@ impl Tools<'_> {
         self.shared.gate.find(caller, name).map(|listed| listed.tool.spec().clone())
     }
 
+    /// What policy judges one of them by.
+    pub fn judged(self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
+        self.shared.gate.find(caller, name).map(|listed| listed.tool.judged().clone())
+    }
+
     /// What lists of tools follow from now: as long as this stays, a caller sees the same. None
     /// where policy must be asked each time.
     pub fn list_version(self) -> Option<ListVersion> {

@@ -1,6 +1,7 @@
 //! Plans that the engine makes itself, for calls that have a run of their own: the tool, then its
 //! output as the answer. They follow from the tool's name alone, so each is made once.
 
+use crate::catalog::registry::bad_name;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::definition::plan::flow::read_made;
 use kernel::definition::plan::{Closure, PROXY};
@@ -34,6 +35,12 @@ pub(crate) enum MadeFor {
 }
 
 impl MadeFor {
+    fn tool(&self) -> &ToolName {
+        match self {
+            Self::Direct(tool) | Self::Proxied(tool) => tool,
+        }
+    }
+
     /// The plan as it is written.
     fn source(&self) -> Value {
         let output = json!({"jsonPath": "$.context.output"});
@@ -68,7 +75,14 @@ impl MadeFor {
 impl MadePlans {
     /// The plan for this.
     pub(crate) fn get(&self, made_for: MadeFor, limits: &Limits) -> Result<Arc<Closure>> {
-        self.0.get_or_insert_with(&made_for, || closure(&made_for.source(), limits))
+        let made = self.0.get_or_insert_with(&made_for, || closure(&made_for.source(), limits));
+        made.map_err(|refusal| match bad_name(made_for.tool().as_str()) {
+            Some(why) => {
+                let message = format!("no tool can be called so: {why}");
+                Refusal::new(RefusalCode::InputMisfit(None), message)
+            }
+            None => refusal,
+        })
     }
 }
 
@@ -105,6 +119,17 @@ mod tests {
         }
         // Each shard rounds its part of the limit up.
         assert!(made.0.len() < MADE_MAX + made.0.num_shards());
+    }
+
+    #[test]
+    fn a_name_that_no_tool_can_have_is_the_callers_mistake() {
+        let (made, limits) = (MadePlans::default(), Limits::default());
+        let tool = ToolName::from("a\0b");
+        for made_for in [MadeFor::Direct(tool.clone()), MadeFor::Proxied(tool)] {
+            let refusal = made.get(made_for, &limits).unwrap_err();
+            assert_eq!(refusal.code, RefusalCode::InputMisfit(None));
+            assert!(refusal.message.contains("control character"), "{}", refusal.message);
+        }
     }
 
     #[test]

@@ -25,10 +25,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
 mod changes;
-pub(crate) mod made;
 pub mod schema;
 pub mod models;
 pub mod registry;
+pub(crate) mod made;
 mod callable;
 pub mod roster;
 mod owners;
@@ -225,7 +225,7 @@ impl Catalog {
         let taken = || {
             let listed = self.tool(realm, id.as_str())?;
             author
-                .sees(Resource::Tool(listed.tool.spec()))
+                .sees(Resource::Tool(listed.tool.judged()))
                 .then(|| "it is the name of a tool".to_owned())
         };
         let talks = || {
@@ -357,8 +357,9 @@ impl Catalog {
     ) -> T {
         let realm = others.realm;
         let tool = |name: &ToolName| {
-            let spec = self.tool(realm, name.as_str())?.tool.spec().clone();
-            author.sees(Resource::Tool(&spec)).then_some(spec)
+            let listed = self.tool(realm, name.as_str())?;
+            let is_seen = author.sees(Resource::Tool(listed.tool.judged()));
+            is_seen.then(|| listed.tool.spec().clone())
         };
         let withheld = |name: &ToolName| match author {
             Author::Operator => self.registry.kept_out(realm, name.as_str()),

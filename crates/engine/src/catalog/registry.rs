@@ -113,14 +113,20 @@ impl Opening {
     }
 
     fn listed(&self, name: &str, rules: &ToolRules) -> Option<Arc<Listed>> {
-        if !self.covers(name) || bad_name(name).is_some() || !rules.allows(name) {
+        if !self.covers(name) || bad_name(name).is_some() {
             return None;
         }
         let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = called.get(name) {
             return Some(known.clone());
         }
-        let opened = Arc::new(listed(self.tool.opened(name)?, rules.limits(name)));
+        let tool = self.tool.opened(name)?;
+        // The rules judge it as policy does, by one name.
+        let judged = tool.judged().name.clone();
+        if !rules.allows(judged.as_str()) {
+            return None;
+        }
+        let opened = Arc::new(listed(tool, rules.limits(judged.as_str())));
         if called.len() >= CALLED_MAX {
             called.clear();
         }

@@ -101,7 +101,7 @@ impl Driver {
         let Some(listed) = shared.catalog.tool(&who.realm, tool.as_str()) else { return Ok(()) };
         let arguments = &call.arguments;
         let context = Context { arguments: Some(arguments), sources: None, trigger: Trigger::Run };
-        let decision = shared.gate.decide_call(who, listed.tool.spec(), context);
+        let decision = shared.gate.decide_call(who, listed.tool.judged(), context);
         let Verdict::Deny(why) = &decision.verdict else { return Ok(()) };
         let policies = &decision.policies;
         shared.gate.note_denied(who, &DeniedCall { tool, arguments, why, policies })?;

@@ -86,7 +86,7 @@ impl Gate {
         let context = Context { arguments: Some(arguments), ..context };
         let decision = match is_on(Switch::JudgementSkipped) {
             true => Decision::allow(),
-            false => self.decide_call(caller, listed.tool.spec(), context),
+            false => self.decide_call(caller, listed.tool.judged(), context),
         };
         let arguments = arguments.clone();
         Ok(AdmittedCall { caller, listed, arguments, reach, decision, idempotent })

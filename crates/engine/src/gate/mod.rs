@@ -176,7 +176,7 @@ impl Gate {
     /// A tool that this caller sees. An invisible one is exactly like one that does not exist.
     pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<Arc<Listed>> {
         let listed = self.catalog.tool(&caller.realm, name)?;
-        self.sees(caller, Resource::Tool(listed.tool.spec())).then_some(listed)
+        self.sees(caller, Resource::Tool(listed.tool.judged())).then_some(listed)
     }
 
     /// The second half: sends the call. One that takes too long fails, and is handed on.

@@ -222,7 +222,7 @@ impl Gate {
         let UnseenCall { names, arguments, trace, occasion } = call;
         let is_hidden = |name: &&String| {
             let listed = self.catalog.tool(&caller.realm, name);
-            listed.is_some_and(|listed| !self.sees(caller, Resource::Tool(listed.tool.spec())))
+            listed.is_some_and(|listed| !self.sees(caller, Resource::Tool(listed.tool.judged())))
         };
         let Some(tool) = names.iter().find(is_hidden) else { return Ok(false) };
         let direct = DirectCall { tool, arguments, trace: *trace, occasion };

@@ -19,7 +19,7 @@ impl Gate {
 
     /// Refuses a call that policy denies at this moment, or asks about and nobody approved.
     fn heed_policy(&self, call: &OutgoingCall, listed: &Listed) -> Result<(), ToolError> {
-        let decision = self.decide_call(&call.caller, listed.tool.spec(), context_of(call));
+        let decision = self.decide_call(&call.caller, listed.tool.judged(), context_of(call));
         let Verdict::Deny(why) = &decision.verdict else {
             return self.heed_consent(call, &decision);
         };

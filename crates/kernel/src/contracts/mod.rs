@@ -51,6 +51,12 @@ pub trait Tool: Send + Sync {
     /// What it says of itself.
     fn spec(&self) -> &Arc<ToolSpec>;
 
+    /// What policy and the rules for tools judge it by. At an open server a method may be written
+    /// with the server's own name before it or without: for them both are one tool.
+    fn judged(&self) -> &Arc<ToolSpec> {
+        self.spec()
+    }
+
     /// Its own argument check, before policy: no one is asked to approve a call that cannot run.
     fn check(&self, _arguments: &Value) -> Result<(), ToolError> {
         Ok(())

@@ -395,7 +395,7 @@ async fn policy_judges_each_method_by_its_name_and_people_are_asked_first() {
     let settings =
         format!("{OPEN}[providers.fs]\ntype = \"rpc\"\nbase_url = \"{plain}\"\nopen = true\n");
     let policies = "forbid (principal, action == Action::\"call\", \
-         resource == Tool::\"fs.fs.readFile\");\n\
+         resource == Tool::\"fs.readFile\");\n\
          @ask(\"it writes\") forbid (principal, action == Action::\"call\", \
          resource == Tool::\"fs.plain\");\n";
     let guarded = Guarded::with_policies(&settings, Some(policies)).await;
@@ -421,8 +421,20 @@ async fn policy_judges_each_method_by_its_name_and_people_are_asked_first() {
     };
     let is_called = |answer: &Answer| answer.body["error"].is_null();
     wait_for("the tools of `fs`", codeless, is_called).await;
-    let denied = send("fs.readFile").await;
-    assert_eq!(output(&denied)["error"]["code"], "DENIED", "{denied}");
+    // One method has one name for policy, with the server's name before it and without.
+    for written in ["fs.readFile", "readFile"] {
+        let denied = send(written).await;
+        assert_eq!(output(&denied)["error"]["code"], "DENIED", "{written}: {denied}");
+    }
+    // It is the same at every other way to such a tool.
+    for name in ["fs.fs.readFile", "fs.readFile"] {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": name, "params": {"path": "a"}});
+        let refused = guarded.post_as(&key, "/rpc", body).await;
+        assert!(refused.body["error"].is_object(), "{name}: {refused:?}");
+        let path = format!("/api/v1/tools/{name}/call");
+        let refused = guarded.post_as(&key, &path, json!({"arguments": {"path": "a"}})).await;
+        assert_eq!(refused.status, 404, "{name}: {refused:?}");
+    }
     let asked = send("plain").await;
     assert_eq!(asked["state"], "INPUT_REQUIRED", "{asked}");
     let answer = async |id: &Value, words: &str| {
@@ -437,6 +449,29 @@ async fn policy_judges_each_method_by_its_name_and_people_are_asked_first() {
     let refused = in_state(&asked["id"], &["COMPLETED", "FAILED"]).await;
     let error = &output(&refused)["error"];
     assert_eq!((&error["source"], &error["code"]), (&json!("A2A_PROXY"), &json!("DENIED")));
+}
+
+#[tokio::test]
+async fn what_is_no_method_of_its_own_is_not_sent_to_an_open_server() {
+    let plain = started("/rpc", Router::new().route("/rpc", post(bare))).await;
+    let settings = format!("[providers.fs]\ntype = \"rpc\"\nbase_url = \"{plain}\"\nopen = true\n");
+    let config = Config::parse("waypost.toml", &settings).unwrap();
+    let project = Project { config, ..Project::demo() };
+    let house = House::furnished(project, Extra::default()).await;
+    until_seen(&house, "fs.plain").await;
+    for tool in ["initialize", "tools/call", "notifications/x", " plain", "plain ", "pl\0ain"] {
+        let task = called(&house, "fs", tool, json!({})).await;
+        let error = &output(&task)["error"];
+        let told = (&error["source"], &error["code"]);
+        assert_eq!(told, (&json!("A2A_PROXY"), &json!("INVALID_INPUT")), "{tool:?}: {task}");
+        assert_eq!(error["details"]["errors"][0]["pointer"], "/tool_name", "{tool:?}: {task}");
+    }
+    for tool in ["initialize", "rpc.discover"] {
+        let path = format!("/api/v1/tools/fs.{tool}/call");
+        let refused = house.post(&path, json!({"arguments": {}})).await;
+        assert_eq!(refused.status, 422, "{tool}: {refused:?}");
+        assert!(refused.text.contains("is no tool of `fs`"), "{tool}: {refused:?}");
+    }
 }
 
 #[tokio::test]
@@ -533,7 +568,7 @@ async fn who_may_call_something_of_a_server_without_a_list_may_use_the_proxy() {
     let plain = started("", Router::new().route("/rpc", post(bare))).await;
     let map = kept(json!({"fs": plain}).to_string());
     // All tools of the server, one of them, and none.
-    for (allowed, is_taken) in [("fs.", true), ("fs.fs.readFile", true), ("other", false)] {
+    for (allowed, is_taken) in [("fs.", true), ("fs.readFile", true), ("other", false)] {
         let data = tempfile::tempdir().unwrap();
         let (house, stopper) = House::of(|| {
             let lookup = move |name: &str| (name == "MCP_SERVER_MAP").then(|| map.to_owned());

@@ -6,6 +6,7 @@
 mod place;
 mod answer;
 mod listing;
+mod names;
 mod tool;
 mod open;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use super::config::{Secret, UpstreamConfig, UpstreamKind};
 use kernel::contracts::Tool;
 use kernel::values::fault::Fault;
 use listing::{Listed, Lists};
+pub use names::refused as refused_method;
 use open::AnyMethod;
 use place::Place;
 use std::sync::Arc;
@@ -41,7 +43,11 @@ pub(crate) async fn load(
     };
     let any = (dialect == Dialect::Method && is_open(config))
         .then(|| Arc::new(AnyMethod::new(config, place.clone(), parts.clone())) as Arc<dyn Tool>);
-    let tool = |listed| RpcTool::new(config, listed, dialect, place.clone(), parts.clone());
+    let is_any = any.is_some();
+    let tool = |listed| {
+        let tool = RpcTool::new(config, listed, dialect, place.clone(), parts.clone());
+        if is_any { tool.of_open(config) } else { tool }
+    };
     let named = listed.into_iter().map(|listed| Arc::new(tool(listed)) as Arc<dyn Tool>);
     Ok(named.chain(any).collect())
 }

@@ -48,7 +48,8 @@ impl Tool for AnyMethod {
         let method = name.strip_prefix(&*self.config.prefix).filter(|method| !method.is_empty())?;
         let (listed, dialect) = (Listed::undescribed(method), Dialect::Method);
         let (place, parts) = (self.place.clone(), self.parts.clone());
-        Some(Arc::new(RpcTool::new(&self.config, listed, dialect, place, parts)))
+        let tool = RpcTool::new(&self.config, listed, dialect, place, parts);
+        Some(Arc::new(tool.of_open(&self.config)))
     }
 
     fn call<'a>(&'a self, _: &'a Caller, _: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {

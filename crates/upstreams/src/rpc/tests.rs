@@ -360,6 +360,13 @@ async fn any_method_of_an_open_server_is_a_tool_that_writes() {
     assert_eq!((read.spec().reach, read.spec().idempotent), (Reach::Writes, false));
     assert!(call(&read, json!({"path": "a"})).await.is_ok());
     assert_eq!(server.last().1["method"], "filesystem.readFile");
+    assert_eq!(read.judged().name, read.spec().name);
+    // With the server's own name before it, it is another method, and the same tool for policy.
+    let named = any.opened("files.files.filesystem.readFile").unwrap();
+    assert_eq!(named.judged().name.as_str(), "files.filesystem.readFile");
+    assert_eq!(named.spec().name.as_str(), "files.files.filesystem.readFile");
+    let error = any.opened("files.tools/call").unwrap().check(&json!({})).unwrap_err();
+    assert!(error.fault.message.contains("a method of the protocol"), "{error:?}");
     for other in ["files.", "other.filesystem.readFile"] {
         assert!(any.opened(other).is_none(), "{other}");
     }

@@ -4,10 +4,11 @@ use super::super::config::UpstreamConfig;
 use super::super::{RemoteParts, Result};
 use super::answer::{About, read, replied};
 use super::listing::Listed;
+use super::names::{bare, refused};
 use super::place::{Place, Request};
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
-use kernel::tool::call::{Call, Caller, Reach, Speaks, ToolOutput, ToolSpec, Upstream};
+use kernel::tool::call::{Call, Caller, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
 use outbound::answer::Effect;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -32,6 +33,10 @@ pub(super) struct RpcTool {
     place: Arc<Place>,
     parts: RemoteParts,
     timeout_ms: Option<u64>,
+    /// At an open server: what policy judges it by, where that has another name, and why no such
+    /// method is sent, if so.
+    judged: Option<Arc<ToolSpec>>,
+    refused: Option<&'static str>,
 }
 
 impl RpcTool {
@@ -45,7 +50,20 @@ impl RpcTool {
     ) -> Self {
         let spec = Arc::new(listed.spec(config));
         let (upstream, timeout_ms) = (config.name.as_str().into(), config.timeout_ms);
-        Self { spec, upstream, name: listed.name, dialect, place, parts, timeout_ms }
+        let (judged, refused) = (None, None);
+        let name = listed.name;
+        Self { spec, upstream, name, dialect, place, parts, timeout_ms, judged, refused }
+    }
+
+    /// The same, at an open server: the method may be written with the server's own name before it
+    /// and without, and is judged without.
+    pub(super) fn of_open(self, config: &UpstreamConfig) -> Self {
+        let refused = refused(config, &self.name);
+        let judged = bare(config, &self.name).map(|bare| {
+            let name = format!("{}{bare}", config.prefix).into();
+            Arc::new(ToolSpec { name, ..(*self.spec).clone() })
+        });
+        Self { judged, refused, ..self }
     }
 
     async fn send(&self, call: &Call) -> Result<ToolOutput> {
@@ -100,6 +118,18 @@ impl RpcTool {
 impl Tool for RpcTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
+    }
+
+    fn judged(&self) -> &Arc<ToolSpec> {
+        self.judged.as_ref().unwrap_or(&self.spec)
+    }
+
+    fn check(&self, _: &Value) -> Result<()> {
+        let Some(why) = self.refused else { return Ok(()) };
+        let method = self.name.escape_debug();
+        let message = format!("`{method}` is no tool of `{}`: {why}", self.upstream);
+        let hint = "name a method of the server itself, such as `filesystem.readFile`";
+        Err(ToolError::not_sent("InputValidationError", message).hint(hint))
     }
 
     fn upstream(&self) -> Option<Upstream> {

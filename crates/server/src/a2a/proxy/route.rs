@@ -12,7 +12,7 @@ use kernel::values::caller::Act;
 use kernel::values::ids::{RealmId, ToolName};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
-use upstreams::{Upstream, UpstreamKind, UpstreamState};
+use upstreams::{Upstream, UpstreamKind, UpstreamState, refused_method};
 
 /// Why an instruction leads nowhere, as it is recorded.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,6 +131,9 @@ pub(super) async fn routed(
     {
         return Ok(Routed { tool, is_open: false });
     }
+    if let Some(refused) = server.and_then(|server| refused(server, &wanted.tool)) {
+        return Err(refused);
+    }
     if let Some(tool) = server.and_then(|server| of_server(doors, caller, server, &wanted.tool)) {
         return Ok(Routed { tool, is_open: false });
     }
@@ -140,6 +143,15 @@ pub(super) async fn routed(
         return Ok(Routed { tool, is_open: true });
     }
     Err(nowhere(doors, caller, wanted, server))
+}
+
+/// What is said of a method that is not sent to an open server.
+fn refused(server: &Upstream, tool: &str) -> Option<Nowhere> {
+    let why = refused_method(server.config(), tool).filter(|_| is_open(server))?;
+    let name = server.name();
+    let message = format!("`{}` is no tool of server `{name}`: {why}", tool.escape_debug());
+    let details = json!({"errors": [{"pointer": "/tool_name", "detail": why}]});
+    Some(Nowhere { details, ..Nowhere::new("INVALID_INPUT", message) })
 }
 
 /// Keeps that an instruction means a tool that its sender does not see, if it does.

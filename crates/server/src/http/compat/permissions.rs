@@ -172,8 +172,8 @@ impl About {
 
     fn tool(&self, doors: &Doors, name: &str) -> Option<Arc<ToolSpec>> {
         let tools = doors.engine.tools();
-        let asked = self.asker.as_ref().and_then(|asker| tools.get(asker, name));
-        asked.or_else(|| tools.get(&self.subject, name))
+        let asked = self.asker.as_ref().and_then(|asker| tools.judged(asker, name));
+        asked.or_else(|| tools.judged(&self.subject, name))
     }
 }
 
