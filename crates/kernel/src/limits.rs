@@ -328,6 +328,8 @@ limits! {
         mcp_ask_wait_ms: u64 = 300_000, 1..=DAY_MS;
         /// How long an upstream server may take for a connection, a handshake, or a page of a list.
         upstream_connect_timeout_ms: u64 = 10_000, 1..=HOUR_MS;
+        /// How long an upstream's process may take to start, until it answers for the first time.
+        upstream_start_timeout_ms: u64 = 120_000, 1..=HOUR_MS;
         /// The first wait before an upstream is tried again; it doubles with every failure.
         upstream_backoff_ms: u64 = 500, 1..=DAY_MS;
         /// The longest of these waits.
@@ -387,11 +389,9 @@ limits! {
         outbox_window_max: usize = 1_024;
         /// The size of the journal's rows that they are made of.
         outbox_window_bytes_max: usize = 16 * 1024 * 1024;
-        /// How many events one sink is read ahead of the oldest that it has not taken yet: so many
-        /// may be sent twice after a crash.
+        /// How many events one sink is read ahead: so many may be sent twice after a crash.
         outbox_ahead_max: usize = 65_536;
-        /// How long the removal of a session waits for sinks that have not passed its events; 0
-        /// does not wait.
+        /// How long a removal waits for sinks that have not passed a session's events; 0 does not.
         unsent_wait_ms: u64 = 5_000;
         /// How many items one answer to an MCP list has; more are paged, which many clients ignore.
         mcp_list_items_max: usize = 1_000;

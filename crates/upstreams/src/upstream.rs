@@ -346,8 +346,10 @@ impl Loader {
             }
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
-                if self.failures == 1 {
-                    tracing::warn!(upstream, %error, wait_ms, "an upstream cannot be loaded");
+                if self.failures.is_power_of_two() {
+                    let failures = self.failures;
+                    let told = "an upstream cannot be loaded";
+                    tracing::warn!(upstream, %error, wait_ms, failures, "{told}");
                 } else {
                     tracing::debug!(upstream, %error, wait_ms, "an upstream is not loaded yet");
                 }

@@ -36,6 +36,11 @@ pub(crate) trait Line: Send + Sync {
         true
     }
 
+    /// Whether a process of ours answers, which may have to start first.
+    fn is_process(&self) -> bool {
+        false
+    }
+
     /// Lets go of the server: ends its session, or its process.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

@@ -42,6 +42,10 @@ pub(crate) use users::Users;
 /// How long a call waits for a server that is being connected to.
 const CONNECTING_MS: u64 = 2_000;
 
+/// What to do about a process that is not up yet.
+const STARTING: &str = "its process may still be starting: it has `upstream_start_timeout_ms` for \
+                        that; `waypost mcp ls` shows how it is";
+
 /// How often one call asks again because its server wants more.
 const ROUNDS_MAX: u32 = 16;
 
@@ -126,7 +130,7 @@ impl Link {
             Some(Connection::Connecting) | None => {
                 let message = format!("not connected yet after {CONNECTING_MS} ms");
                 let error = PeerError::new(HowFar::NotSent, PeerErrorKind::Timeout, message);
-                Err(self.away(error))
+                Err(self.away(if self.is_pipe() { error.hint(STARTING) } else { error }))
             }
         }
     }

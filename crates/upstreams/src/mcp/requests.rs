@@ -183,7 +183,8 @@ fn own_answer(method: &str) -> Result<Value, RpcError> {
     }
 }
 
-fn took_too_long(method: &str, ms: u64) -> PeerError {
+/// No answer came in time.
+pub(crate) fn took_too_long(method: &str, ms: u64) -> PeerError {
     let message = format!("no answer to `{method}` within {ms} ms");
     PeerError::new(HowFar::Unknown, PeerErrorKind::Timeout, message)
 }

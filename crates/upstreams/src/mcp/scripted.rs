@@ -56,6 +56,7 @@ struct State {
     news: Option<mpsc::Sender<Incoming>>,
     open: Vec<(String, mpsc::Sender<Incoming>)>,
     reachable: bool,
+    is_process: bool,
 }
 
 impl Server {
@@ -71,7 +72,14 @@ impl Server {
             news: None,
             open: Vec::new(),
             reachable: true,
+            is_process: false,
         })))
+    }
+
+    /// The same as a process of ours.
+    pub(crate) fn as_process(self) -> Self {
+        self.state(|state| state.is_process = true);
+        self
     }
 
     /// Leads to it.
@@ -204,6 +212,10 @@ impl Line for ScriptedLine {
 
     fn agreed(&self, version: &str) {
         self.server.state(|state| state.agreed.push(version.to_owned()));
+    }
+
+    fn is_process(&self) -> bool {
+        self.server.state(|state| state.is_process)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -39,6 +39,7 @@ pub(crate) async fn keep(link: Arc<Link>, board: Arc<Board>, checks: mpsc::Recei
         way: Way::Usual,
         era: None,
         failures: 0,
+        last_failure: String::new(),
     };
     select(pin!(keeper.run()), pin!(board.stopping())).await;
     let closed = PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "the server stops");
@@ -81,6 +82,8 @@ struct Keeper {
     era: Option<Era>,
     /// How often it failed in a row.
     failures: u32,
+    /// What the last of these was.
+    last_failure: String,
 }
 
 impl Keeper {
@@ -274,11 +277,18 @@ impl Keeper {
         self.failures = if was_ready && was_steady { 0 } else { self.failures.saturating_add(1) };
         let wait_ms = self.link.parts.backoff_ms(self.failures);
         let upstream = self.link.config.name.as_str();
-        if self.failures <= 1 {
-            tracing::warn!(upstream, %error, wait_ms, "an upstream is lost or cannot be reached");
+        let (failures, hint) = (self.failures, error.hint.as_deref());
+        let is_other = self.last_failure != error.message;
+        if failures <= 1 {
+            let told = "an upstream is lost or cannot be reached";
+            tracing::warn!(upstream, %error, hint, wait_ms, "{told}");
+        } else if is_other || failures.is_power_of_two() {
+            let told = "an upstream still cannot be reached";
+            tracing::warn!(upstream, %error, hint, wait_ms, failures, "{told}");
         } else {
             tracing::debug!(upstream, %error, wait_ms, "an upstream still cannot be reached");
         }
+        self.last_failure.clone_from(&error.message);
         let fault = error.fault(upstream);
         let state = if was_ready && wait_ms < CONNECTING_MS {
             // Soon enough for calls to wait for it.

@@ -3,9 +3,11 @@
 
 use crate::mcp::line::{PeerError, PeerErrorKind, Result};
 use crate::mcp::params::Params;
-use crate::mcp::requests::{AskError, Request, Requests};
+use crate::mcp::requests::{AskError, Request, Requests, took_too_long};
+use futures::future::{Either, select};
 use kernel::tool::call::{Abilities, HowFar};
 use serde_json::{Value, json};
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use wire::jsonrpc::{self, RpcError};
 use wire::mcp::{
@@ -49,27 +51,35 @@ pub(crate) struct Greeted {
 
 /// Gets to know a server. Of which era it was last time saves the wrong question first.
 pub(crate) async fn greet(requests: &Requests, meet: Meet) -> Result<Greeted> {
-    let whole_ms = requests.parts.limits.upstream_connect_timeout_ms;
+    let limits = &requests.parts.limits;
+    let whole_ms = limits.upstream_connect_timeout_ms;
+    let is_process = requests.line.is_process();
+    let first_ms = match is_process {
+        true => limits.upstream_start_timeout_ms.max(whole_ms),
+        false => whole_ms,
+    };
     // A server of the older kind may say nothing at all to a question before the handshake.
     let probe_ms = if meet == Meet::Any(None) { whole_ms / 2 } else { whole_ms };
     let greeted = match meet {
-        Meet::Only(Era::Legacy) => initialize(requests, whole_ms).await,
-        Meet::Only(Era::Modern) => discover(requests, whole_ms).await,
-        Meet::Any(Some(Era::Legacy)) => match initialize(requests, whole_ms).await {
+        Meet::Only(Era::Legacy) => initialize(requests, first_ms).await,
+        Meet::Only(Era::Modern) => discover(requests, first_ms).await,
+        Meet::Any(Some(Era::Legacy)) => match initialize(requests, first_ms).await {
             Err(error) if not_understood(&error) => {
                 discover(requests, whole_ms).await.map_err(|_| error)
             }
             settled => settled,
         },
+        Meet::Any(Some(Era::Modern) | None) if is_process => {
+            Box::pin(greet_process(requests, probe_ms, first_ms)).await
+        }
         Meet::Any(Some(Era::Modern) | None) => match discover(requests, probe_ms).await {
             Err(probed) if not_understood(&probed) || is_timeout(&probed) => {
-                let greeted = initialize(requests, whole_ms).await;
-                greeted.map_err(|error| in_vain(&probed, error))
+                shake_hands(requests, &probed, initialize(requests, whole_ms)).await
             }
             settled => settled,
         },
     };
-    let greeted = greeted.map_err(refused)?;
+    let greeted = greeted.map_err(|error| with_limit(refused(error), is_process))?;
     requests.line.agreed(&greeted.version);
     if greeted.era == Era::Legacy {
         let ready = jsonrpc::notification("notifications/initialized", &json!({}));
@@ -77,6 +87,75 @@ pub(crate) async fn greet(requests: &Requests, meet: Meet) -> Result<Greeted> {
         told.unwrap_or_else(|| Err(not_taken(whole_ms)))?;
     }
     Ok(greeted)
+}
+
+/// Gets to know a process. It reads nothing while it starts, and may have to be downloaded first:
+/// until it has answered once, no question is withdrawn. One that was slow finds both in its pipe,
+/// and may refuse the handshake because it has answered the other question.
+async fn greet_process(
+    requests: &Requests,
+    probe_ms: u64,
+    start_ms: u64,
+) -> Result<Greeted, AskError> {
+    let mut discovering = pin!(discover(requests, start_ms));
+    match requests.parts.within(probe_ms, &mut discovering).await {
+        Some(Err(probed)) if not_understood(&probed) => {
+            return shake_hands(requests, &probed, initialize(requests, start_ms)).await;
+        }
+        Some(settled) => return settled,
+        // It is still starting, or it says nothing before the handshake.
+        None => {}
+    }
+    let initializing = pin!(initialize(requests, start_ms));
+    match select(discovering, initializing).await {
+        Either::Left((Err(probed), initializing)) if not_understood(&probed) => {
+            shake_hands(requests, &probed, initializing).await
+        }
+        Either::Left((settled, _)) => settled,
+        Either::Right((Err(error), discovering)) if not_understood(&error) => {
+            let whole_ms = requests.parts.limits.upstream_connect_timeout_ms;
+            match requests.parts.within(whole_ms, discovering).await {
+                Some(Ok(greeted)) => Ok(greeted),
+                Some(Err(_)) | None => Err(error),
+            }
+        }
+        Either::Right((settled, _)) => settled,
+    }
+}
+
+/// The handshake of a server that did not understand the stateless version, or did not answer. One
+/// that says now that it speaks that version is asked once more.
+async fn shake_hands(
+    requests: &Requests,
+    probed: &AskError,
+    initializing: impl Future<Output = Result<Greeted, AskError>>,
+) -> Result<Greeted, AskError> {
+    let whole_ms = requests.parts.limits.upstream_connect_timeout_ms;
+    let answered = requests.parts.within(whole_ms, initializing).await;
+    let late = || Err(AskError::Peer(took_too_long("initialize", whole_ms)));
+    let greeted = match answered.unwrap_or_else(late) {
+        Err(AskError::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
+            discover(requests, whole_ms).await.map_err(|_| AskError::Rpc(error))
+        }
+        settled => settled,
+    };
+    greeted.map_err(|error| in_vain(probed, error))
+}
+
+/// A server that was too slow, with the limit that it exceeded.
+fn with_limit(error: PeerError, is_process: bool) -> PeerError {
+    if error.kind != PeerErrorKind::Timeout || error.hint.is_some() {
+        return error;
+    }
+    match is_process {
+        true => error.hint(
+            "what it wrote to its standard error is in our log; if it only needs longer to start, \
+             raise `upstream_start_timeout_ms` in `[limits]`",
+        ),
+        false => {
+            error.hint("if it is only slow, raise `upstream_connect_timeout_ms` in `[limits]`")
+        }
+    }
 }
 
 /// Parameters that say who asks and what can be asked of it, as every request of the stateless
@@ -244,6 +323,7 @@ mod tests {
     use crate::mcp::line::{Incoming, Outgoing};
     use crate::mcp::scripted::{Scripted, Server, discovered, greeting};
     use crate::stage::Stage;
+    use futures::future::join;
     use tokio::sync::mpsc;
 
     fn greeted(
@@ -316,6 +396,66 @@ mod tests {
             assert!(declared["sampling"].is_object() && declared["roots"].is_object());
             assert_eq!(initialize.get("_meta"), None);
         }
+    }
+
+    /// Meets a process that is silent at first, and does then what is said here.
+    fn started(then: impl AsyncFnOnce(&Stage, &Server)) -> (Stage, Server, Result<Greeted>) {
+        let (stage, server) = (Stage::new(), Server::new(|_| Scripted::Silence).as_process());
+        let (aside, _unheard) = mpsc::channel(1);
+        let requests = Requests::new(server.line(), stage.parts(), aside);
+        let meeting = greet(&requests, Meet::Any(None));
+        let (greeted, ()) = stage.run(join(meeting, then(&stage, &server)));
+        (stage, server, greeted)
+    }
+
+    #[test]
+    fn a_process_that_starts_slowly_is_met_in_the_version_that_it_serves() {
+        let late = || {
+            let message = "this connection is serving the 2026-07-28 protocol";
+            Incoming::Error(RpcError::new(UNSUPPORTED_VERSION, message))
+        };
+        let (_, server, greeted) = started(async |stage, server| {
+            stage.pass(60_000).await;
+            server.tell("initialize", &late());
+            stage.pass(1_000).await;
+            server.tell("server/discover", &Incoming::Result(discovered(json!({}))));
+        });
+        assert_eq!(greeted.unwrap().era, Era::Modern);
+        assert_eq!(server.methods(), ["server/discover", "initialize"]);
+        assert_eq!((server.agreed(), server.closed()), (vec![MODERN.to_owned()], 0));
+        let (_, server, greeted) = started(async |stage, server| {
+            stage.pass(60_000).await;
+            server.tell("server/discover", &Incoming::Error(RpcError::new(-32601, "no")));
+            server.tell("initialize", &Incoming::Result(greeting("2025-11-25", json!({}))));
+        });
+        assert_eq!(greeted.unwrap().era, Era::Legacy);
+        assert_eq!(server.methods(), ["server/discover", "initialize"]);
+    }
+
+    #[test]
+    fn a_process_that_says_nothing_has_the_time_of_its_own_limit() {
+        let (stage, _, greeted) = started(async |_, _| {});
+        let error = greeted.unwrap_err();
+        assert_eq!((error.kind, stage.now_ms()), (PeerErrorKind::Timeout, 120_000));
+        let hint = error.hint.unwrap();
+        assert!(hint.contains("`upstream_start_timeout_ms`"), "{hint}");
+    }
+
+    #[test]
+    fn a_handshake_that_is_refused_for_its_version_is_followed_by_the_other_question() {
+        let mut discoveries = 0;
+        let (server, greeted) = greeted(None, move |request| match request.method.as_str() {
+            "initialize" => Scripted::error(UNSUPPORTED_VERSION),
+            _ => {
+                discoveries += 1;
+                match discoveries {
+                    1 => Scripted::Silence,
+                    _ => Scripted::result(discovered(json!({}))),
+                }
+            }
+        });
+        assert_eq!(greeted.unwrap().era, Era::Modern);
+        assert_eq!(server.methods(), ["server/discover", "initialize", "server/discover"]);
     }
 
     #[test]

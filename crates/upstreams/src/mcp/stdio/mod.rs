@@ -128,6 +128,10 @@ impl Line for ChildLine {
         // A pipe carries every version the same way.
     }
 
+    fn is_process(&self) -> bool {
+        true
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.shared.end(Ending::closed());

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests run on tokio itself, by its clock")]
 
 use super::super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
+use super::super::peer::{Era, Meet, Peer};
 use super::ChildLine;
 use crate::children::Program;
 use crate::{RemoteParts, Secret};
@@ -105,6 +106,27 @@ import select, sys, time
 select.select([sys.stdin], [], [])
 print('{"jsonrpc": "2.0", "method": "notifications/there"}', flush=True)
 time.sleep(1000)
+"#;
+
+/// A server that takes so long to start that it finds two questions in its pipe. It serves the
+/// stateless version from its first answer on.
+const LATE: &str = r#"
+import json, sys
+
+asked = [json.loads(sys.stdin.readline()) for _ in range(2)]
+for message in asked:
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] == "server/discover":
+        answer["result"] = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+    else:
+        text = "this connection is serving the 2026-07-28 protocol"
+        answer["error"] = {"code": -32022, "message": text}
+    print(json.dumps(answer), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "tools/list":
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": []}}
+        print(json.dumps(answer), flush=True)
 "#;
 
 struct Tasks;
@@ -479,6 +501,18 @@ async fn a_child_that_does_not_read_is_known_by_what_was_not_sent() {
     assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Timeout));
     line.close().await;
     assert_eq!(broken(next(&mut stuck).await.unwrap()).how, HowFar::Unknown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_answers_late_is_not_started_again() {
+    let limits = Limits { upstream_connect_timeout_ms: 500, ..impatient() };
+    let parts = parts(limits.clone(), Arc::new(Wall::default()));
+    let line = start_with(limits, parts.clock.clone(), &["python3", "-c", LATE]);
+    let (peer, _news) = Peer::connect(line.clone(), &parts, Meet::Any(None)).await.unwrap();
+    assert_eq!(peer.era(), Era::Modern);
+    let listed = peer.ask("tools/list", json!({}), None, LONG_MS).await.unwrap();
+    assert_eq!(listed, json!({"tools": []}));
+    line.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,6 +8,9 @@ use crate::exit::{Exit, Result};
 use crate::remote::client::Request;
 use crate::terminal::table::Cell;
 use clap::Args;
+use engine::system::clock::SystemClock;
+use kernel::contracts::Clock;
+use kernel::values::ids::Millis;
 use project::upstream_entries::shown;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -49,7 +52,9 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit> {
     };
     let heads = ["name", "kind", "state", "era", "tools", "last error"];
     let none = "no servers are connected: `waypost mcp add` and `waypost mcp import` add some";
+    let now = SystemClock.now();
     context.table(&body, Listing { noun: "server", heads: &heads, none }, |upstream: Upstream| {
+        let state = state(&upstream, now);
         let error = if upstream.state == UpstreamState::Login.word() {
             format!("log in: waypost mcp login {}", upstream.name)
         } else {
@@ -60,12 +65,26 @@ pub(super) async fn run(_args: &LsArgs, context: &Context) -> Result<Exit> {
         vec![
             upstream.name.into(),
             Cell::word(upstream.kind),
-            Cell::word(upstream.state),
+            Cell::word(state),
             era.into(),
             Cell::word(tools),
             error.into(),
         ]
     })
+}
+
+/// How it is: a process that is not up yet has so much of its time behind it.
+fn state(upstream: &Upstream, now: Millis) -> String {
+    let is_starting =
+        upstream.kind == "stdio" && upstream.state == UpstreamState::Connecting.word();
+    let since = upstream.since.as_deref().filter(|_| is_starting);
+    match since.and_then(|since| since.parse::<jiff::Timestamp>().ok()) {
+        Some(since) => {
+            let waited_ms = now.0.saturating_sub(since.as_millisecond()).max(0);
+            format!("starting ({} s)", waited_ms / 1_000)
+        }
+        None => upstream.state.clone(),
+    }
 }
 
 /// The era that is spoken, and beside it the one that is set, unless that is left to the server.
@@ -94,6 +113,25 @@ fn configured(context: &Context) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::client::read;
+
+    #[test]
+    fn a_process_that_starts_is_shown_with_the_time_that_it_has_taken() {
+        let shown = |kind: &str, word: &str| {
+            let upstream: Upstream = read(&json!({
+                "name": "hub", "prefix": "hub.", "kind": kind, "target": "npx -y hub",
+                "origin": "waypost.toml:1", "trusted": false, "journal": true, "headers": [],
+                "env": [], "state": word, "since": "2026-11-15T02:17:25.000Z", "tools": 0,
+                "prompts": 0, "resources": 0, "restarts": 0,
+            }))
+            .unwrap();
+            let since: jiff::Timestamp = "2026-11-15T02:17:25Z".parse().unwrap();
+            state(&upstream, Millis(since.as_millisecond() + 12_900))
+        };
+        assert_eq!(shown("stdio", "connecting"), "starting (12 s)");
+        assert_eq!(shown("stdio", "ready"), "ready");
+        assert_eq!(shown("http", "connecting"), "connecting");
+    }
 
     #[test]
     fn an_era_that_is_set_is_shown_beside_the_one_that_is_spoken() {

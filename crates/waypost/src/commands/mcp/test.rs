@@ -38,8 +38,8 @@ pub(crate) struct TestArgs {
     pub(super) dir: Option<PathBuf>,
 }
 
-/// A server that is started for this may take its time.
-const CHECK_SECONDS: u64 = 60;
+/// A server that is started for this may take its time: more than it has by default to start.
+const CHECK_SECONDS: u64 = 180;
 
 /// Connects, and fails with 6 where that cannot be done, with 4 where a user must log in first or
 /// what the settings give is not taken.
