@@ -64,7 +64,7 @@ impl MadeFor {
                 // A caller learns of a failure and can call again. Only an outcome of a direct call
                 // that no one knows is for a person.
                 {"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
-                 "arguments": {"jsonPath": arguments}, "saveAs": "output",
+                 "arguments": {"jsonPath": arguments}, "saveResultAs": "output",
                  "nextStepId": "answer"},
                 {"id": "answer", "type": "final_response", "message": answer},
             ],

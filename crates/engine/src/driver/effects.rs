@@ -142,6 +142,7 @@ impl Driver {
                 ..CallPlace::default()
             },
             consent: self.consents.remove(&id).unwrap_or_default(),
+            value_only: self.wants_value(open),
         };
         let ticket = if reach == Reach::Reads {
             None

@@ -7,9 +7,10 @@ use crate::refusal::Result;
 use crate::system::clock::timeout;
 use futures::FutureExt;
 use kernel::ask::AskBody;
+use kernel::definition::plan::StepKind;
 use kernel::event::Fact;
 use kernel::planted::{Switch, is_on};
-use kernel::session::CallState;
+use kernel::session::{CallState, OpenCall};
 use kernel::tool::call::{HowFar, ToolError, ToolOutput};
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::ids::{AskId, CallId};
@@ -48,6 +49,20 @@ impl Driver {
                 self.record(Fact::CallLate { call, result }).await
             }
         }
+    }
+
+    /// Whether a call's output is wanted for what it means: a step of a plan says so. A call of its
+    /// own, and an agent's, gets all that its server sent.
+    pub(super) fn wants_value(&self, open: &OpenCall) -> bool {
+        let Some(session) = self.session.as_ref().filter(|_| !self.key.space.is_call()) else {
+            return false;
+        };
+        let Some(frame) = session.frames.get(&open.request.frame) else { return false };
+        let run = session.runs.get(&open.run);
+        let pinned = run.and_then(|run| self.closures.get(&run.closure)?.plans.get(&frame.plan));
+        let plan = pinned.or_else(|| self.drafted.get(&frame.plan));
+        let step = plan.and_then(|plan| plan.step(&open.request.step));
+        matches!(step.map(|step| &step.kind), Some(StepKind::ToolCall(call)) if !call.whole)
     }
 
     /// The open ask about this call, if its outcome is still what no one knows.

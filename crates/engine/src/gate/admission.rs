@@ -68,6 +68,7 @@ impl AdmittedCall<'_> {
             teller: Teller::default(),
             place: CallPlace::default(),
             consent: Consent::Unasked,
+            value_only: false,
         }
     }
 }

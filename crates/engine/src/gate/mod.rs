@@ -47,7 +47,7 @@ use kernel::tool::call::{
 use kernel::tool::schema::Schemas;
 use kernel::values::datum::Sources;
 use kernel::values::ids::{CallId, RealmId, ToolName};
-use outputs::{narrowed, not_as_promised};
+use outputs::{narrowed, not_as_promised, value_of};
 use places::Places;
 use serde_json::Value;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -97,6 +97,8 @@ pub(crate) struct OutgoingCall {
     pub(crate) place: CallPlace,
     /// Whether someone was asked about it.
     pub(crate) consent: Consent,
+    /// Whether only the value of its output is wanted, without what MCP puts around it.
+    pub(crate) value_only: bool,
 }
 
 /// The outcome of a call that was sent.
@@ -303,8 +305,12 @@ impl Gate {
         };
         match listed.tool.call(&outgoing.caller, &call).await? {
             ToolOutput::Value(value) => {
-                let checked = self.check_output(listed.tool.spec(), outgoing, pass, value);
-                checked.map(ToolOutput::Value)
+                let spec = listed.tool.spec();
+                let checked = self.check_output(spec, outgoing, pass, value);
+                checked.map(|value| match outgoing.value_only {
+                    true => ToolOutput::Value(value_of(spec, value)),
+                    false => ToolOutput::Value(value),
+                })
             }
             ToolOutput::Blob(blob) if call.place.blobs.has_put(&blob) => Ok(ToolOutput::Blob(blob)),
             ToolOutput::Blob(_) => {

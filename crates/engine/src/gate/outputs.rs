@@ -71,6 +71,24 @@ impl Gate {
     }
 }
 
+/// What an output is to a plan. Blocks of content are what their server says that they mean, or
+/// their text, as long as there is nothing else in them.
+pub(super) fn value_of(spec: &ToolSpec, mut output: Value) -> Value {
+    if spec.yields == Yields::Value || output["isError"] == Value::Bool(true) {
+        return output;
+    }
+    if let Some(value) = output.get_mut("structuredContent") {
+        return value.take();
+    }
+    let text = |block: &Value| {
+        let is_text = block["type"] == "text";
+        block["text"].as_str().filter(|_| is_text).map(str::to_owned)
+    };
+    let blocks = output["content"].as_array().filter(|blocks| !blocks.is_empty());
+    let texts: Option<Vec<String>> = blocks.and_then(|blocks| blocks.iter().map(text).collect());
+    texts.map_or(output, |texts| Value::String(texts.join("\n")))
+}
+
 /// Whether it is a call of its own, and no step of anything.
 fn is_direct(place: &CallPlace) -> bool {
     place.session.as_ref().is_none_or(|key| key.space.is_call())
@@ -103,4 +121,48 @@ pub(super) fn not_as_promised(spec: &ToolSpec, reach: Reach, misfit: &str) -> To
     };
     let message = format!("{done}the output of `{}` is not as promised: {misfit}", spec.name);
     ToolError::new(how, Fault::new("OutputValidationError", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::tool::call::Pace;
+    use std::sync::Arc;
+
+    fn spec(yields: Yields) -> ToolSpec {
+        ToolSpec {
+            name: "t".into(),
+            title: String::new(),
+            description: String::new(),
+            input_schema: Arc::new(json!({"type": "object"})),
+            output_schema: None,
+            reach: Reach::Reads,
+            idempotent: true,
+            tags: Vec::new(),
+            pace: Pace::Quick,
+            yields,
+            unrecorded: false,
+            listed: None,
+        }
+    }
+
+    #[test]
+    fn a_plan_gets_the_structure_of_a_result_or_its_text() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
+        let kept = |output: Value| (output.clone(), output);
+        for (output, expected) in [
+            (json!({"content": [text("x")], "structuredContent": {"a": 1}}), json!({"a": 1})),
+            (json!({"content": [image], "structuredContent": null}), json!(null)),
+            (json!({"content": [text("{\"a\": 1}")]}), json!("{\"a\": 1}")),
+            (json!({"content": [text("a"), text("b")], "_meta": {}}), json!("a\nb")),
+            kept(json!({"content": [text("a"), image]})),
+            kept(json!({"content": []})),
+            kept(json!({"content": [text("no")], "isError": true})),
+        ] {
+            assert_eq!(value_of(&spec(Yields::Content), output), expected);
+        }
+        let own = json!({"content": [text("a")], "structuredContent": 1});
+        assert_eq!(value_of(&spec(Yields::Value), own.clone()), own, "it means what it is");
+    }
 }

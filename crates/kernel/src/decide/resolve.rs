@@ -10,7 +10,7 @@ use crate::values::datum::{BlobRef, Datum, Held, Origin, Source};
 use crate::values::entry::Entry;
 use crate::values::fault::Fault;
 use crate::values::ids::{ContentHash, FrameId, StepId};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ const FETCHED_MAX: usize = 64;
 /// How many blobs one expression may open. All of them must be at hand together, so these are fewer
 /// than are kept.
 const OPENED_MAX: usize = 16;
+/// How many names are told where another one was looked for.
+const NAMES_TOLD_MAX: usize = 20;
 
 /// What was fetched for decisions. Blobs never change; what a frame sees of the history changes
 /// only with its own steps, so a history is good until the frame enters the next one.
@@ -126,14 +128,14 @@ impl<'s> FrameView<'s> {
 
     /// The value of an expression that is required.
     pub fn required(&self, expr: &Expr, what: &str) -> Result<Value, Stop> {
-        self.value(expr, &mut Notes::default())?.ok_or_else(|| nothing_selected(expr, what))
+        self.value(expr, &mut Notes::default())?.ok_or_else(|| self.nothing_selected(expr, what))
     }
 
     /// The same, with a whole blob opened.
     pub fn required_opened(&self, expr: &Expr, what: &str) -> Result<Value, Stop> {
         let Expr::Pointer(pointing) = expr else { return self.required(expr, what) };
         let value = self.pointed(pointing, Blob::Opened, &mut Notes::default())?;
-        value.ok_or_else(|| nothing_selected(expr, what))
+        value.ok_or_else(|| self.nothing_selected(expr, what))
     }
 
     /// A message.
@@ -151,9 +153,44 @@ impl<'s> FrameView<'s> {
         };
         template.render(root).map_err(|why| {
             let message = format!("text `{}` cannot be filled: {why}", template.source());
-            let hint = "use `default` or `is defined` for values that may be missing";
+            let keys = template.needs().map(|needs| &needs.context_keys).into_iter().flatten();
+            let there = self.there(keys.map(String::as_str));
+            let hint =
+                format!("{there}use `default` or `is defined` for values that may be missing");
             Stop::Fault(Fault::new("TemplateError", message).hint(hint))
         })
+    }
+
+    fn nothing_selected(&self, expr: &Expr, what: &str) -> Stop {
+        let pointer = match expr {
+            Expr::Pointer(pointing) => pointing.pointer.text.as_str(),
+            _ => "it",
+        };
+        let key = pointer.strip_prefix("$.context.");
+        let key = key.and_then(|rest| rest.split(['.', '[']).next());
+        let message = format!("`{what}` has no value: `{pointer}` selects nothing");
+        let there = self.there(key.into_iter());
+        let hint = format!("{there}give it a `default`, or look at the session's context");
+        Stop::Fault(Fault::new("PointerError", message).hint(hint))
+    }
+
+    /// The names that are there, where others were looked for: those of the values under these keys
+    /// of the context, or those of the context where it has no such key.
+    fn there<'k>(&self, keys: impl Iterator<Item = &'k str>) -> String {
+        let mut told = String::new();
+        for key in keys {
+            let (place, value) = match self.context(key) {
+                Some(datum) => (format!("context.{key}"), self.opened(&datum).ok()),
+                None => ("context".to_owned(), Some(self.whole_context().to_value())),
+            };
+            let Some(Value::Object(fields)) = value.filter(|value| *value != json!({})) else {
+                continue;
+            };
+            let names: Vec<String> =
+                fields.keys().take(NAMES_TOLD_MAX).map(|name| format!("`{name}`")).collect();
+            told.push_str(&format!("`{place}` has {}; ", names.join(", ")));
+        }
+        told
     }
 
     /// What a template looks at, and nothing else.
@@ -201,16 +238,6 @@ fn pointers(expr: &Expr) -> usize {
         Expr::Object(fields) => fields.iter().map(|(_, field)| pointers(field)).sum(),
         Expr::Array(items) => items.iter().map(pointers).sum(),
     }
-}
-
-fn nothing_selected(expr: &Expr, what: &str) -> Stop {
-    let pointer = match expr {
-        Expr::Pointer(pointing) => pointing.pointer.text.as_str(),
-        _ => "it",
-    };
-    let message = format!("`{what}` has no value: `{pointer}` selects nothing");
-    let hint = "give it a `default`, or look at the session's context";
-    Stop::Fault(Fault::new("PointerError", message).hint(hint))
 }
 
 impl View for FrameView<'_> {

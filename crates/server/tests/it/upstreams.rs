@@ -145,6 +145,47 @@ async fn what_an_upstream_repeats_of_our_token_is_nowhere() {
     assert!(!is_in_clear(data.path(), &[token.to_owned()]));
 }
 
+#[tokio::test]
+async fn a_plan_gets_the_value_of_a_result_and_the_whole_where_it_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let router = Router::new().route("/mcp", post(echo));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let settings = format!(
+        "[mcp.servers.far]\nurl = \"{url}\"\nheaders = {{ Authorization = \"Bearer t0ken\" }}\n\
+         trusted = true\n"
+    );
+    let config = Config::parse("waypost.toml", &settings).unwrap();
+    let house = House::build(Project { config, ..Project::demo() }, None).await;
+    let known = async {
+        while house.get("/api/v1/tools/far.echo").await.status != 200 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LIMIT, known).await.expect("its tools are in the catalog");
+    let ran = async |key: &str, pointer: &str| {
+        let plan = json!({"planId": "it/said", "steps": [
+            {"id": "call", "type": "tool_call", "toolId": "far.echo", "arguments": {}, (key): "r",
+             "nextStepId": "end"},
+            {"id": "end", "type": "final_response", "message": {"jsonPath": pointer}},
+        ]});
+        house.post("/api/v1/runs", json!({"plan": plan})).await
+    };
+    let value = ran("saveAs", "$.context.r").await;
+    let keys = |value: &Value| -> Vec<String> {
+        value.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    };
+    assert_eq!(keys(&value.body["run"]["answer"]), ["said"], "{value:?}");
+    let whole = ran("saveResultAs", "$.context.r").await;
+    let answer = &whole.body["run"]["answer"];
+    assert!(answer["content"].is_array() && answer["structuredContent"]["said"].is_string());
+    let older = ran("saveAs", "$.context.r.structuredContent").await;
+    assert_eq!(keys(&older.body["run"]["answer"]), ["said"], "{older:?}");
+    let missing = ran("saveAs", "$.context.r.says").await;
+    let asks = house.get("/api/v1/asks").await;
+    assert!(asks.text.contains("`context.r` has `said`"), "{asks:?} for {missing:?}");
+}
+
 /// An MCP server with one tool that is always too busy.
 async fn busy(Json(asked): Json<Value>) -> Response {
     let id = &asked["id"];

@@ -191,6 +191,8 @@ pub struct ToolCall {
     pub arguments: Expr,
     /// The context key for its output.
     pub save_as: ContextKey,
+    /// Whether the output is kept as its server sent it, with all that MCP puts around a value.
+    pub whole: bool,
     /// Whether a person is asked before the call.
     pub approve: bool,
     /// Where to go then.

@@ -25,8 +25,8 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
     (
         "tool_call",
         &[
-            "toolId", "arguments", "saveAs", "approve", "expiresIn", "on_error", "onError",
-            "nextStepId", "onRejected",
+            "toolId", "arguments", "saveAs", "saveResultAs", "approve", "expiresIn", "on_error",
+            "onError", "nextStepId", "onRejected",
         ],
     ),
     ("match", &["value", "cases", "default"]),
@@ -66,7 +66,7 @@ pub(super) fn read_pinned_plan(node: &Node, limits: &Limits) -> Result<Plan, Vec
 }
 
 fn read_with(reader: Reader<'_>, node: &Node) -> Checked<Plan> {
-    let mut steps = Steps { reader, seen: BTreeMap::new(), count: 0 };
+    let mut steps = Steps { reader, seen: BTreeMap::new(), count: 0, unpacks: false };
     let plan = steps.plan(&Spot::root(node));
     checked(plan, steps.reader.mistakes)
 }
@@ -98,6 +98,8 @@ struct Steps<'a> {
     /// Every step id so far and its line.
     seen: BTreeMap<String, u32>,
     count: usize,
+    /// Whether the plan takes values out of the results of MCP itself.
+    unpacks: bool,
 }
 
 impl Steps<'_> {
@@ -116,6 +118,7 @@ impl Steps<'_> {
         let list = self.reader.need(spot, "steps").and_then(|field| self.reader.filled(&field));
         let examples = self.examples(spot);
         let list = list?;
+        self.unpacks = self.unpacks(spot);
         let scope = Scope::of(&list, Level::Top);
         let start = match spot.field("startStepId") {
             Some(field) => self.target(&field, &scope),
@@ -143,6 +146,23 @@ impl Steps<'_> {
             hash,
             index,
         })
+    }
+
+    /// Whether the plan takes values out of the results of MCP itself, as all had to before
+    /// `saveAs` did that: then its outputs are as they were for it.
+    fn unpacks(&mut self, spot: &Spot<'_>) -> bool {
+        let source = spot.node.to_value().to_string();
+        let reads = |what: &str| source.contains(what);
+        let unpacks = (reads("structuredContent") || reads(".content[")) && !reads("saveResultAs");
+        if unpacks && !self.reader.pinned {
+            let message = "the plan takes values out of whole results of MCP, so `saveAs` keeps \
+                           whole results in it";
+            let mistake = Mistake::warning(message);
+            let hint = "read the values directly, as in `$.context.sum.total`, or name whole \
+                        results with `saveResultAs`";
+            self.reader.note(spot, mistake.hint(hint));
+        }
+        unpacks
     }
 
     fn plan_id(&mut self, spot: &Spot<'_>) -> Option<PlanId> {
@@ -261,7 +281,15 @@ impl Steps<'_> {
     fn tool_call(&mut self, spot: &Spot<'_>, scope: &Scope<'_>) -> Option<StepKind> {
         let tool = self.reader.need_name(spot, "toolId");
         let arguments = self.arguments(spot);
-        let save_as = self.reader.maybe_name(spot, "saveAs").map(ContextKey::from);
+        let value = self.reader.maybe_name(spot, "saveAs");
+        let result = self.reader.maybe_name(spot, "saveResultAs");
+        if value.is_some()
+            && let Some(field) = spot.field("saveResultAs")
+        {
+            let mistake = Mistake::error("a step has `saveAs` or `saveResultAs`, not both");
+            let hint = "keep `saveResultAs`: the value is in the whole result";
+            self.reader.note(&field, mistake.hint(hint));
+        }
         let approve = spot.field("approve").and_then(|field| self.reader.flag(&field));
         let next = self.next(spot, "nextStepId", scope);
         let on_rejected = self.way(spot, "onRejected", scope);
@@ -270,7 +298,11 @@ impl Steps<'_> {
         Some(StepKind::ToolCall(ToolCall {
             tool: ToolName::from(tool),
             arguments: arguments?,
-            save_as: save_as.unwrap_or_else(|| ContextKey::from(format!("{tool}_result"))),
+            save_as: match result.or(value) {
+                Some(key) => ContextKey::from(key),
+                None => ContextKey::from(format!("{tool}_result")),
+            },
+            whole: result.is_some() || self.unpacks,
             approve: approve.unwrap_or(false),
             next,
             on_rejected,

@@ -730,6 +730,33 @@ fn the_seeds_plan_is_taken_as_it_stands() {
 }
 
 #[test]
+fn an_output_is_kept_as_its_value_or_as_the_whole_result() {
+    let read = |key: &str, message: &str| {
+        let (plan, warnings) = good(&format!(
+            "planId: t/p\nsteps:\n  - {{id: a, type: tool_call, toolId: math::add, {key}: r, \
+             arguments: {{a: 1, b: 1}}, nextStepId: end}}\n  - {{id: end, type: final_response, \
+             message: \"{message}\"}}\n"
+        ));
+        let Some(StepKind::ToolCall(call)) = plan.step(&"a".into()).map(|step| &step.kind) else {
+            panic!("not a tool call")
+        };
+        assert_eq!(call.save_as.as_str(), "r");
+        (call.whole, warnings.iter().any(|one| one.message.contains("whole results")))
+    };
+    assert_eq!(read("saveAs", "{{ context.r.sum }}"), (false, false));
+    assert_eq!(read("saveResultAs", "{{ context.r.structuredContent.sum }}"), (true, false));
+    // As plans had to be written before.
+    assert_eq!(read("saveAs", "{{ context.r.structuredContent.sum }}"), (true, true));
+    assert_eq!(read("saveAs", "{{ context.r.content[0].text }}"), (true, true));
+    let both = "planId: t/p\nsteps:\n  - {id: a, type: tool_call, toolId: math::add, saveAs: r, \
+                saveResultAs: s, arguments: {a: 1, b: 1}, nextStepId: end}\n  - {id: end, type: \
+                final_response, message: ok}\n";
+    let mistakes = load(both).unwrap_err();
+    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|one| one.contains("not both")), "{told:?}");
+}
+
+#[test]
 fn a_pinned_plan_keeps_a_pointer_that_is_refused_now() {
     let deep = format!("$.promptInput{}{}", "[?@".repeat(40), "]".repeat(40));
     let source = json!({"planId": "t/p", "description": "deep", "startStepId": "end", "steps": [
