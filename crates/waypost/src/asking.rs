@@ -10,7 +10,7 @@ use crate::remote::client::{Client, Request, read};
 use crate::terminal::editor::Words;
 use crate::terminal::input;
 use crate::terminal::lines::Lines;
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, one_line};
 use crate::terminal::table::relative;
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
@@ -96,7 +96,8 @@ impl Asker {
         ask: &Ask,
         wait: u64,
     ) -> Result<Settled> {
-        self.output.text(&card(ask))?;
+        let said = said(client, ask).await;
+        self.output.text(&card(ask, said.as_deref()))?;
         self.lines.drop_typed_ahead().await?;
         loop {
             // At an editor Ctrl-C is a key: it ends the command as the signal does elsewhere.
@@ -410,13 +411,32 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// What is asked: exactly what would be sent, with nothing hidden in it.
-pub(crate) fn card(ask: &Ask) -> String {
+/// What the person said last in the thread that asks. None elsewhere, and where it cannot be read:
+/// an ask is shown all the same.
+pub(crate) async fn said(client: &Client, ask: &Ask) -> Option<String> {
+    if ask.session.space != "thread" {
+        return None;
+    }
+    let session = client.get(Request::to(&["sessions", &ask.session.id])).await.ok()?;
+    let messages = session["requestState"]["messages"].as_array()?;
+    let said = messages.iter().rev().find(|message| message["type"] == "human")?;
+    said["content"].as_str().map(str::to_owned)
+}
+
+/// What is asked: exactly what would be sent, with nothing hidden in it; before it who asks, and
+/// what was said to them, where that is known.
+pub(crate) fn card(ask: &Ask, said: Option<&str>) -> String {
     let asked = relative(&ask.created_at, SystemClock.now());
     let mut lines = vec![
         format!("[{}] {}", ask.kind.name(), exposed(&ask.title)),
         format!("  session {}, step {}, {asked}", exposed(&ask.session.key), exposed(&ask.step)),
     ];
+    let by = outcome::asked_by(ask);
+    lines.extend((!by.is_empty()).then(|| format!("  {}", exposed(&by))));
+    lines.extend(said.map(|said| format!("  said: {}", exposed(&one_line(said)))));
+    if ask.may_answer != ["*"] || ask.other {
+        lines.push(format!("  may answer: {}", exposed(&outcome::may_answer(ask))));
+    }
     if ask.body != ask.title {
         lines.extend(ask.body.lines().map(|line| format!("  {}", exposed(line))));
     }

@@ -95,6 +95,33 @@ pub(crate) fn ask_row(ask: Ask) -> Vec<Cell> {
     ]
 }
 
+/// What asks, and for whom: `agent \`desk\`, for \`ann\``.
+pub(crate) fn asked_by(ask: &Ask) -> String {
+    let named = |kind: &str, name: &Option<String>| Some(format!("{kind} `{}`", name.as_ref()?));
+    let talk = named("agent", &ask.agent).or_else(|| named("plan", &ask.plan));
+    let pipeline = named("pipeline", &ask.pipeline);
+    let subject = ask.subject.as_ref().map(|subject| format!("for `{subject}`"));
+    let parts: Vec<String> = [talk, pipeline, subject].into_iter().flatten().collect();
+    parts.join(", ")
+}
+
+/// Who may answer, in words.
+pub(crate) fn may_answer(ask: &Ask) -> String {
+    let word = |who: &String| match who.as_str() {
+        "*" => "everyone who sees it".to_owned(),
+        "owner" => "the user for whom the run acts".to_owned(),
+        who => who.to_owned(),
+    };
+    let mut words = ask.may_answer.iter().map(word).collect::<Vec<_>>().join(", ");
+    if ask.other {
+        words.push_str("; no one who started the run or changed what it does");
+    }
+    if let Some(why) = ask.yours.as_ref().and_then(|yours| yours.why.as_ref()) {
+        words.push_str(&format!("; not you: {why}"));
+    }
+    words
+}
+
 /// Whether no one knows if the call of this ask happened.
 pub(crate) fn is_unknown(ask: &Ask) -> bool {
     ask.how.as_deref() == UNKNOWN

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use engine::{Once, RefusalCode};
 use kernel::ask::proposal::proposed;
 use kernel::ask::reply::no_proposal;
-use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
+use kernel::ask::{Ask, AskBody, AskStatus, CallDecision, FixAction, Reply};
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{AskFilter, SessionAsk};
 use kernel::identity::audit::Object;
@@ -70,14 +70,45 @@ pub(crate) async fn list(
         let object = Object::only("asks");
         doors.engine.audits().note_shown(&caller, object, json!({"ofOthers": others}))?;
     }
-    let items = found.items.into_iter().map(rows::ask).collect();
+    let mut items = Vec::with_capacity(found.items.len());
+    for asked in found.items {
+        // What is not open is history, and there may be much of it.
+        items.push(match asked.row.status {
+            AskStatus::Open => shown(&doors, &caller, asked).await?,
+            _ => rows::ask(asked, None),
+        });
+    }
     Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
 }
 
 /// `GET /asks/{id}`.
 pub(crate) async fn show(Who { doors, caller }: Who, name: Named) -> Result<Json<rest::Ask>> {
     let ask = doors.engine.asks().get(&caller, name.ask()?).await?;
-    Ok(Json(rows::ask(ask)))
+    Ok(Json(shown(&doors, &caller, ask).await?))
+}
+
+/// An ask with the plan of its run, and whether this caller may answer it.
+async fn shown(doors: &Doors, caller: &Caller, asked: SessionAsk) -> Result<rest::Ask> {
+    let asks = doors.engine.asks();
+    let plan = asks.plan(caller, &asked).await?;
+    let yours = (asked.row.status == AskStatus::Open).then(|| {
+        let answer = asks.may_answer(caller, &asked);
+        rest::YourAnswer { answer, why: (!answer).then(|| not_yours(&asked)) }
+    });
+    Ok(rest::Ask { yours, ..rows::ask(asked, plan.as_ref()) })
+}
+
+/// Why a caller may not answer an ask, as far as the ask says it.
+fn not_yours(asked: &SessionAsk) -> String {
+    let narrowed = asked.row.ask.answerers.as_ref();
+    let why = match narrowed {
+        Some(narrowed) if narrowed.other => {
+            "another person than those who started the run or changed what it does has to answer"
+        }
+        Some(narrowed) if !narrowed.is_general => "a policy says who answers it: see `mayAnswer`",
+        Some(_) | None => "your roles do not allow you to answer it: see `mayAnswer`",
+    };
+    why.to_owned()
 }
 
 /// `POST /asks/{id}`: 200 once the reply has won, whatever the run does then.

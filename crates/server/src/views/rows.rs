@@ -5,6 +5,7 @@ use super::held::{fix_action, held, proposal, tried};
 use engine::{KnownAgent, ReplyReport, RunReport};
 use kernel::ask::{Answerers, AskBody, AskStatus, AskedCall, Decision, Question};
 use kernel::contracts::SessionAsk;
+use kernel::definition::agent::TALKS;
 use kernel::definition::pipeline::{Handler, Pipeline, TallyRow};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
@@ -13,6 +14,7 @@ use kernel::session::{RunSpent, RunStatus};
 use kernel::tool::call::{HowFar, Pace, Reach, ToolSpec};
 use kernel::values::entry::EntryResult;
 use kernel::values::fault::Fault;
+use kernel::values::ids::PlanId;
 use serde_json::Value;
 use std::sync::Arc;
 use wire::rest;
@@ -34,7 +36,7 @@ pub(crate) fn run(row: RunRow, session: &SessionRow, asks: Vec<SessionAsk>) -> r
         step: row.step.map(|step| step.as_str().to_owned()),
         answer: row.answer,
         last_error: row.last_error.map(fault),
-        asks: asks.into_iter().map(ask).collect(),
+        asks: asks.into_iter().map(|asked| ask(asked, Some(&row.plan))).collect(),
         started_at: row.started_at.rfc3339(),
         ended_at: row.ended_at.map(|at| at.rfc3339()),
         stopped: row.stopped.map(|limit| limit.to_string()),
@@ -92,12 +94,14 @@ fn parked(Parked { reason, until }: Parked) -> rest::Parked {
 /// An ask with the decision, and its run.
 pub(crate) fn reply_answer(report: ReplyReport) -> rest::ReplyAnswer {
     let RunReport { run: row, session, asks, .. } = report.run;
-    rest::ReplyAnswer { ask: ask(report.ask), run: run(row, &session, asks) }
+    let ask = ask(report.ask, Some(&row.plan));
+    rest::ReplyAnswer { ask, run: run(row, &session, asks) }
 }
 
-/// An ask.
-pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
+/// An ask of a run of this plan, where that is known.
+pub(crate) fn ask(asked: SessionAsk, plan: Option<&PlanId>) -> rest::Ask {
     let SessionAsk { session, key, row } = asked;
+    let plan = plan.map(PlanId::as_str);
     let proposal = proposal(&row.ask);
     let mut shown = rest::Ask {
         id: row.ask.id.to_string(),
@@ -109,6 +113,9 @@ pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
         },
         run: row.ask.run.to_string(),
         step: row.ask.step.as_str().to_owned(),
+        plan: plan.map(str::to_owned),
+        agent: plan.and_then(|plan| plan.strip_prefix(TALKS)).map(str::to_owned),
+        pipeline: key.space.pipeline().map(str::to_owned),
         title: row.ask.title,
         body: String::new(),
         calls: Vec::new(),
@@ -122,6 +129,7 @@ pub(crate) fn ask(asked: SessionAsk) -> rest::Ask {
         digest: row.ask.digest.as_str().to_owned(),
         other: row.ask.answerers.as_ref().is_some_and(|answerers| answerers.other),
         may_answer: may_answer(row.ask.answerers),
+        yours: None,
         subject: row.ask.subject.map(|subject| subject.to_string()),
         created_at: row.ask.created_at.rfc3339(),
         expires_at: row.ask.expires_at.map(|at| at.rfc3339()),
@@ -451,7 +459,7 @@ mod tests {
         let asked = serde_json::from_value(asked).unwrap();
         let row = AskRow { ask: asked, status: AskStatus::Open, decision: None };
         let key = SessionKey::new("r", Space::session(), "s");
-        json!(ask(SessionAsk { session: SessionId(1), key, row }))
+        json!(ask(SessionAsk { session: SessionId(1), key, row }, None))
     }
 
     #[test]

@@ -62,6 +62,37 @@ fn nobody_is_asked_about_a_step_that_a_rule_holds() {
 }
 
 #[test]
+fn an_approval_says_who_wants_it_and_what_was_said_and_then_who_gave_it() {
+    let (folder, server) = talk::served();
+    server.run(&["run", "add 2 and 3", "--thread", "a"]).code(3);
+    let shown = server.json(&["inbox", "show", "--last"]).code(0).json();
+    let agent = shown["agent"].as_str().unwrap();
+    assert_eq!(shown["plan"], format!("agent/{agent}"));
+    assert_eq!(shown["yours"]["answer"], true, "{shown}");
+    let told = server.run(&["inbox", "show", "--last"]).code(0).stdout;
+    for line in [
+        format!("asked by    agent `{agent}`"),
+        "said        add 2 and 3".to_owned(),
+        "may answer  everyone who sees it".to_owned(),
+    ] {
+        assert!(told.lines().any(|shown| shown == line), "no `{line}` in {told}");
+    }
+    let mut terminal = Terminal::open(folder.path(), &at(&server, &["inbox"]));
+    terminal.shows(&format!("  agent `{agent}`"), 1);
+    terminal.shows("  said: add 2 and 3", 1);
+    terminal.shows(CHOICE, 1);
+    terminal.at_prompt().types("a\n");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    let kept = server.json(&["session", "show", "a"]).code(0).json();
+    assert_eq!(kept["decisions"].as_array().unwrap().len(), 1, "{kept}");
+    let by = kept["decisions"][0]["decision"]["by"].as_str().unwrap();
+    let table = server.run(&["session", "show", "a"]).code(0).stdout;
+    let row = table.lines().find(|line| line.contains("approved"));
+    assert!(row.is_some_and(|row| row.contains(by)), "{table}");
+}
+
+#[test]
 fn the_inbox_is_walked_through() {
     let (folder, server) = talk::served();
     for (thread, request) in [("a", "add 2 and 3"), ("b", "add 4 and 5"), ("c", "add something")] {

@@ -66,6 +66,15 @@ pub struct Ask {
     pub run: String,
     /// The step that asks.
     pub step: String,
+    /// The run's plan. Absent in lists for asks that are not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// The agent, where the run is a talk with one. Absent where `plan` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The pipeline, where the session is a case of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<String>,
     /// One line for an inbox.
     pub title: String,
     /// What is asked, in words.
@@ -106,6 +115,10 @@ pub struct Ask {
     /// Absent for no.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other: bool,
+    /// Whether the caller may answer it, as it is now. At `/asks` and `/asks/{id}`, while it is
+    /// open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yours: Option<YourAnswer>,
     /// For whom the run acts. Absent in local mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
@@ -131,6 +144,17 @@ pub struct Ask {
     /// "proposal": true}` takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Proposal>,
+}
+
+/// Whether the caller may answer an ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct YourAnswer {
+    /// Whether a reply of the caller would be taken.
+    pub answer: bool,
+    /// Why not, where it would not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// What is proposed about a failed step.

@@ -23,7 +23,7 @@ pub use agent::{Agent, AgentAnswer, AgentSummary};
 pub use ask::{
     ApproveReply, Ask, AskKind, AskReply, AskSession, AskStatus, AskedCall, AskedQuestion,
     AuthorizeAction, AuthorizeReply, CallDecision, ClarifyReply, Decision, FillAction, FillReply,
-    FixAction, FixReply, HeldAsk, Proposal, ProposedChange, TriedRule,
+    FixAction, FixReply, HeldAsk, Proposal, ProposedChange, TriedRule, YourAnswer,
 };
 pub use audit::{AuditCheck, AuditEntry, AuditHead, AuditObject, AuditVerdict};
 pub use backup::{BackupAnswer, BackupBody};

@@ -254,10 +254,10 @@ impl Told<'_> {
 
     /// 202 with the ask that someone has to answer first.
     fn pending(self, report: RunReport) -> Response {
-        let RunReport { session, asks, replayed: again, .. } = report;
+        let RunReport { run, session, asks, replayed: again, .. } = report;
         let mut body = self.with_id(json!({"status": "pending", "path": self.road.name()}));
         if let Some(asked) = asks.into_iter().next() {
-            body["ask"] = json!(rows::ask(asked));
+            body["ask"] = json!(rows::ask(asked, Some(&run.plan)));
         }
         let mut response = pretty(StatusCode::ACCEPTED, &body);
         response.headers_mut().insert(LOCATION, location(session.id));

@@ -230,8 +230,12 @@ fn list(context: &Context, body: &Value) -> Result<Exit> {
 async fn show(context: &Context, client: &Client, ask: Option<&str>) -> Result<Exit> {
     let ask = resolved(client, ask).await?;
     let body = client.get(Request::to(&["asks", &ask])).await?;
+    let said = match context.output.is_json() {
+        true => None,
+        false => asking::said(client, &read(&body)?).await,
+    };
     context.show(&body, |ask: Ask| {
-        context.output.text(&fields(&ask).text())?;
+        context.output.text(&fields(&ask, said.as_deref()).text())?;
         if ask.status == AskStatus::Open {
             context.output.talk("answer with");
             outcome::tell_answers(context, &ask);
@@ -240,7 +244,7 @@ async fn show(context: &Context, client: &Client, ask: Option<&str>) -> Result<E
     })
 }
 
-fn fields(ask: &Ask) -> Fields {
+fn fields(ask: &Ask, said: Option<&str>) -> Fields {
     let mut fields = Fields::default();
     fields.add("ask", ask.id.as_str());
     fields.add("kind", ask.kind.name());
@@ -248,6 +252,9 @@ fn fields(ask: &Ask) -> Fields {
     fields.add("session", format!("{} ({})", ask.session.id, ask.session.key));
     fields.add("run", ask.run.as_str());
     fields.add("step", ask.step.as_str());
+    fields.add("asked by", exposed(&outcome::asked_by(ask)));
+    fields.add("said", exposed(said.unwrap_or_default()));
+    fields.add("may answer", exposed(&outcome::may_answer(ask)));
     fields.add("created", ask.created_at.as_str());
     fields.add("expires", ask.expires_at.as_deref().unwrap_or("never"));
     fields.add("title", ask.title.as_str());

@@ -1,5 +1,6 @@
 //! `waypost session`: what runs, what it did, how to hold, mend, copy, stop and remove it.
 
+mod decided;
 mod prune;
 
 use crate::context::{Context, Listing};
@@ -12,11 +13,11 @@ use crate::remote::tail::{self, Look};
 use crate::terminal::output::{Fields, one_line, printable};
 use crate::terminal::table::{Cell, table_beside};
 use clap::{Args, Subcommand};
-use kernel::ask::held::SUPERVISOR;
+use decided::Decided;
 use kernel::values::ids::Millis;
 use prune::PruneArgs;
 use serde_json::{Value, json};
-use wire::rest::{Ask, Cost, HistoryEntry, Page, RunAnswer, Session};
+use wire::rest::{Cost, HistoryEntry, Page, RunAnswer, Session};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -129,8 +130,6 @@ const LOOK: Look = Look { line, with_cursor: false, only: None };
 
 /// The newest entries of a history; all of them are one `GET .../history` away.
 const HISTORY_ITEMS: usize = 20;
-/// Among how many decided asks to search for those that rules decided.
-const ACTS_ITEMS: usize = 200;
 
 /// Runs `waypost session`.
 pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit> {
@@ -209,7 +208,7 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<Exit> {
     let values = if_readable(&session, values)?;
     let history = client.list(Request::to(&["sessions", id, "history"]), HISTORY_ITEMS).await;
     let history = if_readable(&session, history)?;
-    let acts = acts(client, &session.id).await?;
+    let decided = Decided::of(client, &session.id).await?;
     let run = match &session.run {
         Some(run) => if_readable(&session, client.get(Request::to(&["runs", run])).await)?,
         None => Value::Null,
@@ -219,40 +218,17 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<Exit> {
         "cost": run["run"]["cost"],
         "context": values["context"],
         "history": history["items"],
-        "acts": acts,
+        "acts": decided.acts,
+        "decisions": decided.decisions,
     });
     let cost = cost_text(&run["run"]["cost"])?;
     let output = context.output;
     output.either(&document, || {
         let mut fields = fields(session, cost, &values, &history)?;
-        fields.add("acts", acts_table(&acts));
+        fields.add("acts", decided.acts_table());
+        fields.add("decisions", decided.decisions_table());
         output.text(&fields.text())
     })
-}
-
-/// The asks that rules decided in a session: what the supervisor did, oldest first.
-async fn acts(client: &Client, session: &str) -> Result<Vec<Ask>> {
-    let request = Request::to(&["asks"]).with("status", Some("decided"));
-    let request = request.with("session", Some(session)).with("kind", Some("fix"));
-    let page: Page<Ask> = read(&client.list(request, ACTS_ITEMS).await?)?;
-    let by_rule = |ask: &Ask| ask.decision.as_ref().is_some_and(|it| it.by == SUPERVISOR);
-    Ok(page.items.into_iter().filter(by_rule).collect())
-}
-
-fn acts_table(acts: &[Ask]) -> String {
-    if acts.is_empty() {
-        return String::new();
-    }
-    let rows = acts.iter().filter_map(|ask| {
-        let (held, decision) = (ask.held.as_ref()?, ask.decision.as_ref()?);
-        let what = held.plan.as_ref().or(held.model.as_ref());
-        let does = what.map_or_else(|| held.does.clone(), |what| format!("{} {what}", held.does));
-        let tries = format!("{} of {}", held.try_no, held.of);
-        let why = ask.fault.as_ref().map(|fault| fault.name.clone()).unwrap_or_default();
-        Some(vec![decision.at.clone(), ask.step.clone(), held.rule.clone(), does, tries, why])
-    });
-    // The field that it stands in is indented.
-    table_beside(2, &["acted", "step", "rule", "does", "try", "error"], rows)
 }
 
 fn fields(session: Session, cost: String, values: &Value, history: &Value) -> Result<Fields> {

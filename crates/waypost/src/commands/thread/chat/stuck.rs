@@ -45,7 +45,7 @@ impl Chat {
         ask: &Ask,
         proposal: &Proposal,
     ) -> Result<Result<ThreadAnswer, Came>> {
-        self.show_anew(&asking::card(ask)).await?;
+        self.show_anew(&asking::card(ask, None)).await?;
         loop {
             let typed = match self.reply(CHOICE).await? {
                 Ok(typed) => typed,
