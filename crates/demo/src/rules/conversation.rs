@@ -26,6 +26,8 @@ pub(super) struct Call {
     /// The turn that made it, from 1.
     pub(super) turn: usize,
     pub(super) status: Status,
+    /// A person changed its arguments; they come with the call that is shown next.
+    is_changed: bool,
     /// What the model got of it.
     pub(super) outcome: String,
     /// The same as JSON, if the call succeeded and it is JSON.
@@ -50,6 +52,8 @@ pub(super) enum Status {
 /// What stands for the result of a call that continues.
 const MEANWHILE: &[&str] =
     &["User approved this action.", "Auto-approved", "Deferred pending clarification"];
+/// What stands for the result of a call that a person changed: it is made again as they wrote it.
+const CHANGED: &str = "Not executed: the user changed the arguments";
 const REJECTED: &str = "User rejected this action:";
 const ANSWERED: &str = "User clarification:";
 
@@ -91,13 +95,16 @@ impl Run {
                     && *index < before
                     && !taken.contains(index)
                     && own.tool == call.tool
-                    && own.arguments == call.arguments
+                    && (own.is_changed || own.arguments == call.arguments)
             };
             let again = self.calls.iter().enumerate().find(is_again).map(|(index, _)| index);
             let index = again.unwrap_or_else(|| {
                 self.calls.push(Call::new(call, self.turns + 1));
                 self.calls.len() - 1
             });
+            let own = &mut self.calls[index];
+            own.is_changed = false;
+            own.arguments.clone_from(&call.arguments);
             taken.push(index);
             ids.insert(call.id.clone(), index);
         }
@@ -114,6 +121,7 @@ impl Call {
             arguments: call.arguments.clone(),
             turn,
             status: Status::Open,
+            is_changed: false,
             outcome: String::new(),
             result: Value::Null,
         }
@@ -121,6 +129,10 @@ impl Call {
 
     fn hear(&mut self, text: &str, failed: bool) {
         if MEANWHILE.iter().any(|told| text.starts_with(told)) {
+            return;
+        }
+        if text.starts_with(CHANGED) {
+            self.is_changed = true;
             return;
         }
         text.clone_into(&mut self.outcome);
@@ -198,6 +210,26 @@ mod tests {
         assert_eq!(runs[0].turns, 1);
         assert_eq!(runs[0].calls[0].result, json!({"id": 7}));
         assert_eq!((runs[1].text.as_str(), runs[1].calls.len()), ("thanks", 0));
+    }
+
+    #[test]
+    fn a_call_that_a_person_changed_is_one_with_their_arguments() {
+        let edited = ModelCall {
+            id: "1+2".to_owned(),
+            tool: "create".to_owned(),
+            arguments: Arc::new(json!({"name": "Retro2"})),
+        };
+        let runs = runs(&[
+            user("create Retro"),
+            calls(&[("1", "create")]),
+            result("1", "Not executed: the user changed the arguments of this call.", false),
+            Message::Assistant { text: String::new(), calls: vec![edited], native: None },
+            result("1+2", "{\"id\": 7}", false),
+        ]);
+        let made = &runs[0].calls;
+        assert_eq!((made.len(), &made[0].status), (1, &Status::Ok));
+        assert_eq!(*made[0].arguments, json!({"name": "Retro2"}));
+        assert_eq!(runs[0].turns, 1);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// The version of this module's rendering: a turn records by which one its prompt was made.
-pub const RENDERER: u16 = 2;
+pub const RENDERER: u16 = 3;
 
 /// How many bytes of one result a model reads; the rest is cut off, and that is said.
 pub const RESULT_BYTES_MAX: usize = 32 * 1024;
@@ -25,7 +25,8 @@ const NOW: &str = "now";
 pub const ROUTE: &str = "route";
 
 const APPROVED: &str = "User approved this action. Proceeding with execution.";
-const CHANGED: &str = "User approved this action with other arguments. Proceeding with execution.";
+const CHANGED: &str = "Not executed: the user changed the arguments of this call. The changed call \
+                       is made instead, below.";
 const AUTO: &str = "Auto-approved (non-confirmation tool). Proceeding with execution.";
 const DEFERRED: &str = "Deferred pending clarification.";
 const LOST: &str = "(this part of the conversation cannot be read any more)";
@@ -328,7 +329,7 @@ type Both<'a> = (&'a CallMade, &'a CallLine);
 impl Turned<'_> {
     /// A call that a person held up gets a placeholder for its result, and is made once more in a
     /// message of its own: so the model sees what it asked for, what a person said to it, and the
-    /// outcome.
+    /// outcome. One that a person changed did not happen as the model wrote it, and that is said.
     fn tell(&self, messages: &mut Vec<Message>) {
         let mut left: Vec<Both<'_>> = self.end.calls.iter().zip(self.calls).collect();
         let mut round = 1;
