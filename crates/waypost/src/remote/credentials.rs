@@ -11,6 +11,8 @@ use serde_json::Value;
 const ASKS_FOR_NONE: &str = "asks for no credentials";
 /// What a server says where scopes or roles do not reach; its problem then names the act.
 const FORBIDDEN: &str = "forbidden";
+/// The hint of a server that knows nothing better. Any other one knows more than is guessed here.
+const ASK_SOMEONE: &str = "ask an administrator of the realm";
 
 /// The same failure, with a hint for people at a command line. `sends_key` says whether the API key
 /// was sent.
@@ -18,7 +20,8 @@ pub(crate) fn explained(mut failure: Failure, sends_key: bool) -> Failure {
     match failure.exit {
         Exit::Auth => failure.hint = Some(unknown(failure.hint.as_deref(), sends_key)),
         Exit::Denied if failure.code == FORBIDDEN => {
-            failure.hint = missing(failure.problem.as_deref()).or(failure.hint);
+            let missing = missing(failure.problem.as_deref(), failure.hint.as_deref());
+            failure.hint = missing.or(failure.hint);
         }
         _ => {}
     }
@@ -43,23 +46,26 @@ fn unknown(said: Option<&str>, sends_key: bool) -> String {
         (Some(said), false) if said.contains(ADMIN_KEY) => said.to_owned(),
         (_, false) => format!(
             "set {API_KEY} to a key of this server; who administers makes one with `waypost key \
-             create`, with the server stopped or with {ADMIN_KEY} set"
+             add`, with the server stopped or with {ADMIN_KEY} set"
         ),
     }
 }
 
-/// What is missing, as far as the problem names it.
-fn missing(problem: Option<&Value>) -> Option<String> {
+/// What is missing, as far as the problem names it, and the server itself says nothing of it.
+fn missing(problem: Option<&Value>, said: Option<&str>) -> Option<String> {
     let problem = problem?;
     if let Some(scope) = problem["scope"].as_str() {
         return Some(format!(
             "the key lacks the scope `{scope}`: make one with `waypost key add --scope {scope}`"
         ));
     }
+    if said.is_some_and(|said| said != ASK_SOMEONE) {
+        return None;
+    }
     let role = role_for(Act::from_name(problem["act"].as_str()?)?)?.name();
     Some(format!(
-        "`waypost whoami` shows your roles; a key with `--role {role}` may do this, ask who \
-         administers the realm for one"
+        "`waypost whoami` shows your roles; the least role that may do this is `{role}`, unless a \
+         policy of the realm forbids it; ask an administrator of the realm"
     ))
 }
 
@@ -107,15 +113,21 @@ mod tests {
     #[test]
     fn who_may_not_is_told_what_is_missing() {
         let hint = |problem: Value| {
-            let failure = Failure::new(Exit::Denied, FORBIDDEN, "no").hint("ask");
+            let failure = Failure::new(Exit::Denied, FORBIDDEN, "no").hint(ASK_SOMEONE);
             let failure = Failure { problem: Some(Box::new(problem)), ..failure };
             explained(failure, true).hint.unwrap()
         };
         let scope = hint(json!({"act": "cancel", "scope": "use"}));
         assert!(scope.contains("lacks the scope `use`"), "{scope}");
         let role = hint(json!({"act": "define"}));
-        assert!(role.contains("`--role operator`") && role.contains("whoami"), "{role}");
-        assert_eq!((hint(json!({"act": "impersonate"})), hint(json!({}))), both("ask"));
+        assert!(role.contains("`operator`") && role.contains("whoami"), "{role}");
+        assert_eq!((hint(json!({"act": "impersonate"})), hint(json!({}))), both(ASK_SOMEONE));
+        // A server that knows why is not contradicted: no role helps who started the run.
+        let why = "the ask is still open; another user answers it";
+        let failure = Failure::new(Exit::Denied, FORBIDDEN, "no").hint(why);
+        let problem = Some(Box::new(json!({"act": "answer"})));
+        let told = explained(Failure { problem, ..failure }, true);
+        assert_eq!(told.hint.as_deref(), Some(why));
     }
 
     fn both(text: &str) -> (String, String) {
