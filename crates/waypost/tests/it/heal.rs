@@ -135,7 +135,7 @@ fn a_plan_is_drafted_by_the_model_of_the_demo() {
     let known = server.run(&["plan", "draft", "add two numbers"]).code(0);
     assert!(known.stdout.contains("math::conditional_add"), "{known:#?}");
     let drafted = server.run(&["plan", "draft", "add three numbers"]).code(0).says("it only reads");
-    let plan: Value = serde_json::from_str(&drafted.stdout).unwrap();
+    let plan: Value = serde_saphyr::from_str(&drafted.stdout).unwrap();
     assert_eq!(plan["planId"], "math/add_three", "{plan}");
     // The tools of its calendar server are there a moment after the demo itself.
     wait_for("the demo to have calendars", CALENDAR_LIMIT, || {
@@ -145,7 +145,9 @@ fn a_plan_is_drafted_by_the_model_of_the_demo() {
     let writes = meeting["draft"]["writes"].as_array().unwrap();
     assert!(!writes.is_empty(), "{meeting}");
     assert!(writes.iter().all(|write| write["approve"] == json!(true)), "{meeting}");
-    server.run(&["plan", "draft", "fly to the moon"]).code(1);
+    let failed = server.run(&["plan", "draft", "fly to the moon"]).code(1);
+    assert_eq!(failed.stdout, "", "what is no plan is not printed as one");
+    assert!(!failed.stderr.contains("answer with"), "{failed:#?}");
     // Nothing of it is there.
     server.run(&["plan", "show", "math/add_three"]).code(1);
 }
@@ -165,18 +167,18 @@ fn a_drafted_plan_is_saved_where_it_is_wanted_and_overwrites_nothing() {
         let server = ["--server", server.url.as_str()];
         waypost(folder.path(), &[&server[..], &["plan", "draft", goal, "--save", id]].concat())
     };
-    let file = folder.path().join("plans/math/three.json");
+    let file = folder.path().join("plans/math/three.yaml");
     draft("../three").code(2).says("cannot be the id of a new plan");
-    let saved = draft("math/three").code(0).says("written to plans/math/three.json");
+    let saved = draft("math/three").code(0).says("written to plans/math/three.yaml");
     let kept = fs::read_to_string(&file).unwrap();
-    let plan: Value = serde_json::from_str(&kept).unwrap();
+    let plan: Value = serde_saphyr::from_str(&kept).unwrap();
     assert_eq!((&plan["planId"], &plan["steps"][0]["id"]), (&json!("math/three"), &json!("first")));
-    let printed: Value = serde_json::from_str(&saved.stdout).unwrap();
+    let printed: Value = serde_saphyr::from_str(&saved.stdout).unwrap();
     assert_eq!(plan["steps"], printed["steps"], "what was shown is what was written");
     waypost(folder.path(), &["plan", "validate"]).code(0);
 
     fs::write(&file, "mine").unwrap();
-    draft("math/three").code(2).says("`plans/math/three.json` is there already");
+    draft("math/three").code(2).says("`plans/math/three.yaml` is there already");
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
 }
 

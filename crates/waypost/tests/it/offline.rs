@@ -246,7 +246,8 @@ fn a_policy_test_without_cases_says_where_they_are_written() {
     let folder = tempfile::tempdir().unwrap();
     waypost(folder.path(), &["init", "shop"]).code(0);
     waypost(folder.path(), &["policy", "test", "shop"]).code(0).says("policies/tests.yaml");
-    waypost(folder.path(), &["policy", "test", "--dir", "shop"]).code(0).says("0 passed");
+    let told = waypost(folder.path(), &["policy", "test", "--dir", "shop"]).code(0);
+    assert_eq!(told.stdout, "0 passed, 0 failed\n");
 }
 
 #[test]

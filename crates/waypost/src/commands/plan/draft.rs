@@ -5,9 +5,10 @@ use crate::commands::init::write_new;
 use crate::context::Context;
 use crate::environment::place::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
-use crate::outcome;
 use crate::remote::client::{Request, read};
+use crate::terminal::output::printable;
 use crate::terminal::table::table;
+use crate::terminal::yaml;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub(super) struct DraftArgs {
     /// Have a plan written even if one fits already
     #[arg(long)]
     fresh: bool,
-    /// Write the plan into this project: `crm/find` is plans/crm/find.json
+    /// Write the plan into this project: `crm/find` is plans/crm/find.yaml
     #[arg(long, value_name = "ID")]
     save: Option<String>,
 }
@@ -69,7 +70,7 @@ fn tell_valid(
 ) -> Result<Exit> {
     let output = context.output;
     let file = place.map(|place| place.write(draft.plan.clone())).transpose()?;
-    output.data(body, &outcome::pretty(&draft.plan))?;
+    output.either(body, || output.text(printable(&yaml::plan(&draft.plan)?).trim_end()))?;
     for warning in &draft.warnings {
         output.talk(&format!("warning: {}", line(warning)));
     }
@@ -87,11 +88,18 @@ fn tell_valid(
 }
 
 fn tell_wrong(context: &Context, body: &Value, draft: &PlanDraft) -> Result<Exit> {
-    context.output.data(body, &outcome::pretty(&draft.plan))?;
+    // Whoever reads the output as a plan must not take this for one.
+    context.output.either(body, || Ok(()))?;
     let message = format!("model `{}` wrote no plan that can be used", draft.model);
     Err(Failure::new(Exit::Failed, "invalid_plan", message)
-        .lines(draft.errors.iter().map(line))
+        .lines(draft.errors.iter().map(for_a_person))
         .hint("say the goal in other words, or name a larger model with `--model`"))
+}
+
+/// A mistake with its place, without a hint that is for the model.
+fn for_a_person(mistake: &PlanMistake) -> String {
+    let is_for_people = |hint: &String| !hint.starts_with("answer with");
+    line(&PlanMistake { hint: mistake.hint.clone().filter(is_for_people), ..mistake.clone() })
 }
 
 /// A mistake with its place.
@@ -119,7 +127,7 @@ impl SavePlace {
         match id.split_once('/') {
             Some((domain, name)) if is_plain(domain) && is_plain(name) => {
                 let folder = project_folder(None).join("plans").join(domain);
-                Ok(Self { id: id.to_owned(), path: folder.join(format!("{name}.json")) })
+                Ok(Self { id: id.to_owned(), path: folder.join(format!("{name}.yaml")) })
             }
             _ => Err(Failure::usage(format!("`{id}` cannot be the id of a new plan"))
                 .hint("write it as `domain/name`, in letters, digits, `_` and `-`")),
@@ -128,10 +136,10 @@ impl SavePlace {
 
     /// Refuses a file that is there, before a model is asked in vain.
     fn check_free(&self) -> Result<()> {
-        if !self.path.exists() {
-            return Ok(());
-        }
-        let file = shown(&self.path);
+        let endings = ["yaml", "yml", "json"];
+        let mut files = endings.iter().map(|ending| self.path.with_extension(ending));
+        let Some(file) = files.find(|file| file.exists()) else { return Ok(()) };
+        let file = shown(&file);
         Err(Failure::usage(format!("`{file}` is there already, and nothing is overwritten"))
             .hint("save the plan under another id, or remove the file first"))
     }
@@ -141,7 +149,7 @@ impl SavePlace {
         if let Some(members) = plan.as_object_mut() {
             members.insert("planId".to_owned(), Value::String(self.id));
         }
-        write_new(&self.path, &format!("{}\n", outcome::pretty(&plan)))?;
+        write_new(&self.path, &yaml::plan(&plan)?)?;
         Ok(shown(&self.path))
     }
 }
@@ -153,7 +161,7 @@ mod tests {
     #[test]
     fn a_plan_is_saved_below_plans_and_nowhere_else() {
         let place = SavePlace::of("crm/find-one").unwrap();
-        assert!(place.path.ends_with("plans/crm/find-one.json"), "{}", place.path.display());
+        assert!(place.path.ends_with("plans/crm/find-one.yaml"), "{}", place.path.display());
         for id in ["", "find", "a/b/c", "../x", "a/..", "/a", "a/", "a b/c"] {
             assert!(SavePlace::of(id).is_err(), "{id}");
         }
@@ -164,14 +172,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = || SavePlace {
             id: "crm/find".to_owned(),
-            path: folder.path().join("plans/crm/find.json"),
+            path: folder.path().join("plans/crm/find.yaml"),
         };
         assert!(place().check_free().is_ok());
         place().write(json!({"planId": "draft/one", "steps": []})).unwrap();
         assert!(place().check_free().is_err());
         let kept = std::fs::read_to_string(place().path).unwrap();
-        let kept: Value = serde_json::from_str(&kept).unwrap();
+        let kept: Value = serde_saphyr::from_str(&kept).unwrap();
         assert_eq!(kept, json!({"planId": "crm/find", "steps": []}));
         assert!(place().write(json!({})).is_err());
+    }
+
+    #[test]
+    fn a_mistake_is_told_to_a_person_without_what_the_model_should_do() {
+        let mistake = |hint: &str| PlanMistake {
+            pointer: "/steps".to_owned(),
+            detail: "the answer has no JSON object".to_owned(),
+            hint: Some(hint.to_owned()),
+        };
+        let told = for_a_person(&mistake("answer with the plan as one JSON object"));
+        assert_eq!(told, "/steps: the answer has no JSON object");
+        let told = for_a_person(&mistake("did you mean `a`?"));
+        assert_eq!(told, "/steps: the answer has no JSON object; did you mean `a`?");
     }
 }
