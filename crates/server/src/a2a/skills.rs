@@ -11,19 +11,18 @@ use kernel::definition::agent::{TALKS, talk_id};
 use kernel::definition::pipeline::{PIPELINES, Pipeline};
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::tool::rules::Pattern;
-use kernel::values::ids::{PlanId, RealmId};
+use kernel::values::ids::{AgentName, PlanId, RealmId};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 use wire::a2a::SKILLS_EXTENSION;
 use wire::a2a::card::AgentSkill;
-use wire::a2a::error::A2aError;
+use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::message::Message;
 
 /// What an agent takes, beside text: the input of the plan by which it is talked to.
 pub(super) const REQUEST: &str = "user_request";
 
-/// How clients that do not know our extension name a skill. One that is not there is ignored: the
-/// word may mean something else to its sender.
+/// How clients that do not know our extension name a skill.
 const SKILL_HINT: &str = "skillId";
 
 /// What a skill starts.
@@ -263,13 +262,32 @@ pub(super) fn chosen(doors: &Doors, caller: &Caller, message: &Message) -> Resul
         let found = asked_for(doors, caller, &choice.skill);
         return found.ok_or_else(|| unknown(&format!("there is no skill `{}`", choice.skill)));
     }
-    if let Some(hinted) = hinted.and_then(|id| by_id(doors, caller, id)) {
-        return Ok(hinted);
+    if let Some(hinted) = hinted {
+        let shown: String = hinted.chars().take(100).collect();
+        let found = asked_for(doors, caller, hinted);
+        return found.ok_or_else(|| unknown(&format!("there is no skill `{shown}`")));
     }
-    let has_text = message.parts.iter().any(|part| part.as_text().is_some());
-    let default = default_agent(doors, caller).filter(|_| has_text);
-    let found = default.and_then(|name| by_id(doors, caller, talk_id(&name).as_str()));
-    found.ok_or_else(|| unknown("the message names no skill, and no agent is the default"))
+    let Some(agent) = default_agent(doors, caller) else {
+        return Err(unknown("the message names no skill, and no agent is the default"));
+    };
+    if !message.parts.iter().any(|part| part.as_text().is_some()) {
+        let why = "the message names no skill, and only a text goes to the default agent";
+        return Err(unknown(why));
+    }
+    let found = asked_for(doors, caller, talk_id(&agent).as_str());
+    found.ok_or_else(|| match doors.engine.catalog().agent(caller, &agent) {
+        Some(_) => not_started(&agent),
+        None => unknown("the message names no skill, and the default agent is not there for you"),
+    })
+}
+
+/// The caller may see its default agent, and no more.
+fn not_started(agent: &AgentName) -> A2aError {
+    let why = format!(
+        "the message names no skill, and you may see the default agent `{agent}` but not start it; \
+         a role that runs, such as `member`, may, unless a policy forbids it"
+    );
+    A2aError::new(ErrorKind::PermissionDenied, why)
 }
 
 /// The skill of this id among those that the caller sees. The audit keeps that it asked for another
@@ -284,7 +302,7 @@ fn asked_for(doors: &Doors, caller: &Caller, id: &str) -> Option<Skill> {
 
 fn unknown(skills: &[Skill], why: &str) -> A2aError {
     let ids: Vec<&str> = skills.iter().map(Skill::id).collect();
-    let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+    let ids = if ids.is_empty() { "none that you may use".to_owned() } else { ids.join(", ") };
     let told = format!(
         "{why}; name one in `message.metadata[\"{SKILLS_EXTENSION}\"].skill`. Skills: {ids}"
     );

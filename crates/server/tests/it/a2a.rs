@@ -112,6 +112,28 @@ async fn a_text_goes_to_the_only_agent_and_may_be_answered_by_a_message() {
 }
 
 #[tokio::test]
+async fn a_message_that_finds_no_skill_learns_why() {
+    let (house, _office) = office([]).await;
+    let refused = async |sent: Value| {
+        let answer = rpc(&house, "SendMessage", json!({"message": sent})).await;
+        assert_eq!(code(&answer), -32602, "{answer}");
+        answer["error"]["message"].as_str().unwrap().to_owned()
+    };
+    let said = |part: Value| json!({"messageId": "m", "role": "ROLE_USER", "parts": [part]});
+    let mut misspelt = said(json!({"text": "hello"}));
+    misspelt["metadata"] = json!({"skillId": "agent/asistant"});
+    let why = refused(misspelt).await;
+    assert!(why.contains("no skill `agent/asistant`"), "{why}");
+    assert!(why.contains("agent/assistant"), "the right ones are listed: {why}");
+    let why = refused(said(json!({"data": {"a": 1}}))).await;
+    assert!(why.contains("only a text goes to the default agent"), "{why}");
+    let bare = crate::a2a::house(SETTINGS).await;
+    let sent = json!({"message": said(json!({"text": "hello"}))});
+    let answer = rpc(&bare, "SendMessage", sent).await;
+    assert!(answer.to_string().contains("no agent is the default"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_question_is_answered_by_a_message_to_its_task() {
     let house = house(SETTINGS).await;
     let task = send(&house, message("m1", "it/question", json!({"data": {}}))).await;

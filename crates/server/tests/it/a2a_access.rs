@@ -165,6 +165,22 @@ async fn who_may_only_read_starts_nothing_and_other_realms_are_closed() {
 }
 
 #[tokio::test]
+async fn who_may_only_read_learns_that_the_default_agent_is_not_theirs_to_start() {
+    let guarded = guarded().await;
+    let (agent, admin) =
+        (json!({"name": "Helper", "llmConfigRef": "openai"}), [("x-api-key", ADMIN_KEY)]);
+    let stored = guarded.open(Method::PUT, "/api/v1/agents/helper", &admin, &agent).await;
+    assert_eq!(stored.status().as_u16(), 201);
+    let viewer = guarded.key(Role::Viewer).await;
+    let said = json!({"message": {"messageId": "m", "role": "ROLE_USER",
+        "parts": [{"text": "hello"}]}});
+    let answer = rpc(&guarded, Some(&viewer), "SendMessage", &said).await;
+    let why = answer.body["error"]["message"].as_str().unwrap();
+    assert_eq!(answer.body["error"]["code"], -32000, "{answer:?}");
+    assert!(why.contains("may see the default agent `helper` but not start it"), "{why}");
+}
+
+#[tokio::test]
 async fn strangers_see_public_skills_and_callers_their_own() {
     let guarded = guarded().await;
     let ids = |answer: &Answer| -> Vec<String> {
