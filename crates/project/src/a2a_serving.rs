@@ -35,6 +35,23 @@ const INPUT_MODES: [&str; 7] = [
     "application/pdf",
 ];
 
+/// How a card says that this server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binding {
+    /// JSON-RPC.
+    JsonRpc,
+    /// HTTP with JSON.
+    Rest,
+    /// gRPC.
+    Grpc,
+}
+
+impl Binding {
+    /// All of them, by name, in the order of cards.
+    const NAMES: [(&'static str, Self); 3] =
+        [("jsonrpc", Self::JsonRpc), ("rest", Self::Rest), ("grpc", Self::Grpc)];
+}
+
 /// `[a2a]`, but for the agents that this server calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct A2aServing {
@@ -50,6 +67,8 @@ pub struct A2aServing {
     pub public: Vec<Pattern>,
     /// The media types of parts that messages may have, in lower case; `*/*` is any.
     pub input_modes: Vec<String>,
+    /// The bindings that the card offers, the preferred one first.
+    pub bindings: Vec<Binding>,
     /// For how many seconds a message under a used id is the same message again; 0 for none.
     pub repeat_window: u64,
     /// The files of the keys that sign the card, the newest first; paths begin at the project's
@@ -89,6 +108,7 @@ impl Default for A2aServing {
             expose: Vec::new(),
             public: Vec::new(),
             input_modes: INPUT_MODES.map(str::to_owned).to_vec(),
+            bindings: Binding::NAMES.map(|(_, binding)| binding).to_vec(),
             repeat_window: REPEAT_WINDOW_S,
             signing_keys: Vec::new(),
             streaming: true,
@@ -126,6 +146,7 @@ pub(crate) struct ServingKeys {
     pub(crate) expose: Vec<Pattern>,
     pub(crate) public: Vec<Pattern>,
     pub(crate) input_modes: Option<Vec<String>>,
+    pub(crate) bindings: Option<Vec<Binding>>,
     pub(crate) repeat_window: Option<u64>,
     pub(crate) signing_keys: Vec<PathBuf>,
     pub(crate) streaming: Option<bool>,
@@ -147,6 +168,7 @@ impl ServingKeys {
             expose: self.expose,
             public: self.public,
             input_modes: self.input_modes.unwrap_or(usual.input_modes),
+            bindings: self.bindings.unwrap_or(usual.bindings),
             repeat_window: self.repeat_window.unwrap_or(usual.repeat_window),
             signing_keys: self.signing_keys,
             streaming: self.streaming.unwrap_or(usual.streaming),
@@ -181,6 +203,26 @@ pub(crate) fn media_types<'de, D: Deserializer<'de>>(
     match types.is_empty() {
         true => Err(refused(Mistake::error("`input_modes` names no media type").hint(hint))),
         false => Ok(Some(types)),
+    }
+}
+
+/// The bindings of a card. None at all are a mistake: cards name one.
+pub(crate) fn bindings<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<Binding>>, D::Error> {
+    let hint = "write `jsonrpc`, `rest` and `grpc`, or some of them, each once";
+    let all = checked_list(deserializer, |text| {
+        let found = Binding::NAMES.iter().find(|(name, _)| *name == text);
+        found
+            .map(|(_, binding)| *binding)
+            .ok_or_else(|| Mistake::error(format!("`{text}` is not a binding of A2A")).hint(hint))
+    })?;
+    let is_repeated =
+        all.iter().enumerate().any(|(index, one)| all.iter().skip(index + 1).any(|two| two == one));
+    match (all.is_empty(), is_repeated) {
+        (true, _) => Err(refused(Mistake::error("`bindings` names no binding").hint(hint))),
+        (_, true) => Err(refused(Mistake::error("`bindings` names one twice").hint(hint))),
+        (false, false) => Ok(Some(all)),
     }
 }
 
@@ -266,7 +308,7 @@ pub(crate) fn realm_name<'de, D: Deserializer<'de>>(
 
 #[cfg(test)]
 mod tests {
-    use crate::a2a_serving::A2aServing;
+    use crate::a2a_serving::{A2aServing, Binding};
     use crate::config::Config;
     use tools::HttpSettings;
 
@@ -293,6 +335,9 @@ mod tests {
         let bare = "[a2a]\nstreaming = false\nextended_card = false\n";
         let bare = Config::parse("waypost.toml", bare).unwrap().a2a;
         assert!(!bare.streaming && !bare.extended_card);
+        let bindings = "[a2a]\nbindings = [\"rest\", \"jsonrpc\"]\n";
+        let bindings = Config::parse("waypost.toml", bindings).unwrap().a2a.bindings;
+        assert_eq!(bindings, [Binding::Rest, Binding::JsonRpc]);
         let longest = Config::parse("waypost.toml", "[a2a]\nrepeat_window = 2592000\n").unwrap();
         assert_eq!(longest.a2a.repeat_window, 2_592_000);
     }
@@ -336,6 +381,9 @@ mod tests {
             ("signing_keys = [\" \"]", "names no file"),
             ("vault_id = \"tools\"", "cannot be the id of a card"),
             ("input_modes = []", "names no media type"),
+            ("bindings = []", "names no binding"),
+            ("bindings = [\"soap\"]", "`soap` is not a binding of A2A"),
+            ("bindings = [\"rest\", \"rest\"]", "names one twice"),
             ("input_modes = [\"image/*\"]", "`image/*` is not a media type"),
             ("input_modes = [\"text/plain; charset=utf-8\"]", "is not a media type"),
         ] {

@@ -6,8 +6,8 @@ use super::keys::{AuthKeys, Own, ProviderKeys, timeout_ms};
 use super::rest::{Auth, auth};
 use super::sendable::{address, headers_of, shown_url};
 use crate::a2a_serving::{
-    A2aServing, PushKeys, ServingKeys, media_types, realm_name, repeat_window, signing_keys,
-    skill_patterns, vault_id, words,
+    A2aServing, Binding, PushKeys, ServingKeys, bindings, media_types, realm_name, repeat_window,
+    signing_keys, skill_patterns, vault_id, words,
 };
 use crate::settings::{Each, Kept, Located, Named, Text, named, realm_patterns};
 use kernel::definition::plan::mistake::Mistake;
@@ -51,6 +51,8 @@ pub(crate) struct A2aSettings {
     pub(crate) public: Vec<Pattern>,
     #[serde(deserialize_with = "media_types")]
     pub(crate) input_modes: Option<Vec<String>>,
+    #[serde(deserialize_with = "bindings")]
+    pub(crate) bindings: Option<Vec<Binding>>,
     #[serde(deserialize_with = "repeat_window")]
     pub(crate) repeat_window: Option<u64>,
     #[serde(deserialize_with = "signing_keys")]
@@ -75,6 +77,7 @@ impl A2aSettings {
             expose: self.expose,
             public: self.public,
             input_modes: self.input_modes,
+            bindings: self.bindings,
             repeat_window: self.repeat_window,
             signing_keys: self.signing_keys,
             streaming: self.streaming,

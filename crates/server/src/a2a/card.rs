@@ -16,6 +16,7 @@ use engine::ListVersion;
 use kernel::tool::call::Caller;
 use kernel::values::canonical;
 use kernel::values::ids::{Millis, RealmId};
+use project::a2a_serving::Binding;
 use serde_json::{Map, Value, json};
 use wire::a2a::card::{AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill};
 use wire::a2a::v03_card::for_both;
@@ -122,11 +123,18 @@ fn interfaces(doors: &Doors, base: &str, realm: &RealmId) -> Vec<AgentInterface>
         tenant: String::new(),
         protocol_version: VERSION_UNNAMED.to_owned(),
     };
-    let olds = [old(JSONRPC), old(HTTP_JSON)];
-    let grpc = interface(grpc_address(base), GRPC);
-    let mut interfaces = vec![interface(rpc, JSONRPC), interface(address, HTTP_JSON), grpc];
-    interfaces.extend(olds);
-    interfaces
+    let bindings = &doors.a2a.bindings;
+    let current = bindings.iter().map(|binding| match binding {
+        Binding::JsonRpc => interface(rpc.clone(), JSONRPC),
+        Binding::Rest => interface(address.clone(), HTTP_JSON),
+        Binding::Grpc => interface(grpc_address(base), GRPC),
+    });
+    let olds = bindings.iter().filter_map(|binding| match binding {
+        Binding::JsonRpc => Some(old(JSONRPC)),
+        Binding::Rest => Some(old(HTTP_JSON)),
+        Binding::Grpc => None,
+    });
+    current.chain(olds).collect()
 }
 
 /// Where gRPC is spoken: at the root of the port. Clients take an address without TLS as host and

@@ -403,6 +403,31 @@ async fn what_is_no_request_of_this_version_is_refused() {
 }
 
 #[tokio::test]
+async fn the_card_offers_the_bindings_that_are_set_in_their_order() {
+    for (bindings, expected) in [
+        (
+            "\"rest\", \"jsonrpc\"",
+            vec!["HTTP+JSON 1.0", "JSONRPC 1.0", "HTTP+JSON 0.3", "JSONRPC 0.3"],
+        ),
+        ("\"grpc\"", vec!["GRPC 1.0"]),
+    ] {
+        let house = house(&format!("{SETTINGS}bindings = [{bindings}]\n")).await;
+        let path = "/.well-known/agent-card.json";
+        let card = open(&house, Method::GET, path, &Value::Null).await.body;
+        let named = |one: &Value, member: &str| one[member].as_str().unwrap().to_owned();
+        let offered: Vec<String> = card["supportedInterfaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| [named(one, "protocolBinding"), named(one, "protocolVersion")].join(" "))
+            .collect();
+        assert_eq!(offered, expected, "{card}");
+        let is_old = card.get("additionalInterfaces").is_some();
+        assert_eq!(is_old, bindings != "\"grpc\"", "{card}");
+    }
+}
+
+#[tokio::test]
 async fn the_card_shows_what_can_be_called_and_is_kept() {
     let house = house(SETTINGS).await;
     let answer = open(&house, Method::GET, "/.well-known/agent-card.json", &Value::Null).await;
