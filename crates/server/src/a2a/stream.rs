@@ -63,7 +63,8 @@ impl Writes for Written {
     fn error(&self, error: A2aError) -> Event {
         Event::default().data(match self {
             Self::Rpc(id) | Self::OldRpc(id) => jsonrpc::error(Some(id), &error.to_rpc()),
-            Self::Http | Self::OldHttp => Value::to_string(&error.to_rest()),
+            Self::Http => Value::to_string(&error.to_rest()),
+            Self::OldHttp => Value::to_string(&error.to_old_rest()),
         })
     }
 }

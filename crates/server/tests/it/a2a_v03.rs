@@ -145,6 +145,27 @@ async fn the_paths_of_0_3_stand_below_v1() {
 }
 
 #[tokio::test]
+async fn errors_over_http_have_the_number_of_json_rpc_at_the_top() {
+    let house = house(SETTINGS).await;
+    let body = json!({"message": rest_message("m1", "it/nothing", json!({}))});
+    for (method, path, body, number) in [
+        (Method::GET, "tasks/unknown", &Value::Null, -32001),
+        (Method::GET, "nothing", &Value::Null, -32601),
+        (Method::DELETE, "tasks/unknown", &Value::Null, -32601),
+        (Method::POST, "message:send", &body, -32602),
+    ] {
+        let answer = plain(&house, method, &format!("/a2a/v1/v1/{path}"), body).await;
+        assert_eq!(answer.body["code"], number, "{path}: {answer:?}");
+        let message = answer.body["message"].as_str().unwrap();
+        assert!(!message.is_empty(), "{path}: {answer:?}");
+        // In the form of 1.0 as well, for those who read that.
+        assert_eq!(answer.body["error"]["message"], message, "{path}: {answer:?}");
+    }
+    let current = open(&house, Method::GET, "/a2a/v1/tasks/unknown", &Value::Null).await;
+    assert!(current.body.get("code").is_none(), "that is of 0.3: {current:?}");
+}
+
+#[tokio::test]
 async fn a_name_of_one_version_is_not_known_in_the_other() {
     let house = house(SETTINGS).await;
     for (method, number) in [

@@ -221,6 +221,17 @@ impl A2aError {
         json!({"error": error})
     }
 
+    /// The body of an HTTP answer of 0.3, whose clients look for the number of JSON-RPC at the top.
+    pub fn to_old_rest(&self) -> Value {
+        let mut body = self.to_rest();
+        body["code"] = json!(self.kind.code());
+        body["message"] = json!(self.message);
+        if !self.details.is_empty() {
+            body["data"] = json!(self.details);
+        }
+        body
+    }
+
     /// The `error` of a JSON-RPC answer. What it names in its details counts first: numbers are
     /// used for other things by some.
     pub fn of_rpc(error: &Value) -> Self {

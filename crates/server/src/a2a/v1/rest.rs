@@ -34,11 +34,13 @@ pub(in crate::a2a) struct Asked<'a> {
 /// `/a2a/v1/..`.
 pub(in crate::a2a) async fn serve(arrived: Arrived, asked: Asked<'_>, body: Body) -> Response {
     let kind = if asked.is_old { "application/json" } else { arrived.answer_type() };
+    let told: fn(&A2aError) -> Value =
+        if asked.is_old { A2aError::to_old_rest } else { A2aError::to_rest };
     let answered = match read(&arrived.doors, body).await {
         Ok(bytes) => done(&arrived, asked, bytes).await,
         Err(failure) => {
             let error = failed(&failure);
-            return with_type(failure.status(), kind, &error.to_rest());
+            return with_type(failure.status(), kind, &told(&error));
         }
     };
     match answered {
@@ -47,14 +49,14 @@ pub(in crate::a2a) async fn serve(arrived: Arrived, asked: Asked<'_>, body: Body
         Err(Wrong::Verb(allowed)) => {
             let why = "the path is not asked for in this way";
             let error = A2aError::new(ErrorKind::MethodNotFound, why);
-            let mut response = with_type(StatusCode::METHOD_NOT_ALLOWED, kind, &error.to_rest());
+            let mut response = with_type(StatusCode::METHOD_NOT_ALLOWED, kind, &told(&error));
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
             response
         }
         Err(Wrong::Error(error)) => {
             let status = StatusCode::from_u16(error.kind.http());
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            with_headers(with_type(status, kind, &error.to_rest()), &error)
+            with_headers(with_type(status, kind, &told(&error)), &error)
         }
     }
 }
