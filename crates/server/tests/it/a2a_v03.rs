@@ -7,6 +7,7 @@ use crate::house::{Answer, House, read, request};
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
+use wire::a2a::card::AgentCard;
 use wire::a2a::task::Task;
 use wire::a2a::{SKILLS_EXTENSION, v03, v03_rest};
 
@@ -258,4 +259,13 @@ async fn the_card_holds_the_members_of_both_versions() {
     assert_eq!(versions, ["1.0", "1.0", "1.0", "0.3", "0.3"]);
     let extended = rpc(&house, "agent/getAuthenticatedExtendedCard", json!({})).await;
     assert_eq!(extended["result"]["url"], card["url"], "{extended}");
+    // An operation that only 1.0 has answers with members of 1.0 alone.
+    let by_rpc = rpc_of_1_0(&house, "GetExtendedAgentCard", json!({})).await["result"].clone();
+    let path = "/a2a/v1/extendedAgentCard";
+    let by_http = open(&house, Method::GET, path, &Value::Null).await.body;
+    for card in [by_rpc, by_http] {
+        let read: AgentCard = serde_json::from_value(card.clone()).unwrap();
+        assert_eq!(json!(read), card, "all of it is of 1.0");
+        assert_eq!(read.skills.len(), extended["result"]["skills"].as_array().unwrap().len());
+    }
 }

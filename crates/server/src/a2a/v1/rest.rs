@@ -3,7 +3,7 @@
 use super::rpc::named;
 use crate::a2a::arrival::Arrived;
 use crate::a2a::binding::{Answer, OnTask, OnWebhook, Wrong, body, query};
-use crate::a2a::card::{extended, written};
+use crate::a2a::card::extended;
 use crate::a2a::error::{Result, failed, invalid};
 use crate::a2a::operations::Client;
 use crate::a2a::push::PageOf;
@@ -112,7 +112,7 @@ async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answe
             let realm = arrived.realm(realm, &tenant(arrived))?;
             let client = arrived.client(&realm)?;
             let card = extended(&arrived.doors, &arrived.base, &realm, &client.caller)?;
-            Ok(Answer::of(&written(&card)))
+            Ok(Answer::of(&card))
         }
         ["tasks", task, "pushNotificationConfigs", rest @ ..] if rest.len() < 2 => {
             let client = arrived.client(&arrived.realm(realm, &tenant(arrived))?)?;

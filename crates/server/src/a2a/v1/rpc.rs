@@ -2,7 +2,7 @@
 
 use crate::a2a::arrival::Arrived;
 use crate::a2a::binding::{Answer, Call, text};
-use crate::a2a::card::{extended, written};
+use crate::a2a::card::extended;
 use crate::a2a::error::{Result, failed, invalid};
 use crate::a2a::operations::{Client, Dialect};
 use crate::a2a::push::PageOf;
@@ -115,7 +115,7 @@ async fn done(arrived: &Arrived, path: Option<&str>, call: Call<'_>) -> Result<A
             return Ok(Answer::Stream(client.subscribed(named(&asked.id)?, written).await?));
         }
         "GetExtendedAgentCard" => {
-            text(&written(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?))
+            text(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?)
         }
         method => match webhooks(&client, &call).await? {
             Some(result) => text(&result),
