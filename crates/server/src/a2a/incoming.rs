@@ -2,7 +2,7 @@
 //! and the input of the run that a message starts. Addresses in a message are never fetched.
 
 use super::error::{Result, invalid, refused, unsupported};
-use super::skills::{Kind, REQUEST, Skill, host_choice};
+use super::skills::{JSON, Kind, REQUEST, Skill, Taken, host_choice};
 use crate::request::doors::Doors;
 use engine::Message as Recorded;
 use kernel::definition::pipeline::Tally;
@@ -17,7 +17,6 @@ use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::message::{Content, Message, Part, Role};
 
 const TEXT: &str = "text/plain";
-const JSON: &str = "application/json";
 /// The media types of answers.
 pub(super) const OUTPUT_MODES: [&str; 2] = [TEXT, JSON];
 
@@ -191,9 +190,10 @@ pub(super) fn input(doors: &Doors, skill: &Skill, message: &Message) -> Result<I
             let tally = Tally::of(pipeline, &case, doors.limits().tally_reason_chars_max);
             Ok(Input { value: case.input, tally: Some(tally) })
         }
-        (Kind::Plan, []) if !text.trim().is_empty() => match skill.only_text() {
-            Some(name) => plain(json!({name: text})),
-            None => Err(wants_data(skill)),
+        (Kind::Plan, []) if !text.trim().is_empty() => match skill.takes_text() {
+            Taken::As(name) => plain(json!({name: text})),
+            Taken::Alone => plain(json!({})),
+            Taken::No => Err(wants_data(skill)),
         },
         (Kind::Plan | Kind::Pipeline(_) | Kind::Proxy, _) => Err(wants_data(skill)),
     }

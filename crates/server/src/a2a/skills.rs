@@ -12,7 +12,7 @@ use kernel::definition::pipeline::{PIPELINES, Pipeline};
 use kernel::tool::call::{Caller, ToolSpec};
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::{AgentName, PlanId, RealmId};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::{Arc, LazyLock};
 use wire::a2a::SKILLS_EXTENSION;
 use wire::a2a::card::AgentSkill;
@@ -21,6 +21,9 @@ use wire::a2a::message::Message;
 
 /// What an agent takes, beside text: the input of the plan by which it is talked to.
 pub(super) const REQUEST: &str = "user_request";
+
+/// The media type of data.
+pub(super) const JSON: &str = "application/json";
 
 /// How clients that do not know our extension name a skill.
 const SKILL_HINT: &str = "skillId";
@@ -36,6 +39,17 @@ pub(super) enum Kind {
     Plan,
     /// A call of a tool of another server.
     Proxy,
+}
+
+/// What becomes of a text that is sent to a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken<'a> {
+    /// It is this member of the input.
+    As(&'a str),
+    /// It starts the plan, which has no input.
+    Alone,
+    /// It is not taken: the plan needs data.
+    No,
 }
 
 /// One skill.
@@ -69,7 +83,7 @@ impl Skill {
     fn of_pipeline(pipeline: &Arc<Pipeline>) -> Self {
         let schema = &pipeline.schema;
         let any = |name: &String| (name.clone(), json!({}));
-        let properties: serde_json::Map<String, Value> = schema.allowed.iter().map(any).collect();
+        let properties: Map<String, Value> = schema.allowed.iter().map(any).collect();
         let name = pipeline.name.as_str();
         Self {
             plan: pipeline.plan.clone(),
@@ -120,16 +134,33 @@ impl Skill {
         self.plan.as_str()
     }
 
-    /// The one text that it takes, if all that it requires is one.
-    pub(super) fn only_text(&self) -> Option<&str> {
+    /// What a plan does with a text in the place of data: it goes where its schema has the only
+    /// required text, or the only one at all where nothing is required. A plan that takes no input
+    /// is only started by it.
+    pub(super) fn takes_text(&self) -> Taken<'_> {
         let required = self.input["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let properties = self.input["properties"].as_object()?;
-        let name = match required {
-            [only] => only.as_str()?,
-            [] if properties.len() == 1 => properties.keys().next()?,
-            _ => return None,
+        let properties = self.input["properties"].as_object();
+        let texts = properties.into_iter().flatten().filter(|(_, value)| value["type"] == "string");
+        let texts: Vec<&str> = texts.map(|(name, _)| name.as_str()).collect();
+        match (required, texts.as_slice()) {
+            ([only], all) => match all.iter().find(|name| *only == **name) {
+                Some(&name) => Taken::As(name),
+                None => Taken::No,
+            },
+            ([], &[only]) => Taken::As(only),
+            ([], []) if properties.is_none_or(Map::is_empty) => Taken::Alone,
+            _ => Taken::No,
+        }
+    }
+
+    /// The media types that it takes, where these are not all of the server's.
+    fn input_modes(&self) -> Vec<String> {
+        let only_data = match self.kind {
+            Kind::Plan => matches!(self.takes_text(), Taken::No),
+            Kind::Pipeline(_) => true,
+            Kind::Agent | Kind::Proxy => false,
         };
-        (properties.get(name)?["type"] == "string").then_some(name)
+        if only_data { vec![JSON.to_owned()] } else { Vec::new() }
     }
 
     /// As a card shows it.
@@ -139,6 +170,7 @@ impl Skill {
             name: self.title.clone(),
             description: self.description.clone(),
             tags: self.tags.clone(),
+            input_modes: self.input_modes(),
             ..AgentSkill::default()
         }
     }
@@ -307,4 +339,35 @@ fn unknown(skills: &[Skill], why: &str) -> A2aError {
         "{why}; name one in `message.metadata[\"{SKILLS_EXTENSION}\"].skill`. Skills: {ids}"
     );
     invalid("message.metadata", told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(input: Value) -> Skill {
+        let mut skill = Skill::of_proxy();
+        (skill.kind, skill.input) = (Kind::Plan, Arc::new(input));
+        skill
+    }
+
+    #[test]
+    fn a_text_goes_to_the_only_text_of_a_plan_or_starts_one_without_input() {
+        let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
+        for (input, taken) in [
+            (json!({"required": ["q"], "properties": {"q": text, "n": number}}), Taken::As("q")),
+            (json!({"properties": {"q": text, "n": number}}), Taken::As("q")),
+            (json!({"type": "object"}), Taken::Alone),
+            (json!({"type": "object", "properties": {}}), Taken::Alone),
+            (json!({"properties": {"n": number}}), Taken::No),
+            (json!({"properties": {"q": text, "r": text}}), Taken::No),
+            (json!({"required": ["n"], "properties": {"q": text, "n": number}}), Taken::No),
+            (json!({"required": ["q", "r"], "properties": {"q": text, "r": text}}), Taken::No),
+        ] {
+            let skill = plan(input);
+            assert_eq!(skill.takes_text(), taken, "{}", skill.input);
+            let modes = skill.shown().input_modes;
+            assert_eq!(modes.is_empty(), taken != Taken::No, "the card says it: {}", skill.input);
+        }
+    }
 }

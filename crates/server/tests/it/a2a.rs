@@ -112,6 +112,22 @@ async fn a_text_goes_to_the_only_agent_and_may_be_answered_by_a_message() {
 }
 
 #[tokio::test]
+async fn a_text_starts_a_plan_without_input_and_no_plan_that_needs_data() {
+    let house = house(SETTINGS).await;
+    let task = send(&house, message("m1", "it/question", json!({"text": "go"}))).await;
+    assert_eq!(state(&task), "INPUT_REQUIRED", "{task}");
+    let params = json!({"message": message("m2", ADD, json!({"text": "1 and 2"}))});
+    let refused = rpc(&house, "SendMessage", params).await;
+    assert_eq!(code(&refused), -32602, "{refused}");
+    let card = open(&house, Method::GET, "/.well-known/agent-card.json", &Value::Null).await.body;
+    let modes = |id: &str| {
+        let mut skills = card["skills"].as_array().unwrap().iter();
+        skills.find(|skill| skill["id"] == id).unwrap()["inputModes"].clone()
+    };
+    assert_eq!((modes("it/question"), modes(ADD)), (Value::Null, json!(["application/json"])));
+}
+
+#[tokio::test]
 async fn a_message_that_finds_no_skill_learns_why() {
     let (house, _office) = office([]).await;
     let refused = async |sent: Value| {
