@@ -311,7 +311,9 @@ async def by_key(talk, _, key):
 async def by_client_credentials(talk, identity, key):
     schemes = [scheme for scheme in talk.card.auth_schemes if scheme.scheme == "oauth2"]
     assert len(schemes) == 1, talk.card
-    # It takes a key where the card offers both.
+    # It wants a key where the card offers both, whatever else it has: the guide says so.
+    known(identity=identity, secret=key)
+    await fails(None, talk.begun(greeting()), A2AAuthenticationError)
     card = talk.card.model_copy(update={"auth_schemes": schemes})
     async with AgentVaultClient() as client:
         other = Talk(talk.url, card, client)
