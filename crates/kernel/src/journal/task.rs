@@ -18,7 +18,8 @@ use std::sync::Arc;
 /// The type of published events that are artifacts.
 pub const ARTIFACT: &str = "a2a.artifact";
 
-/// The fault of a tool that refuses the task that it is called for.
+/// The fault of a tool that refuses the task that it is called for. Only tools of a program that
+/// holds a server can fail with it: no answer of an upstream is read as one.
 pub const TASK_REJECTED: &str = "TaskRejected";
 
 /// The faults of runs that end because a person, or a tool, said no.
