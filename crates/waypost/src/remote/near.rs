@@ -1,5 +1,6 @@
 //! "Did you mean": a name that the server does not know, beside the names that it does.
 
+use crate::environment::place::{project_folder, shown};
 use crate::exit::Result;
 use crate::remote::client::{Client, Request};
 use kernel::definition::plan::mistake::meant;
@@ -26,6 +27,20 @@ pub(crate) const PIPELINES: Names =
 /// The sessions, by the client's own key: no one types a `ses_..` by hand.
 pub(crate) const SESSIONS: Names = Names { list: "sessions", member: "key", command: "session ls" };
 
+impl Names {
+    /// The file of the present project that would have this name.
+    fn file_of(self, word: &str) -> Option<String> {
+        let is_plain = |part: &str| !part.is_empty() && part != ".." && !part.contains('\\');
+        if self.list != PLANS.list || !word.split('/').all(is_plain) {
+            return None;
+        }
+        let folder = project_folder(None).join("plans");
+        let file = |ending: &&str| folder.join(format!("{word}.{ending}"));
+        let found = ["yaml", "yml", "json"].iter().map(file).find(|file| file.is_file());
+        found.map(|file| shown(&file))
+    }
+}
+
 /// The newest so many are worth a look; the name that was meant is most likely among them.
 const LOOKED_AT: usize = 200;
 
@@ -51,7 +66,17 @@ pub(crate) async fn or_suggest<T>(
     let is_told = failure.hint.as_deref().is_some_and(|hint| hint.starts_with("did you mean"));
     // What is missing may be something else that the request names.
     let is_about_it = failure.message.contains(&format!("`{word}`"));
-    if failure.code != "not_found" || is_told || !is_about_it {
+    if failure.code != "not_found" || !is_about_it {
+        return Err(failure);
+    }
+    if let Some(file) = names.file_of(word) {
+        failure.hint = Some(format!(
+            "`{file}` is there, and the server has not read it: start the server again; with \
+             `waypost up --watch` it takes new files at once"
+        ));
+        return Err(failure);
+    }
+    if is_told {
         return Err(failure);
     }
     let known = known(client, names).await;

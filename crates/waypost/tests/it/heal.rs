@@ -182,6 +182,20 @@ fn a_drafted_plan_is_saved_where_it_is_wanted_and_overwrites_nothing() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
 }
 
+#[test]
+fn a_plan_whose_file_was_not_read_yet_is_told_apart_from_one_that_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("plans/a/first.yaml", about("description: d\n").as_str())]);
+    let server = Server::of_project(folder.path());
+    write(folder.path(), &[("plans/a/second.yaml", about("description: d\n").as_str())]);
+    let run = |id: &str| {
+        let server = ["--server", server.url.as_str()];
+        waypost(folder.path(), &[&server[..], &["plan", "run", id]].concat())
+    };
+    run("a/second").code(1).says("`plans/a/second.yaml` is there").says("--watch");
+    assert!(!run("a/third").code(1).stderr.contains("is there"));
+}
+
 /// A plan of one step, with these lines at its top.
 fn about(lines: &str) -> String {
     format!("{lines}steps: [{{id: end, type: final_response, message: ok}}]\n")
