@@ -206,6 +206,32 @@ async fn a_tool_is_found_by_its_server_its_name_and_what_stands_before_it() {
 }
 
 #[tokio::test]
+async fn an_instruction_without_a_server_is_routed_by_its_tool() {
+    let mcp = started("/mcp", Router::new().route("/mcp", post(real))).await;
+    let map = json!({"real": mcp, "twin": mcp}).to_string();
+    let house = house().await;
+    let unnamed = async |house: &House, tool: &str, arguments: Value| {
+        let content = json!({"tool_name": tool, "arguments": arguments});
+        executed(house, json!({"type": "data", "content": content})).await
+    };
+    for tool in ["twice", "real.twice"] {
+        let task = unnamed(&house, tool, json!({"n": 4})).await;
+        assert_eq!(output(&task)["mcp_result"]["content"][0]["text"], "8", "{tool}: {task}");
+    }
+    let read = unnamed(&house, "fs.readFile", json!({"path": "a.txt"})).await;
+    assert_eq!(read["state"], "COMPLETED", "{read}");
+    let variables = vec![("MCP_SERVER_MAP", kept(map))];
+    let house = House::with_variables(Project::demo(), Vec::leak(variables)).await;
+    for tool in ["real.twice", "twin.twice"] {
+        until_seen(&house, tool).await;
+    }
+    let error = output(&unnamed(&house, "twice", json!({"n": 4})).await)["error"].clone();
+    assert_eq!(error["code"], "NO_ROUTE", "two servers have it: {error}");
+    let task = unnamed(&house, "twin.twice", json!({"n": 4})).await;
+    assert_eq!(output(&task)["mcp_result"]["content"][0]["text"], "8", "{task}");
+}
+
+#[tokio::test]
 async fn a_server_that_is_being_connected_to_is_waited_for_until_its_tools_can_be_called() {
     let mcp = started("/mcp", Router::new().route("/mcp", post(slow))).await;
     let variables = [("MCP_SERVER_MAP", kept(json!({"real": mcp}).to_string()))];

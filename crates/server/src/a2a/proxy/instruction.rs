@@ -15,11 +15,12 @@ pub(in crate::a2a) fn input_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            TARGET: {"type": "string", "description": "The name of the server"},
+            TARGET: {"type": "string", "description":
+                "The name of the server; without it the tool's name leads to its server"},
             TOOL: {"type": "string", "description": "The tool, as the server names it"},
             ARGUMENTS: {"type": "object", "description": "The arguments of the tool"},
         },
-        "required": [TARGET, TOOL, ARGUMENTS],
+        "required": [TOOL, ARGUMENTS],
     })
 }
 
@@ -59,6 +60,7 @@ pub(in crate::a2a) fn instruction(message: &Message) -> Option<Value> {
 /// An instruction that can be followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
+    /// Empty where the instruction names none.
     pub(super) server: String,
     pub(super) tool: String,
 }
@@ -73,7 +75,9 @@ pub(super) fn read(instruction: &Value) -> Result<Wanted, Vec<Value>> {
             String::new()
         }
     };
-    let (server, tool) = (text(TARGET), text(TOOL));
+    let is_named = instruction.get(TARGET).is_some_and(|target| !target.is_null());
+    let server = if is_named { text(TARGET) } else { String::new() };
+    let tool = text(TOOL);
     if !instruction.get(ARGUMENTS).is_some_and(Value::is_object) {
         errors.push(wrong(ARGUMENTS, "an object is required"));
     }
@@ -117,8 +121,11 @@ mod tests {
     #[test]
     fn all_that_is_wrong_is_told_with_its_place() {
         assert_eq!(read(&whole()).unwrap().tool, "files.read");
+        let unnamed = read(&json!({TOOL: "read", ARGUMENTS: {}})).unwrap();
+        assert_eq!((unnamed.server.as_str(), unnamed.tool.as_str()), ("", "read"));
         for (instruction, places) in [
-            (json!({}), vec!["/target_mcp_server_id", "/tool_name", "/arguments"]),
+            (json!({}), vec!["/tool_name", "/arguments"]),
+            (json!({TARGET: " ", TOOL: "b", ARGUMENTS: {}}), vec!["/target_mcp_server_id"]),
             (json!({TARGET: "a", TOOL: " ", ARGUMENTS: {}}), vec!["/tool_name"]),
             (json!({TARGET: "a", TOOL: "b", ARGUMENTS: [1]}), vec!["/arguments"]),
             (json!({TARGET: 1, TOOL: "b", ARGUMENTS: {}}), vec!["/target_mcp_server_id"]),

@@ -1,5 +1,6 @@
 //! Which tool an instruction means. A server is meant by its own name, else by that of the tool,
-//! else by what stands before the first dot of that. What the caller does not see is not there.
+//! else by what stands before the first dot of that, else as the only one that lists the tool. What
+//! the caller does not see is not there.
 
 use super::instruction::{ARGUMENTS, SKILL, Wanted, read};
 use crate::http::upstreams::readable;
@@ -125,7 +126,7 @@ pub(super) async fn routed(
     for server in servers.iter().filter(is_named) {
         server.listed().await;
     }
-    let server = meant(&servers, wanted);
+    let server = meant(&servers, wanted).or_else(|| only(doors, caller, &servers, wanted));
     if server.is_none_or(|server| server.name() != wanted.server)
         && let Some(tool) = listed(doors, caller, &servers, &wanted.tool)
     {
@@ -175,6 +176,25 @@ fn meant<'s>(servers: &'s [Arc<Upstream>], wanted: &Wanted) -> Option<&'s Upstre
     let named = |name: &str| servers.iter().find(|server| server.name() == name);
     let by_tool = || named(&wanted.tool).or_else(|| named(wanted.tool.split_once('.')?.0));
     named(&wanted.server).or_else(by_tool).map(|server| &**server)
+}
+
+/// The server of an instruction that names none: the only one that lists its tool.
+fn only<'s>(
+    doors: &Doors,
+    caller: &Caller,
+    servers: &'s [Arc<Upstream>],
+    wanted: &Wanted,
+) -> Option<&'s Upstream> {
+    if !wanted.server.is_empty() {
+        return None;
+    }
+    let mut having = servers.iter().filter(|server| {
+        !is_open(server) && of_server(doors, caller, server, &wanted.tool).is_some()
+    });
+    match (having.next(), having.next()) {
+        (Some(only), None) => Some(&**only),
+        _ => None,
+    }
 }
 
 /// The tool of this very name, if one of these servers lists it.
@@ -228,6 +248,12 @@ fn nowhere(doors: &Doors, caller: &Caller, wanted: &Wanted, server: Option<&Upst
     let is_seen =
         |name: &str| readable(doors, caller).iter().any(|member| member.facts.name == name);
     let Some(server) = server.filter(|server| is_seen(server.name())) else {
+        if wanted.server.is_empty() {
+            let message = format!(
+                "`{tool}` does not lead to one server alone: name it by `target_mcp_server_id`"
+            );
+            return Nowhere::new("NO_ROUTE", message);
+        }
         let message = format!(
             "no server leads to `{tool}`: there is none called `{}`, and none by its name",
             shown(&wanted.server)
