@@ -182,6 +182,11 @@ impl Entry {
         }
     }
 
+    /// Whether any method of it can be called, and nobody lists them.
+    pub fn is_open(&self) -> bool {
+        matches!(self.way, Some(Way::Rpc { open: true, .. }))
+    }
+
     /// Whether it is left alone.
     pub fn is_disabled(&self) -> bool {
         self.own.disabled == Some(true)

@@ -56,3 +56,21 @@ fn mistakes_and_failed_cases_end_with_a_code() {
     assert_eq!(validated["valid"], json!(false));
     assert_eq!(validated["mistakes"][0]["file"], json!("policies/a.cedar"), "{validated}");
 }
+
+#[test]
+fn a_server_whose_tools_nobody_lists_is_warned_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = |open: bool| {
+        let url = "http://127.0.0.1:1/rpc";
+        let tools = if open { "open = true" } else { "tools = [\"read\"]" };
+        format!("[providers.files]\ntype = \"rpc\"\nbase_url = \"{url}\"\n{tools}\n")
+    };
+    let settings = folder.path().join("waypost.toml");
+    fs::write(&settings, server(true)).unwrap();
+    let validated = told(folder.path(), &["validate"], 0);
+    let message = validated["mistakes"][0]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("server `files` is open"), "{validated}");
+    fs::write(&settings, server(false)).unwrap();
+    let validated = told(folder.path(), &["validate"], 0);
+    assert_eq!(validated, json!({"valid": true, "mistakes": []}));
+}

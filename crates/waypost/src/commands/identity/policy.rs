@@ -2,10 +2,11 @@
 //! why something is decided. All of it is offline: what a server does follows from its files.
 
 use crate::context::Context;
+use crate::environment::Environment;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
-use crate::policies::check;
+use crate::policies::{check, unlisted};
 use crate::terminal::output::counted;
 use crate::terminal::table::table;
 use clap::{Args, Subcommand};
@@ -89,7 +90,7 @@ impl PolicyArgs {
 
 /// Runs `waypost policy`.
 pub(crate) fn run(args: &PolicyArgs, context: &Context) -> Result<Exit> {
-    let read = Read::of(load_project(&args.project(), &context.environment)?);
+    let read = Read::of(load_project(&args.project(), &context.environment)?, &context.environment);
     match &args.command {
         PolicyCommand::Ls(_) => show(context, &read.policies()?),
         PolicyCommand::Validate(_) => validate(context, &read),
@@ -103,15 +104,21 @@ struct Read {
     files: PolicyFiles,
     /// The built-in tools. Those of other servers are not known here.
     tools: Vec<Arc<ToolSpec>>,
+    /// What is said of servers whose tools are in no list.
+    unlisted: Vec<Mistake>,
     builtin: bool,
 }
 
 impl Read {
-    fn of(project: Project) -> Self {
+    fn of(project: Project, environment: &Environment) -> Self {
+        // What is wrong with upstreams is reported where they are used.
+        let upstreams = project.upstreams(&|name: &str| environment.any(name)).ok();
+        let unlisted = upstreams.map(|known| unlisted(known.entries())).unwrap_or_default();
         let tools = tools::builtin(project.built_in());
         Self {
             files: project.policies.unwrap_or_default(),
             tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
+            unlisted,
             builtin: project.config.policy.builtin,
         }
     }
@@ -152,7 +159,8 @@ fn show(context: &Context, policies: &Policies) -> Result<Exit> {
 }
 
 fn validate(context: &Context, read: &Read) -> Result<Exit> {
-    let mistakes = check(&read.files, &read.tools);
+    let mut mistakes = check(&read.files, &read.tools);
+    mistakes.extend(read.unlisted.iter().cloned());
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
     let output = context.output;
     output.either(&json!({"valid": errors == 0, "mistakes": mistakes}), || {
