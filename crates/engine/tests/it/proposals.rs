@@ -388,7 +388,8 @@ async fn no_model_decides_the_outcome_of_a_write() {
         json!({"action": "edit", "arguments": {"n": 5}}),
     ] {
         let steps = json!([{"id": "say", "type": "final_response", "message": answer}]);
-        let says = text(&json!({"planId": "fix/it", "steps": steps}).to_string());
+        let plan = json!({"planId": "fix/it", "description": "Says it.", "steps": steps});
+        let says = text(&plan.to_string());
         let folder = tempfile::tempdir().unwrap();
         let desk = Desk::open(folder.path(), "{draft: {auto: reads}}", [says]).await;
         let report = desk.run("write", json!({"n": 0})).await;
