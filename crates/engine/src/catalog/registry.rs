@@ -405,7 +405,7 @@ fn listed(tool: Arc<dyn Tool>, limits: ToolLimits) -> Listed {
         Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)))
     });
     let guarded = match limits.breaker_failures {
-        Some(_) => Some(Guarded::Tool(tool.spec().name.clone())),
+        Some(_) => Some(Guarded::Tool(tool.judged().name.clone())),
         None => upstream.clone().map(Guarded::Upstream),
     };
     Listed { tool, spec_hash, upstream, limits, places, guarded }

@@ -222,11 +222,12 @@ impl Gate {
         let begins = call.given.state.is_null();
         let guard = self.guard(&call.caller, &listed).filter(|_| begins);
         guard.as_ref().map_or(Ok(()), |guard| self.check_breaker(guard))?;
-        let OutgoingCall { caller, tool, .. } = call;
-        let counted = listed.limits.per_minute;
-        if let Some(per_minute) = counted {
-            let taken = self.rates.take(caller, tool, per_minute, self.clock.now());
-            taken.map_err(|retry_ms| too_soon(tool, per_minute, retry_ms))?;
+        let caller = &call.caller;
+        let rate = listed.limits.per_minute;
+        let counted = rate.map(|rate| (listed.tool.judged().name.clone(), rate));
+        if let Some((tool, per_minute)) = &counted {
+            let taken = self.rates.take(caller, tool, *per_minute, self.clock.now());
+            taken.map_err(|retry_ms| too_soon(tool, *per_minute, retry_ms))?;
         }
         let limits = &listed.limits;
         let timeout_ms = limits.timeout_ms.map_or(self.limits.call_timeout_ms, NonZeroU64::get);
@@ -243,7 +244,9 @@ impl Gate {
         };
         if let Some(Err(held)) = guard.as_ref().map(|guard| self.pass_breaker(guard)) {
             // It failed while this one waited, or another one tries: this one is not sent.
-            counted.into_iter().for_each(|rate| self.rates.give_back(caller, tool, rate));
+            if let Some((tool, rate)) = &counted {
+                self.rates.give_back(caller, tool, *rate);
+            }
             return Err(held);
         }
         Ok(Pass { listed, timeout_ms, output_bytes_max, guard, _places: places })
@@ -258,7 +261,7 @@ impl Gate {
             return Err(held.not_now());
         }
         let Some(per_minute) = listed.limits.per_minute else { return Ok(()) };
-        let tool = &listed.tool.spec().name;
+        let tool = &listed.tool.judged().name;
         let looked = self.rates.look(caller, tool, per_minute, self.clock.now());
         looked.map_err(|retry_ms| too_soon(tool, per_minute, retry_ms).not_now())
     }
