@@ -29,6 +29,8 @@ pub(crate) enum Job {
         /// As many as were refused.
         bytes: usize,
     },
+    /// Writes the database anew, without what is in its free space.
+    Compact(oneshot::Sender<Result<(), StoreError>>),
     /// Ends the writer after what is queued.
     Close(oneshot::Sender<()>),
 }
@@ -55,7 +57,7 @@ impl Job {
             }
             Job::Chore(chore) => chore.size(),
             // How much was refused before a probe is known already.
-            Job::Probe { .. } | Job::Close(_) => 0,
+            Job::Probe { .. } | Job::Compact(_) | Job::Close(_) => 0,
         }
     }
 }
@@ -173,6 +175,13 @@ impl Writes {
     /// Queues any other write; waits for a place, and not until it is done.
     pub(crate) async fn chore(&self, chore: Box<dyn Chore>) -> Result<(), StoreError> {
         self.queue.send(Job::Chore(chore)).await.map_err(|_| StoreError::Closed)
+    }
+
+    /// Writes the database anew, after what is queued. Nothing else is written meanwhile.
+    pub(crate) async fn compact(&self) -> Result<(), StoreError> {
+        let (answer, compacted) = oneshot::channel();
+        self.queue.send(Job::Compact(answer)).await.map_err(|_| StoreError::Closed)?;
+        compacted.await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// Calls this after every commit.

@@ -7,9 +7,9 @@ use super::transaction::{Begin, Transaction};
 use super::trouble::{
     Result, Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
 };
-use crate::sqlite::files::checkpoint;
 use crate::sqlite::files::lock::FolderLock;
 use crate::sqlite::files::position::{self, PositionFile};
+use crate::sqlite::files::{checkpoint, compact};
 use crate::sqlite::tables::audit::SharedRows;
 use kernel::contracts::{Clock, Committed, StoreError};
 use kernel::journal::projection::Append;
@@ -45,6 +45,8 @@ pub(crate) struct Writer {
     clock: Arc<dyn Clock>,
     /// Told when it has ended.
     closers: Vec<oneshot::Sender<()>>,
+    /// Told when the database was written anew.
+    compacting: Vec<oneshot::Sender<Answer>>,
     /// A sync or a checkpoint failed: nothing is written any more.
     over: bool,
     /// What the last commit wrote, until its answers are given.
@@ -94,9 +96,19 @@ impl Writer {
         shared: Arc<Shared>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let closers = Vec::new();
-        let (over, wrote, unlooked, positions) = (false, None, 0, None);
-        Self { connection, opening, lock, shared, clock, closers, over, wrote, unlooked, positions }
+        Self {
+            connection,
+            opening,
+            lock,
+            shared,
+            clock,
+            closers: Vec::new(),
+            compacting: Vec::new(),
+            over: false,
+            wrote: None,
+            unlooked: 0,
+            positions: None,
+        }
     }
 
     /// The same, which writes into this file how far it came before it closes the database.
@@ -142,6 +154,29 @@ impl Writer {
         };
         self.answer(jobs, answers);
         self.look_at_log();
+        self.compact();
+    }
+
+    /// Writes the database anew for those who asked for it, once for all of them.
+    fn compact(&mut self) {
+        let asked = std::mem::take(&mut self.compacting);
+        if asked.is_empty() || self.over {
+            return;
+        }
+        let compacted = compact::compact(&self.connection).map_err(|error| {
+            if is_failed_sync(&error) {
+                self.end_process("the database could not be compacted", &error);
+            }
+            store_error(&error)
+        });
+        if compacted.is_ok()
+            && let Err(error) = checkpoint::truncate(&self.connection)
+        {
+            self.judge_checkpoint(&error);
+        }
+        for answer in asked {
+            let _ = answer.send(compacted.clone());
+        }
     }
 
     /// Nothing was written, and every session among the jobs is poisoned.
@@ -169,6 +204,8 @@ impl Writer {
                 }
                 Job::Chore(chore) => chore.done(result),
                 Job::Close(closer) => self.closers.push(closer),
+                Job::Compact(answer) if result.is_ok() => self.compacting.push(answer),
+                Job::Compact(answer) => drop(answer.send(result)),
                 Job::Probe { .. } => {}
             }
         }
@@ -381,7 +418,7 @@ impl Batch<'_> {
                 connection.prepare_cached(sql)?.execute([*bytes as i64])?;
                 Ok(Ok(()))
             }
-            Job::Close(_) => Ok(Ok(())),
+            Job::Compact(_) | Job::Close(_) => Ok(Ok(())),
         }
     }
 }

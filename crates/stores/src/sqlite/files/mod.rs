@@ -6,4 +6,5 @@ pub(crate) mod position;
 pub(crate) mod lost;
 pub(crate) mod connect;
 pub(crate) mod checkpoint;
+pub(crate) mod compact;
 pub(crate) mod copy;

@@ -98,9 +98,14 @@ impl StoredRealms for SqliteStore {
 
     fn note_purged<'a>(&'a self, realm: &'a RealmId) -> Read<'a, ()> {
         let realm = realm.clone();
-        self.writes.perform(move |connection| {
-            execute(connection, PURGED, [realm.as_str()])?;
-            Ok(())
+        Box::pin(async move {
+            // First: a crash in between only does it once more.
+            self.writes.compact().await?;
+            let purged = move |connection: &Connection| {
+                execute(connection, PURGED, [realm.as_str()])?;
+                Ok(())
+            };
+            self.writes.perform(purged).await
         })
     }
 }
