@@ -179,7 +179,8 @@ impl Engine {
     pub fn start(parts: Parts) -> Result<Self, Vec<Mistake>> {
         let (limits, realms) = (parts.limits, parts.realms);
         let shares = |limit| Shares::new(limit, limits.clone(), realms.clone());
-        let arrivals = Arrivals::new(!parts.awaited.is_empty(), limits.upstream_connect_timeout_ms);
+        let wait_ms = limits.upstream_start_timeout_ms.max(limits.upstream_connect_timeout_ms);
+        let arrivals = Arrivals::new(!parts.awaited.is_empty(), wait_ms);
         let (tools, rules, off) = (parts.tools, parts.rules, parts.switched_off);
         let registry = Registry::new(tools, rules, parts.awaited, off, parts.schemas.as_ref())?;
         let (schemas, owners) = (parts.schemas.clone(), parts.upstreams_of);

@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{oneshot, watch};
 use upstreams::{
-    LoggedIn, LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig, place_of,
-    subject_mark,
+    LoggedIn, LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig, UpstreamState,
+    place_of, subject_mark,
 };
 
 pub(crate) use configured::TakenUpstreams;
@@ -109,6 +109,17 @@ struct Coming {
     listed: oneshot::Receiver<()>,
 }
 
+/// Tells the engine why the tools of an upstream are not there, if they are not.
+fn note_away(engine: &Engine, upstream: &Upstream) {
+    let status = upstream.status();
+    let is_away = status.state != UpstreamState::Ready && upstream.tools().is_empty();
+    let why = status.last_error.map_or_else(
+        || format!("upstream `{}` is not ready: it has not answered yet", upstream.name()),
+        |fault| format!("upstream `{}` is not ready: {}", upstream.name(), fault.message),
+    );
+    engine.tools().note_away(&upstream.config().prefix, is_away.then_some(why));
+}
+
 impl Gateway {
     /// Starts what is configured, and returns at once.
     pub(crate) fn start(
@@ -137,9 +148,14 @@ impl Gateway {
     pub(crate) fn watch_arrivals(&self) {
         let coming = self.coming().take().unwrap_or_default();
         let engine = self.parts.engine.clone();
+        for next in &coming {
+            note_away(&engine, &next.upstream);
+        }
         let arriving = async move {
+            let engine = &engine;
             let arrivals = coming.into_iter().map(|Coming { upstream, listed }| async move {
                 upstream.tried().await;
+                note_away(engine, &upstream);
                 if !upstream.tools().is_empty() {
                     // An error means that they are in the catalog, or were taken out already.
                     let _ = listed.await;

@@ -85,7 +85,17 @@ impl Tools<'_> {
     /// lists or calls. Tools that cannot be used, or whose names are taken, are left out and
     /// reported.
     pub fn replace(self, source: ToolSource) -> Vec<Mistake> {
-        self.shared.catalog.replace_tools(source)
+        let tools = source.tools.clone();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+        let mistakes = self.shared.catalog.replace_tools(source);
+        self.shared.gate.arrivals.came(&names);
+        mistakes
+    }
+
+    /// The server whose tools begin so has brought none yet, and why; without a reason it has none.
+    /// An agent that names such tools is not asked without them.
+    pub fn note_away(self, beginning: &str, why: Option<String>) {
+        self.shared.gate.arrivals.note_away(beginning, why);
     }
 
     /// How many tools of a source can be called: those that were left out are not.

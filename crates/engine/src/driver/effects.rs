@@ -65,7 +65,10 @@ impl Driver {
         let listed = admitted.as_ref().ok().map(|call| call.listed.clone());
         let judgement = match admitted {
             Ok(call) => call.into_judgement(),
-            Err(ill_formed) => Judgement::Refused(ill_formed.fault),
+            Err(ill_formed) => {
+                let gate = &self.shared.gate;
+                Judgement::Refused(gate.with_reason(&self.key.realm, tool, ill_formed.fault))
+            }
         };
         let judgement = match is_denial(&judgement) {
             true => self.not_any_more(run).map_or(judgement, Judgement::Refused),

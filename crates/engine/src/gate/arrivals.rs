@@ -1,21 +1,55 @@
 //! The tools of other servers at the start: a run that needs one that may still come waits until
 //! each server was heard, or is known to be away. Else a run that continues after a restart would
-//! find its tools gone, and tell its agent so.
+//! find its tools gone, and tell its agent so. Of servers that are away it is known why.
 
 use crate::system::clock::timeout;
 use kernel::contracts::Clock;
+use kernel::values::names::may_come;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// Whether all servers that were named at the start were heard.
 pub(crate) struct Arrivals {
     over: watch::Sender<bool>,
     wait_ms: u64,
+    /// Why servers have brought no tools yet, by what the names of their tools begin with.
+    away: Mutex<BTreeMap<String, String>>,
 }
 
 impl Arrivals {
     /// No one waits where nothing is to come, and never longer than this.
     pub(crate) fn new(some_come: bool, wait_ms: u64) -> Self {
-        Self { over: watch::Sender::new(!some_come), wait_ms }
+        Self { over: watch::Sender::new(!some_come), wait_ms, away: Mutex::default() }
+    }
+
+    /// The server whose tools begin so has brought none yet, for this reason; or it has none.
+    pub(crate) fn note_away(&self, beginning: &str, why: Option<String>) {
+        match why {
+            Some(why) => drop(self.away().insert(beginning.to_owned(), why)),
+            None => drop(self.away().remove(beginning)),
+        }
+    }
+
+    /// Tools of these names are there.
+    pub(crate) fn came(&self, names: &[&str]) {
+        let is_away = |beginning: &String| !names.iter().any(|name| may_come(name, beginning));
+        self.away().retain(|beginning, _| is_away(beginning));
+    }
+
+    /// The beginnings of the names of tools that have not come.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        self.away().keys().cloned().collect()
+    }
+
+    /// Why a tool whose name begins so has not come, if it is known.
+    pub(crate) fn why_away(&self, name: &str) -> Option<String> {
+        let away = self.away();
+        away.iter().find(|(beginning, _)| may_come(name, beginning)).map(|(_, why)| why.clone())
+    }
+
+    fn away(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.away.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nothing more comes that is worth waiting for.

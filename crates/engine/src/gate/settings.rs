@@ -1,17 +1,23 @@
 //! What is set for a realm and no verdict says: how many records a search gives, and which agents
 //! work there.
 
-use super::{Gate, OutgoingCall};
+use super::{Gate, OutgoingCall, TOOL_NOT_FOUND};
 use crate::catalog::registry::Listed;
+use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::PIPELINES;
+use kernel::tool::rules::Pattern;
 use kernel::tool::search::limited;
 use kernel::values::fault::Fault;
-use kernel::values::ids::{AgentName, RealmId};
+use kernel::values::ids::{AgentName, RealmId, ToolName};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Fault of a turn of an agent that its realm does not have.
 const AGENT_NOT_ENABLED: &str = "AgentNotEnabled";
+/// Fault of a turn of an agent whose tools are not there yet.
+const UPSTREAM_NOT_READY: &str = "UpstreamNotReady";
+/// What to do about a server that is away.
+const RETRY_LATER: &str = "`waypost mcp ls` shows how it is; once it is ready, retry";
 
 impl Gate {
     /// The arguments that are sent: those of the call, within the find limit of its realm. It is
@@ -36,5 +42,49 @@ impl Gate {
             let hint = "add it to `enabled_agents` of the realm and retry, or abort the run";
             Fault::new(AGENT_NOT_ENABLED, message).hint(hint)
         })
+    }
+
+    /// Why an agent cannot be asked yet: tools that it names are of a server that has brought none
+    /// so far, or there are no tools at all because of that. Its model would make something up.
+    pub(crate) fn unready(&self, realm: &RealmId, agent: &Agent) -> Option<Fault> {
+        let missing = self.arrivals.missing();
+        if missing.is_empty() {
+            return None;
+        }
+        let specs = self.catalog.specs(realm);
+        let is_there =
+            |pattern: &Pattern| specs.iter().any(|spec| pattern.fits(spec.name.as_str()));
+        let of_types = agent.types.values().flat_map(|kind| &kind.tools);
+        let named: Vec<&Pattern> = match &agent.enabled {
+            Some(enabled) => enabled.iter().collect(),
+            None => of_types.collect(),
+        };
+        let wanted: Vec<&str> = match named.is_empty() && agent.enabled.is_none() {
+            true if specs.is_empty() => missing.iter().map(String::as_str).collect(),
+            true => Vec::new(),
+            false => named.into_iter().filter(|one| !is_there(*one)).map(Pattern::as_str).collect(),
+        };
+        let away = |wanted: &str| Some((wanted.to_owned(), self.why_unready(realm, wanted)?));
+        let (wanted, why) = wanted.into_iter().find_map(away)?;
+        let message = format!("agent `{}` needs tools `{wanted}`, and {why}", agent.name);
+        Some(Fault::new(UPSTREAM_NOT_READY, message).hint(RETRY_LATER))
+    }
+
+    /// A fault of a call, with the reason why its tool is not there, if its server is away.
+    pub(crate) fn with_reason(&self, realm: &RealmId, tool: &ToolName, fault: Fault) -> Fault {
+        let is_missing = fault.name == TOOL_NOT_FOUND;
+        match self.why_unready(realm, tool.as_str()).filter(|_| is_missing) {
+            Some(why) => {
+                let message = format!("{}: {why}", fault.message);
+                Fault { message, hint: Some(RETRY_LATER.to_owned()), ..fault }
+            }
+            None => fault,
+        }
+    }
+
+    /// Why tools of this name or pattern are not there, where their server is away.
+    fn why_unready(&self, realm: &RealmId, wanted: &str) -> Option<String> {
+        let head = wanted.split('*').next().unwrap_or_default();
+        self.arrivals.why_away(head).filter(|_| self.catalog.awaits(realm, head))
     }
 }

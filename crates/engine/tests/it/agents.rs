@@ -254,6 +254,29 @@ async fn an_agent_waits_for_tools_that_are_on_their_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_not_asked_without_the_tools_of_a_server_that_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let agent = "refName: helper\nllmConfigRef: fast\nenabledTools: ['late.*']\n";
+    let model = Scripted::new([text("Hello.")]);
+    let world = World::awaiting(folder.path(), &[agent], model.models(), "late.").await;
+    let why = "upstream `late` is not ready: it does not answer";
+    world.engine.tools().note_away("late.", Some(why.to_owned()));
+    world.engine.tools().end_arrivals();
+    let run = begin(&world, "read it").await.run.id;
+    let report = world.until_status(run, "stuck").await;
+    assert_eq!(model.asked(), 0);
+    let ask = asked(&report);
+    let told = serde_json::to_string(ask).unwrap();
+    assert!(told.contains("UpstreamNotReady") && told.contains(why), "{told}");
+    // Once its tools are there, it can be asked.
+    assert_eq!(world.engine.tools().replace(world.late("late.read")), []);
+    let (action, arguments, output) = (FixAction::Retry, None, None);
+    let reply = Reply::Fix { action, arguments, output, plan_id: None };
+    let done = world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap();
+    assert_eq!(done.run.run.answer, Some(json!("Hello.")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_run_gives_its_turn_up() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([Says::Hangs("well"), text("Hello again.")]);

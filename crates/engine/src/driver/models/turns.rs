@@ -87,14 +87,19 @@ impl Driver {
         }
     }
 
-    /// A turn that is not begun because who started the run may not run it any more, or because its
-    /// realm does not have the agent: a model costs money, and is asked on behalf of a caller.
+    /// A turn that is not begun because who started the run may not run it any more, because its
+    /// realm does not have the agent, or because tools that the agent names are not there yet: a
+    /// model costs money, and is asked on behalf of a caller.
     fn denied_turn(&self, frame: FrameId) -> Option<Fact> {
         let session = self.session.as_ref()?;
         let run = session.runs.get(&session.frames.get(&frame)?.run)?;
         let state = session.agent(frame)?;
         let disabled = || self.shared.gate.disabled_agent(&self.key.realm, &state.agent);
-        let fault = self.not_any_more(run).or_else(disabled)?;
+        let unready = || {
+            let agent = self.closures.get(&run.closure)?.agents.get(&state.agent)?;
+            self.shared.gate.unready(&self.key.realm, agent)
+        };
+        let fault = self.not_any_more(run).or_else(disabled).or_else(unready)?;
         let TurnNumber { turn, attempt } = turn_to_start(state);
         Some(Fact::TurnFailed { frame, turn, attempt, fault, again_at: None })
     }
