@@ -41,6 +41,11 @@ pub(crate) trait Line: Send + Sync {
         false
     }
 
+    /// What the server's process wrote to its standard error last; for its operator.
+    fn last_words(&self) -> Option<String> {
+        None
+    }
+
     /// Lets go of the server: ends its session, or its process.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

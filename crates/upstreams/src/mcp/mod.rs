@@ -228,6 +228,12 @@ impl Link {
         *lock(&self.line) = Some(line);
     }
 
+    /// What the process behind the line in use wrote to its standard error last. For operators
+    /// alone: callers do not see it.
+    fn last_words(&self) -> Option<String> {
+        lock(&self.line).as_ref()?.last_words()
+    }
+
     /// Closes the line in use. One that does not end in time is left alone.
     async fn hang_up(&self) {
         // It stays held until it is closed: if we are stopped here, another one does it.

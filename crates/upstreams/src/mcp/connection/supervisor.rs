@@ -277,7 +277,10 @@ impl Keeper {
         self.failures = if was_ready && was_steady { 0 } else { self.failures.saturating_add(1) };
         let wait_ms = self.link.parts.backoff_ms(self.failures);
         let upstream = self.link.config.name.as_str();
-        let (failures, hint) = (self.failures, error.hint.as_deref());
+        let said = self.link.last_words().map(|words| format!("it wrote last: {words}"));
+        let hint = said.into_iter().chain(error.hint.clone()).collect::<Vec<_>>().join("; ");
+        let (failures, hint) = (self.failures, (!hint.is_empty()).then_some(hint));
+        let hint = hint.as_deref();
         let is_other = self.last_failure != error.message;
         if failures <= 1 {
             let told = "an upstream is lost or cannot be reached";
@@ -289,7 +292,7 @@ impl Keeper {
             tracing::debug!(upstream, %error, wait_ms, "an upstream still cannot be reached");
         }
         self.last_failure.clone_from(&error.message);
-        let fault = error.fault(upstream);
+        let fault = Fault { hint: hint.map(str::to_owned), ..error.fault(upstream) };
         let state = if was_ready && wait_ms < CONNECTING_MS {
             // Soon enough for calls to wait for it.
             self.link.set(Connection::Connecting);

@@ -149,8 +149,8 @@ fn with_limit(error: PeerError, is_process: bool) -> PeerError {
     }
     match is_process {
         true => error.hint(
-            "what it wrote to its standard error is in our log; if it only needs longer to start, \
-             raise `upstream_start_timeout_ms` in `[limits]`",
+            "what it wrote to its standard error is in our log, at level debug; if it only needs \
+             longer to start, raise `upstream_start_timeout_ms` in `[limits]`",
         ),
         false => {
             error.hint("if it is only slow, raise `upstream_connect_timeout_ms` in `[limits]`")

@@ -3,7 +3,8 @@
 use super::super::line::{PeerError, PeerErrorKind};
 use kernel::tool::call::HowFar;
 
-const LOOK_AT_LOG: &str = "what it wrote to its standard error is in our log, at level info";
+const LOOK_AT_LOG: &str = "`waypost mcp test` shows what it wrote to its standard error last, and \
+                           our log has all of it at level debug";
 
 /// Why there will be no more messages.
 #[derive(Debug, Clone)]

@@ -1,11 +1,13 @@
-//! What a child says where no messages belong, as lines of our log. It goes out at level info
-//! whatever it says of itself, without the credentials that it was given, and never so much that
-//! our own lines are lost among it.
+//! What a child says where no messages belong, as lines of our log: its standard error at level
+//! debug, because many greet with a banner there, and other text on its standard output at level
+//! info. It goes out without the credentials that it was given, and never so much that our own
+//! lines are lost among it. The last lines of its standard error are kept, for when it ends.
 
 use super::lines::{Budget, Read, next};
 use kernel::contracts::Clock;
 use outbound::redaction::Hidden;
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, BufReader};
 
 /// A longer line is shown in pieces.
@@ -17,6 +19,31 @@ const SHOWN_SPAN_MS: u64 = 1_000;
 const READ_MAX: u64 = 1_000;
 const READ_SPAN_MS: u64 = 100;
 
+/// How many lines of its standard error are kept of a child, and how much of each.
+const KEPT_MAX: usize = 5;
+const KEPT_BYTES_MAX: usize = 300;
+
+/// The last lines that a child wrote to its standard error.
+#[derive(Default)]
+pub(super) struct LastWords(Mutex<VecDeque<String>>);
+
+impl LastWords {
+    fn keep(&self, line: &str) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() >= KEPT_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(line[..line.floor_char_boundary(KEPT_BYTES_MAX)].to_owned());
+    }
+
+    /// All of them, if there are any.
+    pub(super) fn told(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        (!lines.is_empty()).then(|| lines.join(" / "))
+    }
+}
+
 /// The log of one stream of one child.
 pub(super) struct Log {
     upstream: Arc<str>,
@@ -24,6 +51,8 @@ pub(super) struct Log {
     hidden: Arc<Hidden>,
     budget: Budget,
     left_out: u64,
+    /// Where the last lines are kept, of its standard error.
+    last: Option<Arc<LastWords>>,
 }
 
 impl Log {
@@ -35,7 +64,12 @@ impl Log {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let budget = Budget::new(clock, SHOWN_MAX, SHOWN_SPAN_MS);
-        Self { upstream: upstream.clone(), stream, hidden, budget, left_out: 0 }
+        Self { upstream: upstream.clone(), stream, hidden, budget, left_out: 0, last: None }
+    }
+
+    /// The same for its standard error, whose last lines are kept here.
+    pub(super) fn keeping(self, last: Arc<LastWords>) -> Self {
+        Self { last: Some(last), ..self }
     }
 
     /// One line.
@@ -44,12 +78,20 @@ impl Log {
         if text.is_empty() {
             return;
         }
+        if let Some(last) = &self.last {
+            last.keep(&text);
+        }
         if !self.budget.spend(1) {
             self.left_out += 1;
             return;
         }
         self.tell_left_out();
-        tracing::info!(upstream = %self.upstream, stream = self.stream, "{text}");
+        match self.last {
+            Some(_) => {
+                tracing::debug!(upstream = %self.upstream, stream = self.stream, "{text}");
+            }
+            None => tracing::info!(upstream = %self.upstream, stream = self.stream, "{text}"),
+        }
     }
 
     fn tell_left_out(&mut self) {

@@ -19,7 +19,7 @@ use ending::Ending;
 use futures::future::{BoxFuture, pending, select};
 use kernel::tool::call::HowFar;
 use lines::{Budget, Read};
-use log::Log;
+use log::{LastWords, Log};
 use outbound::redaction::Hidden;
 use outbox::{Outbox, Pending, Place, Queued, Ticket};
 use outline::Outline;
@@ -67,6 +67,8 @@ struct Shared {
     parts: RemoteParts,
     demux: Demux,
     outbox: Outbox,
+    /// What it wrote to its standard error last.
+    last: Arc<LastWords>,
     /// Raised when the child shall end.
     stop: watch::Sender<bool>,
     /// Raised when it has ended and was reaped.
@@ -93,15 +95,18 @@ impl ChildLine {
             parts: parts.clone(),
             demux,
             outbox,
+            last: Arc::default(),
             stop: watch::Sender::new(false),
             ended: watch::Sender::new(false),
         });
         let (mute, silence) = oneshot::channel();
+        let (read, noted) = oneshot::channel();
         let spawn = &parts.spawn;
         spawn.task("upstream input", Box::pin(speak(shared.clone(), stdin, queue)));
         spawn.task("upstream output", Box::pin(listen(shared.clone(), stdout, mute)));
-        spawn.task("upstream log", Box::pin(note(shared.clone(), stderr)));
-        spawn.task("upstream process", Box::pin(keep(shared.clone(), process, silence)));
+        spawn.task("upstream log", Box::pin(note(shared.clone(), stderr, read)));
+        let keeping = keep(shared.clone(), process, silence, noted);
+        spawn.task("upstream process", Box::pin(keeping));
         Ok(Arc::new(Self { shared, news: Mutex::new(Some(news)) }))
     }
 }
@@ -130,6 +135,10 @@ impl Line for ChildLine {
 
     fn is_process(&self) -> bool {
         true
+    }
+
+    fn last_words(&self) -> Option<String> {
+        self.shared.last.told()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -341,17 +350,24 @@ fn busy(id: &Id) -> String {
     jsonrpc::error(Some(id), &error)
 }
 
-/// Logs what the child says of itself.
-async fn note(shared: Arc<Shared>, stderr: ChildStderr) {
+/// Logs what the child says of itself; `read` is dropped when that is all.
+async fn note(shared: Arc<Shared>, stderr: ChildStderr, read: oneshot::Sender<()>) {
     let clock = &shared.parts.clock;
     let log = Log::new(&shared.name, "stderr", shared.hidden.clone(), clock.clone());
+    let log = log.keeping(shared.last.clone());
     let copying = pin!(log::copy(stderr, log, clock.clone()));
     let ended = pin!(raised(shared.ended.subscribe()));
     select(copying, ended).await;
+    drop(read);
 }
 
 /// Watches over the process: tells everyone when it ends, ends it when it shall, and reaps it.
-async fn keep(shared: Arc<Shared>, mut process: Process, mut silence: oneshot::Receiver<()>) {
+async fn keep(
+    shared: Arc<Shared>,
+    mut process: Process,
+    mut silence: oneshot::Receiver<()>,
+    mut noted: oneshot::Receiver<()>,
+) {
     let (clock, stop_ms) = (&*shared.parts.clock, shared.parts.limits.upstream_stop_ms);
     tokio::select! {
         biased;
@@ -359,11 +375,16 @@ async fn keep(shared: Arc<Shared>, mut process: Process, mut silence: oneshot::R
             // What it started may hold its pipes, and what it said last is still to be read.
             process.kill();
             shared.parts.within(DRAIN_MS, &mut silence).await;
+            shared.parts.within(DRAIN_MS, &mut noted).await;
             shared.end(Ending::exited(&how));
         }
         () = raised(shared.stop.subscribe()) => process.stop(clock, stop_ms).await,
         _ = &mut silence => {
             let how = shared.parts.within(SETTLE_MS, process.ended()).await;
+            if how.is_some() {
+                process.kill();
+                shared.parts.within(DRAIN_MS, &mut noted).await;
+            }
             shared.end(how.map_or_else(Ending::mute, |how| Ending::exited(&how)));
             process.stop(clock, stop_ms).await;
         }

@@ -405,6 +405,7 @@ async fn a_child_that_dies_in_the_middle_of_a_call_says_so_to_everyone() {
     let error = broken(ask(&line, 2, "die", json!({})).await);
     assert_eq!((error.how, error.kind), (HowFar::Unknown, PeerErrorKind::Closed));
     assert!(error.message.contains("exit code 3"), "{error}");
+    assert_eq!(line.last_words().as_deref(), Some("I die"));
     assert_eq!(broken(next(&mut waiting).await.unwrap()).how, HowFar::Unknown);
     let error = line.request(outgoing(3, "echo", json!({}))).await.unwrap_err();
     assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Closed));
