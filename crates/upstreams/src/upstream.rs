@@ -59,6 +59,7 @@ impl Upstream {
                     checks,
                     failures: 0,
                     document: None,
+                    withheld: None,
                 };
                 let kept = keep_loaded(loader, board.clone());
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
@@ -261,6 +262,8 @@ struct Loader {
     failures: u32,
     /// The document that the tools on the board were made of, if they were made of one.
     document: Option<ContentHash>,
+    /// How often the card of an agent was read that shows none of its skills; none where it does.
+    withheld: Option<u32>,
 }
 
 async fn keep_loaded(loader: Loader, board: Arc<Board>) {
@@ -274,7 +277,7 @@ impl Loader {
         loop {
             let loaded = self.load().await;
             let wait_ms = match &loaded {
-                Ok(_) => self.parts.limits.upstream_list_interval_ms,
+                Ok(_) => self.next_look_ms(),
                 Err(_) => self.parts.backoff_ms(self.failures.saturating_add(1)),
             };
             let answer = self.take(loaded, wait_ms);
@@ -289,6 +292,16 @@ impl Loader {
                 check = self.checks.recv() => waiting = check,
             }
         }
+    }
+
+    /// When it is looked at again where all went well. An agent that shows none of its skills may
+    /// show them soon: it is starting, or does not know us yet.
+    fn next_look_ms(&mut self) -> u64 {
+        let interval_ms = self.parts.limits.upstream_list_interval_ms;
+        let Some(reads) = self.withheld else { return interval_ms };
+        let reads = reads.saturating_add(1);
+        self.withheld = Some(reads);
+        self.parts.backoff_ms(reads).min(interval_ms)
     }
 
     /// Its tools as they are now; none if those on the board are.
@@ -310,8 +323,9 @@ impl Loader {
                 let known = self.document.as_ref();
                 let board = &self.board;
                 let loaded = a2a::load(&self.config, config, &self.parts, board, known).await?;
-                Ok(loaded.map(|a2a::Loaded { tools, card }| {
+                Ok(loaded.map(|a2a::Loaded { tools, card, is_withholding }| {
                     self.document = Some(card);
+                    self.withheld = is_withholding.then_some(0);
                     tools
                 }))
             }

@@ -10,6 +10,9 @@ use wire::a2a::{
     ASKS_EXTENSION, GRPC, HTTP_JSON, JSONRPC, SKILLS_EXTENSION, VERSION, VERSION_UNNAMED,
 };
 
+/// The id and the only tag of an entry in the place of skills that are not shown.
+const EXTENDED: &str = "extended";
+
 /// In which words an agent is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
@@ -83,6 +86,8 @@ pub(super) struct Card {
     pub(super) tenant: String,
     /// What it knows how to do.
     pub(super) skills: Vec<Skill>,
+    /// Whether it shows none of its skills to us now, with an entry in their place.
+    pub(super) is_withholding: bool,
     /// The extensions of ours that it knows.
     pub(super) extensions: Vec<&'static str>,
     /// What it takes of callers.
@@ -98,6 +103,12 @@ pub(super) struct Skill {
     pub(super) tags: Vec<String>,
     /// JSON Schema of what it takes, if it says so.
     pub(super) input: Option<Value>,
+}
+
+/// Whether an entry only stands for skills that a card does not show: a card must have one, and
+/// Waypost names it so. It cannot be called.
+fn is_placeholder(skill: &Skill) -> bool {
+    skill.id == EXTENDED && skill.tags == [EXTENDED]
 }
 
 /// Where an agent is spoken to.
@@ -136,14 +147,26 @@ impl Card {
             return Err(format!("it requires the extension `{}`", required.uri));
         }
         let Chosen { dialect, url, tenant } = chosen;
-        let skills = listed.into_iter().filter(|skill| !skill.id.is_empty()).collect();
+        let named = listed.into_iter().filter(|skill| !skill.id.is_empty());
+        let (placeholders, skills): (Vec<Skill>, Vec<Skill>) = named.partition(is_placeholder);
+        let is_withholding = !placeholders.is_empty();
         let version = match card.version.as_str() {
             "" => document["agentVersion"].as_str().unwrap_or_default().to_owned(),
             version => version.to_owned(),
         };
         let schemes = schemes(&card, document, dialect, believed)?;
         let name = card.name;
-        Ok(Self { name, version, dialect, url, tenant, skills, extensions, schemes })
+        Ok(Self {
+            name,
+            version,
+            dialect,
+            url,
+            tenant,
+            skills,
+            is_withholding,
+            extensions,
+            schemes,
+        })
     }
 
     /// What it says of itself, as an upstream shows it.
@@ -333,6 +356,20 @@ mod tests {
         let card = json!({"protocolVersion": "0.3.0", "url": "https://evil.test/"});
         assert!(Card::read(&card, Believed::All, |_| true).is_ok());
         assert!(Card::read(&card, Believed::Signed, |_| true).is_err());
+    }
+
+    #[test]
+    fn an_entry_in_the_place_of_skills_is_none() {
+        let read = |skills: Value| {
+            let card =
+                json!({"supportedInterfaces": [interface(JSONRPC, "1.0")], "skills": skills});
+            Card::read(&card, Believed::All, |_| true).unwrap()
+        };
+        let skill = |id: &str, tag: &str| json!({"id": id, "name": id, "tags": [tag]});
+        let withholding = read(json!([skill("extended", "extended")]));
+        assert!(withholding.skills.is_empty() && withholding.is_withholding);
+        let showing = read(json!([skill("extended", "t"), skill("s", "extended")]));
+        assert_eq!((showing.skills.len(), showing.is_withholding), (2, false));
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub(crate) struct Loaded {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// The digest of the card that they were made of.
     pub(crate) card: ContentHash,
+    /// Whether the card shows none of its skills now.
+    pub(crate) is_withholding: bool,
 }
 
 /// What an agent has, by its card as it is now; none if that is the one of this digest.
@@ -92,7 +94,8 @@ pub(crate) async fn load(
         timeout_ms: upstream.timeout_ms,
         followers: Followers::default(),
     });
-    Ok(Some(Loaded { tools: tool::tools(upstream, &card, &agent), card: digest }))
+    let tools = tool::tools(upstream, &card, &agent);
+    Ok(Some(Loaded { tools, card: digest, is_withholding: card.is_withholding }))
 }
 
 /// Where an agent is spoken to, without what may be a secret.
