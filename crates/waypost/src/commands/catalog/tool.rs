@@ -10,7 +10,7 @@ use crate::terminal::output::Fields;
 use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
 use kernel::values::names::{Alphabet, outward};
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::rest::{CallAnswer, PendingCall, Tool};
 
 const EXAMPLES: &str = "\
@@ -105,8 +105,31 @@ async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exi
         let call: PendingCall = read(&answer)?;
         return outcome::tell(context, &answer, &call.run);
     }
-    context
-        .show(&answer, |call: CallAnswer| context.output.text(&outcome::value_text(&call.result)))
+    context.show(&answer, |call: CallAnswer| {
+        context.output.text(&outcome::value_text(&meant(call.result)))
+    })
+}
+
+/// A result of MCP as a plan gets it: the value or the text in it, where there is nothing else. Any
+/// other output is what it is. `--json` shows all of it.
+fn meant(mut result: Value) -> Value {
+    let Some(blocks) = result["content"].as_array() else { return result };
+    let is_block = |block: &Value| block["type"].is_string();
+    if !blocks.iter().all(is_block) || result["isError"] == true {
+        return result;
+    }
+    let text = |block: &Value| {
+        let is_text = block["type"] == "text";
+        block["text"].as_str().filter(|_| is_text).map(str::to_owned)
+    };
+    let texts: Option<Vec<String>> = blocks.iter().map(text).collect();
+    if let Some(value) = result.get_mut("structuredContent") {
+        return value.take();
+    }
+    match texts {
+        Some(texts) if !texts.is_empty() => Value::String(texts.join("\n")),
+        _ => result,
+    }
 }
 
 /// Where the tool wants something of its caller first, also what: this command cannot provide it.
@@ -118,4 +141,21 @@ fn with_wants(mut failure: Failure) -> Failure {
     let lines = wants.into_iter().flatten().map(|(key, want)| format!("{key}: {want}"));
     failure.lines = lines.collect();
     failure.hint("call it from an MCP client: `waypost mcp snippet --help`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_of_mcp_is_printed_as_a_plan_gets_it() {
+        let text = json!({"type": "text", "text": "4"});
+        let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
+        let structured = json!({"content": [text], "structuredContent": {"result": 4}});
+        assert_eq!(meant(structured), json!({"result": 4}));
+        assert_eq!(meant(json!({"content": [text, text]})), "4\n4");
+        for whole in [json!({"content": [text, image]}), json!({"content": "page"}), json!(3)] {
+            assert_eq!(meant(whole.clone()), whole);
+        }
+    }
 }
