@@ -21,6 +21,9 @@ const FETCHED_MAX: usize = 64;
 const OPENED_MAX: usize = 16;
 /// How many names are told where another one was looked for.
 const NAMES_TOLD_MAX: usize = 20;
+/// In how many places of the context, and how many characters of each.
+const PLACES_TOLD_MAX: usize = 4;
+const NAME_CHARS_MAX: usize = 60;
 
 /// What was fetched for decisions. Blobs never change; what a frame sees of the history changes
 /// only with its own steps, so a history is good until the frame enters the next one.
@@ -178,7 +181,7 @@ impl<'s> FrameView<'s> {
     /// of the context, or those of the context where it has no such key.
     fn there<'k>(&self, keys: impl Iterator<Item = &'k str>) -> String {
         let mut told = String::new();
-        for key in keys {
+        for key in keys.take(PLACES_TOLD_MAX) {
             let (place, value) = match self.context(key) {
                 Some(datum) => (format!("context.{key}"), self.opened(&datum).ok()),
                 None => ("context".to_owned(), Some(self.whole_context().to_value())),
@@ -186,8 +189,9 @@ impl<'s> FrameView<'s> {
             let Some(Value::Object(fields)) = value.filter(|value| *value != json!({})) else {
                 continue;
             };
-            let names: Vec<String> =
-                fields.keys().take(NAMES_TOLD_MAX).map(|name| format!("`{name}`")).collect();
+            let short = |name: &String| name.chars().take(NAME_CHARS_MAX).collect::<String>();
+            let names = fields.keys().take(NAMES_TOLD_MAX);
+            let names: Vec<String> = names.map(|name| format!("`{}`", short(name))).collect();
             told.push_str(&format!("`{place}` has {}; ", names.join(", ")));
         }
         told
