@@ -10,11 +10,11 @@ use crate::outcome;
 use crate::proposals;
 use crate::remote::chosen::{self, ASKS};
 use crate::remote::client::{Client, Request, read};
-use crate::terminal::output::Fields;
+use crate::terminal::output::{Fields, printable};
 use clap::{Args, Subcommand, ValueEnum};
 use kernel::values::visible::{exposed, exposed_json};
 use serde_json::{Value, json};
-use wire::rest::{Ask, AskStatus, AskedCall, HeldAsk, TriedRule};
+use wire::rest::{Ask, AskStatus, AskedCall, Fault, FixAction, HeldAsk, Run, Status, TriedRule};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -327,5 +327,43 @@ async fn send(
     wait: u64,
 ) -> Result<Exit> {
     let body = asking::send(context, client, ask, reply, wait).await?;
-    outcome::tell(context, &body, &asking::run_of(&body)?)
+    let run = asking::run_of(&body)?;
+    if !is_no(&run, reply) {
+        return outcome::tell(context, &body, &run);
+    }
+    // It did what was asked: that the run fails by it is no failure of this command.
+    let why = run.last_error.as_ref().map_or_else(String::new, |fault| {
+        format!(": {}: {}", fault.name, printable(&fault.message))
+    });
+    context.output.done(&body, &format!("the answer is recorded, and {} failed{why}", run.id))
+}
+
+/// Whether this run failed because the reply said no.
+fn is_no(run: &Run, reply: &Value) -> bool {
+    let refused = |fault: &Fault| ["Rejected", "Declined"].contains(&fault.name.as_str());
+    let is_abort = reply["action"] == json!(FixAction::Abort);
+    run.status == Status::Failed && (is_abort || run.last_error.as_ref().is_some_and(refused))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_fails_by_a_no_is_no_failure_of_the_command() {
+        let run = |status: &str, name: &str| -> Run {
+            read(&json!({
+                "id": "run_1", "session": "ses_1", "plan": "p", "status": status, "asks": [],
+                "startedAt": "2026-11-16T12:00:00Z", "cost": {},
+                "lastError": {"name": name, "message": "no"},
+            }))
+            .unwrap()
+        };
+        let reject = json!({"decisions": []});
+        assert!(is_no(&run("failed", "Rejected"), &reject));
+        assert!(is_no(&run("failed", "Declined"), &json!({"action": "decline"})));
+        assert!(is_no(&run("failed", "AnyFault"), &json!({"action": "abort"})));
+        assert!(!is_no(&run("failed", "AnyFault"), &json!({"action": "retry"})));
+        assert!(!is_no(&run("stuck", "Rejected"), &reject));
+    }
 }
