@@ -93,6 +93,23 @@ fn an_approval_says_who_wants_it_and_what_was_said_and_then_who_gave_it() {
 }
 
 #[test]
+fn a_request_asks_at_the_terminal_and_approves_all_if_it_is_told_to() {
+    let (folder, server) = talk::served();
+    let run = at(&server, &["run", "add 2 and 3", "--thread", "a"]);
+    let mut terminal = Terminal::open(folder.path(), &run);
+    terminal.shows(CHOICE, 1);
+    terminal.at_prompt().types("a\n");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("The sum is 5."), "{shown}");
+    let all = server.run(&["run", "add 4 and 5", "--thread", "b", "--approve-all"]).code(0);
+    assert_eq!(all.stdout, "The sum is 9.\n");
+    // A question is no call: it is still asked.
+    server.run(&["run", "add something", "--thread", "c", "--approve-all"]).code(3);
+    assert_eq!(open_asks(&server), 1);
+}
+
+#[test]
 fn the_inbox_is_walked_through() {
     let (folder, server) = talk::served();
     for (thread, request) in [("a", "add 2 and 3"), ("b", "add 4 and 5"), ("c", "add something")] {

@@ -3,7 +3,8 @@
 
 mod draft;
 
-use crate::asking::{Asker, Settled};
+use crate::asking::Asker;
+use crate::asking::following::{WAITING, answered, asks_person, at_rest};
 use crate::commands::Most;
 use crate::context::{Context, Listing};
 use crate::environment::place::project_folder;
@@ -24,7 +25,7 @@ use kernel::definition::plan::mistake::Mistake;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use wire::rest::{Ask, PlanAnswer, PlanSummary, Run, RunAnswer, RunBody, Status};
+use wire::rest::{PlanAnswer, PlanSummary, RunAnswer, RunBody};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,16 +110,6 @@ struct RunArgs {
     wait: u64,
 }
 
-/// How many seconds to wait for the run after an answer.
-const ANSWER_SECONDS: u64 = 30;
-
-/// What a person reads meanwhile.
-const WAITING: &str = "waiting for the run";
-
-/// How often we check whether a run has ended: soon after its start, and then less often.
-const LOOK_MIN: Duration = Duration::from_millis(10);
-const LOOK_MAX: Duration = Duration::from_millis(500);
-
 impl PlanArgs {
     /// The project that the command is about; none for files that are in no project.
     pub(crate) fn project(&self) -> Option<PathBuf> {
@@ -183,38 +174,6 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
     }
 }
 
-/// The first ask of a run that is for a person: what a rule holds is not.
-fn asks_person(run: &Run) -> Option<&Ask> {
-    let waits = matches!(run.status, Status::Waiting | Status::Stuck);
-    run.asks.iter().find(|ask| waits && ask.held.is_none())
-}
-
-/// Asks the person at the terminal what the run asks, until it ends or they leave it for later.
-async fn answered(
-    context: &Context,
-    client: &Client,
-    mut asker: Asker,
-    mut run: Run,
-) -> Result<Exit> {
-    while let Some(ask) = asks_person(&run).cloned() {
-        let body = match asker.settle(context, client, &ask, ANSWER_SECONDS).await {
-            Ok(Settled::Answered(body)) => body,
-            Ok(Settled::Later | Settled::Leave) => break,
-            // Someone else was faster: it says who, and the run continues here.
-            Err(failure) if failure.code == "ask_decided" => {
-                context.output.failure(&failure);
-                client.get(Request::to(&["runs", &run.id])).await?
-            }
-            Err(failure) => return Err(failure),
-        };
-        let line = Line::spinning(WAITING);
-        let until = Instant::now() + Duration::from_secs(ANSWER_SECONDS);
-        let rests = at_rest(context, client, body, until, &line);
-        run = read(&context.progress().along(&line, rests).await?["run"])?;
-    }
-    outcome::tell(context, &json!({"run": run}), &run)
-}
-
 /// The plan of a file, checked here and sent with the request.
 fn inline(context: &Context, file: &Path) -> Result<Value> {
     let checked = Selection::read(&[file.to_path_buf()], &context.environment)?.check();
@@ -242,32 +201,6 @@ async fn follow(
     let until = Instant::now() + wait;
     let started = client.post(Request::to(&["runs"]).waiting(0), body).await?;
     at_rest(context, client, started, until, line).await
-}
-
-/// Waits until the run of this answer ends, pauses or asks a person, at most until then. Rules
-/// that hold what it asks are waited for, and the line says what they do.
-async fn at_rest(
-    context: &Context,
-    client: &Client,
-    mut body: Value,
-    until: Instant,
-    line: &Line,
-) -> Result<Value> {
-    let mut pause = LOOK_MIN;
-    loop {
-        let run: Run = read(&body["run"])?;
-        context.leaves_running(&run.session);
-        let left = until.saturating_duration_since(Instant::now());
-        let moves = run.status == Status::Running || outcome::is_held(&run);
-        if !moves || left.is_zero() {
-            return Ok(body);
-        }
-        line.says(outcome::next_act(&run).unwrap_or_else(|| WAITING.to_owned()));
-        tokio::time::sleep(pause.min(left)).await;
-        pause = LOOK_MAX.min(pause * 2);
-        let looked = client.get(Request::to(&["runs", &run.id])).await;
-        body = looked.map_err(|failure| Failure { hint: context.continuing(), ..failure })?;
-    }
 }
 
 fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit> {

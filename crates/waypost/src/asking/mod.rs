@@ -2,6 +2,8 @@
 //! before is dropped, and a paste decides nothing about calls and failed steps. Arguments begin
 //! with what they are.
 
+pub(crate) mod following;
+
 use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::outcome;
