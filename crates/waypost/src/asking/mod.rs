@@ -3,6 +3,7 @@
 //! with what they are.
 
 pub(crate) mod following;
+mod fields;
 
 use crate::context::Context;
 use crate::exit::{Exit, Result};
@@ -69,7 +70,7 @@ enum Line {
     Said(Said),
 }
 
-const HELP: &str = "/skip leaves this one for later, /quit leaves";
+const HELP: &str = "/skip leaves this one for later, /quit or q leaves";
 const NO_PASTE: &str = "a paste does not answer this: type it";
 /// What can be typed at every prompt.
 const COMMANDS: &[&str] = &["/skip", "/quit", "/exit"];
@@ -170,6 +171,7 @@ impl Asker {
     }
 
     async fn clarify(&mut self, ask: &Ask) -> Result<Said> {
+        self.output.talk(HELP);
         let reply = |answer| Ok(Said::Reply(json!(ClarifyReply { action: None, answer })));
         if ask.questions.len() < 2 {
             return match self.line("answer> ").await? {
@@ -189,6 +191,7 @@ impl Asker {
 
     /// A form field by field; one without fields as a whole.
     async fn fill(&mut self, ask: &Ask) -> Result<Said> {
+        self.output.talk(HELP);
         let schema = ask.schema.as_ref().unwrap_or(&Value::Null);
         let fields = schema["properties"].as_object().filter(|fields| !fields.is_empty());
         let content = match fields {
@@ -223,7 +226,8 @@ impl Asker {
     ) -> Result<Result<Option<Value>, Said>> {
         let kind = field["type"].as_str().unwrap_or("any");
         let optional = if is_required { "" } else { ", optional" };
-        let prompt = exposed(&format!("{name} ({kind}{optional})> "));
+        let title = field["title"].as_str().unwrap_or(name);
+        let prompt = exposed(&format!("{title} ({kind}{optional})> "));
         loop {
             let Some(typed) = self.lines.ask(&prompt).await? else { return Ok(Err(Said::Leave)) };
             if let Some(said) = command(typed.text.trim()) {
@@ -232,7 +236,10 @@ impl Asker {
             match typed.text.trim() {
                 "" if is_required => self.output.talk(HELP),
                 "" => return Ok(Ok(None)),
-                text => return Ok(Ok(Some(value_of(text, kind)))),
+                text => match fields::checked(field, value_of(text, kind)) {
+                    Ok(value) => return Ok(Ok(Some(value))),
+                    Err(why) => self.output.talk(&exposed(&why)),
+                },
             }
         }
     }
@@ -365,7 +372,7 @@ impl Asker {
 fn command(line: &str) -> Option<Said> {
     match line {
         "/skip" => Some(Said::Later),
-        "/quit" | "/exit" => Some(Said::Leave),
+        "/quit" | "/exit" | "q" => Some(Said::Leave),
         _ => None,
     }
 }
