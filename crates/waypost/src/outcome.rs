@@ -127,6 +127,13 @@ pub(crate) fn is_unknown(ask: &Ask) -> bool {
     ask.how.as_deref() == UNKNOWN
 }
 
+/// How the fault is called of arguments that do not fit the tool's schema.
+const MISFIT: &str = "InputValidationError";
+
+fn is_misfit(ask: &Ask) -> bool {
+    ask.fault.as_ref().is_some_and(|fault| fault.name == MISFIT)
+}
+
 /// What can be done about a failed step, by name. To continue without a call that may have happened
 /// is none of these.
 pub(crate) fn fix_actions(ask: &Ask) -> Vec<(&'static str, FixAction)> {
@@ -179,6 +186,10 @@ fn answer_command(ask: &Ask) -> String {
         AskKind::Approve => format!("waypost inbox approve {id}"),
         AskKind::Authorize => format!("waypost inbox answer {id} --action done"),
         AskKind::Fix if ask.proposal.is_some() => format!("waypost inbox answer {id} --proposal"),
+        // The same arguments would be refused again.
+        AskKind::Fix if is_misfit(ask) && ask.actions.contains(&FixAction::Edit) => {
+            format!("waypost inbox answer {id} --action edit --arguments '{{..}}'")
+        }
         AskKind::Fix => {
             let retry = ask.actions.contains(&FixAction::Retry);
             let action = if retry { "retry" } else { "skip" };
@@ -241,4 +252,27 @@ fn failed(run: &Run, show: &str) -> Failure {
     let told = run.last_error.as_ref().and_then(|fault| fault.hint.clone());
     let look = || format!("`{show}` shows what happened");
     failure.hint(told.unwrap_or_else(look))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn arguments_that_do_not_fit_are_to_be_edited_and_not_sent_again() {
+        let ask = |fault: &str| -> Ask {
+            serde_json::from_value(json!({
+                "id": "ask_1", "kind": "fix", "run": "run_1", "step": "work", "title": "failed",
+                "session": {"id": "ses_1", "space": "session", "key": "ses_1"}, "body": "failed",
+                "fault": {"name": fault, "message": "no"}, "actions": ["retry", "edit", "abort"],
+                "digest": "d", "mayAnswer": ["*"], "createdAt": "2026-11-16T12:00:00Z",
+                "expiresAt": null, "status": "open",
+            }))
+            .unwrap()
+        };
+        let edit = "waypost inbox answer ask_1 --action edit --arguments '{..}'";
+        assert_eq!(answer_command(&ask("InputValidationError")), edit);
+        assert!(answer_command(&ask("Timeout")).ends_with("--action retry"));
+    }
 }

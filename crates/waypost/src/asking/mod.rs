@@ -446,7 +446,7 @@ pub(crate) fn card(ask: &Ask, said: Option<&str>) -> String {
     if ask.may_answer != ["*"] || ask.other {
         lines.push(format!("  may answer: {}", exposed(&outcome::may_answer(ask))));
     }
-    if ask.body != ask.title {
+    if ask.body != ask.title && ask.fault.is_none() {
         lines.extend(ask.body.lines().map(|line| format!("  {}", exposed(line))));
     }
     if let Some(fault) = &ask.fault {

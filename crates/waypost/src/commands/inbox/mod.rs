@@ -14,7 +14,9 @@ use crate::terminal::output::{Fields, printable};
 use clap::{Args, Subcommand, ValueEnum};
 use kernel::values::visible::{exposed, exposed_json};
 use serde_json::{Value, json};
-use wire::rest::{Ask, AskStatus, AskedCall, Fault, FixAction, HeldAsk, Run, Status, TriedRule};
+use wire::rest::{
+    Ask, AskSession, AskStatus, AskedCall, Fault, FixAction, HeldAsk, Run, Status, TriedRule,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -249,7 +251,8 @@ fn fields(ask: &Ask, said: Option<&str>) -> Fields {
     fields.add("ask", ask.id.as_str());
     fields.add("kind", ask.kind.name());
     fields.add("status", plain_name(&json!(ask.status)));
-    fields.add("session", format!("{} ({})", ask.session.id, ask.session.key));
+    let AskSession { id, key, .. } = &ask.session;
+    fields.add("session", if id == key { id.clone() } else { format!("{id} ({key})") });
     fields.add("run", ask.run.as_str());
     fields.add("step", ask.step.as_str());
     fields.add("asked by", exposed(&outcome::asked_by(ask)));
@@ -258,7 +261,8 @@ fn fields(ask: &Ask, said: Option<&str>) -> Fields {
     fields.add("created", ask.created_at.as_str());
     fields.add("expires", ask.expires_at.as_deref().unwrap_or("never"));
     fields.add("title", ask.title.as_str());
-    fields.add("asks", ask.body.as_str());
+    // What failed is told below.
+    fields.add("asks", if ask.fault.is_none() { ask.body.as_str() } else { "" });
     if let Some(fault) = &ask.fault {
         fields.add("error", exposed(&format!("{}: {}", fault.name, fault.message)));
         fields.add("got", ask.how.as_deref().unwrap_or_default());
