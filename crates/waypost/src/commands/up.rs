@@ -172,7 +172,7 @@ pub(crate) async fn run(
     }
     let (settings, notify) = (project.config.server.clone(), project.config.inbox.notify.clone());
     let tls = Tls::open(&project).await.map_err(|error| unencrypted(&error))?;
-    let listener = bind(&args, &project, &context.environment).await?;
+    let listener = bind(&args, &project, &context.environment, data.path()).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
     let keys = Keys::of(&context.environment).renewing(args.new).never_local(never_local);
     let keys = keys.after_loss(args.after_loss);
@@ -325,6 +325,7 @@ async fn bind(
     args: &ServedArgs,
     project: &Project,
     environment: &Environment,
+    data: &Path,
 ) -> Result<TcpListener> {
     let configured = &project.config.server;
     let host = match args.host.as_deref() {
@@ -336,7 +337,18 @@ async fn bind(
         None => port_of(configured, environment)?,
     };
     let address = SocketAddr::new(host, port);
-    TcpListener::bind(address).await.map_err(|error| unbound(&error, Some(address)))
+    let error = match TcpListener::bind(address).await {
+        Ok(listener) => return Ok(listener),
+        Err(error) => error,
+    };
+    if error.kind() == ErrorKind::AddrInUse
+        && let Some(holder) = address::holder_at(&configured.local_url(address), data).await
+    {
+        let what = format!("cannot listen on {address}: {holder} holds it");
+        return Err(Failure::new(Exit::Usage, "port_taken", what)
+            .hint("stop it, or let `waypost up --port 0` take a free port"));
+    }
+    Err(unbound(&error, Some(address)))
 }
 
 /// The port of the settings, or of the variable that they name.

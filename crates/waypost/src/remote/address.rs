@@ -132,6 +132,25 @@ pub(crate) async fn ask(url: &str, data: &Path) -> Result<Answering> {
     Ok(Answering { is_ours, instance })
 }
 
+/// The Waypost that listens at this URL, in words; none where another program does.
+pub(crate) async fn holder_at(url: &str, data: &Path) -> Option<String> {
+    match ask(url, data).await {
+        Ok(Answering { is_ours: true, .. }) => Some("this folder's server".to_owned()),
+        Ok(Answering { instance, .. }) => Some(another(&instance)),
+        Err(_) => None,
+    }
+}
+
+/// A server of another folder, as far as it says which one:
+/// `another Waypost (pid 7, folder /srv/shop/.waypost)`.
+pub(crate) fn another(instance: &Instance) -> String {
+    let pid = instance.pid.map(|pid| format!("pid {pid}"));
+    let folder = instance.data.as_ref().map(|data| format!("folder {data}"));
+    let known: Vec<String> = pid.into_iter().chain(folder).collect();
+    let known = if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) };
+    format!("another Waypost{known}")
+}
+
 /// Whether an address is one that we could have left.
 fn is_here(url: &str) -> bool {
     let address = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));

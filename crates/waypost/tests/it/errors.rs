@@ -267,7 +267,10 @@ fn online(told: &mut Told) {
         let all: Vec<&str> = ["--server", server.url.as_str()].into_iter().chain(named).collect();
         told.fails(name, &all);
     }
-    told.fails("up-port-taken", &["up", "--demo", "--port", server.port()]);
+    let taken = ["up", "--demo", "--port", server.port()];
+    let holder = format!("another Waypost (pid {}, folder ", server.pid());
+    let ended = waypost_with(&told.place(), &taken, &[("LOG_LEVEL", "error")]);
+    ended.code(2).says(&holder).says("`waypost up --port 0`");
     server
         .run(&["run", "create a meeting called Standup tomorrow at 9am", "--thread", "work"])
         .code(3);

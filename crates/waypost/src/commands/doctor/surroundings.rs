@@ -13,7 +13,6 @@ use project::config::Config;
 use std::net::SocketAddr;
 use std::path::Path;
 use tokio::net::TcpListener;
-use wire::rest::Instance;
 
 /// 2024-01-01: an earlier clock was never set.
 const CLOCK_MIN: Millis = Millis(1_704_067_200_000);
@@ -114,7 +113,7 @@ pub(super) async fn port(config: &Config, data: &Path) -> Finding {
             Finding::ok("port", format!("{place} is our server's"))
         }
         Ok(Answering { instance, .. }) => {
-            let what = format!("another Waypost{} holds {place}", told(&instance));
+            let what = format!("{} holds {place}", address::another(&instance));
             let hint = "stop it, or let `waypost up --port 0` take a free port";
             Finding::fail("port", what, hint)
         }
@@ -123,14 +122,6 @@ pub(super) async fn port(config: &Config, data: &Path) -> Finding {
             Finding::fail("port", what, "`waypost up --port 0` takes a free port")
         }
     }
-}
-
-/// Which server it is, as far as it says so: ` (pid 7, folder /srv/shop/.waypost)`.
-fn told(instance: &Instance) -> String {
-    let pid = instance.pid.map(|pid| format!("pid {pid}"));
-    let folder = instance.data.as_ref().map(|data| format!("folder {data}"));
-    let known: Vec<String> = pid.into_iter().chain(folder).collect();
-    if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
 }
 
 /// Whether spans are exported, and what in the variables for that has no effect.
