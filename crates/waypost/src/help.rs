@@ -46,8 +46,25 @@ const VERBS: &[(&str, &[&str])] = &[
     ("rm", &["remove", "delete"]),
 ];
 
-/// What people look for that is no command, and where it is.
-const ELSEWHERE: &[(&str, &str)] = &[("log", LOGS), ("logs", LOGS)];
+/// What people look for that is no command of this command, and where it is.
+const ELSEWHERE: &[(&str, &[&str], &str)] = &[
+    ("waypost", &["log", "logs"], LOGS),
+    ("waypost", &["ps", "status"], RUNNING),
+    ("waypost", &["ls", "list"], LISTS),
+    ("session", &["log", "logs", "events"], SESSION_LOG),
+    ("agent", &["add", "create", "new"], NEW_AGENT),
+    ("plan", &["add", "create", "new", "apply", "rm", "remove", "delete"], PLAN_FILES),
+];
+const RUNNING: &str = "'waypost session ls' lists what runs, 'waypost doctor' tells whether a \
+                       server does";
+const LISTS: &str = "each thing has a list of its own: 'waypost plan ls', 'waypost session ls', \
+                     'waypost inbox ls', 'waypost agent ls', 'waypost tool ls'";
+const SESSION_LOG: &str = "'waypost session tail' follows the events of a session, 'waypost \
+                           session show' tells what it did";
+const NEW_AGENT: &str =
+    "'waypost agent apply FILE' stores an agent; a file in 'agents/' is one, too";
+const PLAN_FILES: &str = "a plan is a file in 'plans/': write or remove it there; 'waypost plan \
+                          draft --save' writes one for a goal";
 const LOGS: &str = "a server logs to its standard error; 'waypost events tail' follows what \
                     happens, 'waypost session tail' follows one session";
 
@@ -102,14 +119,27 @@ pub(crate) fn tipped(
     }
     let parent = parent(command, &unknown, words);
     let shown = parent.get_subcommands().filter(|inner| !inner.is_hide_set());
-    let elsewhere = ELSEWHERE.iter().find(|(word, _)| *word == unknown);
-    if let Some(near) = did_you_mean(&unknown, shown.map(Command::get_name)) {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.to_owned()));
-    } else if let Some((_, tip)) = elsewhere.filter(|_| parent.get_name() == command.get_name()) {
+    let names: Vec<&str> = shown.map(Command::get_name).collect();
+    let mut elsewhere = ELSEWHERE.iter().filter(|(of, ..)| *of == parent.get_name());
+    if let Some((.., tip)) = elsewhere.find(|(_, words, _)| words.contains(&unknown.as_str())) {
         let tips = vec![StyledStr::from(*tip)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    } else if let Some(near) = meant(&unknown, &names) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.to_owned()));
     }
     error
+}
+
+/// The name that was meant by this word: one that is much like it, or that has one letter more.
+fn meant<'n>(unknown: &str, names: &[&'n str]) -> Option<&'n str> {
+    let lacks_one = |name: &&&str| {
+        let without = |(at, letter): (usize, char)| {
+            [&name[..at], &name[at + letter.len_utf8()..]].concat() == unknown
+        };
+        unknown.len() > 1 && name.char_indices().any(without)
+    };
+    let near = did_you_mean(unknown, names.iter().copied());
+    near.or_else(|| names.iter().find(lacks_one).copied())
 }
 
 /// The command among whose own the unknown one was looked for.

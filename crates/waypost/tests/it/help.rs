@@ -69,6 +69,17 @@ fn a_wrong_command_line_is_told_to_people_and_to_programs() {
     let far = ["--server", "http://127.0.0.1:1", "plan", "rnu"];
     waypost(folder.path(), &far).code(2).says("tip: a similar subcommand exists: 'run'");
     waypost(folder.path(), &["logs"]).code(2).says("tip: a server logs to its standard error");
+    for (words, tip) in [
+        (&["plan", "rn"][..], "tip: a similar subcommand exists: 'run'"),
+        (&["session", "logs"], "tip: 'waypost session tail' follows"),
+        (&["ps"], "tip: 'waypost session ls' lists"),
+        (&["status"], "'waypost doctor' tells whether a server does"),
+        (&["ls"], "tip: each thing has a list of its own"),
+        (&["agent", "add"], "'waypost agent apply FILE' stores"),
+        (&["plan", "rm"], "tip: a plan is a file in 'plans/'"),
+    ] {
+        waypost(folder.path(), words).code(2).says(tip);
+    }
     let ended = waypost(folder.path(), &["--json", "plna"]).code(2);
     let line: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
     assert_eq!(line["hint"], "did you mean `plan`?");
