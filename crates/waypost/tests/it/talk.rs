@@ -120,7 +120,7 @@ fn programs_get_the_whole_answer() {
     let edit = format!("{call}={{\"a\": 40, \"b\": 5}}");
     let done = server.json(&["resume", "q", "--edit", &edit]).code(0).json();
     assert_eq!(done["response"], "The sum is 45.");
-    server.run(&["run", "nobody", "hello"]).code(1).says("no agent `nobody`");
+    server.run(&["run", "nobody", "hello there"]).code(1).says("no agent `nobody`");
 }
 
 #[test]

@@ -52,6 +52,9 @@ fn a_request_needs_no_quotes() {
     let (_folder, server) = talk::served();
     let words = ["run", "what", "is", "on", "my", "calendar"];
     assert_eq!(server.run(&words).code(0).stdout, "I can only add.\n");
+    assert_eq!(server.run(&["run", "refund", "A-8"]).code(0).stdout, "I can only add.\n");
+    assert_eq!(server.run(&["run", "adder", "hello"]).code(0).stdout, "I can only add.\n");
+    server.run(&["run", "ader", "what is new?"]).code(1).says("no agent `ader`");
     let words = ["run", "adder", "add", "2", "and", "3", "--thread", "t"];
     server.run(&words).code(3);
     let asks = server.json(&["inbox", "ls"]).code(0).json();

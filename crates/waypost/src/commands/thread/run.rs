@@ -92,11 +92,12 @@ async fn ask(context: &Context, client: &Client, asker: Asker, thread: &str) -> 
     following::answered(context, client, asker, answer.run).await
 }
 
-/// Two words are an agent and a request, as in `run assistant 'what is new?'`. Of more words the
-/// first is an agent if the server knows one of that name.
+/// Of several words the first is an agent if the server knows one of that name. Before a request
+/// in quotes it is meant as one in any case: a name that is misspelt is refused and not said to
+/// another agent, as in `run asistant 'what is new?'`.
 async fn agent_and_text(client: &Client, words: &[String]) -> (Option<String>, String) {
     match words {
-        [agent, text] => (Some(agent.clone()), text.clone()),
+        [agent, text] if text.contains(char::is_whitespace) => (Some(agent.clone()), text.clone()),
         [first, rest @ ..] if !rest.is_empty() => {
             // If the server cannot be asked, the request that follows fails and says why.
             let is_agent = client.get(Request::to(&["agents", first])).await.is_ok();
