@@ -247,8 +247,8 @@ async fn all_starts(trail: &Trail) -> Result<Starts, StoreError> {
     }
 }
 
-/// The same of the last start alone, which has what those before it knew, so that a
-/// start does not wait until a long chain is read.
+/// The same of the last start alone, which has what those before it knew: a start must not wait
+/// until a long chain is read.
 async fn last_start(trail: &Trail) -> Result<Starts, StoreError> {
     let (server, mut starts) = (ChainName::server(), Starts::default());
     let filter = AuditFilter { act: Some(START.to_owned()), ..AuditFilter::default() };

@@ -90,7 +90,7 @@ struct VerifyArgs {
     /// A file that `waypost audit export` wrote
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// The last row of a secret key that is lost: rows up to it need not be checked
+    /// Rows up to this one may be of a secret key that is lost
     #[arg(long, value_name = "ROW")]
     unchecked_until: Option<u64>,
 }
