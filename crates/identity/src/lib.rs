@@ -211,7 +211,8 @@ impl Identity {
         let text = sealed.ok_or(TokenRefusal::Failed)?;
         let left_ms = expires.0.saturating_sub(now.0);
         let expires_in_s = u64::try_from(left_ms / 1_000).unwrap_or_default();
-        Ok(Token { text, scopes, expires_in_s })
+        let Verified { subject, realms, .. } = verified;
+        Ok(Token { text, scopes, expires_in_s, subject, realms })
     }
 
     /// Everyone who is known now.

@@ -74,6 +74,14 @@ impl Identity {
         }
     }
 
+    /// Counts that a good credential asked for a realm that it may not enter. The server's own
+    /// audit has it once a minute: who knocks at other realms is no business of theirs.
+    pub fn realm_refused(&self, verified: &Verified, realm: &str) {
+        if let Some(failed) = &self.failed {
+            failed.note_realm(&verified.subject, realm);
+        }
+    }
+
     fn recognized(&self, sent: &Sent<'_>, door: Door) -> Result<Arc<Verified>, Unrecognized> {
         // Taken first: what is found after that is found by this directory, or by a later one.
         let number = self.number();

@@ -4,12 +4,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kernel::identity::grants::Grants;
 use kernel::identity::key::{KeyId, TOKEN_PREFIX};
 use kernel::values::caller::{Scope, Scopes};
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
 use outbound::seal::{Envelopes, Keyring};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// How long a token is good: 15 minutes, unless its key ends before.
 pub const TOKEN_MS: u64 = 15 * 60 * 1_000;
@@ -26,6 +28,10 @@ pub struct Token {
     pub scopes: Option<Scopes>,
     /// For how many seconds it is good.
     pub expires_in_s: u64,
+    /// Who it was given to.
+    pub subject: Arc<str>,
+    /// The realms that it may enter.
+    pub realms: Arc<Grants>,
 }
 
 /// Why no token is given.

@@ -1,5 +1,6 @@
-//! Failed credentials in the audit: counted per address, and written once a minute, so that a flood
-//! of them does not become a flood of rows.
+//! Failed credentials in the audit, counted per address, and realms that were refused to a good
+//! credential, counted per subject. They are written once a minute, so that a flood of them does
+//! not become a flood of rows.
 
 use crate::failures::counted;
 use kernel::contracts::identity::audit::Audit;
@@ -10,12 +11,17 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many addresses are counted separately in a minute; all others count together.
+/// How many addresses, and how many subjects, are counted separately in a minute; all others count
+/// together.
 const ADDRESSES_MAX: usize = 1_024;
 const MINUTE_MS: u64 = 60 * 1_000;
 
 /// Who sends a credential that is not valid, as the audit names it.
 const UNKNOWN: &str = "unknown";
+/// How many characters are kept of the name of a realm that someone asked for.
+const REALM_CHARS_MAX: usize = 64;
+/// What others are called that are counted together.
+const OTHERS: &str = "others";
 
 /// Failed attempts that are not written yet.
 pub(crate) struct Failed {
@@ -30,6 +36,9 @@ pub(crate) struct Failed {
 struct Minute {
     addresses: BTreeMap<IpAddr, u64>,
     others: u64,
+    /// Subjects that were refused a realm: which one first, and how often.
+    refused: BTreeMap<Arc<str>, (String, u64)>,
+    refused_others: u64,
     /// Whether a task waits for its end.
     is_awaited: bool,
 }
@@ -42,6 +51,17 @@ impl Failed {
     /// Counts an attempt of this address.
     pub(crate) fn note(self: &Arc<Self>, from: IpAddr) {
         let begins = self.minute().add(counted(from));
+        self.write_soon(begins);
+    }
+
+    /// Counts that a subject asked for a realm that it may not enter.
+    pub(crate) fn note_realm(self: &Arc<Self>, subject: &Arc<str>, realm: &str) {
+        let begins = self.minute().add_realm(subject, realm);
+        self.write_soon(begins);
+    }
+
+    /// Begins to wait for the end of the minute.
+    fn write_soon(self: &Arc<Self>, begins: bool) {
         if begins {
             let failed = self.clone();
             let writing = async move {
@@ -56,7 +76,8 @@ impl Failed {
 
     /// Writes what was counted.
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
-        let Minute { addresses, others, .. } = std::mem::take(&mut *self.minute());
+        let minute = std::mem::take(&mut *self.minute());
+        let Minute { addresses, others, refused, refused_others, .. } = minute;
         let now = self.clock.now();
         let told = |address: String, count: u64| Entry {
             verdict: Said::Deny,
@@ -68,7 +89,17 @@ impl Failed {
             .map(|(address, count)| told(address.to_string(), count))
             .collect();
         if others > 0 {
-            entries.push(told("others".to_owned(), others));
+            entries.push(told(OTHERS.to_owned(), others));
+        }
+        let realm = |subject: Arc<str>, realm: String, count: u64| Entry {
+            verdict: Said::Deny,
+            detail: Some(json!({ "count": count })),
+            ..Entry::new(now, subject, "realm.enter", Object::new("realm", realm))
+        };
+        let refused = refused.into_iter();
+        entries.extend(refused.map(|(subject, (name, count))| realm(subject, name, count)));
+        if refused_others > 0 {
+            entries.push(realm(OTHERS.into(), OTHERS.to_owned(), refused_others));
         }
         match entries.is_empty() {
             true => Ok(()),
@@ -94,6 +125,21 @@ impl Minute {
         }
         !std::mem::replace(&mut self.is_awaited, true)
     }
+
+    /// The same of a realm. Of the realms that a subject asks for the first one is kept: it chooses
+    /// the names, and may send any number of them.
+    fn add_realm(&mut self, subject: &Arc<str>, realm: &str) -> bool {
+        let has_room = self.refused.len() < ADDRESSES_MAX;
+        match self.refused.get_mut(subject) {
+            Some((_, count)) => *count += 1,
+            None if has_room => {
+                let realm = realm.chars().take(REALM_CHARS_MAX).collect();
+                self.refused.insert(subject.clone(), (realm, 1));
+            }
+            None => self.refused_others += 1,
+        }
+        !std::mem::replace(&mut self.is_awaited, true)
+    }
 }
 
 #[cfg(test)]
@@ -111,5 +157,22 @@ mod tests {
         }
         assert_eq!((minute.addresses.len(), minute.others), (ADDRESSES_MAX, 5));
         assert_eq!(minute.addresses[&address(0)], 2);
+    }
+
+    #[test]
+    fn who_asks_for_many_realms_has_one_entry_in_a_minute() {
+        let mut minute = Minute::default();
+        let ann: Arc<str> = "ann".into();
+        let long = "x".repeat(1_000);
+        assert!(minute.add_realm(&ann, &long));
+        for number in 0..ADDRESSES_MAX + 5 {
+            assert!(!minute.add_realm(&ann, &format!("realm-{number}")));
+        }
+        let (name, count) = &minute.refused["ann"];
+        assert_eq!((name.len(), *count), (REALM_CHARS_MAX, ADDRESSES_MAX as u64 + 6));
+        for number in 0..ADDRESSES_MAX + 5 {
+            minute.add_realm(&format!("subject-{number}").into(), "acme");
+        }
+        assert_eq!((minute.refused.len(), minute.refused_others), (ADDRESSES_MAX, 6));
     }
 }

@@ -167,7 +167,10 @@ fn entered(doors: &Shared, visitor: &Visitor, realm: &RealmId) -> Result<Arc<Cal
     let directory = doors.identity.directory();
     let (subject, grants) = (&*verified.subject, &*verified.realms);
     let sender = Sender { subject, grants, directory: &directory };
-    let realm = realms::named(realm.as_str(), sender).map_err(|failure| failed(&failure))?;
+    let realm = realms::named(realm.as_str(), sender).map_err(|failure| {
+        doors.identity.realm_refused(verified, realm.as_str());
+        failed(&failure)
+    })?;
     let via = visitor.caller.via.clone();
     Ok(Arc::new(Caller { via, ..verified.caller(realm, &directory) }))
 }

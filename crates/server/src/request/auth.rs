@@ -317,7 +317,11 @@ impl Checked {
         let directory = self.identity.directory();
         let (subject, grants) = (&*verified.subject, &*verified.realms);
         let sender = realms::Sender { subject, grants, directory: &directory };
-        let realm = realms::realm(uri, headers, sender)?;
+        let realm = realms::realm(uri, headers, sender).inspect_err(|failure| {
+            if realms::is_not_allowed(failure) {
+                self.identity.realm_refused(&verified, realms::wish(uri, headers));
+            }
+        })?;
         let caller = Arc::new(verified.caller(realm, &directory));
         let administrator = Some(caller.clone());
         Ok(Visitor { caller, administrator, verified: Some(verified) })

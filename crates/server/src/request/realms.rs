@@ -13,6 +13,8 @@ use project::realm::{DEFAULT_REALM, default_realm};
 /// What is static need not be read letter by letter with each request.
 static HEADER: HeaderName = HeaderName::from_static("x-realm");
 const PARAMETER: &str = "realm";
+/// The code of a refused realm.
+const NOT_ALLOWED: &str = "realm_not_allowed";
 
 /// The endpoints for which a principal can have a realm of its own, by the name of their area.
 const AREAS: [(&str, &str); 2] = [("/api/agent", "integration"), ("/api/query", "integration")];
@@ -43,6 +45,16 @@ pub(crate) fn named(name: &str, sender: Sender<'_>) -> Result<RealmId> {
     directory.realms.choose(wish).ok_or_else(not_allowed)
 }
 
+/// The realm that a request asks for, as it is written; empty where it asks for none.
+pub(crate) fn wish<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
+    asked(uri, headers).ok().flatten().unwrap_or_default()
+}
+
+/// Whether a failure says that a realm may not be entered.
+pub(crate) fn is_not_allowed(failure: &Failure) -> bool {
+    failure.code() == NOT_ALLOWED
+}
+
 /// Whether a request names a realm by itself.
 pub(crate) fn is_asked(uri: &Uri, headers: &HeaderMap) -> bool {
     asked(uri, headers).is_ok_and(|asked| asked.is_some())
@@ -51,7 +63,7 @@ pub(crate) fn is_asked(uri: &Uri, headers: &HeaderMap) -> bool {
 /// What everybody hears who may not enter a realm, whether it exists or not.
 pub(crate) fn not_allowed() -> Failure {
     let message = "the credential may not enter this realm";
-    Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
+    Failure::new(StatusCode::FORBIDDEN, NOT_ALLOWED, message)
         .hint("`waypost whoami` lists the realms that it may enter")
 }
 

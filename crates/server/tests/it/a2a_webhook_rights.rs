@@ -136,6 +136,35 @@ async fn who_may_not_send_a_message_makes_and_removes_no_webhook() {
     assert_eq!((removed.status, &removed.body["result"]), (200, &json!({})), "{removed:?}");
 }
 
+#[tokio::test]
+async fn what_is_done_with_a_webhook_is_kept_with_where_it_goes() {
+    let more = "[audit]\nstrict = true\n";
+    let settings = format!("{OPEN}[a2a]\nexpose = [\"interaction::*\"]\n{PUSH}{more}");
+    let (guarded, receiver) = (Guarded::start(&settings).await, Receiver::new(&[OK]));
+    let member = guarded.made(Role::Member, &[], Expiry::Usual).await;
+    let admin = guarded.made(Role::Admin, &[], Expiry::Usual).await;
+    let (own, admin) = (member.text.expose(), admin.text.expose());
+    let config = json!({"id": "kept", "url": format!("{}?token=hidden", receiver.url)});
+    let sent = v1("SendMessage", &with(greeting("m1"), config)).by(&guarded, own).await;
+    let task = sent.body["result"]["task"]["id"].clone();
+    assert!(task.is_string(), "{sent:?}");
+    let named = json!({"taskId": task, "id": "kept"});
+    let removed = v1("DeleteTaskPushNotificationConfig", &named).by(&guarded, own).await;
+    assert_eq!(removed.status, 200, "{removed:?}");
+    for act in ["webhook.create", "webhook.remove"] {
+        let path = format!("/api/v1/audit?act={act}");
+        let asked = Asked { version: None, verb: Method::GET, path: &path, body: Value::Null };
+        let page = asked.by(&guarded, admin).await.body;
+        assert_eq!(page["items"].as_array().map(Vec::len), Some(1), "{act}: {page}");
+        let entry = &page["items"][0];
+        assert_eq!(entry["object"], json!({"kind": "webhook", "id": "kept"}), "{act}");
+        assert_eq!(entry["detail"]["task"], task, "{act}");
+        let target = entry["detail"]["target"].as_str().unwrap();
+        assert!(receiver.url.starts_with(target), "{act}: {target}");
+        assert!(!page.to_string().contains("hidden"), "{act}: {page}");
+    }
+}
+
 /// Allows everything, but not to act as another once that is withdrawn.
 #[derive(Debug, Default)]
 struct Withdrawable {

@@ -2,7 +2,7 @@
 
 use crate::a2a::{ADD, SETTINGS, message};
 use crate::api_keys::{ADMIN, Key, asking, get, send};
-use crate::house::{Answer, House, read, request, text, wait_for};
+use crate::house::{Answer, House, encoded, read, request, text, wait_for};
 use crate::mcp_client::{asked, modern};
 use axum::body::Body;
 use axum::http::{Method, Request};
@@ -113,6 +113,55 @@ async fn who_is_shown_what_others_wrote_is_kept() {
             let expected = if keeps { expected } else { Vec::new() };
             assert_eq!(kinds, expected, "{setting}: {page}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_given_is_kept_without_its_text() {
+    let house = asking(STRICT).await;
+    let key = Key::created(&house, ADMIN, json!({"name": "ci"})).await;
+    let secret = encoded(&json!(key.text));
+    let client = format!("client_id={}&client_secret={secret}", key.id);
+    let form = format!("grant_type=client_credentials&{client}&scope=read");
+    let given = house.send(request(Method::POST, "/oauth/token", Body::from(form))).await;
+    assert_eq!(given.status, 200, "{given:?}");
+    let page = get(&house, ADMIN, &format!("{AUDIT}?act=token.issue")).await.body;
+    assert_eq!(page["items"].as_array().map(Vec::len), Some(1), "{page}");
+    let entry = &page["items"][0];
+    assert_eq!(entry["subject"], format!("key:{}", key.id));
+    assert_eq!(entry["object"], json!({"kind": "key", "id": key.id}));
+    assert_eq!(entry["detail"], json!({"scopes": ["read"], "expiresInS": 900}));
+    let token = text(&given.body["access_token"]);
+    assert!(!page.to_string().contains(&token) && !page.to_string().contains(&key.text), "{page}");
+}
+
+#[tokio::test]
+async fn who_tries_the_id_of_a_principal_that_it_may_not_see_is_kept_as_denied() {
+    let house = asking(STRICT).await;
+    let own = json!({"name": "admin of one realm", "roles": ["admin"]});
+    let own = Key::created(&house, ADMIN, own).await;
+    let everywhere = json!({"realms": {"*": ["admin"]}});
+    let stored = send(&house, ADMIN, Method::PUT, "/api/v1/principals/root", everywhere).await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+    let version = Some("\"99\"");
+    for (id, condition, status) in
+        [("root", None, 409), ("root", version, 409), ("new", version, 412)]
+    {
+        let path = format!("/api/v1/principals/{id}");
+        let body = json!({"realms": {"default": ["member"]}}).to_string();
+        let mut request = request(Method::PUT, &path, Body::from(body));
+        let credential = format!("Bearer {}", own.text).parse().unwrap();
+        request.headers_mut().insert("authorization", credential);
+        if let Some(version) = condition {
+            request.headers_mut().insert("if-match", version.parse().unwrap());
+        }
+        let refused = house.send(request).await;
+        let page = get(&house, ADMIN, &format!("{AUDIT}?subject=key:{}&limit=1", own.id)).await;
+        let entry = &page.body["items"][0];
+        assert_eq!(refused.status, status, "{id} {condition:?}: {refused:?}");
+        assert_eq!(entry["verdict"], "deny", "{id} {condition:?}: {entry}");
+        let object = json!({"kind": "principal", "id": id});
+        assert_eq!(entry["object"], object, "{id} {condition:?}: {entry}");
     }
 }
 

@@ -24,7 +24,8 @@ pub struct AuditEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<String>,
     /// What was done: an act such as `call`, a change such as `key.create` or `principal.disable`,
-    /// or `server.start`, `principals.reload`, `policies.reload`, `credential.fail`.
+    /// or `server.start`, `principals.reload`, `policies.reload`, `credential.fail`, `realm.enter`,
+    /// `token.issue`, `webhook.create`, `webhook.remove`.
     pub act: String,
     /// To what.
     pub object: AuditObject,

@@ -2,14 +2,16 @@
 
 use super::form::Form;
 use super::target::Target;
-use crate::a2a::error::{Result, invalid, no_task, refused_task, required};
+use crate::a2a::error::{Result, invalid, no_task, refused, refused_task, required};
 use crate::a2a::operations::Client;
 use crate::request::push::PushParts;
 use kernel::contracts::webhooks::{
     LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookMaker, WebhookName, WebhookStanding,
 };
 use kernel::contracts::{SessionRef, SessionRun, StoreError};
+use kernel::identity::audit::Object;
 use kernel::values::ids::RunId;
+use serde_json::json;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::request::{
     ListPushNotificationConfigsResponse, SendMessageConfiguration, TaskPushNotificationConfig,
@@ -183,6 +185,7 @@ impl Client {
         };
         // Stamps have 63 bits.
         let stamp = (entropy.bits() >> 65) as u64;
+        self.keep_webhook("webhook.create", &name, target.place())?;
         let webhook = Webhook { name, stamp, body, standing };
         let most = self.doors.limits().push_configs_max;
         match parts.store.put_webhook(&webhook, most).await.map_err(|why| lost(&why))? {
@@ -200,6 +203,19 @@ impl Client {
             parts.add(LiveWebhook { name, session: body.session, next_at: None });
         }
         Ok(shown)
+    }
+
+    /// Keeps in the audit what is done with a webhook, and where it goes: scheme, host and port.
+    fn keep_webhook(
+        &self,
+        act: &'static str,
+        name: &WebhookName,
+        target: Option<String>,
+    ) -> Result<()> {
+        let detail = json!({"task": name.run.to_string(), "target": target});
+        let object = Object::new("webhook", &*name.id);
+        let kept = self.doors.engine.audits().note_done(&self.caller, act, object, detail);
+        kept.map_err(|refusal| refused(refusal, "id"))
     }
 
     fn has_made(&self, webhook: &Webhook) -> bool {
@@ -275,8 +291,13 @@ impl Client {
             // Of one that cannot be read the maker is not known: it is the owner's of its task.
             let name = WebhookName { realm: self.caller.realm.clone(), run, id: id.into() };
             let removed = parts.store.remove_unreadable_webhook(&name).await;
-            return removed.map(|_| ()).map_err(|why| lost(&why));
+            return match removed.map_err(|why| lost(&why))? {
+                true => self.keep_webhook("webhook.remove", &name, None),
+                false => Ok(()),
+            };
         };
+        let target = Target::opened(parts, &one.name, &one.body.sealed);
+        self.keep_webhook("webhook.remove", &one.name, target.and_then(|target| target.place()))?;
         parts.store.remove_webhook(&one.name).await.map_err(|why| lost(&why))?;
         // Who posts looks for it once more, and forgets it.
         parts.add(LiveWebhook { name: one.name, session: one.body.session, next_at: None });

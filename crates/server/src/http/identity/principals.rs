@@ -9,7 +9,7 @@ use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::body::Posted;
 use crate::request::cursors::Purpose;
-use crate::request::doors::Administrator;
+use crate::request::doors::{Administrator, Doors};
 use crate::request::params::{Named, Params, short};
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
@@ -17,8 +17,10 @@ use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
 use identity::principals::{PrincipalRefusal, SeenPrincipal};
 use kernel::definition::plan::mistake::Mistake;
+use kernel::identity::audit::Object;
 use kernel::identity::principal::{self, Origin};
 use kernel::identity::principal_reader::{KnownNames, read_value};
+use kernel::tool::call::Caller;
 use kernel::tool::schema::Misfit;
 use kernel::values::fault::Fault;
 use serde_json::{Map, Value};
@@ -64,15 +66,30 @@ pub(crate) async fn store(
     let maker = maker(&visitor, &caller);
     let version = doors.identity.principal(&maker, &name).and_then(|seen| seen.version());
     let version = ready(Ok::<_, Failure>(version));
-    let expected = condition.expected("principal", &name, version).await?;
+    let expected = condition.expected("principal", &name, version).await.inspect_err(|_| {
+        note_refusal(&doors, &caller, &name, &PrincipalRefusal::Stale);
+    })?;
     let stored = doors.identity.put_principal(&maker, principal, expected).await;
-    if let Err(refusal @ PrincipalRefusal::Exceeds(_)) = &stored {
-        note_beyond(&doors, &caller, refusal);
+    if let Err(refusal) = &stored {
+        note_refusal(&doors, &caller, &name, refusal);
     }
     let stored = stored.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(principal = %name, by = %maker.subject, "a principal was stored");
     let status = if stored.version() == Some(1) { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, answer(&stored)))
+}
+
+/// Keeps in the audit what tells about principals that the caller may not see, and what it may not
+/// do. Ids are one namespace for all realms, so a refusal says that one is taken.
+fn note_refusal(doors: &Doors, caller: &Caller, name: &str, refusal: &PrincipalRefusal) {
+    match refusal {
+        PrincipalRefusal::Exceeds(_) => note_beyond(doors, caller, refusal),
+        PrincipalRefusal::Taken | PrincipalRefusal::Clash(_) | PrincipalRefusal::Stale => {
+            let object = Object::new("principal", name);
+            doors.engine.audits().note_refused(caller, object, refusal.to_string());
+        }
+        _ => {}
+    }
 }
 
 /// `POST /principals/{id}/disable`: also where it is disabled already.

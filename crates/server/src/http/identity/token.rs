@@ -7,19 +7,23 @@ use crate::problem::{Failure, Result};
 use crate::request::body::read_within;
 use crate::request::doors::{Doors, Shared};
 use crate::request::forwarded::Peer;
+use crate::request::realms::{Sender, realm};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, PRAGMA, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use identity::Denied;
 use identity::token::{Token, TokenRefusal};
-use kernel::values::caller::Scope;
+use kernel::identity::audit::Object;
+use kernel::values::caller::{Caller, Scope};
 use kernel::values::percent::decoded;
 use kernel::values::secret::Secret;
+use project::realm::default_realm;
+use serde_json::json;
 use std::collections::BTreeMap;
 use wire::rest::{TokenAnswer, TokenError};
 
@@ -64,7 +68,23 @@ pub(crate) async fn issue(
     let scope = given("scope");
     let Client { id, secret } = client(&parts.headers, id, secret)?;
     let token = doors.identity.token(&id, secret.expose(), scope.as_deref());
-    token.map(answer).map_err(|refusal| not_given(&doors, &parts, refusal))
+    let token = token.map_err(|refusal| not_given(&doors, &parts, refusal))?;
+    keep(&doors, &id, &token)?;
+    Ok(answer(token))
+}
+
+/// Keeps in the audit that a token was given, for which key, and what it allows; nothing of its
+/// text. It is kept in the realm of a request that names none.
+fn keep(doors: &Doors, key: &str, token: &Token) -> Result<()> {
+    let Token { subject, realms, scopes, expires_in_s, .. } = token;
+    let directory = doors.identity.directory();
+    let sender = Sender { subject, grants: realms, directory: &directory };
+    let realm = realm(&Uri::default(), &HeaderMap::new(), sender);
+    let caller = Caller::new(realm.unwrap_or_else(|_| default_realm()), subject.clone());
+    let scopes = scopes.map(|scopes| scopes.iter().map(Scope::name).collect::<Vec<_>>());
+    let detail = json!({"scopes": scopes, "expiresInS": expires_in_s});
+    let object = Object::new("key", key);
+    Ok(doors.engine.audits().note_done(&caller, "token.issue", object, detail)?)
 }
 
 /// The id and the secret of the client: in the header or in the form, not in both.
