@@ -159,6 +159,11 @@ impl Audits<'_> {
         };
         let chains = trail.audit.chains().await?.into_iter();
         let heads: Vec<(ChainName, Head)> = chains.map(|state| (state.chain, state.head)).collect();
+        for (chain, head) in heads.iter().filter(|(chain, _)| *chain != ChainName::server()) {
+            if !trail.audit.rows(chain, head.seq, 1).await?.is_empty() {
+                trail.mark_broken(chain);
+            }
+        }
         for Lost { chain, found, known } in starts.lost(&heads) {
             let known = known.seq;
             tracing::error!(%chain, found, known, "the audit was cut: a chain has fewer rows than \

@@ -12,7 +12,8 @@ use kernel::identity::audit::{ChainName, Entry, Mac};
 use kernel::identity::chain::{Bodies, Body, ChainKeys};
 use kernel::values::caller::{Act, Caller};
 use kernel::values::ids::{Millis, RealmId};
-use std::collections::HashMap;
+use serde_json::json;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -69,6 +70,9 @@ pub(crate) struct Trail {
     buffer: Mutex<Buffer>,
     /// Whether it is roomy, for who only looks whether there is room.
     is_roomy: AtomicBool,
+    /// Chains that cannot be continued, and whether there is one, for who only looks.
+    broken: Mutex<BTreeSet<ChainName>>,
+    is_broken: AtomicBool,
     /// Told when many wait.
     many: Notify,
     /// How many entries came before the first that is not written, or given up with the store.
@@ -268,7 +272,20 @@ impl Trail {
         let AuditParts { audit, keys, rules } = parts;
         let (buffer, is_roomy, many) = (Mutex::default(), AtomicBool::new(true), Notify::new());
         let written = watch::Sender::new(0);
-        Self { audit, keys, rules, clock, spawn, buffer, is_roomy, many, written }
+        let (broken, is_broken) = (Mutex::default(), AtomicBool::new(false));
+        Self {
+            audit,
+            keys,
+            rules,
+            clock,
+            spawn,
+            buffer,
+            is_roomy,
+            broken,
+            is_broken,
+            many,
+            written,
+        }
     }
 
     /// The keyed digest of arguments.
@@ -306,9 +323,26 @@ impl Trail {
         }
     }
 
-    /// Refuses a caller whose share of the buffer is full. Every request looks, and most often no
-    /// share can be full.
+    /// A chain cannot be continued. What is still decided in its realm goes into the server's
+    /// chain.
+    pub(crate) fn mark_broken(&self, chain: &ChainName) {
+        if lock(&self.broken).insert(chain.clone()) {
+            tracing::error!(%chain, "the audit cannot be continued: someone else wrote its next \
+                row; the realm is refused, and `waypost audit verify` says more");
+        }
+        self.is_broken.store(true, Ordering::Relaxed);
+    }
+
+    fn has_broken(&self, realm: &RealmId) -> bool {
+        self.is_broken.load(Ordering::Relaxed) && lock(&self.broken).contains(&ChainName::of(realm))
+    }
+
+    /// Refuses a caller whose realm's chain cannot be continued, or whose share of the buffer is
+    /// full. Every request looks, and most often no share can be full.
     pub(crate) fn check_room(&self, caller: &Caller) -> Result<()> {
+        if self.has_broken(&caller.realm) {
+            return Err(StoreError::AuditBroken(caller.realm.to_string()).into());
+        }
         let has_room = self.is_roomy.load(Ordering::Relaxed) || lock(&self.buffer).has_room(caller);
         if has_room { Ok(()) } else { Err(full(caller)) }
     }
@@ -316,7 +350,10 @@ impl Trail {
     /// Has an entry written, soon. It is refused where the caller's share is full.
     pub(crate) fn push(self: &Arc<Self>, caller: &Caller, entry: &Entry) -> Result<()> {
         // Others need not wait for that.
-        let (text, whose) = (Text::of(entry)?, whose(caller));
+        let (text, whose) = match self.has_broken(&caller.realm) {
+            true => (Text::of(&elsewhere(caller, entry))?, of_server(whose(caller))),
+            false => (Text::of(entry)?, whose(caller)),
+        };
         let mut buffer = lock(&self.buffer);
         if !buffer.is_roomy() && !buffer.has_room_for(&whose) {
             return Err(full(caller));
@@ -374,15 +411,29 @@ impl Trail {
     /// Writes these, however often that takes.
     async fn write(&self, batch: Batch) {
         let Batch { bodies, callers } = batch;
-        let bodies = Arc::new(bodies);
+        let (mut bodies, server) = (Arc::new(bodies), ChainName::server());
         while let Err(error) = self.audit.write_bodies(bodies.clone()).await {
-            if error == StoreError::Closed {
-                let entries: usize = callers.iter().map(|(_, load)| load.entries).sum();
-                tracing::error!(entries, "the store closed before the audit");
-                break;
+            match error {
+                StoreError::Closed => {
+                    let entries: usize = callers.iter().map(|(_, load)| load.entries).sum();
+                    tracing::error!(entries, "the store closed before the audit");
+                    break;
+                }
+                // Others need not wait for it, and what was decided is kept all the same.
+                StoreError::AuditBroken(name) if name != server.as_str() => {
+                    let broken = ChainName::named(name.into());
+                    self.mark_broken(&broken);
+                    let moved = |(chain, body): &(ChainName, Body)| {
+                        let to = if *chain == broken { &server } else { chain };
+                        (to.clone(), body.clone())
+                    };
+                    bodies = Arc::new(bodies.iter().map(moved).collect());
+                }
+                error => {
+                    tracing::warn!(%error, "the audit cannot be written; trying again");
+                    self.clock.sleep_ms(RETRY_MS).await;
+                }
             }
-            tracing::warn!(%error, "the audit cannot be written; trying again");
-            self.clock.sleep_ms(RETRY_MS).await;
         }
         let mut buffer = lock(&self.buffer);
         buffer.forget(&callers);
@@ -394,6 +445,17 @@ impl Trail {
 fn whose(caller: &Caller) -> Whose {
     let Caller { realm, subject, actor, .. } = caller;
     Whose { realm: realm.clone(), subject: subject.clone(), actor: actor.clone() }
+}
+
+/// The same in the server's own chain.
+fn of_server(whose: Whose) -> Whose {
+    Whose { realm: ChainName::server().as_str().into(), ..whose }
+}
+
+/// An entry that goes into the server's chain instead of its realm's.
+fn elsewhere(caller: &Caller, entry: &Entry) -> Entry {
+    let detail = json!({"realm": caller.realm.as_str(), "detail": entry.detail});
+    Entry { detail: Some(detail), ..entry.clone() }
 }
 
 fn full(caller: &Caller) -> Refusal {

@@ -94,6 +94,8 @@ codes! {
     Closing => "closing", Unavailable;
     /// The realm was removed: it is like one that may not be entered.
     RealmRemoved => "realm_not_allowed", Forbidden;
+    /// The audit of the realm cannot be continued, so nothing is done that it would have to keep.
+    AuditBroken => "audit_broken", Unavailable;
     /// The store failed.
     StoreFailed => "store_failed", Failed;
     /// The server is stopping.

@@ -138,6 +138,8 @@ impl From<StoreError> for Refusal {
             StoreError::Closed => Self::new(RefusalCode::Closing, message)
                 .hint("the server is stopping; send it again when it is back"),
             StoreError::RealmRemoved(_) => Self::realm_removed(),
+            StoreError::AuditBroken(_) => Self::new(RefusalCode::AuditBroken, message)
+                .hint("`waypost audit verify` says which rows were added; restore a backup"),
             StoreError::TooLarge(_) => Self::new(RefusalCode::BlobTooLarge, message)
                 .hint("read it piece by piece: `GET /api/v1/blobs/{hash}`"),
             StoreError::BrokenOff | StoreError::Failed(_) => {

@@ -41,6 +41,9 @@ pub enum StoreError {
     /// The realm was removed: nothing is written for it any more.
     #[error("the realm `{0}` was removed")]
     RealmRemoved(String),
+    /// The next row of this chain of the audit is there already, and the server did not write it.
+    #[error("the audit `{0}` cannot be continued: someone else wrote its next row")]
+    AuditBroken(String),
     /// The store is closed.
     #[error("the store is closed")]
     Closed,

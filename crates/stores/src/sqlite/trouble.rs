@@ -60,6 +60,11 @@ pub(crate) fn is_local(error: &Error) -> bool {
     }
 }
 
+/// Whether something is there already that there is one of.
+pub(crate) fn is_taken(error: &Error) -> bool {
+    error.sqlite_extended_error_code() == Some(ffi::SQLITE_CONSTRAINT_UNIQUE)
+}
+
 /// Whether a sync failed: it is never tried again, since the pages may already count as written.
 pub(crate) fn is_failed_sync(error: &Error) -> bool {
     matches!(

@@ -4,7 +4,7 @@
 use super::columns::{bad_cursor, count, execute, integer, limit_of, many, one, to_json};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::queue::Writes;
-use crate::sqlite::trouble::{Result, Trouble};
+use crate::sqlite::trouble::{Result, Trouble, is_taken};
 use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
 use kernel::contracts::{Page, Paged, Read, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
@@ -111,7 +111,8 @@ fn extend(
     let head = one(connection, HEAD, params![name], |row| head(row, 0))?;
     let row = next(&head.unwrap_or_default()).map_err(unchained)?;
     let ChainRow { seq, at, key, prev, body, mac } = row;
-    execute(connection, INSERT, params![name, integer(seq), at.0, key, prev.0, mac.0, body])?;
+    let values = params![name, integer(seq), at.0, key, prev.0, mac.0, body];
+    execute(connection, INSERT, values).map_err(|trouble| taken(trouble, chain))?;
     execute(connection, MOVE, params![name, integer(seq), mac.0])?;
     Ok(())
 }
@@ -298,6 +299,16 @@ fn head(row: &Row<'_>, first: usize) -> Result<Head> {
 fn mac(row: &Row<'_>, column: usize) -> Result<Mac> {
     let bytes: Vec<u8> = row.get(column)?;
     Ok(bytes.try_into().map(Mac).unwrap_or_default())
+}
+
+/// Where another row has this place, that row is not the server's.
+fn taken(trouble: Trouble, chain: &ChainName) -> Trouble {
+    match trouble {
+        Trouble::Sql(error) if is_taken(&error) => {
+            Trouble::Midway(StoreError::AuditBroken(chain.to_string()))
+        }
+        other => other,
+    }
 }
 
 fn unchained(error: Unchained) -> Trouble {
