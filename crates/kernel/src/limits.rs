@@ -245,8 +245,9 @@ limits! {
         /// How many sessions move at the same time.
         runs_active_max: usize = 4_096, 1..=1_000_000;
         /// Which part of `runs_active_max`, `turns_active_max`, `calls_active_max`, `streams_max`,
-        /// `mcp_sessions_max`, `logins_per_minute`, `stored_bytes_max` and `exports_active_max` one
-        /// realm may use, in percent, where credentials are required and there are several realms.
+        /// `mcp_sessions_max`, `logins_per_minute`, `stored_bytes_max`, `exports_active_max`,
+        /// `requests_active_max` and `answers_bytes_max` one realm may use, in percent, where
+        /// credentials are required and there are several realms.
         realm_share_percent: u32 = 50, 1..=100;
         /// Which part of what its realm may use one caller may use, in percent, where credentials
         /// are required.
@@ -292,6 +293,11 @@ limits! {
         body_bytes_max: usize = 4 * 1024 * 1024, 1..=GIB;
         /// The size of all requests' bodies that are being read or worked on, together.
         bodies_bytes_max: usize = 64 * 1024 * 1024, 1..=64 * GIB;
+        /// How many requests are under way at the same time, until their answers are read; event
+        /// streams do not count.
+        requests_active_max: usize = 4_096, 1..=1_000_000;
+        /// The size of all answers that wait to be read, together.
+        answers_bytes_max: usize = 64 * 1024 * 1024, 1..=64 * GIB;
         /// How many sessions are exported at the same time.
         exports_active_max: usize = 32, 1..=10_000;
         /// How deep a request's JSON nests.

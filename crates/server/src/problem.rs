@@ -374,7 +374,8 @@ pub(crate) fn rate_limit(
             (format!("\"{of}\";q={max};w={window}"), format!("\"{of}\";r=0;t={reset}"))
         }
         None => {
-            let is_bytes = of == SharedLimit::StoredBytes.word();
+            let bytes = [SharedLimit::StoredBytes, SharedLimit::UnsentBytes];
+            let is_bytes = bytes.iter().any(|limit| limit.word() == of);
             let unit = if is_bytes { "content-bytes" } else { "concurrent-requests" };
             (format!("\"{of}\";q={max};qu=\"{unit}\""), format!("\"{of}\";r=0"))
         }

@@ -22,11 +22,15 @@ pub enum SharedLimit {
     StoredBytes,
     /// Exports under way.
     Exports,
+    /// Requests under way.
+    Requests,
+    /// Bytes of answers that wait to be read.
+    UnsentBytes,
 }
 
 impl SharedLimit {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Runs,
         Self::Turns,
         Self::Calls,
@@ -35,6 +39,8 @@ impl SharedLimit {
         Self::Logins,
         Self::StoredBytes,
         Self::Exports,
+        Self::Requests,
+        Self::UnsentBytes,
     ];
 
     /// Its name in the settings.
@@ -48,6 +54,8 @@ impl SharedLimit {
             Self::Logins => "logins_per_minute",
             Self::StoredBytes => "stored_bytes_max",
             Self::Exports => "exports_active_max",
+            Self::Requests => "requests_active_max",
+            Self::UnsentBytes => "answers_bytes_max",
         }
     }
 
@@ -62,6 +70,8 @@ impl SharedLimit {
             Self::Logins => "logins",
             Self::StoredBytes => "bytes",
             Self::Exports => "exports",
+            Self::Requests => "requests",
+            Self::UnsentBytes => "unread-bytes",
         }
     }
 
@@ -76,6 +86,8 @@ impl SharedLimit {
             Self::Logins => "logins",
             Self::StoredBytes => "stored bytes",
             Self::Exports => "exports",
+            Self::Requests => "requests",
+            Self::UnsentBytes => "unread bytes of answers",
         }
     }
 
@@ -93,6 +105,8 @@ impl SharedLimit {
                 max => usize::try_from(max).unwrap_or(usize::MAX),
             },
             Self::Exports => limits.exports_active_max,
+            Self::Requests => limits.requests_active_max,
+            Self::UnsentBytes => limits.answers_bytes_max,
         }
     }
 }

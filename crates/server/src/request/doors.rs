@@ -6,6 +6,7 @@ use crate::gateway::Gateway;
 use crate::problem::{Failure, Result};
 use crate::realms::keeper::RealmKeeper;
 use crate::request::answer::documents::{CardInputs, Documents};
+use crate::request::answer::underway::Underway;
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::choice::ChooseSkill;
 use crate::request::cursors::Cursors;
@@ -81,6 +82,8 @@ pub(crate) struct Doors {
     stream_shares: Shares,
     /// One permit for each byte that bodies of requests may have together.
     pub(crate) bodies: Arc<Semaphore>,
+    /// The requests under way, and their answers that wait to be read.
+    pub(crate) underway: Underway,
     /// How many logins at upstreams are begun.
     pub(crate) logins_begun: CallerRates,
     /// How many people come back from one that is not under way.
@@ -158,6 +161,7 @@ impl Doors {
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             stream_shares: engine.shares(SharedLimit::Streams),
             bodies: Arc::new(Semaphore::new(bodies_bytes(limits))),
+            underway: Underway::new(&engine),
             logins_begun,
             logins_returned: SharedRate::per_minute(limits.logins_per_minute),
             telemetry,

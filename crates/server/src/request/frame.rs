@@ -3,6 +3,7 @@
 
 use crate::problem::{Failure, Shape};
 use crate::request::answer::newline::ended;
+use crate::request::answer::underway::Place;
 use crate::request::auth::{Arrival, Entrance, Visitor};
 use crate::request::doors::{Doors, Shared, no_caller};
 use crate::request::forwarded::Peer;
@@ -14,7 +15,7 @@ use crate::request::way::way_of;
 use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{ORIGIN, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use engine::RefusalCode;
@@ -41,6 +42,8 @@ const RPC_DOORS: [&str; 2] = ["/mcp", "/rpc"];
 const API: &str = "/api/";
 /// Where the audit is read.
 const AUDIT: &str = "/api/v1/audit";
+/// Doors that tell how we are.
+const PROBES: [&str; 3] = ["/livez", "/readyz", "/health"];
 /// Where agents of others call.
 const A2A: &str = "/a2a/v1";
 /// Where those of AgentVault do.
@@ -116,8 +119,9 @@ async fn checked<F: Future<Output = Response>>(
     let shape = if own.is_some() { Shape::Plain } else { shape_of(path) };
     let admitted = entrance.admit(&arrival).await;
     let is_own = own.is_some();
-    let visitor = match admitted.and_then(|who| entered(doors, &request, who, is_own, trace)) {
-        Ok(visitor) => visitor,
+    let entered = admitted.and_then(|who| entered(doors, &request, who, is_own, trace));
+    let (visitor, place) = match entered.and_then(|visitor| begun(doors, path, visitor)) {
+        Ok(begun) => begun,
         Err(failure) => {
             // Looked for only here: a handler that answers a pipeline's route knows that it does.
             let is_plain = may_be_pipeline(doors, entrance, &request);
@@ -127,6 +131,7 @@ async fn checked<F: Future<Output = Response>>(
         }
     };
     let who = visitor.as_ref().map(|visitor| visitor.caller.clone());
+    let is_read = place.is_some() && matches!(*request.method(), Method::GET | Method::HEAD);
     let checked = visitor.as_ref().and_then(|visitor| {
         let realm = visitor.caller.realm.clone();
         visitor.verified.clone().map(|verified| (verified, realm))
@@ -150,12 +155,51 @@ async fn checked<F: Future<Output = Response>>(
     if audits.is_strict() {
         Box::pin(audits.settled()).await;
     }
-    let response = match response.extensions_mut().remove::<Failure>() {
-        Some(failure) => told(doors, failure, shape, Asker { trace, who: who.as_deref() }),
+    let who = who.as_deref();
+    let failed = response.extensions_mut().remove::<Failure>();
+    let failed = failed.or_else(|| unsendable(doors, who, is_read, &response));
+    let response = match failed {
+        Some(failure) => told(doors, failure, shape, Asker { trace, who }),
         None => response,
     };
     // Programs alone read what the others answer.
-    sent(doors, page, if door.is_empty() { ended(response) } else { response })
+    let response = if door.is_empty() { ended(response) } else { response };
+    let response = match place {
+        Some(place) => doors.underway.held(place, who, response),
+        None => response,
+    };
+    sent(doors, page, response)
+}
+
+/// A request of someone who was let in, with its place among those under way. Whether we live is
+/// answered however much else is asked.
+fn begun(
+    doors: &Doors,
+    path: &str,
+    visitor: Option<Visitor>,
+) -> Result<(Option<Visitor>, Option<Place>), Failure> {
+    if PROBES.contains(&path) {
+        return Ok((visitor, None));
+    }
+    let who = visitor.as_ref().map(|visitor| &*visitor.caller);
+    let place = doors.underway.begin(who).map_err(|failure| match shape_of(path) {
+        // No pipeline is there, whatever the router found.
+        Shape::JsonRpc => failure.shaped(Shape::JsonRpc),
+        _ => failure,
+    })?;
+    Ok((visitor, Some(place)))
+}
+
+/// Why a whole answer is not sent to one who has too many answers waiting by now. Only a read can
+/// be asked again: what else was done is told.
+fn unsendable(
+    doors: &Doors,
+    who: Option<&Caller>,
+    is_read: bool,
+    response: &Response,
+) -> Option<Failure> {
+    let is_whole = response.body().size_hint().exact().is_some_and(|bytes| bytes > 0);
+    if is_read && is_whole { doors.underway.check_room(who).err() } else { None }
 }
 
 /// Whether a pipeline may have the path of a request that is not let in. In which realm one has it

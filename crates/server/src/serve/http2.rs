@@ -30,6 +30,9 @@ const HEADERS_BYTES_MAX: u32 = BUFFER_BYTES_MAX as u32;
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
+/// How many bytes of one answer wait in the connection, beside the piece that was taken last.
+const SEND_BUFFER_BYTES_MAX: usize = 16 * 1024;
+
 /// How often a client is asked whether it is still there, and how long it may take to say so: a
 /// stream may have nothing to tell for hours.
 const PING_EVERY: Duration = Duration::from_secs(30);
@@ -51,7 +54,7 @@ pub(super) fn builder(spawn: Arc<dyn Spawn>) -> auto::Builder<Streams> {
         .max_header_list_size(HEADERS_BYTES_MAX)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_send_buf_size(BUFFER_BYTES_MAX)
+        .max_send_buf_size(SEND_BUFFER_BYTES_MAX)
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_WAIT);

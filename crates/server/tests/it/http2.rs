@@ -5,6 +5,7 @@ use crate::house::{assembled, wait_for};
 use axum::http::{HeaderMap, Request, StatusCode};
 use h2::client::SendRequest;
 use h2::{Reason, SendStream};
+use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -39,10 +40,14 @@ struct Served {
 
 impl Served {
     async fn new() -> Self {
+        Self::of(Project::demo()).await
+    }
+
+    async fn of(project: Project) -> Self {
         let data = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let assembled = assembled(Project::demo(), &data, address, None).await;
+        let assembled = assembled(project, &data, address, None).await;
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(server::serve(assembled, listener, None, async move {
             let _ = stopped.await;
@@ -177,6 +182,34 @@ async fn a_stream_that_its_client_gives_up_ends_at_the_server() {
     served.until_streams(0).await;
     let (status, _) = client.ask("GET /livez", &Value::Null).await;
     assert_eq!(status, StatusCode::OK, "the connection goes on");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn answers_that_wait_in_streams_are_bounded_and_free_again_with_their_connection() {
+    let config = Config::parse("waypost.toml", "[limits]\nanswers_bytes_max = 1000000\n").unwrap();
+    let served = Served::of(Project { config, ..Project::demo() }).await;
+    let stream = TcpStream::connect(served.address).await.unwrap();
+    // It makes no room for any answer.
+    let mut builder = h2::client::Builder::new();
+    builder.initial_window_size(0);
+    let (sender, connection) = timeout(LIMIT, builder.handshake(stream)).await.unwrap().unwrap();
+    let client = Client { sender, address: served.address, ended: tokio::spawn(connection) };
+    let mut unread = Vec::new();
+    for _ in 0..40 {
+        let (answer, _sending) = client.begin("GET /openapi.json").await;
+        unread.push(timeout(LIMIT, answer).await.unwrap().unwrap());
+    }
+    let served_ones = unread.iter().filter(|answer| answer.status() == StatusCode::OK).count();
+    assert!((1..20).contains(&served_ones), "{served_ones} documents wait");
+    let last = unread.last().map(axum::http::Response::status);
+    assert_eq!(last, Some(StatusCode::SERVICE_UNAVAILABLE));
+    assert!(is_served(served.address).await);
+    client.ended.abort();
+    drop((unread, client.sender));
+    let again = async || exchange(served.address, "GET /openapi.json").await;
+    let is_ok = |answer: &String| answer.starts_with("HTTP/1.1 200 OK\r\n");
+    wait_for("room for answers", again, is_ok).await;
     served.stop().await;
 }
 

@@ -2,7 +2,7 @@
 //! numbers, at every kind of endpoint, and no one else is.
 
 use crate::api_keys::{ADMIN, Key, asking, get, send};
-use crate::house::{Answer, House, refused, request, text};
+use crate::house::{Answer, House, read, refused, request, text};
 use crate::mcp_client::{asked, modern, posted, sent};
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
@@ -60,6 +60,60 @@ async fn who_has_its_share_of_event_streams_open_opens_no_more() {
     assert_used_up(&full, "\"streams\";q=1;qu=\"concurrent-requests\"", "\"streams\";r=0");
     drop(held);
     assert_eq!(open(&house, &ann, &of_ann).await.status(), 200);
+}
+
+#[tokio::test]
+async fn who_has_its_share_of_requests_under_way_begins_no_more() {
+    let house = asking("[limits]\nrequests_active_max = 4").await;
+    let (ann, bob) = (member(&house, "ann").await, member(&house, "bob").await);
+    let whoami = "/api/v1/whoami";
+    let unread = open(&house, &ann, whoami).await;
+    assert_eq!(unread.status(), 200);
+    let full = get(&house, &ann, whoami).await;
+    assert_eq!(full.refusal(), refused(429, "too_many_requests", &[]));
+    assert_used_up(&full, "\"requests\";q=1;qu=\"concurrent-requests\"", "\"requests\";r=0");
+    let told = "this caller may have 1 requests at the same time";
+    assert_eq!(full.body["detail"], told, "{full:?}");
+    assert_eq!(get(&house, &bob, whoami).await.status, 200, "another caller has its own share");
+    // Each endpoint tells it in its own words.
+    let mcp = house.send(with_key(modern("tools/list", json!({})), &ann)).await;
+    assert_used_up(&mcp, "\"requests\";q=1;qu=\"concurrent-requests\"", "\"requests\";r=0");
+    assert_eq!(mcp.body["error"]["data"]["code"], "too_many_requests", "{mcp:?}");
+    let live = house.get("/livez").await;
+    assert_eq!(live.status, 200, "{live:?}");
+    drop(unread);
+    assert_eq!(get(&house, &ann, whoami).await.status, 200);
+    // A stream of events has a limit of its own, and no place among the requests.
+    let events = events_of(&house, &ann).await;
+    let stream = open(&house, &ann, &events).await;
+    assert_eq!((stream.status().as_u16(), get(&house, &ann, whoami).await.status), (200, 200));
+}
+
+#[tokio::test]
+async fn who_reads_no_answers_gets_no_more_of_them_and_takes_nothing_from_others() {
+    // A caller has a quarter, which is less than two or three of these documents.
+    let house = asking("[limits]\nanswers_bytes_max = 1000000").await;
+    let (ann, bob) = (member(&house, "ann").await, member(&house, "bob").await);
+    let mut unread = Vec::new();
+    let full = loop {
+        let answer = open(&house, &ann, "/openapi.json").await;
+        if answer.status() != 200 {
+            break read(answer).await;
+        }
+        unread.push(answer);
+        assert!(unread.len() < 100, "nothing bounds what is not read");
+    };
+    assert_eq!(full.refusal(), refused(429, "answers_unread", &[]));
+    let numbers = "\"unread-bytes\";q=250000;qu=\"content-bytes\"";
+    assert_used_up(&full, numbers, "\"unread-bytes\";r=0");
+    let other = get(&house, &bob, "/openapi.json").await;
+    assert_eq!(other.status, 200, "another caller has a share of its own");
+    assert_eq!(house.get("/livez").await.status, 200);
+    // What was read makes room, and so does what was given up.
+    let last = unread.pop().unwrap();
+    drop(unread);
+    assert_eq!(read(last).await.body["openapi"], "3.1.0");
+    assert_eq!(get(&house, &ann, "/openapi.json").await.status, 200);
 }
 
 async fn initialize(house: &House, key: &str) -> Answer {
