@@ -65,7 +65,7 @@ Examples:
 const SERVER_HELP: &str =
     "The server to talk to [env: WAYPOST_SERVER] [default: http://127.0.0.1:8420]";
 
-/// Runs plans that survive crashes and ask people before it matters.
+/// Runs plans that survive crashes and ask people before they do something that matters.
 #[derive(Debug, Parser)]
 #[command(name = "waypost", version, max_term_width = 100)]
 #[command(after_help = EXAMPLES)]
@@ -142,7 +142,7 @@ enum Command {
     Realm(realm::RealmArgs),
     /// List, check, test and explain the policies of a project
     Policy(policy::PolicyArgs),
-    /// Show who the server takes you for
+    /// Show who you are to the server
     Whoami(whoami::WhoamiArgs),
     /// List, verify and export what was decided
     Audit(audit::AuditArgs),

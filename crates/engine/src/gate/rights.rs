@@ -478,7 +478,7 @@ fn forbidden(caller: &Caller, act: Act, resource: &Resource<'_>, why: &str) -> R
 fn not_narrowed_to(caller: &Caller, narrowed: &Answerers) -> Refusal {
     let name = &caller.subject;
     let wanted = match narrowed.other {
-        true => "another person than those who had a hand in the run answers it",
+        true => "a person who took no part in the run has to answer it",
         false => "a policy says who answers it",
     };
     let message = format!("`{name}` may not answer this ask: {wanted}");

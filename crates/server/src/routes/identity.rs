@@ -150,7 +150,7 @@ pub(super) const REALMS: &[Route] = &[
 ];
 
 const ABOUT_ONESELF: Right =
-    Open("it is about oneself; about others only for who administers the realm");
+    Open("it is about the caller itself; only administrators of the realm ask about others");
 
 /// Who may do what, as policies say.
 pub(super) const POLICIES: &[Route] = &[

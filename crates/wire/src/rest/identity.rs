@@ -69,7 +69,7 @@ pub struct KeyBody {
     /// time. Not beside `roles`; `realms` then name realms alone, with empty lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// Its roles in each realm. `*` at the end of a realm's name stands for every rest.
+    /// Its roles in each realm. `*` at the end of a name fits any characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub realms: Option<BTreeMap<String, Vec<String>>>,
     /// Its roles in the realm of the request; not beside `realms`.

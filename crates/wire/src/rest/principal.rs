@@ -15,7 +15,7 @@ pub struct PrincipalBody {
     /// A name for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its roles in each realm. `*` at the end of a realm's name stands for every rest.
+    /// Its roles in each realm. `*` at the end of a name fits any characters.
     #[serde(default)]
     pub realms: BTreeMap<String, Vec<String>>,
     /// The realm of its requests that name none.

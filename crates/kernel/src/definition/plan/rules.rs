@@ -177,7 +177,7 @@ impl Reader<'_> {
             return;
         }
         if let Some(near) = did_you_mean(name, FAULTS.iter().copied()) {
-            let mistake = Mistake::warning(format!("no fault of ours is called `{name}`"));
+            let mistake = Mistake::warning(format!("Waypost reports no fault called `{name}`"));
             self.note(spot, mistake.hint(format!("did you mean `{near}`?")));
         }
     }
@@ -327,7 +327,7 @@ mod tests {
             ("- {retry: {factor: 0.5}}\n", "`factor` must be a number from 1 to 10"),
             ("- {retry: {jitter: 2}}\n", "`jitter` must be a number from 0 to 1"),
             ("- {when: {how: lost}, retry: {}}\n", "`how` cannot be `lost`"),
-            ("- {when: {error: Timeot}, retry: {}}\n", "warning: no fault of ours"),
+            ("- {when: {error: Timeot}, retry: {}}\n", "warning: Waypost reports no fault called"),
             ("- {when: {tool: \"a?\"}, retry: {}}\n", "`a?` has a `?`"),
             ("[]\n", "error: this list is empty"),
         ] {

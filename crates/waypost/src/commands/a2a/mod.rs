@@ -41,7 +41,7 @@ enum A2aCommand {
     Tasks(tasks::TasksArgs),
     /// Write an agent into waypost.toml
     Add(add::AddArgs),
-    /// Hold the card of an agent and a conversation with it against the specification
+    /// Check the card of an agent, and a conversation with it, against the specification
     Check(check::CheckArgs),
 }
 

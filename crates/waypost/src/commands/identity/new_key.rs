@@ -26,7 +26,8 @@ pub(super) struct CreateArgs {
     /// After how many days it expires, or `never`
     #[arg(long, value_name = "DAYS", default_value = "90d", value_parser = expires)]
     pub(super) expires: Expires,
-    /// The realm that it may enter; `*` at the end stands for every rest [default: the server's]
+    /// The realm that it may enter; `*` at the end stands for any characters [default: the
+    /// server's]
     #[arg(long, value_parser = realm)]
     pub(super) realm: Option<String>,
     /// Where the data is kept [default: .waypost in the project]
