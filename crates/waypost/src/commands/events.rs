@@ -228,7 +228,7 @@ fn line(cursor: Option<&str>, told: &Value) -> String {
     let at = event["at"].as_i64().map(|at| Millis(at).rfc3339()).unwrap_or_default();
     let session = told["session"].as_str().unwrap_or_default();
     let kind = event["type"].as_str().unwrap_or_default();
-    let data = one_line(&event["data"].to_string());
+    let data = tail::fact(&event["data"]);
     format!("{}  {at}  {session}  {kind:16}  {data}", cursor.unwrap_or_default())
 }
 

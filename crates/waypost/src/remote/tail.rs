@@ -4,10 +4,10 @@
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request};
 use crate::remote::sse::SseStream;
-use crate::terminal::output::{Output, printable};
+use crate::terminal::output::{Output, one_line, printable};
 use kernel::tool::rules::Pattern;
 use outbound::sse::Event;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 /// How often a cut stream is opened again before we give up; one that brought events counts again.
@@ -32,6 +32,48 @@ pub(crate) struct Only {
     pub(crate) pattern: Pattern,
     /// The names of an event.
     pub(crate) names: fn(&Value) -> Vec<String>,
+}
+
+/// What an event tells, in words on one line. Left out are ids other than those of asks, which a
+/// person may answer, and members that say nothing.
+pub(crate) fn fact(data: &Value) -> String {
+    match data {
+        Value::Object(members) => one_line(&words(members)),
+        other => one_line(&other.to_string()),
+    }
+}
+
+fn words(members: &Map<String, Value>) -> String {
+    let told: Vec<String> =
+        members.iter().filter_map(|(name, value)| member(name, value)).collect();
+    told.join(", ")
+}
+
+fn member(name: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::Null | Value::Bool(false) => None,
+        Value::Bool(true) => Some(name.to_owned()),
+        Value::String(text) if text.is_empty() || is_left_out(text) => None,
+        Value::String(text) => Some(format!("{name} {text}")),
+        Value::Array(items) if items.is_empty() => None,
+        Value::Number(_) | Value::Array(_) => Some(format!("{name} {value}")),
+        Value::Object(fields) => match (fields.get("name"), fields.get("message")) {
+            (Some(Value::String(fault)), Some(Value::String(message))) => {
+                Some(format!("{fault}: {message}"))
+            }
+            _ => {
+                let told = words(fields);
+                (!told.is_empty()).then(|| format!("{name}: {told}"))
+            }
+        },
+    }
+}
+
+/// Whether a text is an id that no person types, such as `call_` with its digits.
+fn is_left_out(text: &str) -> bool {
+    text.split_once('_').is_some_and(|(kind, digits)| {
+        kind != "ask" && digits.len() == 32 && digits.chars().all(|c| c.is_ascii_hexdigit())
+    })
 }
 
 impl Only {
@@ -148,5 +190,24 @@ impl Tail {
             fields.insert("cursor".to_owned(), json!(id));
         }
         self.output.document(&event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_told_in_words() {
+        let call = format!("call_{}", "0af1".repeat(8));
+        let ask = format!("ask_{}", "0af1".repeat(8));
+        let fault = json!({"name": "HttpStatus", "message": "it answered 503", "passing": true});
+        let failed = json!({"call": call, "step": "pay", "how": "failed", "fault": fault});
+        assert_eq!(fact(&failed), "step pay, how failed, HttpStatus: it answered 503");
+        let opened = json!({"ask": {"id": ask, "kind": "fix", "held": {"rule": "step 1"}},
+            "frame": null, "calls": [], "late": false, "tries": 1});
+        let told = format!("ask: id {ask}, kind fix, held: rule step 1, tries 1");
+        assert_eq!(fact(&opened), told);
+        assert_eq!(fact(&json!(null)), "null");
     }
 }

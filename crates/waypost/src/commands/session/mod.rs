@@ -10,7 +10,7 @@ use crate::remote::chosen::{self, SESSIONS as SESSION_IDS};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SESSIONS};
 use crate::remote::tail::{self, Look};
-use crate::terminal::output::{Fields, one_line, printable};
+use crate::terminal::output::{Fields, printable};
 use crate::terminal::table::{Cell, table_beside};
 use clap::{Args, Subcommand};
 use decided::Decided;
@@ -397,7 +397,7 @@ async fn remove(context: &Context, client: &Client, name: &str, dry_run: bool) -
 fn line(_id: Option<&str>, event: &Value) -> String {
     let at = event["at"].as_i64().map(|at| Millis(at).rfc3339()).unwrap_or_default();
     let kind = event["type"].as_str().unwrap_or_default();
-    let data = one_line(&event["data"].to_string());
+    let data = tail::fact(&event["data"]);
     let seq = event["seq"].to_string();
     format!("{seq:>5}  {at}  {kind:16}  {data}")
 }
