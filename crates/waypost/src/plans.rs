@@ -6,6 +6,7 @@ use crate::exit::{Failure, Result};
 use crate::settings::Settings;
 use crate::terminal::input;
 use engine::catalog::schema::JsonSchemas;
+use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{PlanFile, ProjectFiles, SwitchedOff};
 use kernel::definition::agent_reader::read_text;
 use kernel::definition::plan::Plan;
@@ -14,16 +15,20 @@ use kernel::definition::plan::flow::load_text;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::source::Node;
+use kernel::limits::Limits;
 use kernel::tool::call::ToolSpec;
 use kernel::values::ids::{AgentName, PlanId, RealmId, ToolName};
 use kernel::values::names::may_come;
 use project::folder::{CONFIG_FILE, Project, ProjectError, REALMS_FOLDER};
 use project::realm::default_realm;
-use project::upstream_entries::Upstreams;
+use project::upstream_entries::{Entry, Upstreams};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use upstreams::{
+    Document, MemoryVault, Remote, RemoteParts, Upstream, UpstreamConfig, UpstreamKind,
+};
 
 /// A project and those of its plans that the command line names.
 #[derive(Debug)]
@@ -141,6 +146,23 @@ impl Selection {
         Self { project, named, known }
     }
 
+    /// The same, with the tools of upstreams whose OpenAPI documents are files: a tool that such a
+    /// document does not have is not there. No server is reached.
+    pub(crate) async fn with_documents(mut self, environment: &Environment) -> Self {
+        let configs = self.known.documents(environment);
+        let limits = Arc::new(self.project.config.limits.clone());
+        let remote = Remote::start(configs, offline(limits));
+        for upstream in remote.upstreams() {
+            // One whose document cannot be read may have any tool.
+            if upstream.check().await.is_ok() {
+                let rules = &self.project.config.tools;
+                self.known.learn(upstream, |name| rules.allows(name));
+            }
+        }
+        remote.stop().await;
+        self
+    }
+
     /// Checks the named plans, each among the files of its realm.
     pub(crate) fn check(&self) -> Vec<Checked> {
         let mut all = self.check_shared();
@@ -247,6 +269,34 @@ impl Known {
         Self { tools, withheld, switched_off, awaited, upstreams, plans: ids_of(project) }
     }
 
+    /// The upstreams whose OpenAPI documents are files, without those whose settings are wrong.
+    fn documents(&self, environment: &Environment) -> Vec<UpstreamConfig> {
+        let Some(upstreams) = &self.upstreams else { return Vec::new() };
+        let variables = |name: &str| environment.any(name);
+        let config = |entry: &Entry| upstreams.config(&entry.name, &variables)?.ok();
+        let is_local = |config: &UpstreamConfig| {
+            matches!(&config.kind, UpstreamKind::Rest(rest)
+                if matches!(rest.document, Document::File(_)))
+        };
+        let entries = upstreams.entries().iter().filter(|entry| !entry.is_disabled());
+        entries.filter_map(config).filter(is_local).collect()
+    }
+
+    /// Takes in what an upstream has: it is not awaited any more.
+    fn learn(&mut self, upstream: &Upstream, allows: impl Fn(&str) -> bool) {
+        let prefix = &upstream.config().prefix;
+        let Some(place) = self.awaited.iter().position(|awaited| awaited == prefix) else {
+            return;
+        };
+        self.awaited.remove(place);
+        for tool in upstream.tools() {
+            let spec = tool.spec().clone();
+            let known =
+                if allows(spec.name.as_str()) { &mut self.tools } else { &mut self.withheld };
+            known.insert(spec.name.clone(), spec);
+        }
+    }
+
     /// Whether there is such a tool, or may be once other servers are heard.
     pub(crate) fn has_tool(&self, name: &str) -> bool {
         self.tools.contains_key(name) || self.awaits(name)
@@ -275,6 +325,20 @@ impl Known {
     /// The plans, for the same.
     pub(crate) fn plans(&self) -> impl Iterator<Item = &str> {
         self.plans.iter().map(PlanId::as_str)
+    }
+}
+
+/// What upstreams need that no server is asked for.
+fn offline(limits: Arc<Limits>) -> RemoteParts {
+    RemoteParts {
+        spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        limits,
+        supervisor: None,
+        vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
+        login: None,
+        scope: upstreams::Scope::default(),
     }
 }
 

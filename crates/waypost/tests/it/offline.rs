@@ -242,6 +242,31 @@ examples:
 "#;
 
 #[test]
+fn a_tool_that_a_local_openapi_document_does_not_have_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "[providers.shop]\ntype = \"rest\"\nbase_url = \"https://shop.example\"\n\
+                    document = \"shop.json\"\n";
+    let document = r#"{"openapi": "3.1.0", "info": {"title": "shop", "version": "1"}, "paths":
+        {"/refund": {"post": {"operationId": "refund",
+            "responses": {"200": {"description": "done"}}}}}}"#;
+    let plan = |tool: &str| {
+        format!(
+            "description: d\nstartStepId: a\nsteps:\n  - {{id: a, type: tool_call, \
+             toolId: {tool}, arguments: {{}}, nextStepId: b}}\n  \
+             - {{id: b, type: final_response, message: done}}\n"
+        )
+    };
+    let files = [("waypost.toml", settings), ("shop.json", document)];
+    write(folder.path(), &files);
+    write(folder.path(), &[("plans/x/refund.yaml", plan("shop.refund").as_str())]);
+    waypost(folder.path(), &["plan", "validate"]).code(0).says("0 errors, 0 warnings");
+    write(folder.path(), &[("plans/x/refund.yaml", plan("shop.refnd").as_str())]);
+    let ended = waypost(folder.path(), &["plan", "validate"]).code(1).says("1 error");
+    assert!(ended.stdout.contains("there is no tool `shop.refnd`"), "{ended:#?}");
+    assert!(ended.stdout.contains("did you mean `shop.refund`?"), "{ended:#?}");
+}
+
+#[test]
 fn a_policy_test_without_cases_says_where_they_are_written() {
     let folder = tempfile::tempdir().unwrap();
     waypost(folder.path(), &["init", "shop"]).code(0);

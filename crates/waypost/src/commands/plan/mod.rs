@@ -129,7 +129,7 @@ pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit> {
     match args.command {
         PlanCommand::Ls(args) => list(context, args).await,
         PlanCommand::Show { id } => show(context, &id).await,
-        PlanCommand::Validate { paths } => validate(context, &paths),
+        PlanCommand::Validate { paths } => validate(context, &paths).await,
         PlanCommand::Graph { file } => graph(context, file),
         PlanCommand::Test { paths } => test(context, &paths).await,
         PlanCommand::Run(args) => start(context, args).await,
@@ -203,9 +203,10 @@ async fn follow(
     at_rest(context, client, started, until, line).await
 }
 
-fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit> {
+async fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit> {
     let output = context.output;
-    let all = Selection::read(paths, &context.environment)?.check();
+    let selection = Selection::read(paths, &context.environment)?;
+    let all = selection.with_documents(&context.environment).await.check();
     let mistakes: Vec<&Mistake> = all.iter().flat_map(|checked| &checked.mistakes).collect();
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
     let file = |checked: &Checked| {
