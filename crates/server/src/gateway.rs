@@ -117,7 +117,8 @@ fn note_away(engine: &Engine, upstream: &Upstream) {
         || format!("upstream `{}` is not ready: it has not answered yet", upstream.name()),
         |fault| format!("upstream `{}` is not ready: {}", upstream.name(), fault.message),
     );
-    engine.tools().note_away(&upstream.config().prefix, is_away.then_some(why));
+    let prefix = &upstream.config().prefix;
+    engine.tools().note_away(upstream.name(), prefix, is_away.then_some(why));
 }
 
 impl Gateway {

@@ -3,6 +3,7 @@
 use crate::catalog::Callable;
 use crate::catalog::registry::ToolSource;
 use crate::command::Command;
+use crate::gate::arrivals::Away;
 use crate::gate::breakers::BreakerState;
 use crate::gate::judged::ListVersion;
 use crate::handles::Tools;
@@ -92,10 +93,11 @@ impl Tools<'_> {
         mistakes
     }
 
-    /// The server whose tools begin so has brought none yet, and why; without a reason it has none.
-    /// An agent that names such tools is not asked without them.
-    pub fn note_away(self, beginning: &str, why: Option<String>) {
-        self.shared.gate.arrivals.note_away(beginning, why);
+    /// The server whose tools begin so has brought none yet, and why; without a reason it has. An
+    /// agent that names such tools is not asked without them.
+    pub fn note_away(self, upstream: &str, beginning: &str, why: Option<String>) {
+        let away = why.map(|why| Away { upstream: upstream.to_owned(), why });
+        self.shared.gate.arrivals.note_away(beginning, away);
     }
 
     /// How many tools of a source can be called: those that were left out are not.

@@ -13,8 +13,16 @@ use tokio::sync::watch;
 pub(crate) struct Arrivals {
     over: watch::Sender<bool>,
     wait_ms: u64,
-    /// Why servers have brought no tools yet, by what the names of their tools begin with.
-    away: Mutex<BTreeMap<String, String>>,
+    /// Servers that have brought no tools yet, by what the names of their tools begin with.
+    away: Mutex<BTreeMap<String, Away>>,
+}
+
+/// A server that has brought no tools yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Away {
+    /// The name of the server.
+    pub(crate) upstream: String,
+    pub(crate) why: String,
 }
 
 impl Arrivals {
@@ -23,10 +31,10 @@ impl Arrivals {
         Self { over: watch::Sender::new(!some_come), wait_ms, away: Mutex::default() }
     }
 
-    /// The server whose tools begin so has brought none yet, for this reason; or it has none.
-    pub(crate) fn note_away(&self, beginning: &str, why: Option<String>) {
-        match why {
-            Some(why) => drop(self.away().insert(beginning.to_owned(), why)),
+    /// The server whose tools begin so has brought none yet, or it has.
+    pub(crate) fn note_away(&self, beginning: &str, away: Option<Away>) {
+        match away {
+            Some(away) => drop(self.away().insert(beginning.to_owned(), away)),
             None => drop(self.away().remove(beginning)),
         }
     }
@@ -42,13 +50,13 @@ impl Arrivals {
         self.away().keys().cloned().collect()
     }
 
-    /// Why a tool whose name begins so has not come, if it is known.
-    pub(crate) fn why_away(&self, name: &str) -> Option<String> {
+    /// The server of a tool whose name begins so, if it is away.
+    pub(crate) fn away_of(&self, name: &str) -> Option<Away> {
         let away = self.away();
-        away.iter().find(|(beginning, _)| may_come(name, beginning)).map(|(_, why)| why.clone())
+        away.iter().find(|(beginning, _)| may_come(name, beginning)).map(|(_, away)| away.clone())
     }
 
-    fn away(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+    fn away(&self) -> MutexGuard<'_, BTreeMap<String, Away>> {
         self.away.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

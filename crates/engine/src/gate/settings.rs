@@ -1,10 +1,13 @@
 //! What is set for a realm and no verdict says: how many records a search gives, and which agents
 //! work there.
 
+use super::arrivals::Away;
 use super::{Gate, OutgoingCall, TOOL_NOT_FOUND};
 use crate::catalog::registry::Listed;
+use kernel::contracts::policy::Resource;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::PIPELINES;
+use kernel::tool::call::Caller;
 use kernel::tool::rules::Pattern;
 use kernel::tool::search::limited;
 use kernel::values::fault::Fault;
@@ -44,37 +47,59 @@ impl Gate {
         })
     }
 
+    /// Whether tools that an agent may call are still on their way: those that it names and that
+    /// are not there, or any where it names none.
+    pub(crate) fn may_lack(&self, realm: &RealmId, agent: &Agent) -> bool {
+        if self.arrivals.are_over() {
+            return false;
+        }
+        let Some(named) = named(agent) else { return true };
+        let specs = self.catalog.specs(realm);
+        named.into_iter().any(|pattern| match beginning(pattern.as_str()) {
+            "" => true,
+            head => {
+                let is_there = specs.iter().any(|spec| pattern.fits(spec.name.as_str()));
+                !is_there && self.catalog.awaits(realm, head)
+            }
+        })
+    }
+
     /// Why an agent cannot be asked yet: tools that it names are of a server that has brought none
     /// so far, or there are no tools at all because of that. Its model would make something up.
-    pub(crate) fn unready(&self, realm: &RealmId, agent: &Agent) -> Option<Fault> {
+    pub(crate) fn unready(&self, caller: &Caller, agent: &Agent) -> Option<Fault> {
         let missing = self.arrivals.missing();
         if missing.is_empty() {
             return None;
         }
-        let specs = self.catalog.specs(realm);
+        let specs = self.catalog.specs(&caller.realm);
         let is_there =
             |pattern: &Pattern| specs.iter().any(|spec| pattern.fits(spec.name.as_str()));
-        let of_types = agent.types.values().flat_map(|kind| &kind.tools);
-        let named: Vec<&Pattern> = match &agent.enabled {
-            Some(enabled) => enabled.iter().collect(),
-            None => of_types.collect(),
+        let wanted: Vec<&str> = match named(agent) {
+            None if specs.is_empty() => missing.iter().map(String::as_str).collect(),
+            None => Vec::new(),
+            Some(named) => {
+                named.into_iter().filter(|one| !is_there(one)).map(Pattern::as_str).collect()
+            }
         };
-        let wanted: Vec<&str> = match named.is_empty() && agent.enabled.is_none() {
-            true if specs.is_empty() => missing.iter().map(String::as_str).collect(),
-            true => Vec::new(),
-            false => named.into_iter().filter(|one| !is_there(*one)).map(Pattern::as_str).collect(),
+        let away = |wanted: &str| Some((wanted.to_owned(), self.away(&caller.realm, wanted)?));
+        let (wanted, away) = wanted.into_iter().find_map(away)?;
+        let why = match self.may_read(caller, &away) {
+            true => away.why,
+            false => "they are not there yet".to_owned(),
         };
-        let away = |wanted: &str| Some((wanted.to_owned(), self.why_unready(realm, wanted)?));
-        let (wanted, why) = wanted.into_iter().find_map(away)?;
         let message = format!("agent `{}` needs tools `{wanted}`, and {why}", agent.name);
         Some(Fault::new(UPSTREAM_NOT_READY, message).hint(RETRY_LATER))
     }
 
-    /// A fault of a call, with the reason why its tool is not there, if its server is away.
-    pub(crate) fn with_reason(&self, realm: &RealmId, tool: &ToolName, fault: Fault) -> Fault {
-        let is_missing = fault.name == TOOL_NOT_FOUND;
-        match self.why_unready(realm, tool.as_str()).filter(|_| is_missing) {
-            Some(why) => {
+    /// A fault of a call, with the reason why its tool is not there, if its server is away and the
+    /// caller may know of that server.
+    pub(crate) fn with_reason(&self, caller: &Caller, tool: &ToolName, fault: Fault) -> Fault {
+        if fault.name != TOOL_NOT_FOUND {
+            return fault;
+        }
+        let away = self.away(&caller.realm, tool.as_str());
+        match away.filter(|away| self.may_read(caller, away)) {
+            Some(Away { why, .. }) => {
                 let message = format!("{}: {why}", fault.message);
                 Fault { message, hint: Some(RETRY_LATER.to_owned()), ..fault }
             }
@@ -82,9 +107,29 @@ impl Gate {
         }
     }
 
-    /// Why tools of this name or pattern are not there, where their server is away.
-    fn why_unready(&self, realm: &RealmId, wanted: &str) -> Option<String> {
-        let head = wanted.split('*').next().unwrap_or_default();
-        self.arrivals.why_away(head).filter(|_| self.catalog.awaits(realm, head))
+    /// The server of tools of this name or pattern, if it is away.
+    fn away(&self, realm: &RealmId, wanted: &str) -> Option<Away> {
+        let head = beginning(wanted);
+        self.arrivals.away_of(head).filter(|_| self.catalog.awaits(realm, head))
     }
+
+    fn may_read(&self, caller: &Caller, away: &Away) -> bool {
+        self.read_of(caller, &[Resource::Upstream(&away.upstream)]) == [true]
+    }
+}
+
+/// The tools that an agent names; none where it may call whatever there is.
+fn named(agent: &Agent) -> Option<Vec<&Pattern>> {
+    match &agent.enabled {
+        Some(enabled) => Some(enabled.iter().collect()),
+        None => {
+            let of_types = agent.types.values().flat_map(|kind| &kind.tools);
+            Some(of_types.collect::<Vec<_>>()).filter(|named| !named.is_empty())
+        }
+    }
+}
+
+/// What every name begins with that fits a pattern.
+fn beginning(pattern: &str) -> &str {
+    pattern.split('*').next().unwrap_or_default()
 }

@@ -260,7 +260,7 @@ async fn an_agent_is_not_asked_without_the_tools_of_a_server_that_is_away() {
     let model = Scripted::new([text("Hello.")]);
     let world = World::awaiting(folder.path(), &[agent], model.models(), "late.").await;
     let why = "upstream `late` is not ready: it does not answer";
-    world.engine.tools().note_away("late.", Some(why.to_owned()));
+    world.engine.tools().note_away("late", "late.", Some(why.to_owned()));
     world.engine.tools().end_arrivals();
     let run = begin(&world, "read it").await.run.id;
     let report = world.until_status(run, "stuck").await;

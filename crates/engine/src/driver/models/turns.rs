@@ -47,8 +47,9 @@ impl Driver {
         let agent = self.session.as_ref().and_then(|session| session.agent(frame));
         let missing = agent.map(|agent| self.said.missing(&agent.talk)).ok_or_else(no_session)?;
         // An agent must not learn that it has no tools while they are on their way.
-        if !missing.is_nothing() || !self.shared.gate.arrivals.are_over() {
-            self.gather(frame, missing);
+        let lacks = self.may_lack_tools(frame);
+        if !missing.is_nothing() || lacks {
+            self.gather(frame, missing, lacks);
             return Ok(());
         }
         if let Some(denied) = self.denied_turn(frame) {
@@ -61,7 +62,17 @@ impl Driver {
         }
     }
 
-    fn gather(&mut self, frame: FrameId, missing: Missing) {
+    fn may_lack_tools(&self, frame: FrameId) -> bool {
+        let agent = || {
+            let session = self.session.as_ref()?;
+            let state = session.agent(frame)?;
+            let run = session.runs.get(&session.frames.get(&frame)?.run)?;
+            self.closures.get(&run.closure)?.agents.get(&state.agent)
+        };
+        agent().is_some_and(|agent| self.shared.gate.may_lack(&self.key.realm, agent))
+    }
+
+    fn gather(&mut self, frame: FrameId, missing: Missing, lacks_tools: bool) {
         self.fetching.insert(frame);
         // The store answers: it must have what was recorded so far.
         self.flush();
@@ -72,7 +83,9 @@ impl Driver {
             {
                 return Done::Gathered(frame, Err(error.into()));
             }
-            shared.gate.arrivals.wait(shared.clock.as_ref()).await;
+            if lacks_tools {
+                shared.gate.arrivals.wait(shared.clock.as_ref()).await;
+            }
             let gathered = shared.gather(&key, missing).await;
             Done::Gathered(frame, gathered)
         };
@@ -97,7 +110,7 @@ impl Driver {
         let disabled = || self.shared.gate.disabled_agent(&self.key.realm, &state.agent);
         let unready = || {
             let agent = self.closures.get(&run.closure)?.agents.get(&state.agent)?;
-            self.shared.gate.unready(&self.key.realm, agent)
+            self.shared.gate.unready(&run.caller(&self.key.realm), agent)
         };
         let fault = self.not_any_more(run).or_else(disabled).or_else(unready)?;
         let TurnNumber { turn, attempt } = turn_to_start(state);
