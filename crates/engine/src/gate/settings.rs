@@ -83,7 +83,7 @@ impl Gate {
         };
         let away = |wanted: &str| Some((wanted.to_owned(), self.away(&caller.realm, wanted)?));
         let (wanted, away) = wanted.into_iter().find_map(away)?;
-        let why = match self.may_read(caller, &away) {
+        let why = match self.may_know(caller, &away) {
             true => away.why,
             false => "they are not there yet".to_owned(),
         };
@@ -98,7 +98,7 @@ impl Gate {
             return fault;
         }
         let away = self.away(&caller.realm, tool.as_str());
-        match away.filter(|away| self.may_read(caller, away)) {
+        match away.filter(|away| self.may_know(caller, away)) {
             Some(Away { why, .. }) => {
                 let message = format!("{}: {why}", fault.message);
                 Fault { message, hint: Some(RETRY_LATER.to_owned()), ..fault }
@@ -113,7 +113,7 @@ impl Gate {
         self.arrivals.away_of(head).filter(|_| self.catalog.awaits(realm, head))
     }
 
-    fn may_read(&self, caller: &Caller, away: &Away) -> bool {
+    fn may_know(&self, caller: &Caller, away: &Away) -> bool {
         self.read_of(caller, &[Resource::Upstream(&away.upstream)]) == [true]
     }
 }

@@ -68,8 +68,9 @@ impl Log {
     }
 
     /// The same for its standard error, whose last lines are kept here.
-    pub(super) fn keeping(self, last: Arc<LastWords>) -> Self {
-        Self { last: Some(last), ..self }
+    pub(super) fn keeping(mut self, last: Arc<LastWords>) -> Self {
+        self.last = Some(last);
+        self
     }
 
     /// One line.
