@@ -6,10 +6,10 @@
 
 mod held;
 mod outputs;
-mod settings;
 pub(crate) mod rates;
 pub(crate) mod breakers;
 pub(crate) mod arrivals;
+mod settings;
 pub(crate) mod judged;
 pub(crate) mod trail;
 pub(crate) mod rights;
