@@ -189,5 +189,9 @@ async fn what_a_cancelled_task_comes_to_is_known_at_once() {
     // A minute of grace, after which the outcome would be unknown.
     let report = engine.runs().cancel(&caller(), run).await.unwrap();
     assert_eq!(report.run.status.name(), "cancelled");
-    assert_eq!(count(&engine, "\"unknown\"").await, 0, "nobody has to look at the other side");
+    let session = SessionRef::Key { key: "s".into(), space: None };
+    let events = engine.sessions().events(&caller(), &session, 0, 1_000).await.unwrap();
+    let failed: Vec<_> =
+        events.iter().filter(|(_, text)| text.contains("\"call.failed\"")).collect();
+    assert!(failed.len() == 1 && !failed[0].1.contains("\"unknown\""), "{events:#?}");
 }

@@ -3,7 +3,7 @@
 
 use crate::a2a::{SETTINGS, house, open, rpc};
 use crate::credentials::{Guarded, OPEN};
-use crate::house::{Answer, House, question, request, setup};
+use crate::house::{Answer, House, question, read as answer, request, setup};
 use axum::body::Body;
 use axum::http::Method;
 use base64::Engine as _;
@@ -89,7 +89,7 @@ async fn a_card_is_made_once_until_what_it_follows_from_changes() {
     // Another address is another card.
     let mut other = request(Method::GET, CARD, Body::empty());
     other.headers_mut().insert("host", "127.0.0.1:8420".parse().unwrap());
-    let other = house.send(other).await;
+    let other = answer(house.open(other).await).await;
     assert_eq!(other.status, 200, "{other:?}");
     assert_ne!(other.header("etag"), changed.header("etag"));
 }

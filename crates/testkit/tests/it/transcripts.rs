@@ -30,7 +30,7 @@ const MET: &[&str] = &[
     "User approved this action.",
     "Auto-approved (non-confirmation tool).",
     "Deferred pending clarification.",
-    "User approved this action with other arguments.",
+    "Not executed: the user changed the arguments of this call.",
     "Error: there is no tool ",
     "Error: the arguments are not a JSON object",
     "do not fit its schema",

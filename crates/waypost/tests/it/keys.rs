@@ -115,10 +115,10 @@ fn who_may_not_is_told_which_role_or_scope_is_missing() {
     let _server = Server::asking(&shop);
     let (_, viewer) = created(&shop, &["--name", "v", "--role", "viewer"], &admin);
     let run = ["plan", "run", "hello/greet"];
-    with_key(&shop, &run, &viewer).code(7).says("`--role member`");
+    with_key(&shop, &run, &viewer).code(7).says("may do this is `member`");
     let (_, reader) = created(&shop, &["--name", "r", "--scope", "read"], &admin);
     with_key(&shop, &run, &reader).code(7).says("lacks the scope `use`");
-    with_key(&shop, &["key", "create", "--name", "x"], &viewer).code(7).says("`--role admin`");
+    with_key(&shop, &["key", "create", "--name", "x"], &viewer).code(7).says("is `admin`");
 }
 
 #[test]

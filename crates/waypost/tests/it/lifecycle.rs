@@ -179,7 +179,7 @@ fn what_cannot_be_served_is_told() {
     waypost(folder.path(), &["up", "--demo", "--port", server.port()])
         .code(2)
         .says(server.port())
-        .says("hint: `waypost up --port 0`");
+        .says("hint: stop it, or let `waypost up --port 0` take a free port");
     waypost(folder.path(), &["up", "--demo", "--host", "0.0.0.0"]).code(2).says("not loopback");
     waypost(folder.path(), &["up", "nowhere"]).code(2).says("nowhere");
     let toml = folder.path().join("waypost.toml");
