@@ -77,7 +77,7 @@ impl Server {
     }
 
     /// The same as a process of ours.
-    pub(crate) fn as_process(self) -> Self {
+    pub(crate) fn of_process(self) -> Self {
         self.state(|state| state.is_process = true);
         self
     }

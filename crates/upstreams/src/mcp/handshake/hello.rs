@@ -400,7 +400,7 @@ mod tests {
 
     /// Meets a process that is silent at first, and does then what is said here.
     fn started(then: impl AsyncFnOnce(&Stage, &Server)) -> (Stage, Server, Result<Greeted>) {
-        let (stage, server) = (Stage::new(), Server::new(|_| Scripted::Silence).as_process());
+        let (stage, server) = (Stage::new(), Server::new(|_| Scripted::Silence).of_process());
         let (aside, _unheard) = mpsc::channel(1);
         let requests = Requests::new(server.line(), stage.parts(), aside);
         let meeting = greet(&requests, Meet::Any(None));
