@@ -277,11 +277,13 @@ impl RealmLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::clock::yield_now;
+    use crate::system::clock::{SystemClock, TokioSpawn, timeout, yield_now};
     use crate::system::panics::caught;
-    use futures::future::join_all;
+    use futures::StreamExt;
+    use futures::stream::FuturesUnordered;
+    use kernel::contracts::Spawn;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
+    use tokio::sync::mpsc;
 
     fn holder(realm: &str, subject: &str) -> Holder {
         Holder::caller(&Caller::new(realm, subject))
@@ -303,17 +305,15 @@ mod tests {
     #[tokio::test]
     async fn polls_go_round_by_realm_and_then_by_caller() {
         let (processor, log) = (Processor::new(1), Arc::<Mutex<Vec<_>>>::default());
-        let mut tasks = Vec::new();
         let callers = [("red", "ann"); 20].into_iter().chain([("red", "bob"), ("blue", "eve")]);
-        for (realm, subject) in callers {
-            let (processor, log) = (processor.clone(), log.clone());
-            tasks.push(tokio::spawn(async move {
-                in_turn(Some(&processor), holder(realm, subject), noted(subject, 10, log)).await;
-            }));
-        }
-        for task in join_all(tasks).await {
-            task.unwrap();
-        }
+        // Each is polled only when it is woken, as a task is.
+        let futures: FuturesUnordered<_> = callers
+            .map(|(realm, subject)| {
+                let noted = noted(subject, 10, log.clone());
+                in_turn(Some(&processor), holder(realm, subject), noted)
+            })
+            .collect();
+        futures.collect::<Vec<()>>().await;
         let log = lock(&log);
         let last = |name| log.iter().rposition(|noted| *noted == name).unwrap();
         // Two callers of one realm have as many polls as the one of the other.
@@ -348,17 +348,20 @@ mod tests {
         const TASKS: usize = 64;
         const ROUNDS: usize = 500;
         let (processor, done) = (Processor::new(2), Arc::new(AtomicUsize::new(0)));
-        let tasks = (0..TASKS).map(|number| {
-            let (processor, done) = (processor.clone(), done.clone());
+        let spawn = TokioSpawn::new(tokio::runtime::Handle::current());
+        let (ends, mut ended) = mpsc::channel::<()>(1);
+        for number in 0..TASKS {
+            let (processor, done, ends) = (processor.clone(), done.clone(), ends.clone());
             let realm = ["red", "blue", "green"][number % 3];
-            tokio::spawn(async move {
-                let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
-                // Woken by another thread, at any moment of its polls.
-                let waker = tokio::spawn(async move {
-                    for _ in 0..ROUNDS {
-                        sender.send(()).await.unwrap();
-                    }
-                });
+            let (sender, mut receiver) = mpsc::channel(1);
+            // Wakes the other one from another thread, at any moment of its polls.
+            let waking = async move {
+                for _ in 0..ROUNDS {
+                    sender.send(()).await.unwrap();
+                }
+            };
+            spawn.task("waking", Box::pin(waking));
+            let working = async move {
                 let work = async {
                     while receiver.recv().await.is_some() {
                         done.fetch_add(1, Ordering::Relaxed);
@@ -366,14 +369,13 @@ mod tests {
                     }
                 };
                 in_turn(Some(&processor), holder(realm, "ann"), work).await;
-                waker.await.unwrap();
-            })
-        });
-        let all = join_all(tasks.collect::<Vec<_>>());
-        let ended = tokio::time::timeout(Duration::from_secs(120), all).await;
-        for task in ended.expect("all futures end within two minutes") {
-            task.unwrap();
+                drop(ends);
+            };
+            spawn.task("working", Box::pin(working));
         }
+        drop(ends);
+        let all = timeout(&SystemClock, 120_000, ended.recv()).await;
+        assert_eq!(all, Some(None), "all futures end within two minutes");
         assert_eq!(done.load(Ordering::Relaxed), TASKS * ROUNDS);
         assert_eq!(lock(&processor.queue).taken, 0);
     }
