@@ -109,10 +109,12 @@ struct Coming {
     listed: oneshot::Receiver<()>,
 }
 
-/// Tells the engine why the tools of an upstream are not there, if they are not.
+/// Tells the engine why the tools of an upstream are not there, if they are not. One that wants a
+/// login is no reason to hold up an agent: that may take days.
 fn note_away(engine: &Engine, upstream: &Upstream) {
     let status = upstream.status();
-    let is_away = status.state != UpstreamState::Ready && upstream.tools().is_empty();
+    let is_failing = matches!(status.state, UpstreamState::Connecting | UpstreamState::Failing);
+    let is_away = is_failing && upstream.tools().is_empty();
     let why = status.last_error.map_or_else(
         || format!("upstream `{}` is not ready: it has not answered yet", upstream.name()),
         |fault| format!("upstream `{}` is not ready: {}", upstream.name(), fault.message),
