@@ -106,12 +106,12 @@ impl Underway {
         let parts = self.unsent.parts(who).into_iter();
         let holders: Arc<[Holder]> = parts.map(|(holder, _)| holder).collect();
         let bytes = exact.and_then(|bytes| usize::try_from(bytes).ok());
-        let kept = Kept {
+        let kept = AnswerPermits {
             _place: (!is_stream).then_some(place),
             _whole: bytes.map(|bytes| self.unsent.hold(&holders, bytes)),
         };
         let each = bytes.is_none().then(|| (self.unsent.clone(), holders));
-        answer.map(|inner| Body::new(Waiting { inner, kept: Arc::new(kept), each }))
+        answer.map(|inner| Body::new(CountedBody { inner, kept: Arc::new(kept), each }))
     }
 }
 
@@ -169,7 +169,7 @@ impl Unsent {
         parts.iter().all(|(holder, max)| used.get(holder).is_none_or(|used| used < max))
     }
 
-    fn hold(self: &Arc<Self>, holders: &Arc<[Holder]>, bytes: usize) -> Held {
+    fn hold(self: &Arc<Self>, holders: &Arc<[Holder]>, bytes: usize) -> BytesPermit {
         self.all.fetch_add(bytes, Ordering::Relaxed);
         if !holders.is_empty() {
             let mut used = self.used();
@@ -177,7 +177,7 @@ impl Unsent {
                 *used.entry(holder.clone()).or_default() += bytes;
             }
         }
-        Held { unsent: self.clone(), holders: holders.clone(), bytes }
+        BytesPermit { unsent: self.clone(), holders: holders.clone(), bytes }
     }
 
     fn used(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
@@ -186,13 +186,13 @@ impl Unsent {
 }
 
 /// Bytes that are counted until this is dropped.
-struct Held {
+struct BytesPermit {
     unsent: Arc<Unsent>,
     holders: Arc<[Holder]>,
     bytes: usize,
 }
 
-impl Drop for Held {
+impl Drop for BytesPermit {
     fn drop(&mut self) {
         self.unsent.all.fetch_sub(self.bytes, Ordering::Relaxed);
         if self.holders.is_empty() {
@@ -210,21 +210,21 @@ impl Drop for Held {
 }
 
 /// What an answer keeps until the last of it was sent.
-struct Kept {
+struct AnswerPermits {
     _place: Option<Place>,
-    _whole: Option<Held>,
+    _whole: Option<BytesPermit>,
 }
 
 /// The body of an answer. What was taken of it counts until it was sent: over HTTP/2 it waits in
 /// the connection for the client to make room.
-struct Waiting {
+struct CountedBody {
     inner: Body,
-    kept: Arc<Kept>,
+    kept: Arc<AnswerPermits>,
     /// As whose each piece counts, where the size of all was not known.
     each: Option<(Arc<Unsent>, Arc<[Holder]>)>,
 }
 
-impl HttpBody for Waiting {
+impl HttpBody for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -239,7 +239,7 @@ impl HttpBody for Waiting {
         let counted = frame.map_data(|bytes| {
             let piece = self.each.as_ref();
             let piece = piece.map(|(unsent, holders)| unsent.hold(holders, bytes.len()));
-            Bytes::from_owner(Piece { bytes, _held: piece, _kept: self.kept.clone() })
+            Bytes::from_owner(CountedBytes { bytes, _held: piece, _kept: self.kept.clone() })
         });
         Poll::Ready(Some(Ok(counted)))
     }
@@ -254,13 +254,13 @@ impl HttpBody for Waiting {
 }
 
 /// Bytes with all that is free again once they are sent.
-struct Piece {
+struct CountedBytes {
     bytes: Bytes,
-    _held: Option<Held>,
-    _kept: Arc<Kept>,
+    _held: Option<BytesPermit>,
+    _kept: Arc<AnswerPermits>,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -286,7 +286,7 @@ mod tests {
         unsent.has_room(&unsent.parts(who))
     }
 
-    fn hold(unsent: &Arc<Unsent>, who: Option<&Caller>, bytes: usize) -> Held {
+    fn hold(unsent: &Arc<Unsent>, who: Option<&Caller>, bytes: usize) -> BytesPermit {
         let holders = unsent.parts(who).into_iter().map(|(holder, _)| holder).collect();
         unsent.hold(&holders, bytes)
     }
@@ -330,8 +330,8 @@ mod tests {
         let holders: Arc<[Holder]> =
             unsent.parts(Some(&who)).into_iter().map(|(one, _)| one).collect();
         let whole = Some(unsent.hold(&holders, 5));
-        let kept = Arc::new(Kept { _place: None, _whole: whole });
-        let mut body = Waiting { inner: Body::from("hello"), kept, each: None };
+        let kept = Arc::new(AnswerPermits { _place: None, _whole: whole });
+        let mut body = CountedBody { inner: Body::from("hello"), kept, each: None };
         let taken = http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
         drop(body);
         assert_eq!(unsent.all.load(Ordering::Relaxed), 5, "it is in the buffer of a connection");
