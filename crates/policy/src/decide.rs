@@ -191,6 +191,12 @@ impl Policies {
         found
     }
 
+    /// The mistakes of policies that do not fit one of these tools. It takes time for a version
+    /// of a tool that was not seen before.
+    pub fn misfits<'t>(&self, tools: impl IntoIterator<Item = &'t ToolSpec>) -> Vec<Mistake> {
+        self.check(tools).into_iter().filter(Mistake::is_error).collect()
+    }
+
     /// The answer to one question. It has no version yet.
     pub fn judge(&self, question: &Question<'_>) -> Decision {
         self.finish(&self.prepare(question), question.request, question.now)
@@ -403,11 +409,13 @@ impl<'p> Moment<'p> {
             Some(bare) => !matches!(self.view.said(bare, true), Outcome::DoesNot),
             None => true,
         };
-        let is_permit = policy.effect == Effect::Permit;
-        if tool.fitted.misfits.contains_key(&place) {
-            let counts = !is_permit && could_hold();
-            return if counts { Outcome::Misfit } else { Outcome::DoesNot };
+        if let Some(mistakes) = tool.fitted.misfits.get(&place) {
+            return match could_hold() {
+                true => Outcome::Misfit(reason(mistakes)),
+                false => Outcome::DoesNot,
+            };
         }
+        let is_permit = policy.effect == Effect::Permit;
         match &tool.arguments {
             Arguments::Expressed => self.view.said(&policy.whole, true),
             // Whether there are arguments that it permits: what a list shows.
@@ -448,6 +456,15 @@ impl CalledTool {
         };
         (Self { name: spec.name.as_str().to_owned(), fitted, arguments }, expression)
     }
+}
+
+/// Why a policy does not fit, and what it should say.
+fn reason(mistakes: &[Mistake]) -> String {
+    let told = |Mistake { message, hint, .. }: &Mistake| match hint {
+        Some(hint) => format!("{message}; {hint}"),
+        None => message.clone(),
+    };
+    mistakes.iter().map(told).collect::<Vec<_>>().join("; ")
 }
 
 /// The mistakes of the policies that do not fit this tool.

@@ -76,121 +76,100 @@ impl Members {
 /// everything.
 pub(crate) fn reads(expression: &Value) -> Reads {
     let mut found = Reads::default();
-    let mut left = vec![expression];
-    while let Some(value) = left.pop() {
-        match value {
-            Value::Array(items) => left.extend(items),
-            Value::Object(fields) => {
-                if is_context(value) {
-                    found = Reads { arguments: true, sources: true, time: true };
-                }
-                for (operator, operands) in fields {
-                    match member_of_context(operator, operands) {
-                        Some(ARGUMENTS) => found.arguments = true,
-                        Some(SOURCES) => found.sources = true,
-                        Some(NOW) => found.time = true,
-                        Some(_) => {}
-                        None => left.push(operands),
-                    }
-                }
-            }
-            _ => {}
+    walk(expression, |operator, operands| {
+        if names_context(operator, operands) {
+            found = Reads { arguments: true, sources: true, time: true };
         }
-    }
+        let member = member_of_context(operator, operands);
+        match member {
+            Some(ARGUMENTS) => found.arguments = true,
+            Some(SOURCES) => found.sources = true,
+            Some(NOW) => found.time = true,
+            Some(_) | None => {}
+        }
+        member.is_none()
+    });
     found
 }
 
 /// Whether an expression could read what is known of a principal: its properties or data domain.
 /// Where a text only looks like that, more is made known than is needed, and nothing else changes.
 pub(crate) fn reads_principal(expression: &Value) -> bool {
-    let mut left = vec![expression];
-    while let Some(value) = left.pop() {
-        match value {
-            Value::Array(items) => left.extend(items),
-            Value::Object(fields) => {
-                if TAG_OPERATORS.iter().any(|operator| fields.contains_key(*operator)) {
-                    return true;
-                }
-                left.extend(fields.values());
-            }
-            Value::String(text) if text == DATA_DOMAIN => return true,
-            _ => {}
-        }
-    }
-    false
+    let mut found = false;
+    walk(expression, |operator, operands| {
+        found |= TAG_OPERATORS.contains(&operator) || operands == DATA_DOMAIN;
+        !found
+    });
+    found
 }
 
 /// The first action of this kind that an expression names: one whose id begins so.
 pub(crate) fn named_action<'v>(expression: &'v Value, beginning: &str) -> Option<&'v str> {
-    let mut left = vec![expression];
-    while let Some(value) = left.pop() {
-        match value {
-            Value::Array(items) => left.extend(items),
-            Value::Object(fields) => {
-                let entity = fields.get("__entity").filter(|entity| entity["type"] == "Action");
-                let id = entity.and_then(|entity| entity["id"].as_str());
-                if let Some(id) = id.filter(|id| id.starts_with(beginning)) {
-                    return Some(id);
-                }
-                left.extend(fields.values());
-            }
-            _ => {}
+    let mut found = None;
+    walk(expression, |operator, operands| {
+        if found.is_none() && operator == "__entity" && operands["type"] == "Action" {
+            found = operands["id"].as_str().filter(|id| id.starts_with(beginning));
         }
-    }
-    None
+        found.is_none()
+    });
+    found
 }
 
 /// The members of arguments that an expression names, each by the names that lead to it. One that
 /// it only asks for, with `has`, is among them.
 pub(crate) fn named_arguments(expression: &Value) -> Vec<Vec<String>> {
     let mut found = Vec::new();
-    let mut left = vec![expression];
-    while let Some(value) = left.pop() {
-        match value {
-            Value::Array(items) => left.extend(items),
-            Value::Object(fields) => {
-                for (operator, operands) in fields {
-                    let path = path(operator, operands).unwrap_or_default();
-                    if let Some((&ARGUMENTS, names)) = path.split_first()
-                        && !names.is_empty()
-                    {
-                        found.push(names.iter().map(|name| (*name).to_owned()).collect());
-                    }
-                }
-                left.extend(fields.values());
-            }
-            _ => {}
+    walk(expression, |operator, operands| {
+        let path = path(operator, operands).unwrap_or_default();
+        if let Some((&ARGUMENTS, names)) = path.split_first()
+            && !names.is_empty()
+        {
+            found.push(names.iter().map(|name| (*name).to_owned()).collect());
         }
-    }
+        true
+    });
     found
 }
 
 /// The members of arguments that can change what an expression says. One that takes the arguments,
 /// or the context, as a whole reads all of them.
 pub(crate) fn read_members(expression: &Value) -> Members {
-    let mut found = BTreeSet::new();
+    let (mut found, mut all) = (BTreeSet::new(), false);
+    walk(expression, |operator, operands| {
+        all |= names_context(operator, operands);
+        let path = path(operator, operands);
+        match path.as_deref() {
+            Some([ARGUMENTS]) if operator == "." => all = true,
+            Some([ARGUMENTS, name, ..]) => {
+                found.insert((*name).to_owned());
+            }
+            // Another member of the context, or whether there are arguments at all.
+            Some(_) | None => {}
+        }
+        path.is_none()
+    });
+    if all { Members::All } else { Members::These(found) }
+}
+
+/// Shows every member of every object in an expression with its name, and every item of an array
+/// without one. What lies below a value is shown if the visitor says so.
+fn walk<'v>(expression: &'v Value, mut goes_below: impl FnMut(&'v str, &'v Value) -> bool) {
     let mut left = vec![expression];
     while let Some(value) = left.pop() {
         match value {
-            Value::Array(items) => left.extend(items),
-            Value::Object(_) if is_context(value) => return Members::All,
+            Value::Array(items) => {
+                left.extend(items.iter().filter(|&item| goes_below("", item)));
+            }
             Value::Object(fields) => {
-                for (operator, operands) in fields {
-                    match path(operator, operands).as_deref() {
-                        Some([ARGUMENTS]) if operator == "." => return Members::All,
-                        Some([ARGUMENTS, name, ..]) => {
-                            found.insert((*name).to_owned());
-                        }
-                        // Another member of the context, or whether there are arguments at all.
-                        Some(_) => {}
-                        None => left.push(operands),
+                for (name, value) in fields {
+                    if goes_below(name, value) {
+                        left.push(value);
                     }
                 }
             }
             _ => {}
         }
     }
-    Members::These(found)
 }
 
 /// A comparison of an argument with a whole number: the names that lead to the argument, the
@@ -205,19 +184,10 @@ pub(crate) struct Comparison {
 /// The comparisons of arguments with whole numbers in an expression.
 pub(crate) fn comparisons(expression: &Value) -> Vec<Comparison> {
     let mut found = Vec::new();
-    let mut left = vec![expression];
-    while let Some(value) = left.pop() {
-        match value {
-            Value::Array(items) => left.extend(items),
-            Value::Object(fields) => {
-                let compared =
-                    |(operator, operands): (&String, &Value)| comparison(operator, operands);
-                found.extend(fields.iter().filter_map(compared));
-                left.extend(fields.values());
-            }
-            _ => {}
-        }
-    }
+    walk(expression, |operator, operands| {
+        found.extend(comparison(operator, operands));
+        true
+    });
     found
 }
 
@@ -263,7 +233,12 @@ fn path<'v>(operator: &str, operands: &'v Value) -> Option<Vec<&'v str>> {
 }
 
 fn is_context(expression: &Value) -> bool {
-    expression.get("Var").and_then(Value::as_str) == Some("context")
+    expression.get("Var").is_some_and(|name| names_context("Var", name))
+}
+
+/// Whether `{<operator>: <operands>}` is the context as a whole.
+fn names_context(operator: &str, operands: &Value) -> bool {
+    operator == "Var" && operands == "context"
 }
 
 /// The member that `context.<member>` and `context has <member>` read.

@@ -17,8 +17,8 @@ pub(crate) enum Outcome {
     DoesNot,
     /// It cannot be evaluated.
     Fails(String),
-    /// It does not fit the tool, and could apply.
-    Misfit,
+    /// It does not fit the tool for this reason, and could apply.
+    Misfit(String),
 }
 
 /// What all policies said.
@@ -28,20 +28,25 @@ pub(crate) struct Tally {
     forbids: Vec<(Arc<str>, String)>,
     asks: Vec<(Arc<str>, String)>,
     obligations: Vec<Obligation>,
+    /// Why permits do not count that could apply.
+    unfit: Vec<String>,
 }
 
 impl Tally {
     pub(crate) fn note(&mut self, policy: &FilePolicy, outcome: &Outcome) {
         let id = &policy.id;
         let why = match (outcome, &policy.effect) {
-            (Outcome::DoesNot, _) | (Outcome::Fails(_) | Outcome::Misfit, Effect::Permit) => return,
+            (Outcome::DoesNot, _) | (Outcome::Fails(_), Effect::Permit) => return,
             (Outcome::Holds, Effect::Permit) => {
                 self.permits.push(id.clone());
                 return;
             }
-            (Outcome::Misfit, _) => {
-                let why = format!("policy `{id}` does not fit the arguments of the tool");
-                self.forbids.push((id.clone(), why));
+            (Outcome::Misfit(why), effect) => {
+                let why = format!("policy `{id}` does not fit the arguments of the tool: {why}");
+                match effect {
+                    Effect::Permit => self.unfit.push(why),
+                    Effect::Forbid | Effect::Ask(_) => self.forbids.push((id.clone(), why)),
+                }
                 return;
             }
             (Outcome::Holds, _) => None,
@@ -81,7 +86,8 @@ impl Tally {
         }
         if permits.is_empty() {
             let why = format!("no role or policy permits `{}` here", act.name());
-            return Verdict::Deny(why).into();
+            let whys: Vec<String> = std::iter::once(why).chain(self.unfit).collect();
+            return Verdict::Deny(whys.join("; ")).into();
         }
         if !self.asks.is_empty() {
             let (verdict, policies) = (Verdict::Ask(texts(&self.asks)), ids(&self.asks));

@@ -139,6 +139,21 @@ fn a_forbid_that_first_asks_for_an_argument_is_not_void_once_it_has_another_name
 }
 
 #[test]
+fn a_denial_says_what_a_policy_should_say_that_does_not_fit() {
+    for effect in ["forbid", "permit"] {
+        let read = policies(&format!(
+            "@id(\"rates\") {effect}(principal, action == Action::\"call:pay\", resource)\n\
+             when {{ context.arguments has rate && context.arguments.rate > 500 }};"
+        ));
+        let decision = Ann(&[]).calls(&read, &pay(), json!({"amount": 1, "rate": 600}));
+        let Verdict::Deny(why) = &decision.verdict else { panic!("{:?}", decision.verdict) };
+        let right = "context.arguments.rate.greaterThan(decimal(\"500.0\"))";
+        assert!(why.contains("policy `rates` does not fit") && why.contains(right), "{why}");
+        assert!(!read.misfits([&pay()]).is_empty(), "{effect}");
+    }
+}
+
+#[test]
 fn a_permit_that_does_not_fit_its_tool_does_not_count() {
     let read = policies(
         "@id(\"small\") permit(principal, action == Action::\"call:pay\", resource)\n\
