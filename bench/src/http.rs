@@ -60,6 +60,14 @@ impl Client {
         Ok(Self { connection })
     }
 
+    /// The client that was kept after an answer, or a new one.
+    pub async fn kept_or_new(kept: &mut Option<Self>, address: SocketAddr) -> Result<Self> {
+        match kept.take() {
+            Some(client) => Ok(client),
+            None => Self::connect(address).await,
+        }
+    }
+
     /// Sends a prepared request and reads its whole answer, within a limit.
     pub async fn send(&mut self, request: &[u8]) -> Result<Answer<'_>> {
         let exchange = timeout(ANSWER_LIMIT, self.exchange(request)).await;

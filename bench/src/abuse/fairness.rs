@@ -301,29 +301,18 @@ async fn repeat(
         if ends.load(Ordering::Relaxed) {
             return;
         }
-        let mut client = match kept.take() {
-            Some(client) => client,
-            None => match Client::connect(address).await {
-                Ok(client) => client,
-                Err(_) => {
-                    sleep(REFUSED_PAUSE).await;
-                    continue;
-                }
-            },
+        let Ok(mut client) = Client::kept_or_new(&mut kept, address).await else {
+            sleep(REFUSED_PAUSE).await;
+            continue;
         };
         let status = client.send(request).await.map(|answer| answer.status);
-        match status {
-            Ok(200 | 202) => {
-                counts.answered.fetch_add(1, Ordering::Relaxed);
-                kept = Some(client);
-            }
-            Ok(_) => {
-                counts.refused.fetch_add(1, Ordering::Relaxed);
-                kept = Some(client);
+        let is_answered = matches!(status, Ok(200 | 202));
+        let count = if is_answered { &counts.answered } else { &counts.refused };
+        count.fetch_add(1, Ordering::Relaxed);
+        if status.is_ok() {
+            kept = Some(client);
+            if !is_answered {
                 sleep(REFUSED_PAUSE).await;
-            }
-            Err(_) => {
-                counts.refused.fetch_add(1, Ordering::Relaxed);
             }
         }
     }

@@ -138,17 +138,9 @@ async fn repeat(kind: Kind, address: SocketAddr, until: Instant) -> (Vec<Duratio
     while Instant::now() < until {
         let begun = Instant::now();
         // Who has no connection waits for one as part of the request.
-        let outcome = match kept.take() {
-            Some(client) => tried(kind, client, address).await,
-            None => match Client::connect(address).await {
-                Ok(client) => tried(kind, client, address).await,
-                Err(error) => Err(error),
-            },
-        };
-        match outcome {
-            Ok(client) => {
+        match tried(kind, &mut kept, address).await {
+            Ok(()) => {
                 times.push(begun.elapsed());
-                kept = Some(client);
                 sleep(PAUSE).await;
             }
             Err(_) => {
@@ -160,8 +152,10 @@ async fn repeat(kind: Kind, address: SocketAddr, until: Instant) -> (Vec<Duratio
     (times, refused)
 }
 
-/// The client again, if it was answered as it should be.
-async fn tried(kind: Kind, mut client: Client, address: SocketAddr) -> Result<Client> {
+/// The client is kept if it was answered as it should be.
+async fn tried(kind: Kind, kept: &mut Option<Client>, address: SocketAddr) -> Result<()> {
+    let mut client = Client::kept_or_new(kept, address).await?;
     kind.once(&mut client, address).await?;
-    Ok(client)
+    *kept = Some(client);
+    Ok(())
 }
