@@ -1,5 +1,6 @@
-//! House chores, reached as `cargo xtask <command>`: the two test commands and their parts that are
-//! worth running alone, the house rules as a check, the benchmarks, the build budget and packages.
+//! Tasks for contributors, reached as `cargo xtask <command>`: the two test commands and the parts
+//! of them that are worth running alone, the house rules as a check, the benchmarks, the build
+//! budget and packages.
 //! Order of the modules is their import order.
 
 #![allow(

@@ -14,7 +14,6 @@ pub(crate) mod a2a_peers;
 pub(crate) mod gateway;
 pub(crate) mod transparency;
 pub(crate) mod client_conformance;
-pub(crate) mod upstreams_rest;
 pub(crate) mod upstreams;
 pub(crate) mod models;
 pub(crate) mod sinks;

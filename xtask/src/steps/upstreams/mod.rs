@@ -1,7 +1,11 @@
 //! The step `upstreams`: servers that others wrote, all behind one `waypost up`, called through it
 //! by a client of both eras. The servers are scripts in `crates/testkit/upstreams` around official
 //! SDKs and FastMCP, and the filesystem server from npm; `check.py` there is the client. A service
-//! behind a REST provider comes after them, and last the tool that readers of the README write.
+//! behind a REST provider comes after them, then servers that take long to start, and last the tool
+//! that readers of the README write.
+
+mod rest;
+mod starting;
 
 use std::env;
 use std::ffi::OsString;
@@ -14,7 +18,6 @@ use crate::child::{self, Server};
 use crate::shell::{self, Failure};
 use crate::steps::interpreters;
 use crate::steps::product;
-use crate::steps::upstreams_rest;
 
 const LISTENING: &str = "listening on ";
 const ERAS: &[&str] = &["legacy", "modern"];
@@ -113,7 +116,8 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     let checked = check(&client, &folder, &words);
     // The others go with their values: they have nothing to say at their end.
     server.stop_after(checked)?;
-    upstreams_rest::run(root, target)?;
+    rest::run(root, target)?;
+    starting::run(root, target)?;
     readme_tool(root, target)
 }
 
@@ -129,22 +133,12 @@ const STOCK_TOOL: &str = "stock.count";
 fn readme_tool(root: &Path, target: &Path) -> Result<(), Failure> {
     let folder = target.join("upstreams").join("readme");
     let around = product::project(&folder)?;
-    let page = root.join("README.md");
-    let readme = fs::read_to_string(&page)
-        .map_err(|error| Failure::new(format!("cannot read `{}`: {error}", page.display())))?;
+    let readme = readme_of(root)?;
     let python = interpreters::python(&interpreters::upstreams_folder(root), target, "fastmcp")?;
     let reader = Reader { target, folder: &folder, readme: &readme, path: first_in_path(&python)? };
     reader.types(INIT, &around)?;
     let shop = around.join("shop");
-    let script = stock_script(&readme).ok_or_else(|| {
-        Failure::new("the README shows no `stock.py` any more; correct this step")
-    })?;
-    child::write(&shop.join("stock.py"), script)?;
-    // An interpreter may need longer on a busy machine than a reader's does.
-    let limit = format!("upstream_connect_timeout_ms = {CONNECT_TIMEOUT_MS}\n");
-    let settings = shop.join("waypost.toml");
-    let written = fs::read_to_string(&settings).unwrap_or_default();
-    child::write(&settings, &written.replace("[limits]\n", &format!("[limits]\n{limit}")))?;
+    child::write(&shop.join("stock.py"), stock_script(&readme)?)?;
     reader.types(ADD, &shop)?;
     reader.types(TEST, &shop)?;
     let mut up = product::command(target, &folder);
@@ -199,10 +193,18 @@ fn says_only(answer: &str, digit: char) -> bool {
 }
 
 /// The program that the README shows.
-fn stock_script(readme: &str) -> Option<&str> {
+fn stock_script(readme: &str) -> Result<&str, Failure> {
     let blocks = readme.split("```python\n").skip(1);
     let mut texts = blocks.filter_map(|rest| rest.split_once("```").map(|(text, _)| text));
-    texts.find(|text| text.contains("FastMCP(\"stock\")"))
+    let found = texts.find(|text| text.contains("FastMCP(\"stock\")"));
+    let why = "the README shows no `stock.py` any more; correct this step";
+    found.ok_or_else(|| Failure::new(why))
+}
+
+fn readme_of(root: &Path) -> Result<String, Failure> {
+    let page = root.join("README.md");
+    fs::read_to_string(&page)
+        .map_err(|error| Failure::new(format!("cannot read `{}`: {error}", page.display())))
 }
 
 /// A `PATH` on which the programs beside this one are found first.
@@ -296,8 +298,8 @@ mod tests {
 
     #[test]
     fn the_readme_has_the_tool_and_its_commands() {
-        let readme = include_str!("../../../README.md");
-        assert!(stock_script(readme).is_some_and(|text| text.contains("server.run()")));
+        let readme = include_str!("../../../../README.md");
+        assert!(stock_script(readme).is_ok_and(|text| text.contains("server.run()")));
         for command in [INIT, ADD, TEST, CALL] {
             assert!(readme.contains(command), "{command}");
         }
