@@ -27,6 +27,9 @@ pub struct UpstreamConfig {
     pub timeout_ms: Option<u64>,
     /// In which era of MCP it is spoken to; of no account where it does not speak MCP.
     pub era: EraSetting,
+    /// The `file:` URIs of the folders that it is told of when it asks for them and there is no
+    /// caller who has folders of its own; of no account where it does not speak MCP.
+    pub roots: Vec<String>,
     /// Where it is configured, for messages: `.mcp.json`, `waypost.toml:12`.
     pub origin: String,
 }

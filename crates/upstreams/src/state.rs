@@ -96,6 +96,8 @@ struct Shown {
     tools: Vec<Arc<dyn Tool>>,
     /// Why tools that it lists are not among them, one by one as far as that is kept.
     left_out: Vec<String>,
+    /// Why calls of some of them are denied, whoever calls.
+    unfit: Option<Fault>,
     changed: Changed,
 }
 
@@ -131,6 +133,7 @@ impl Board {
                 status,
                 tools: Vec::new(),
                 left_out: Vec::new(),
+                unfit: None,
                 changed: Changed::default(),
             }),
             changes: watch::Sender::new(0),
@@ -161,6 +164,16 @@ impl Board {
     /// These reasons keep tools that it lists from being used.
     pub(crate) fn leave_out(&self, reasons: Vec<String>) {
         lock(&self.shown).left_out = reasons;
+    }
+
+    /// Why calls of some of its tools are denied, whoever calls.
+    pub(crate) fn unfit(&self) -> Option<Fault> {
+        lock(&self.shown).unfit.clone()
+    }
+
+    /// Calls of some of its tools are denied for this reason, or none are.
+    pub(crate) fn note_unfit(&self, why: Option<Fault>) {
+        lock(&self.shown).unfit = why;
     }
 
     /// Grows when tools, prompts or resources changed.

@@ -101,6 +101,16 @@ impl Upstream {
         self.board.count_tools(tools);
     }
 
+    /// Why calls of some of its tools are denied, whoever calls, if that was noted.
+    pub fn unfit(&self) -> Option<Fault> {
+        self.board.unfit()
+    }
+
+    /// Calls of some of its tools are denied for this reason, or none are.
+    pub fn note_unfit(&self, why: Option<Fault>) {
+        self.board.note_unfit(why);
+    }
+
     /// How often each of its lists changed.
     pub fn changed(&self) -> Changed {
         self.board.changed()

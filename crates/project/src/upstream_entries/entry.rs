@@ -116,6 +116,15 @@ impl Entry {
                 return Err(era.mistake(what.hint("leave it out")));
             }
         }
+        for root in own.roots.iter().flatten() {
+            if way.as_ref().is_some_and(|way| !way.speaks_mcp()) {
+                let what = Mistake::error("`roots` go with an MCP server");
+                return Err(root.mistake(what.hint("leave them out")));
+            }
+            if !has_variables(&root.text) {
+                is_root(root, &root.text)?;
+            }
+        }
         Ok(Self { name: name.text.clone(), place: name.place.clone(), way, own })
     }
 
@@ -323,12 +332,22 @@ impl Entry {
             journal: self.own.journal != Some(false),
             timeout_ms: self.own.timeout_ms,
             era: self.era(),
+            roots: self.roots(around)?,
             origin: self.place.to_string(),
         })
     }
 }
 
 impl Entry {
+    /// The folders that it is told of.
+    fn roots(&self, around: &Around<'_>) -> Result<Vec<String>, Mistake> {
+        let looked_up = |root: &Text| {
+            let uri = expanded(root, around)?;
+            is_root(root, &uri).map(|()| uri)
+        };
+        self.own.roots.iter().flatten().map(looked_up).collect()
+    }
+
     /// How logins at it go.
     fn logins(&self, around: &Around<'_>) -> Result<OauthConfig, Mistake> {
         let oauth = self.own.oauth.as_ref();
@@ -336,6 +355,15 @@ impl Entry {
         let login = self.own.login.as_ref().map(|login| login_of(login, config.grant));
         Ok(OauthConfig { login: login.transpose()?.unwrap_or_default(), ..config })
     }
+}
+
+/// Roots of MCP are `file:` URIs.
+fn is_root(root: &Text, uri: &str) -> Result<(), Mistake> {
+    if uri.starts_with("file://") {
+        return Ok(());
+    }
+    let what = format!("`{}` is no root: a root is a `file:` URI", root.text);
+    Err(root.mistake(Mistake::error(what).hint("write it as `file:///srv/data`")))
 }
 
 fn era_of(era: &Text) -> Result<EraSetting, Mistake> {

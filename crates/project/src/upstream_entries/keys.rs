@@ -15,6 +15,8 @@ pub struct Own {
     pub journal: Option<bool>,
     pub timeout_ms: Option<u64>,
     pub era: Option<Text>,
+    /// The folders that it is told of.
+    pub roots: Option<Vec<Text>>,
     pub disabled: Option<bool>,
     /// The realms that it is there for, where that is not the one that every server has.
     pub realms: Option<Vec<RealmPattern>>,
@@ -34,6 +36,7 @@ impl Own {
             journal: self.journal.or(below.journal),
             timeout_ms: self.timeout_ms.or(below.timeout_ms),
             era: self.era.or(below.era),
+            roots: self.roots.or(below.roots),
             disabled: self.disabled.or(below.disabled),
             realms: self.realms.or(below.realms),
             login: self.login.or(below.login),
@@ -67,6 +70,7 @@ pub struct ServerKeys {
     #[serde(deserialize_with = "timeout_ms")]
     pub(super) timeout_ms: Option<u64>,
     pub(super) era: Option<Text>,
+    pub(super) roots: Option<Vec<Text>>,
     pub(super) disabled: Option<bool>,
     #[serde(deserialize_with = "realm_patterns")]
     pub(super) realms: Option<Vec<RealmPattern>>,
@@ -82,6 +86,7 @@ impl ServerKeys {
             journal: self.journal,
             timeout_ms: self.timeout_ms,
             era: self.era.take(),
+            roots: self.roots.take(),
             disabled: self.disabled,
             realms: self.realms.take(),
             login: self.login.take(),
@@ -114,6 +119,7 @@ pub struct ProviderKeys {
     #[serde(deserialize_with = "timeout_ms")]
     pub(super) timeout_ms: Option<u64>,
     pub(super) era: Option<Text>,
+    pub(super) roots: Option<Vec<Text>>,
     pub(super) disabled: Option<bool>,
     #[serde(deserialize_with = "realm_patterns")]
     pub(super) realms: Option<Vec<RealmPattern>>,
@@ -129,6 +135,7 @@ impl ProviderKeys {
             journal: self.journal,
             timeout_ms: self.timeout_ms,
             era: self.era.take(),
+            roots: self.roots.take(),
             disabled: self.disabled,
             realms: self.realms.take(),
             login: self.login.take(),

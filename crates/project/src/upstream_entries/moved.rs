@@ -52,6 +52,9 @@ pub fn moved(entry: &Entry) -> Option<Moved> {
     if let Some(era) = &entry.own.era {
         writing.text("era", era);
     }
+    if let Some(roots) = &entry.own.roots {
+        writing.texts("roots", roots);
+    }
     if facts.disabled {
         writing.line("disabled = true".to_owned());
     }

@@ -137,6 +137,7 @@ mod tests {
             journal: true,
             timeout_ms: None,
             era: upstreams::EraSetting::Auto,
+            roots: Vec::new(),
             origin: ".mcp.json:1".to_owned(),
         }
     }

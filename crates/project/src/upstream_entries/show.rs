@@ -182,6 +182,7 @@ mod tests {
             journal: true,
             timeout_ms: None,
             era: EraSetting::Auto,
+            roots: Vec::new(),
             origin: "waypost.toml:1".to_owned(),
         }
     }

@@ -88,6 +88,7 @@ pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
         journal: Some(provider.journal),
         timeout_ms: provider.timeout_ms,
         era: provider.era.as_deref().map(text),
+        roots: None,
         disabled: Some(provider.disabled),
         realms: None,
     };

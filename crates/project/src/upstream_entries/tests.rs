@@ -66,6 +66,17 @@ fn our_keys_are_added_to_an_entry_of_a_client() {
 }
 
 #[test]
+fn folders_are_looked_up_like_all_else() {
+    let toml = "[mcp.servers.a]\nurl = \"http://a.example\"\n\
+                roots = [\"file:///srv/a\", \"file://${TOKEN}\"]\n";
+    let folder = looked_up("TOKEN").unwrap();
+    let roots = vec!["file:///srv/a".to_owned(), format!("file://{folder}")];
+    assert_eq!(configs(toml, "")[0].roots, roots);
+    let bare = configs("[mcp.servers.a]\nurl = \"http://a.example\"\n", "");
+    assert!(bare[0].roots.is_empty());
+}
+
+#[test]
 fn a_name_is_one_upstreams() {
     let json = r#"{"mcpServers": {"git": {"command": "git"}}}"#;
     assert_eq!(
@@ -268,6 +279,15 @@ fn mistakes_in_our_settings_are_told_where_they_stand() {
         (
             "[providers.a]\ntype = \"rpc\"\nbase_url = \"http://a.test\"\nera = \"2025\"\n",
             "waypost.toml:4:7: error: `era` goes with an MCP server",
+        ),
+        (
+            "[mcp.servers.a]\ncommand = \"x\"\nroots = [\"file:///a\", \"/srv\"]\n",
+            "waypost.toml:3:23: error: `/srv` is no root: a root is a `file:` URI",
+        ),
+        (
+            "[providers.a]\ntype = \"rpc\"\nbase_url = \"http://a.test\"\n\
+             roots = [\"file:///a\"]\n",
+            "waypost.toml:4:10: error: `roots` go with an MCP server",
         ),
         (
             "[mcp.servers.a]\ncommnd = \"x\"\n",

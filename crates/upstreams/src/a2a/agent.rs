@@ -1,8 +1,8 @@
 //! An agent of others, as its tools call it, and its tasks while one of our calls follows them.
 
 use super::card::Dialect;
-use super::dialect::{Endpoint, Operation, Refused};
-use super::exchange::{Request, Way};
+use super::dialect::{Endpoint, Operation, Refused, Sent};
+use super::exchange::{Reply, Request, Way};
 use crate::state::Board;
 use crate::{RemoteParts, cut, lock};
 use futures::future::{Either, select};
@@ -10,13 +10,14 @@ use kernel::tool::call::{Call, HowFar, ToolError};
 use kernel::values::trace::TraceParent;
 use outbound::answer::{Effect, is_passing};
 use reqwest::header::HeaderName;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::Notify;
 use wire::a2a::error::ErrorKind;
 use wire::a2a::message::Message;
+use wire::a2a::proto::Operation as Defined;
 use wire::a2a::task::{StreamResponse, Task};
 use wire::a2a::{
     HEADER_EXTENSIONS, HEADER_EXTENSIONS_OLD, HEADER_VERSION, SKILLS_EXTENSION, VERSION,
@@ -176,6 +177,29 @@ impl Agent {
         asked: &Asked,
     ) -> Result<Result<StreamResponse, Refused>, ToolError> {
         let sent = self.endpoint.request(operation);
+        let reply = self.exchange(&sent, operation.defined(), asked).await?;
+        Ok(self.endpoint.read(operation, &sent, &reply))
+    }
+
+    /// Its card for callers with credentials, as it is; none where it has no such card.
+    pub(super) async fn extended_card(
+        &self,
+        bytes_max: usize,
+        within_ms: u64,
+    ) -> Result<Option<Value>, ToolError> {
+        let Some(sent) = self.endpoint.extended_card() else { return Ok(None) };
+        let asked = Asked { effect: Effect::Reads, bytes_max, within_ms, trace: None };
+        let reply = self.exchange(&sent, Defined::GetExtendedAgentCard, &asked).await?;
+        let card = self.endpoint.result(&sent, &reply);
+        card.map(Some).map_err(|refused| self.refused(refused))
+    }
+
+    async fn exchange(
+        &self,
+        sent: &Sent,
+        defined: Defined,
+        asked: &Asked,
+    ) -> Result<Reply, ToolError> {
         let request = Request {
             method: sent.method.clone(),
             url: sent.url.clone(),
@@ -186,11 +210,10 @@ impl Agent {
             bytes_max: asked.bytes_max,
             trace: asked.trace,
         };
-        let reply = match self.endpoint.dialect {
-            Dialect::Grpc => self.way.call(request, operation.defined(), asked.within_ms).await?,
-            _ => self.way.exchange(request).await?,
-        };
-        Ok(self.endpoint.read(operation, &sent, &reply))
+        match self.endpoint.dialect {
+            Dialect::Grpc => self.way.call(request, defined, asked.within_ms).await,
+            _ => self.way.exchange(request).await,
+        }
     }
 
     fn headers(&self) -> Vec<(HeaderName, &'static str)> {

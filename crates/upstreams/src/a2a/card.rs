@@ -88,6 +88,8 @@ pub(super) struct Card {
     pub(super) skills: Vec<Skill>,
     /// Whether it shows none of its skills to us now, with an entry in their place.
     pub(super) is_withholding: bool,
+    /// Whether callers with credentials get another card.
+    pub(super) has_extended: bool,
     /// The extensions of ours that it knows.
     pub(super) extensions: Vec<&'static str>,
     /// What it takes of callers.
@@ -109,6 +111,12 @@ pub(super) struct Skill {
 /// Waypost names it so. It cannot be called.
 fn is_placeholder(skill: &Skill) -> bool {
     skill.id == EXTENDED && skill.tags == [EXTENDED]
+}
+
+/// Whether a card says that callers with credentials get another one, in the words of 1.0 or 0.3.
+pub(super) fn offers_extended(document: &Value) -> bool {
+    document["capabilities"]["extendedAgentCard"] == true
+        || document["supportsAuthenticatedExtendedCard"] == true
 }
 
 /// Where an agent is spoken to.
@@ -155,7 +163,7 @@ impl Card {
             version => version.to_owned(),
         };
         let schemes = schemes(&card, document, dialect, believed)?;
-        let name = card.name;
+        let (name, has_extended) = (card.name, offers_extended(document));
         Ok(Self {
             name,
             version,
@@ -164,9 +172,18 @@ impl Card {
             tenant,
             skills,
             is_withholding,
+            has_extended,
             extensions,
             schemes,
         })
+    }
+
+    /// The same agent, with the skills of its card for callers with credentials. That card leads
+    /// nowhere: where and how the agent is spoken to stays as it is.
+    #[must_use]
+    pub(super) fn with_skills_of(self, extended: Card) -> Self {
+        let Card { skills, is_withholding, extensions, .. } = extended;
+        Self { skills, is_withholding, extensions, ..self }
     }
 
     /// What it says of itself, as an upstream shows it.

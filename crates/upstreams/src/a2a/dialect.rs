@@ -1,4 +1,5 @@
-//! The same three operations in each dialect: a message sent, a task looked at, a task cancelled.
+//! The same three operations in each dialect: a message sent, a task looked at, a task cancelled;
+//! and how each asks for the card of callers with credentials.
 //! Everything is in the types of 1.0 on this side.
 
 use super::card::Dialect;
@@ -77,29 +78,28 @@ impl Endpoint {
     /// The operation as this agent wants it.
     pub(super) fn request(&self, operation: &Operation) -> Sent {
         match self.dialect {
-            Dialect::Rpc => self.rpc(operation, operation.defined().name(), self.params(operation)),
-            Dialect::OldRpc => self.rpc(operation, old_method(operation), old_params(operation)),
-            Dialect::Vault => self.rpc(operation, vault_method(operation), vault_params(operation)),
+            Dialect::Rpc => {
+                let method = operation.defined().name();
+                self.rpc(request_id(operation), method, self.params(operation))
+            }
+            Dialect::OldRpc => {
+                let params = old_params(operation);
+                self.rpc(request_id(operation), old_method(operation), params)
+            }
+            Dialect::Vault => {
+                let params = vault_params(operation);
+                self.rpc(request_id(operation), vault_method(operation), params)
+            }
             Dialect::Rest => {
-                let tenant = match self.tenant.as_str() {
-                    "" => String::new(),
-                    tenant => format!("/{}", encoded(tenant)),
-                };
                 let body = match operation {
                     Operation::Send(_) => Some(self.params(operation)),
                     Operation::Get(_) => None,
                     Operation::Cancel(_) => Some(json!({})),
                 };
-                self.rest(operation, &tenant, MEDIA_TYPE, body)
+                let (method, path) = rest_path(operation);
+                self.rest(method, &format!("{}{path}", self.tenant_path()), MEDIA_TYPE, body)
             }
-            Dialect::Grpc => {
-                // The service is at the root, whatever path the card names, and has no query.
-                let mut url = self.url.clone();
-                url.set_query(None);
-                url.set_path(&format!("{GRPC_SERVICE}/{}", operation.defined().name()));
-                let (method, media_type) = (Method::POST, "application/grpc");
-                Sent { method, url, media_type, body: Some(self.params(operation)), id: None }
-            }
+            Dialect::Grpc => self.grpc(operation.defined(), self.params(operation)),
             Dialect::OldRest => {
                 let body = match operation {
                     Operation::Send(message) => {
@@ -108,20 +108,64 @@ impl Endpoint {
                     Operation::Get(_) => None,
                     Operation::Cancel(_) => Some(json!({})),
                 };
-                // The address in such a card is the one before its version.
-                let has_version = self.url.path().trim_end_matches('/').ends_with("/v1");
-                let version = if has_version { "" } else { "/v1" };
-                self.rest(operation, version, "application/json", body)
+                let (method, path) = rest_path(operation);
+                let path = format!("{}{path}", self.version_path());
+                self.rest(method, &path, "application/json", body)
             }
         }
     }
 
-    fn rpc(&self, operation: &Operation, method: &str, params: Value) -> Sent {
-        let id = match operation {
-            Operation::Send(message) => message.message_id.clone(),
-            Operation::Get(task) => format!("get-{task}"),
-            Operation::Cancel(task) => format!("cancel-{task}"),
+    /// The request for the card of callers with credentials; none where there is no such card.
+    pub(super) fn extended_card(&self) -> Option<Sent> {
+        let id = || "extended-card".to_owned();
+        let defined = proto::Operation::GetExtendedAgentCard;
+        let params = match self.tenant.as_str() {
+            "" => json!({}),
+            tenant => json!({"tenant": tenant}),
         };
+        match self.dialect {
+            Dialect::Rpc => Some(self.rpc(id(), defined.name(), params)),
+            Dialect::Rest => {
+                let path = format!("{}/extendedAgentCard", self.tenant_path());
+                Some(self.rest(Method::GET, &path, MEDIA_TYPE, None))
+            }
+            Dialect::Grpc => Some(self.grpc(defined, params)),
+            Dialect::OldRpc => {
+                Some(self.rpc(id(), "agent/getAuthenticatedExtendedCard", json!({})))
+            }
+            Dialect::OldRest => {
+                let path = format!("{}/card", self.version_path());
+                Some(self.rest(Method::GET, &path, "application/json", None))
+            }
+            Dialect::Vault => None,
+        }
+    }
+
+    /// What stands before the paths of 1.0.
+    fn tenant_path(&self) -> String {
+        match self.tenant.as_str() {
+            "" => String::new(),
+            tenant => format!("/{}", encoded(tenant)),
+        }
+    }
+
+    /// What stands before the paths of 0.3: the address in such a card is the one before its
+    /// version.
+    fn version_path(&self) -> &'static str {
+        let has_version = self.url.path().trim_end_matches('/').ends_with("/v1");
+        if has_version { "" } else { "/v1" }
+    }
+
+    fn grpc(&self, operation: proto::Operation, params: Value) -> Sent {
+        // The service is at the root, whatever path the card names, and has no query.
+        let mut url = self.url.clone();
+        url.set_query(None);
+        url.set_path(&format!("{GRPC_SERVICE}/{}", operation.name()));
+        let (method, media_type) = (Method::POST, "application/grpc");
+        Sent { method, url, media_type, body: Some(params), id: None }
+    }
+
+    fn rpc(&self, id: String, method: &str, params: Value) -> Sent {
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         Sent {
             method: Method::POST,
@@ -134,19 +178,14 @@ impl Endpoint {
 
     fn rest(
         &self,
-        operation: &Operation,
-        prefix: &str,
+        method: Method,
+        path: &str,
         media_type: &'static str,
         body: Option<Value>,
     ) -> Sent {
-        let (method, path) = match operation {
-            Operation::Send(_) => (Method::POST, "/message:send".to_owned()),
-            Operation::Get(task) => (Method::GET, format!("/tasks/{}", encoded(task))),
-            Operation::Cancel(task) => (Method::POST, format!("/tasks/{}:cancel", encoded(task))),
-        };
         let mut url = self.url.clone();
         let base = url.path().trim_end_matches('/').to_owned();
-        url.set_path(&format!("{base}{prefix}{path}"));
+        url.set_path(&format!("{base}{path}"));
         Sent { method, url, media_type, body, id: None }
     }
 
@@ -193,6 +232,15 @@ impl Endpoint {
         Ok(answer)
     }
 
+    /// What an answer holds to something that was sent so.
+    pub(super) fn result(&self, sent: &Sent, reply: &Reply) -> Result<Value, Refused> {
+        match (self.dialect, &sent.id) {
+            (Dialect::Grpc, _) => grpc_result(reply),
+            (_, Some(id)) => rpc_result(id, reply),
+            (_, None) => rest_result(reply),
+        }
+    }
+
     /// The same, whichever task it is about.
     fn understood(
         &self,
@@ -200,11 +248,7 @@ impl Endpoint {
         sent: &Sent,
         reply: &Reply,
     ) -> Result<StreamResponse, Refused> {
-        let result = match (self.dialect, &sent.id) {
-            (Dialect::Grpc, _) => grpc_result(reply)?,
-            (_, Some(id)) => rpc_result(id, reply)?,
-            (_, None) => rest_result(reply)?,
-        };
+        let result = self.result(sent, reply)?;
         match (self.dialect, operation) {
             (Dialect::Rpc | Dialect::Rest | Dialect::Grpc, Operation::Send(_)) => read(result),
             (Dialect::Rpc | Dialect::Rest | Dialect::Grpc, _) => read(result).map(task),
@@ -229,6 +273,24 @@ impl Endpoint {
             // It only says whether that could be done.
             (Dialect::Vault, Operation::Cancel(id)) => Ok(task(bare(id, TaskState::Unspecified))),
         }
+    }
+}
+
+/// The id of a request of JSON-RPC.
+fn request_id(operation: &Operation) -> String {
+    match operation {
+        Operation::Send(message) => message.message_id.clone(),
+        Operation::Get(task) => format!("get-{task}"),
+        Operation::Cancel(task) => format!("cancel-{task}"),
+    }
+}
+
+/// The verb and the path of an operation over HTTP.
+fn rest_path(operation: &Operation) -> (Method, String) {
+    match operation {
+        Operation::Send(_) => (Method::POST, "/message:send".to_owned()),
+        Operation::Get(task) => (Method::GET, format!("/tasks/{}", encoded(task))),
+        Operation::Cancel(task) => (Method::POST, format!("/tasks/{}:cancel", encoded(task))),
     }
 }
 
@@ -412,6 +474,35 @@ mod tests {
             let body = sent.body.map(|body| body.to_string()).unwrap_or_default();
             assert!(body.contains(told), "{dialect:?}: {body}");
         }
+    }
+
+    #[test]
+    fn each_dialect_asks_for_the_extended_card_in_its_own_words() {
+        for (dialect, line, told) in [
+            (
+                Dialect::Rpc,
+                "POST /base/",
+                r#""method":"GetExtendedAgentCard","params":{"tenant":"ten ant"}"#,
+            ),
+            (Dialect::Rest, "GET /base/ten%20ant/extendedAgentCard", ""),
+            (
+                Dialect::Grpc,
+                "POST /lf.a2a.v1.A2AService/GetExtendedAgentCard",
+                r#"{"tenant":"ten ant"}"#,
+            ),
+            (
+                Dialect::OldRpc,
+                "POST /base/",
+                r#""method":"agent/getAuthenticatedExtendedCard","params":{}"#,
+            ),
+            (Dialect::OldRest, "GET /base/v1/card", ""),
+        ] {
+            let sent = endpoint(dialect).extended_card().unwrap();
+            assert_eq!(format!("{} {}", sent.method, sent.url.path()), line, "{dialect:?}");
+            let body = sent.body.map(|body| body.to_string()).unwrap_or_default();
+            assert!(body.contains(told), "{dialect:?}: {body}");
+        }
+        assert_eq!(endpoint(Dialect::Vault).extended_card(), None);
     }
 
     #[test]

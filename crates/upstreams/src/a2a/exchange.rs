@@ -60,6 +60,11 @@ pub(super) struct Way {
 }
 
 impl Way {
+    /// Whether the agent is shown who calls.
+    pub(super) fn has_credentials(&self) -> bool {
+        self.tokens.is_some() || !self.credentials.is_empty()
+    }
+
     /// Sends a request once and reads its answer, whatever its status.
     pub(super) async fn exchange(&self, request: Request<'_>) -> Result<Reply, ToolError> {
         let Request { method, url, headers, media_type, body, effect, bytes_max, trace } = request;

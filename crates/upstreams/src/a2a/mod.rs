@@ -39,10 +39,11 @@ use kernel::contracts::Tool;
 use kernel::values::canonical;
 use kernel::values::fault::Fault;
 use kernel::values::ids::ContentHash;
+use kernel::values::members::take;
 use outbound::answer::Effect;
 use outbound::client::GuardedClient;
 use reqwest::{Method, Url};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
@@ -72,19 +73,13 @@ pub(crate) async fn load(
     let loader = Loader { upstream, config, parts };
     let prepared = loader.prepared().await?;
     let document = loader.document(&prepared).await?;
-    let digest = canonical::digest(&document);
-    if known == Some(&digest) {
+    let public = canonical::digest(&document);
+    // What the extended card says may change without the public one.
+    if known == Some(&public) && !card::offers_extended(&document) {
         return Ok(None);
     }
     let Opened { card, is_signed, way, endpoint } = loader.opened(prepared, &document).await?;
-    let address = shown_address(&endpoint.url);
-    let facts = AgentFacts { card: digest.clone(), is_signed, address, changes: 0 };
-    if board.carded(facts) {
-        let (agent, version) = (upstream.name.as_str(), card.version.as_str());
-        tracing::warn!(agent, version, "the card of an agent has changed");
-    }
-    board.greeted(card.dialect.words(), &card.server());
-    let agent = Arc::new(Agent {
+    let mut agent = Agent {
         way,
         endpoint,
         extensions: extensions(&card),
@@ -93,8 +88,26 @@ pub(crate) async fn load(
         origin: upstream.origin.clone(),
         timeout_ms: upstream.timeout_ms,
         followers: Followers::default(),
-    });
-    let tools = tool::tools(upstream, &card, &agent);
+    };
+    let extended = loader.extended(&card, &agent, &public, known).await?;
+    let (card, digest, is_signed) = match extended {
+        Some(Extended { card: extended, digest, is_signed: is_also }) => {
+            (card.with_skills_of(extended), digest, is_signed && is_also)
+        }
+        None => (card, public, is_signed),
+    };
+    if known == Some(&digest) {
+        return Ok(None);
+    }
+    agent.extensions = extensions(&card);
+    let address = shown_address(&agent.endpoint.url);
+    let facts = AgentFacts { card: digest.clone(), is_signed, address, changes: 0 };
+    if board.carded(facts) {
+        let (agent, version) = (upstream.name.as_str(), card.version.as_str());
+        tracing::warn!(agent, version, "the card of an agent has changed");
+    }
+    board.greeted(card.dialect.words(), &card.server());
+    let tools = tool::tools(upstream, &card, &Arc::new(agent));
     Ok(Some(Loaded { tools, card: digest, is_withholding: card.is_withholding }))
 }
 
@@ -130,6 +143,15 @@ struct Opened {
     is_signed: bool,
     way: Way,
     endpoint: Endpoint,
+}
+
+/// A card for callers with credentials.
+struct Extended {
+    card: Card,
+    /// The digest of both cards, without the signatures of this one: they may differ each time.
+    digest: ContentHash,
+    /// Whether a pinned key signed it.
+    is_signed: bool,
 }
 
 /// What a card is read with.
@@ -241,6 +263,60 @@ impl Loader<'_> {
             Endpoint { dialect: card.dialect, url: url.clone(), tenant: card.tenant.clone() };
         let way = Way { credentials: credentials.hiding(&url), tokens, ..way };
         Ok(Opened { card, is_signed: believed == Believed::Signed, way, endpoint })
+    }
+
+    /// The extended card, if the public one offers it and we have credentials to show. One that
+    /// cannot be read leaves the skills of the public card. Where more is known already, it stays
+    /// for a failure that passes.
+    async fn extended(
+        &self,
+        card: &Card,
+        agent: &Agent,
+        public: &ContentHash,
+        known: Option<&ContentHash>,
+    ) -> Result<Option<Extended>, Fault> {
+        if !card.has_extended || !agent.way.has_credentials() {
+            return Ok(None);
+        }
+        let fault = match self.asked_for_extended(agent, public).await {
+            Ok(extended) => return Ok(extended),
+            Err(fault) => fault,
+        };
+        let is_first_time = known != Some(public);
+        if fault.passing && is_first_time && known.is_some() {
+            return Err(fault);
+        }
+        let agent = self.upstream.name.as_str();
+        let told = "the extended card of an agent cannot be read; its public card counts";
+        match is_first_time {
+            true => tracing::warn!(agent, %fault, "{told}"),
+            false => tracing::debug!(agent, %fault, "{told}"),
+        }
+        Ok(None)
+    }
+
+    async fn asked_for_extended(
+        &self,
+        agent: &Agent,
+        public: &ContentHash,
+    ) -> Result<Option<Extended>, Fault> {
+        let ms = self.parts.limits.upstream_connect_timeout_ms;
+        let asking = Box::pin(agent.extended_card(CARD_BYTES_MAX, ms));
+        let asked = self.parts.within(ms, asking).await;
+        let late = || {
+            let why = format!("its extended card did not come within {ms} ms");
+            self.fault("Timeout", &why).passing()
+        };
+        let document = asked.ok_or_else(late)?.map_err(|error| error.fault)?;
+        let Some(mut document) = document else { return Ok(None) };
+        let believed = self.believed(&document)?;
+        // It is read for its skills alone.
+        let card = Card::read(&document, believed, |_| true).map_err(|why| self.bad_card(&why))?;
+        if let Some(members) = document.as_object_mut() {
+            take(members, "signatures");
+        }
+        let digest = canonical::digest(&json!([public.as_str(), document]));
+        Ok(Some(Extended { card, digest, is_signed: believed == Believed::Signed }))
     }
 
     /// A key in the header that the card names.

@@ -114,6 +114,7 @@ fn shown(config: &A2aConfig) -> UpstreamConfig {
         journal: false,
         timeout_ms: None,
         era: EraSetting::Auto,
+        roots: Vec::new(),
         origin: "the command line".to_owned(),
     }
 }

@@ -208,7 +208,7 @@ mod tests {
         });
         let listed = stage.run(async {
             let parts = stage.parts();
-            let connecting = Peer::connect(server.line(), &parts, Meet::Any(None));
+            let connecting = Peer::connect(server.line(), &parts, Meet::Any(None), &[]);
             let (peer, _news) = connecting.await.unwrap();
             list(&peer, Which::ALL, Lists::default()).await
         });

@@ -38,17 +38,19 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Connects, and gets to know the server in its era. Also gives what it says outside of any
-    /// request.
+    /// Connects, and gets to know the server in its era. It is told of these folders if it asks.
+    /// Also gives what it says outside of any request.
     pub(crate) async fn connect(
         line: Arc<dyn Line>,
         parts: &RemoteParts,
         meet: Meet,
+        roots: &[String],
     ) -> Result<(Peer, News)> {
         let heard = line.news();
         let hears_news = heard.is_some();
         let (aside, set_aside) = mpsc::channel(ASIDE_MAX);
-        let requests = Arc::new(Requests::new(line, parts.clone(), aside));
+        let requests = Requests::new(line, parts.clone(), aside).with_roots(roots);
+        let requests = Arc::new(requests);
         let greeted = hello::greet(&requests, meet).await?;
         requests.begin();
         let peer = Peer {

@@ -71,6 +71,8 @@ pub(crate) struct Requests {
     pub(crate) parts: RemoteParts,
     /// Where notifications go that come with the answer to a request but are of general interest.
     pub(crate) aside: mpsc::Sender<Incoming>,
+    /// The folders that the operator names for the server.
+    roots: Vec<String>,
     last_id: AtomicU64,
     lost: watch::Sender<Option<PeerError>>,
 }
@@ -82,7 +84,14 @@ impl Requests {
         parts: RemoteParts,
         aside: mpsc::Sender<Incoming>,
     ) -> Self {
-        Self { line, parts, last_id: AtomicU64::new(0), lost: watch::Sender::new(None), aside }
+        let (last_id, lost) = (AtomicU64::new(0), watch::Sender::new(None));
+        Self { line, parts, aside, roots: Vec::new(), last_id, lost }
+    }
+
+    /// The same, to a server that is told of these folders.
+    #[must_use]
+    pub(crate) fn with_roots(self, roots: &[String]) -> Self {
+        Self { roots: roots.to_vec(), ..self }
     }
 
     /// A request with an id of its own.
@@ -131,7 +140,7 @@ impl Requests {
 
     /// Answers a request of the server's that belongs to no call.
     pub(crate) async fn serve(&self, id: &Id, method: &str) -> Result<()> {
-        self.reply(id, own_answer(method)).await
+        self.reply(id, own_answer(method, &self.roots)).await
     }
 
     /// Answers a request of the server's.
@@ -169,11 +178,15 @@ impl Requests {
 }
 
 /// What we answer without asking anybody.
-fn own_answer(method: &str) -> Result<Value, RpcError> {
+fn own_answer(method: &str, roots: &[String]) -> Result<Value, RpcError> {
     match method {
         "ping" => Ok(json!({})),
-        // A server has no business in our own folders, and an empty list says so without an error.
-        ROOTS => Ok(json!({"roots": []})),
+        // Unless the operator names some, a server has no business in our own folders, and an empty
+        // list says so without an error.
+        ROOTS => {
+            let roots: Vec<Value> = roots.iter().map(|uri| json!({"uri": uri})).collect();
+            Ok(json!({"roots": roots}))
+        }
         ELICIT | SAMPLE => Err(RpcError::new(
             INVALID_REQUEST,
             "no one can be asked: the request belongs to no call, or to one of several; ask for \
@@ -200,9 +213,11 @@ mod tests {
 
     #[test]
     fn some_requests_are_answered_without_asking_anybody() {
-        assert_eq!(own_answer("ping"), Ok(json!({})));
-        assert_eq!(own_answer(ROOTS), Ok(json!({"roots": []})));
-        let code = |method| own_answer(method).unwrap_err().code;
+        assert_eq!(own_answer("ping", &[]), Ok(json!({})));
+        assert_eq!(own_answer(ROOTS, &[]), Ok(json!({"roots": []})));
+        let named = own_answer(ROOTS, &["file:///srv/a".to_owned()]);
+        assert_eq!(named, Ok(json!({"roots": [{"uri": "file:///srv/a"}]})));
+        let code = |method| own_answer(method, &[]).unwrap_err().code;
         assert_eq!(code(ELICIT), INVALID_REQUEST);
         assert_eq!(code(SAMPLE), INVALID_REQUEST);
         assert_eq!(code("tools/call"), METHOD_NOT_FOUND);

@@ -260,6 +260,7 @@ pub(crate) fn config() -> UpstreamConfig {
         journal: true,
         timeout_ms: None,
         era: EraSetting::Auto,
+        roots: Vec::new(),
         origin: "a test".to_owned(),
     }
 }

@@ -54,6 +54,7 @@ mod tests {
             journal: true,
             timeout_ms: None,
             era: EraSetting::Auto,
+            roots: Vec::new(),
             origin: "waypost.toml:3".to_owned(),
         }
     }

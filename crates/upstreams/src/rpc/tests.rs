@@ -59,6 +59,7 @@ impl Server {
             journal: true,
             timeout_ms: None,
             era: EraSetting::Auto,
+            roots: Vec::new(),
             origin: "waypost.toml:3".to_owned(),
         }
     }

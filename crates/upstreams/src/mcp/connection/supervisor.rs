@@ -157,7 +157,8 @@ impl Keeper {
             EraSetting::Handshake => Meet::Only(Era::Legacy),
             EraSetting::Stateless => Meet::Only(Era::Modern),
         };
-        let connected = Peer::connect(line, &self.link.parts, meet).await;
+        let Link { config, parts, .. } = &*self.link;
+        let connected = Peer::connect(line, parts, meet, &config.roots).await;
         connected.map_err(|error| self.in_this_era(error))
     }
 

@@ -178,7 +178,8 @@ async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<Seat> {
 /// Opens a connection with a handshake, and attends to it until it is lost.
 async fn open(link: &Arc<Link>) -> Result<Arc<Peer>> {
     let line = (link.dial)(link.clone(), link.way()).await?;
-    let (peer, news) = Peer::connect(line, &link.parts, Meet::Only(Era::Legacy)).await?;
+    let (meet, roots) = (Meet::Only(Era::Legacy), &link.config.roots);
+    let (peer, news) = Peer::connect(line, &link.parts, meet, roots).await?;
     let peer = Arc::new(peer);
     let attending = attend(Arc::downgrade(link), peer.clone(), news);
     link.parts.spawn.task("upstream lane", Box::pin(attending));

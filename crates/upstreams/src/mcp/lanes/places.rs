@@ -1,4 +1,4 @@
-//! Who calls over which connection, where questions do not say to which call they belong. A tool
+//! Assigns calls to connections when an upstream's requests carry no id of a call. A tool
 //! that asks gets a connection of its own for each call; all others share one, because a server may
 //! keep things in its memory. Which tools ask is learned. Over a pipe the first call of a tool
 //! waits a moment for those under way, and then has the shared connection to itself for a moment,

@@ -509,7 +509,8 @@ async fn a_process_that_answers_late_is_not_started_again() {
     let limits = Limits { upstream_connect_timeout_ms: 500, ..impatient() };
     let parts = parts(limits.clone(), Arc::new(Wall::default()));
     let line = start_with(limits, parts.clock.clone(), &["python3", "-c", LATE]);
-    let (peer, _news) = Peer::connect(line.clone(), &parts, Meet::Any(None)).await.unwrap();
+    let connecting = Peer::connect(line.clone(), &parts, Meet::Any(None), &[]);
+    let (peer, _news) = connecting.await.unwrap();
     assert_eq!(peer.era(), Era::Modern);
     let listed = peer.ask("tools/list", json!({}), None, LONG_MS).await.unwrap();
     assert_eq!(listed, json!({"tools": []}));

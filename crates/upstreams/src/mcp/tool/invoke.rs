@@ -190,6 +190,11 @@ impl Calling<'_> {
             talk.asked();
         }
         match asked {
+            // A caller without folders: then those count that the operator names for the server.
+            Ok(Want::Roots) if !self.call.can.roots && !self.link().config.roots.is_empty() => {
+                talk.peer.serve(&id, method).await;
+                Ok(None)
+            }
             // It may continue without; whether it could is for it to say.
             Ok(want) if self.is_without(&want) => {
                 talk.lacks = talk.lacks.and(&want);

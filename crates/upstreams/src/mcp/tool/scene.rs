@@ -58,6 +58,7 @@ impl Scene {
             journal: true,
             timeout_ms: None,
             era: EraSetting::Auto,
+            roots: Vec::new(),
             origin: "waypost.toml:1".to_owned(),
         };
         let mut limits = Limits::default();
@@ -105,7 +106,8 @@ async fn connect(link: &Arc<Link>, era: Era) -> Server {
     let (asked, requests) = mpsc::unbounded_channel();
     let (told, messages) = mpsc::unbounded_channel();
     let line = Arc::new(Ours { asked, told });
-    let connecting = Peer::connect(line, &link.parts, Meet::Any(Some(era)));
+    let (meet, roots) = (Meet::Any(Some(era)), &link.config.roots);
+    let connecting = Peer::connect(line, &link.parts, meet, roots);
     let (peer, _unheard) = connecting.await.unwrap();
     link.set(Connection::Ready(Arc::new(peer)));
     let mut server = Server { requests, messages };

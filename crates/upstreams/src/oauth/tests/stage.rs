@@ -256,6 +256,7 @@ impl Scene {
             journal: true,
             timeout_ms: None,
             era: EraSetting::Auto,
+            roots: Vec::new(),
             origin: "waypost.toml:1".to_owned(),
         }
     }

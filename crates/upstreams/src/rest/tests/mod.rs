@@ -200,6 +200,7 @@ async fn loaded(config: RestConfig, parts: &RemoteParts) -> Result<Vec<Arc<dyn T
         journal: true,
         timeout_ms: None,
         era: EraSetting::Auto,
+        roots: Vec::new(),
         origin: "waypost.toml:3".to_owned(),
     };
     load(&upstream, &config, parts, None).await.map(|loaded| loaded.unwrap().tools)

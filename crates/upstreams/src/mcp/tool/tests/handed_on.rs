@@ -198,6 +198,34 @@ fn a_server_with_a_handshake_may_go_on_without_what_the_caller_lacks() {
 }
 
 #[test]
+fn a_server_is_told_of_its_own_folders_where_the_caller_has_none() {
+    let folder = "file:///srv/reports";
+    let scene = Scene::with(Era::Legacy, |config, _| config.roots = vec![folder.to_owned()]);
+    let tool = scene.tool(json!({})).unwrap();
+    let Scene { stage, server: mut other, .. } = scene;
+    let caller = caller();
+    stage.run(async {
+        let server = async {
+            let asked = other.asked("tools/call").await;
+            asked.ask(1, "roots/list", Value::Null).await;
+            assert_eq!(other.told().await["result"], json!({"roots": [{"uri": folder}]}));
+            asked.answer(text("with it")).await;
+        };
+        let (went_on, ()) = join(called(&*tool, Given::default()), server).await;
+        assert_eq!(went_on, Ok(ToolOutput::Value(text("with it"))));
+        // Who has folders is asked for them.
+        let own = able(PROGRAM, Given::default());
+        let server = async {
+            let asked = other.asked("tools/call").await;
+            asked.ask(2, "roots/list", Value::Null).await;
+            asked
+        };
+        let (first, _asked) = join(tool.call(&caller, &own), server).await;
+        assert_eq!(wants(first).inputs.values().collect::<Vec<_>>(), [&Want::Roots]);
+    });
+}
+
+#[test]
 fn a_form_is_refused_in_the_name_of_a_client_with_a_handshake_that_shows_none() {
     let form = form("who?");
     let scene = Scene::new(Era::Legacy);
