@@ -6,7 +6,9 @@ pub mod left_out;
 pub mod proposal;
 pub mod reply;
 pub mod correction;
+pub mod course;
 
+use crate::ask::course::{AboutCall, Next};
 use crate::ask::held::{HeldBy, Tried};
 use crate::tool::call::HowFar;
 use crate::values::caller::Caller;
@@ -61,6 +63,12 @@ pub struct Ask {
     /// What rules did about the failed step before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Tried>,
+    /// What follows each answer.
+    #[serde(default, skip_serializing_if = "Next::is_empty")]
+    pub next: Next,
+    /// What is known of the calls that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub about: Vec<AboutCall>,
 }
 
 /// The subject that a run acts for, among those who may answer what it asks.
@@ -297,18 +305,22 @@ pub struct Decision {
     /// Who made the key that the reply came with, where that is someone else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<Arc<str>>,
+    /// By which kind of door the reply came in, such as `rest`, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<Arc<str>>,
 }
 
 impl Decision {
     /// The reply of this subject, which came with no key of others.
     pub fn new(by: impl Into<Arc<str>>, at: Millis, reply: Reply) -> Self {
-        Self { by: by.into(), at, reply, actor: None, makers: Vec::new() }
+        Self { by: by.into(), at, reply, actor: None, makers: Vec::new(), via: None }
     }
 
     /// The reply of this caller.
     pub fn of(caller: &Caller, at: Millis, reply: Reply) -> Self {
         let (by, actor) = (caller.subject.clone(), caller.actor.clone());
-        Self { by, at, reply, actor, makers: caller.makers.subjects().cloned().collect() }
+        let makers = caller.makers.subjects().cloned().collect();
+        Self { by, at, reply, actor, makers, via: caller.via.kind().map(Arc::from) }
     }
 }
 
@@ -329,6 +341,7 @@ named! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::caller::Via;
 
     /// A question as release 0.1.0 wrote it.
     const BEFORE: &str = concat!(
@@ -343,6 +356,7 @@ mod tests {
         let ask: Ask = serde_json::from_str(BEFORE).unwrap();
         assert_eq!((&ask.answerers, &ask.subject), (&None, &None));
         assert_eq!((&ask.held, ask.tried.len()), (&None, 0));
+        assert!(ask.next.is_empty() && ask.about.is_empty());
         assert_eq!(serde_json::to_string(&ask).unwrap(), BEFORE, "nothing is added");
     }
 
@@ -358,6 +372,20 @@ mod tests {
         let written = r#""answerers":{"lists":[["role:lead","principal:eve"]],"other":true}"#;
         assert!(text.contains(written), "{text}");
         assert_eq!(serde_json::from_str::<Ask>(&text).unwrap(), ask);
+    }
+
+    #[test]
+    fn a_decision_keeps_the_kind_of_its_door_and_an_older_one_is_read_and_written_as_it_is() {
+        let before = r#"{"by":"ann","at":5,"reply":{"kind":"authorize","done":true}}"#;
+        let older: Decision = serde_json::from_str(before).unwrap();
+        assert_eq!(older.via, None);
+        assert_eq!(serde_json::to_string(&older).unwrap(), before, "nothing is added");
+        let via = Via::new("mcp /mcp".to_owned(), None);
+        let ann = Caller { via, ..Caller::new("default", "ann") };
+        let decision = Decision::of(&ann, Millis(5), Reply::Authorize { done: true });
+        let text = serde_json::to_string(&decision).unwrap();
+        assert!(text.ends_with(r#","via":"mcp"}"#), "{text}");
+        assert_eq!(serde_json::from_str::<Decision>(&text).unwrap(), decision);
     }
 
     #[test]

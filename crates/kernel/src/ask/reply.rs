@@ -307,6 +307,8 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
+            next: crate::ask::course::Next::default(),
+            about: Vec::new(),
         }
     }
 

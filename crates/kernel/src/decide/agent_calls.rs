@@ -3,6 +3,7 @@
 
 use super::agent::AgentNext;
 use super::fix::asked_call;
+use super::follows::about;
 use super::steps::title;
 use super::{At, Decided};
 use crate::ask::{Ask, AskBody, CallDecision, Question, Reply};
@@ -101,7 +102,8 @@ impl<'e> At<'e> {
             CallState::Judged(Judgement::Admitted { answerers, .. }) => answerers.as_ref(),
             _ => None,
         });
-        Fact::AskOpened(Box::new(Ask { answerers: self.narrowed(said), ..ask }))
+        let about = guarded.iter().map(|open| about(open, self.why(open))).collect();
+        Fact::AskOpened(Box::new(Ask { answerers: self.narrowed(said), about, ..ask }))
     }
 
     /// Acts upon a reply to an agent's own question or approval.

@@ -1,5 +1,6 @@
 //! A failed step becomes a `Fix` ask; replies of every kind are acted upon here.
 
+use super::follows::about;
 use super::supervise::{Failed, Ruled};
 use super::{At, Decided};
 use crate::ask::{Answerers, Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
@@ -68,6 +69,7 @@ impl At<'_> {
             Some(tool) => format!("`{tool}` failed at step `{step}`"),
             None => format!("step `{step}` failed"),
         };
+        let known = call.map(|call| about(call, None)).into_iter().collect();
         let call = call.map(asked_call);
         let body = AskBody::Fix { fault: fault.clone(), call, how, actions, plans };
         let ask = self.ask(step, title, body, Vec::new());
@@ -75,7 +77,7 @@ impl At<'_> {
         if held.is_none() && !beyond_rules {
             tried.extend(self.kept_from_acting(&failed));
         }
-        Ok(Fact::AskOpened(Box::new(Ask { held, tried, ..ask })))
+        Ok(Fact::AskOpened(Box::new(Ask { held, tried, about: known, ..ask })))
     }
 
     /// The failure becomes a result of its loop.
@@ -100,6 +102,7 @@ impl At<'_> {
             run: self.run.id,
             frame: self.frame.id,
             expires_at: self.expires_at(&step, &body),
+            next: self.next_of(&step, &body),
             step,
             title,
             body,
@@ -110,6 +113,7 @@ impl At<'_> {
             subject: self.run.acts_for().cloned(),
             held: None,
             tried: Vec::new(),
+            about: Vec::new(),
         }
     }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 pub mod resolve;
 mod wind_down;
+mod follows;
 mod correct;
 mod supervise;
 mod propose;

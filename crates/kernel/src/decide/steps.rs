@@ -2,6 +2,7 @@
 //! gate's judgement or a person's answer.
 
 use super::fix::asked_call;
+use super::follows::about;
 use super::resolve::Notes;
 use super::{At, Decided};
 use crate::ask::{Ask, AskBody};
@@ -69,7 +70,8 @@ impl At<'_> {
                 let more = pins.spec.as_str().as_bytes().to_vec();
                 let ask = self.ask(open.request.step.clone(), title, body, more);
                 let answerers = self.narrowed(answerers.iter());
-                Ok(Some(Fact::AskOpened(Box::new(Ask { answerers, ..ask }))))
+                let about = vec![about(open, self.why(open))];
+                Ok(Some(Fact::AskOpened(Box::new(Ask { answerers, about, ..ask }))))
             }
         }
     }

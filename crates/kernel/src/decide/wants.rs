@@ -4,6 +4,7 @@
 //! person who answers in its place.
 
 use super::fix::asked_call;
+use super::follows::about;
 use super::steps::title;
 use super::{At, Decided};
 use crate::ask::{Ask, AskBody, Wanted};
@@ -42,7 +43,8 @@ impl At<'_> {
         let title = title(&format!("`{}` wants: {message}", open.request.tool));
         let wanted = Wanted { call: asked_call(open), key: key.clone() };
         let ask = self.ask(open.request.step.clone(), title, body, wanted.digested());
-        Ok(Some(Fact::AskOpened(Box::new(Ask { wanted: Some(wanted), ..ask }))))
+        let about = vec![about(open, None)];
+        Ok(Some(Fact::AskOpened(Box::new(Ask { wanted: Some(wanted), about, ..ask }))))
     }
 
     /// Why the call cannot have what it wants; then no one is asked for the rest of it either.

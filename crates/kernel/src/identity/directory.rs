@@ -1,5 +1,5 @@
-//! Everyone who is known, as one value: a decision looks at one of them, so that it cannot see half
-//! of a change.
+//! Immutable snapshot of all principals and keys: a decision uses one of them, so that it cannot
+//! see half of a change.
 
 use crate::identity::grants::{Grants, RealmPattern};
 use crate::identity::key::{ApiKey, KeyId, SUBJECT_PREFIX};
@@ -29,7 +29,7 @@ static LEFT_BY_LOCAL_MODE: LazyLock<Grants> = LazyLock::new(|| {
     Grants(realm.map(|realm| (realm, Roles::of(&[Role::Member]))).into_iter().collect())
 });
 
-/// Everyone who is known at one moment.
+/// All principals and keys at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Directory {
     /// Grows with every change.

@@ -332,6 +332,7 @@ fn begins_anew(open: &OpenCall) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ask::course::{AboutCall, Why};
     use crate::ask::{Ask, AskedCall, CallDecision, Decision, FixAction, Reply, Wanted, digest};
     use crate::conversation::published::Published;
     use crate::event::{Base, CallRequest, CorrectionEntry};
@@ -390,6 +391,8 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
+            next: crate::ask::course::Next::default(),
+            about: vec![AboutCall { call_id: CALL, pins: None, why: Some(Why::Plan) }],
         }
     }
 
@@ -517,6 +520,8 @@ mod tests {
         assert_eq!(run.caller(&"r".into()), eve());
         let asks: Vec<&Ask> = session.open_asks(RunId(102)).collect();
         assert_eq!(asks[0].subject.as_deref(), Some("eve"));
+        let AskBody::Approve { calls } = &asks[0].body else { panic!("{asks:?}") };
+        assert_eq!(asks[0].about[0].call_id, calls[0].call_id);
         let more = ContentHash::of(b"spec");
         let body = &asks[0].body;
         let (realm, id) = (&session.key.realm, session.id);

@@ -158,6 +158,8 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
+            next: crate::ask::course::Next::default(),
+            about: Vec::new(),
         }
     }
 

@@ -5,6 +5,7 @@
 use crate::conversation::llm::Message;
 use crate::definition::plan::mistake::Mistake;
 use crate::tool::call::ToolSpec;
+use crate::values::visible::exposed;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ const SCHEMA_BYTES_MAX: usize = 8 * 1024;
 const TOOLS_BYTES_MAX: usize = 256 * 1024;
 /// A failure that takes more is not shown.
 const FAILURE_BYTES_MAX: usize = 64 * 1024;
+/// How much is shown of an answer that is no plan.
+const WORDS_CHARS_MAX: usize = 200;
 /// How many mistakes are reported at once.
 const MISTAKES_MAX: usize = 40;
 
@@ -134,6 +137,17 @@ pub fn answered(text: &str, bytes_max: usize) -> Result<Value, Mistake> {
     })
 }
 
+/// For people, how an answer begins that cannot be read: there a model says why it wrote no plan.
+pub fn with_words(mut mistakes: Vec<Mistake>, text: &str) -> Vec<Mistake> {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown: String = words.chars().take(WORDS_CHARS_MAX).collect();
+    let rest = if shown.len() < words.len() { ".." } else { "" };
+    if let Some(mistake) = mistakes.first_mut().filter(|_| !shown.is_empty()) {
+        mistake.message.push_str(&format!(": `{}{rest}`", exposed(&shown)));
+    }
+    mistakes
+}
+
 /// What a model reads about a plan that cannot be used.
 pub fn correction(mistakes: &[Mistake]) -> Message {
     let mut text = String::from("The plan cannot be used:\n");
@@ -250,6 +264,19 @@ mod tests {
             let mistake = answered(text, 100).unwrap_err();
             assert!(mistake.message.contains(told), "{mistake:?}");
         }
+    }
+
+    #[test]
+    fn an_answer_without_a_plan_is_shown_in_part_and_without_hidden_characters() {
+        let message = |text: &str| {
+            let mistake = answered(text, 1_000).unwrap_err();
+            with_words(vec![mistake], text).remove(0).message
+        };
+        assert_eq!(message("I\n cannot."), "the answer has no JSON object: `I cannot.`");
+        assert_eq!(message(" \n"), "the answer has no JSON object");
+        assert!(!message("no\u{202e}pe").contains('\u{202e}'));
+        let long = message(&"x".repeat(500));
+        assert!(long.ends_with("x..`") && long.len() < 300, "{long}");
     }
 
     #[test]

@@ -101,6 +101,7 @@ impl Session {
 
     fn set_timer(&mut self, TimerStart { timer, at }: &TimerStart) {
         self.timers.insert(timer.clone(), *at);
+        self.postponed.remove(timer);
     }
 
     /// Stands where the events stood that this base replaces.

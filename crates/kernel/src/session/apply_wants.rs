@@ -36,6 +36,7 @@ impl Session {
     /// No one looks any more whether this is done.
     pub(super) fn end_looks(&mut self, ask: AskId) {
         self.timers.retain(|timer, _| login_look(timer).is_none_or(|(of, _)| of != ask));
+        self.postponed.retain(|timer, _| self.timers.contains_key(timer));
     }
 
     /// The tool needs something first: nothing happened, and nothing is under way any more.

@@ -81,6 +81,9 @@ pub struct Session {
     pub runs_made: u32,
     /// Running timers.
     pub timers: BTreeMap<String, Millis>,
+    /// Timers that fire later than is recorded. Only this process knows, so no snapshot has them.
+    #[serde(skip)]
+    pub postponed: BTreeMap<String, Millis>,
     /// The corrections under way that models wrote, as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drafted: BTreeMap<PlanId, Arc<Value>>,
@@ -372,6 +375,7 @@ impl Session {
             frames_made: 0,
             runs_made: 0,
             timers: BTreeMap::new(),
+            postponed: BTreeMap::new(),
             drafted: BTreeMap::new(),
             talk: Talk::default(),
             talks: BTreeMap::new(),

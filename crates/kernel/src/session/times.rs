@@ -28,7 +28,17 @@ impl Session {
         let corrections = self.corrections().map(|(_, ends_at)| ends_at);
         let acts = self.next_act().filter(|_| !is_on(Switch::BackoffForgotten));
         let others = ends.chain(acts).chain(corrections);
-        self.timers.values().copied().chain(others).min()
+        self.running_timers().map(|(_, at)| at).chain(others).min()
+    }
+
+    /// The timers, each with the time at which it fires in this process.
+    fn running_timers(&self) -> impl Iterator<Item = (&String, Millis)> {
+        self.timers.iter().map(|(timer, at)| (timer, *self.postponed.get(timer).unwrap_or(at)))
+    }
+
+    /// Lets a timer fire later, without an event. The next process begins with what is recorded.
+    pub fn postpone(&mut self, timer: &str, at: Millis) {
+        self.postponed.insert(timer.to_owned(), at);
     }
 
     /// The corrections that are under way, each with its end.
@@ -78,8 +88,8 @@ impl Session {
                 .hint("`correction_ms_max` in [limits] says how long one may take");
             return Some(Fact::ItemFailing { frame, fault });
         }
-        let timer = self.timers.iter().find(|(_, at)| **at <= now)?;
-        Some(Fact::TimerFired { timer: timer.0.clone() })
+        let (timer, _) = self.running_timers().find(|(_, at)| *at <= now)?;
+        Some(Fact::TimerFired { timer: timer.clone() })
     }
 }
 
@@ -87,4 +97,26 @@ impl Session {
 fn acts_at(ask: &Ask, held: &HeldBy) -> Millis {
     let began_ms = began_after(ask.created_at.0).filter(|_| is_on(Switch::BackoffRepeated));
     began_ms.map_or(held.until, |began_ms| Millis(began_ms + held.until.0 - ask.created_at.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::ids::{SessionId, SessionKey, Space};
+
+    #[test]
+    fn a_timer_is_postponed_in_this_process_alone() {
+        let mut session = Session::new(SessionId(1), SessionKey::new("r", Space::session(), "s"));
+        session.timers.insert("t".to_owned(), Millis(10));
+        session.postpone("t", Millis(50));
+        assert_eq!((session.next_deadline(), session.due(Millis(49))), (Some(Millis(50)), None));
+        let fired = Fact::TimerFired { timer: "t".to_owned() };
+        assert_eq!(session.due(Millis(50)), Some(fired.clone()));
+        let stored = session.to_snapshot().ok().and_then(|text| Session::from_snapshot(&text));
+        let stored = stored.unwrap();
+        assert_eq!(
+            (stored.next_deadline(), stored.due(Millis(10))),
+            (Some(Millis(10)), Some(fired))
+        );
+    }
 }

@@ -52,7 +52,7 @@ impl Makers {
         self.subjects().next().is_none()
     }
 
-    /// They.
+    /// All of them.
     pub fn subjects(&self) -> impl Iterator<Item = &Arc<str>> {
         self.0.as_deref().unwrap_or_default().iter()
     }
@@ -79,7 +79,7 @@ impl Hash for Makers {
 }
 
 /// Where a request came in, the trace that it is a part of, and what it says of itself. It is for
-/// the audit alone: a caller is the same wherever it calls.
+/// the audit, and for who asks where a decision came from: a caller is the same wherever it calls.
 #[derive(Debug, Clone, Default)]
 pub struct Via(Option<Arc<Place>>);
 
@@ -108,6 +108,11 @@ impl Via {
     /// The door.
     pub fn door(&self) -> Option<&str> {
         self.0.as_ref().map(|place| place.door.as_str())
+    }
+
+    /// The kind of the door alone, such as `rest`.
+    pub fn kind(&self) -> Option<&str> {
+        self.door()?.split(' ').next()
     }
 
     /// The span of who called.
@@ -365,15 +370,16 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_threads_are_their_callers_own_and_nobodys_in_local_mode() {
-        let (ann, local) = (Caller::new("r", "ann"), Caller::new("r", LOCAL));
-        assert_eq!(local.key(Space::thread(), "t"), SessionKey::new("r", Space::thread(), "t"));
-        assert_eq!(ann.key(Space::thread(), "t").owner.as_deref(), Some("ann"));
-        assert_ne!(
-            ann.key(Space::thread(), "t"),
-            Caller::new("r", "bob").key(Space::thread(), "t")
-        );
-        assert_eq!(ann.key(Space::session(), "s"), local.key(Space::session(), "s"));
+    fn ids_that_callers_choose_are_their_own_and_nobodys_in_local_mode() {
+        let of = |who: &str| Caller::new("r", who);
+        for space in [Space::session(), Space::thread(), Space::context()] {
+            let key = |who: &str| of(who).key(space.clone(), "t");
+            assert_eq!(key(LOCAL), SessionKey::new("r", space.clone(), "t"));
+            assert_eq!(key("ann").owner.as_deref(), Some("ann"));
+            assert_ne!(key("ann"), key("bob"));
+        }
+        let case = Space::case(&"cases".into());
+        assert_eq!(of("ann").key(case.clone(), "7"), of("bob").key(case, "7"));
     }
 
     #[test]
@@ -386,11 +392,12 @@ mod tests {
         {
             let shown = Some(&headers).filter(|headers| !headers.is_empty());
             let via = Via::saying("mcp /mcp".to_owned(), trace, headers.clone());
-            assert_eq!(via.door(), Some("mcp /mcp"));
+            assert_eq!((via.door(), via.kind()), (Some("mcp /mcp"), Some("mcp")));
             assert_eq!((via.trace(), via.headers()), (trace, shown));
         }
         let unknown = Via::default();
         assert_eq!((unknown.door(), unknown.trace(), unknown.headers()), (None, None, None));
+        assert_eq!(unknown.kind(), None);
     }
 
     #[test]

@@ -261,7 +261,7 @@ impl Space {
         Self::from(CONTEXTS)
     }
     /// The spaces whose ids are their owner's: the same id from another subject is another session.
-    pub const OWNED: [&'static str; 2] = ["thread", CONTEXTS];
+    pub const OWNED: [&'static str; 3] = ["session", "thread", CONTEXTS];
     /// Whether ids here are their owner's.
     pub fn is_owned(&self) -> bool {
         Self::OWNED.contains(&self.as_str())
@@ -304,7 +304,8 @@ pub struct SessionKey {
     /// The client's own key, or the session's id where the client chose none.
     pub id: Arc<str>,
     /// The subject that chose the id, in a space whose ids are their owner's. There is none in
-    /// local mode, nor in what release 0.1.0 wrote.
+    /// local mode, in what release 0.1.0 wrote, nor in what was written to `session` before its
+    /// ids were their owner's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Arc<str>>,
 }

@@ -18,7 +18,7 @@ use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
 use kernel::identity::audit::ChainName;
 use kernel::journal::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
-use kernel::values::ids::{AskId, SessionKey};
+use kernel::values::ids::{AskId, Fence, Millis, SessionKey};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use std::sync::Arc;
 
@@ -182,6 +182,20 @@ pub(crate) fn park(connection: &Connection, key: &SessionKey, parked: &Parked) -
     let (realm, space) = (key.realm.as_str(), key.space.as_str());
     let params = params![realm, space, text_of(key), to_json(parked)?, parked.until.0];
     execute(connection, sql, params)?;
+    Ok(())
+}
+
+/// Lets a session that waits for a time be driven at this one, unless it moved on.
+pub(crate) fn postpone(
+    connection: &Connection,
+    key: &SessionKey,
+    fence: Fence,
+    at: Millis,
+) -> Result<()> {
+    let sql = "UPDATE sessions SET wake_at = ?5 WHERE realm = ?1 AND space = ?2 AND key = ?3 \
+         AND fence = ?4 AND wake_at IS NOT NULL";
+    let (realm, space) = (key.realm.as_str(), key.space.as_str());
+    execute(connection, sql, params![realm, space, text_of(key), integer(fence.0), at.0])?;
     Ok(())
 }
 

@@ -1,14 +1,15 @@
 //! Readers: threads with a read-only connection each, that take reads from one bounded queue. There
-//! realms take turns, so that no realm waits behind all reads of another one. Each read is one
-//! transaction, so that what it gathers belongs together.
+//! realms take turns, and within a realm its callers, so that no one waits behind all reads of
+//! another one. Each read is one transaction, so that what it gathers belongs together.
 
 use super::transaction::{Begin, Transaction};
 use super::trouble::{Result, Trouble};
 use crate::locks::held;
 use kernel::contracts::{Read, Spawn, StoreError};
+use kernel::identity::reads_for::ReadsFor;
+use kernel::identity::turns::Turns;
 use kernel::values::ids::RealmId;
 use rusqlite::Connection;
-use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -16,6 +17,8 @@ use tokio::sync::{Semaphore, oneshot};
 const READ_QUEUE_MAX: usize = 4_096;
 /// How many of them are of one realm: others find room.
 const REALM_QUEUE_MAX: usize = READ_QUEUE_MAX / 4 * 3;
+/// How many of a realm's are of one caller: others of the realm find room.
+const ASKER_QUEUE_MAX: usize = REALM_QUEUE_MAX / 4 * 3;
 
 type Work = Box<dyn FnOnce(&Connection) + Send>;
 
@@ -36,47 +39,46 @@ struct Queue {
     ready: Semaphore,
 }
 
-/// Reads by realm; those of no realm, or of all, count as of one more.
+/// Reads by realm and then by who asks. Those of no realm, or of all, count as of one more realm,
+/// and those that no caller asked for as of one more caller.
 #[derive(Default)]
 struct Waiting {
-    reads: HashMap<Option<RealmId>, VecDeque<Work>>,
-    /// The realms that have reads, in the order of their turns.
-    turns: VecDeque<Option<RealmId>>,
+    reads: Turns<Option<RealmId>, Option<ReadsFor>, Work>,
     count: usize,
     closed: bool,
 }
 
 impl Waiting {
     /// Takes a read in; not if there are too many.
-    fn push(&mut self, realm: Option<RealmId>, work: Work) -> Result<(), StoreError> {
+    fn push(&mut self, whose: &Whose, work: Work) -> Result<(), StoreError> {
         if self.closed {
             return Err(StoreError::Closed);
         }
-        let of_realm = self.reads.get(&realm).map_or(0, VecDeque::len);
-        if self.count >= READ_QUEUE_MAX || of_realm >= REALM_QUEUE_MAX {
+        let Whose { realm, asker } = whose;
+        let of_asker = asker.as_ref().map_or(0, |_| self.reads.of_caller(realm, asker));
+        if self.count >= READ_QUEUE_MAX
+            || self.reads.of_realm(realm) >= REALM_QUEUE_MAX
+            || of_asker >= ASKER_QUEUE_MAX
+        {
             return Err(StoreError::Busy);
         }
-        if of_realm == 0 {
-            self.turns.push_back(realm.clone());
-        }
-        self.reads.entry(realm).or_default().push_back(work);
+        self.reads.push(realm, asker, work);
         self.count += 1;
         Ok(())
     }
 
-    /// The next read, of the realm whose turn it is.
+    /// The next read, of the realm and the caller whose turn it is.
     fn pop(&mut self) -> Option<Work> {
-        let realm = self.turns.pop_front()?;
-        let reads = self.reads.get_mut(&realm)?;
-        let work = reads.pop_front()?;
+        let work = self.reads.pop()?;
         self.count -= 1;
-        if reads.is_empty() {
-            self.reads.remove(&realm);
-        } else {
-            self.turns.push_back(realm);
-        }
         Some(work)
     }
+}
+
+/// Whose turn a read takes.
+struct Whose {
+    realm: Option<RealmId>,
+    asker: Option<ReadsFor>,
 }
 
 impl Readers {
@@ -98,7 +100,7 @@ impl Readers {
         self.queued(None, work)
     }
 
-    /// The same for a realm, when it is its turn.
+    /// The same for a realm, when it is its turn and that of who asks.
     pub(crate) fn read_of<T: Send + 'static>(
         &self,
         realm: RealmId,
@@ -113,6 +115,8 @@ impl Readers {
         work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Read<'static, T> {
         let queue = self.queue.clone();
+        // Seen now: who polls for whom is known where a read is asked for.
+        let whose = Whose { realm, asker: ReadsFor::current() };
         Box::pin(async move {
             let (answer, result) = oneshot::channel();
             let work: Work = Box::new(move |connection: &Connection| {
@@ -121,7 +125,7 @@ impl Readers {
                     let _ = answer.send(together(connection, work));
                 }
             });
-            queue.push(realm, work)?;
+            queue.push(&whose, work)?;
             result.await.unwrap_or(Err(StoreError::Closed))
         })
     }
@@ -133,9 +137,9 @@ impl Readers {
 }
 
 impl Queue {
-    fn push(&self, realm: Option<RealmId>, work: Work) -> Result<(), StoreError> {
+    fn push(&self, whose: &Whose, work: Work) -> Result<(), StoreError> {
         let mut waiting = held(&self.waiting);
-        waiting.push(realm, work)?;
+        waiting.push(whose, work)?;
         self.ready.add_permits(1);
         Ok(())
     }
@@ -213,6 +217,45 @@ mod tests {
         assert_eq!(seen[..4], ["loud", "quiet", "loud", "quiet"]);
         assert_eq!((seen.len(), held(&readers.queue.waiting).count), (66, 0));
         assert!(waiting.iter_mut().all(|read| read.now_or_never() == Some(Ok(()))));
+    }
+
+    #[test]
+    fn a_caller_waits_for_one_read_of_another_one_and_not_for_all() {
+        let (readers, seen) = (readers(), Arc::<Mutex<Vec<String>>>::default());
+        let noted = |subject: &str| {
+            let _entered = ReadsFor::new(subject.into(), None).enter();
+            let (seen, name) = (seen.clone(), subject.to_owned());
+            let mut read = readers.read_of("red".into(), move |_| {
+                held(&seen).push(name);
+                Ok(())
+            });
+            assert!((&mut read).now_or_never().is_none());
+            read
+        };
+        let mut waiting: Vec<_> = (0..64).map(|_| noted("ann")).collect();
+        waiting.extend((0..2).map(|_| noted("bob")));
+        waiting.push(read(&readers, "red", &seen));
+        waiting.push(read(&readers, "blue", &seen));
+        let connection = connection();
+        while let Some(work) = readers.queue.pop() {
+            work(&connection);
+        }
+        let seen = held(&seen);
+        assert_eq!(seen[..6], ["ann", "blue", "bob", "red", "ann", "bob"]);
+        assert_eq!((seen.len(), held(&readers.queue.waiting).count), (68, 0));
+        assert!(waiting.iter_mut().all(|read| read.now_or_never() == Some(Ok(()))));
+    }
+
+    #[test]
+    fn a_caller_cannot_fill_the_queue_for_its_realm() {
+        let (readers, seen) = (readers(), Arc::default());
+        let entered = ReadsFor::new("ann".into(), None).enter();
+        let _waiting: Vec<_> = (0..ASKER_QUEUE_MAX).map(|_| read(&readers, "red", &seen)).collect();
+        let refused = readers.read_of("red".into(), |_| Ok(())).now_or_never();
+        assert_eq!(refused, Some(Err(StoreError::Busy)));
+        drop(entered);
+        let _other = ReadsFor::new("bob".into(), None).enter();
+        drop(read(&readers, "red", &seen));
     }
 
     #[test]

@@ -88,6 +88,8 @@ fn asked(body: AskBody) -> Fact {
         subject: None,
         held: None,
         tried: Vec::new(),
+        next: crate::ask::course::Next::default(),
+        about: Vec::new(),
     }))
 }
 

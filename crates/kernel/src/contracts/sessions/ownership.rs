@@ -2,7 +2,7 @@
 
 use crate::contracts::Read;
 use crate::journal::projection::Parked;
-use crate::values::ids::{Millis, SessionKey};
+use crate::values::ids::{Fence, Millis, SessionKey};
 
 /// Who drives what. An append says whether its session is owned afterwards: it is while something
 /// of it moves, and its owner alone continues with it. A session at rest belongs to no one.
@@ -15,6 +15,10 @@ pub trait Ownership: Send + Sync {
     /// Leaves a session alone until then, although it should be driven, and notes why; its next
     /// append ends that. Its fence moves on; durable on return.
     fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()>;
+
+    /// Lets a session that waits for a time be driven at this one instead, unless something was
+    /// appended to it after this fence. It is no change of the session; durable on return.
+    fn postpone<'a>(&'a self, key: &'a SessionKey, fence: Fence, at: Millis) -> Read<'a, ()>;
 
     /// The nearest time after this one at which a session should be driven.
     fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>>;

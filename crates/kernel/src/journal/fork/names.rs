@@ -188,6 +188,7 @@ impl Fork {
             }
             AskBody::Fill { .. } | AskBody::Authorize { .. } => wanted.unwrap_or_default(),
         };
+        ask.about.iter_mut().for_each(|about| about.call_id = self.call(about.call_id));
         let by = &*self.maker.subject;
         ask.id = self.ask(ask.id);
         ask.run = self.run(ask.run);

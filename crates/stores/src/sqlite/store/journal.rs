@@ -150,6 +150,11 @@ impl Ownership for SqliteStore {
         self.writes.perform_then(park, move |()| moved())
     }
 
+    fn postpone<'a>(&'a self, key: &'a SessionKey, fence: Fence, at: Millis) -> Read<'a, ()> {
+        let key = key.clone();
+        self.writes.perform(move |connection| append::postpone(connection, &key, fence, at))
+    }
+
     fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>> {
         self.readers.read(move |connection| {
             let sql = "SELECT min(wake_at) FROM sessions WHERE wake_at > ?1";
