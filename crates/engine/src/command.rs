@@ -1,4 +1,4 @@
-//! What doors send to the driver of a session.
+//! What endpoints send to the driver of a session.
 
 use crate::refusal::{Refusal, Result};
 use crate::request::{Message, ReplyReport, Resume, RunAbout, RunReport};

@@ -1,5 +1,5 @@
-//! What doors may call, by resource: each handle holds the rules of one of them. A handle borrows
-//! the engine and is cheap to make, so no one needs to keep one.
+//! What endpoints may call, by resource: each handle holds the rules of one of them. A handle
+//! borrows the engine and is cheap to make, so no one needs to keep one.
 
 use crate::shared::{Engine, Shared};
 use std::sync::Arc;

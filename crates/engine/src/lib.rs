@@ -1,5 +1,5 @@
 //! The engine: the loop that drives sessions. `next` decides, the gate admits and starts, the
-//! store remembers; doors call the handles of `Engine`, one per resource, and nothing else.
+//! store remembers; endpoints call the handles of `Engine`, one per resource, and nothing else.
 
 pub mod system;
 pub mod refusal;
@@ -25,6 +25,7 @@ pub use api::copies::Exported;
 pub use api::drafting::{DraftRequest, Drafted};
 pub use api::finding::Found;
 pub use api::reading::follow::{Listening, RunStream, RunUpdate, SessionStream, SessionUpdate};
+pub use api::reading::pinned::Pinned;
 pub use api::reading::transcript::Transcript;
 pub use api::tasks::{Started, TaskReport, TaskStream};
 pub use catalog::check::{Around, check_files};

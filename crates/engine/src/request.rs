@@ -1,4 +1,4 @@
-//! What doors ask of the engine and what they get back.
+//! What endpoints ask of the engine and what they get back.
 
 use crate::catalog::Callable;
 use kernel::contracts::SessionAsk;

@@ -1,8 +1,8 @@
-//! For tests only: scenes, damage to data folders, the process harness, the receivers that serve
-//! as oracles, the simulation, a store in memory, the contract suite of stores, servers that behave
-//! badly or want a login, an issuer of tokens, the client that the official suite looks at, the
-//! fakes of model providers, and a collector of spans. Nothing here imports `server`: what does is
-//! in `fixture`.
+//! For tests only: specs of tools, scenes, damage to data folders, the process harness, the
+//! receivers that serve as oracles, the simulation, a store in memory, the contract suite of
+//! stores, servers that behave badly or want a login, an issuer of tokens, the client that the
+//! official suite looks at, the fakes of model providers, and a collector of spans. Nothing here
+//! imports `server`: what does is in `fixture`.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -12,6 +12,7 @@
 )]
 
 pub mod panics;
+pub mod specs;
 pub mod scene;
 pub mod damage;
 pub mod leaks;

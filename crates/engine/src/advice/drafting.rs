@@ -8,7 +8,7 @@ use kernel::conversation::llm::{Stop, Turn, Usage};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::{Plan, Step, StepKind};
 use kernel::definition::rule::Rule;
-use kernel::prompt::draft::{answered, correction, require_approvals};
+use kernel::prompt::draft::{answered, correction, require_approvals, with_words};
 use kernel::tool::call::{Caller, Reach, ToolSpec};
 use kernel::values::ids::{PlanId, StepId};
 use serde_json::Value;
@@ -101,6 +101,9 @@ impl Drafting<'_> {
             let Took { turns, usage, cost_micros, .. } = self.asking.took;
             if plan.is_some() || turns > rounds_max {
                 let model = self.asking.model.clone();
+                // The model itself never reads its own words as a mistake: rules would act on them.
+                let is_unread = source.is_null();
+                let mistakes = if is_unread { with_words(mistakes, &turn.text) } else { mistakes };
                 return Ok(Draft { source, plan, mistakes, model, turns, usage, cost_micros });
             }
             self.asking.object(&turn, correction(&mistakes));

@@ -1,4 +1,4 @@
-//! Agents as doors see them: brought by files, stored, listed, removed.
+//! Agents as endpoints see them: brought by files, stored, listed, removed.
 
 use crate::catalog::AgentFile;
 use crate::catalog::roster::{KnownAgent, Talked};

@@ -1,5 +1,5 @@
-//! The audit, as doors reach it: read, verified, pruned, and what a start writes. Which decisions
-//! are kept, the gate knows.
+//! The audit, as endpoints reach it: read, verified, pruned, and what a start writes. Which
+//! decisions are kept, the gate knows.
 
 use crate::gate::trail::Trail;
 use crate::handles::Audits;

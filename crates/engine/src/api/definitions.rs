@@ -1,4 +1,4 @@
-//! The catalog as doors see it: plans, pipelines and models; agents are in `agents.rs`.
+//! The catalog as endpoints see it: plans, pipelines and models; agents are in `agents.rs`.
 
 use crate::catalog::models::Models;
 use crate::catalog::roster::starting;
@@ -6,7 +6,7 @@ use crate::catalog::{
     Author, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles, invalid_plan,
 };
 use crate::handles::Catalog;
-use crate::refusal::Result;
+use crate::refusal::{Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::RegisteredPlan;
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{Against, Definition};
@@ -160,6 +160,33 @@ impl Catalog<'_> {
         Ok(RegisteredPlan { id, version })
     }
 
+    /// Removes a stored plan. A file's plan that it overrode is there again; one that is only in a
+    /// file cannot be removed here.
+    pub async fn remove_plan(self, caller: &Caller, id: &PlanId) -> Result<()> {
+        let refused = |refusal: Refusal| {
+            let is_denied = refusal.kind() == RefusalKind::Forbidden;
+            match is_denied && !self.shared.gate.could_read(caller, starting(id).1) {
+                true => no_plan(id),
+                false => refusal,
+            }
+        };
+        let judged = self.may_define(caller, PLAN, id.as_str()).await.map_err(refused)?;
+        // The catalog is as the store is after the last change: one after the other.
+        let _storing = self.shared.catalog.storing.lock().await;
+        if self.discard(caller, PLAN, id.as_str(), judged).await.map_err(refused)? {
+            self.shared.catalog.remove_stored_plan(&caller.realm, id);
+            return Ok(());
+        }
+        // How agents are talked to, and what takes cases, is in no list and in no file.
+        if !self.plans(caller).iter().any(|plan| plan.id == *id) {
+            return Err(no_plan(id));
+        }
+        let message = format!("plan `{id}` is in a file of the project, and removed only there");
+        Err(Refusal::new(RefusalCode::PlanInFile, message).hint(
+            "remove the file in `plans/` and start the server again; `up --watch` does without",
+        ))
+    }
+
     /// The newest version of a stored plan; none for a plan of the project's files.
     pub async fn plan_version(self, caller: &Caller, id: &PlanId) -> Result<Option<u64>> {
         if !self.shared.gate.could_read(caller, starting(id).1) {
@@ -261,6 +288,11 @@ impl Catalog<'_> {
 }
 
 const PLAN: &str = "plan";
+
+/// There is no such plan.
+fn no_plan(id: &PlanId) -> Refusal {
+    Refusal::not_found("plan", id).hint("`waypost plan ls` lists the plans")
+}
 
 fn pipeline_of(pipeline: &Pipeline) -> Resource<'_> {
     Resource::Pipeline(pipeline.name.as_str())

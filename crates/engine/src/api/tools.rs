@@ -1,4 +1,4 @@
-//! Tools as doors see them: listed, replaced, and asked for what they want.
+//! Tools as endpoints see them: listed, replaced, and asked for what they want.
 
 use crate::catalog::Callable;
 use crate::catalog::registry::ToolSource;

@@ -121,7 +121,10 @@ impl Catalog {
         let mistakes = sound(mistakes)?;
         let ids: Vec<PlanId> = plans.iter().map(|plan| plan.id.clone()).collect();
         self.insert(realm, plans.into_iter());
-        self.change(realm, |known| known.filed.extend(ids));
+        self.change(realm, |known| {
+            known.overridden.retain(|id, _| !ids.contains(id));
+            known.filed.extend(ids);
+        });
         Ok(mistakes)
     }
 
@@ -239,6 +242,23 @@ impl Catalog {
         }
     }
 
+    /// The store has no plan of this id any more. The file's is there again, if it overrode one.
+    pub(crate) fn remove_stored_plan(&self, realm: &RealmId, id: &PlanId) {
+        self.change(realm, |known| {
+            if known.filed.contains(id) {
+                return;
+            }
+            known.plans.remove(id);
+            if let Some(filed) = known.overridden.remove(id) {
+                known.filed.insert(id.clone());
+                known.plans.insert(id.clone(), filed);
+            }
+            known.changed();
+            known.specs = self.as_tools(realm, &known.plans);
+        });
+        self.tell(realm, ListChanges::PLANS);
+    }
+
     /// The agents that there are once the files bring these.
     fn agent_names(&self, realm: &RealmId, filed: &[Talked]) -> Vec<AgentName> {
         let filed = filed.iter().map(|(agent, _)| agent.name.clone());
@@ -262,9 +282,11 @@ impl RealmPlans {
         let before: BTreeMap<PlanId, Arc<Plan>> =
             gone.into_iter().filter_map(|id| self.plans.remove_entry(&id)).collect();
         let mut is_other = false;
+        self.overridden.clear();
         for (id, plan) in plans {
             // What is left under this id is stored, and overrides a file.
             if self.plans.contains_key(&id) {
+                self.overridden.insert(id, plan);
                 continue;
             }
             // One that says the same stays the same: its watchers are not woken.

@@ -108,6 +108,8 @@ struct RealmPlans {
     plans: BTreeMap<PlanId, Arc<Plan>>,
     /// Which of them a project's files brought. What is stored overrides a file.
     filed: BTreeSet<PlanId>,
+    /// The files' plans that a stored one overrides.
+    overridden: BTreeMap<PlanId, Arc<Plan>>,
     /// The plans as tools.
     specs: BTreeMap<PlanId, Arc<ToolSpec>>,
     /// Closures by their main plan, made when first asked for.
@@ -245,8 +247,11 @@ impl Catalog {
     pub(crate) fn insert(&self, realm: &RealmId, plans: impl Iterator<Item = Plan>) {
         self.change(realm, |known| {
             for plan in plans {
-                known.filed.remove(&plan.id);
-                known.plans.insert(plan.id.clone(), Arc::new(plan));
+                let id = plan.id.clone();
+                let before = known.plans.insert(id.clone(), Arc::new(plan));
+                if let Some(filed) = before.filter(|_| known.filed.remove(&id)) {
+                    known.overridden.insert(id, filed);
+                }
             }
             known.changed();
             // A plan's reach is that of all it can reach, so a new plan may change the others' too.

@@ -1,5 +1,5 @@
 //! The tools: those that code brings at the start, and those of other servers, which come and go.
-//! Each has a name of its own that every door can say, schemas that compile, and what the
+//! Each has a name of its own that every endpoint can say, schemas that compile, and what the
 //! operator's rules say of it. What the rules keep out is not there.
 
 use kernel::contracts::Tool;
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 pub struct ToolSource {
     /// Who brings them.
     pub name: String,
-    /// They.
+    /// The tools.
     pub tools: Vec<Arc<dyn Tool>>,
     /// The server behind this one that they are of, also where it has none now.
     pub upstream: Option<String>,

@@ -1,37 +1,62 @@
 //! What waits elsewhere for an answer, and may continue there without ours: someone else answered,
 //! or it was cancelled or gave up. While an ask is open for it, its tool is asked now and then
-//! whether it did, and nothing of that is recorded but the times. Once it did, the ask is withdrawn
-//! and the call goes out again with its state, to learn the outcome. What continues elsewhere is
-//! cancelled there as soon as its run is.
+//! whether it did. Only the time of the first look is recorded: the next process begins with it,
+//! and the journal does not grow while nothing happens. Once it did, the ask is withdrawn and the
+//! call goes out again with its state, to learn the outcome. What continues elsewhere is cancelled
+//! there as soon as its run is.
 
-use super::login::{LOOKS_MAX, wait_ms};
+use super::login::LOOKS_MAX;
 use super::state::{Done, Driver};
 use crate::refusal::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kernel::event::{Fact, TimerStart};
 use kernel::limits::Limits;
-use kernel::session::{CallState, login_timer};
+use kernel::session::{CallState, login_look, login_timer};
 use kernel::tool::call::{Given, Wants};
-use kernel::values::ids::{AskId, CallId};
+use kernel::values::ids::{AskId, CallId, Millis};
 use std::sync::Arc;
 
-/// How often it is looked at what has waited for very long already.
-const RARELY_MS: u64 = 300_000;
+/// So many times rarer are looks at what has waited for very long already.
+const RARER: u64 = 10;
 
 impl Driver {
-    /// Looks whether this ask is still needed, and says when to look again. Number 0 is the moment
-    /// at which someone is asked.
+    /// Says when to look for the first time whether this ask is still needed. Number 0 is the
+    /// moment at which someone is asked.
     pub(super) async fn look(&mut self, ask: AskId, look: u32) -> Result<()> {
-        let Some(moving) = self.moving(ask) else { return self.look_at_login(ask, look).await };
-        // A tool whose server is away for a while is asked the next time.
-        let at = self.shared.clock.now().plus_ms(rarer_ms(&self.shared.limits, look));
+        if self.moving(ask).is_none() {
+            return self.look_at_login(ask, look).await;
+        }
+        let at = self.shared.clock.now().plus_ms(wait_ms(&self.shared.limits, 0));
         let timer = login_timer(ask, look.saturating_add(1));
-        self.record(Fact::TimerSet(TimerStart { timer, at })).await?;
-        if let Some(moving) = moving.filter(|_| look > 0) {
+        self.record(Fact::TimerSet(TimerStart { timer, at })).await
+    }
+
+    /// Looks whether an ask is still needed, if that is what is due, and postpones the timer to the
+    /// next look. Nothing of that is recorded. Says when it looked.
+    pub(super) fn look_again(&mut self, due: &Fact) -> Option<Millis> {
+        let Fact::TimerFired { timer } = due else { return None };
+        let (ask, _) = login_look(timer)?;
+        let moving = self.moving(ask)?;
+        let now = self.shared.clock.now();
+        let session = self.session.as_mut()?;
+        let since = session.asks.get(&ask).map_or(now, |open| open.ask.created_at);
+        let waited_ms = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or_default();
+        session.postpone(timer, now.plus_ms(wait_ms(&self.shared.limits, waited_ms)));
+        // A tool whose server is away for a while is asked the next time.
+        if let Some(moving) = moving {
             self.in_flight.push(moving.map(move |moved| Done::Moved(ask, moved)).boxed());
         }
-        Ok(())
+        Some(now)
+    }
+
+    /// The store learns when the session is to be driven next, where no append says so.
+    pub(super) async fn keep_next_look(&mut self, now: Millis) -> Result<()> {
+        let session = self.session.as_ref().filter(|_| self.pending.is_empty());
+        match session.and_then(|session| session.wake_at(now)) {
+            Some(at) => Ok(self.shared.store.postpone(&self.key, self.fence, at).await?),
+            None => Ok(()),
+        }
     }
 
     /// Says whether what this ask is about continued, if its tool can tell: then something, which
@@ -88,10 +113,13 @@ impl Driver {
     }
 }
 
-/// How long to wait before the look after this one.
-fn rarer_ms(limits: &Limits, look: u32) -> u64 {
-    let often = wait_ms(limits, look);
-    if look < LOOKS_MAX { often } else { often.max(RARELY_MS) }
+/// How long to wait before the next look at what has waited for so long already.
+fn wait_ms(limits: &Limits, waited_ms: u64) -> u64 {
+    let Limits { authorize_poll_ms: first, authorize_poll_ms_max: max, .. } = *limits;
+    if waited_ms >= max.saturating_mul(LOOKS_MAX.into()) {
+        return max.saturating_mul(RARER).max(1);
+    }
+    waited_ms.max(first).min(max).max(1)
 }
 
 #[cfg(test)]
@@ -102,7 +130,10 @@ mod tests {
     fn looks_never_end_and_become_rare() {
         let limits =
             Limits { authorize_poll_ms: 2_000, authorize_poll_ms_max: 30_000, ..Limits::default() };
-        let waits: Vec<u64> = [0, 4, 59, 60, u32::MAX].map(|look| rarer_ms(&limits, look)).into();
-        assert_eq!(waits, [2_000, 30_000, 30_000, RARELY_MS, RARELY_MS]);
+        let waits = [0, 2_000, 9_000, 31_000, 1_799_999, 1_800_000, u64::MAX]
+            .map(|waited_ms| wait_ms(&limits, waited_ms));
+        assert_eq!(waits, [2_000, 2_000, 9_000, 30_000, 30_000, 300_000, 300_000]);
+        let never = Limits { authorize_poll_ms: 0, authorize_poll_ms_max: 0, ..limits };
+        assert_eq!([0, 9].map(|waited_ms| wait_ms(&never, waited_ms)), [1, 1], "nothing spins");
     }
 }

@@ -182,7 +182,7 @@ fn only_pages(wants: &Wants) -> bool {
 }
 
 /// How long to wait before the look after this one.
-pub(super) fn wait_ms(limits: &Limits, look: u32) -> u64 {
+fn wait_ms(limits: &Limits, look: u32) -> u64 {
     let doubled = limits.authorize_poll_ms.saturating_mul(1 << look.min(20));
     doubled.min(limits.authorize_poll_ms_max).max(1)
 }

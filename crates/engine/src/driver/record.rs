@@ -194,12 +194,20 @@ impl Driver {
             return Ok(());
         }
         let now = self.shared.clock.now();
-        let now = rang.map_or(now, |rang| rang.max(now));
+        let mut now = rang.map_or(now, |rang| rang.max(now));
+        let mut has_looked = false;
         while let Some(fact) = self.session.as_ref().and_then(|session| session.due(now)) {
+            if let Some(looked_at) = self.look_again(&fact) {
+                (now, has_looked) = (looked_at, true);
+                continue;
+            }
             self.log_act(&fact);
             self.record(fact).await?;
         }
-        Ok(())
+        match has_looked {
+            true => self.keep_next_look(now).await,
+            false => Ok(()),
+        }
     }
 
     fn is_stopping(&self) -> bool {

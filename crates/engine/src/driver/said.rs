@@ -50,9 +50,11 @@ enum Kept {
     Shown(Arc<str>),
 }
 
-/// What is not at hand of a conversation.
+/// What is not at hand for a turn of a conversation.
 #[derive(Default)]
 pub(crate) struct Missing {
+    /// Tools that are on their way: an agent must not learn that it has none meanwhile.
+    pub(crate) tools: bool,
     sequences: BTreeSet<u64>,
     /// Those of facts that are at hand.
     blobs: Vec<(BlobRef, Use)>,
@@ -61,7 +63,7 @@ pub(crate) struct Missing {
 impl Missing {
     /// Whether it is nothing.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.sequences.is_empty() && self.blobs.is_empty()
+        !self.tools && self.sequences.is_empty() && self.blobs.is_empty()
     }
 }
 
@@ -212,9 +214,13 @@ fn pieces(sequences: &BTreeSet<u64>) -> Vec<(u64, u64)> {
 }
 
 impl Shared {
-    /// Fetches what is missing of a conversation; what is not there any more is noted as gone.
+    /// Waits for the tools that are missing and fetches the rest; what is not there any more is
+    /// noted as gone.
     pub(crate) async fn gather(&self, key: &SessionKey, missing: Missing) -> Result<Said> {
-        let Missing { sequences, mut blobs } = missing;
+        let Missing { tools, sequences, mut blobs } = missing;
+        if tools {
+            self.gate.arrivals.wait(self.clock.as_ref()).await;
+        }
         let mut said = Said::default();
         for (first, last) in pieces(&sequences) {
             for (seq, text) in self.events_between(key, first, last).await? {

@@ -36,8 +36,8 @@ impl Shared {
     pub(crate) fn run_share(&self, key: &SessionKey, command: &Command) -> Result<Share> {
         if let Some(caller) = command.caller().filter(|_| command.begins()) {
             self.storage.check(caller)?;
-            if self.processor.as_ref().is_some_and(|processor| processor.is_crowded(caller)) {
-                return Err(self.too_many_driven(command));
+            if let Some(processor) = &self.processor {
+                processor.check(caller)?;
             }
         }
         let take = |caller: &Caller| self.run_shares.try_take(caller);

@@ -126,24 +126,9 @@ pub(super) fn not_as_promised(spec: &ToolSpec, reach: Reach, misfit: &str) -> To
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::tool::call::Pace;
-    use std::sync::Arc;
 
     fn spec(yields: Yields) -> ToolSpec {
-        ToolSpec {
-            name: "t".into(),
-            title: String::new(),
-            description: String::new(),
-            input_schema: Arc::new(json!({"type": "object"})),
-            output_schema: None,
-            reach: Reach::Reads,
-            idempotent: true,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields,
-            unrecorded: false,
-            listed: None,
-        }
+        ToolSpec { idempotent: true, yields, ..testkit::specs::tool("t") }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The codes of refusals: what each is called on the wire, which kind it has, and what it carries
-//! for programs. Code matches on the variant and its data; only doors write the name and the
+//! for programs. Code matches on the variant and its data; only endpoints write the name and the
 //! detail.
 
 use kernel::ask::{Ask, AskBody, AskStatus, Decision};
@@ -194,6 +194,8 @@ codes! {
     AgentMissing => "agent_missing", Conflict;
     /// The agent is in a file, so it cannot be stored or removed.
     AgentInFile => "agent_in_file", Conflict;
+    /// The plan is in a file, so it cannot be removed.
+    PlanInFile => "plan_in_file", Conflict;
     /// There are several models, and none is named, or there is none.
     ModelNeeded(Vec<String>) => "model_needed", BadRequest;
     /// The model did not answer, or will not.
@@ -381,7 +383,12 @@ impl TryLater {
 
 /// A decision as doors show it.
 fn shown(decision: &Decision) -> Value {
-    json!({"by": decision.by, "at": decision.at.rfc3339(), "reply": decision.reply})
+    let mut shown =
+        json!({"by": decision.by, "at": decision.at.rfc3339(), "reply": decision.reply});
+    if let Some(via) = &decision.via {
+        shown["via"] = json!(via);
+    }
+    shown
 }
 
 fn outline(ask: &Ask) -> Value {
@@ -422,6 +429,8 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
+            next: kernel::ask::course::Next::default(),
+            about: Vec::new(),
         }
     }
 
@@ -472,6 +481,8 @@ mod tests {
             "by": "ann", "at": "1970-01-01T00:00:00.000Z",
             "reply": {"kind": "authorize", "done": true},
         });
+        let by_mcp = Decision { via: Some("mcp".into()), ..decision.clone() };
+        assert_eq!(shown(&by_mcp)["via"], "mcp");
         let decided = ClosedAsk { ask, decision: Some(decision.clone()) };
         assert_eq!(
             RefusalCode::AskDecided(Box::new(decided)).detail(),

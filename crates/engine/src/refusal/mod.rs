@@ -1,5 +1,5 @@
 //! Why the engine refuses a request: a code with what programs need of it, who failed, why, and
-//! what to do. Doors turn it into their own error shape.
+//! what to do. Endpoints turn it into their own error shape.
 
 mod code;
 

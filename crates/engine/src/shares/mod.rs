@@ -8,6 +8,7 @@ pub(crate) mod storage;
 
 use crate::refusal::Quota;
 use crate::system::locks::lock;
+use kernel::identity::reads_for::ReadsFor;
 use kernel::identity::realm::Realms;
 use kernel::identity::shares::{Portion, SharedLimit};
 use kernel::limits::Limits;
@@ -188,6 +189,12 @@ impl Holder {
 
     fn realm(realm: &RealmId) -> Self {
         Self { realm: realm.clone(), subject: None, actor: None }
+    }
+
+    /// As whom it reads; none for all of the realm.
+    fn asker(&self) -> Option<ReadsFor> {
+        let subject = self.subject.clone()?;
+        Some(ReadsFor::new(subject, self.actor.clone()))
     }
 }
 

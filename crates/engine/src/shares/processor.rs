@@ -4,10 +4,12 @@
 //! another caller.
 
 use super::Holder;
+use crate::refusal::{Quota, Refusal, RefusalCode, Result};
 use crate::system::locks::lock;
+use kernel::identity::reads_for::reading_for;
+use kernel::identity::turns::Turns;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{RealmId, SessionKey};
-use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
@@ -27,14 +29,7 @@ pub(crate) struct Processor {
 #[derive(Default)]
 struct Queue {
     taken: usize,
-    realms: HashMap<RealmId, RealmLine>,
-    order: VecDeque<RealmId>,
-}
-
-#[derive(Default)]
-struct RealmLine {
-    callers: HashMap<Holder, VecDeque<Arc<Turn>>>,
-    order: VecDeque<Holder>,
+    waiting: Turns<RealmId, Holder, Arc<Turn>>,
 }
 
 /// One future in turn, and its waker. Its place is looked at and changed under the queue's lock
@@ -71,12 +66,17 @@ impl Processor {
         Arc::new(Self { slots: workers.max(1), queue: Mutex::default() })
     }
 
-    /// Whether so many futures of a caller wait that it should start no more.
-    pub(crate) fn is_crowded(&self, caller: &Caller) -> bool {
-        let by = Holder::caller(caller);
-        let queue = lock(&self.queue);
-        let line = queue.realms.get(&by.realm).and_then(|realm| realm.callers.get(&by));
-        line.is_some_and(|line| line.len() >= WAITING_PER_WORKER_MAX * self.slots)
+    /// Refuses a caller of whose futures so many wait that it should start no more.
+    pub(crate) fn check(&self, caller: &Caller) -> Result<()> {
+        let (by, max) = (Holder::caller(caller), WAITING_PER_WORKER_MAX * self.slots);
+        if lock(&self.queue).waiting.of_caller(&by.realm, &by) < max {
+            return Ok(());
+        }
+        let message = format!("this caller may have {max} sessions that wait for processor time");
+        let max = u64::try_from(max).unwrap_or(u64::MAX);
+        let quota = Quota { of: "waiting-runs", max, window_s: None };
+        Err(Refusal::new(RefusalCode::RunsActiveMax(Box::new(quota)), message)
+            .hint("send it again in a moment"))
     }
 }
 
@@ -88,20 +88,22 @@ pub(crate) fn driving(key: &SessionKey, mover: Option<&Caller>) -> Holder {
     }
 }
 
-/// Runs a future whose polls go in turn; at once where there is no queue. The future must be a task
-/// of its own: one that is woken and then not polled would keep its slot.
+/// Runs a future whose polls go in turn, and what it reads with them; at once where there is no
+/// queue. The future must be a task of its own: one that is woken and then not polled would keep
+/// its slot.
 pub(crate) async fn in_turn<F: Future>(
     processor: Option<&Arc<Processor>>,
     by: Holder,
     future: F,
 ) -> F::Output {
+    let asker = by.asker().filter(|_| processor.is_some());
     let turn = processor.map(|processor| {
         let place = Place { state: State::Idle, task: None };
         let processor = processor.clone();
         Entry(Arc::new(Turn { processor, by, place: Mutex::new(place) }))
     });
     let waker = turn.as_ref().map(|turn| Waker::from(turn.0.clone()));
-    let mut future = pin!(future);
+    let mut future = pin!(reading_for(asker, future));
     poll_fn(|context| match (&turn, &waker) {
         (Some(turn), Some(waker)) => turn.poll(context, waker, future.as_mut()),
         _ => future.as_mut().poll(context),
@@ -224,20 +226,13 @@ impl Wake for Turn {
 
 impl Queue {
     fn push(&mut self, turn: Arc<Turn>) {
-        let realm = self.realms.entry(turn.by.realm.clone()).or_default();
-        if realm.order.is_empty() {
-            self.order.push_back(turn.by.realm.clone());
-        }
-        let line = realm.callers.entry(turn.by.clone()).or_default();
-        if line.is_empty() {
-            realm.order.push_back(turn.by.clone());
-        }
-        line.push_back(turn);
+        let by = turn.by.clone();
+        self.waiting.push(&by.realm, &by, turn);
     }
 
     /// Gives a slot that is free again to the next future; the waker of its task.
     fn free_slot(&mut self) -> Option<Waker> {
-        while let Some(next) = self.pop() {
+        while let Some(next) = self.waiting.pop() {
             let mut place = lock(&next.place);
             if place.state == State::Waiting {
                 place.state = State::Granted;
@@ -246,31 +241,6 @@ impl Queue {
         }
         self.taken -= 1;
         None
-    }
-
-    /// The next future. Its realm is the last one then, and its caller the last one of the realm.
-    fn pop(&mut self) -> Option<Arc<Turn>> {
-        let name = self.order.pop_front()?;
-        let realm = self.realms.get_mut(&name)?;
-        let next = realm.pop();
-        match realm.order.is_empty() {
-            true => drop(self.realms.remove(&name)),
-            false => self.order.push_back(name),
-        }
-        next
-    }
-}
-
-impl RealmLine {
-    fn pop(&mut self) -> Option<Arc<Turn>> {
-        let by = self.order.pop_front()?;
-        let line = self.callers.get_mut(&by)?;
-        let next = line.pop_front();
-        match line.is_empty() {
-            true => drop(self.callers.remove(&by)),
-            false => self.order.push_back(by),
-        }
-        next
     }
 }
 
@@ -282,6 +252,7 @@ mod tests {
     use futures::StreamExt;
     use futures::stream::FuturesUnordered;
     use kernel::contracts::Spawn;
+    use kernel::identity::reads_for::ReadsFor;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::mpsc;
 
@@ -340,7 +311,7 @@ mod tests {
         assert!(waiting.as_mut().poll(&mut context).is_ready());
         drop(waiting);
         let queue = lock(&processor.queue);
-        assert_eq!((queue.taken, queue.order.len(), queue.realms.len()), (0, 0, 0));
+        assert_eq!((queue.taken, queue.waiting.is_empty()), (0, true));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -380,6 +351,14 @@ mod tests {
         assert_eq!(lock(&processor.queue).taken, 0);
     }
 
+    #[tokio::test]
+    async fn what_a_future_in_turn_reads_is_for_its_caller() {
+        let (processor, by) = (Processor::new(1), holder("red", "ann"));
+        let seen = in_turn(Some(&processor), by, async { ReadsFor::current() }).await;
+        assert_eq!(seen, Some(ReadsFor::of(&Caller::new("red", "ann"))));
+        assert_eq!(ReadsFor::current(), None);
+    }
+
     #[test]
     fn a_caller_whose_futures_all_wait_starts_no_more() {
         let processor = Processor::new(1);
@@ -390,11 +369,15 @@ mod tests {
             .collect();
         let ann = Caller::new("red", "ann");
         for future in &mut futures {
-            assert!(!processor.is_crowded(&ann));
+            processor.check(&ann).unwrap();
             assert!(future.as_mut().poll(&mut context).is_pending());
         }
-        assert!(processor.is_crowded(&ann));
-        assert!(!processor.is_crowded(&Caller::new("red", "bob")));
-        assert!(!processor.is_crowded(&Caller::new("blue", "ann")));
+        let refusal = processor.check(&ann).unwrap_err();
+        let max = WAITING_PER_WORKER_MAX as u64;
+        let quota = Quota { of: "waiting-runs", max, window_s: None };
+        assert_eq!((refusal.code.name(), refusal.code.quota()), ("runs_active_max", Some(quota)));
+        assert!(refusal.message.contains("128 sessions that wait"), "{}", refusal.message);
+        processor.check(&Caller::new("red", "bob")).unwrap();
+        processor.check(&Caller::new("blue", "ann")).unwrap();
     }
 }

@@ -4,6 +4,7 @@
 use crate::model::{Says, Scripted, calls, text, told};
 use crate::world::{WAIT_MS, World, caller};
 use engine::{Heard, Models, RunReport, RunUpdate, Saying};
+use kernel::ask::course::{Follows, Next, Why};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::SessionRef;
 use kernel::conversation::llm::{Delta, LlmErrorKind};
@@ -81,6 +82,11 @@ async fn what_a_model_calls_is_approved_run_and_told_to_it() {
     let waiting = say(&world, "write two").await;
     let ask = asked(&waiting);
     assert_eq!((waiting.run.status.name(), world.sent()), ("waiting", 0));
+    // The agent reads each answer, and continues.
+    let stays = Some(Follows::Step(ask.step.clone()));
+    assert_eq!(ask.next, Next { yes: stays.clone(), no: stays });
+    let whys: Vec<Option<Why>> = ask.about.iter().map(|about| about.why.clone()).collect();
+    assert_eq!(whys, [Some(Why::Agent), Some(Why::Agent)]);
     let me = caller();
     let reply = |reply: Reply| world.engine.asks().reply(&me, ask.id, reply, None, WAIT_MS);
     // A no needs words, and every call a decision; nothing runs before.

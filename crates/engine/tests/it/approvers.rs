@@ -6,6 +6,7 @@ use crate::WRITE;
 use crate::model::{Scripted, calls, text};
 use crate::world::{WAIT_MS, World, caller};
 use engine::{AgentFile, Parts, RefusalCode, Saying};
+use kernel::ask::course::Why;
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::Policy;
 use kernel::contracts::policy::{Answerer, Decision, Obligation, Request, Resource};
@@ -60,6 +61,7 @@ async fn only_another_person_whom_every_list_names_approves() {
     let asked = &report.asks[0];
     let ask = &asked.row.ask;
     let answerers = ask.answerers.clone().unwrap();
+    assert_eq!(ask.about[0].why, Some(Why::Policy("it is large".to_owned())));
     assert_eq!(answerers.lists, [list(&["ann", "bob", "eve"]), list(&["ann", "bob"])]);
     assert_eq!((answerers.other, answerers.involved), (true, vec!["ann".into()]));
 

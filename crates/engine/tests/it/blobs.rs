@@ -6,9 +6,7 @@ use futures::future::{BoxFuture, ready};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
-use kernel::tool::call::{
-    BlobError, Call, Caller, Pace, Pieces, Reach, ToolError, ToolOutput, ToolSpec, Yields,
-};
+use kernel::tool::call::{BlobError, Call, Caller, Pieces, Reach, ToolError, ToolOutput, ToolSpec};
 use kernel::values::datum::BlobRef;
 use kernel::values::ids::{ContentHash, PlanId};
 use serde_json::{Value, json};
@@ -105,20 +103,7 @@ struct House {
 impl House {
     fn open(folder: &Path, limits: Limits) -> Self {
         let (put, may_fail) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-        let spec = ToolSpec {
-            name: "blob::make".into(),
-            title: String::new(),
-            description: String::new(),
-            input_schema: Arc::new(json!({"type": "object"})),
-            output_schema: None,
-            reach: Reach::Writes,
-            idempotent: false,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
-        };
+        let spec = ToolSpec { reach: Reach::Writes, ..testkit::specs::tool("blob::make") };
         let maker = Maker {
             spec: Arc::new(spec),
             folder: folder.to_owned(),

@@ -13,7 +13,7 @@ use kernel::definition::rule::Rules;
 use kernel::limits::Limits;
 use kernel::tool::breaker::Guarded;
 use kernel::tool::call::{
-    Call, Caller, HowFar, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+    Call, Caller, HowFar, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream,
 };
 use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
 use kernel::values::ids::{Millis, PlanId, RealmId};
@@ -202,20 +202,7 @@ fn start(parts: Parts) -> Engine {
 }
 
 fn spec(name: &str, reach: Reach) -> Arc<ToolSpec> {
-    Arc::new(ToolSpec {
-        name: name.into(),
-        title: name.into(),
-        description: name.into(),
-        input_schema: Arc::new(json!({"type": "object"})),
-        output_schema: None,
-        reach,
-        idempotent: false,
-        tags: Vec::new(),
-        pace: Pace::Quick,
-        yields: Yields::Value,
-        unrecorded: false,
-        listed: None,
-    })
+    Arc::new(ToolSpec { reach, ..testkit::specs::tool(name) })
 }
 
 fn limits(failures: u32, open_ms: u64) -> Limits {

@@ -1,16 +1,13 @@
 //! What waits elsewhere for an answer and continues there without one: its ask goes, and the call
 //! has the outcome. So it has when what continues elsewhere is cancelled.
 
-use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, caller, files, parts};
-use engine::{Engine, RunReport, RunRequest, RunSession, RunTarget, ToolSource};
+use crate::world::{WAIT_MS, caller, count_in, looking, until};
+use engine::{Engine, RunReport, RunRequest, RunSession, RunTarget};
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use kernel::ask::Reply;
 use kernel::contracts::{SessionRef, Tool};
-use kernel::limits::Limits;
-use kernel::tool::call::{
-    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
-};
+use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants};
 use kernel::values::ids::RunId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -81,34 +78,14 @@ impl Tool for Agent {
 }
 
 fn engine(folder: &Path, task: &Arc<Task>) -> Engine {
-    let spec = ToolSpec {
-        name: "agent::book".into(),
-        title: "agent::book".into(),
-        description: "books".into(),
-        input_schema: Arc::new(json!({"type": "object"})),
-        output_schema: None,
-        reach: Reach::Writes,
-        idempotent: false,
-        tags: Vec::new(),
-        pace: Pace::Quick,
-        yields: Yields::Value,
-        unrecorded: false,
-        listed: None,
-    };
-    let tool: Arc<dyn Tool> = Arc::new(Agent(Arc::new(spec), task.clone()));
-    let limits = Limits {
-        // After 60 looks they are rare: a busy machine must not get there before the test is over.
-        authorize_poll_ms: 500,
-        authorize_poll_ms_max: 500,
-        recover_interval_ms: 20,
-        cancel_grace_ms: 60_000,
-        ..Limits::default()
-    };
-    let parts = parts(folder, limits, vec![ToolSource::new("the test", vec![tool])]);
-    let engine = Engine::start(parts).unwrap();
-    engine.catalog().load_plans(&"default".into(), files(&[PLAN])).unwrap();
-    engine.admin().keep_recovering();
-    engine
+    // After 60 times this long looks are rare: a busy machine must not get there before the test
+    // is over.
+    engine_that_looks(folder, task, 500)
+}
+
+fn engine_that_looks(folder: &Path, task: &Arc<Task>, every_ms: u64) -> Engine {
+    let spec = ToolSpec { reach: Reach::Writes, ..testkit::specs::tool("agent::book") };
+    looking(folder, PLAN, Arc::new(Agent(Arc::new(spec), task.clone())), every_ms)
 }
 
 async fn asked(engine: &Engine) -> RunReport {
@@ -124,16 +101,6 @@ async fn started(engine: &Engine, wait_ms: u64) -> RunReport {
     engine.runs().start(&caller(), request, wait_ms).await.unwrap()
 }
 
-async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    for _ in 0..LOOKS_MAX {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-    panic!("waited in vain for: {what}");
-}
-
 async fn answer(engine: &Engine, run: RunId) -> Value {
     let report = async || engine.runs().report(&caller(), run).await.unwrap();
     until("the end of the run", async || report().await.run.status.name() == "completed").await;
@@ -142,8 +109,7 @@ async fn answer(engine: &Engine, run: RunId) -> Value {
 
 async fn count(engine: &Engine, kind: &str) -> usize {
     let session = SessionRef::Key { key: "s".into(), space: None };
-    let events = engine.sessions().events(&caller(), &session, 0, 1_000).await.unwrap();
-    events.iter().filter(|(_, event)| event.contains(kind)).count()
+    count_in(engine, &session, kind).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,6 +128,27 @@ async fn a_task_that_goes_on_without_an_answer_is_noticed_also_after_a_restart()
     assert_eq!(count(&second, "\"ask.withdrawn\"").await, 1);
     let report = second.runs().report(&caller(), waiting.run.id).await.unwrap();
     assert_eq!((report.asks.len(), report.session.wake_at), (0, None));
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looks_that_find_no_change_are_not_in_the_journal() {
+    let (folder, task) = (tempfile::tempdir().unwrap(), Arc::new(Task::default()));
+    let first = engine_that_looks(folder.path(), &task, 5);
+    let waiting = asked(&first).await;
+    let before = count(&first, "").await;
+    let looks = || task.looks.load(Ordering::SeqCst);
+    until("a hundred looks", async || looks() > 100).await;
+    assert_eq!(count(&first, "").await, before);
+    assert_eq!(count(&first, "\"timer.set\"").await, 1);
+    first.stop().await;
+
+    let second = engine_that_looks(folder.path(), &task, 5);
+    let seen = looks();
+    until("looks of the next process", async || looks() > seen + 10).await;
+    assert_eq!(count(&second, "").await, before);
+    task.moved.store(true, Ordering::SeqCst);
+    assert_eq!(answer(&second, waiting.run.id).await, json!({"answers": 0}));
     second.stop().await;
 }
 

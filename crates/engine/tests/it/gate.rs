@@ -8,7 +8,7 @@ use kernel::contracts::{Loaded, Policy};
 use kernel::limits::Limits;
 use kernel::tool::call::{Caller, HowFar};
 use kernel::values::caller::Act;
-use kernel::values::ids::{ContentHash, SessionKey, Space};
+use kernel::values::ids::{ContentHash, Space};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
@@ -139,7 +139,7 @@ async fn a_session_does_not_grow_with_its_runs() {
     let limits = Limits { snapshot_floor_bytes: 0, ..Limits::default() };
     let world = World::with_limits(folder.path(), &[READ], limits).await;
     world.permits.add_permits(1_000);
-    let key = SessionKey::new("default", Space::session(), "s");
+    let key = caller().key(Space::session(), "s");
     let mut sizes = Vec::new();
     for run in 1..=120 {
         world.run("read", json!({}), "s").await;

@@ -10,9 +10,7 @@ use kernel::ask::{Ask, AskBody, FixAction, Reply};
 use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{AskFilter, Clock, Page, Policy, SessionAsk, Tool};
 use kernel::definition::rule::{Act, Retry, Rule, Rules};
-use kernel::tool::call::{
-    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields,
-};
+use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
 use kernel::values::caller::Act as ActOf;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{Millis, RunId};
@@ -37,18 +35,11 @@ impl Flaky {
 
     fn named(name: &str, reach: Reach, times: u32) -> Arc<Self> {
         let spec = ToolSpec {
-            name: name.into(),
             title: "flaky".into(),
             description: "fails at first".into(),
-            input_schema: Arc::new(json!({"type": "object"})),
-            output_schema: None,
             reach,
             idempotent: reach == Reach::Writes,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
+            ..testkit::specs::tool(name)
         };
         let (failures, sent) = (AtomicU32::new(times), AtomicU32::new(0));
         Arc::new(Self { spec: Arc::new(spec), failures, sent })

@@ -3,7 +3,7 @@
 
 use crate::model::{Scripted, calls, text};
 use crate::world::{WAIT_MS, World, caller};
-use engine::{AgentFile, Parts, RunAbout, RunReport, RunRequest, Saying};
+use engine::{AgentFile, Parts, RunAbout, RunReport, RunRequest, RunSession, Saying};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{Policy, SessionRef};
@@ -46,7 +46,10 @@ fn sent() -> Caller {
 }
 
 async fn started(world: &World, session: &str) -> Value {
-    let named = SessionRef::Key { key: session.into(), space: None };
+    let named = match session.parse() {
+        Ok(id) => SessionRef::Id(id),
+        Err(_) => SessionRef::Key { key: session.into(), space: None },
+    };
     let events = world.engine.sessions().events(&caller(), &named, 0, 9).await.unwrap();
     let mut events = events.iter().map(|(_, text)| serde_json::from_str::<Value>(text).unwrap());
     events.find(|event| event["type"] == "run.started").unwrap()["data"].take()
@@ -112,7 +115,8 @@ async fn a_session_is_its_makers() {
     let made = world.engine.sessions().create(&caller(), Some("s".into())).await.unwrap();
     assert_eq!(made.owner.as_deref(), Some("ann"));
     let bob = Caller::new("default", "bob");
-    let request = world.request("write", json!({}), "s");
+    let session = RunSession::Existing(SessionRef::Id(made.id));
+    let request = RunRequest { session, ..world.request("write", json!({}), "s") };
     let report = world.engine.runs().start(&bob, request, WAIT_MS).await.unwrap();
     assert_eq!(report.run.owner.as_deref(), Some("bob"));
     assert_eq!(report.session.owner.as_deref(), Some("ann"));

@@ -1,14 +1,11 @@
 //! Logins that a thread waits for: looked at now and then, asked for once, also over a restart.
 
-use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, caller, files, parts};
-use engine::{Engine, RunReport, RunRequest, RunSession, RunTarget, ToolSource};
+use crate::world::{WAIT_MS, caller, count_in, looking, until};
+use engine::{Engine, RunReport, RunRequest, RunSession, RunTarget};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, Reply};
 use kernel::contracts::{SessionRef, Tool};
-use kernel::limits::Limits;
-use kernel::tool::call::{
-    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
-};
+use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants};
 use kernel::values::ids::RunId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -69,33 +66,10 @@ fn engine(folder: &Path, door: &Arc<Door>) -> Engine {
 }
 
 fn engine_that_looks(folder: &Path, door: &Arc<Door>, every_ms: u64) -> Engine {
-    let spec = ToolSpec {
-        name: "room::book".into(),
-        title: "room::book".into(),
-        description: "books".into(),
-        input_schema: Arc::new(json!({"type": "object"})),
-        output_schema: None,
-        reach: Reach::Writes,
-        // So that a look that a stop cuts off is not for a person to settle.
-        idempotent: true,
-        tags: Vec::new(),
-        pace: Pace::Quick,
-        yields: Yields::Value,
-        unrecorded: false,
-        listed: None,
-    };
-    let tool: Arc<dyn Tool> = Arc::new(Room(Arc::new(spec), door.clone()));
-    let limits = Limits {
-        authorize_poll_ms: every_ms,
-        authorize_poll_ms_max: every_ms,
-        recover_interval_ms: 20,
-        ..Limits::default()
-    };
-    let parts = parts(folder, limits, vec![ToolSource::new("the test", vec![tool])]);
-    let engine = Engine::start(parts).unwrap();
-    engine.catalog().load_plans(&"default".into(), files(&[PLAN])).unwrap();
-    engine.admin().keep_recovering();
-    engine
+    // It may be repeated, so that a look that a stop cuts off is not for a person to settle.
+    let spec = testkit::specs::tool("room::book");
+    let spec = ToolSpec { reach: Reach::Writes, idempotent: true, ..spec };
+    looking(folder, PLAN, Arc::new(Room(Arc::new(spec), door.clone())), every_ms)
 }
 
 async fn booked(engine: &Engine, session: RunSession) -> RunReport {
@@ -109,27 +83,12 @@ fn thread() -> RunSession {
     RunSession::Thread("t".to_owned())
 }
 
-async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    for _ in 0..LOOKS_MAX {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-    panic!("waited in vain for: {what}");
-}
-
 async fn is_completed(engine: &Engine, run: RunId) -> bool {
     engine.runs().report(&caller(), run).await.unwrap().run.status.name() == "completed"
 }
 
 async fn count(engine: &Engine, kind: &str) -> usize {
     count_in(engine, &SessionRef::Key { key: "t".into(), space: None }, kind).await
-}
-
-async fn count_in(engine: &Engine, session: &SessionRef, kind: &str) -> usize {
-    let events = engine.sessions().events(&caller(), session, 0, 1_000).await.unwrap();
-    events.iter().filter(|(_, event)| event.contains(kind)).count()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ mod breaker;
 mod callable;
 mod cases;
 mod contexts;
+mod course;
 mod control;
 mod drafts;
 mod gate;

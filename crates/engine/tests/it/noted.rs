@@ -10,7 +10,7 @@ use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
 };
 use std::sync::{Arc, Mutex};
 
@@ -68,6 +68,7 @@ impl Ownership for Noted {
     noted! {
         claim(now: Millis, limit: usize) -> Read<'_, Vec<SessionKey>>;
         park<'a>(key: &'a SessionKey, parked: Parked) -> Read<'a, ()>;
+        postpone<'a>(key: &'a SessionKey, fence: Fence, at: Millis) -> Read<'a, ()>;
         next_wake(after: Millis) -> Read<'_, Option<Millis>>;
     }
 }

@@ -10,7 +10,7 @@ use kernel::ask::proposal::proposed;
 use kernel::ask::{Ask, FixAction};
 use kernel::contracts::{SessionRef, Tool};
 use kernel::limits::Limits;
-use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -27,18 +27,10 @@ impl Strict {
         let properties = json!({"n": {"type": "integer"}, "token": {"type": "string"}});
         let schema = json!({"type": "object", "properties": properties, "required": ["n"]});
         let spec = ToolSpec {
-            name: name.into(),
-            title: name.into(),
             description: "wants a number above zero".into(),
             input_schema: Arc::new(schema),
-            output_schema: None,
             reach,
-            idempotent: false,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
+            ..testkit::specs::tool(name)
         };
         Arc::new(Self { spec: Arc::new(spec), sent: sent.clone() })
     }

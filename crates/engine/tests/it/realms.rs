@@ -12,9 +12,7 @@ use kernel::contracts::policy::Resource;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
 use kernel::limits::Limits;
-use kernel::tool::call::{
-    Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
-};
+use kernel::tool::call::{Call, Caller, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
 use kernel::values::caller::Act;
 use kernel::values::ids::RealmId;
 use serde_json::{Value, json};
@@ -46,18 +44,9 @@ impl Tool for Echo {
 
 fn echo(name: &str, upstream: Option<&str>) -> Arc<dyn Tool> {
     let spec = Arc::new(ToolSpec {
-        name: name.into(),
-        title: name.into(),
         description: String::new(),
-        input_schema: Arc::new(json!({"type": "object"})),
-        output_schema: None,
-        reach: Reach::Reads,
         idempotent: true,
-        tags: Vec::new(),
-        pace: Pace::Quick,
-        yields: Yields::Value,
-        unrecorded: false,
-        listed: None,
+        ..testkit::specs::tool(name)
     });
     let upstream = upstream.map(|name| Upstream { name: name.into(), speaks: Speaks::Rest });
     Arc::new(Echo { spec, upstream })

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{Policy, Tool};
 use kernel::limits::Limits;
-use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
 use kernel::tool::rules::{Pattern, ToolRules};
 use kernel::values::ids::RealmId;
 use serde_json::{Value, json};
@@ -37,18 +37,11 @@ impl Tool for Echo {
 
 fn echo(name: &str, input: Value, output: Option<Value>) -> Arc<dyn Tool> {
     Arc::new(Echo(Arc::new(ToolSpec {
-        name: name.into(),
-        title: name.into(),
         description: String::new(),
         input_schema: Arc::new(input),
         output_schema: output.map(Arc::new),
-        reach: Reach::Reads,
         idempotent: true,
-        tags: Vec::new(),
-        pace: Pace::Quick,
-        yields: Yields::Value,
-        unrecorded: false,
-        listed: None,
+        ..testkit::specs::tool(name)
     })))
 }
 

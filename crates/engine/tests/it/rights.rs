@@ -10,10 +10,15 @@ use engine::{
 use kernel::ask::{FixAction, Reply};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::contracts::{AskFilter, Page, Policy, SessionFilter, SessionRef};
+use kernel::event::{Event, Fact, VERSION};
+use kernel::journal::projection::Append;
 use kernel::limits::Limits;
+use kernel::session::Session;
 use kernel::tool::call::{Caller, Verdict};
 use kernel::values::caller::{Act, LOCAL, Scope};
-use kernel::values::ids::{AskId, ContentHash, RealmId, RunId};
+use kernel::values::ids::{
+    AskId, ContentHash, Fence, Millis, RealmId, RunId, SessionId, SessionKey, Space,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -187,6 +192,7 @@ async fn tried(world: &World, act: Act, open: &Open) -> Vec<Option<Refusal>> {
                 .await
                 .err(),
             catalog.remove_agent(me, &"helper".into()).await.err(),
+            catalog.remove_plan(me, &"read".into()).await.err(),
         ],
         Act::Operate => vec![
             engine.admin().prune(me, 0).await.err(),
@@ -538,26 +544,83 @@ async fn a_case_that_two_submitted_is_read_by_neither_and_each_run_by_its_own() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_who_choose_one_id_at_once_only_one_gets_it() {
+async fn two_who_choose_one_id_get_a_session_each_and_know_nothing_of_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[], judged).await;
-    let (runs, ann, bob) = (world.engine.runs(), caller(), Caller::new("default", "bob"));
+    let (runs, sessions) = (world.engine.runs(), world.engine.sessions());
+    let (ann, bob) = (caller(), Caller::new("default", "bob"));
     for number in 0..50 {
+        let name = format!("s{number}");
         let request = || {
-            let session = RunSession::Named(format!("s{number}"));
+            let session = RunSession::Named(name.clone());
             RunRequest { session, ..inline(says_ok()) }
         };
         let (one, other) = tokio::join!(
             runs.start(&ann, request(), WAIT_MS),
             runs.start(&bob, request(), WAIT_MS)
         );
-        let refused = match (one, other) {
-            (Ok(_), Err(refused)) | (Err(refused), Ok(_)) => refused,
-            both => panic!("{both:?}"),
-        };
-        assert_eq!(refused.code, RefusalCode::NotFound, "{refused:?}");
+        let (one, other) = (one.unwrap().session, other.unwrap().session);
+        assert_ne!(one.id, other.id);
+        for (who, own, others) in [(&ann, &one, &other), (&bob, &other, &one)] {
+            assert_eq!(sessions.get(who, &named(&name)).await.unwrap().id, own.id);
+            let refused = sessions.get(who, &SessionRef::Id(others.id)).await.unwrap_err();
+            assert_eq!(refused.code, RefusalCode::NotFound);
+            let again = runs.start(who, request(), WAIT_MS).await.unwrap();
+            assert_eq!(again.session.id, own.id, "a session goes on under its id");
+        }
     }
+    let made = sessions.create(&ann, Some("made".to_owned())).await.unwrap();
+    let others = sessions.create(&bob, Some("made".to_owned())).await.unwrap();
+    assert_ne!(made.id, others.id);
+    for who in [&ann, &bob] {
+        let twice = sessions.create(who, Some("made".to_owned())).await.unwrap_err();
+        assert_eq!(twice.code, RefusalCode::SessionExists);
+    }
+}
+
+/// A session as it was written while all ids of `/sessions` were one namespace.
+async fn written_before(world: &World, id: u128, name: &str, owner: Option<&str>) -> SessionId {
+    let (id, key) = (SessionId(id), SessionKey::new("default", Space::session(), name));
+    let fact = Fact::SessionCreated { id, key: key.clone(), owner: owner.map(Arc::from) };
+    let event = Event { seq: 1, at: Millis(1), v: VERSION, fact };
+    let mut session = Session::new(id, key);
+    drop(session.apply(&event));
+    let append = Append::new(&session, Fence::NONE, &[event], Vec::new(), Millis(1)).unwrap();
+    world.store.append(append).await.unwrap();
+    id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_before_ids_were_their_owners_is_still_its_owners() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
+    let world = World::changed(folder.path(), &[], judged).await;
+    let (runs, sessions) = (world.engine.runs(), world.engine.sessions());
+    let (ann, bob) = (caller(), Caller::new("default", "bob"));
+    let old = written_before(&world, 7, "old", Some("ann")).await;
+    let left = written_before(&world, 8, "left", None).await;
+    let request = |name: &str| {
+        let session = RunSession::Named(name.to_owned());
+        RunRequest { session, ..inline(says_ok()) }
+    };
+    assert_eq!(sessions.get(&ann, &named("old")).await.unwrap().id, old);
+    let twice = sessions.create(&ann, Some("old".to_owned())).await.unwrap_err();
+    assert_eq!(twice.code, RefusalCode::SessionExists, "its maker has it already");
+    let report = runs.start(&ann, request("old"), WAIT_MS).await.unwrap();
+    assert_eq!((report.session.id, report.session.key.owner), (old, None));
+    sessions.fork(&ann, &named("old"), None).await.unwrap();
+    for (name, others) in [("old", old), ("left", left)] {
+        let hidden = sessions.get(&bob, &named(name)).await.unwrap_err();
+        assert_eq!(hidden.code, RefusalCode::NotFound, "{name}");
+        let own = runs.start(&bob, request(name), WAIT_MS).await.unwrap().session;
+        assert_eq!((own.id == others, own.key.owner.as_deref()), (false, Some("bob")), "{name}");
+        assert_eq!(sessions.get(&bob, &named(name)).await.unwrap().id, own.id);
+    }
+    assert_eq!(sessions.get(&ann, &named("old")).await.unwrap().id, old);
+    sessions.remove(&ann, &named("old")).await.unwrap();
+    let made = sessions.create(&ann, Some("old".to_owned())).await.unwrap();
+    assert_eq!(made.key.owner.as_deref(), Some("ann"));
 }
 
 /// Lets everyone but `bob` run the plan `ask`.
@@ -584,10 +647,11 @@ async fn a_fork_needs_the_right_to_start_the_plan_that_runs_where_it_begins() {
     assert_eq!(world.run("read", json!({}), "s").await.run.status.name(), "completed");
     let (sessions, bob) = (world.engine.sessions(), Caller::new("default", "bob"));
     let at = Some(asking.session.seq);
-    let refused = sessions.fork(&bob, &named("s"), at).await.unwrap_err();
+    let anns = SessionRef::Id(asking.session.id);
+    let refused = sessions.fork(&bob, &anns, at).await.unwrap_err();
     assert_eq!(refused.code, RefusalCode::Forbidden(Act::Run));
     sessions.fork(&caller(), &named("s"), at).await.unwrap();
-    sessions.fork(&bob, &named("s"), None).await.unwrap();
+    sessions.fork(&bob, &anns, None).await.unwrap();
 }
 
 /// Lets everyone read their own sessions, and blobs with those alone.

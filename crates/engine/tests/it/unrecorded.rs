@@ -7,9 +7,7 @@ use futures::future::BoxFuture;
 use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{Page, Policy, SessionFilter, Store, Tool};
 use kernel::limits::Limits;
-use kernel::tool::call::{
-    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields,
-};
+use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
 use kernel::values::ids::RealmId;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -62,18 +60,12 @@ async fn sessions(store: &Arc<dyn Store>) -> usize {
 async fn a_direct_call_of_one_leaves_no_run_behind() {
     let folder = tempfile::tempdir().unwrap();
     let note: Arc<dyn Tool> = Arc::new(Note(Arc::new(ToolSpec {
-        name: "note".into(),
-        title: "note".into(),
         description: String::new(),
-        input_schema: Arc::new(json!({"type": "object"})),
         output_schema: Some(Arc::new(json!({"type": "string"}))),
         reach: Reach::Writes,
-        idempotent: false,
-        tags: Vec::new(),
         pace: Pace::Slow,
-        yields: Yields::Value,
         unrecorded: true,
-        listed: None,
+        ..testkit::specs::tool("note")
     })));
     let tools = vec![ToolSource::new("us", vec![note])];
     let brought = parts(folder.path(), Limits::default(), tools);

@@ -9,13 +9,13 @@ use engine::{
 use futures::future::BoxFuture;
 use kernel::contracts::observe::Observer;
 use kernel::contracts::policy::{Decision, Request, Resource};
-use kernel::contracts::{Policy, Store, Tool};
+use kernel::contracts::{Policy, SessionRef, Store, Tool};
 use kernel::definition::rule::Rules;
 use kernel::identity::audit::Mac;
 use kernel::identity::chain::ChainKeys;
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Want, Wants, Yields,
+    Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Want, Wants,
 };
 use kernel::tool::rules::ToolRules;
 use kernel::values::ids::{ContentHash, PlanId, RealmId};
@@ -113,18 +113,10 @@ fn wants(arguments: &Value) -> Option<BTreeMap<String, Want>> {
 fn held(name: &str, reach: Reach, ledger: &Arc<Ledger>, permits: &Arc<Semaphore>) -> Arc<dyn Tool> {
     Arc::new(Held {
         spec: Arc::new(ToolSpec {
-            name: name.into(),
-            title: name.into(),
-            description: name.into(),
-            input_schema: Arc::new(json!({"type": "object"})),
             output_schema: name.ends_with("promised").then(|| Arc::new(json!({"type": "string"}))),
             reach,
             idempotent: name.ends_with("put"),
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
+            ..testkit::specs::tool(name)
         }),
         ledger: ledger.clone(),
         permits: permits.clone(),
@@ -224,6 +216,39 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         session_ttls: BTreeMap::new(),
         realms: None,
     }
+}
+
+/// An engine with one plan and one tool that looks so often at what it waits for.
+pub fn looking(folder: &Path, plan: &str, tool: Arc<dyn Tool>, every_ms: u64) -> Engine {
+    let limits = Limits {
+        authorize_poll_ms: every_ms,
+        authorize_poll_ms_max: every_ms,
+        recover_interval_ms: 20,
+        cancel_grace_ms: 60_000,
+        ..Limits::default()
+    };
+    let parts = parts(folder, limits, vec![ToolSource::new("the test", vec![tool])]);
+    let engine = Engine::start(parts).unwrap();
+    engine.catalog().load_plans(&"default".into(), files(&[plan])).unwrap();
+    engine.admin().keep_recovering();
+    engine
+}
+
+/// Waits for a condition, saying what for when it does not come.
+pub async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    for _ in 0..LOOKS_MAX {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    panic!("waited in vain for: {what}");
+}
+
+/// How many events of a session have this in their text.
+pub async fn count_in(engine: &Engine, session: &SessionRef, text: &str) -> usize {
+    let events = engine.sessions().events(&caller(), session, 0, 1_000).await.unwrap();
+    events.iter().filter(|(_, event)| event.contains(text)).count()
 }
 
 /// Plans as files.

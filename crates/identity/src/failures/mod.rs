@@ -94,8 +94,8 @@ impl Table {
     }
 }
 
-/// The address under which a failure is counted.
-pub(crate) fn counted(from: IpAddr) -> IpAddr {
+/// The address under which what strangers do is counted: of IPv6, a whole network.
+pub fn counted(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & NETWORK).into(),
         address @ IpAddr::V4(_) => address,

@@ -8,26 +8,13 @@ use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource, Se
 use kernel::identity::principal::Principal;
 use kernel::identity::realm::{RealmSettings, Realms};
 use kernel::identity::roles::Role;
-use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::tool::call::ToolSpec;
 use kernel::tool::rules::Pattern;
 use kernel::values::caller::{Act, Caller};
 use std::sync::Arc;
 
 fn tool(name: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        title: String::new(),
-        description: String::new(),
-        input_schema: Arc::default(),
-        output_schema: None,
-        reach: Reach::Reads,
-        idempotent: true,
-        tags: Vec::new(),
-        pace: Pace::default(),
-        yields: Yields::default(),
-        unrecorded: false,
-        listed: None,
-    }
+    ToolSpec { input_schema: Arc::default(), idempotent: true, ..testkit::specs::tool(name) }
 }
 
 /// An identity in whose realm `acme` this is set; `ann` is an operator there and elsewhere,

@@ -6,7 +6,7 @@ use crate::policy::RolePolicy;
 use kernel::contracts::policy::{Context, Policy, Request, Resource, SessionFacts};
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::roles::{Role, Roles, Target};
-use kernel::tool::call::{Pace, Reach, ToolSpec, Verdict, Yields};
+use kernel::tool::call::{ToolSpec, Verdict};
 use kernel::values::caller::{Act, Caller};
 use std::sync::Arc;
 
@@ -15,20 +15,7 @@ fn session(owner: Option<&str>) -> SessionFacts<'_> {
 }
 
 fn tool() -> ToolSpec {
-    ToolSpec {
-        name: "math::add".into(),
-        title: String::new(),
-        description: String::new(),
-        input_schema: Arc::default(),
-        output_schema: None,
-        reach: Reach::Reads,
-        idempotent: true,
-        tags: Vec::new(),
-        pace: Pace::default(),
-        yields: Yields::default(),
-        unrecorded: false,
-        listed: None,
-    }
+    ToolSpec { input_schema: Arc::default(), idempotent: true, ..testkit::specs::tool("math::add") }
 }
 
 /// What roles say of it.

@@ -70,6 +70,7 @@ impl Client {
             journal: true,
             timeout_ms: None,
             era: EraSetting::Auto,
+            roots: Vec::new(),
             origin: "the suite's command".to_owned(),
         };
         let registers = asked.scenario == REGISTERS;

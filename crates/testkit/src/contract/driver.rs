@@ -148,6 +148,8 @@ impl Driver {
             subject: None,
             held: None,
             tried: Vec::new(),
+            next: kernel::ask::course::Next::default(),
+            about: Vec::new(),
         }
     }
 

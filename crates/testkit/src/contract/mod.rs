@@ -51,12 +51,14 @@ macro_rules! store_contract {
                 what_is_queued_is_written_before_a_close_returns;
             ownership: due_sessions_are_claimed_and_those_of_a_dead_process_first,
                 a_parked_session_is_passed_over_until_its_time_or_its_next_append,
+                a_session_is_postponed_unless_something_was_appended,
                 the_next_wake_is_the_nearest_one_after_now;
             lists: sessions_are_listed_newest_first,
                 sessions_are_found_by_a_blob_that_they_hold,
                 a_key_without_a_space_is_the_only_one_or_the_session,
                 the_same_id_of_two_owners_is_two_sessions,
                 a_subject_means_its_own_where_ids_are_their_owners,
+                a_subject_means_its_own_session_before_one_without_an_owner,
                 asks_are_listed_oldest_first,
                 asks_that_rules_hold_are_listed_apart,
                 a_run_is_kept_up_to_date,

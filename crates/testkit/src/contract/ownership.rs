@@ -77,6 +77,32 @@ pub fn a_parked_session_is_passed_over_until_its_time_or_its_next_append(scene: 
     assert_eq!(counted(), [open("parked", 2), open("running", 3)]);
 }
 
+pub fn a_session_is_postponed_unless_something_was_appended(scene: Scene) {
+    let mut drivers = ["waits", "moved", "asks"].map(|id| Driver::new("r", id));
+    for (driver, wake_at) in drivers.iter_mut().zip([Some(500), Some(500), None]) {
+        driver.row.wake_at = wake_at.map(Millis);
+        done(scene.store().append(driver.created()));
+    }
+    let fences = [0, 1, 2].map(|index| drivers[index].row.fence);
+    done(scene.store().append(drivers[1].next()));
+    for (driver, fence) in drivers.iter().zip(fences) {
+        assert_eq!(block_on(scene.store().postpone(driver.key(), fence, Millis(900))), Ok(()));
+    }
+    drivers[0].row.wake_at = Some(Millis(900));
+    for driver in &drivers {
+        let named = SessionRef::Id(driver.row.id);
+        let row = there(got(scene.store().session(&realm(), &named)));
+        assert_eq!(row, driver.row, "and its fence stays");
+    }
+    let claimed = |now: i64| -> Vec<String> {
+        let keys = got(scene.store().claim(Millis(now), 10));
+        keys.iter().map(|key| key.id.to_string()).collect()
+    };
+    assert_eq!(claimed(899), ["moved"]);
+    assert_eq!(claimed(900), ["moved", "waits"]);
+    done(scene.store().append(drivers[0].next()));
+}
+
 pub fn the_next_wake_is_the_nearest_one_after_now(scene: Scene) {
     for (id, wake_at) in [("a", Some(50)), ("b", Some(90)), ("c", None), ("d", Some(70))] {
         let mut driver = Driver::new("r", id);

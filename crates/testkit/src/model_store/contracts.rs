@@ -12,7 +12,7 @@ use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
 };
 
 impl Journal for ModelStore {
@@ -90,6 +90,13 @@ impl Ownership for ModelStore {
     fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
         Box::pin(self.write(move |tables| {
             tables.park(key, parked);
+            Ok(())
+        }))
+    }
+
+    fn postpone<'a>(&'a self, key: &'a SessionKey, fence: Fence, at: Millis) -> Read<'a, ()> {
+        Box::pin(self.write(move |tables| {
+            tables.postpone(key, fence, at);
             Ok(())
         }))
     }

@@ -432,4 +432,13 @@ impl Tables {
         session.row.wake_at = session.row.wake_at.map(|at| at.max(parked.until));
         session.row.parked = Some(parked);
     }
+
+    /// Lets a session that waits for a time be driven at this one, unless it moved on.
+    pub(super) fn postpone(&mut self, key: &SessionKey, fence: Fence, at: Millis) {
+        let number = self.number(key);
+        let session = number.and_then(|number| self.sessions.get_mut(&number));
+        if let Some(session) = session.filter(|session| session.row.fence == fence) {
+            session.row.wake_at = session.row.wake_at.map(|_| at);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use kernel::definition::plan::flow::load_text;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
 use kernel::limits::Limits;
-use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::tool::call::{Reach, ToolSpec};
 use kernel::tool::rules::Pattern;
 use kernel::tool::schema::{Misfit, Schemas};
 use kernel::values::ids::{AgentName, PlanId, ToolName};
@@ -70,18 +70,9 @@ pub(super) fn spec(tool: &ToolName) -> Arc<ToolSpec> {
         _ => json!({}),
     };
     Arc::new(ToolSpec {
-        name: tool.clone(),
-        title: tool.to_string(),
-        description: tool.to_string(),
         input_schema: Arc::new(schema),
-        output_schema: None,
         reach: reach(tool),
-        idempotent: false,
-        tags: Vec::new(),
-        pace: Pace::Quick,
-        yields: Yields::Value,
-        unrecorded: false,
-        listed: None,
+        ..crate::specs::tool(tool.as_str())
     })
 }
 

@@ -14,7 +14,7 @@ use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
 };
 
 impl Journal for SimStore {
@@ -124,6 +124,10 @@ impl Ownership for SimStore {
 
     fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
         self.inner.park(key, parked)
+    }
+
+    fn postpone<'a>(&'a self, key: &'a SessionKey, fence: Fence, at: Millis) -> Read<'a, ()> {
+        self.inner.postpone(key, fence, at)
     }
 
     fn next_wake(&self, after: Millis) -> Read<'_, Option<Millis>> {

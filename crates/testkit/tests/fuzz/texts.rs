@@ -17,7 +17,7 @@ use kernel::identity::principal::Roster;
 use kernel::identity::principal_reader::{self, KnownNames};
 use kernel::identity::roles::Roles;
 use kernel::limits::Limits;
-use kernel::tool::call::{Caller, Pace, Reach, ToolSpec, Yields};
+use kernel::tool::call::{Caller, Reach, ToolSpec};
 use kernel::tool::schema::Schemas;
 use kernel::values::caller::Act;
 use kernel::values::datum::{BlobRef, Datum, Origin as Source};
@@ -398,18 +398,9 @@ fn decided(text: &str) {
     let Ok((policies, _)) = Policies::read([("a.cedar", text)]) else { return };
     let properties = json!({"amount": {"type": "integer"}, "rate": {"type": "number"}});
     let spec = ToolSpec {
-        name: "pay".into(),
-        title: String::new(),
-        description: String::new(),
         input_schema: Arc::new(json!({"type": "object", "properties": properties})),
-        output_schema: None,
         reach: Reach::Writes,
-        idempotent: false,
-        tags: Vec::new(),
-        pace: Pace::Quick,
-        yields: Yields::Value,
-        unrecorded: false,
-        listed: None,
+        ..testkit::specs::tool("pay")
     };
     let _ = policies.check([&spec]);
     let roles: Roles = [Arc::<str>::from("clerk")].into_iter().collect();

@@ -12,7 +12,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
 use kernel::limits::Limits;
 use kernel::prompt::draft::{answered, correction, opening};
-use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::tool::call::{Reach, ToolSpec};
 use kernel::values::ids::{AgentName, Millis, ToolName};
 use llms::config::ModelConfig;
 use llms::price;
@@ -190,18 +190,10 @@ fn drafting_tools() -> Vec<Arc<ToolSpec>> {
             "additionalProperties": false,
         });
         Arc::new(ToolSpec {
-            name: name.into(),
-            title: name.to_owned(),
             description: description.to_owned(),
             input_schema: Arc::new(input),
-            output_schema: None,
             reach,
-            idempotent: false,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
+            ..testkit::specs::tool(name)
         })
     };
     vec![

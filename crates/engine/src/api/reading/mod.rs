@@ -2,6 +2,7 @@
 //! and conversations.
 
 mod reads;
+pub(crate) mod pinned;
 pub(in crate::api) mod own_events;
 mod pieces;
 pub(crate) mod follow;

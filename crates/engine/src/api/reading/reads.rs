@@ -1,4 +1,4 @@
-//! What doors may read: committed state, and what wakes them when it changes.
+//! What endpoints may read: committed state, and what wakes them when it changes.
 
 use crate::gate::rights::{ask_of, fed_session, run_of, session_of};
 use crate::handles::{Admin, Asks, Feed, Runs, Sessions};
@@ -17,7 +17,7 @@ use kernel::contracts::{
 use kernel::journal::projection::{HistoryItem, RunRow, SessionRow};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
-use kernel::values::ids::{AskId, ContentHash, PlanId, RunId, SessionKey, Space};
+use kernel::values::ids::{AskId, ContentHash, RunId, SessionKey, Space};
 use std::slice;
 
 /// How many sessions that hold a blob are judged at once.
@@ -319,12 +319,6 @@ impl Asks<'_> {
         let Paged { items, next_cursor } = gate.fill_page(caller, page, read, ask_of).await?;
         let items = items.into_iter().map(|ask| gate.with_answerers(ask)).collect();
         Ok(Paged { items, next_cursor })
-    }
-
-    /// The plan of the run that asks, for who was shown the ask.
-    pub async fn plan(self, caller: &Caller, asked: &SessionAsk) -> Result<Option<PlanId>> {
-        let found = self.shared.store.run(&caller.realm, asked.row.ask.run).await?;
-        Ok(found.map(|found| found.row.plan))
     }
 
     /// Whether this caller may answer an ask, as it is now: a door puts no question to one who may

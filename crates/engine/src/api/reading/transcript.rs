@@ -1,4 +1,5 @@
-//! Conversations as doors show them: what was said in a session, as its agent's model reads it.
+//! Conversations as endpoints show them: what was said in a session, as its agent's model reads
+//! it.
 
 use crate::driver::said::Said;
 use crate::handles::Sessions;

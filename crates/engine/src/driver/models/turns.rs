@@ -45,11 +45,11 @@ impl Driver {
         kind: TurnKind,
     ) -> Result<()> {
         let agent = self.session.as_ref().and_then(|session| session.agent(frame));
-        let missing = agent.map(|agent| self.said.missing(&agent.talk)).ok_or_else(no_session)?;
-        // An agent must not learn that it has no tools while they are on their way.
-        let lacks = self.may_lack_tools(frame);
-        if !missing.is_nothing() || lacks {
-            self.gather(frame, missing, lacks);
+        let missing = agent.map(|agent| self.said.missing(&agent.talk));
+        let mut missing = missing.ok_or_else(no_session)?;
+        missing.tools = self.may_lack_tools(frame);
+        if !missing.is_nothing() {
+            self.gather(frame, missing);
             return Ok(());
         }
         if let Some(denied) = self.denied_turn(frame) {
@@ -72,7 +72,7 @@ impl Driver {
         agent().is_some_and(|agent| self.shared.gate.may_lack(&self.key.realm, agent))
     }
 
-    fn gather(&mut self, frame: FrameId, missing: Missing, lacks_tools: bool) {
+    fn gather(&mut self, frame: FrameId, missing: Missing) {
         self.fetching.insert(frame);
         // The store answers: it must have what was recorded so far.
         self.flush();
@@ -82,9 +82,6 @@ impl Driver {
                 && let Err(error) = ticket.await
             {
                 return Done::Gathered(frame, Err(error.into()));
-            }
-            if lacks_tools {
-                shared.gate.arrivals.wait(shared.clock.as_ref()).await;
             }
             let gathered = shared.gather(&key, missing).await;
             Done::Gathered(frame, gathered)

@@ -63,6 +63,8 @@ struct Desk {
     health: Health,
     /// What is served in the place of the first card.
     card: Option<Value>,
+    /// The card for callers with credentials, if it has one.
+    extended: Option<Value>,
 }
 
 impl AgentServer {
@@ -77,6 +79,7 @@ impl AgentServer {
             asked: Vec::new(),
             health: Health::Well,
             card: None,
+            extended: None,
         }));
         let server = Self { desk, address };
         let serving = server.clone();
@@ -102,6 +105,16 @@ impl AgentServer {
     /// The card that it serves at the usual place.
     pub fn card(&self) -> Value {
         dialects::card(self.address, "rpc").unwrap_or_default()
+    }
+
+    /// The card that it has for this dialect.
+    pub fn card_of(&self, dialect: &str) -> Value {
+        dialects::card(self.address, dialect).unwrap_or_default()
+    }
+
+    /// Gives this card to callers with a token from now on, in every dialect but the vault's.
+    pub fn serve_extended(&self, card: Value) {
+        self.desk().extended = Some(card);
     }
 
     /// Serves this card at the usual place from now on.
@@ -209,6 +222,9 @@ impl Desk {
             }
             Health::Mute | Health::Well => {}
         }
+        if let Some(answer) = self.extended(request, path, &body) {
+            return Some(answer);
+        }
         let is_new = request.header("a2a-version") == Some("1.0");
         let answer = match Dialect::of(path, is_new) {
             Some(dialect) => dialect.answer(&mut self.tasks, &method, path, &body),
@@ -219,6 +235,24 @@ impl Desk {
             return None;
         }
         Some(answer)
+    }
+
+    /// The answer to who asks for the card for callers with credentials, if there is one.
+    fn extended(&self, request: &Message, path: &str, body: &Value) -> Option<Answer> {
+        let card = self.extended.as_ref()?;
+        let method = body["method"].as_str().unwrap_or_default();
+        let is_call =
+            matches!(method, "GetExtendedAgentCard" | "agent/getAuthenticatedExtendedCard");
+        if !is_call && !matches!(path, "/rest/extendedAgentCard" | "/old/v1/card") {
+            return None;
+        }
+        if request.header("authorization").is_none() {
+            return Some(Answer { status: 401, body: json!({"error": {"message": "no token"}}) });
+        }
+        Some(Answer::ok(match is_call {
+            true => json!({"jsonrpc": "2.0", "id": body["id"], "result": card}),
+            false => card.clone(),
+        }))
     }
 
     fn served_card(&self, path: &str) -> Option<Value> {

@@ -11,9 +11,7 @@ use crate::sim::programs::wants::{round_of, rounds_of, wants_in, was_refused};
 use crate::sim::rng::Rng;
 use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Tool};
-use kernel::tool::call::{
-    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields,
-};
+use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
 use kernel::values::ids::{CallId, RealmId};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -153,18 +151,10 @@ fn spec(name: &'static str) -> ToolSpec {
         _ => Reach::Writes,
     };
     ToolSpec {
-        name: name.into(),
-        title: name.into(),
-        description: name.into(),
         input_schema: Arc::new(json!({"type": "object", "required": ["step"]})),
-        output_schema: None,
         reach,
         idempotent: name == "sim::keyed",
-        tags: Vec::new(),
-        pace: Pace::Quick,
-        yields: Yields::Value,
-        unrecorded: false,
-        listed: None,
+        ..crate::specs::tool(name)
     }
 }
 

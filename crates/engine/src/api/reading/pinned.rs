@@ -1,0 +1,55 @@
+//! What the runs of asks pinned: their plans, and the specs of the tools that the asks are about.
+
+use crate::handles::Asks;
+use crate::refusal::Result;
+use kernel::contracts::SessionAsk;
+use kernel::contracts::policy::Resource;
+use kernel::tool::call::{Caller, ToolSpec};
+use kernel::values::ids::{ContentHash, PlanId, RunId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the runs of some asks pinned.
+#[derive(Debug, Default)]
+pub struct Pinned {
+    plans: BTreeMap<RunId, PlanId>,
+    specs: BTreeMap<ContentHash, ToolSpec>,
+}
+
+impl Pinned {
+    /// The plan of a run.
+    pub fn plan(&self, run: RunId) -> Option<&PlanId> {
+        self.plans.get(&run)
+    }
+
+    /// A tool's spec, by the hash that a call pins.
+    pub fn spec(&self, hash: &ContentHash) -> Option<&ToolSpec> {
+        self.specs.get(hash)
+    }
+}
+
+impl Asks<'_> {
+    /// What the runs of these asks pinned, for who was shown the asks: each run and each spec is
+    /// read once. A spec is left out where the caller does not see the tool, or it is not kept.
+    pub async fn pinned(self, caller: &Caller, asked: &[&SessionAsk]) -> Result<Pinned> {
+        let (store, realm, gate) = (&self.shared.store, &caller.realm, &self.shared.gate);
+        let mut pinned = Pinned::default();
+        let runs: BTreeSet<RunId> = asked.iter().map(|asked| asked.row.ask.run).collect();
+        for run in runs {
+            if let Some(found) = store.run(realm, run).await? {
+                pinned.plans.insert(run, found.row.plan);
+            }
+        }
+        let about = asked.iter().flat_map(|asked| &asked.row.ask.about);
+        let hashes: BTreeSet<&ContentHash> =
+            about.filter_map(|about| about.pins.as_ref()).map(|pins| &pins.spec).collect();
+        for hash in hashes {
+            let text = store.tool_spec(realm, hash).await?;
+            // A spec that a later release wrote in another way is like one that is not kept.
+            let spec = text.and_then(|text| serde_json::from_str::<ToolSpec>(&text).ok());
+            if let Some(spec) = spec.filter(|spec| gate.sees(caller, Resource::Tool(spec))) {
+                pinned.specs.insert(hash.clone(), spec);
+            }
+        }
+        Ok(pinned)
+    }
+}
