@@ -15,6 +15,7 @@ use kernel::contracts::Definitions;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::fault::Fault;
 use kernel::values::ids::RealmId;
+use policy::CedarPolicy;
 use project::realm::default_realm;
 use project::upstream_entries::{Entry, Facts, Ourselves, config_of, stored};
 use std::cell::Cell;
@@ -50,6 +51,8 @@ pub(crate) struct GatewayParts {
     pub(crate) identity: Arc<Identity>,
     /// How this server itself is reached.
     pub(crate) ourselves: Ourselves,
+    /// The policies of files, which tools that arrive may not fit.
+    pub(crate) policies: Option<Arc<CedarPolicy>>,
 }
 
 /// The upstreams of one server.

@@ -30,7 +30,7 @@ pub use assemble::pipelines::check_pipeline;
 pub use assemble::watch::{ConfigReader, Watch, Watching};
 pub use assemble::{
     AssembleError, Assembled, Checked, Extra, HeldKeys, HeldVault, ProjectPart, Setup, Stopper,
-    ToCheck, assemble, check_project, good_keys,
+    ToCheck, assemble, check_project, good_keys, unfit_documents,
 };
 pub use gateway::Lookup;
 pub use ports::{OwnPort, PortError};

@@ -7,7 +7,7 @@ use super::incoming::{OUTPUT_MODES, input_modes};
 use super::proxy;
 use super::schemes::Security;
 use super::skills::{self, Skill};
-use crate::request::answer::documents::{CardInputs, Document};
+use crate::request::answer::documents::{CardInputs, Document, Documents};
 use crate::request::doors::Doors;
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, LAST_MODIFIED, VARY};
@@ -69,22 +69,44 @@ fn unsigned(doors: &Doors, base: &str, realm: &RealmId, caller: Option<&Caller>)
     }
 }
 
-/// The card for a caller with a credential, where that is offered.
-pub(super) fn extended(
-    doors: &Doors,
-    base: &str,
-    realm: &RealmId,
-    caller: &Caller,
-) -> Result<AgentCard> {
-    match doors.a2a.extended_card {
-        true => Ok(card(doors, base, realm, Some(caller))),
-        false => Err(unsupported("this server has no extended card; read its agent card")),
-    }
+/// The card for a caller with a credential, where that is offered: JSON text as clients of 1.0
+/// read it.
+pub(super) fn extended(arrived: &Arrived, realm: &RealmId, caller: &Caller) -> Result<String> {
+    kept(arrived, realm, caller, &arrived.doors.extended_cards, |card| json!(card))
 }
 
-/// A card as clients of both versions read it.
-pub(super) fn written(card: &AgentCard) -> Value {
-    for_both(card)
+/// The same as clients of both versions read it, which is what the card's address shows the caller.
+pub(super) fn extended_for_both(
+    arrived: &Arrived,
+    realm: &RealmId,
+    caller: &Caller,
+) -> Result<String> {
+    kept(arrived, realm, caller, &arrived.doors.cards, for_both)
+}
+
+fn kept(
+    arrived: &Arrived,
+    realm: &RealmId,
+    caller: &Caller,
+    cards: &Documents<CardInputs>,
+    written: fn(&AgentCard) -> Value,
+) -> Result<String> {
+    let (doors, base) = (&arrived.doors, arrived.base.as_str());
+    if !doors.a2a.extended_card {
+        return Err(unsupported("this server has no extended card; read its agent card"));
+    }
+    let document =
+        cards.get(inputs(doors, base, realm, Some(caller)), || -> Result<Document> {
+            Ok(document_of(doors, &card(doors, base, realm, Some(caller)), written))
+        })?;
+    Ok(document.text())
+}
+
+/// A card as it is kept.
+fn document_of(doors: &Doors, card: &AgentCard, written: fn(&AgentCard) -> Value) -> Document {
+    // A signature differs each time it is made: its key counts, not its bytes.
+    let told = json!([card.signed_content(), doors.card_keys.ids()]);
+    Document::new(&written(card), canonical::digest(&told).as_str())
 }
 
 /// Skills as a card shows them: it has at least one.
@@ -179,10 +201,7 @@ pub(super) fn public(arrived: &Arrived, realm: &RealmId) -> Result<Response> {
             // As if there were no such realm.
             return Err(no_realm());
         }
-        let card = card(doors, &arrived.base, realm, caller);
-        // A signature differs each time it is made: its key counts, not its bytes.
-        let told = json!([card.signed_content(), doors.card_keys.ids()]);
-        Ok(Document::new(&written(&card), canonical::digest(&told).as_str()))
+        Ok(document_of(doors, &card(doors, &arrived.base, realm, caller), for_both))
     })?;
     // Who has a credential may see more than others: nobody keeps that for them.
     let kept =

@@ -57,6 +57,7 @@ pub use check::{Checked, ToCheck, check_project};
 pub use error::{AssembleError, ProjectPart};
 pub(crate) use ground::system;
 pub use held::{HeldKeys, HeldVault, good_keys};
+pub use policies::unfit_documents;
 pub use setup::{Extra, Setup};
 
 /// A server that is ready to serve.
@@ -170,6 +171,12 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let (providers, left_out) = provided(definitions.as_ref(), &identity, &upstreams).await?;
     warnings.extend(left_out);
     let remote = remote_parts(&setup, &ground, &entrance, &ourselves);
+    if let Some(files) = &files {
+        let unfit = unfit_documents(&files.policies(), &configs, remote.clone()).await;
+        if !unfit.is_empty() {
+            return Err(wrong(ProjectPart::Policies)(unfit));
+        }
+    }
     let telemetry = observing(&setup, &ground);
     let kept = setup.project.config.audit;
     let told = Told {
@@ -192,9 +199,16 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let realms = go_on(&engine, identity, realms, &ground, kept).await?;
     let sinks = begun_sinks(outlets, &engine, &realms, &mut warnings).await?;
     let (variables, identity) = (setup.variables.clone(), realms.identity.clone());
-    let served = engine.clone();
-    let parts =
-        GatewayParts { engine: served, definitions, remote, variables, identity, ourselves };
+    let (served, policies) = (engine.clone(), files.clone());
+    let parts = GatewayParts {
+        engine: served,
+        definitions,
+        remote,
+        variables,
+        identity,
+        ourselves,
+        policies,
+    };
     let gateway = Arc::new(Gateway::start(parts, upstreams.entries(), configs));
     warnings.extend(begin_stored(&gateway, &providers).await);
     realms.serve_behind(gateway.clone());

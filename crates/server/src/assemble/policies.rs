@@ -10,6 +10,7 @@ use project::folder::Project;
 use project::policies::{POLICIES_FOLDER, PolicyFiles};
 use std::sync::Arc;
 use tools::BuiltInSettings;
+use upstreams::{Document, Remote, RemoteParts, UpstreamConfig, UpstreamKind};
 
 /// The policies that a project begins with.
 pub(super) struct FilePolicies {
@@ -43,13 +44,39 @@ impl FilePolicies {
 
 /// The policies of these files, with warnings; no policies where there are no files. One that does
 /// not fit a built-in tool would deny every call of it, or permit none, so it is a mistake. Tools
-/// of other servers are not known yet, and may change.
+/// of other servers are not known here, and may change.
 pub(crate) fn read(files: Option<&PolicyFiles>, built_in: &BuiltInSettings) -> Checked<Policies> {
     let read = Policies::read(files.into_iter().flat_map(PolicyFiles::texts))?;
     let tools = tools::builtin(built_in.clone());
-    let found = read.0.check(tools.iter().map(|tool| &**tool.spec()));
-    let wrong: Vec<Mistake> = found.into_iter().filter(Mistake::is_error).collect();
+    let wrong = read.0.misfits(tools.iter().map(|tool| &**tool.spec()));
     if wrong.is_empty() { Ok(read) } else { Err(wrong) }
+}
+
+/// The mistakes of policies that do not fit the tools of OpenAPI documents which are files: those
+/// tools are known before anything is connected to. A document that cannot be read has none here.
+pub async fn unfit_documents(
+    policies: &Policies,
+    configs: &[UpstreamConfig],
+    parts: RemoteParts,
+) -> Vec<Mistake> {
+    let is_local = |config: &&UpstreamConfig| {
+        matches!(&config.kind, UpstreamKind::Rest(rest)
+            if matches!(rest.document, Document::File(_)))
+    };
+    let local: Vec<UpstreamConfig> = configs.iter().filter(is_local).cloned().collect();
+    if policies.is_empty() || local.is_empty() {
+        return Vec::new();
+    }
+    let remote = Remote::start(local, parts);
+    let mut found = Vec::new();
+    for upstream in remote.upstreams() {
+        if upstream.check().await.is_ok() {
+            let tools = upstream.tools();
+            found.extend(policies.misfits(tools.iter().map(|tool| &**tool.spec())));
+        }
+    }
+    remote.stop().await;
+    found
 }
 
 /// The policies that files hold that changed: none where the folder is gone or empty, since nothing

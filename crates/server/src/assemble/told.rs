@@ -24,7 +24,7 @@ use stores::Opened;
 use telemetry::Telemetry;
 use tools::BuiltInSettings;
 
-/// What the engine is given beside what the settings say and what it stands on.
+/// Everything the engine needs besides settings.
 pub(super) struct Told {
     /// The tools that code brings.
     pub(super) tools: Vec<Arc<dyn Tool>>,

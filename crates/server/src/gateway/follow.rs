@@ -7,7 +7,10 @@ use futures::future::{Either, select};
 use kernel::contracts::{Spawn, Tool};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::datum::value_weight;
+use kernel::values::fault::Fault;
 use kernel::values::ids::RealmId;
+use policy::CedarPolicy;
+use project::policies::POLICIES_FOLDER;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::broadcast::error::RecvError;
@@ -53,6 +56,7 @@ pub(super) fn follow(
     let (source, upstream) = (followed.source(), followed.upstream.clone());
     tell_opened(parts, source.clone(), upstream.opened_pages(), stop.clone());
     let (engine, spawn) = (parts.engine.clone(), parts.remote.spawn.clone());
+    let policies = parts.policies.clone();
     let following = async move {
         let mut changes = upstream.changes();
         let mut told: Vec<Mistake> = Vec::new();
@@ -65,8 +69,12 @@ pub(super) fn follow(
                 let now = upstream.changed();
                 let before = seen.replace(now);
                 if before.is_none_or(|before| before.tools != now.tools) {
-                    let tools = followed.tools(&source, upstream.tools());
-                    let mistakes = taken_in(&engine, spawn.as_ref(), tools).await;
+                    let listed = upstream.tools();
+                    let unfit = unfit(policies.as_deref(), &listed);
+                    upstream.note_unfit(unfit.first().map(misfit));
+                    let tools = followed.tools(&source, listed);
+                    let mut mistakes = taken_in(&engine, spawn.as_ref(), tools).await;
+                    mistakes.extend(unfit);
                     for mistake in mistakes.iter().filter(|mistake| !told.contains(mistake)) {
                         tracing::warn!(upstream = upstream.name(), "{mistake}");
                     }
@@ -90,6 +98,23 @@ pub(super) fn follow(
     };
     parts.remote.spawn.task("upstream tools", Box::pin(following));
     (listed, gone)
+}
+
+/// The mistakes of policies that do not fit these tools: their calls are denied.
+fn unfit(policies: Option<&CedarPolicy>, tools: &[Arc<dyn Tool>]) -> Vec<Mistake> {
+    let Some(policies) = policies else { return Vec::new() };
+    policies.policies().misfits(tools.iter().map(|tool| &**tool.spec()))
+}
+
+/// How an upstream shows such a mistake.
+fn misfit(mistake: &Mistake) -> Fault {
+    let place = mistake.file.as_deref().unwrap_or(POLICIES_FOLDER);
+    let fault =
+        Fault::new("PolicyMisfit", format!("{place}:{}: {}", mistake.line, mistake.message));
+    match &mistake.hint {
+        Some(hint) => fault.hint(hint.as_str()),
+        None => fault,
+    }
 }
 
 /// The changes of the other lists of an upstream; the catalog notifies clients of its tools.

@@ -8,11 +8,12 @@ use crate::request::cursors::Purpose;
 use crate::request::doors::{Doors, Who};
 use crate::request::key::{Key, replayed};
 use crate::request::params::{Named, Params, Wait, no_such, page, session_ref};
+use crate::views::asked::add_specs;
 use crate::views::rows;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use engine::{Once, RefusalCode};
+use engine::{Once, Pinned, RefusalCode};
 use kernel::ask::proposal::proposed;
 use kernel::ask::reply::no_proposal;
 use kernel::ask::{Ask, AskBody, AskStatus, CallDecision, FixAction, Reply};
@@ -70,32 +71,35 @@ pub(crate) async fn list(
         let object = Object::only("asks");
         doors.engine.audits().note_shown(&caller, object, json!({"ofOthers": others}))?;
     }
-    let mut items = Vec::with_capacity(found.items.len());
-    for asked in found.items {
-        // What is not open is history, and there may be much of it.
-        items.push(match asked.row.status {
-            AskStatus::Open => shown(&doors, &caller, asked).await?,
-            _ => rows::ask(asked, None),
-        });
-    }
+    // What is not open is history, and there may be much of it.
+    let is_open = |ask: &SessionAsk| ask.row.status == AskStatus::Open;
+    let open: Vec<&SessionAsk> = found.items.iter().filter(|ask| is_open(ask)).collect();
+    let pinned = doors.engine.asks().pinned(&caller, &open).await?;
+    let items = found.items.into_iter().map(|asked| match is_open(&asked) {
+        true => shown(&doors, &caller, asked, &pinned),
+        false => rows::ask(asked, None),
+    });
+    let items = items.collect();
     Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
 }
 
 /// `GET /asks/{id}`.
 pub(crate) async fn show(Who { doors, caller }: Who, name: Named) -> Result<Json<rest::Ask>> {
     let ask = doors.engine.asks().get(&caller, name.ask()?).await?;
-    Ok(Json(shown(&doors, &caller, ask).await?))
+    let pinned = doors.engine.asks().pinned(&caller, &[&ask]).await?;
+    Ok(Json(shown(&doors, &caller, ask, &pinned)))
 }
 
-/// An ask with the plan of its run, and whether this caller may answer it.
-async fn shown(doors: &Doors, caller: &Caller, asked: SessionAsk) -> Result<rest::Ask> {
-    let asks = doors.engine.asks();
-    let plan = asks.plan(caller, &asked).await?;
+/// An ask with what its run pinned, and whether this caller may answer it.
+fn shown(doors: &Doors, caller: &Caller, asked: SessionAsk, pinned: &Pinned) -> rest::Ask {
     let yours = (asked.row.status == AskStatus::Open).then(|| {
-        let answer = asks.may_answer(caller, &asked);
+        let answer = doors.engine.asks().may_answer(caller, &asked);
         rest::YourAnswer { answer, why: (!answer).then(|| not_yours(&asked)) }
     });
-    Ok(rest::Ask { yours, ..rows::ask(asked, plan.as_ref()) })
+    let (plan, about) = (pinned.plan(asked.row.ask.run), asked.row.ask.about.clone());
+    let mut shown = rest::Ask { yours, ..rows::ask(asked, plan) };
+    add_specs(&mut shown.calls, &about, pinned);
+    shown
 }
 
 /// Why a caller may not answer an ask, as far as the ask says it.

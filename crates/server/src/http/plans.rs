@@ -1,5 +1,5 @@
-//! `/api/v1/plans`: the plans of the catalog, storing one, whether one would be taken, and plans
-//! that a model writes.
+//! `/api/v1/plans`: the plans of the catalog, storing and removing one, whether one would be taken,
+//! and plans that a model writes.
 
 use super::condition::{Condition, not_stored, tagged};
 use super::tools::{PageQuery, paged};
@@ -13,6 +13,7 @@ use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::DraftRequest;
+use engine::refusal::RefusalKind;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::Caller;
 use kernel::values::ids::PlanId;
@@ -76,6 +77,21 @@ pub(crate) async fn store(
     Ok((status, shown_plan(&doors, &caller, &id, Some(stored.version))?))
 }
 
+/// `DELETE /plans/{id}`.
+pub(crate) async fn remove(
+    Administrator { doors, caller }: Administrator,
+    Named(name): Named,
+) -> Result<StatusCode> {
+    let id = PlanId::from(name.as_str());
+    match doors.engine.catalog().remove_plan(&caller, &id).await {
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Err(refusal) if refusal.kind() == RefusalKind::NotFound => {
+            Err(missing(&doors, &caller, &id))
+        }
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
 /// A plan with its version, if it has one.
 fn shown_plan(
     doors: &Doors,
@@ -84,13 +100,17 @@ fn shown_plan(
     version: Option<u64>,
 ) -> Result<Response> {
     let Some(plan) = doors.engine.catalog().plan(caller, id) else {
-        let plans = doors.engine.catalog().plans(caller);
-        let names = plans.iter().map(|plan| plan.id.as_str());
-        return Err(not_found("plan", id.as_str(), names, "`GET /api/v1/plans` lists the plans"));
+        return Err(missing(doors, caller, id));
     };
     let summary = rows::plan_summary(&plan);
-    let response = Json(PlanAnswer { summary, plan: (*plan.source).clone() }).into_response();
-    Ok(tagged(response, version))
+    let plan = (*plan.source).clone();
+    Ok(tagged(Json(PlanAnswer { summary, version, plan }).into_response(), version))
+}
+
+fn missing(doors: &Doors, caller: &Caller, id: &PlanId) -> Failure {
+    let plans = doors.engine.catalog().plans(caller);
+    let names = plans.iter().map(|plan| plan.id.as_str());
+    not_found("plan", id.as_str(), names, "`GET /api/v1/plans` lists the plans")
 }
 
 /// A plan is stored under the id in its path; one without an id gets it from there.

@@ -83,7 +83,13 @@ fn unusable(status: UpstreamStatus) -> UpstreamStatus {
 /// An upstream as this visitor sees it: where someone can log in is for administrators.
 fn shown(member: &Member, visitor: &Visitor, failing: &[BreakerState]) -> Upstream {
     let upstream = member.upstream.as_ref();
-    let running = upstream.map(|upstream| (upstream.config(), upstream.status()));
+    let running = upstream.map(|upstream| {
+        let status = upstream.status();
+        // Only administrators learn what policies say.
+        let unfit = upstream.unfit().filter(|_| visitor.administers());
+        let last_error = status.last_error.or(unfit);
+        (upstream.config(), UpstreamStatus { last_error, ..status })
+    });
     let for_login = upstream.filter(|_| visitor.administers());
     let login_url = for_login.and_then(|upstream| upstream.login_url());
     let breaker = breaker(&member.facts.name, failing);

@@ -427,22 +427,16 @@ fn as_object(any: bool) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::tool::call::{Pace, Yields};
 
     fn spec(name: &str, input: Value, output: Option<Value>) -> ToolSpec {
         ToolSpec {
-            name: name.into(),
             title: "A title".to_owned(),
             description: "does it".to_owned(),
             input_schema: Arc::new(input),
             output_schema: output.map(Arc::new),
             reach: Reach::Writes,
             idempotent: true,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
+            ..testkit::specs::tool(name)
         }
     }
 

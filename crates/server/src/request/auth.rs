@@ -84,15 +84,20 @@ impl Visitor {
         })
     }
 
-    /// The same, who came in by this way. In local mode the audit keeps nothing of it.
+    /// The same, who came in by this way. In local mode only a request that may decide something
+    /// keeps it: nothing is kept of the others.
     #[must_use]
-    pub(crate) fn by_way_of(self, via: impl FnOnce() -> Via) -> Self {
-        if self.verified.is_none() {
+    pub(crate) fn by_way_of(self, may_decide: bool, via: impl FnOnce() -> Via) -> Self {
+        let is_local = self.verified.is_none();
+        if is_local && !may_decide {
             return self;
         }
         let caller = Arc::new(Caller { via: via(), ..Caller::clone(&self.caller) });
-        // With a credential it is the caller.
-        let administrator = self.administrator.map(|_| caller.clone());
+        let administrator = match is_local {
+            true => self.administrator,
+            // With a credential it is the caller.
+            false => self.administrator.map(|_| caller.clone()),
+        };
         Self { caller, administrator, verified: self.verified }
     }
 
@@ -143,7 +148,7 @@ impl Entrance {
 
     /// Who sends a request; none for a stranger at a door that is open.
     pub(crate) async fn admit(&self, arrival: &Arrival<'_>) -> Result<Option<Visitor>> {
-        let Arrival { uri, headers, peer, .. } = *arrival;
+        let Arrival { method, uri, headers, peer } = *arrival;
         if !self.is_own && uri.path() == CALLBACK_PATH {
             // A browser that comes back from a login was sent by a foreign page, and has a proof
             // with it.
@@ -169,7 +174,7 @@ impl Entrance {
                 let verified = checked.identity.verify(&sent, from, self.door(uri)).await;
                 checked.visitor(arrival, verified, from).map(Some)
             }
-            (Rule::Credentials(_), None) if self.is_open(uri) => Ok(None),
+            (Rule::Credentials(_), None) if self.is_open(method, uri) => Ok(None),
             (Rule::Credentials(checked), None) => Err(checked.nothing_sent(uri.path())),
         }
     }
@@ -268,12 +273,12 @@ impl Entrance {
         if !self.is_own && uri.path() == MCP_PATH { Door::Mcp } else { Door::Other }
     }
 
-    fn is_open(&self, uri: &Uri) -> bool {
+    fn is_open(&self, method: &Method, uri: &Uri) -> bool {
         let path = uri.path();
         if self.is_own {
             return path == HEALTH_PATH;
         }
-        open::has(uri)
+        open::has(method, uri)
     }
 }
 

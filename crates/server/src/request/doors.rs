@@ -69,6 +69,8 @@ pub(crate) struct Doors {
     /// The cards themselves, and those of AgentVault's profile.
     pub(crate) cards: Documents<CardInputs>,
     pub(crate) vault_cards: Documents<CardInputs>,
+    /// Those of callers with credentials, as clients of 1.0 alone read them.
+    pub(crate) extended_cards: Documents<CardInputs>,
     /// `/openapi.json`, by the hash of the pipelines in it.
     pub(crate) descriptions: Documents<ContentHash>,
     /// Which skill their messages are for, where the host program knows.
@@ -154,6 +156,7 @@ impl Doors {
             card_keys: Arc::new(CardKeys::none()),
             cards: Documents::default(),
             vault_cards: Documents::default(),
+            extended_cards: Documents::default(),
             descriptions: Documents::default(),
             choose_skill: None,
             push: None,

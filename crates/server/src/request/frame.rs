@@ -3,7 +3,7 @@
 
 use crate::problem::{Failure, Shape};
 use crate::request::answer::newline::ended;
-use crate::request::answer::underway::Place;
+use crate::request::answer::underway::{Place, Reader};
 use crate::request::auth::{Arrival, Entrance, Visitor};
 use crate::request::doors::{Doors, Shared, no_caller};
 use crate::request::forwarded::Peer;
@@ -24,10 +24,12 @@ use futures::{StreamExt, stream};
 use http_body_util::{BodyStream, StreamBody};
 use hyper::body::Frame;
 use identity::Verified;
+use kernel::identity::reads_for::{ReadsFor, reading_for};
 use kernel::values::caller::Caller;
 use kernel::values::ids::RealmId;
 use kernel::values::trace::TraceParent;
 use project::realm::default_realm;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use wire::a2a::GRPC_SERVICE;
@@ -44,6 +46,8 @@ const API: &str = "/api/";
 const AUDIT: &str = "/api/v1/audit";
 /// Doors that tell how we are.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/health"];
+/// Where a request comes from that says nothing of it.
+const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 /// Where agents of others call.
 const A2A: &str = "/a2a/v1";
 /// Where those of AgentVault do.
@@ -118,9 +122,11 @@ async fn checked<F: Future<Output = Response>>(
     let door = RPC_DOORS.into_iter().find(|door| *door == path).unwrap_or_default();
     let shape = if own.is_some() { Shape::Plain } else { shape_of(path) };
     let admitted = entrance.admit(&arrival).await;
+    // Whoever was let in has one.
+    let from = entrance.address_of(arrival.peer, path, arrival.headers).unwrap_or(NOWHERE);
     let is_own = own.is_some();
     let entered = admitted.and_then(|who| entered(doors, &request, who, is_own, trace));
-    let (visitor, place) = match entered.and_then(|visitor| begun(doors, &request, visitor)) {
+    let (visitor, place) = match entered.and_then(|visitor| begun(doors, &request, visitor, from)) {
         Ok(begun) => begun,
         Err(failure) => {
             // Looked for only here: a handler that answers a pipeline's route knows that it does.
@@ -139,6 +145,7 @@ async fn checked<F: Future<Output = Response>>(
     let mut response = {
         // It is large, and stays where it is made.
         let answering = pin!(handler(request, visitor));
+        let answering = pin!(reading_for(who.as_deref().map(ReadsFor::of), answering));
         match checked {
             None => answering.await,
             Some((verified, realm)) => {
@@ -157,7 +164,8 @@ async fn checked<F: Future<Output = Response>>(
     }
     let who = who.as_deref();
     let failed = response.extensions_mut().remove::<Failure>();
-    let failed = failed.or_else(|| unsendable(doors, who, is_read, &response));
+    let reader = Reader::new(who, from);
+    let failed = failed.or_else(|| unsendable(doors, reader, is_read, &response));
     let response = match failed {
         Some(failure) => told(doors, failure, shape, Asker { trace, who }),
         None => response,
@@ -165,7 +173,7 @@ async fn checked<F: Future<Output = Response>>(
     // Programs alone read what the others answer.
     let response = if door.is_empty() { ended(response) } else { response };
     let response = match place {
-        Some(place) => doors.underway.held(place, who, response),
+        Some(place) => doors.underway.held(place, reader, response),
         None => response,
     };
     sent(doors, page, response)
@@ -178,6 +186,7 @@ fn begun(
     doors: &Doors,
     request: &Request,
     visitor: Option<Visitor>,
+    from: IpAddr,
 ) -> Result<(Option<Visitor>, Option<Place>), Failure> {
     let path = request.uri().path();
     let is_exchange = visitor.is_none() && *request.method() == Method::POST;
@@ -185,11 +194,12 @@ fn begun(
         return Ok((visitor, None));
     }
     let who = visitor.as_ref().map(|visitor| &*visitor.caller);
-    let place = doors.underway.begin(who).map_err(|failure| match shape_of(path) {
-        // No pipeline is there, whatever the router found.
-        Shape::JsonRpc => failure.shaped(Shape::JsonRpc),
-        _ => failure,
-    })?;
+    let place =
+        doors.underway.begin(Reader::new(who, from)).map_err(|failure| match shape_of(path) {
+            // No pipeline is there, whatever the router found.
+            Shape::JsonRpc => failure.shaped(Shape::JsonRpc),
+            _ => failure,
+        })?;
     Ok((visitor, Some(place)))
 }
 
@@ -197,12 +207,12 @@ fn begun(
 /// be asked again: what else was done is told.
 fn unsendable(
     doors: &Doors,
-    who: Option<&Caller>,
+    reader: Reader<'_>,
     is_read: bool,
     response: &Response,
 ) -> Option<Failure> {
     let is_whole = response.body().size_hint().exact().is_some_and(|bytes| bytes > 0);
-    if is_read && is_whole { doors.underway.check_room(who).err() } else { None }
+    if is_read && is_whole { doors.underway.check_room(reader).err() } else { None }
 }
 
 /// Whether a pipeline may have the path of a request that is not let in. In which realm one has it
@@ -225,7 +235,10 @@ fn entered(
     is_own: bool,
     trace: Option<TraceParent>,
 ) -> Result<Option<Visitor>, Failure> {
-    let visitor = visitor.map(|visitor| visitor.by_way_of(|| way_of(request, is_own, trace)));
+    // Replies are posted, by whatever protocol.
+    let may_decide = *request.method() == Method::POST;
+    let way = || way_of(request, is_own, trace);
+    let visitor = visitor.map(|visitor| visitor.by_way_of(may_decide, way));
     if let Some(visitor) = &visitor {
         let is_audit = request.uri().path().starts_with(AUDIT);
         match doors.engine.audits().check_room(&visitor.caller) {

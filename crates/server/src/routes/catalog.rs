@@ -3,8 +3,8 @@
 use super::route::Route;
 use crate::acts::Right::{Engine, Open};
 use crate::http::{plans, tools};
-use crate::openapi::{BODY, Body, READ, WRITE, json_answer, of};
-use axum::routing::{get, post, put};
+use crate::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
+use axum::routing::{delete, get, post, put};
 use kernel::values::caller::Act;
 use wire::rest::{
     CallAnswer, CallBody, DraftAnswer, DraftBody, Page, PendingCall, Plan, PlanAnswer, PlanCheck,
@@ -38,6 +38,14 @@ pub(super) const PLANS: &[Route] = &[
                 .headers(&["ETag"]),
         ])
         .refusals(&[&[401, 412], BODY, WRITE]),
+    Route::delete("/api/v1/plans/{id}", || delete(plans::remove), Engine(Act::Define))
+        .says(
+            "removePlan",
+            "Removes a stored plan; runs that began continue with it; for administrators",
+        )
+        .parameters(&["planId"])
+        .answers(&[answer(204, Content::None, "it is gone; a file's that it overrode is back")])
+        .refusals(&[&[400, 401, 404, 409], WRITE]),
     Route::post(
         "/api/v1/plans/validate",
         || post(plans::validate),

@@ -20,6 +20,7 @@ mod operations;
 use crate::a2a;
 use crate::acts::{Right, guarded};
 use crate::http;
+use crate::http::pages::welcome::{self, Reader};
 use crate::mcp;
 use crate::mcp::door::Door;
 use crate::openapi::{Described, PLAIN, PROBLEM, Refusals, THREAD, hash_of, with_pipelines};
@@ -182,15 +183,18 @@ fn is_like(door: &str, path: &str) -> bool {
     door.len() == path.len() && door.iter().zip(&path).all(same)
 }
 
-/// A path that is not in the table may be a pipeline's.
-async fn beside_the_table(Who { doors, caller }: Who, request: Request) -> Result<Response> {
-    match doors.pipeline_at(&caller, request.uri().path()) {
-        Some(pipeline) => http::pipelines::serve(&doors, &caller, &pipeline, request).await,
-        None if http::pages::welcome::is_wanted(&request) => {
-            let is_browser = http::pages::welcome::is_browser(&request);
-            Ok(http::pages::welcome::show(is_browser))
-        }
-        None => Err(unknown_path(&doors, &caller, request.uri())),
+/// A path that is not in the table may be a pipeline's. At the root strangers are told where they
+/// are.
+async fn beside_the_table(who: Result<Who>, request: Request) -> Result<Response> {
+    let welcome = welcome::is_wanted(&request).then(|| welcome::is_browser(&request));
+    let Who { doors, caller } = match (who, welcome) {
+        (Err(_), Some(is_browser)) => return Ok(welcome::show(is_browser, Reader::Stranger)),
+        (who, _) => who?,
+    };
+    match (doors.pipeline_at(&caller, request.uri().path()), welcome) {
+        (Some(pipeline), _) => http::pipelines::serve(&doors, &caller, &pipeline, request).await,
+        (None, Some(is_browser)) => Ok(welcome::show(is_browser, Reader::Caller)),
+        (None, None) => Err(unknown_path(&doors, &caller, request.uri())),
     }
 }
 

@@ -51,24 +51,15 @@ fn words(message: &str, more: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::tool::call::{Pace, Reach};
     use serde_json::json;
     use std::sync::Arc;
 
     fn spec(yields: Yields, output_schema: Option<Value>) -> ToolSpec {
         ToolSpec {
-            name: "t".into(),
-            title: String::new(),
-            description: String::new(),
-            input_schema: Arc::new(json!({"type": "object"})),
             output_schema: output_schema.map(Arc::new),
-            reach: Reach::Reads,
             idempotent: true,
-            tags: Vec::new(),
-            pace: Pace::Quick,
             yields,
-            unrecorded: false,
-            listed: None,
+            ..testkit::specs::tool("t")
         }
     }
 

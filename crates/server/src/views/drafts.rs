@@ -1,6 +1,7 @@
 //! Plans that a model wrote, as clients read them.
 
-use super::rows::{plan_mistake, plan_summary, reach_name};
+use super::asked::reach_name;
+use super::rows::{plan_mistake, plan_summary};
 use engine::{Draft, DraftWrite, Drafted};
 use kernel::definition::plan::graph::mermaid;
 use kernel::definition::plan::mistake::Mistake;

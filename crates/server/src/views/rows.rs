@@ -1,9 +1,10 @@
 //! Rows of the kernel as `/api/v1` shows them. Values are moved where they can be: a run's answer
 //! may be large.
 
+use super::asked::{self, reach_name, unshared};
 use super::held::{fix_action, held, proposal, tried};
 use engine::{KnownAgent, ReplyReport, RunReport};
-use kernel::ask::{Answerers, AskBody, AskStatus, AskedCall, Decision, Question};
+use kernel::ask::{Answerers, AskBody, AskStatus, Decision};
 use kernel::contracts::SessionAsk;
 use kernel::definition::agent::TALKS;
 use kernel::definition::pipeline::{Handler, Pipeline, TallyRow};
@@ -11,12 +12,10 @@ use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::journal::projection::{HistoryItem, Parked, RunRow, SessionRow};
 use kernel::session::{RunSpent, RunStatus};
-use kernel::tool::call::{HowFar, Pace, Reach, ToolSpec};
+use kernel::tool::call::{HowFar, Pace, ToolSpec};
 use kernel::values::entry::EntryResult;
 use kernel::values::fault::Fault;
 use kernel::values::ids::PlanId;
-use serde_json::Value;
-use std::sync::Arc;
 use wire::rest;
 
 /// A run with its session.
@@ -126,6 +125,7 @@ pub(crate) fn ask(asked: SessionAsk, plan: Option<&PlanId>) -> rest::Ask {
         how: None,
         actions: Vec::new(),
         plans: Vec::new(),
+        next: asked::next(row.ask.next),
         digest: row.ask.digest.as_str().to_owned(),
         other: row.ask.answerers.as_ref().is_some_and(|answerers| answerers.other),
         may_answer: may_answer(row.ask.answerers),
@@ -141,8 +141,9 @@ pub(crate) fn ask(asked: SessionAsk, plan: Option<&PlanId>) -> rest::Ask {
     };
     fill(&mut shown, row.ask.body);
     if let Some(wanted) = row.ask.wanted {
-        shown.calls = vec![asked_call(wanted.call)];
+        shown.calls = vec![asked::call(wanted.call)];
     }
+    asked::add_pins(&mut shown.calls, row.ask.about);
     shown
 }
 
@@ -161,12 +162,12 @@ fn fill(shown: &mut rest::Ask, body: AskBody) {
     match body {
         AskBody::Clarify { message, questions } => {
             shown.body = message;
-            shown.questions = questions.into_iter().map(question).collect();
+            shown.questions = questions.into_iter().map(asked::question).collect();
         }
         AskBody::Approve { calls } => {
             let tools: Vec<String> = calls.iter().map(|call| format!("`{}`", call.tool)).collect();
             shown.body = format!("may {} run with these arguments?", tools.join(", "));
-            shown.calls = calls.into_iter().map(asked_call).collect();
+            shown.calls = calls.into_iter().map(asked::call).collect();
         }
         AskBody::Fill { message, schema } => {
             shown.body = message;
@@ -178,7 +179,7 @@ fn fill(shown: &mut rest::Ask, body: AskBody) {
         }
         AskBody::Fix { fault: why, call, how, actions, plans } => {
             shown.body = why.to_string();
-            shown.calls = call.into_iter().map(asked_call).collect();
+            shown.calls = call.into_iter().map(asked::call).collect();
             shown.fault = Some(fault(why));
             shown.how = Some(how_name(how).to_owned());
             shown.actions = actions.into_iter().map(fix_action).collect();
@@ -193,6 +194,7 @@ fn decision(decision: Decision) -> rest::Decision {
         at: decision.at.rfc3339(),
         // A reply is plain data; writing it as JSON cannot fail.
         reply: serde_json::to_value(&decision.reply).unwrap_or_default(),
+        via: decision.via.map(|via| via.to_string()),
     }
 }
 
@@ -406,14 +408,6 @@ fn how_name(how: HowFar) -> &'static str {
     }
 }
 
-pub(super) fn reach_name(reach: Reach) -> &'static str {
-    match reach {
-        Reach::Reads => "reads",
-        Reach::Writes => "writes",
-        Reach::Runs => "runs",
-    }
-}
-
 fn pace_name(pace: Pace) -> &'static str {
     match pace {
         Pace::Quick => "quick",
@@ -422,32 +416,12 @@ fn pace_name(pace: Pace) -> &'static str {
     }
 }
 
-fn asked_call(call: AskedCall) -> rest::AskedCall {
-    rest::AskedCall {
-        call_id: call.call_id.to_string(),
-        tool: call.tool.as_str().to_owned(),
-        arguments: unshared(call.arguments),
-    }
-}
-
-fn question(asked: Question) -> rest::AskedQuestion {
-    rest::AskedQuestion {
-        call_id: asked.call_id.to_string(),
-        question: asked.question,
-        context: asked.context,
-    }
-}
-
-fn unshared(value: Arc<Value>) -> Value {
-    Arc::unwrap_or_clone(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use kernel::journal::projection::AskRow;
     use kernel::values::ids::{SessionId, SessionKey, Space};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn shown_with(members: Value) -> Value {
         let mut asked = json!({
@@ -460,6 +434,26 @@ mod tests {
         let row = AskRow { ask: asked, status: AskStatus::Open, decision: None };
         let key = SessionKey::new("r", Space::session(), "s");
         json!(ask(SessionAsk { session: SessionId(1), key, row }, None))
+    }
+
+    #[test]
+    fn an_ask_of_an_earlier_release_says_nothing_of_what_it_did_not_record() {
+        let call = format!("call_{:032x}", 9);
+        let body = json!({"kind": "approve", "calls": [
+            {"callId": call, "tool": "bank::pay", "arguments": {}},
+        ]});
+        let older = shown_with(json!({"body": body}));
+        assert_eq!(older.get("next"), None);
+        let known = json!({"callId": call, "tool": "bank::pay", "arguments": {}});
+        assert_eq!(older["calls"], json!([known]));
+        let pins = json!({"spec": "s", "reach": "writes", "idempotent": false});
+        let about = json!([{"callId": call, "pins": pins, "why": {"policy": "large"}}]);
+        let next = json!({"yes": {"step": "done"}, "no": "ends"});
+        let newer = shown_with(json!({"body": body, "about": about, "next": next}));
+        assert_eq!(newer["next"], json!({"yes": {"step": "done"}, "no": {"ends": true}}));
+        let shown = &newer["calls"][0];
+        assert_eq!((&shown["reach"], &shown["idempotent"]), (&json!("writes"), &json!(false)));
+        assert_eq!(shown["why"], json!({"by": "policy", "says": "large"}));
     }
 
     #[test]

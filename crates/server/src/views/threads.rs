@@ -277,6 +277,8 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
+            next: kernel::ask::course::Next::default(),
+            about: Vec::new(),
         };
         SessionAsk {
             session: SessionId(1),

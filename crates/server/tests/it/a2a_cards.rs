@@ -80,8 +80,12 @@ async fn a_card_is_made_once_until_what_it_follows_from_changes() {
     let again = read(&house, CARD).await;
     // Each signature is another one, so the same text was not made again.
     assert_eq!((again.header("etag"), &again.text), (first.header("etag"), &first.text));
+    let extended = async || rpc(&house, "GetExtendedAgentCard", json!({})).await["result"].clone();
+    let first_extended = extended().await;
+    assert_eq!(extended().await["signatures"], first_extended["signatures"]);
     let stored = house.put("/api/v1/plans/it%2Fnewer", &[], newer()).await;
     assert_eq!(stored.status, 201, "{stored:?}");
+    assert_ne!(extended().await["skills"], first_extended["skills"]);
     let changed = read(&house, CARD).await;
     assert_ne!(changed.header("etag"), first.header("etag"));
     let skills = changed.body["skills"].as_array().unwrap();

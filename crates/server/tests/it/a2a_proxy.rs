@@ -12,9 +12,7 @@ use identity::keys::Expiry;
 use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::contracts::{Policy, Tool};
 use kernel::identity::roles::Role;
-use kernel::tool::call::{
-    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Yields,
-};
+use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
 use kernel::values::caller::{Act, Scope};
 use project::config::Config;
 use project::folder::Project;
@@ -340,18 +338,9 @@ struct Broken(Arc<ToolSpec>);
 impl Broken {
     fn new(name: &str) -> Self {
         Self(Arc::new(ToolSpec {
-            name: name.into(),
-            title: String::new(),
             description: "has a bug".to_owned(),
-            input_schema: Arc::new(json!({"type": "object"})),
-            output_schema: None,
             reach: Reach::Writes,
-            idempotent: false,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
+            ..testkit::specs::tool(name)
         }))
     }
 }

@@ -7,10 +7,17 @@ fn first_ask(started: &Value) -> String {
     format!("/api/v1/asks/{}", text(&started["run"]["asks"][0]["id"]))
 }
 
-/// An ask without what it says of its reader.
+/// An ask without what it says of its reader, and without what its tools said of themselves.
 fn without_yours(ask: &Value) -> Value {
     let mut ask = ask.clone();
     ask.as_object_mut().unwrap().remove("yours");
+    let calls = ask.get_mut("calls").and_then(Value::as_array_mut);
+    for call in calls.into_iter().flatten() {
+        let call = call.as_object_mut().unwrap();
+        for member in ["title", "inputSchema"] {
+            call.remove(member);
+        }
+    }
     ask
 }
 
@@ -80,11 +87,13 @@ async fn a_form_takes_what_fits_and_stays_open_for_what_does_not() {
     assert_eq!(done.body["run"]["answer"], "Hello, Ann!");
     assert_eq!(done.body["ask"]["status"], "decided");
     assert_eq!(done.body["ask"]["decision"]["by"], "local");
+    assert_eq!(done.body["ask"]["decision"]["via"], "rest");
     assert_eq!(done.body["ask"]["decision"]["reply"]["content"], json!({"name": "Ann"}));
     let late = house.post(&ask, json!({"action": "accept", "content": {"name": "Bob"}})).await;
     assert_eq!(late.refusal(), refused(409, "ask_decided", &[]));
     assert_eq!(late.body["state"], "decided");
     assert_eq!(late.body["decision"]["reply"]["content"], json!({"name": "Ann"}));
+    assert_eq!(late.body["decision"]["via"], "rest");
     assert_eq!(house.get("/api/v1/asks").await.body["items"], json!([]));
     let any = house.get("/api/v1/asks?status=any").await.body;
     assert_eq!(any["items"].as_array().unwrap().len(), 1);
@@ -119,7 +128,19 @@ async fn an_approval_decides_every_call() {
     assert_eq!(shown["kind"], "approve");
     assert_eq!(shown["calls"][0]["tool"], "math::add");
     assert_eq!(shown["calls"][0]["arguments"], json!({"a": 1, "b": 2}));
+    assert_eq!(shown["next"], json!({"yes": {"step": "end"}, "no": {"ends": true}}));
+    assert_eq!(shown["calls"][0]["why"], json!({"by": "plan"}));
+    assert_eq!(shown["calls"][0]["reach"], "reads");
+    assert_eq!(shown["calls"][0].get("inputSchema"), None, "it is read with the ask itself");
     let ask = first_ask(&started);
+    let (read, listed) = (house.get(&ask).await.body, house.get("/api/v1/asks").await.body);
+    for whole in [&read, &listed["items"][0]] {
+        let (asked, call) = (without_yours(whole), &whole["calls"][0]);
+        assert_eq!(&asked, shown);
+        let tool = house.get("/api/v1/tools/math::add").await.body;
+        assert_eq!(call["title"], "Add", "{whole}");
+        assert_eq!(call["inputSchema"], tool["inputSchema"], "{whole}");
+    }
     let call = &shown["calls"][0]["callId"];
     let none = house.post(&ask, json!({"decisions": []})).await;
     assert_eq!(none.refusal(), refused(400, "calls_mismatch", &["/decisions"]));

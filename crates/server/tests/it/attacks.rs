@@ -72,6 +72,14 @@ async fn nobody_approves_what_they_asked_for_whatever_key_they_come_with() {
     }
     // Another person decides about what was asked, and about nothing else.
     let other = guarded.key(Role::Approver).await;
+    let path = format!("{ASKS}/{}", text(&ask["id"]));
+    let approvers = guarded.get_as(&other, &path).await.body["calls"][0].clone();
+    assert_eq!(approvers["why"], json!({"by": "policy", "says": "it takes two"}), "{approvers}");
+    assert_eq!(approvers["reach"], "reads", "{approvers}");
+    // An approver sees no tools, and so not what they say of themselves.
+    assert_eq!((approvers.get("title"), approvers.get("inputSchema")), (None, None));
+    let bosses = guarded.get_as(&boss, &path).await.body["calls"][0].clone();
+    assert!(bosses["title"] == "Add" && bosses["inputSchema"].is_object(), "{bosses}");
     let edited = approve(&guarded, &other, &ask, Some(json!({"a": 100, "b": 2}))).await;
     assert!((400..500).contains(&edited.status), "{edited:?}");
     let shown = guarded.get_as(&other, &format!("{ASKS}/{}", text(&ask["id"]))).await.body;
@@ -81,6 +89,7 @@ async fn nobody_approves_what_they_asked_for_whatever_key_they_come_with() {
     assert_eq!(done.body["run"]["status"], "completed", "{done:?}");
     let id = other.split('_').nth(1).unwrap();
     assert_eq!(done.body["ask"]["decision"]["by"], json!(format!("key:{id}")), "{done:?}");
+    assert_eq!(done.body["ask"]["decision"]["via"], "rest", "{done:?}");
 }
 
 /// Stores a principal with one role here.

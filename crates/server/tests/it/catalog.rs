@@ -221,10 +221,36 @@ async fn a_plan_that_is_stored_fits_its_path_and_its_conditions() {
 }
 
 #[tokio::test]
-async fn only_administrators_store_plans() {
+async fn a_stored_plan_is_removed_and_one_of_a_file_is_not() {
+    let house = House::demo().await;
+    let path = "/api/v1/plans/it%2Fquestion";
+    let stored = house.put(path, &[], question()).await;
+    assert_eq!(stored.body["version"], 1, "{stored:?}");
+    assert_eq!(house.delete(path).await.status, 204);
+    assert_eq!(house.get(path).await.status, 404);
+    let run = house.post("/api/v1/runs", json!({"planId": "it/question"})).await;
+    assert_eq!(run.status, 404, "{run:?}");
+    assert_eq!(house.delete(path).await.refusal(), refused(404, "not_found", &[]));
+    let of_a_file = "/api/v1/plans/math%3A%3Afan_out";
+    let filed = house.get(of_a_file).await;
+    assert_eq!(filed.body["version"], json!(null), "{filed:?}");
+    let refusal = house.delete(of_a_file).await;
+    assert_eq!(refusal.refusal(), refused(409, "plan_in_file", &[]));
+    assert!(text(&refusal.body["hint"]).contains("`plans/`"), "{refusal:?}");
+    let mut other = question();
+    other["planId"] = json!("math::fan_out");
+    assert_eq!(house.put(of_a_file, &[], other).await.status, 201);
+    assert_eq!(house.delete(of_a_file).await.status, 204);
+    assert_eq!(house.get(of_a_file).await.body, filed.body, "the file's plan is back");
+    assert_eq!(house.delete("/api/v1/plans/math%3A%3Afan_uot").await.status, 404);
+}
+
+#[tokio::test]
+async fn only_administrators_store_and_remove_plans() {
     let house = House::build(Project::demo(), Some("secret")).await;
     let path = "/api/v1/plans/it%2Fquestion";
     assert_eq!(house.put(path, &[], question()).await.status, 401);
+    assert_eq!(house.delete(path).await.status, 401);
     let key = [("authorization", "Bearer secret")];
     assert_eq!(house.put(path, &key, question()).await.status, 201);
 }

@@ -331,10 +331,15 @@ async fn roles_permit_what_they_say_and_no_more() {
     assert_eq!(guarded.post_as(&ann, add, arguments).await.status, 200);
     let started = guarded.post_as(&ann, RUNS, run).await;
     assert!(started.status < 300, "{started:?}");
-    let session = "/api/v1/sessions/hers";
+    // Others name a session by its own id: the one that its maker chose is the maker's.
+    let hers = "/api/v1/sessions/hers";
+    for (key, status) in [(&ann, 200), (&bob, 404), (&viewer, 404), (&approver, 404)] {
+        assert_eq!(guarded.get_as(key, hers).await.status, status, "{key}");
+    }
+    let session = format!("/api/v1/sessions/{}", text(&started.body["session"]["id"]));
     let ask = format!("/api/v1/asks/{}", text(&started.body["run"]["asks"][0]["id"]));
     for (key, status) in [(&ann, 200), (&bob, 404), (&viewer, 200), (&approver, 200)] {
-        assert_eq!(guarded.get_as(key, session).await.status, status, "{key}");
+        assert_eq!(guarded.get_as(key, &session).await.status, status, "{key}");
     }
     let reply = json!({"action": "accept", "content": {"name": "Ann"}});
     assert_eq!(told(&guarded.post_as(&bob, &ask, reply.clone()).await), missing);
@@ -521,11 +526,67 @@ async fn a_member_meets_nothing_of_another() {
     for path in done.chain([format!("{session}/fork")]) {
         assert_eq!(guarded.post_as(&bob, &path, Value::Null).await.status, 404, "{path}");
     }
-    let again = json!({"planId": "interaction::greeting", "session": "hers"});
-    assert_eq!(guarded.post_as(&bob, RUNS, again).await.status, 404);
+    // The same id of another is another session.
+    let same = json!({"planId": "interaction::greeting", "session": "hers"});
+    let same = guarded.post_as(&bob, RUNS, same).await;
+    assert!(same.status < 300, "{same:?}");
+    assert_ne!(same.body["session"]["id"], hers["session"]["id"]);
     for list in ["/api/v1/sessions", "/api/v1/asks"] {
         let listed = guarded.get_as(&bob, list).await;
-        assert_eq!(listed.body["items"].as_array().unwrap().len(), 1, "{list}: {listed:?}");
+        assert_eq!(listed.body["items"].as_array().unwrap().len(), 2, "{list}: {listed:?}");
+    }
+}
+
+#[tokio::test]
+async fn two_members_use_the_same_session_id_and_never_meet() {
+    let guarded = Guarded::start(OPEN).await;
+    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let viewer = guarded.key(Role::Viewer).await;
+    let order = json!({"sessionId": "order"});
+    let missing = (404, "not_found".to_owned());
+    let input = |number: u64| json!({"a": number, "b": number});
+    let mut ids = Vec::new();
+    for (key, number) in [(&ann, 1), (&bob, 7)] {
+        assert_eq!(told(&guarded.get_as(key, "/sessions/order").await), missing, "not yet");
+        assert_eq!(guarded.post_as(key, "/sessions", order.clone()).await.status, 201);
+        let twice = guarded.post_as(key, "/sessions", order.clone()).await;
+        assert_eq!(told(&twice), (409, "session_exists".to_owned()));
+        let plan = json!({"planId": "math::conditional_add", "initialArgs": input(number)});
+        let done = guarded.post_as(key, "/sessions/order/execute-plan", plan).await;
+        assert_eq!((done.status, &done.body["sessionId"]), (202, &json!("order")), "{done:?}");
+        let shown = guarded.get_as(key, "/api/v1/sessions/order").await;
+        ids.push(text(&shown.body["id"]));
+    }
+    assert_ne!(ids[0], ids[1]);
+    for (key, id, number) in [(&ann, &ids[0], 1), (&bob, &ids[1], 7)] {
+        for below in ["/history", "/context", "/export"] {
+            let by_key = guarded.get_as(key, &format!("/api/v1/sessions/order{below}")).await;
+            let by_id = guarded.get_as(key, &format!("/api/v1/sessions/{id}{below}")).await;
+            assert_eq!((by_key.status, &by_key.body), (200, &by_id.body), "{below}");
+        }
+        let run = json!({"planId": "math::conditional_add", "input": input(number),
+            "session": "order"});
+        let again = guarded.post_as(key, RUNS, run).await;
+        assert_eq!(again.body["session"]["id"], json!(id), "{again:?}");
+        let fork = guarded.post_as(key, "/api/v1/sessions/order/fork", Value::Null).await;
+        assert_eq!(fork.status, 201, "{fork:?}");
+    }
+    for (key, others) in [(&ann, &ids[1]), (&bob, &ids[0])] {
+        for path in [format!("/sessions/{others}"), format!("/api/v1/sessions/{others}")] {
+            assert_eq!(told(&guarded.get_as(key, &path).await), missing, "{path}");
+        }
+    }
+    // Who may read all sessions has none of that id, sees both in the list, and names each.
+    let listed = guarded.get_as(&viewer, "/api/v1/sessions").await.body;
+    let listed = listed["items"].as_array().unwrap();
+    for id in &ids {
+        assert!(listed.iter().any(|session| session["id"] == json!(id)), "{listed:?}");
+        for path in [format!("/sessions/{id}"), format!("/api/v1/sessions/{id}")] {
+            assert_eq!(guarded.get_as(&viewer, &path).await.status, 200, "{path}");
+        }
+    }
+    for path in ["/sessions/order", "/api/v1/sessions/order"] {
+        assert_eq!(told(&guarded.get_as(&viewer, path).await), missing, "{path}");
     }
 }
 

@@ -8,7 +8,7 @@ use axum::http::Method;
 use engine::{PipelineFile, PlanFile};
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
-use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::tool::call::{Call, Caller, ToolError, ToolOutput, ToolSpec};
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
@@ -147,18 +147,10 @@ pub struct Wait {
 impl Wait {
     pub fn new(gate: &Arc<Semaphore>) -> Self {
         let spec = ToolSpec {
-            name: "desk::wait".into(),
             title: "Wait".to_owned(),
             description: "waits until it is let".to_owned(),
-            input_schema: Arc::new(json!({"type": "object"})),
-            output_schema: None,
-            reach: Reach::Reads,
             idempotent: true,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
+            ..testkit::specs::tool("desk::wait")
         };
         Self { spec: Arc::new(spec), gate: gate.clone() }
     }

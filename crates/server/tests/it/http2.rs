@@ -59,6 +59,16 @@ impl Served {
         Client::new(TcpStream::connect(self.address).await.unwrap(), self.address).await
     }
 
+    /// A client that makes room for so many bytes of each answer.
+    async fn narrow_client(&self, bytes: u32) -> Client {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let mut builder = h2::client::Builder::new();
+        builder.initial_window_size(bytes);
+        let (sender, connection) =
+            timeout(LIMIT, builder.handshake(stream)).await.unwrap().unwrap();
+        Client { sender, address: self.address, ended: tokio::spawn(connection) }
+    }
+
     /// Waits until so many streams of events are open.
     async fn until_streams(&self, count: usize) {
         let wanted = format!("waypost_streams_open {count}\n");
@@ -189,12 +199,7 @@ async fn a_stream_that_its_client_gives_up_ends_at_the_server() {
 async fn answers_that_wait_in_streams_are_bounded_and_free_again_with_their_connection() {
     let config = Config::parse("waypost.toml", "[limits]\nanswers_bytes_max = 1000000\n").unwrap();
     let served = Served::of(Project { config, ..Project::demo() }).await;
-    let stream = TcpStream::connect(served.address).await.unwrap();
-    // It makes no room for any answer.
-    let mut builder = h2::client::Builder::new();
-    builder.initial_window_size(0);
-    let (sender, connection) = timeout(LIMIT, builder.handshake(stream)).await.unwrap().unwrap();
-    let client = Client { sender, address: served.address, ended: tokio::spawn(connection) };
+    let client = served.narrow_client(0).await;
     let mut unread = Vec::new();
     for _ in 0..40 {
         let (answer, _sending) = client.begin("GET /openapi.json").await;
@@ -210,6 +215,36 @@ async fn answers_that_wait_in_streams_are_bounded_and_free_again_with_their_conn
     let again = async || exchange(served.address, "GET /openapi.json").await;
     let is_ok = |answer: &String| answer.starts_with("HTTP/1.1 200 OK\r\n");
     wait_for("room for answers", again, is_ok).await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn an_export_whose_client_leaves_in_the_middle_ends() {
+    const EXPORT: &str = "GET /api/v1/sessions/s/export";
+    let config = Config::parse("waypost.toml", "[limits]\nexports_active_max = 1\n").unwrap();
+    let served = Served::of(Project { config, ..Project::demo() }).await;
+    let other = served.client().await;
+    let plan = json!({"planId": "interaction::greeting", "session": "s"});
+    let (status, text) = other.ask("POST /api/v1/runs", &plan).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{text}");
+    // It reads the first byte, and leaves with the rest of its events on the way.
+    let leaving = served.narrow_client(1).await;
+    let (answer, _sending) = leaving.begin(EXPORT).await;
+    let answer = timeout(LIMIT, answer).await.unwrap().unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let mut body = answer.into_body();
+    let first = timeout(LIMIT, body.data()).await.unwrap().unwrap().unwrap();
+    assert_eq!(first, "{");
+    let (status, text) = other.ask(EXPORT, &Value::Null).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{text}");
+    assert!(text.contains("too_many_exports"), "{text}");
+    leaving.ended.abort();
+    drop((body, leaving.sender));
+    // What holds the place is what reads the store.
+    let again = async || other.ask(EXPORT, &Value::Null).await;
+    let is_ok = |(status, _): &(StatusCode, String)| *status == StatusCode::OK;
+    let (_, text) = wait_for("the end of the export that was left", again, is_ok).await;
+    assert!(text.ends_with('}'), "{text}");
     served.stop().await;
 }
 

@@ -64,6 +64,8 @@ async fn a_plan_that_asks_is_called_again_with_the_answer() {
     let ann = retry(GREETING, &again, accept(json!({"name": "Ann"})));
     let done = place.call(&forms(), ann.clone()).await;
     assert_eq!((said(&done).as_str(), &done["resultType"]), ("Hello, Ann!", &json!("complete")));
+    let decided = place.get(&format!("/api/v1/asks/{ask}")).await;
+    assert_eq!(decided["decision"]["via"], "mcp", "{decided}");
     assert_eq!(said(&place.call(&forms(), ann).await), "Hello, Ann!", "the same again");
     let bob = retry(GREETING, &again, accept(json!({"name": "Bob"})));
     let refused = place.ask("tools/call", &forms(), bob).await;

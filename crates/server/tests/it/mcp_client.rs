@@ -9,7 +9,7 @@ use kernel::contracts::shelf::{Changes, Find, ResourceSpec, Shelf};
 use kernel::contracts::{Page, Paged, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Call, Caller, LogLevel, Pace, Reach, Told, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
+    Call, Caller, LogLevel, Reach, Told, ToolError, ToolOutput, ToolSpec, Want, Wants,
 };
 use kernel::values::fault::Fault;
 use project::config::Config;
@@ -273,18 +273,11 @@ impl Kind {
             ),
         };
         ToolSpec {
-            name: name.into(),
-            title: name.to_owned(),
             description: "a tool of the tests".to_owned(),
             input_schema: Arc::new(input_schema),
-            output_schema: None,
             reach: if self == Kind::RecordedPage { Reach::Writes } else { Reach::Reads },
             idempotent: true,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
+            ..testkit::specs::tool(name)
         }
     }
 }

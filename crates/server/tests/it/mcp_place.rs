@@ -9,9 +9,7 @@ use engine::PlanFile;
 use futures::future::{BoxFuture, pending};
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
-use kernel::tool::call::{
-    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
-};
+use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants};
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
@@ -46,18 +44,10 @@ fn tool(
     act: fn(&Call) -> Result<ToolOutput, ToolError>,
 ) -> Arc<dyn Tool> {
     let spec = Arc::new(ToolSpec {
-        name: name.into(),
-        title: name.to_owned(),
         description: "for a test".to_owned(),
-        input_schema: Arc::new(json!({"type": "object"})),
-        output_schema: None,
         reach,
-        idempotent: false,
-        tags: Vec::new(),
         pace,
-        yields: Yields::Value,
-        unrecorded: false,
-        listed: None,
+        ..testkit::specs::tool(name)
     });
     Arc::new(Told { spec, wait, act })
 }

@@ -109,6 +109,7 @@ async fn greeting_pauses_and_goes_on_with_the_name() {
     let late = house.post("/sessions/g/resume", json!({"input": {"name": "Bob"}})).await;
     assert_eq!(late.refusal(), refused(409, "no_open_ask", &[]));
     assert_eq!(late.body["decision"]["reply"]["content"], json!({"name": "Ann"}));
+    assert_eq!(late.body["decision"]["via"], "rest");
 }
 
 #[tokio::test]

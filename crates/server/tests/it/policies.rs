@@ -2,10 +2,14 @@
 
 use crate::attacks::{knows, lent_by};
 use crate::credentials::{ADMIN_KEY, Guarded, OPEN, told};
-use crate::house::{House, approval, encoded, read, refused, text};
-use axum::http::Method;
+use crate::house::{Answer, House, approval, encoded, read, refused, text, wait_for};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
 use kernel::identity::roles::Role;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 const CHECK: &str = "/system/permissions/check";
 const EVALUATE: &str = "/system/permissions/evaluate";
@@ -60,6 +64,49 @@ async fn policies_are_listed_for_who_administers_everything() {
         let refusal = guarded.get_as(&key, POLICIES).await;
         assert_eq!(refusal.refusal(), refused(403, "forbidden", &[]), "{role:?} of one realm");
     }
+}
+
+/// An MCP server with a tool that takes a number.
+async fn bank(Json(asked): Json<Value>) -> Response {
+    let id = &asked["id"];
+    let answer =
+        |result: Value| Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response();
+    match asked["method"].as_str().unwrap() {
+        "initialize" => answer(json!({"protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}}, "serverInfo": {"name": "bank", "version": "1"}})),
+        "notifications/initialized" => StatusCode::ACCEPTED.into_response(),
+        "tools/list" => answer(json!({"tools": [{"name": "pay", "inputSchema": {"type": "object",
+            "properties": {"amount": {"type": "number"}}, "required": ["amount"]}}]})),
+        _ => {
+            let error = json!({"code": -32601, "message": "no such method"});
+            Json(json!({"jsonrpc": "2.0", "id": id, "error": error})).into_response()
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_shows_that_a_policy_does_not_fit_its_tool() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().route("/mcp", post(bank));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let settings = format!("{OPEN}[mcp.servers.bank]\nurl = \"http://{address}/mcp\"\n");
+    let policy = "@id(\"large\") forbid(principal, action == Action::\"call:bank.pay\", resource)\n\
+                  when { context.arguments.amount > 500 };";
+    let guarded = Guarded::with_policies(&settings, Some(policy)).await;
+    let path = "/api/v1/upstreams/bank";
+    let look = async || guarded.get_as(ADMIN_KEY, path).await;
+    let is_shown = |answer: &Answer| answer.body["lastError"]["name"] == "PolicyMisfit";
+    let shown = wait_for("the policy that does not fit", look, is_shown).await.body;
+    let right = "context.arguments.amount.greaterThan(decimal(\"500.0\"))";
+    assert_eq!(shown["state"], "ready", "{shown}");
+    assert!(text(&shown["lastError"]["hint"]).contains(right), "{shown}");
+    let message = text(&shown["lastError"]["message"]);
+    assert!(message.starts_with("policies/a.cedar:2: "), "{message}");
+    assert!(message.contains("`bank.pay`"), "{message}");
+    let member = guarded.key(Role::Member).await;
+    let seen = guarded.get_as(&member, path).await;
+    assert!(!seen.text.contains("greaterThan"), "only administrators learn that: {seen:?}");
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! What never reaches a handler: strangers, broken bodies, unknown paths.
 
+use crate::credentials::{Guarded, OPEN};
 use crate::house::{House, read, refused, request, text};
 use axum::body::Body;
 use axum::http::{Method, Request};
 use futures::StreamExt;
+use kernel::identity::roles::Role;
 use serde_json::json;
 
 async fn with_headers(house: &House, headers: &[(&str, &str)]) -> (u16, String) {
@@ -171,4 +173,26 @@ async fn a_browser_gets_a_page_at_the_root_and_others_get_text() {
         assert_eq!((told.status, told.header("content-type")), (200, "text/plain; charset=utf-8"));
         assert!(told.text.contains("waypost inbox") && !told.text.contains('<'), "{}", told.text);
     }
+}
+
+#[tokio::test]
+async fn strangers_are_told_at_the_root_where_they_are_and_how_to_come_in() {
+    let guarded = Guarded::start(OPEN).await;
+    for kinds in ["*/*", "application/json", "text/html"] {
+        let told = guarded.get("/", &[("accept", kinds)]).await;
+        assert_eq!(told.status, 200, "{kinds}: {told:?}");
+        for text in ["Waypost", "/openapi.json", "waypost key add"] {
+            assert!(told.text.contains(text), "{kinds}: no `{text}` in {}", told.text);
+        }
+    }
+    let key = guarded.key(Role::Viewer).await;
+    let told = guarded.get_as(&key, "/").await;
+    assert_eq!((told.status, told.text.contains("waypost key add")), (200, false), "{told:?}");
+    let unauthorized = refused(401, "unauthorized", &[]);
+    assert_eq!(guarded.get_as("wp_wrong", "/").await.refusal(), unauthorized);
+    for path in ["/nope", "/openapi.json"] {
+        assert_eq!(guarded.get(path, &[]).await.refusal(), unauthorized, "{path}");
+    }
+    let posted = read(guarded.open(Method::POST, "/", &[], &json!({})).await).await;
+    assert_eq!(posted.refusal(), unauthorized);
 }

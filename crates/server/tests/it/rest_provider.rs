@@ -34,6 +34,7 @@ fn provider(rest: RestConfig) -> Remote {
         journal: true,
         timeout_ms: None,
         era: EraSetting::Auto,
+        roots: Vec::new(),
         origin: "a test".to_owned(),
     };
     let parts = RemoteParts {

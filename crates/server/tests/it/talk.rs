@@ -6,9 +6,7 @@ use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::conversation::llm::{Delta, DeltaSink, Llm, LlmError, ModelCall, Prompt, Turn, Usage};
 use kernel::limits::Limits;
-use kernel::tool::call::{
-    Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
-};
+use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants};
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
@@ -170,20 +168,7 @@ const TOOLS: [&str; 6] =
 fn fake(name: &str, office: &Arc<Office>) -> Arc<dyn Tool> {
     let reach = if name == "list_events" { Reach::Reads } else { Reach::Writes };
     Arc::new(Fake {
-        spec: Arc::new(ToolSpec {
-            name: name.into(),
-            title: name.into(),
-            description: name.into(),
-            input_schema: Arc::new(json!({"type": "object"})),
-            output_schema: None,
-            reach,
-            idempotent: false,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
-        }),
+        spec: Arc::new(ToolSpec { reach, ..testkit::specs::tool(name) }),
         office: office.clone(),
     })
 }

@@ -122,6 +122,7 @@ async fn a_thread_that_waits_for_nothing_is_told_apart() {
     let twice = house.post("/resume", yes.clone()).await;
     assert_eq!(twice.refusal(), refused(409, "ask_decided", &[]));
     assert_eq!(twice.body["decision"]["by"], "local", "{twice:?}");
+    assert_eq!(twice.body["decision"]["via"], "run", "{twice:?}");
     let other = house.post("/resume", approvals("t", &[(&json!("call_x"), None)])).await;
     assert_eq!(other.refusal(), refused(409, "no_open_ask", &[]));
 

@@ -14,8 +14,7 @@ use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::contracts::shelf::{Find, Shelf};
 use kernel::tool::call::{
-    Call, Caller, Given, LogLevel, Pace, Reach, Told, ToolError, ToolOutput, ToolSpec, Want, Wants,
-    Yields,
+    Call, Caller, Given, LogLevel, Told, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
 };
 use project::config::Config;
 use project::folder::Project;
@@ -89,18 +88,12 @@ struct Scripted {
 impl Scripted {
     fn tool(name: &str, script: Script) -> Arc<dyn Tool> {
         let spec = Arc::new(ToolSpec {
-            name: name.into(),
-            title: name.to_owned(),
             description: "for a test".to_owned(),
-            input_schema: Arc::new(json!({"type": "object"})),
             output_schema: script.output_schema.clone().map(Arc::new),
-            reach: Reach::Reads,
             idempotent: true,
-            tags: Vec::new(),
-            pace: Pace::Quick,
             yields: Yields::Content,
-            unrecorded: false,
             listed: script.listed.clone().map(Arc::new),
+            ..testkit::specs::tool(name)
         });
         Arc::new(Self { spec, script })
     }

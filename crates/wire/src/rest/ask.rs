@@ -106,6 +106,10 @@ pub struct Ask {
     /// Fix: the plans that can correct it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<String>,
+    /// What follows each answer, as the pinned plan has it. Absent where that is not known: for a
+    /// failed step, and for asks of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<AskNext>,
     /// sha256 over exactly what is asked.
     pub digest: String,
     /// Who may answer: `owner` (who the run acts for), `role:x`, `principal:y`; `*` is everyone who
@@ -155,6 +159,31 @@ pub struct YourAnswer {
     /// Why not, where it would not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+/// What follows each answer to an ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct AskNext {
+    /// After a yes, an answer, or a form that is filled in, if nothing fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yes: Option<AskFollows>,
+    /// After a no, or if no one answers in time. Absent where a tool asks: it acts upon a no
+    /// itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no: Option<AskFollows>,
+}
+
+/// What follows an answer: a step, or the end of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct AskFollows {
+    /// The step; at the end of a branch, an iteration or a plan in a plan the step that it is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// Whether the run ends. Absent for no.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends: bool,
 }
 
 /// What is proposed about a failed step.
@@ -274,6 +303,36 @@ pub struct AskedCall {
     pub tool: String,
     /// Exactly the arguments that would be, or were, sent.
     pub arguments: Value,
+    /// The tool's title, as the call pins it. At `/asks` while the ask is open and at `/asks/{id}`,
+    /// for callers who see the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the call does to the world, as it pins it. Absent where the call pins nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["reads", "writes", "runs"]))]
+    pub reach: Option<String>,
+    /// Whether it may be repeated under its key, as it pins it. Absent where `reach` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// JSON Schema of its arguments, where `title` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    /// Approve: who wants it to be asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<AskWhy>,
+}
+
+/// Who wants a call to be asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct AskWhy {
+    /// `plan` (`approve: true`), `agent` (its `approve`), or `policy`, also where others want it
+    /// too.
+    #[schemars(extend("enum" = ["plan", "agent", "policy"]))]
+    pub by: String,
+    /// The text of the policy's `@ask`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
 }
 
 /// A reply that won: who, when, what.
@@ -286,6 +345,10 @@ pub struct Decision {
     pub at: String,
     /// What, with its `kind`.
     pub reply: Value,
+    /// By which kind of endpoint: `rest`, `run`, `mcp`, `a2a`, `rpc` or `pipeline`. Absent for
+    /// rules, and for decisions of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
 }
 
 /// What can be done about a failed step.

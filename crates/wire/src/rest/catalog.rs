@@ -117,6 +117,10 @@ pub struct PlanAnswer {
     /// What a list shows of it.
     #[serde(flatten)]
     pub summary: PlanSummary,
+    /// Its version, where it is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub version: Option<u64>,
     /// The plan as JSON.
     #[schemars(with = "Plan")]
     pub plan: Value,

@@ -21,9 +21,10 @@ mod audit;
 
 pub use agent::{Agent, AgentAnswer, AgentSummary};
 pub use ask::{
-    ApproveReply, Ask, AskKind, AskReply, AskSession, AskStatus, AskedCall, AskedQuestion,
-    AuthorizeAction, AuthorizeReply, CallDecision, ClarifyReply, Decision, FillAction, FillReply,
-    FixAction, FixReply, HeldAsk, Proposal, ProposedChange, TriedRule, YourAnswer,
+    ApproveReply, Ask, AskFollows, AskKind, AskNext, AskReply, AskSession, AskStatus, AskWhy,
+    AskedCall, AskedQuestion, AuthorizeAction, AuthorizeReply, CallDecision, ClarifyReply,
+    Decision, FillAction, FillReply, FixAction, FixReply, HeldAsk, Proposal, ProposedChange,
+    TriedRule, YourAnswer,
 };
 pub use audit::{AuditCheck, AuditEntry, AuditHead, AuditObject, AuditVerdict};
 pub use backup::{BackupAnswer, BackupBody};

@@ -2,7 +2,7 @@
 
 use crate::a2a::arrival::Arrived;
 use crate::a2a::binding::{Answer, OnTask, OnWebhook, Wrong, body, query};
-use crate::a2a::card::{extended, written};
+use crate::a2a::card::extended_for_both;
 use crate::a2a::error::{Result, invalid, required};
 use crate::a2a::operations::{Client, Dialect};
 use crate::a2a::push::PageOf;
@@ -65,8 +65,7 @@ pub(in crate::a2a) async fn done(
         }
         ["card"] => {
             is(&Method::GET, "GET")?;
-            let card = extended(&arrived.doors, &arrived.base, &realm, &client.caller)?;
-            Ok(Answer::of(&written(&card)))
+            Ok(Answer::Body(extended_for_both(arrived, &realm, &client.caller)?))
         }
         _ => {
             let why = "there is no operation of A2A 0.3 at this path";

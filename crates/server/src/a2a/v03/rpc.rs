@@ -3,7 +3,7 @@
 use crate::a2a::OPERATIONS;
 use crate::a2a::arrival::Arrived;
 use crate::a2a::binding::{Answer, Call, text};
-use crate::a2a::card::{extended, written};
+use crate::a2a::card::extended_for_both;
 use crate::a2a::error::{Result, no_task, required};
 use crate::a2a::operations::{Client, Dialect};
 use crate::a2a::push::PageOf;
@@ -57,9 +57,7 @@ pub(in crate::a2a) async fn done(
             let stream = client.subscribed(required("id", &asked.id)?, written).await?;
             return Ok(Answer::Stream(stream));
         }
-        "agent/getAuthenticatedExtendedCard" => {
-            text(&written(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?))
-        }
+        "agent/getAuthenticatedExtendedCard" => extended_for_both(arrived, &realm, &client.caller)?,
         method => match method.strip_prefix("tasks/pushNotificationConfig/") {
             Some(operation) => text(&webhooks(&client, &call, operation).await?),
             None => return Err(unknown(method)),

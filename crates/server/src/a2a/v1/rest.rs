@@ -111,8 +111,7 @@ async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answe
             is(&Method::GET, "GET")?;
             let realm = arrived.realm(realm, &tenant(arrived))?;
             let client = arrived.client(&realm)?;
-            let card = extended(&arrived.doors, &arrived.base, &realm, &client.caller)?;
-            Ok(Answer::of(&card))
+            Ok(Answer::Body(extended(arrived, &realm, &client.caller)?))
         }
         ["tasks", task, "pushNotificationConfigs", rest @ ..] if rest.len() < 2 => {
             let client = arrived.client(&arrived.realm(realm, &tenant(arrived))?)?;

@@ -114,9 +114,7 @@ async fn done(arrived: &Arrived, path: Option<&str>, call: Call<'_>) -> Result<A
             let written = Written::Rpc(call.id.clone());
             return Ok(Answer::Stream(client.subscribed(named(&asked.id)?, written).await?));
         }
-        "GetExtendedAgentCard" => {
-            text(&extended(&arrived.doors, &arrived.base, &realm, &client.caller)?)
-        }
+        "GetExtendedAgentCard" => extended(arrived, &realm, &client.caller)?,
         method => match webhooks(&client, &call).await? {
             Some(result) => text(&result),
             None => return Err(unknown(method)),

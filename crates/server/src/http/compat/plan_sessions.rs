@@ -75,7 +75,7 @@ pub(crate) async fn show(
     Named(name): Named,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<SessionView>> {
-    let wanted = named(&name);
+    let wanted = named(&doors, &caller, &name).await?;
     let of = Purpose::history(&caller, &wanted);
     let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
     let inspection = doors.engine.sessions().inspect(&caller, &wanted).await?;
@@ -120,7 +120,7 @@ pub(crate) async fn execute(
     let request = RunRequest {
         target: target(body.plan, body.plan_id)?,
         input: input(body.initial_args),
-        session: RunSession::Existing(named(&name)),
+        session: RunSession::Existing(named(&doors, &caller, &name).await?),
         once: key.once(&sent),
         about: RunAbout {
             trace,
@@ -149,7 +149,8 @@ pub(crate) async fn resume(
     let resume = Resume { input: body.input, ask, step, once: key.once(&sent) };
     drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;
-    let report = doors.engine.asks().resume(&caller, &named(&name), resume, wait_ms).await;
+    let wanted = named(&doors, &caller, &name).await?;
+    let report = doors.engine.asks().resume(&caller, &wanted, resume, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, resume_place))?;
     Ok(accepted(report))
 }
@@ -202,10 +203,18 @@ pub(crate) async fn register(
     }
 }
 
-/// A session by the id that this door gave or took. Ids of different doors never meet: a session
-/// of another space is not there, whatever its own id is.
-fn named(name: &str) -> SessionRef {
-    SessionRef::Key { key: name.into(), space: Some(Space::session()) }
+/// A session by the id that this door gave or took, or by its own. Ids of different doors never
+/// meet: a session of another space is not there, whatever its own id is.
+async fn named(doors: &Doors, caller: &Caller, name: &str) -> Result<SessionRef> {
+    let by_key = || SessionRef::Key { key: name.into(), space: Some(Space::session()) };
+    let Ok(id) = name.parse() else { return Ok(by_key()) };
+    let id = SessionRef::Id(id);
+    match doors.engine.sessions().get(caller, &id).await {
+        Ok(row) if row.key.space == Space::session() => Ok(id),
+        Ok(_) => Ok(by_key()),
+        Err(refusal) if refusal.code == RefusalCode::NotFound => Ok(by_key()),
+        Err(refusal) => Err(refusal.into()),
+    }
 }
 
 fn accepted(report: RunReport) -> Response {

@@ -7,6 +7,14 @@ use axum::http::header::ACCEPT;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+/// Who is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Caller,
+    /// Someone without a credential, where callers need one.
+    Stranger,
+}
+
 /// Whether it is asked for.
 pub(crate) fn is_wanted(request: &Request) -> bool {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
@@ -21,9 +29,9 @@ pub(crate) fn is_browser(request: &Request) -> bool {
 }
 
 /// The page, or the same as text.
-pub(crate) fn show(is_browser: bool) -> Response {
+pub(crate) fn show(is_browser: bool, reader: Reader) -> Response {
     let version = env!("CARGO_PKG_VERSION");
-    let paragraphs = [
+    let mut paragraphs = vec![
         format!(
             "This is a Waypost server, version {version}. It runs plans and agents, and asks \
              people before it does something that matters."
@@ -37,6 +45,13 @@ pub(crate) fn show(is_browser: bool) -> Response {
         "For operators: `/readyz` says whether it can take work, `/metrics` has its figures."
             .to_owned(),
     ];
+    if reader == Reader::Stranger {
+        paragraphs.push(
+            "Everything else here needs a credential: `Authorization: Bearer <key>` or \
+             `X-Api-Key: <key>`. `waypost key add` makes a key."
+                .to_owned(),
+        );
+    }
     if is_browser {
         return page(StatusCode::OK, "It runs", &paragraphs);
     }

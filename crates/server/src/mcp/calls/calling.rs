@@ -1,5 +1,5 @@
-//! One call in hand: what is called, for whom, until when it is waited for; how its client is there
-//! for its run, and what is done when that takes longer, ends, or is left alone by its client.
+//! State of one `tools/call` request: what is called, for whom, and until when the client waits;
+//! and what happens when the run takes longer or ends, or the client leaves.
 
 use super::elicit;
 use super::result::{self, TaskStatus};

@@ -144,23 +144,15 @@ fn as_text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::tool::call::{Pace, Reach, Yields};
+    use kernel::tool::call::Reach;
     use std::sync::Arc;
 
     fn plan(schema: Value) -> ToolSpec {
         ToolSpec {
-            name: "trade/settle".into(),
-            title: "trade/settle".to_owned(),
             description: "Settles a trade.".to_owned(),
             input_schema: Arc::new(schema),
-            output_schema: None,
             reach: Reach::Writes,
-            idempotent: false,
-            tags: Vec::new(),
-            pace: Pace::Quick,
-            yields: Yields::Value,
-            unrecorded: false,
-            listed: None,
+            ..testkit::specs::tool("trade/settle")
         }
     }
 

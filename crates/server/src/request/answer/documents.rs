@@ -28,6 +28,11 @@ impl Document {
         Self { bytes: value.to_string().into(), tag: format!("\"{hash}\"") }
     }
 
+    /// Its text, for an answer that it is a part of.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
     /// The answer to a request with these headers: nothing but the tag where its client has it.
     pub(crate) fn answer(&self, headers: &HeaderMap) -> Response {
         let mut response = match self.is_known(headers) {

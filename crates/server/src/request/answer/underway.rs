@@ -11,10 +11,13 @@ use axum::response::Response;
 use engine::refusal::Quota;
 use engine::{Engine, Full, Share, Shares};
 use hyper::body::{Frame, SizeHint};
+use identity::failures::counted;
+use kernel::identity::reads_for::ReadsFor;
 use kernel::identity::shares::SharedLimit;
 use kernel::tool::call::Caller;
 use kernel::values::ids::RealmId;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +26,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Which part of all unsent bytes is for those who show no credential, all of them together.
 const STRANGERS_PART: usize = 8;
+/// Which part of that is for those of one address: who reads nothing keeps no other from it.
+const ADDRESS_PART: usize = 4;
 /// Types of answers that are streams.
 const STREAMS: [&str; 2] = ["text/event-stream", "application/grpc"];
 
@@ -32,6 +37,28 @@ pub(crate) struct Underway {
     places: Arc<Semaphore>,
     shares: Shares,
     unsent: Arc<Unsent>,
+}
+
+/// Who is answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reader<'a> {
+    Caller(&'a Caller),
+    /// Someone who shows no credential, and comes from this address.
+    Stranger(IpAddr),
+}
+
+impl<'a> Reader<'a> {
+    /// A caller, or else who comes from this address.
+    pub(crate) fn new(who: Option<&'a Caller>, from: IpAddr) -> Self {
+        who.map_or(Self::Stranger(from), Self::Caller)
+    }
+
+    fn caller(self) -> Option<&'a Caller> {
+        match self {
+            Self::Caller(caller) => Some(caller),
+            Self::Stranger(_) => None,
+        }
+    }
 }
 
 /// The place of a request, among those of its caller and among all.
@@ -56,9 +83,9 @@ impl Underway {
 
     /// A place for a request of this caller, or why there is none. Who shows no credential only
     /// needs room for the answer.
-    pub(crate) fn begin(&self, who: Option<&Caller>) -> Result<Place> {
-        self.check_room(who)?;
-        let Some(caller) = who else { return Ok(Place::default()) };
+    pub(crate) fn begin(&self, reader: Reader<'_>) -> Result<Place> {
+        self.check_room(reader)?;
+        let Some(caller) = reader.caller() else { return Ok(Place::default()) };
         let share = self.shares.try_take(caller).map_err(|full| beyond_share(&full))?;
         match self.places.clone().try_acquire_owned() {
             Ok(place) => Ok(Place { _share: share, _place: Some(place) }),
@@ -72,8 +99,8 @@ impl Underway {
     }
 
     /// Refuses who has more answers waiting than it may.
-    pub(crate) fn check_room(&self, who: Option<&Caller>) -> Result<()> {
-        let parts = self.unsent.parts(who);
+    pub(crate) fn check_room(&self, reader: Reader<'_>) -> Result<()> {
+        let parts = self.unsent.parts(reader);
         if self.unsent.has_room(&parts) {
             return Ok(());
         }
@@ -85,7 +112,7 @@ impl Underway {
         let message = "the answers that this caller has not read hold all bytes that they may have";
         let failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, "answers_unread", message)
             .hint("read the answers of the requests that are under way first");
-        Err(match parts.first().filter(|_| who.is_some()) {
+        Err(match parts.first().filter(|_| reader.caller().is_some()) {
             Some((_, max)) => {
                 let of = SharedLimit::UnsentBytes.word();
                 let max = u64::try_from(*max).unwrap_or(u64::MAX);
@@ -96,14 +123,14 @@ impl Underway {
     }
 
     /// The same answer, which keeps its place and counts until the last of it was sent.
-    pub(crate) fn held(&self, place: Place, who: Option<&Caller>, answer: Response) -> Response {
+    pub(crate) fn held(&self, place: Place, reader: Reader<'_>, answer: Response) -> Response {
         let exact = answer.body().size_hint().exact();
         if exact == Some(0) {
             return answer;
         }
         let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let is_stream = kind.is_some_and(|kind| STREAMS.iter().any(|one| kind.starts_with(one)));
-        let parts = self.unsent.parts(who).into_iter();
+        let parts = self.unsent.parts(reader).into_iter();
         let holders: Arc<[Holder]> = parts.map(|(holder, _)| holder).collect();
         let bytes = exact.and_then(|bytes| usize::try_from(bytes).ok());
         let kept = AnswerPermits {
@@ -111,7 +138,8 @@ impl Underway {
             _whole: bytes.map(|bytes| self.unsent.hold(&holders, bytes)),
         };
         let each = bytes.is_none().then(|| (self.unsent.clone(), holders));
-        answer.map(|inner| Body::new(CountedBody { inner, kept: Arc::new(kept), each }))
+        let asker = reader.caller().map(ReadsFor::of);
+        answer.map(|inner| Body::new(CountedBody { inner, kept: Arc::new(kept), each, asker }))
     }
 }
 
@@ -127,6 +155,8 @@ fn beyond_share(full: &Full) -> Failure {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Holder {
     Strangers,
+    /// Those of one address; of IPv6, of one network.
+    Strange(IpAddr),
     Realm(RealmId),
     /// A subject in a realm, and who really calls where that is not the subject.
     Caller(RealmId, Arc<str>, Option<Arc<str>>),
@@ -147,9 +177,14 @@ impl Unsent {
     }
 
     /// As whose they count, and how many each may have; the caller's own first.
-    fn parts(&self, who: Option<&Caller>) -> Vec<(Holder, usize)> {
-        let Some(Caller { realm, subject, actor, .. }) = who else {
-            return vec![(Holder::Strangers, self.max / STRANGERS_PART)];
+    fn parts(&self, reader: Reader<'_>) -> Vec<(Holder, usize)> {
+        let Caller { realm, subject, actor, .. } = match reader {
+            Reader::Caller(caller) => caller,
+            Reader::Stranger(from) => {
+                let max = self.max / STRANGERS_PART;
+                let own = Holder::Strange(counted(from));
+                return vec![(own, max.div_ceil(ADDRESS_PART)), (Holder::Strangers, max)];
+            }
         };
         let Some(portion) = self.shares.portion(realm) else { return Vec::new() };
         let own = Holder::Caller(realm.clone(), subject.clone(), actor.clone());
@@ -222,6 +257,8 @@ struct CountedBody {
     kept: Arc<AnswerPermits>,
     /// As whose each piece counts, where the size of all was not known.
     each: Option<(Arc<Unsent>, Arc<[Holder]>)>,
+    /// For whom more of it is read.
+    asker: Option<ReadsFor>,
 }
 
 impl HttpBody for CountedBody {
@@ -232,6 +269,7 @@ impl HttpBody for CountedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let _entered = self.asker.as_ref().map(ReadsFor::enter);
         let frame = match Pin::new(&mut self.inner).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => frame,
             other => return other,
@@ -272,6 +310,7 @@ mod tests {
     use kernel::identity::realm::{RealmSettings, Realms};
     use kernel::limits::Limits;
     use std::collections::BTreeMap;
+    use std::convert::Infallible;
 
     /// Room for so many bytes of two realms: half for each, and a quarter of that for each caller.
     fn unsent(max: usize) -> Arc<Unsent> {
@@ -282,12 +321,20 @@ mod tests {
         Arc::new(Unsent::new(max, shares))
     }
 
+    fn reader(who: Option<&Caller>) -> Reader<'_> {
+        Reader::new(who, IpAddr::from([192, 0, 2, 1]))
+    }
+
     fn has_room(unsent: &Unsent, who: Option<&Caller>) -> bool {
-        unsent.has_room(&unsent.parts(who))
+        unsent.has_room(&unsent.parts(reader(who)))
     }
 
     fn hold(unsent: &Arc<Unsent>, who: Option<&Caller>, bytes: usize) -> BytesPermit {
-        let holders = unsent.parts(who).into_iter().map(|(holder, _)| holder).collect();
+        held_by(unsent, reader(who), bytes)
+    }
+
+    fn held_by(unsent: &Arc<Unsent>, reader: Reader<'_>, bytes: usize) -> BytesPermit {
+        let holders = unsent.parts(reader).into_iter().map(|(holder, _)| holder).collect();
         unsent.hold(&holders, bytes)
     }
 
@@ -314,6 +361,24 @@ mod tests {
     }
 
     #[test]
+    fn strangers_of_one_address_use_up_their_own_share_and_not_that_of_others() {
+        let unsent = unsent(800);
+        let from = |text: &str| Reader::Stranger(text.parse().unwrap());
+        let has_room = |text: &str| unsent.has_room(&unsent.parts(from(text)));
+        let first = held_by(&unsent, from("2001:db8:0:1::1"), 24);
+        assert!(has_room("2001:db8:0:1::1"), "1 of 25 is left");
+        let second = held_by(&unsent, from("2001:db8:0:1::2"), 1);
+        assert!(!has_room("2001:db8:0:1::1"), "a network is one address");
+        assert!(has_room("2001:db8:0:2::1") && has_room("192.0.2.1"));
+        let third = held_by(&unsent, from("::ffff:192.0.2.1"), 75);
+        assert!(!has_room("192.0.2.1") && !has_room("192.0.2.2"), "all 100 are used up");
+        drop(third);
+        assert!(has_room("192.0.2.1") && !has_room("2001:db8:0:1::1"));
+        drop((first, second));
+        assert!(unsent.used().is_empty(), "an address is known while it has something to read");
+    }
+
+    #[test]
     fn no_answer_begins_when_all_bytes_are_used() {
         let unsent = unsent(800);
         let all = hold(&unsent, Some(&Caller::new("red", "ann")), 800);
@@ -328,14 +393,25 @@ mod tests {
         let unsent = unsent(800);
         let who = Caller::new("red", "ann");
         let holders: Arc<[Holder]> =
-            unsent.parts(Some(&who)).into_iter().map(|(one, _)| one).collect();
+            unsent.parts(reader(Some(&who))).into_iter().map(|(one, _)| one).collect();
         let whole = Some(unsent.hold(&holders, 5));
         let kept = Arc::new(AnswerPermits { _place: None, _whole: whole });
-        let mut body = CountedBody { inner: Body::from("hello"), kept, each: None };
+        let mut body = CountedBody { inner: Body::from("hello"), kept, each: None, asker: None };
         let taken = http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
         drop(body);
         assert_eq!(unsent.all.load(Ordering::Relaxed), 5, "it is in the buffer of a connection");
         assert_eq!(taken.into_data().unwrap(), "hello");
         assert_eq!(unsent.all.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn what_a_body_reads_is_for_who_takes_it() {
+        let asker = Some(ReadsFor::of(&Caller::new("red", "ann")));
+        let reading = async { Ok::<_, Infallible>(format!("{:?}", ReadsFor::current())) };
+        let inner = Body::from_stream(futures::stream::once(reading));
+        let kept = Arc::new(AnswerPermits { _place: None, _whole: None });
+        let body = CountedBody { inner, kept, each: None, asker: asker.clone() };
+        let read = http_body_util::BodyExt::collect(body).await.unwrap().to_bytes();
+        assert_eq!(read, format!("{asker:?}"));
     }
 }

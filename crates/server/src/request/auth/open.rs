@@ -1,6 +1,6 @@
 //! Doors that are open to strangers, on a server that asks everybody else for a credential.
 
-use axum::http::Uri;
+use axum::http::{Method, Uri};
 use kernel::values::percent::decoded;
 use project::tables::public_url::{CALLBACK_PATH, CLIENT_PATH};
 use wire::a2a::{KEY_SET, WELL_KNOWN};
@@ -33,9 +33,15 @@ const CARDS: (&str, &str) = ("/a2a/v1/", "/agent-card.json");
 /// Where clients of AgentVault look cards up.
 const CARD_LIST: &str = "/api/v1/agent-cards";
 
-/// Whether strangers may come to this address.
-pub(super) fn has(uri: &Uri) -> bool {
+/// What is here and where to go, for everybody who reads it; others may have a pipeline there.
+const ROOT: &str = "/";
+
+/// Whether strangers may come to this address with this method.
+pub(super) fn has(method: &Method, uri: &Uri) -> bool {
     let path = uri.path();
+    if path == ROOT {
+        return [Method::GET, Method::HEAD].contains(method);
+    }
     let listed = path.strip_prefix(CARD_LIST);
     let is_listed = listed.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let is_card = is_listed || path.starts_with(CARDS.0) && path.ends_with(CARDS.1);

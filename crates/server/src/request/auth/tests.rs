@@ -129,8 +129,12 @@ async fn a_server_that_asks_for_credentials_is_open_at_few_doors() {
             assert_eq!(told(entrance, &near, &[]), "401 unauthorized", "{near}");
         }
     }
+    for path in ["/", "/?a=b"] {
+        assert_eq!(told(entrance, path, &[]), "stranger", "{path}");
+    }
+    assert_eq!(told(entrance, "/", &[(AUTHORIZATION, "Bearer wp_x")]), "401 unauthorized");
     for path in [
-        "/",
+        "//",
         "/mcp",
         "/rpc",
         "/metrics",

@@ -20,6 +20,8 @@ fn ask(body: AskBody) -> Ask {
         subject: None,
         held: None,
         tried: Vec::new(),
+        next: kernel::ask::course::Next::default(),
+        about: Vec::new(),
     }
 }
 

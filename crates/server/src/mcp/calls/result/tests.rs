@@ -3,26 +3,13 @@
 use super::*;
 use kernel::journal::projection::{RunRow, SessionRow};
 use kernel::session::RunSpent;
-use kernel::tool::call::{Abilities, Pace, Reach};
+use kernel::tool::call::Abilities;
 use kernel::tool::schema::Misfit;
 use kernel::values::ids::{Fence, Millis, PlanId, RealmId, RunId, SessionId, SessionKey};
 use wire::mcp::MISSING_CAPABILITY;
 
 fn spec(schema: Option<Value>, yields: Yields) -> ToolSpec {
-    ToolSpec {
-        name: "t".into(),
-        title: String::new(),
-        description: String::new(),
-        input_schema: Arc::new(json!({"type": "object"})),
-        output_schema: schema.map(Arc::new),
-        reach: Reach::Reads,
-        idempotent: false,
-        tags: Vec::new(),
-        pace: Pace::Quick,
-        yields,
-        unrecorded: false,
-        listed: None,
-    }
+    ToolSpec { output_schema: schema.map(Arc::new), yields, ..testkit::specs::tool("t") }
 }
 
 fn result(spec: &ToolSpec, output: Value, version: Version) -> Value {
