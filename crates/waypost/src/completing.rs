@@ -79,6 +79,7 @@ const fn place(command: &'static [&'static str], argument: &'static str, kind: K
 /// Every argument that names something on the server.
 const PLACES: &[Place] = &[
     place(&["plan", "show"], "id", Kind::Plan),
+    place(&["plan", "rm"], "id", Kind::Plan),
     place(&["plan", "run"], "id", Kind::PlanOrFile),
     place(&["plan", "run"], "session", Kind::Session),
     place(&["plan", "graph"], "file", Kind::PlanOrFile),

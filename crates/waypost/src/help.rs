@@ -53,7 +53,7 @@ const ELSEWHERE: &[(&str, &[&str], &str)] = &[
     ("waypost", &["ls", "list"], LISTS),
     ("session", &["log", "logs", "events"], SESSION_LOG),
     ("agent", &["add", "create", "new"], NEW_AGENT),
-    ("plan", &["add", "create", "new", "apply", "rm", "remove", "delete"], PLAN_FILES),
+    ("plan", &["add", "create", "new"], NEW_PLAN),
 ];
 const RUNNING: &str = "'waypost session ls' lists what runs, 'waypost doctor' tells whether a \
                        server does";
@@ -63,8 +63,8 @@ const SESSION_LOG: &str = "'waypost session tail' follows the events of a sessio
                            session show' tells what it did";
 const NEW_AGENT: &str =
     "'waypost agent apply FILE' stores an agent; a file in 'agents/' is one, too";
-const PLAN_FILES: &str = "a plan is a file in 'plans/': write or remove it there; 'waypost plan \
-                          draft --save' writes one for a goal";
+const NEW_PLAN: &str = "a plan is a file in 'plans/': write it there; 'waypost plan draft --save' \
+                        writes one for a goal, 'waypost plan apply FILE' stores one on a server";
 const LOGS: &str = "a server logs to its standard error; 'waypost events tail' follows what \
                     happens, 'waypost session tail' follows one session";
 
@@ -114,17 +114,18 @@ pub(crate) fn tipped(
         Some(ContextValue::String(word)) if is_unknown => word.clone(),
         _ => return error,
     };
-    if error.get(ContextKind::SuggestedSubcommand).is_some() {
-        return error;
-    }
     let parent = parent(command, &unknown, words);
     let shown = parent.get_subcommands().filter(|inner| !inner.is_hide_set());
     let names: Vec<&str> = shown.map(Command::get_name).collect();
     let mut elsewhere = ELSEWHERE.iter().filter(|(of, ..)| *of == parent.get_name());
     if let Some((.., tip)) = elsewhere.find(|(_, words, _)| words.contains(&unknown.as_str())) {
+        // Where it is goes before a word that looks alike: `create` is not `draft`.
+        error.remove(ContextKind::SuggestedSubcommand);
         let tips = vec![StyledStr::from(*tip)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
-    } else if let Some(near) = meant(&unknown, &names) {
+    } else if error.get(ContextKind::SuggestedSubcommand).is_none()
+        && let Some(near) = meant(&unknown, &names)
+    {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.to_owned()));
     }
     error

@@ -115,7 +115,7 @@ enum Command {
     Resume(resume::ResumeArgs),
     /// Talk with an agent
     Chat(chat::ChatArgs),
-    /// List, check, draw, test, run and draft plans
+    /// List, check, draw, test, run, draft, store and remove plans
     Plan(plan::PlanArgs),
     /// List and test pipelines, send cases, and see who decided them
     Pipeline(pipeline::PipelineArgs),
@@ -217,7 +217,10 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Child(args) => child::run(&args),
         Command::Up(args) => serve(args.into(), context),
         Command::Serve(args) => serve(args.into(), context),
-        Command::Config(args) => config::run(&args, &context(Some(args.project()))?),
+        Command::Config(args) => {
+            let context = context(Some(args.project()))?;
+            on_runtime(config::run(&args, &context))
+        }
         Command::Policy(args) => policy::run(&args, &context(Some(args.project()))?),
         Command::Doctor(args) => {
             as_client(context(Some(args.project()))?, async |ctx| doctor::run(args, ctx).await)

@@ -8,7 +8,10 @@ use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
 use kernel::values::visible::exposed_json;
 use serde_json::Value;
-use wire::rest::{Ask, AskKind, FixAction, HeldAsk, Run, Status};
+use wire::rest::{
+    Ask, AskFollows, AskKind, AskNext, AskStatus, AskWhy, AskedCall, FixAction, HeldAsk, Run,
+    Status,
+};
 
 /// How a command ends that started or moved this run.
 fn exit_of(run: &Run) -> Exit {
@@ -120,6 +123,47 @@ pub(crate) fn may_answer(ask: &Ask) -> String {
         words.push_str(&format!("; not you: {why}"));
     }
     words
+}
+
+/// Who wants a call to be asked about, in words, where it needs an approval.
+pub(crate) fn why_asked(call: &AskedCall) -> Option<String> {
+    let AskWhy { by, says } = call.why.as_ref()?;
+    Some(match (by.as_str(), says) {
+        ("policy", Some(says)) => format!("a policy wants it: {says}"),
+        ("policy", None) => "a policy wants it".to_owned(),
+        (by, _) => format!("the {by} wants it"),
+    })
+}
+
+/// What a call does to the world, in words: `writes (Pay)`.
+pub(crate) fn does(call: &AskedCall) -> Option<String> {
+    let reach = call.reach.as_ref()?;
+    let may_repeat = reach != "reads" && call.idempotent == Some(true);
+    let again = if may_repeat { ", may be repeated under its key" } else { "" };
+    let title = call.title.as_ref().map_or_else(String::new, |title| format!(" ({title})"));
+    Some(format!("{reach}{again}{title}"))
+}
+
+/// What follows each answer, in words: `if yes`, and that a step follows or the run ends.
+pub(crate) fn if_answered(ask: &Ask) -> Vec<(&'static str, String)> {
+    if ask.status != AskStatus::Open {
+        return Vec::new();
+    }
+    let Some(AskNext { yes, no }) = &ask.next else { return Vec::new() };
+    let told = |follows: &AskFollows, is_yes: bool| match (&follows.step, &ask.agent) {
+        (Some(step), Some(_)) if *step == ask.step && is_yes => "the agent continues".to_owned(),
+        (Some(step), Some(_)) if *step == ask.step => "the agent reads it and continues".to_owned(),
+        (Some(step), _) if *step == ask.step => format!("step `{step}` continues"),
+        (Some(step), _) => format!("step `{step}` follows"),
+        (None, _) => "the run ends".to_owned(),
+    };
+    let (if_yes, if_no) = match ask.kind {
+        AskKind::Clarify | AskKind::Fill => ("if answered", "if declined"),
+        AskKind::Authorize => ("if done", "if declined"),
+        AskKind::Approve | AskKind::Fix => ("if yes", "if no"),
+    };
+    let yes = yes.as_ref().map(|yes| (if_yes, told(yes, true)));
+    yes.into_iter().chain(no.as_ref().map(|no| (if_no, told(no, false)))).collect()
 }
 
 /// Whether no one knows if the call of this ask happened.

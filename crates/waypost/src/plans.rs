@@ -329,7 +329,7 @@ impl Known {
 }
 
 /// What upstreams need that no server is asked for.
-fn offline(limits: Arc<Limits>) -> RemoteParts {
+pub(crate) fn offline(limits: Arc<Limits>) -> RemoteParts {
     RemoteParts {
         spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
         clock: Arc::new(SystemClock),

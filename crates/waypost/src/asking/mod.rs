@@ -150,7 +150,7 @@ impl Asker {
             None
         };
         let mut decisions = Vec::new();
-        for AskedCall { call_id, tool, arguments } in &ask.calls {
+        for AskedCall { call_id, tool, arguments, .. } in &ask.calls {
             let edited = if decided == Deciding::Edit {
                 let prompt = format!("arguments of {}, {JSON}", exposed(tool));
                 match self.json(&prompt, exposed_json(&arguments.to_string())).await? {
@@ -340,7 +340,8 @@ impl Asker {
                 match chosen(&word, choices) {
                     Some(Ok(choice)) => return Ok(Ok(choice)),
                     Some(Err(said)) => return Ok(Err(said)),
-                    None => self.output.talk(HELP),
+                    None if word.is_empty() => self.output.talk(HELP),
+                    None => self.output.talk(&unknown(&word)),
                 }
             }
             // Lines that came with one that is no answer are none either.
@@ -366,6 +367,12 @@ impl Asker {
             }
         }
     }
+}
+
+/// What a person reads who typed a word that is not offered, such as the `y` of a chat.
+fn unknown(word: &str) -> String {
+    let word = exposed(word);
+    format!("`{word}` is not offered here: type one of the words, or how only it begins; {HELP}")
 }
 
 /// What can be typed at every prompt.
@@ -460,6 +467,12 @@ pub(crate) fn card(ask: &Ask, said: Option<&str>) -> String {
         lines.push(format!("  {}", exposed(&call.tool)));
         let arguments = outcome::pretty(&call.arguments);
         lines.extend(arguments.lines().map(|line| format!("    {line}")));
+    }
+    for why in ask.calls.iter().filter_map(outcome::why_asked) {
+        lines.push(format!("  asked because {}", exposed(&why)));
+    }
+    for (answer, then) in outcome::if_answered(ask) {
+        lines.push(format!("  {answer}: {}", exposed(&then)));
     }
     // Last, beside the key that takes it.
     lines.extend(ask.proposal.iter().flat_map(proposals::lines));

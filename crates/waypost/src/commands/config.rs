@@ -3,15 +3,18 @@
 
 use crate::context::Context;
 use crate::environment::place::{project_folder, shown};
-use crate::environment::{DATA_FOLDER, SECRET_KEY};
+use crate::environment::{DATA_FOLDER, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
+use crate::plans::{load_project, offline};
 use crate::settings::{Setting, Settings, file_of};
 use crate::terminal::table::table;
 use clap::{Args, Subcommand};
 use kernel::definition::plan::mistake::Mistake;
+use policy::decide::Policies;
 use serde_json::{Value, json};
-use server::{Checked, ToCheck, check_project};
+use server::{Checked, ToCheck, check_project, unfit_documents};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,11 +66,11 @@ impl ConfigArgs {
 }
 
 /// Runs `waypost config`.
-pub(crate) fn run(args: &ConfigArgs, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: &ConfigArgs, context: &Context) -> Result<Exit> {
     let folder = args.project();
     match &args.command {
         ConfigCommand::Show { origin, .. } => show(context, &folder, *origin),
-        ConfigCommand::Check { .. } => check(context, &folder),
+        ConfigCommand::Check { .. } => check(context, &folder).await,
         ConfigCommand::Path { .. } => path(context, &folder),
     }
 }
@@ -105,7 +108,7 @@ fn as_json(setting: &Setting) -> Value {
 }
 
 /// Checks settings, variables and files as a start would, without a start.
-fn check(context: &Context, folder: &Path) -> Result<Exit> {
+async fn check(context: &Context, folder: &Path) -> Result<Exit> {
     let settings = Settings::load(Some(folder), &context.environment)?;
     let data = folder.join(DATA_FOLDER);
     let environment = context.environment.with_data(&data);
@@ -115,7 +118,8 @@ fn check(context: &Context, folder: &Path) -> Result<Exit> {
         variables: &|name: &str| environment.any(name),
         secret_key: environment.text(SECRET_KEY),
     };
-    let Checked { mistakes, counts } = check_project(&setup, settings.config);
+    let Checked { mut mistakes, counts } = check_project(&setup, settings.config);
+    mistakes.extend(unfit(folder, &environment).await);
     let (errors, warnings): (Vec<&Mistake>, Vec<&Mistake>) =
         mistakes.iter().partition(|mistake| mistake.is_error());
     if !errors.is_empty() {
@@ -129,6 +133,21 @@ fn check(context: &Context, folder: &Path) -> Result<Exit> {
         context.output.talk(&warning.to_string());
     }
     context.output.data(&found, &format!("ok: {}", counted(&counts)))
+}
+
+/// The mistakes of policies that do not fit the tools of OpenAPI documents which are files. What
+/// cannot be read is reported already.
+async fn unfit(folder: &Path, environment: &Environment) -> Vec<Mistake> {
+    let Ok(project) = load_project(folder, environment) else { return Vec::new() };
+    let Some(Ok((policies, _))) =
+        project.policies.as_ref().map(|files| Policies::read(files.texts()))
+    else {
+        return Vec::new();
+    };
+    let variables = |name: &str| environment.any(name);
+    let configs = project.upstreams(&variables).and_then(|all| all.configs(&variables));
+    let parts = offline(Arc::new(project.config.limits.clone()));
+    unfit_documents(&policies, &configs.unwrap_or_default(), parts).await
 }
 
 fn refused(errors: &[&Mistake], has_data: bool) -> Failure {

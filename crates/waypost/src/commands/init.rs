@@ -66,7 +66,8 @@ const AGENT: &[NewFile] = template!(
     (".schemas/agent.json", schemas::AGENT)
 );
 const PIPELINE: &[NewFile] = template!(
-    "pipeline": "waypost.toml", "pipelines/failures.yaml";
+    "pipeline": "waypost.toml", "pipelines/refunds.yaml", "plans/refunds/damaged.yaml",
+    "rules/refunds.yaml";
     (".schemas/pipeline.json", schemas::PIPELINE)
 );
 const MCP: &[NewFile] = template!("mcp": "waypost.toml", "tools/words.py";);
@@ -91,7 +92,7 @@ impl Template {
             Template::Plan => [format!("{program} plan test {place}"), up],
             Template::Agent => [up, format!("{program} run 'what is 2 and 3?'")],
             Template::Pipeline => {
-                [format!("{program} pipeline test {}", file("pipelines/failures.yaml")), up]
+                [format!("{program} pipeline test {}", file("pipelines/refunds.yaml")), up]
             }
             Template::Mcp => [format!("{program} mcp test words {place}"), up],
         }
@@ -269,7 +270,7 @@ mod tests {
         let tries = |template: Template, place: &str| template.tries("waypost", Path::new(place));
         assert_eq!(tries(Template::Plan, "shop")[0], "waypost plan test shop");
         let tries = tries(Template::Pipeline, "my shop");
-        assert_eq!(tries[0], "waypost pipeline test 'my shop/pipelines/failures.yaml'");
+        assert_eq!(tries[0], "waypost pipeline test 'my shop/pipelines/refunds.yaml'");
         assert_eq!(tries[1], "waypost up 'my shop'");
     }
 

@@ -329,7 +329,7 @@ impl Client {
         url
     }
 
-    fn builder(&self, method: Method, request: &Request<'_>) -> RequestBuilder {
+    pub(crate) fn builder(&self, method: Method, request: &Request<'_>) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(["api", "v1"]).extend(&request.path);
@@ -364,7 +364,7 @@ impl Client {
         }
     }
 
-    fn tell_unproven(&self) {
+    pub(crate) fn tell_unproven(&self) {
         if let Some(unproven) = &self.unproven {
             unproven.tell();
         }
@@ -381,7 +381,7 @@ impl Client {
     }
 
     /// Sends a request; an answer that refuses it is a failure.
-    async fn opened(&self, builder: RequestBuilder) -> Result<Response> {
+    pub(crate) async fn opened(&self, builder: RequestBuilder) -> Result<Response> {
         let response = builder.send().await.map_err(|error| self.unreachable(&error))?;
         self.accepted(response).await
     }

@@ -52,6 +52,13 @@ pub(crate) async fn known(client: &Client, names: Names) -> Vec<String> {
     known.map(str::to_owned).collect()
 }
 
+/// The ids of the listed sessions that have this very key: those of other callers.
+fn with_key<'p>(page: &'p Value, key: &str) -> Vec<&'p str> {
+    let items = page["items"].as_array().into_iter().flatten();
+    let found = items.filter(|item| item[SESSIONS.member] == *key);
+    found.filter_map(|item| item["id"].as_str()).collect()
+}
+
 /// The same answer. A failure because the server knows no such thing names the one that was meant.
 pub(crate) async fn or_suggest<T>(
     client: &Client,
@@ -79,10 +86,35 @@ pub(crate) async fn or_suggest<T>(
     if is_told {
         return Err(failure);
     }
+    if names.list == SESSIONS.list {
+        let page = client.list(Request::to(&[names.list]), LOOKED_AT).await.unwrap_or_default();
+        let ids = with_key(&page, word);
+        if !ids.is_empty() {
+            let ids = ids.join(", ");
+            failure.hint = Some(format!("a session of another caller is named by its id: {ids}"));
+            return Err(failure);
+        }
+    }
     let known = known(client, names).await;
     failure.hint = meant(word, known.iter().map(String::as_str)).or(failure.hint);
     if failure.hint.is_none() {
         failure.hint = Some(format!("`waypost {}` lists the {}", names.command, names.list));
     }
     Err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn sessions_of_others_are_found_by_the_key_that_these_chose() {
+        let item = |id: &str, key: &str| json!({"id": id, "key": key});
+        let items = [item("ses_1", "order"), item("ses_2", "orders"), item("ses_3", "order")];
+        let page = json!({"items": items});
+        assert_eq!(with_key(&page, "order"), ["ses_1", "ses_3"]);
+        assert_eq!(with_key(&page, "none"), [""; 0]);
+        assert_eq!(with_key(&Value::Null, "order"), [""; 0]);
+    }
 }

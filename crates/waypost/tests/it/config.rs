@@ -240,6 +240,37 @@ fn a_limit_that_is_fixed_now_is_a_warning_and_the_server_starts() {
     }
 }
 
+#[test]
+fn a_policy_that_does_not_fit_a_tool_of_a_local_document_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "[providers.shop]\ntype = \"rest\"\nbase_url = \"https://shop.example\"\n\
+                    document = \"shop.json\"\n";
+    let document = r#"{"openapi": "3.1.0", "info": {"title": "shop", "version": "1"}, "paths":
+        {"/refund": {"post": {"operationId": "refund",
+            "parameters": [{"name": "amount", "in": "query", "required": true,
+                "schema": {"type": "number"}}],
+            "responses": {"200": {"description": "done"}}}}}}"#;
+    let policy = |condition: &str| {
+        format!(
+            "forbid(principal, action == Action::\"call:shop.refund\", resource)\n\
+             when {{ {condition} }};\n"
+        )
+    };
+    let wrong = policy("context.arguments.amount > 500");
+    let right = "context.arguments.amount.greaterThan(decimal(\"500.0\"))";
+    write(folder.path(), &[("waypost.toml", settings), ("shop.json", document)]);
+    write(folder.path(), &[("policies/a.cedar", wrong.as_str())]);
+    for command in [&["config", "check"][..], &["up", "--port", "0"]] {
+        waypost(folder.path(), command)
+            .code(2)
+            .says("policies/a.cedar:2:")
+            .says("does not fit the tool `shop.refund`")
+            .says(right);
+    }
+    write(folder.path(), &[("policies/a.cedar", policy(right).as_str())]);
+    waypost(folder.path(), &["config", "check"]).code(0);
+}
+
 /// The names of all that a folder holds, hidden files included.
 fn names_in(folder: &std::path::Path) -> Vec<std::ffi::OsString> {
     let mut names: Vec<_> =

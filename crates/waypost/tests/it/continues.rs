@@ -85,6 +85,7 @@ fn an_unknown_outcome_is_titled_so_and_nobody_is_told_to_skip_it() {
     assert!(paused.stderr.ends_with(&steps), "{paused:#?}");
     let shown = server.run(&["inbox", "show", ask]).code(0);
     assert_eq!(shown.stderr, format!("answer with\n{steps}"));
+    assert!(shown.stdout.lines().any(|line| line == "outcome     unknown"), "{shown:#?}");
     server.run(&["inbox", "answer", ask]).code(2).says(
         "hint: check in the other system whether it happened, then `--action settle --output \
          '..'` (it happened: its result as JSON), `--action retry` (it did not happen), `--action \

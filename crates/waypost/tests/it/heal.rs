@@ -146,6 +146,7 @@ fn a_plan_is_drafted_by_the_model_of_the_demo() {
     assert!(!writes.is_empty(), "{meeting}");
     assert!(writes.iter().all(|write| write["approve"] == json!(true)), "{meeting}");
     let failed = server.run(&["plan", "draft", "fly to the moon"]).code(1);
+    let failed = failed.says("no JSON object: `I only write plans that add three numbers, or");
     assert_eq!(failed.stdout, "", "what is no plan is not printed as one");
     assert!(!failed.stderr.contains("answer with"), "{failed:#?}");
     // Nothing of it is there.

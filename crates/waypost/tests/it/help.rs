@@ -76,10 +76,14 @@ fn a_wrong_command_line_is_told_to_people_and_to_programs() {
         (&["status"], "'waypost doctor' tells whether a server does"),
         (&["ls"], "tip: each thing has a list of its own"),
         (&["agent", "add"], "'waypost agent apply FILE' stores"),
-        (&["plan", "rm"], "tip: a plan is a file in 'plans/'"),
+        (&["agent", "create"], "'waypost agent apply FILE' stores"),
+        (&["plan", "add"], "tip: a plan is a file in 'plans/'"),
+        (&["plan", "create"], "tip: a plan is a file in 'plans/'"),
     ] {
-        waypost(folder.path(), words).code(2).says(tip);
+        let ended = waypost(folder.path(), words).code(2).says(tip);
+        assert_eq!(ended.stderr.matches("tip:").count(), 1, "one tip each: {ended:#?}");
     }
+    waypost(folder.path(), &["plan", "rm"]).code(2).says("<ID>");
     let ended = waypost(folder.path(), &["--json", "plna"]).code(2);
     let line: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
     assert_eq!(line["hint"], "did you mean `plan`?");

@@ -6,6 +6,8 @@ use crate::process::Server;
 use crate::rest;
 use crate::talk;
 use crate::terminal::Terminal;
+use serde_json::{Value, json};
+use std::fs;
 use std::path::Path;
 
 const CHOICE: &str = "[a]pprove [r]eject [e]dit [s]kip [q]uit> ";
@@ -50,6 +52,24 @@ fn a_plan_asks_at_the_terminal() {
 }
 
 #[test]
+fn what_a_person_answers_is_recorded() {
+    let server = Server::demo();
+    let folder = tempfile::tempdir().unwrap();
+    let run = at(&server, &["plan", "run", "interaction::greeting", "--record", "run.yaml"]);
+    let mut terminal = Terminal::open(folder.path(), &run);
+    terminal.shows("name (string)> ", 1);
+    terminal.at_prompt().types("Ada\r");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    let text = fs::read_to_string(folder.path().join("run.yaml")).unwrap();
+    let recorded: Value = serde_saphyr::from_str(&text).unwrap();
+    let example = &recorded["examples"][0];
+    assert_eq!(example["replies"], json!([{"input": {"name": "Ada"}}]), "{text}");
+    let expected = json!({"status": "completed", "answer": "Hello, Ada!"});
+    assert_eq!((&example["expect"], &example["stubs"]), (&expected, &Value::Null), "{text}");
+}
+
+#[test]
 fn nobody_is_asked_about_a_step_that_a_rule_holds() {
     let folder = heal::flaky(2_000);
     let server = Server::of_project(folder.path());
@@ -74,12 +94,19 @@ fn an_approval_says_who_wants_it_and_what_was_said_and_then_who_gave_it() {
         format!("asked by    agent `{agent}`"),
         "said        add 2 and 3".to_owned(),
         "may answer  everyone who sees it".to_owned(),
+        "does        reads (Add)".to_owned(),
+        "because     the agent wants it".to_owned(),
+        "if yes      the agent continues".to_owned(),
+        "if no       the agent reads it and continues".to_owned(),
     ] {
         assert!(told.lines().any(|shown| shown == line), "no `{line}` in {told}");
     }
     let mut terminal = Terminal::open(folder.path(), &at(&server, &["inbox"]));
     terminal.shows(&format!("  agent `{agent}`"), 1);
     terminal.shows("  said: add 2 and 3", 1);
+    terminal.shows("  asked because the agent wants it", 1);
+    terminal.shows("  if yes: the agent continues", 1);
+    terminal.shows("  if no: the agent reads it and continues", 1);
     terminal.shows(CHOICE, 1);
     terminal.at_prompt().types("a\n");
     let (code, shown) = terminal.ends();
@@ -87,9 +114,13 @@ fn an_approval_says_who_wants_it_and_what_was_said_and_then_who_gave_it() {
     let kept = server.json(&["session", "show", "a"]).code(0).json();
     assert_eq!(kept["decisions"].as_array().unwrap().len(), 1, "{kept}");
     let by = kept["decisions"][0]["decision"]["by"].as_str().unwrap();
+    assert_eq!(kept["decisions"][0]["decision"]["via"], "rest", "{kept}");
     let table = server.run(&["session", "show", "a"]).code(0).stdout;
     let row = table.lines().find(|line| line.contains("approved"));
-    assert!(row.is_some_and(|row| row.contains(by)), "{table}");
+    assert!(row.is_some_and(|row| row.contains(&format!("{by}  rest"))), "{table}");
+    let id = kept["decisions"][0]["id"].as_str().unwrap();
+    let told = server.run(&["inbox", "show", id]).code(0).stdout;
+    assert!(told.contains(&format!("by {by} via rest at ")), "{told}");
 }
 
 #[test]
@@ -122,6 +153,7 @@ fn the_inbox_is_walked_through() {
     terminal.shows(CHOICE, 2);
     assert_eq!(open_asks(&server), 3, "{}", terminal.screen());
     terminal.at_prompt().types("perhaps\n");
+    terminal.shows("`perhaps` is not offered here", 1);
     terminal.shows(CHOICE, 3);
     terminal.at_prompt().types("a\n");
     terminal.shows("The sum is 5.", 1);

@@ -39,6 +39,8 @@ mod inline;
 mod words;
 mod tool;
 mod pipeline;
+mod plan_stored;
+mod plan_record;
 mod watch;
 mod demo;
 mod policies;

@@ -1,6 +1,7 @@
 //! What needs no server: `init`, `plan validate`, `plan graph`, `plan test`.
 
 use crate::process::{Server, waypost, write};
+use serde_json::json;
 use std::fs;
 
 /// Settings of a project whose plans call tools of the demo.
@@ -95,12 +96,25 @@ fn every_template_runs_as_it_is() {
         waypost(folder.path(), &["init", template, "--template", template]).code(0);
     }
     waypost(folder.path(), &["plan", "test", "plan"]).code(0);
-    let case = r#"{"tradeId": "T-1", "reason": "Missing ISIN"}"#;
-    let file = "pipeline/pipelines/failures.yaml";
+    let case = r#"{"orderId": "A-1", "reason": "Charged twice"}"#;
+    let file = "pipeline/pipelines/refunds.yaml";
     let tested = waypost(folder.path(), &["pipeline", "test", file, "--case", case]).code(0);
-    assert!(tested.stdout.contains("deterministic: lookup-enrich"), "{tested:#?}");
+    assert!(tested.stdout.contains("deterministic: escalate"), "{tested:#?}");
+    waypost(folder.path(), &["plan", "test", "pipeline"]).code(0);
     let tested = waypost(folder.path(), &["mcp", "test", "words", "mcp"]).code(0);
     assert!(tested.stdout.contains("tools      1\n"), "{tested:#?}");
+
+    let server = Server::of_project(&folder.path().join("pipeline"));
+    let decided = |reason: &str| {
+        let case = format!("reason={reason}");
+        let send = ["pipeline", "send", "refunds", "orderId=A-1", case.as_str()];
+        server.json(&send).code(0).json()
+    };
+    assert_eq!(decided("Charged twice")["resultEvent"]["type"], "RefundEscalated");
+    let granted = json!({"refund": "granted", "orderId": "A-1"});
+    assert_eq!(decided("Arrived damaged")["result"], granted);
+    let unknown = decided("Never came")["result"].clone();
+    assert_eq!((&unknown["status"], &unknown["key"]), (&json!("created"), &json!("A-1")));
 
     let server = Server::of_project(&folder.path().join("agent"));
     server.run(&["run", "what is 2 and 3?"]).code(3);

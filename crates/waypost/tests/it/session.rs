@@ -2,8 +2,12 @@
 
 use crate::process::{Server, waypost, waypost_with};
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::thread;
 use std::time::Duration;
 use testkit::harness::wait_for;
+use testkit::http::Client;
 
 /// The one open ask of a session.
 fn open_ask(server: &Server, session: &str) -> String {
@@ -97,7 +101,7 @@ fn a_failed_step_is_fixed_or_cancelled() {
     let run = ["plan", "run", "test::plan_that_fails", "--session"];
     server.run(&[&run[..], &["fixed"]].concat()).code(3).says("--action retry");
     let ask = open_ask(&server, "fixed");
-    server.run(&["inbox", "answer", &ask]).code(2).says("it needs an action");
+    server.run(&["inbox", "answer", &ask]).code(2).says("of kind `fix`: it needs an action");
     let fixed = server.run(&["inbox", "answer", &ask, "--action", "skip"]).code(0);
     assert_eq!(fixed.stdout, "This is only said when a person skipped the step.\n");
 
@@ -146,6 +150,61 @@ fn a_session_is_tried_again_copied_and_exported() {
     server.run(&["session", "export", "stcuk"]).code(1).says("did you mean `stuck`?");
     server.run(&["session", "cancel", "stuck"]).code(0);
     server.run(&["session", "retry", "stuck"]).code(1).says("no active run");
+}
+
+/// A server that knows one session, and breaks its export off. Gives its address.
+fn breaking_off(session: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let request = lines.next().unwrap_or_default();
+            lines.take_while(|line| !line.is_empty()).for_each(drop);
+            let kind = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+            let answer = match request.contains("/export") {
+                true => {
+                    let begun = "{\"events\":[{\"seq\":1},";
+                    let length = begun.len();
+                    format!("{kind}\r\ntransfer-encoding: chunked\r\n\r\n{length:x}\r\n{begun}\r\n")
+                }
+                false => format!("{kind}\r\ncontent-length: {}\r\n\r\n{session}", session.len()),
+            };
+            let _ = (&stream).write_all(answer.as_bytes());
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn an_export_is_printed_as_it_comes_and_one_that_breaks_off_is_told() {
+    let server = Server::demo();
+    server.run(&["plan", "run", "interaction::greeting", "--session", "open"]).code(3);
+    let mut client = Client::new(server.url.trim_start_matches("http://").parse().unwrap());
+    let whole: Value = client.get("/api/v1/sessions/open/export").unwrap().json();
+    let pretty = server.run(&["session", "export", "open"]).code(0);
+    assert_eq!(pretty.stdout, format!("{}\n", serde_json::to_string_pretty(&whole).unwrap()));
+    let line = server.json(&["session", "export", "open"]).code(0);
+    assert_eq!(line.stdout, format!("{whole}\n"));
+
+    let session = client.get("/api/v1/sessions/open").unwrap().body;
+    let url = breaking_off(session);
+    let folder = tempfile::tempdir().unwrap();
+    let ended = waypost(folder.path(), &["--server", &url, "session", "export", "open"]).code(6);
+    let cut = "the answer was cut before its end";
+    let ended = ended.says(cut);
+    assert_eq!(ended.stdout.trim_end(), "{\n  \"events\": [\n    {\n      \"seq\": 1\n    }");
+
+    // A file has its name only where it is whole.
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let file = out.join("open.json");
+    let to = ["session", "export", "open", "--output", file.to_str().unwrap()];
+    waypost(folder.path(), &[&["--server", url.as_str()][..], &to[..]].concat()).code(6).says(cut);
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0, "something is left behind");
+    assert_eq!(server.run(&to).code(0).says("exported ses_").stdout, "");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), pretty.stdout);
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1, "something is left behind");
 }
 
 #[test]

@@ -105,6 +105,8 @@ fn a_request_waits_for_an_approval_and_goes_on() {
     server.run(&["resume", "sum", "--approve", &call]).code(1).says("was decided by");
     server.run(&["resume", "sum"]).code(2).says("waits for no one");
     server.run(&["resume", "nobody", "--approve", &call]).code(1).says("no thread `nobody`");
+    let nobody = server.run(&["resume", "nobody"]).code(1).says("no thread `nobody`");
+    nobody.says("`waypost run --thread` begins one");
 }
 
 #[test]

@@ -268,6 +268,38 @@ fn one_that_was_added_since_the_start_can_be_tested() {
     waypost(place, &["mcp", "test", "nwe"]).code(1).says("there is no upstream `nwe`");
 }
 
+/// A server that lists one tool more each time, up to four: its own servers come up meanwhile.
+const GROWING: &str = r#"
+import json, sys
+looks = 0
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answer = {"jsonrpc": "2.0", "id": asked["id"]}
+    if asked["method"] == "initialize":
+        server = {"name": "grows", "version": "1"}
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                            "serverInfo": server}
+    elif asked["method"] == "tools/list":
+        looks += 1
+        tools = [{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(min(looks, 4))]
+        answer["result"] = {"tools": tools}
+    else:
+        answer["error"] = {"code": -32601, "message": "no such method"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+#[test]
+fn a_test_counts_what_a_server_lists_a_moment_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let servers = "[mcp.servers.grows]\ncommand = \"python3\"\nargs = [\"grows.py\"]\n";
+    write(place, &[("waypost.toml", &format!("{NOBODY}{servers}")), ("grows.py", GROWING)]);
+    let tested = waypost(place, &["--json", "mcp", "test", "grows"]).code(0).json();
+    assert_eq!(tested["tools"], 4, "{tested}");
+}
+
 #[test]
 fn not_every_server_has_logins() {
     let folder = tempfile::tempdir().unwrap();

@@ -14,6 +14,8 @@ use wire::rest::Upstream;
 /// The check's name.
 const NAME: &str = "mcp";
 const MEND: &str = "mend it, or set `disabled = true` in `[mcp.servers.<name>]`";
+/// How the fault is called of a policy that does not fit a tool of a server.
+const POLICY_MISFIT: &str = "PolicyMisfit";
 /// More than any project has.
 const LOOKED_AT: usize = 200;
 
@@ -81,8 +83,14 @@ async fn running(client: &Client) -> Vec<Finding> {
             let hint = format!("one tries after {until}; `waypost mcp test {name}` checks it now");
             return Some(Finding::warn(NAME, what, &hint));
         }
-        let fault = upstream.last_error.filter(|_| upstream.state == "failing")?;
-        let what = format!("`{}` is failing: {}", upstream.name, fault.message);
+        let fault = upstream.last_error?;
+        let what = match (upstream.state.as_str(), fault.name.as_str()) {
+            ("failing", _) => format!("`{}` is failing: {}", upstream.name, fault.message),
+            (_, POLICY_MISFIT) => {
+                format!("calls of a tool of `{}` are denied: {}", upstream.name, fault.message)
+            }
+            _ => return None,
+        };
         let hint = fault.hint.unwrap_or_else(|| format!("`waypost mcp test {}`", upstream.name));
         Some(Finding::warn(NAME, what, &hint))
     };

@@ -356,6 +356,9 @@ fn told(check: &AuditCheck) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernel::identity::audit::{ChainName, Entry, Mac, Object};
+    use kernel::identity::chain::{ChainKeys, Head, Row, Verifier};
+    use kernel::tool::call::Caller;
 
     #[test]
     fn what_was_found_is_told() {
@@ -442,5 +445,175 @@ mod tests {
         assert_eq!(found(&[all[1], all[2], (4, "mallory"), all[4]], 0), ["row 4"]);
         assert_eq!(found(&[all[1], all[2], all[3], (3, "mallory"), all[4]], 0), ["row 3"]);
         assert_eq!(found(&[], 0), ["row 2", "row 4", "row 5"]);
+    }
+
+    /// Keys that are good enough for a test: a hash with the key in front.
+    struct TestKeys;
+
+    impl ChainKeys for TestKeys {
+        fn name(&self) -> &str {
+            "k1"
+        }
+
+        fn mac(&self, key: &str, parts: &[&[u8]]) -> Option<Mac> {
+            let mut bytes = key.as_bytes().to_vec();
+            for part in parts {
+                bytes.extend((part.len() as u64).to_be_bytes());
+                bytes.extend_from_slice(part);
+            }
+            (key == self.name()).then(|| ContentHash::of(&bytes).as_str().parse().unwrap())
+        }
+
+        fn digest(&self, bytes: &[u8]) -> Mac {
+            self.mac(self.name(), &[bytes]).unwrap()
+        }
+    }
+
+    fn chain() -> ChainName {
+        ChainName::of(&"acme".into())
+    }
+
+    fn last(rows: &[Row]) -> Head {
+        rows.last().map(Row::head).unwrap_or_default()
+    }
+
+    /// These rows and so many more that the server wrote, with two entries each.
+    fn grown(mut rows: Vec<Row>, count: usize) -> Vec<Row> {
+        for _ in 0..count {
+            let (head, caller) = (last(&rows), Caller::new("acme", "ann"));
+            let at = Millis(head.seq.try_into().unwrap());
+            let entry = Entry::by(at, &caller, "call", Object::new("tool", "math::add"));
+            let entries = [entry.clone(), entry];
+            rows.push(Row::after(&TestKeys, &chain(), &head, at, &entries).unwrap());
+        }
+        rows
+    }
+
+    /// The entries of these rows as a server shows them, newest first.
+    fn shown(rows: &[Row]) -> Rows {
+        let mut shown = Rows::default();
+        for row in rows.iter().rev() {
+            for entry in row.entries().unwrap().iter().rev() {
+                let mut entry = json!(entry);
+                entry["row"] = json!(row.seq);
+                shown.add(&entry);
+            }
+        }
+        shown.close();
+        shown
+    }
+
+    /// Whether the server finds nothing in these rows, which must still have these heads.
+    fn is_valid(rows: &[Row], head: Head, kept: &[Head]) -> bool {
+        let mut verifier = Verifier::new(&TestKeys, chain(), None, kept.to_vec());
+        for row in rows {
+            match row.seq <= head.seq {
+                true => verifier.take(row),
+                false => verifier.take_beyond(row, &head),
+            }
+        }
+        verifier.end(&head).is_valid()
+    }
+
+    /// Numbers that look random and are the same each time.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: usize) -> usize {
+            let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
+            self.0 = next.wrapping_add(1_442_695_040_888_963);
+            (self.0 >> 33) as usize % end
+        }
+    }
+
+    /// Does one thing to rows and to what the database says of their end, without the secret.
+    fn forge(rows: &mut Vec<Row>, head: &mut Head, random: &mut Random) {
+        let index = random.below(rows.len().max(1));
+        match random.below(8) {
+            0 if !rows.is_empty() => drop(rows.remove(index)),
+            1 => rows.truncate(index),
+            2 if !rows.is_empty() => {
+                let other = random.below(rows.len());
+                let (one, two) = (rows[index].clone(), rows[other].clone());
+                rows[index] = Row { seq: one.seq, ..two.clone() };
+                rows[other] = Row { seq: two.seq, ..one };
+            }
+            3 if !rows.is_empty() => rows[index].body = rows[index].body.replace("ann", "eve"),
+            4 if !rows.is_empty() => {
+                rows[index].key = "00000000".to_owned();
+                rows[index].body = "[]".to_owned();
+            }
+            5 => {
+                let (end, key) = (last(rows), ["k1", "00000000"][random.below(2)].to_owned());
+                let (body, mac) = ("[]".to_owned(), Mac([5; 32]));
+                rows.push(Row { seq: end.seq + 1, at: Millis(0), key, prev: end.mac, body, mac });
+            }
+            6 => *head = last(rows),
+            _ => {
+                // All is numbered and linked anew, as far as that needs no secret.
+                let mut before = Head::default();
+                for row in rows.iter_mut() {
+                    (row.seq, row.prev) = (before.seq + 1, before.mac);
+                    before = row.head();
+                }
+                *head = before;
+            }
+        }
+    }
+
+    /// The same entries as who has the secret writes them: a chain without a flaw.
+    fn made_anew(rows: &[Row]) -> Vec<Row> {
+        let mut made: Vec<Row> = Vec::new();
+        for row in rows {
+            let entries = row.entries().unwrap();
+            made.push(Row::after(&TestKeys, &chain(), &last(&made), row.at, &entries).unwrap());
+        }
+        made
+    }
+
+    #[test]
+    fn whatever_is_forged_of_an_export_is_found_against_it() {
+        let exported = grown(Vec::new(), 6);
+        let (kept, kept_head) = (shown(&exported), last(&exported));
+        let is_exported = |rows: &[Row]| rows.starts_with(&exported);
+        let texts = |rows: &[Row]| -> Vec<(u64, String)> {
+            let with_entries = |row: &&Row| row.seq <= kept_head.seq && row.body != "[]";
+            rows.iter().filter(with_entries).map(|row| (row.seq, row.body.clone())).collect()
+        };
+        let (mut random, mut found_by_export_alone) = (Random(7), 0);
+        for round in 0..2_000 {
+            let there = grown(exported.clone(), random.below(3));
+            let told = differences(&kept, &shown(&there), 0);
+            assert!(told.is_empty() && is_valid(&there, last(&there), &[kept_head]), "{told:?}");
+
+            let (mut forged, mut head) = (there.clone(), last(&there));
+            for _ in 0..=random.below(4) {
+                forge(&mut forged, &mut head, &mut random);
+            }
+            let has_secret = round % 2 == 0;
+            if has_secret {
+                forged = made_anew(&forged);
+                head = last(&forged);
+            }
+            let alone = is_valid(&forged, head, &[]);
+            let with_head = is_valid(&forged, head, &[kept_head]);
+            let is_told = !differences(&kept, &shown(&forged), 0).is_empty();
+            let against_export = with_head && !is_told;
+            // The entries tell what was changed by themselves, whoever wrote the codes.
+            assert_eq!(is_told, texts(&forged) != texts(&exported), "{head}: {forged:?}");
+            if has_secret {
+                assert!(alone, "who has the secret leaves no flaw: {forged:?}");
+                assert_eq!(against_export, is_exported(&forged), "{head}: {forged:?}");
+            } else {
+                // Only a shorter chain of true rows passes, and with an export none of its rows.
+                let is_cut = there.starts_with(&forged) && head == last(&forged);
+                assert_eq!(alone, is_cut, "{head}: {forged:?}");
+                let is_kept = is_cut && is_exported(&forged);
+                assert_eq!(with_head, is_kept, "{head}: {forged:?}");
+                assert_eq!(against_export, is_kept, "{head}: {forged:?}");
+            }
+            found_by_export_alone += usize::from(alone && !against_export);
+        }
+        assert!(found_by_export_alone > 500, "{found_by_export_alone}");
     }
 }

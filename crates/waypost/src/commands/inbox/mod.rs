@@ -265,7 +265,7 @@ fn fields(ask: &Ask, said: Option<&str>) -> Fields {
     fields.add("asks", if ask.fault.is_none() { ask.body.as_str() } else { "" });
     if let Some(fault) = &ask.fault {
         fields.add("error", exposed(&format!("{}: {}", fault.name, fault.message)));
-        fields.add("got", ask.how.as_deref().unwrap_or_default());
+        fields.add("outcome", ask.how.as_deref().unwrap_or_default());
     }
     let actions: Vec<String> =
         ask.actions.iter().map(|action| plain_name(&json!(action))).collect();
@@ -291,14 +291,21 @@ fn fields(ask: &Ask, said: Option<&str>) -> Fields {
         };
         fields.add("question", format!("{} {}{about}", asked.call_id, asked.question));
     }
-    for AskedCall { call_id, tool, arguments } in &ask.calls {
+    for call in &ask.calls {
+        let AskedCall { call_id, tool, arguments, .. } = call;
         // What is approved is what is seen: not a character of it is hidden.
         let arguments = exposed_json(&arguments.to_string());
         fields.add("call", format!("{call_id} {} {arguments}", exposed(tool)));
+        fields.add("does", exposed(&outcome::does(call).unwrap_or_default()));
+        fields.add("because", exposed(&outcome::why_asked(call).unwrap_or_default()));
+    }
+    for (answer, then) in outcome::if_answered(ask) {
+        fields.add(answer, exposed(&then));
     }
     fields.add("schema", ask.schema.as_ref().map(outcome::pretty).unwrap_or_default());
     if let Some(decision) = &ask.decision {
-        fields.add("decided", format!("by {} at {}", decision.by, decision.at));
+        let via = decision.via.as_ref().map_or_else(String::new, |via| format!(" via {via}"));
+        fields.add("decided", format!("by {}{via} at {}", decision.by, decision.at));
         fields.add("decision", outcome::pretty(&decision.reply));
     }
     fields

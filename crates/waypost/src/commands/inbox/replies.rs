@@ -168,6 +168,6 @@ pub(super) fn decisions(ask: &Ask, decide: impl Fn(&AskedCall) -> CallDecision) 
 }
 
 fn misfit(ask: &Ask, why: &str) -> Failure {
-    Failure::usage(format!("{} is a `{}`: it {why}", ask.id, ask.kind.name()))
+    Failure::usage(format!("{} is of kind `{}`: it {why}", ask.id, ask.kind.name()))
         .hint(outcome::answer_hint(ask))
 }

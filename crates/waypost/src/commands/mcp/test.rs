@@ -13,13 +13,15 @@ use clap::Args;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::Vault;
 use kernel::definition::plan::mistake::meant;
+use kernel::values::fault::Fault;
 use project::folder::Project;
 use project::upstream_entries::{Entry, Upstreams, shown};
 use serde_json::json;
 use server::HeldVault;
 use std::path::PathBuf;
 use std::sync::Arc;
-use upstreams::{MemoryVault, Remote, RemoteParts, UpstreamState, UpstreamStatus};
+use std::time::Duration;
+use upstreams::{MemoryVault, Remote, RemoteParts, UpstreamKind, UpstreamState, UpstreamStatus};
 use wire::rest::Upstream;
 
 const EXAMPLES: &str = "\
@@ -40,6 +42,9 @@ pub(crate) struct TestArgs {
 
 /// A server that is started for this may take its time: more than it has by default to start.
 const CHECK_SECONDS: u64 = 180;
+/// The pause between two readings of its lists, and how often they are read at most.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const LOOKS_MAX: usize = 10;
 
 /// Connects, and fails with 6 where that cannot be done, with 4 where a user must log in first or
 /// what the settings give is not taken.
@@ -133,7 +138,11 @@ async fn alone(args: &TestArgs, context: &Context, held: Option<HeldVault>) -> R
     let Some(upstream) = remote.upstreams().first() else {
         return Err(unknown(name, upstreams.entries()));
     };
-    let status = match upstream.check().await {
+    let checked = match upstream.check().await {
+        Ok(status) => settled(upstream, status).await,
+        Err(fault) => Err(fault),
+    };
+    let status = match checked {
         Ok(status) => status,
         Err(fault) => {
             let status = upstream.status();
@@ -144,6 +153,27 @@ async fn alone(args: &TestArgs, context: &Context, held: Option<HeldVault>) -> R
     };
     remote.stop().await;
     Ok(shown(&entry.facts(), Some((upstream.config(), status))))
+}
+
+/// How it is once it lists as much as it did a moment before: what a server that runs would show.
+/// A server lists more by and by while its own servers come up.
+async fn settled(
+    upstream: &upstreams::Upstream,
+    mut status: UpstreamStatus,
+) -> std::result::Result<UpstreamStatus, Fault> {
+    let counts = |status: &UpstreamStatus| (status.tools, status.prompts, status.resources);
+    if !matches!(upstream.config().kind, UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. }) {
+        return Ok(status);
+    }
+    for _ in 0..LOOKS_MAX {
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+        let before = counts(&status);
+        status = upstream.check().await?;
+        if counts(&status) == before {
+            break;
+        }
+    }
+    Ok(status)
 }
 
 /// No upstream has this name.

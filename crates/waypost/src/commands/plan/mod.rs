@@ -1,7 +1,9 @@
-//! `waypost plan`: what plans there are, whether they are right, what they look like, and runs of
-//! them. Checking, drawing and testing need no server.
+//! `waypost plan`: what plans there are, whether they are right, what they look like, runs of them,
+//! and those that are stored on a server. Checking, drawing and testing need none.
 
 mod draft;
+mod record;
+mod stored;
 
 use crate::asking::Asker;
 use crate::asking::following::{WAITING, answered, asks_person, at_rest};
@@ -22,6 +24,8 @@ use crate::terminal::yaml;
 use clap::{Args, Subcommand};
 use kernel::definition::plan::graph::mermaid;
 use kernel::definition::plan::mistake::Mistake;
+use kernel::values::ids::PlanId;
+use record::Recording;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -35,11 +39,14 @@ Examples:
   waypost plan run plans/hello/greet.yaml          # a file, as it is now
   waypost plan run hello/greet --session my-session --wait 5
   waypost plan run interaction::greeting           # asks at a terminal, else exit code 3
+  waypost plan run hello/greet --record run.yaml   # as an example for `plan test`
   waypost plan validate                            # all plans of this project, offline
   waypost plan test plans/hello/greet.yaml         # runs a plan's examples, offline
   waypost plan test hello/greet                    # the same plan by its id
   waypost plan graph plans/hello/greet.yaml        # as Mermaid text
-  waypost plan draft 'find a customer by name' --save crm/find";
+  waypost plan draft 'find a customer by name' --save crm/find
+  waypost plan apply plans/hello/greet.yaml        # stored on a server, where it differs
+  waypost plan rm hello/greet";
 
 /// What `waypost plan` takes.
 #[derive(Debug, Args)]
@@ -80,6 +87,20 @@ enum PlanCommand {
     Run(RunArgs),
     /// Have a model write a plan for a goal; nothing of it runs
     Draft(draft::DraftArgs),
+    /// Store plans from files, where they differ from what is stored
+    Apply {
+        /// Plan files, or one folder
+        #[arg(value_name = "FILES|DIR", required = true)]
+        paths: Vec<PathBuf>,
+    },
+    /// Remove a stored plan; runs that began continue with it
+    Rm {
+        /// The plan's id
+        id: String,
+        /// Only say what would be removed
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -105,6 +126,9 @@ struct RunArgs {
     /// The session to run in, ses_.. or your own key; a new one if absent
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
+    /// Write the run, once it has ended, into this new file as an example for `plan test`
+    #[arg(long, value_name = "FILE", conflicts_with = "session")]
+    record: Option<PathBuf>,
     /// How many seconds to wait for the run to end or pause
     #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = super::wait)]
     wait: u64,
@@ -119,6 +143,8 @@ impl PlanArgs {
             PlanCommand::Ls(_)
             | PlanCommand::Show { .. }
             | PlanCommand::Run(_)
+            | PlanCommand::Apply { .. }
+            | PlanCommand::Rm { .. }
             | PlanCommand::Draft(_) => Some(project_folder(None)),
         }
     }
@@ -134,6 +160,9 @@ pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit> {
         PlanCommand::Test { paths } => test(context, &paths).await,
         PlanCommand::Run(args) => start(context, args).await,
         PlanCommand::Draft(args) => draft::run(context, args).await,
+        PlanCommand::Apply { paths } => stored::apply(context, &paths).await,
+        PlanCommand::Rm { id, dry_run: false } => stored::remove(context, &id).await,
+        PlanCommand::Rm { id, dry_run: true } => stored::would_remove(context, &id).await,
     }
 }
 
@@ -155,23 +184,31 @@ async fn show(context: &Context, id: &str) -> Result<Exit> {
 }
 
 async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
+    if let Some(file) = &args.record {
+        record::check_free(file)?;
+    }
     let words = if args.words.is_empty() { &args.input } else { &args.words };
-    let input = Some(input::words(words)?);
+    let input = input::words(words)?;
     let file = Path::new(&args.id);
     let plan = file.is_file().then(|| inline(context, file)).transpose()?;
     let plan_id = plan.is_none().then(|| args.id.clone());
-    let body = json!(RunBody { plan, plan_id, agent: None, input, session: args.session });
+    let sent = Some(input.clone());
+    let body = json!(RunBody { plan, plan_id, agent: None, input: sent, session: args.session });
     let client = context.client().await?;
     let line = Line::spinning(WAITING);
     let run = follow(context, &client, &body, Duration::from_secs(args.wait), &line);
     let waiting = context.progress().along(&line, run);
     let body = near::or_suggest(&client, PLANS, &args.id, waiting).await?;
     let answer: RunAnswer = read(&body)?;
+    let run = answer.run.id.clone();
     let asker = if asks_person(&answer.run).is_some() { Asker::of(context) } else { None };
-    match asker {
+    let told = match asker {
         Some(asker) => answered(context, &client, asker, answer.run).await,
         None => outcome::tell(context, &body, &answer.run),
-    }
+    };
+    let Some(file) = &args.record else { return told };
+    let recording = Recording { file, plan: &args.id, input: &input, run: &run };
+    record::write(context, &client, &recording, told).await
 }
 
 /// The plan of a file, checked here and sent with the request.
@@ -181,12 +218,15 @@ fn inline(context: &Context, file: &Path) -> Result<Value> {
     let Some(plan) = checked.into_iter().find_map(|one| one.plan) else {
         return Err(faulty(&mistakes));
     };
-    let mut source = (*plan.source).clone();
+    Ok(named((*plan.source).clone(), &plan.id))
+}
+
+/// What a file says, with its id: a file may leave that to its name, which the server does not see.
+fn named(mut source: Value, id: &PlanId) -> Value {
     if let Value::Object(members) = &mut source {
-        // A file may leave its id to its name, which the server does not see.
-        members.entry("planId").or_insert_with(|| json!(plan.id));
+        members.entry("planId").or_insert_with(|| json!(id));
     }
-    Ok(source)
+    source
 }
 
 /// Starts a run, and waits until it ends or pauses, at most so long. The start is answered at once

@@ -56,9 +56,11 @@ impl Decided {
             let decision = ask.decision.as_ref()?;
             let said = said(ask.kind, &decision.reply);
             let title = ask.title.clone();
-            Some(vec![decision.at.clone(), decision.by.clone(), ask.step.clone(), said, title])
+            let via = decision.via.clone().unwrap_or_default();
+            let (at, by) = (decision.at.clone(), decision.by.clone());
+            Some(vec![at, by, via, ask.step.clone(), said, title])
         });
-        table_beside(2, &["decided", "by", "step", "said", "ask"], rows)
+        table_beside(2, &["decided", "by", "via", "step", "said", "ask"], rows)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `waypost session`: what runs, what it did, how to hold, mend, copy, stop and remove it.
 
 mod decided;
+mod export;
 mod prune;
 
 use crate::context::{Context, Listing};
@@ -14,6 +15,7 @@ use crate::terminal::output::{Fields, printable};
 use crate::terminal::table::{Cell, table_beside};
 use clap::{Args, Subcommand};
 use decided::Decided;
+use export::ExportArgs;
 use kernel::values::ids::Millis;
 use prune::PruneArgs;
 use serde_json::{Value, json};
@@ -90,7 +92,7 @@ enum SessionCommand {
         at: Option<u64>,
     },
     /// Print a session with its whole journal and history, as JSON
-    Export(Named),
+    Export(ExportArgs),
     /// Cancel a session's active run
     Cancel(Named),
     /// Remove one session that is over, with all that is kept of it
@@ -157,9 +159,7 @@ pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit> {
         SessionCommand::Fork { named, at } => {
             fork(context, &client, &named.resolved(&client).await?, at).await
         }
-        SessionCommand::Export(named) => {
-            export(context, &client, &named.resolved(&client).await?).await
-        }
+        SessionCommand::Export(args) => export::run(context, &client, &args).await,
         SessionCommand::Rm { named, dry_run } => {
             remove(context, &client, &named.resolved(&client).await?, dry_run).await
         }
@@ -351,14 +351,6 @@ async fn fork(context: &Context, client: &Client, name: &str, at: Option<u64>) -
         context.output.talk(&told);
         Ok(())
     })
-}
-
-async fn export(context: &Context, client: &Client, name: &str) -> Result<Exit> {
-    let output = context.output;
-    let session = find(client, name).await?.id;
-    let exported = client.get(Request::to(&["sessions", &session, "export"]));
-    let body = context.progress().during(format!("exporting {session}"), exported).await?;
-    output.either(&body, || output.text(&outcome::pretty(&body)))
 }
 
 /// Does something to a session's active run: `pause`, `continue`, `cancel`.

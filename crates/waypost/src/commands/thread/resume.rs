@@ -153,10 +153,19 @@ async fn only_question(client: &Client, thread: &str) -> Result<String> {
 /// What a thread waits for, and the session as the server shows it.
 async fn pending(client: &Client, thread: &str) -> Result<(Value, Option<PendingAction>)> {
     let request = Request::to(&["sessions", thread]).with("space", Some("thread"));
-    let body = client.get(request).await?;
+    let body = client.get(request).await.map_err(|failure| unknown(thread, failure))?;
     let session: Session = read(&body)?;
     let state = session.request_state;
     Ok((body, state.and_then(|state| state.pending_action)))
+}
+
+/// The server looks for a session there, but what was named is a thread.
+fn unknown(thread: &str, failure: Failure) -> Failure {
+    if failure.code != "not_found" {
+        return failure;
+    }
+    let message = format!("there is no thread `{thread}`");
+    Failure { message, ..failure }.hint("`waypost run --thread` begins one")
 }
 
 async fn show(context: &Context, client: &Client, thread: &str) -> Result<Exit> {

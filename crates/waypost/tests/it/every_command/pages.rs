@@ -142,8 +142,9 @@ pub(super) const PAGES: &[Page] = &[
 const AGENTVAULT: &[Note] = &[note("python *", Left("the step `a2a-peers` runs it"))];
 
 const DRAFTS: &[Note] = &[
-    note("waypost plan graph *", Left("the plan needs the calendar's server in this project")),
-    note("waypost plan validate", Left("the plan needs the calendar's server in this project")),
+    // The tool is the demo's, and the plan is saved in a folder that has no tools.
+    note("waypost plan graph *", Ends(1)),
+    note("waypost plan validate", Ends(1)),
 ];
 
 /// A project that is served.

@@ -206,6 +206,7 @@ fn through(era: EraSetting, client: &Client, context: &Context) -> Result<Upstre
         journal: false,
         timeout_ms: None,
         era,
+        roots: Vec::new(),
         origin: "this command".to_owned(),
     })
 }
