@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 /// What is said of a pattern of `matches` that is too large, and what to do about it.
 pub(crate) const TOO_LARGE: &str = "the regular expression of `matches` is too large";
 pub(crate) const TOO_LARGE_HINT: &str =
-    "it may have 1 KiB and compile to 1 MiB; `(?-u:\\w)` compiles to much less than `\\w`";
+    "it may have 1 KiB and compile to 8 MiB; `(?-u:\\w)` compiles to much less than `\\w`";
 
 /// A condition over two operands of some kind.
 #[derive(Debug)]
