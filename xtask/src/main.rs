@@ -38,7 +38,7 @@ usage: cargo xtask <command>
   live                    the model providers whose keys are set; costs money
   step <name>             one step of `test` or `prove` alone, with what is built already
   tidy                    check the house rules (CONTRIBUTING.md lists them)
-  size                    count the lines that ship, crate by crate, and name crowded folders
+  size                    count the lines that ship, crate by crate
   size --json             the same for programs
   conformance             run the official MCP conformance suite against our server
   peers                   let the official MCP SDKs talk to our server

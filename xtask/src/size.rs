@@ -1,11 +1,10 @@
-//! `cargo xtask size`: how many lines of code ship, crate by crate, and which folders of sources
-//! have become crowded. Tests, comments and blank lines are not counted, nor is what never ships.
+//! `cargo xtask size`: how many lines of code ship, crate by crate. Tests, comments and blank lines
+//! are not counted, nor is what never ships.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::shell::Failure;
-use crate::tidy::folders::{CrowdedFolder, ENTRIES_MAX, crowded};
 use crate::tidy::source::{Line, Source};
 use crate::tidy::tree::Tree;
 
@@ -24,8 +23,7 @@ pub enum Form {
 /// Counts the workspace and prints the report.
 pub fn run(root: &Path, form: Form) -> Result<(), Failure> {
     let tree = Tree::read(root)?;
-    let paths = tree.files.iter().map(|file| file.path.as_str());
-    let report = Report { crates: crates(&tree.sources()), folders: crowded(paths) };
+    let report = Report { crates: crates(&tree.sources()) };
     match form {
         Form::Table => print!("{}", report.table()),
         Form::Json => println!("{}", report.json()),
@@ -37,8 +35,6 @@ pub fn run(root: &Path, form: Form) -> Result<(), Failure> {
 struct Report {
     /// In the order of their names.
     crates: Vec<CrateSize>,
-    /// In the order of their paths.
-    folders: Vec<CrowdedFolder>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -60,30 +56,17 @@ impl Report {
         for CrateSize { name, files, lines } in self.crates.iter().chain([&self.total()]) {
             table.push_str(&format!("{name:<16}{files:>8}{lines:>10}\n"));
         }
-        if !self.folders.is_empty() {
-            table.push_str(&format!("\nfolders with more than {ENTRIES_MAX} entries\n"));
-        }
-        for CrowdedFolder { path, entries } in &self.folders {
-            table.push_str(&format!("{entries:>8}  {path}\n"));
-        }
         table
     }
 
     fn json(&self) -> String {
-        // Rust quotes a path as JSON does, as long as it has no control characters.
+        // Rust quotes a name as JSON does, as long as it has no control characters.
         let crates = self.crates.iter().map(|CrateSize { name, files, lines }| {
             format!("{{\"name\":{name:?},\"files\":{files},\"lines\":{lines}}}")
         });
-        let folders = self.folders.iter().map(|CrowdedFolder { path, entries }| {
-            format!("{{\"path\":{path:?},\"entries\":{entries}}}")
-        });
         let crates = crates.collect::<Vec<_>>().join(",");
-        let folders = folders.collect::<Vec<_>>().join(",");
         let CrateSize { files, lines, .. } = self.total();
-        format!(
-            "{{\"crates\":[{crates}],\"total\":{{\"files\":{files},\"lines\":{lines}}},\
-             \"folders\":[{folders}]}}"
-        )
+        format!("{{\"crates\":[{crates}],\"total\":{{\"files\":{files},\"lines\":{lines}}}}}")
     }
 }
 
@@ -155,10 +138,6 @@ mod tests {
         CrateSize { name: name.to_owned(), files, lines }
     }
 
-    fn folder(path: &str, entries: usize) -> CrowdedFolder {
-        CrowdedFolder { path: path.to_owned(), entries }
-    }
-
     fn count(text: &str) -> usize {
         crates(&[Source::parse("crates/a/src/b.rs", text)]).iter().map(|size| size.lines).sum()
     }
@@ -196,18 +175,12 @@ mod tests {
 
     #[test]
     fn the_report_has_two_forms() {
-        let report = Report {
-            crates: vec![size("engine", 2, 30), size("kernel", 10, 1200)],
-            folders: vec![folder("crates/engine/src", 21)],
-        };
+        let report = Report { crates: vec![size("engine", 2, 30), size("kernel", 10, 1200)] };
         let expected = [
             "crate              files     lines",
             "engine                 2        30",
             "kernel                10      1200",
             "total                 12      1230",
-            "",
-            "folders with more than 20 entries",
-            "      21  crates/engine/src",
             "",
         ];
         assert_eq!(report.table(), expected.join("\n"));
@@ -215,8 +188,7 @@ mod tests {
             report.json(),
             "{\"crates\":[{\"name\":\"engine\",\"files\":2,\"lines\":30},\
              {\"name\":\"kernel\",\"files\":10,\"lines\":1200}],\
-             \"total\":{\"files\":12,\"lines\":1230},\
-             \"folders\":[{\"path\":\"crates/engine/src\",\"entries\":21}]}"
+             \"total\":{\"files\":12,\"lines\":1230}}"
         );
     }
 }

@@ -139,11 +139,11 @@ mod tests {
     fn an_exception_covers_one_rule_in_one_file() {
         let findings = vec![
             finding("a.rs", Rule::Clock),
-            finding("a.rs", Rule::Width),
+            finding("a.rs", Rule::Head),
             finding("b.rs", Rule::Clock),
         ];
         let exceptions = [Exception { path: "a.rs", rule: Rule::Clock, reason: "a writer thread" }];
-        let expected = [finding("a.rs", Rule::Width), finding("b.rs", Rule::Clock)];
+        let expected = [finding("a.rs", Rule::Head), finding("b.rs", Rule::Clock)];
         assert_eq!(apply(findings, &exceptions), expected);
     }
 

@@ -9,8 +9,6 @@ pub enum Rule {
     Layers,
     /// Modules import only the modules above them.
     Staircase,
-    /// A file has a limit.
-    Length,
     /// Time, randomness and tasks come through the engine's clock.
     Clock,
     /// HTTP clients are made in one crate.
@@ -21,14 +19,10 @@ pub enum Rule {
     Head,
     /// Names that invite everything.
     Name,
-    /// A line has a limit.
-    Width,
     /// No file knows the machine it was written on.
     MachinePath,
     /// One file names the realm.
     Realm,
-    /// Texts for users are standard English.
-    Phrases,
     /// Limits that can be set have ranges.
     Ranges,
     /// Invariants name tests that exist.
@@ -37,8 +31,6 @@ pub enum Rule {
     Requirements,
     /// Links lead somewhere.
     Links,
-    /// A folder of sources has a limit.
-    Folders,
     /// An exception must still be needed.
     Exception,
 }
@@ -48,21 +40,17 @@ impl fmt::Display for Rule {
         formatter.write_str(match self {
             Rule::Layers => "layers",
             Rule::Staircase => "staircase",
-            Rule::Length => "length",
             Rule::Clock => "clock",
             Rule::Clients => "clients",
             Rule::Banned => "banned",
             Rule::Head => "head",
             Rule::Name => "name",
-            Rule::Width => "width",
             Rule::MachinePath => "machine-path",
             Rule::Realm => "realm",
-            Rule::Phrases => "phrases",
             Rule::Ranges => "ranges",
             Rule::Invariants => "invariants",
             Rule::Requirements => "requirements",
             Rule::Links => "links",
-            Rule::Folders => "folders",
             Rule::Exception => "exception",
         })
     }

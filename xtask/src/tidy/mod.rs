@@ -11,13 +11,11 @@ mod staircase;
 mod tokens;
 mod shape;
 mod realm;
-mod phrases;
 mod ranges;
 mod machine_paths;
 mod invariants;
 mod requirements;
 mod links;
-pub mod folders;
 mod exceptions;
 
 use std::path::Path;
@@ -33,12 +31,9 @@ const SOURCE_RULES: &[fn(&Source) -> Vec<Finding>] = &[
     tokens::clock,
     tokens::clients,
     tokens::banned,
-    shape::length,
     shape::head,
     shape::name,
-    shape::width,
     realm::named,
-    phrases::standard,
     ranges::given,
 ];
 
@@ -67,8 +62,6 @@ fn check(root: &Path) -> Result<Vec<Finding>, Failure> {
     findings.extend(invariants::check(&tree.files, &sources));
     findings.extend(requirements::check(&tree.files, &sources));
     findings.extend(links::check(&tree.files));
-    findings.extend(folders::check(&tree.files));
-    findings.extend(phrases::in_pages(&tree.files));
     for rule in SOURCE_RULES {
         findings.extend(sources.iter().flat_map(rule));
     }

@@ -24,8 +24,6 @@ pub struct Line {
     pub code: String,
     /// With everything but comments blanked out.
     pub comment: String,
-    /// With everything but literals blanked out.
-    pub literal: String,
     /// How many characters the longest literal has on this line.
     pub literal_length: usize,
     /// True in test files and in items that are compiled for tests only.
@@ -39,21 +37,18 @@ impl Source {
         let kinds = lexer::classify(&characters);
         let code = lexer::view(&characters, &kinds, Kind::Code);
         let comments = lexer::view(&characters, &kinds, Kind::Comment);
-        let literals = lexer::view(&characters, &kinds, Kind::Literal);
         let masks = lexer::literal_mask(&characters, &kinds);
         let in_test = test_lines(path, &code);
-        let texts = code.lines().zip(comments.lines()).zip(literals.lines());
-        let views = texts.zip(masks.lines()).zip(in_test);
+        let views = code.lines().zip(comments.lines()).zip(masks.lines()).zip(in_test);
         let lines = text
             .lines()
             .zip(views)
             .enumerate()
-            .map(|(index, (raw, ((((code, comment), literal), mask), in_test)))| Line {
+            .map(|(index, (raw, (((code, comment), mask), in_test)))| Line {
                 number: index + 1,
                 raw: raw.to_owned(),
                 code: code.to_owned(),
                 comment: comment.to_owned(),
-                literal: literal.to_owned(),
                 literal_length: mask.split(' ').map(str::len).max().unwrap_or(0),
                 in_test,
             })
