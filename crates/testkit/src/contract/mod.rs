@@ -5,29 +5,17 @@ pub mod driver;
 pub mod scene;
 pub mod arms;
 pub mod differential;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod journal;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod ownership;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod lists;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod keys;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod feed;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod retention;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod api_keys;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod claims;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod principals;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod audit;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod realms;
-#[allow(missing_docs, reason = "its name says what a promise promises")]
 pub mod webhooks;
 
 /// The tests of one arm, an expression that gives a new one: put it into a module of its own.
