@@ -56,7 +56,6 @@ impl Child {
         }
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -31,7 +31,6 @@ const NEWEST: &str = "SELECT r.id, r.status, r.answer, r.changed_at, s.id \
 /// How long a page takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
-    /// By hand.
     pub hand: Duration,
     /// Over A2A.
     pub ours: Duration,

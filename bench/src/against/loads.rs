@@ -124,7 +124,6 @@ pub enum Load {
     Cases(Cases),
     /// Messages that start a task and wait for it.
     Messages,
-    /// Reads of one task.
     TaskReads,
 }
 

@@ -83,7 +83,6 @@ impl Options {
         Ok(options)
     }
 
-    /// The binary of this side.
     pub fn binary(&self, side: Side) -> &Path {
         match side {
             Side::Old => &self.old,

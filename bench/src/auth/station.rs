@@ -18,7 +18,6 @@ const ADMIN_KEY: &str = "the-admin-key-of-a-benchmark-and-of-nothing-else";
 
 /// What a server is measured with.
 pub struct Described<'a> {
-    /// The binary.
     pub binary: Option<&'a Path>,
     /// Where its folders are.
     pub dir: &'a Path,
@@ -35,7 +34,6 @@ pub struct Described<'a> {
 pub struct Asking<'a> {
     /// Whose tokens it takes.
     pub issuer: SocketAddr,
-    /// The text of its policies.
     pub policies: &'a str,
     /// Whether allowed reads are in the audit.
     pub audits_reads: bool,
@@ -53,7 +51,6 @@ pub struct Station {
 }
 
 impl Station {
-    /// Starts one.
     pub async fn start(described: &Described<'_>) -> Result<Self> {
         let site = Site::build(described.binary, described.dir)?.under(described.launcher);
         wire::write_plans(&site.project(), described.tools)?;
@@ -73,7 +70,6 @@ impl Station {
         &self.server
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }

@@ -46,7 +46,6 @@ pub const KEPT: &str = "kept";
 /// An upstream as an operator may describe it.
 struct Described {
     name: &'static str,
-    /// What is said of it.
     said: &'static str,
     /// How it is called in the report.
     shown: &'static str,

@@ -30,7 +30,6 @@ const PUBLISHED: &str = "SELECT count(*) FROM journal WHERE instr(body, ?1) > 0"
 /// What a server has beside the pipeline.
 #[derive(Clone, Copy, Debug)]
 pub enum With {
-    /// Nothing.
     Nothing,
     /// Telemetry that goes to a collector at this address.
     Telemetry(SocketAddr),
@@ -54,7 +53,6 @@ pub struct CaseServer {
 /// What a load came to, and how long the sink still took for it afterwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Loaded {
-    /// The load.
     pub summary: Summary,
     /// Nothing where there is no sink.
     pub sink_after: Duration,

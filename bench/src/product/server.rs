@@ -169,7 +169,6 @@ impl Server {
         Ok(Self { process, address, times })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
