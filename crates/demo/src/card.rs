@@ -23,10 +23,8 @@ pub(crate) struct Card {
     pub(crate) name: &'static str,
     /// A short title for people.
     pub(crate) title: &'static str,
-    /// What it does.
     pub(crate) description: &'static str,
     pub(crate) family: &'static str,
-    /// What it does to what is there.
     pub(crate) does: Does,
     /// JSON Schema of its arguments.
     pub(crate) input: Value,

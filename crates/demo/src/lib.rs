@@ -28,7 +28,6 @@ pub use zone::Zone;
 pub struct DemoParts {
     /// The time zone in which they tell and understand times.
     pub zone: Zone,
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// Threads: files are read and written there.
     pub spawn: Arc<dyn Spawn>,

@@ -44,7 +44,6 @@ impl Tool for ShopTool {
     }
 }
 
-/// The shop's tools.
 pub fn shop() -> Vec<Arc<dyn Tool>> {
     let shop = Arc::new(Shop::default());
     let tool = |name: &str, about: &str, reach: Reach, inputs: &[&str], act: Act| {

@@ -34,7 +34,6 @@ impl Zone {
         &self.zone
     }
 
-    /// This moment here.
     pub(crate) fn at(&self, moment: Millis) -> Option<Zoned> {
         Timestamp::from_millisecond(moment.0).ok().map(|moment| moment.to_zoned(self.zone.clone()))
     }

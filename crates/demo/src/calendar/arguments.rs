@@ -24,7 +24,6 @@ pub(super) const DAYS: RangeInclusive<i64> = 1..=366;
 /// A time as the schema knows it.
 const TIME_PATTERN: &str = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([Tt ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|z|[+-]([01]\d|2[0-3]):?[0-5]\d)?)?$";
 
-/// The schema of a time.
 pub(super) fn time_schema(description: &str) -> Value {
     json!({
         "type": "string",

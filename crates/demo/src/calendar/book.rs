@@ -50,9 +50,7 @@ pub(super) struct Held<'a> {
 pub(super) struct About {
     /// Its id: the name of its file.
     pub(super) id: String,
-    /// What it is called.
     pub(super) name: String,
-    /// What it is for.
     pub(super) description: String,
 }
 

@@ -20,7 +20,6 @@ use std::sync::Arc;
 /// What an event is called that no one named.
 const NAME_DEFAULT: &str = "New event";
 
-/// The tool.
 pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
     let mut minutes = whole_schema(&MINUTES, "How long it takes");
     minutes["default"] = json!(MINUTES_DEFAULT);

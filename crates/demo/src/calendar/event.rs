@@ -18,15 +18,12 @@ const NAMELESS: &str = "(no name)";
 pub(super) struct Event {
     /// Its id, in all calendars of the world.
     pub(super) id: String,
-    /// What it is called.
     pub(super) name: String,
     /// When it begins, here.
     pub(super) start: Zoned,
     /// When it ends, here.
     pub(super) end: Zoned,
-    /// Where.
     pub(super) location: String,
-    /// More about it.
     pub(super) description: String,
 }
 
@@ -39,9 +36,7 @@ pub(super) struct Changes {
     pub(super) start: Option<Zoned>,
     /// How long it takes.
     pub(super) minutes: Option<i64>,
-    /// Where.
     pub(super) location: Option<String>,
-    /// More about it.
     pub(super) description: Option<String>,
 }
 

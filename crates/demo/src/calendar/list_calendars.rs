@@ -8,7 +8,6 @@ use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The tool.
 pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
     let card = Card {
         name: "list_calendars",

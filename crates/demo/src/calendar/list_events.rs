@@ -14,7 +14,6 @@ use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The tool.
 pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
     let mut days = whole_schema(&DAYS, "For how many days");
     days["default"] = json!(DAYS_DEFAULT);

@@ -38,7 +38,6 @@ struct Remembered {
 pub(super) struct Page {
     /// By what its login is known.
     pub(super) id: String,
-    /// Where it is.
     pub(super) url: String,
 }
 

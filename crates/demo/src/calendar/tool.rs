@@ -22,7 +22,6 @@ pub(super) type Check = fn(&Desk, &Value) -> Result<(), ToolError>;
 pub(super) type Act = fn(&Desk, &Call) -> Result<Value, ToolError>;
 
 impl CalendarTool {
-    /// A tool at this desk.
     pub(super) fn new(desk: &Arc<Desk>, card: Card, check: Check, act: Act) -> Self {
         Self { desk: desk.clone(), spec: Arc::new(card.spec()), check, act }
     }

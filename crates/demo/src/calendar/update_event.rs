@@ -17,7 +17,6 @@ use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The tool.
 pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
     let mut start = time_schema("When it begins now");
     start["type"] = json!(["string", "null"]);

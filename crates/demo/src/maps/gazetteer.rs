@@ -6,15 +6,11 @@ use serde_json::{Value, json};
 /// A place.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Place {
-    /// What it is called.
     pub(super) name: &'static str,
-    /// What it is.
     pub(super) kind: &'static str,
     /// The city it is in or near.
     pub(super) city: &'static str,
-    /// The country it is in.
     pub(super) country: &'static str,
-    /// Where.
     pub(super) point: Point,
 }
 

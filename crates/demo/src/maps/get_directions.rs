@@ -17,7 +17,6 @@ const SPEEDS: [(&str, f64); 3] = [("foot", 3.8), ("bicycle", 12.0), ("car", 60.0
 const NOTE: &str = "Straight line over the globe, not along roads: distances and times are rough, \
                     and water in between is not looked at.";
 
-/// The tool.
 pub(super) fn tool() -> MapsTool {
     let (text, number) = (json!({"type": "string"}), json!({"type": "number"}));
     let place = texts(&["name", "city", "country"]);

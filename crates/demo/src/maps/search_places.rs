@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 /// How many places are returned at most.
 const PLACES_MAX: usize = 10;
 
-/// The tool.
 pub(super) fn tool() -> MapsTool {
     let of = |kind: &'static str| move |name: &'static str| (name, json!({"type": kind}));
     let words = ["name", "kind", "city", "country"].into_iter().map(of("string"));

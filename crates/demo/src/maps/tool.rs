@@ -17,7 +17,6 @@ pub(super) struct MapsTool {
 pub(super) type Act = fn(&Value) -> Result<Value, ToolError>;
 
 impl MapsTool {
-    /// A tool.
     pub(super) fn new(card: Card, act: Act) -> Self {
         Self { spec: Arc::new(card.spec()), act }
     }

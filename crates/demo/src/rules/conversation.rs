@@ -41,7 +41,6 @@ pub(super) enum Status {
     Open,
     /// It succeeded.
     Ok,
-    /// It failed.
     Failed,
     /// A person refused it, with these words.
     Rejected(String),

@@ -39,7 +39,6 @@ impl Rules {
         Ok(Self { definition })
     }
 
-    /// The answer to a prompt.
     pub fn answer(&self, prompt: &Prompt) -> Result<Turn, LlmError> {
         turn::answer(&self.definition, prompt)
     }

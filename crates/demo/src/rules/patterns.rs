@@ -52,7 +52,6 @@ impl Patterns {
         compiled(&format!("^(?:{})", self.whole(source)?))
     }
 
-    /// The pattern of this name.
     pub(super) fn get(&self, name: &str) -> Option<&Regex> {
         self.compiled.get(name)
     }

@@ -28,7 +28,6 @@ const TEXT_BYTES_MAX: usize = 4 * 1024;
 /// The longest text that is read as an event.
 const EVENT_BYTES_MAX: usize = 256 * 1024;
 
-/// The answer to a prompt.
 pub(super) fn answer(definition: &Definition, prompt: &Prompt) -> Result<Turn, LlmError> {
     let here = Here::new(prompt.now.0, &prompt.zone).ok_or_else(|| {
         let message = format!("rules: there is no time zone `{}`", prompt.zone);
@@ -427,7 +426,6 @@ fn event(text: &str) -> Option<Json> {
     is_object.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
-/// Whether one of these names is this tool's.
 fn names(prompt: &Prompt, list: &[String], tool: &str) -> bool {
     let tool = seen_as(prompt, tool);
     list.iter().any(|name| seen_as(prompt, name) == tool)

@@ -46,7 +46,6 @@ impl Component {
         self.properties.iter().find(|property| property.is(name))
     }
 
-    /// Its value.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.property(name).map(|property| property.value.as_str())
     }

@@ -82,7 +82,6 @@ pub(super) fn tenths(tokens: &Tokens<'_>, at: usize) -> Option<(i64, usize)> {
     }
 }
 
-/// A length of time.
 fn length(tokens: &Tokens<'_>, at: usize) -> Option<(i64, usize)> {
     if let Some(found) = fixed(tokens, at) {
         return Some(found);
