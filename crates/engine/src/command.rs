@@ -21,7 +21,6 @@ pub(crate) type Answer<T> = oneshot::Sender<Result<T>>;
 pub(crate) enum Presence {
     /// It was made up just now: no one else can know it, so nothing is looked up.
     Fresh,
-    /// It must exist.
     MustExist,
     /// Either.
     MayExist,
@@ -30,28 +29,72 @@ pub(crate) enum Presence {
 /// A command for one session.
 pub(crate) enum Command {
     /// Make the session.
-    Create { id: SessionId, owner: Option<Arc<str>>, by: Box<Caller>, answer: Answer<SessionRow> },
+    Create {
+        id: SessionId,
+        owner: Option<Arc<str>>,
+        by: Box<Caller>,
+        answer: Answer<SessionRow>,
+    },
     /// Make the session out of these events.
-    Adopt { id: SessionId, events: Slices, by: Box<Caller>, answer: Answer<SessionRow> },
-    /// Start a run.
-    Run { start: Box<StartRun>, answer: Answer<RunReport> },
-    /// A reply to one ask.
-    Reply { ask: AskId, reply: Reply, by: Box<Replier>, answer: Answer<ReplyReport> },
+    Adopt {
+        id: SessionId,
+        events: Slices,
+        by: Box<Caller>,
+        answer: Answer<SessionRow>,
+    },
+    Run {
+        start: Box<StartRun>,
+        answer: Answer<RunReport>,
+    },
+    Reply {
+        ask: AskId,
+        reply: Reply,
+        by: Box<Replier>,
+        answer: Answer<ReplyReport>,
+    },
     /// A reply that names the session.
-    Resume { resume: Resume, by: Box<Replier>, answer: Answer<RunReport> },
+    Resume {
+        resume: Resume,
+        by: Box<Replier>,
+        answer: Answer<RunReport>,
+    },
     /// Replies to several asks of one run: all of them count, or none.
-    Replies { replies: Vec<(AskId, Reply)>, by: Box<Replier>, answer: Answer<RunReport> },
+    Replies {
+        replies: Vec<(AskId, Reply)>,
+        by: Box<Replier>,
+        answer: Answer<RunReport>,
+    },
     /// What the caller of a direct call gives it, by the tool's keys, in the place of a reply to
     /// the ask that is open for it. The state is the call's own.
-    Give { ask: AskId, said: Box<Given>, by: Box<Replier>, answer: Answer<RunReport> },
+    Give {
+        ask: AskId,
+        said: Box<Given>,
+        by: Box<Replier>,
+        answer: Answer<RunReport>,
+    },
     /// Record this of a run that is not over: a pause, its end, or a cancellation.
-    Change { run: RunId, fact: Box<Fact>, by: Box<Caller>, answer: Answer<RunReport> },
+    Change {
+        run: RunId,
+        fact: Box<Fact>,
+        by: Box<Caller>,
+        answer: Answer<RunReport>,
+    },
     /// End it if it waits for nothing but logins; while one of them is checked, only wait.
-    GiveUpLogin { run: RunId, by: Arc<str>, answer: Answer<RunReport> },
+    GiveUpLogin {
+        run: RunId,
+        by: Arc<str>,
+        answer: Answer<RunReport>,
+    },
     /// The run as it is now, once that is durable.
-    Report { run: RunId, answer: Answer<RunReport> },
+    Report {
+        run: RunId,
+        answer: Answer<RunReport>,
+    },
     /// The run once it ended or paused.
-    Await { run: RunId, answer: Answer<RunReport> },
+    Await {
+        run: RunId,
+        answer: Answer<RunReport>,
+    },
     /// Drive what should move: recovery or a timer.
     Wake,
     /// The page that this ask is about was opened, it is said: see whether its call can continue.
@@ -70,7 +113,6 @@ pub(crate) struct Slice {
 
 /// Who replies, and under which key.
 pub(crate) struct Replier {
-    /// Who.
     pub(crate) caller: Caller,
     /// The key that the request holds, if it has one.
     pub(crate) claim: Option<Claim>,
@@ -91,12 +133,10 @@ pub(crate) struct StartRun {
     pub(crate) session: SessionId,
     /// Whether the session must exist.
     pub(crate) presence: Presence,
-    /// The run's id.
     pub(crate) run: RunId,
     /// What it pins.
     pub(crate) closure: Arc<Closure>,
     pub(crate) input: Arc<Value>,
-    /// Who starts it.
     pub(crate) caller: Caller,
     /// The key that the request holds, if it has one.
     pub(crate) claim: Option<Claim>,
@@ -138,7 +178,6 @@ impl Command {
         matches!(self, Command::Run { start, .. } if start.presence == Presence::Fresh)
     }
 
-    /// Refuses the command.
     pub(crate) fn refuse(self, refusal: Refusal) {
         match self {
             Command::Create { answer, .. } | Command::Adopt { answer, .. } => {

@@ -31,7 +31,6 @@ pub enum RunTarget {
 /// In which session a run happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunSession {
-    /// In a new one.
     New,
     /// In the one with this key, made if there is none.
     Named(String),
@@ -83,9 +82,7 @@ impl Once {
 pub struct RunRequest {
     /// What it executes.
     pub target: RunTarget,
-    /// Its input.
     pub input: Value,
-    /// Where.
     pub session: RunSession,
     /// The request's key, if it has one.
     pub once: Option<Once>,
@@ -113,7 +110,6 @@ pub struct Message {
     pub id: Arc<str>,
     /// The message, as its protocol writes it; files are named by the URIs of their blobs.
     pub body: Value,
-    /// The blobs of these files.
     pub files: Vec<BlobRef>,
     /// Why it does not answer what its run asks, where it was meant to.
     pub misfit: Option<Arc<str>>,
@@ -150,9 +146,7 @@ pub struct ProxyCall {
 pub struct Saying<'a> {
     /// To whom; the only agent of the realm where no one is named.
     pub agent: Option<&'a AgentName>,
-    /// The thread.
     pub thread: &'a str,
-    /// In words.
     pub text: &'a str,
     /// The request's key, if it has one.
     pub once: Option<Once>,
@@ -182,7 +176,6 @@ pub enum CaseReport {
     Ran(RunReport),
     /// An earlier run of the case waits for someone, or is paused; nothing was begun.
     Waits {
-        /// That run.
         report: RunReport,
         /// Whether a handler has it, by the plan that it began with.
         deterministic: bool,
@@ -207,9 +200,7 @@ pub struct Resume {
 /// A run as a door may show it: everything in it is durable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunReport {
-    /// The run.
     pub run: RunRow,
-    /// Its session.
     pub session: SessionRow,
     /// Its open asks.
     pub asks: Vec<SessionAsk>,
@@ -241,7 +232,6 @@ impl RunReport {
 pub struct CallRequest {
     /// The tool or the plan, as the caller found it.
     pub tool: Callable,
-    /// Its arguments.
     pub arguments: Arc<Value>,
     /// The answers to what it wanted when it was called before.
     pub given: Given,
@@ -288,7 +278,6 @@ impl CallRequest {
 pub struct UnseenCall {
     /// The names under which its door looked for it.
     pub names: Vec<String>,
-    /// What it was called with.
     pub arguments: Value,
     /// The caller's span.
     pub trace: Option<TraceParent>,
@@ -326,7 +315,6 @@ pub struct ReplyReport {
 /// A plan that is stored now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisteredPlan {
-    /// Its id.
     pub id: PlanId,
     /// Its version, from 1.
     pub version: u64,
@@ -335,7 +323,6 @@ pub struct RegisteredPlan {
 /// An agent that is stored now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegisteredAgent {
-    /// The agent.
     pub agent: Arc<Agent>,
     /// Its version, from 1.
     pub version: u64,
@@ -346,7 +333,6 @@ pub struct RegisteredAgent {
 /// A session as a door shows it: committed state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inspection {
-    /// Its row.
     pub row: SessionRow,
     /// Its context, the active run's writes included; large values as blob URIs.
     pub context: Map<String, Value>,

@@ -81,15 +81,12 @@ pub struct Parts {
     pub schemas: Arc<dyn Schemas>,
     /// What is being worked on, for the process after this one.
     pub marks: Arc<dyn CrashMarks>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// Local time.
     pub zones: Arc<dyn Zones>,
-    /// Randomness.
     pub entropy: Arc<dyn Entropy>,
     /// Tasks.
     pub spawn: Arc<dyn Spawn>,
-    /// The limits.
     pub limits: Arc<Limits>,
     /// `session_ttl_ms` of realms that have one of their own.
     pub session_ttls: BTreeMap<RealmId, u64>,
@@ -254,17 +251,14 @@ impl Engine {
         })
     }
 
-    /// Time.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.shared.clock
     }
 
-    /// Randomness.
     pub fn entropy(&self) -> &Arc<dyn Entropy> {
         &self.shared.entropy
     }
 
-    /// The limits.
     pub fn limits(&self) -> &Arc<Limits> {
         &self.shared.limits
     }

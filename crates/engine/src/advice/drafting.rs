@@ -30,7 +30,6 @@ pub struct Draft {
     pub model: String,
     /// How many turns that took.
     pub turns: u32,
-    /// What they took.
     pub usage: Usage,
     /// What they cost, as far as prices are known.
     pub cost_micros: Option<u64>,
@@ -39,7 +38,6 @@ pub struct Draft {
 /// A plan that was written and can be used.
 #[derive(Debug)]
 pub struct DraftedPlan {
-    /// It.
     pub plan: Plan,
     /// How far it reaches.
     pub reach: Reach,

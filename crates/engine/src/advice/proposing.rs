@@ -35,7 +35,6 @@ const DRAFTED: &str = "drafted/";
 pub(crate) struct FailedStep {
     /// Who started its run.
     pub(crate) caller: Caller,
-    /// Where it is.
     pub(crate) plan: PlanId,
     pub(crate) step: StepId,
     /// The ask about it.

@@ -36,7 +36,6 @@ impl Catalog<'_> {
         self.shared.gate.readable_agents(caller)
     }
 
-    /// One of them.
     pub fn agent(self, caller: &Caller, name: &AgentName) -> Option<KnownAgent> {
         let known = self.shared.catalog.agent(&caller.realm, name.as_str())?;
         self.shared.gate.reads(caller, Resource::Agent(name.as_str())).then_some(known)

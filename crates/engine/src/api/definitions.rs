@@ -64,7 +64,6 @@ impl Catalog<'_> {
         self.shared.gate.readable_plans(caller)
     }
 
-    /// One of them.
     pub fn plan(self, caller: &Caller, id: &PlanId) -> Option<Arc<Plan>> {
         let plan = self.shared.catalog.plan(&caller.realm, id)?;
         self.shared.gate.reads(caller, starting(id).1).then_some(plan)
@@ -255,7 +254,6 @@ impl Catalog<'_> {
         self.shared.gate.sees(caller, starting(plan).1)
     }
 
-    /// One of them.
     pub fn pipeline(self, caller: &Caller, name: &PipelineName) -> Option<Arc<Pipeline>> {
         let found = self.shared.catalog.pipeline(&caller.realm, name);
         found.filter(|pipeline| self.shared.gate.reads(caller, pipeline_of(pipeline)))

@@ -30,7 +30,6 @@ const EXISTING_MAX: usize = 5;
 /// What a plan is wanted for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftRequest {
-    /// In words.
     pub goal: String,
     /// The model that writes it; the one called `default`, or the only one, if absent.
     pub model: Option<String>,

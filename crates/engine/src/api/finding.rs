@@ -10,9 +10,7 @@ use std::sync::Arc;
 /// What fits a text, best first.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The tools.
     pub tools: Vec<Arc<ToolSpec>>,
-    /// The plans.
     pub plans: Vec<Arc<Plan>>,
 }
 

@@ -18,7 +18,6 @@ use std::sync::Arc;
 /// A run, and the same as a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskReport {
-    /// The run.
     pub run: SessionRun,
     /// What its events tell.
     pub task: Task,
@@ -75,7 +74,6 @@ enum Ahead {
     /// At hand, with the commits that were told, and in the store where it is not. Only for who is
     /// woken by the commits that are announced later: the store may have these already.
     Told,
-    /// In the store.
     Stored,
 }
 

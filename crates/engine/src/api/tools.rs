@@ -23,7 +23,6 @@ impl Tools<'_> {
         self.shared.gate.visible(caller)
     }
 
-    /// One of them.
     pub fn get(self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
         self.shared.gate.find(caller, name).map(|listed| listed.tool.spec().clone())
     }
@@ -77,7 +76,6 @@ impl Tools<'_> {
         self.shared.gate.visible_plans(caller)
     }
 
-    /// One of these.
     pub fn plan(self, caller: &Caller, id: &str) -> Option<Arc<ToolSpec>> {
         self.shared.gate.find_plan(caller, id)
     }

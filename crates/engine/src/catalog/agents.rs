@@ -17,7 +17,6 @@ use std::sync::Arc;
 pub struct AgentFile {
     /// The file, as a person would name it.
     pub file: String,
-    /// Its text.
     pub text: String,
 }
 
@@ -25,7 +24,6 @@ pub struct AgentFile {
 const NAMING_TOOLS: [&str; 3] = ["enabledTools", "tool_types", "approve"];
 
 impl Catalog {
-    /// An agent of a realm.
     pub(crate) fn agent(&self, realm: &RealmId, name: &str) -> Option<KnownAgent> {
         self.known(realm, |known| known.agents.agent(name))
     }

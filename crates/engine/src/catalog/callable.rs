@@ -40,7 +40,6 @@ impl Callable {
         &self.spec().name
     }
 
-    /// Whether it is a plan.
     pub fn is_plan(&self) -> bool {
         self.as_tool().is_none()
     }

@@ -26,7 +26,6 @@ use std::sync::Arc;
 /// The texts of a project's agents, plans and pipelines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectFiles {
-    /// The agents.
     pub agents: Vec<AgentFile>,
     /// The plans, which may name these agents and each other.
     pub plans: Vec<PlanFile>,

@@ -73,7 +73,6 @@ impl MadeFor {
 }
 
 impl MadePlans {
-    /// The plan for this.
     pub(crate) fn get(&self, made_for: MadeFor, limits: &Limits) -> Result<Arc<Closure>> {
         let made = self.0.get_or_insert_with(&made_for, || closure(&made_for.source(), limits));
         made.map_err(|refusal| match bad_name(made_for.tool().as_str()) {

@@ -57,7 +57,6 @@ const CLOSURE_PLANS_MAX: usize = 256;
 pub struct PlanFile {
     /// The file, as a person would name it.
     pub file: String,
-    /// Its text.
     pub text: String,
     /// The id of a plan that gives none.
     pub default_id: PlanId,
@@ -110,7 +109,6 @@ struct RealmPlans {
     filed: BTreeSet<PlanId>,
     /// The files' plans that a stored one overrides.
     overridden: BTreeMap<PlanId, Arc<Plan>>,
-    /// The plans as tools.
     specs: BTreeMap<PlanId, Arc<ToolSpec>>,
     /// Closures by their main plan, made when first asked for.
     closures: HashMap<PlanId, Arc<Closure>>,
@@ -172,12 +170,10 @@ impl Catalog {
         self.known(realm, |known| known.changes)
     }
 
-    /// A realm's plans as tools.
     pub(crate) fn plan_specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
         self.known(realm, |known| known.specs.values().cloned().collect())
     }
 
-    /// A plan as a tool.
     pub(crate) fn plan_spec(&self, realm: &RealmId, id: &str) -> Option<Arc<ToolSpec>> {
         self.known(realm, |known| known.specs.get(id).cloned())
     }
@@ -387,7 +383,6 @@ impl Catalog {
         })
     }
 
-    /// The closure of a catalog plan.
     pub(crate) fn closure(&self, realm: &RealmId, id: &PlanId) -> Result<Arc<Closure>> {
         let (kept, changes) =
             self.known(realm, |known| (known.closures.get(id).cloned(), Some(known.changes)));
@@ -443,7 +438,6 @@ impl Catalog {
         Ok(Closure::new(main, plans, agents))
     }
 
-    /// An agent that a plan names.
     fn agent_of(&self, realm: &RealmId, plan: &Plan, name: &AgentName) -> Result<Arc<Agent>> {
         let known = self.agent(realm, name.as_str()).map(|known| known.agent);
         known.or_else(|| self.pipeline_agent(realm, name)).ok_or_else(|| {

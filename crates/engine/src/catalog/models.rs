@@ -45,7 +45,6 @@ impl Models {
         self
     }
 
-    /// The model of this name.
     pub fn get(&self, name: &str) -> Option<&Model> {
         self.by_name.get(name)
     }

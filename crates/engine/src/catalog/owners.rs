@@ -174,7 +174,6 @@ impl Catalog {
         self.registry.book().source(name).cloned()
     }
 
-    /// The tools that are there for a realm.
     pub(crate) fn specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
         let (book, own) = (self.registry.book(), self.registry.own_book(realm));
         let is_shared = |listed: &&Arc<Listed>| self.is_for(realm, listed);

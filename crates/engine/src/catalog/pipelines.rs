@@ -19,7 +19,6 @@ use std::sync::Arc;
 pub struct PipelineFile {
     /// The file, as a person would name it.
     pub file: String,
-    /// Its text.
     pub text: String,
     /// The name of a pipeline that gives none.
     pub default_name: PipelineName,
@@ -65,12 +64,10 @@ impl Catalog {
         })
     }
 
-    /// One of them.
     pub(crate) fn pipeline(&self, realm: &RealmId, name: &PipelineName) -> Option<Arc<Pipeline>> {
         self.known(realm, |known| Some(known.pipelines.laid.get(name)?.pipeline.clone()))
     }
 
-    /// The one at this route.
     pub(crate) fn pipeline_at(&self, realm: &RealmId, route: &str) -> Option<Arc<Pipeline>> {
         self.known(realm, |known| {
             let mut laid = known.pipelines.laid.values();

@@ -15,7 +15,6 @@ pub(crate) fn best_first(tools: &[Arc<ToolSpec>], text: &str, most: usize) -> Ve
     at(tools, positions)
 }
 
-/// The items at these positions.
 pub(crate) fn at<T: Clone>(items: &[T], positions: Vec<usize>) -> Vec<T> {
     positions.into_iter().filter_map(|position| items.get(position).cloned()).collect()
 }

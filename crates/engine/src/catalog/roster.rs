@@ -17,7 +17,6 @@ use std::sync::Arc;
 /// An agent that is there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownAgent {
-    /// The agent.
     pub agent: Arc<Agent>,
     /// Its newest version in the store; none for one of the project's files.
     pub version: Option<u64>,
@@ -68,7 +67,6 @@ pub(crate) struct Roster {
 }
 
 impl Roster {
-    /// One of them.
     pub(crate) fn agent(&self, name: &str) -> Option<KnownAgent> {
         if let Some((agent, _)) = self.filed.get(name) {
             return Some(KnownAgent { agent: agent.clone(), version: None });
@@ -77,7 +75,6 @@ impl Roster {
         Some(KnownAgent { agent: agent.clone(), version: Some(*version) })
     }
 
-    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.filed.is_empty() && self.stored.is_empty()
     }

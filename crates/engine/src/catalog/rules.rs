@@ -24,7 +24,6 @@ pub struct RulePlaces {
 pub struct RulePlace {
     /// The file, as a person would name it.
     pub file: String,
-    /// The place in it.
     pub position: Position,
 }
 

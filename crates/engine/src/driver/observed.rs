@@ -305,7 +305,6 @@ fn at_step(session: &Session, frame: FrameId, step: &StepId) -> Option<StepPlace
     Some(StepPlace { plan: frame.plan.clone(), step: step.clone() })
 }
 
-/// The step that this frame is at.
 fn step_of(frame: &Frame) -> Option<StepPlace> {
     Some(StepPlace { plan: frame.plan.clone(), step: frame.step.clone()? })
 }

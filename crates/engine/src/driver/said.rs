@@ -44,7 +44,6 @@ enum Use {
 /// What is kept of a blob.
 #[derive(Debug, Clone, PartialEq)]
 enum Kept {
-    /// Its value.
     Value(Arc<Value>),
     /// What a model is shown of it.
     Shown(Arc<str>),
@@ -61,7 +60,6 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// Whether it is nothing.
     pub(crate) fn is_nothing(&self) -> bool {
         !self.tools && self.sequences.is_empty() && self.blobs.is_empty()
     }

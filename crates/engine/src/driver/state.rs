@@ -56,7 +56,6 @@ pub(super) enum Effect {
     Propose(FrameId),
     /// Read the correction that a model wrote and that begins.
     ReadDrafted,
-    /// Nothing.
     None,
 }
 
@@ -155,7 +154,6 @@ pub(super) struct Flying {
 
 /// A model on its way that is asked about a failed step.
 pub(super) struct Proposing {
-    /// Which attempt.
     pub(super) attempt: u32,
     pub(super) abort: AbortHandle,
 }
@@ -166,7 +164,6 @@ pub(super) enum Waiter {
     Run(RunId, Answer<RunReport>),
     /// Who started it and need not wait for what continues elsewhere.
     Task(RunId, Answer<RunReport>),
-    /// Who answered an ask of it.
     Reply(RunId, Box<SessionAsk>, Answer<ReplyReport>),
 }
 

@@ -32,7 +32,6 @@ pub(crate) struct AdmittedCall<'c> {
 /// Why a call cannot run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct IllFormed {
-    /// What is wrong.
     pub(crate) fault: Fault,
     /// The faulty arguments.
     pub(crate) misfits: Vec<Misfit>,
@@ -93,7 +92,6 @@ impl Gate {
         Ok(AdmittedCall { caller, listed, arguments, reach, decision, idempotent })
     }
 
-    /// Admits a call by the name of its tool.
     pub(crate) fn admit_by_name<'c>(
         &self,
         caller: &'c Caller,

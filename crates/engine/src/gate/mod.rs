@@ -119,7 +119,6 @@ pub(crate) struct Late {
 }
 
 impl Started {
-    /// It answered this.
     pub(crate) fn answered(output: ToolOutput) -> Self {
         Self { result: Ok(output), late: None, later: None }
     }

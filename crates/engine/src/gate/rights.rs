@@ -323,7 +323,6 @@ impl Gate {
         self.listed(caller, listing)
     }
 
-    /// One of them.
     pub(crate) fn find_plan(&self, caller: &Caller, name: &str) -> Option<Arc<ToolSpec>> {
         let spec = self.catalog.plan_spec(&caller.realm, name)?;
         self.sees(caller, Resource::Plan(name)).then_some(spec)

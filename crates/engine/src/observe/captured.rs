@@ -31,7 +31,6 @@ pub(crate) fn asked(prompt: &Prompt, bytes_max: usize) -> Contents {
     contents
 }
 
-/// What it answered.
 pub(crate) fn answered(end: &TurnEnd, bytes_max: usize) -> Contents {
     let call = |made: &CallMade| tool_call(json!(made.call), &made.said, &made.arguments);
     let mut parts = words(&end.text);

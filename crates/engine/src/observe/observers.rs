@@ -119,7 +119,6 @@ pub(crate) fn call_span(call: CallId, requested_seq: u64) -> u64 {
     span_id(&[b"call", &call.0.to_be_bytes(), &requested_seq.to_be_bytes()])
 }
 
-/// The span of an ask.
 pub(crate) fn ask_span(ask: AskId) -> u64 {
     span_id(&[b"ask", &ask.0.to_be_bytes()])
 }

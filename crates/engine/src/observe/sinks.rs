@@ -31,7 +31,6 @@ impl SinkRules {
 /// How a sink stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkState {
-    /// Its name.
     pub name: String,
     /// What kind of sink it is: `webhook`; `unknown` where it is not configured.
     pub kind: String,
@@ -207,7 +206,6 @@ impl Outboxes {
         });
     }
 
-    /// One of them.
     pub(crate) fn get(&self, realm: &RealmId, name: &str) -> Option<Arc<Outbox>> {
         lock(&self.all).get(&(realm.clone(), name.to_owned())).cloned()
     }

@@ -20,7 +20,6 @@ const KIND: &str = "waypost.audit.head.v1";
 /// Which heads go to a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadRules {
-    /// Of these chains.
     pub chains: Vec<ChainName>,
     /// How often the task checks whether a chain has grown.
     pub every_ms: u64,

@@ -19,7 +19,6 @@ pub struct Refusal {
     pub code: RefusalCode,
     /// Who failed and why.
     pub message: String,
-    /// What to do.
     pub hint: Option<String>,
     /// The faulty values, if it is about values.
     pub errors: Vec<Misfit>,

@@ -58,7 +58,6 @@ impl Rest {
         held.sessions.insert(key.clone(), rested);
     }
 
-    /// Takes a session that rests.
     pub(crate) fn take(&self, key: &SessionKey) -> Option<Rested> {
         let mut held = lock(&self.held);
         let rested = held.sessions.remove(key)?;

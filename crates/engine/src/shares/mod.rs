@@ -172,7 +172,6 @@ impl Full {
         Quota { of: self.limit.word(), max, window_s: None }
     }
 
-    /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self.is_own {
             true => "let some of them end first, or ask an operator for a larger share",

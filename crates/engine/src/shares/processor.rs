@@ -55,7 +55,6 @@ enum State {
     /// It has a slot, and its task was woken.
     Granted,
     Polled,
-    /// Woken while it was polled.
     WokenWhilePolled,
     Ended,
 }

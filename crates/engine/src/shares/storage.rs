@@ -33,11 +33,9 @@ pub(crate) struct Storage {
 /// What is known of it.
 #[derive(Default)]
 struct Counted {
-    /// What was there when it was measured.
     measured: Totals,
     /// What was written since the last measurement began.
     added: Totals,
-    /// When that was.
     measured_at: Option<Millis>,
     is_measuring: bool,
 }

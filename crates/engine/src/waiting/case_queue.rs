@@ -66,7 +66,6 @@ impl Lines {
         lock(&self.lines).values().map(|line| line.length.saturating_sub(1)).sum()
     }
 
-    /// How many lines there are.
     #[cfg(test)]
     fn count(&self) -> usize {
         lock(&self.lines).len()

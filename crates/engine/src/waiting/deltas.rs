@@ -13,13 +13,11 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 /// Which attempt at which turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnPlace {
-    /// The run.
     pub run: RunId,
     /// The agent's frame.
     pub frame: FrameId,
     /// Which turn of the agent.
     pub turn: u32,
-    /// Which attempt.
     pub attempt: u32,
     /// The sequence of the event that began it: what was recorded before led to it.
     pub started: u64,
@@ -30,7 +28,6 @@ pub struct TurnPlace {
 pub enum Heard {
     /// A piece of a turn.
     Delta {
-        /// Of which.
         at: TurnPlace,
         /// What came.
         delta: Delta,

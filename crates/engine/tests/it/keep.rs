@@ -232,7 +232,6 @@ async fn a_long_journal_is_exported_and_forked_in_slices() {
     assert_eq!(kinds, ["call.late", "session.forked"]);
 }
 
-/// The type of an event.
 fn kind(event: &str) -> Value {
     serde_json::from_str::<Value>(event).unwrap()["type"].take()
 }

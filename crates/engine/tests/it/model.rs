@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex};
 pub enum Says {
     /// It answers, each word as it comes.
     Turn(Turn),
-    /// It fails.
     Fails(LlmErrorKind),
     /// It says the beginning of something and never ends.
     Hangs(&'static str),

@@ -9,7 +9,6 @@ use tokio::sync::Semaphore;
 /// What a sink does with a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Does {
-    /// It takes it.
     Takes,
     /// It fails, for now.
     Fails,

@@ -128,7 +128,6 @@ fn says_ok() -> Value {
 struct Open {
     /// A run that waits for a person.
     run: RunId,
-    /// What it asks.
     ask: AskId,
     /// A run whose step failed.
     stuck: RunId,

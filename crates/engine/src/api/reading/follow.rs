@@ -27,7 +27,6 @@ use std::sync::Arc;
 /// What a stream of a session gives.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionUpdate {
-    /// An event.
     Event {
         /// Its sequence.
         seq: u64,
@@ -43,7 +42,6 @@ pub enum SessionUpdate {
 pub enum RunUpdate {
     /// The run as the stream began.
     Snapshot(Box<RunReport>),
-    /// An event of the run.
     Event {
         /// Its sequence in the journal of the session: the stream can be resumed after it.
         seq: u64,

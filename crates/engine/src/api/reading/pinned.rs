@@ -16,7 +16,6 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// The plan of a run.
     pub fn plan(&self, run: RunId) -> Option<&PlanId> {
         self.plans.get(&run)
     }

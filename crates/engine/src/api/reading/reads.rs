@@ -297,7 +297,6 @@ fn of_run_alone(session: SessionRow, run: &RunRow) -> SessionRow {
 }
 
 impl Asks<'_> {
-    /// One ask.
     pub async fn get(self, caller: &Caller, ask: AskId) -> Result<SessionAsk> {
         let found = self.shared.store.ask(&caller.realm, ask).await?;
         let gate = &self.shared.gate;

@@ -313,7 +313,6 @@ impl Shared {
         Ok(closure)
     }
 
-    /// A blob's value.
     pub(in crate::driver) async fn open_blob(
         &self,
         realm: &RealmId,
