@@ -394,7 +394,6 @@ impl Keys {
         Ok(())
     }
 
-    /// Random bytes.
     pub(crate) fn random<const BYTES: usize>(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         for part in bytes.chunks_mut(size_of::<u128>()) {

@@ -62,7 +62,6 @@ pub struct IdentityParts {
     pub keys: Arc<dyn ApiKeys>,
     /// Where it is stored what tokens of issuers claim.
     pub claims: Arc<dyn StoredClaims>,
-    /// Where principals are stored.
     pub principals: Arc<dyn StoredPrincipals>,
     /// The principals that the project's file names.
     pub principals_file: Vec<Arc<Principal>>,
@@ -80,9 +79,7 @@ pub struct IdentityParts {
     pub admin_key: Option<Secret>,
     /// The server's secrets: tokens are sealed with them.
     pub seal: Keyring,
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
     pub entropy: Arc<dyn Entropy>,
     /// Tasks: changes are made to their end, and last uses are stored from time to time.
     pub spawn: Arc<dyn Spawn>,

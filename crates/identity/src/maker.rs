@@ -17,7 +17,6 @@ const KEY_SUBJECT: &str = "key:";
 /// Who makes, changes or lists keys and principals.
 #[derive(Debug, Clone)]
 pub struct Maker {
-    /// Who that is.
     pub subject: Arc<str>,
     /// Who really calls, where that is not the subject.
     pub actor: Option<Arc<str>>,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 /// A key that is to be made.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// What people call it.
     pub name: String,
     /// The principal whose it is to be: it has that one's roles, and none of its own.
     pub of: Option<Arc<str>>,

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 /// Decides by the built-in roles.
 pub struct RolePolicy {
-    /// Who has which roles.
     pub identity: Arc<Identity>,
 }
 

@@ -27,7 +27,6 @@ use tokio::sync::oneshot;
 pub struct SeenPrincipal {
     /// It, and how it stands.
     pub known: Arc<KnownPrincipal>,
-    /// What is stored of it.
     pub stored: Option<StoredPrincipal>,
 }
 
@@ -75,7 +74,6 @@ pub enum PrincipalRefusal {
 /// What principals need.
 pub(crate) struct PrincipalParts<'e> {
     pub(crate) store: Arc<dyn PrincipalStore>,
-    /// Those of the file.
     pub(crate) file: Vec<Arc<Principal>>,
     /// Whose tokens are taken.
     pub(crate) issuers: Vec<&'e IssuerEntry>,
@@ -337,7 +335,6 @@ impl Identity {
         seen.map(|known| principals.seen(known)).collect()
     }
 
-    /// One of them.
     pub fn principal(&self, maker: &Maker, id: &str) -> Option<SeenPrincipal> {
         self.principals.find(maker, id)
     }

@@ -75,7 +75,6 @@ impl FirstRealms {
         Ok(Self { store, configured, stored })
     }
 
-    /// Those that there are.
     pub(crate) fn all(&self) -> Realms {
         combined(&self.configured, &self.stored)
     }

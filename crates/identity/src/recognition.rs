@@ -17,7 +17,6 @@ use std::time::Duration;
 
 /// Why a credential is not recognized at once.
 enum Unrecognized {
-    /// It is wrong.
     Wrong(&'static str),
     /// It looks like a token of an issuer that was not seen yet.
     Unread(Fingerprint),

@@ -52,7 +52,6 @@ pub enum Malformed {
     /// Another scheme than `Bearer`.
     #[error("`Authorization` must be `Bearer` and a key or token")]
     Scheme,
-    /// Nothing.
     #[error("the credential is empty")]
     Empty,
     /// Control characters, or what is not ASCII.

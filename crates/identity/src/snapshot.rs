@@ -43,7 +43,6 @@ pub(crate) struct LastUse {
 }
 
 impl Snapshot {
-    /// The first one.
     pub(crate) fn first(has_admin_key: bool, realms: Realms, stored: Vec<StoredKey>) -> Self {
         let realms = Arc::new(realms);
         let directory = Directory { has_admin_key, realms, ..Directory::default() };

@@ -22,7 +22,6 @@ const PURPOSE: &[u8] = b"waypost access token";
 /// A token that was given.
 #[derive(Debug, Clone)]
 pub struct Token {
-    /// All of it.
     pub text: Secret,
     /// The most that it allows; none is no ceiling.
     pub scopes: Option<Scopes>,
@@ -107,7 +106,6 @@ pub(crate) fn narrowed(
     }
 }
 
-/// Those of the scopes that are below a ceiling.
 pub(crate) fn below(ceiling: Option<Scopes>, scopes: Scopes) -> Scopes {
     scopes.iter().filter(|scope| ceiling.is_none_or(|ceiling| covers(ceiling, *scope))).collect()
 }

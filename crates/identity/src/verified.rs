@@ -21,7 +21,6 @@ pub(crate) struct AdminKey {
 /// Who calls, as its credential proves.
 #[derive(Debug, Clone)]
 pub struct Verified {
-    /// Who it is.
     pub subject: Arc<str>,
     /// Who really calls, where that is not the subject.
     pub actor: Option<Arc<str>>,
@@ -80,10 +79,7 @@ pub enum Denied {
     Invalid(&'static str),
     /// It is not known to be good, and too many of its sender were not.
     #[error("too many failed attempts; try again in {retry_after_s} s")]
-    TooMany {
-        /// For how many seconds.
-        retry_after_s: u64,
-    },
+    TooMany { retry_after_s: u64 },
 }
 
 /// Where a credential is shown: some are good at one door only.
@@ -91,7 +87,6 @@ pub enum Denied {
 pub enum Door {
     /// `/mcp`.
     Mcp,
-    /// Any other.
     Other,
 }
 

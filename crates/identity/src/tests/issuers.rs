@@ -32,7 +32,6 @@ enum Manner {
     Redirects,
     /// It names a key set that is not safe from listeners.
     NamesPlainKeys,
-    /// It fails.
     Fails,
 }
 
