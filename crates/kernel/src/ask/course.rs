@@ -38,7 +38,6 @@ pub enum Follows {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AboutCall {
-    /// The call.
     pub call_id: CallId,
     /// What it pins of its tool, once it was admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

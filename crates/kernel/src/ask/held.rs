@@ -20,7 +20,6 @@ pub const PERSON: &str = "person";
 pub struct HeldBy {
     /// Which rule: where it is written, and its number there from 1, such as `step 1`.
     pub rule: Arc<str>,
-    /// What it does.
     pub does: Does,
     /// Which try of this rule, from 1.
     #[serde(rename = "try")]
@@ -106,7 +105,6 @@ impl Does {
 pub struct Tried {
     /// Which rule did it, or [`PERSON`].
     pub rule: Arc<str>,
-    /// What it did.
     pub does: Does,
     /// How often; 0 for a rule that a limit kept from acting.
     pub times: u32,
@@ -137,13 +135,11 @@ pub struct Found {
     /// Why, in the words of the plan or the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What went wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
 }
 
 impl Found {
-    /// Whether it is to run this plan.
     pub fn runs(&self, plan: &PlanId) -> bool {
         matches!(&self.reply, Some(Reply::Fix { plan_id: Some(named), .. }) if named == plan)
     }

@@ -29,17 +29,13 @@ pub use crate::values::caller::Answerers;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask {
-    /// Its id.
     pub id: AskId,
-    /// The run that asks.
     pub run: RunId,
     /// The frame that waits.
     pub frame: FrameId,
-    /// The step that asks.
     pub step: StepId,
     /// One line for an inbox.
     pub title: String,
-    /// What is asked.
     pub body: AskBody,
     /// sha256 over exactly what is asked.
     pub digest: ContentHash,
@@ -121,15 +117,9 @@ pub enum AskBody {
         schema: Arc<Value>,
     },
     /// A URL to open, such as a login.
-    Authorize {
-        /// What it is for.
-        message: String,
-        /// The URL.
-        url: String,
-    },
+    Authorize { message: String, url: String },
     /// A failed step.
     Fix {
-        /// What went wrong.
         fault: Fault,
         /// The call that failed, if it was a call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,7 +153,6 @@ impl AskBody {
 pub struct Question {
     /// The call by which it asks.
     pub call_id: CallId,
-    /// The question.
     pub question: String,
     /// What it is about.
     #[serde(default)]
@@ -174,9 +163,7 @@ pub struct Question {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedCall {
-    /// The call.
     pub call_id: CallId,
-    /// The tool.
     pub tool: ToolName,
     /// The resolved arguments.
     pub arguments: Arc<Value>,
@@ -186,7 +173,6 @@ pub struct AskedCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wanted {
-    /// The call.
     pub call: AskedCall,
     /// The tool's key for it.
     pub key: String,
@@ -230,10 +216,7 @@ pub enum Reply {
         answer: Option<Value>,
     },
     /// To an approval: one decision per call.
-    Approve {
-        /// The decisions.
-        decisions: Vec<CallDecision>,
-    },
+    Approve { decisions: Vec<CallDecision> },
     /// To a form.
     Fill {
         /// The content; `None` declines.
@@ -246,7 +229,6 @@ pub enum Reply {
     },
     /// To a failed step.
     Fix {
-        /// What to do.
         action: FixAction,
         /// The whole edited arguments, for `edit`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -277,7 +259,6 @@ impl Reply {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallDecision {
-    /// The call.
     pub call_id: CallId,
     /// Whether it may run.
     pub approve: bool,
@@ -295,9 +276,7 @@ pub struct CallDecision {
 pub struct Decision {
     /// Who answered.
     pub by: Arc<str>,
-    /// When.
     pub at: Millis,
-    /// What.
     pub reply: Reply,
     /// Who really answered, where that is not who it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -316,7 +295,6 @@ impl Decision {
         Self { by: by.into(), at, reply, actor: None, makers: Vec::new(), via: None }
     }
 
-    /// The reply of this caller.
     pub fn of(caller: &Caller, at: Millis, reply: Reply) -> Self {
         let (by, actor) = (caller.subject.clone(), caller.actor.clone());
         let makers = caller.makers.subjects().cloned().collect();

@@ -14,7 +14,6 @@ pub enum BadReply {
     /// A reply of another kind.
     #[error("this ask is a `{asked}`; a `{given}` reply does not fit it")]
     OtherKind {
-        /// What was asked.
         asked: &'static str,
         /// What came.
         given: &'static str,

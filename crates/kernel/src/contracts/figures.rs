@@ -42,7 +42,6 @@ impl CommitTimes {
 pub struct OpenAsks {
     /// What for: `approve`.
     pub kind: String,
-    /// How many.
     pub count: u64,
     /// When the oldest of them was raised.
     pub oldest: Millis,
@@ -53,14 +52,12 @@ pub struct OpenAsks {
 pub struct OpenSessions {
     /// Where they stand: `waiting`.
     pub status: String,
-    /// How many.
     pub count: u64,
 }
 
 /// What the runs of one owner store in one realm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBytes {
-    /// The realm.
     pub realm: RealmId,
     /// Whose runs they are: a subject. None in local mode, nor for runs of release 0.1.0.
     pub owner: Option<Arc<str>>,

@@ -127,11 +127,9 @@ pub trait Tool: Send + Sync {
 pub struct Definition {
     /// `plan`, `agent`, `provider`.
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// Its version, from 1.
     pub version: u64,
-    /// Its body.
     pub body: Value,
     /// When this version was stored.
     pub updated_at: Millis,
@@ -149,7 +147,6 @@ pub struct StoredBy(pub Option<Arc<str>>);
 pub struct Against {
     /// The newest version (0: there is none).
     pub version: Option<u64>,
-    /// Who stored it.
     pub owner: Option<StoredBy>,
 }
 

@@ -36,7 +36,6 @@ pub trait Observer: Send + Sync {
 /// Something that ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// Whose it is.
     pub realm: RealmId,
     /// For whom it was done; no one in local mode.
     pub subject: Option<Arc<str>>,
@@ -44,7 +43,6 @@ pub struct Seen {
     pub actor: Option<Arc<str>>,
     /// Where; none for a direct call that is not kept.
     pub session: Option<SessionKey>,
-    /// Of which run.
     pub run: Option<RunId>,
     /// At which step; none for a run as a whole, and where there is no plan.
     pub at: Option<StepPlace>,
@@ -52,11 +50,8 @@ pub struct Seen {
     pub trace: Option<TraceParent>,
     /// The span that it is a part of; the caller's for what someone traced before us.
     pub parent: Option<u64>,
-    /// When it began.
     pub began: Millis,
-    /// When it ended.
     pub ended: Millis,
-    /// What it was.
     pub what: What,
     /// The name of the error that it ended with.
     pub error: Option<Arc<str>>,
@@ -69,16 +64,13 @@ pub struct Seen {
 pub struct StepPlace {
     /// The plan; a sub-plan's own where it is in one.
     pub plan: PlanId,
-    /// The step.
     pub step: StepId,
 }
 
 /// What ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
-    /// A run.
     Run {
-        /// Its plan.
         plan: PlanId,
         /// How it ended: `completed`, `failed`, `cancelled`.
         status: &'static str,
@@ -91,7 +83,6 @@ pub enum What {
     },
     /// An agent's step.
     Agent {
-        /// The agent.
         agent: AgentName,
         /// How many turns of models it took.
         turns: u32,
@@ -102,7 +93,6 @@ pub enum What {
     },
     /// A turn of a model.
     Turn {
-        /// The agent.
         agent: AgentName,
         /// The model, by its name in this project.
         model: Arc<str>,
@@ -112,7 +102,6 @@ pub enum What {
         provider_model: Option<Arc<str>>,
         /// What it was for: `route`, `act`, `sum`.
         kind: &'static str,
-        /// What it took.
         usage: Usage,
         /// What that cost, in millionths of a dollar, where the price is known.
         cost_micros: Option<u64>,
@@ -123,11 +112,9 @@ pub enum What {
     },
     /// A tool call.
     Call {
-        /// The tool.
         tool: ToolName,
         /// The server that it is of, where it is not ours.
         upstream: Option<Upstream>,
-        /// The call.
         id: CallId,
         /// What it does to the world: `reads`, `writes`, `runs`.
         reach: &'static str,
@@ -136,7 +123,6 @@ pub enum What {
     },
     /// A person was asked.
     Wait {
-        /// The ask.
         ask: AskId,
         /// What for: `clarify`, `approve`, `fill`, `authorize`, `fix`.
         kind: &'static str,

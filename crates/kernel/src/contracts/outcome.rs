@@ -44,7 +44,6 @@ pub enum StoreError {
     /// The next row of this chain of the audit is there already, and the server did not write it.
     #[error("the audit `{0}` cannot be continued: someone else wrote its next row")]
     AuditBroken(String),
-    /// The store is closed.
     #[error("the store is closed")]
     Closed,
     /// Anything else, in the engine's words.

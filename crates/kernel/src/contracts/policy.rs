@@ -18,9 +18,7 @@ use std::sync::Arc;
 pub struct Request<'a> {
     /// What is to be done.
     pub act: Act,
-    /// By whom.
     pub subject: &'a Caller,
-    /// To what.
     pub resource: Resource<'a>,
     /// What else is known.
     pub context: Context<'a>,
@@ -29,7 +27,6 @@ pub struct Request<'a> {
 /// What an act is done to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Resource<'a> {
-    /// A tool.
     Tool(&'a ToolSpec),
     /// A plan of the catalog, by its id.
     Plan(&'a str),
@@ -54,7 +51,6 @@ pub enum Resource<'a> {
     Definition {
         /// `plan`, `agent` or `provider`.
         kind: &'a str,
-        /// Its name.
         name: &'a str,
         /// Who stored its newest version; none where that is not known, or it is not there yet.
         defined_by: Option<&'a str>,
@@ -255,7 +251,6 @@ pub enum Obligation {
 pub enum Answerer {
     /// Everyone with this role.
     Role(Arc<str>),
-    /// This principal.
     Principal(Arc<str>),
 }
 

@@ -17,7 +17,6 @@ pub struct PromptSpec {
     /// A short title for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What it takes; every value is a text.
@@ -31,9 +30,7 @@ pub struct PromptSpec {
 /// One argument of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PromptArgument {
-    /// Its name.
     pub name: String,
-    /// What it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether it must be given.
@@ -46,12 +43,10 @@ pub struct PromptArgument {
 pub struct ResourceSpec {
     /// Where it is read.
     pub uri: String,
-    /// Its name.
     pub name: String,
     /// A short title for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its media type.
@@ -76,7 +71,6 @@ pub struct TemplateSpec {
     /// A short title for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Their media type.
@@ -90,9 +84,7 @@ pub struct TemplateSpec {
 /// One prompt to fill in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prompting<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Its arguments.
     pub arguments: &'a Map<String, Value>,
     /// The answers to what it wanted when it was asked for before.
     pub given: &'a Given,
@@ -112,7 +104,6 @@ pub enum Completing<'a> {
 /// One completion to find.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completion<'a> {
-    /// Of what.
     pub of: Completing<'a>,
     /// The argument's name.
     pub argument: &'a str,
@@ -159,7 +150,6 @@ pub trait Shelf: Send + Sync {
         Vec::new()
     }
 
-    /// One of them by its name.
     fn prompt_spec(&self, caller: &Caller, name: &str) -> Option<Arc<PromptSpec>> {
         self.prompts(caller).into_iter().find(|spec| spec.name == name)
     }

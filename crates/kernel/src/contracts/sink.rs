@@ -74,7 +74,6 @@ named! {
 /// One event's way to one sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryRow {
-    /// The sink.
     pub sink: String,
     /// The event's id.
     pub event: String,
@@ -84,11 +83,9 @@ pub struct DeliveryRow {
     pub session: SessionId,
     /// The event of that journal.
     pub seq: u64,
-    /// Where it stands.
     pub status: DeliveryStatus,
     /// How often it was tried.
     pub attempts: u32,
-    /// When first.
     pub first_at: Millis,
     /// When last.
     pub last_at: Millis,
@@ -103,9 +100,7 @@ pub struct DeliveryRow {
 /// Which deliveries to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeliveryFilter {
-    /// Of this sink.
     pub sink: Option<String>,
-    /// Of this status.
     pub status: Option<DeliveryStatus>,
 }
 
@@ -129,7 +124,6 @@ pub trait Deliveries: Send + Sync {
         page: &'a Page,
     ) -> Read<'a, Paged<DeliveryRow>>;
 
-    /// One of them.
     fn delivery<'a>(
         &'a self,
         realm: &'a RealmId,

@@ -24,7 +24,6 @@ pub trait Clock: Send + Sync {
 /// A session that may have ended a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspect {
-    /// The session.
     pub session: SessionId,
     /// How often its runs had been claimed by then: a claim since has counted it already. None
     /// where that is not known; then it counts.

@@ -21,9 +21,7 @@ pub struct Kept {
 pub enum Expected {
     /// Anything, or nothing.
     Any,
-    /// This version.
     Version(u64),
-    /// Nothing.
     Absent,
 }
 

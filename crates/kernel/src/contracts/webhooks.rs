@@ -57,11 +57,9 @@ pub struct WebhookStanding {
 /// A webhook of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// Which one.
     pub name: WebhookName,
     /// Tells it apart from others that had its name before; below 2^63.
     pub stamp: u64,
-    /// What it is.
     pub body: WebhookBody,
     /// How far it has got.
     pub standing: WebhookStanding,
@@ -70,19 +68,16 @@ pub struct Webhook {
 /// Who made a webhook: the same subject, by the same actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookMaker {
-    /// The subject.
     pub subject: Arc<str>,
     /// Who acted as it, where someone did.
     pub actor: Option<Arc<str>>,
 }
 
 impl WebhookMaker {
-    /// This caller.
     pub fn of(caller: &Caller) -> Self {
         Self { subject: caller.subject.clone(), actor: caller.actor.clone() }
     }
 
-    /// Whether it made this one.
     pub fn has_made(&self, webhook: &Webhook) -> bool {
         let by = &webhook.body.by;
         by.subject == self.subject && by.actor == self.actor
@@ -92,16 +87,13 @@ impl WebhookMaker {
 /// Which webhooks of a realm.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WebhookFilter {
-    /// Of this run.
     pub run: Option<RunId>,
     /// Those that there may be more for, or those that have ended.
     pub live: Option<bool>,
-    /// Of this maker.
     pub maker: Option<WebhookMaker>,
 }
 
 impl WebhookFilter {
-    /// Whether a webhook passes.
     pub fn passes(&self, webhook: &Webhook) -> bool {
         self.run.is_none_or(|run| webhook.name.run == run)
             && self.live.is_none_or(|live| webhook.standing.is_live == live)
@@ -112,7 +104,6 @@ impl WebhookFilter {
 /// A webhook that there may be more for, without what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveWebhook {
-    /// Which one.
     pub name: WebhookName,
     /// The session of its task.
     pub session: SessionId,
@@ -123,7 +114,6 @@ pub struct LiveWebhook {
 /// What became of a webhook that was to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutWebhook {
-    /// It is there.
     Stored,
     /// Its run is not.
     NoRun,

@@ -13,7 +13,6 @@ const CALL_TOOL: &str = "CALL_TOOL";
 pub struct Command {
     /// The tool, by the name that the model said.
     pub tool: String,
-    /// Its arguments.
     pub args: Map<String, Value>,
     /// Whether the work is done once it was called, where the model says so.
     pub stop: Option<bool>,

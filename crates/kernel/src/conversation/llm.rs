@@ -86,15 +86,9 @@ pub struct Prompt {
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
     /// What the operator says.
-    System {
-        /// In words.
-        text: String,
-    },
+    System { text: String },
     /// What a person says.
-    User {
-        /// In words.
-        text: String,
-    },
+    User { text: String },
     /// What the model said.
     Assistant {
         /// In words; empty where it only called tools.
@@ -136,7 +130,6 @@ pub struct ModelCall {
 pub struct Native {
     /// Whose it is; no one else gets it.
     pub provider: String,
-    /// What it is.
     pub content: Value,
 }
 
@@ -146,7 +139,6 @@ pub struct Native {
 pub struct ToolCard {
     /// Its name, in letters that every provider takes: `[A-Za-z0-9_-]`, at most 64.
     pub name: String,
-    /// What it does.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Arc<Value>,
@@ -183,10 +175,8 @@ pub struct Turn {
     /// The tools that it calls. Their ids are the provider's own; they may repeat.
     #[serde(default)]
     pub calls: Vec<ModelCall>,
-    /// Why it stopped.
     #[serde(default)]
     pub stop: Stop,
-    /// What it took.
     #[serde(default)]
     pub usage: Usage,
     /// What its provider wants to be given back with it.
@@ -241,7 +231,6 @@ pub struct LlmError {
     pub kind: LlmErrorKind,
     /// In words: who failed and why. Never a key.
     pub message: String,
-    /// What to do.
     pub hint: Option<String>,
     /// How long the provider wants us to wait.
     pub retry_after_ms: Option<u64>,

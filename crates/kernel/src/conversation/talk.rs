@@ -12,7 +12,6 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Talk {
-    /// The lines.
     pub lines: Vec<Line>,
 }
 
@@ -64,7 +63,6 @@ pub struct CallLine {
 /// A question of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The question.
     pub question: Arc<str>,
     /// What it is about.
     #[serde(default)]

@@ -18,9 +18,7 @@ use std::sync::Arc;
 
 /// What an agent does next.
 pub(super) enum AgentNext {
-    /// This.
     Fact(Fact),
-    /// A turn of this kind.
     Turn(TurnKind),
     /// Nothing until something happens.
     Idle,
@@ -29,9 +27,7 @@ pub(super) enum AgentNext {
 /// Which turn of an agent, and which attempt at it; both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnNumber {
-    /// The turn.
     pub turn: u32,
-    /// The attempt.
     pub attempt: u32,
 }
 

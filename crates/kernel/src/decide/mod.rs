@@ -39,9 +39,7 @@ pub struct Env<'e> {
     pub closures: &'e HashMap<ContentHash, Arc<Closure>>,
     /// The corrections under way that models wrote.
     pub drafted: &'e BTreeMap<PlanId, Arc<Plan>>,
-    /// The limits.
     pub limits: &'e Limits,
-    /// What was fetched.
     pub fetched: &'e Fetched,
     /// Frames whose wants are being fetched: they are passed over.
     pub fetching: &'e BTreeSet<FrameId>,

@@ -29,7 +29,6 @@ const NAME_CHARS_MAX: usize = 60;
 /// only with its own steps, so a history is good until the frame enters the next one.
 #[derive(Debug, Default)]
 pub struct Fetched {
-    /// Blobs by their hash.
     pub blobs: HashMap<ContentHash, Arc<Value>>,
     /// What a frame at its n-th step sees of the history, newest first; of one step if named.
     pub histories: HashMap<(FrameId, u32, Option<StepId>), Arc<Value>>,

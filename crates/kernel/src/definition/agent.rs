@@ -14,7 +14,6 @@ pub const CLARIFY: &str = "request_clarification";
 /// What the ids of plans begin with by which agents are talked to. No other plan has such an id.
 pub const TALKS: &str = "agent/";
 
-/// The id of the plan by which an agent is talked to.
 pub fn talk_id(agent: &AgentName) -> PlanId {
     PlanId::from(format!("{TALKS}{agent}"))
 }
@@ -81,7 +80,6 @@ pub enum PromptRole {
 pub struct ToolType {
     /// What such tools are for, for the router.
     pub description: String,
-    /// The tools.
     pub tools: Vec<Pattern>,
 }
 

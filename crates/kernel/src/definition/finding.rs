@@ -32,9 +32,7 @@ const FILLERS: &[&str] = &[
 /// Something that can be found.
 #[derive(Debug, Clone, Default)]
 pub struct Findable<'a> {
-    /// Its id.
     pub id: &'a str,
-    /// What it does.
     pub description: &'a str,
     /// The JSON Schema of what it takes.
     pub parameters: Option<&'a Value>,

@@ -23,7 +23,6 @@ pub struct Pipeline {
     pub name: PipelineName,
     /// What it is for, for people.
     pub description: String,
-    /// `addresses`.
     pub addresses: Addresses,
     /// The path of its HTTP route.
     pub route: String,
@@ -41,11 +40,9 @@ pub struct Pipeline {
     pub llm: PipelineLlm,
     /// The plan that it comes down to.
     pub plan: PlanId,
-    /// That plan's source.
     pub plan_source: Arc<Value>,
     /// The agent of that plan.
     pub agent: AgentName,
-    /// That agent's source.
     pub agent_source: Arc<Value>,
 }
 
@@ -54,7 +51,6 @@ pub struct Pipeline {
 pub struct Addresses {
     /// Where cases come in.
     pub inbound: String,
-    /// Where the agent is.
     pub agent: String,
     /// The source of its events.
     pub events: String,
@@ -78,7 +74,6 @@ pub struct CaseSchema {
 /// Known reasons and what is done then.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Handler {
-    /// The reasons.
     pub reasons: Reasons,
     /// What is done.
     pub kind: HandlerKind,
@@ -90,10 +85,7 @@ pub struct Handler {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandlerKind {
     /// Publishes that the case is repaired by this identifier. It looks nothing up itself.
-    LookupEnrich {
-        /// Which identifier.
-        identifier: String,
-    },
+    LookupEnrich { identifier: String },
     /// Publishes that the case is escalated.
     Escalate,
     /// Runs a plan with the case's body.
@@ -121,9 +113,7 @@ pub enum PipelineLlm {
     Own {
         /// The name that the agent knows it by.
         name: Arc<str>,
-        /// Its type.
         kind: String,
-        /// Its `params`.
         params: Map<String, Value>,
     },
 }
@@ -154,7 +144,6 @@ impl fmt::Debug for PipelineLlm {
 /// A case that a pipeline takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// Its id.
     pub id: String,
     /// Its body, with the allowed fields only.
     pub input: Value,
@@ -183,7 +172,6 @@ pub enum BadCase {
 /// Which path a case took: for counting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// The pipeline.
     pub pipeline: PipelineName,
     /// Whether a handler took it.
     pub deterministic: bool,
@@ -196,11 +184,9 @@ pub struct Tally {
 pub struct TallyRow {
     /// Whether a handler took it.
     pub deterministic: bool,
-    /// The reason.
     pub reason: String,
     /// How many cases.
     pub count: u64,
-    /// When last.
     pub last_at: Millis,
 }
 

@@ -100,7 +100,6 @@ impl Retry {
 /// A failed step as rules see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Failure<'a> {
-    /// What went wrong.
     pub fault: &'a Fault,
     /// How far its call got.
     pub how: HowFar,

@@ -130,11 +130,8 @@ fn once<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
 pub struct Unreadable {
     /// Its sequence, 0 if even that is unknown.
     pub seq: u64,
-    /// Its type.
     pub kind: String,
-    /// Its version.
     pub version: u64,
-    /// What is wrong.
     pub why: String,
 }
 

@@ -32,7 +32,6 @@ pub struct Occasion {
     /// Where at that door: a route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Cow<'static, str>>,
-    /// In which mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Cow<'static, str>>,
     /// In which variant, where several are compared.
@@ -41,7 +40,6 @@ pub struct Occasion {
     /// The run that caused it, or that it is a copy of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
-    /// On whose account it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<Cow<'static, str>>,
     /// Through how many agents it came, where it came from one.
@@ -76,7 +74,6 @@ impl Occasion {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Closing {
-    /// It failed.
     Failed(Fault),
     /// This person cancelled it.
     Cancelled(Arc<str>),
@@ -87,18 +84,10 @@ pub enum Closing {
 #[serde(tag = "how", rename_all = "lowercase")]
 pub enum Outcome {
     /// With an answer.
-    Completed {
-        /// The answer.
-        answer: Arc<Datum>,
-    },
+    Completed { answer: Arc<Datum> },
     /// Aborted, rejected, or a limit was reached.
-    Failed {
-        /// Why.
-        fault: Fault,
-    },
-    /// Cancelled.
+    Failed { fault: Fault },
     Cancelled {
-        /// Who cancelled.
         by: Arc<str>,
         /// Calls whose outcome no one knows.
         unknown: Vec<CallId>,
@@ -109,16 +98,12 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallRequest {
-    /// The call.
     pub call: CallId,
-    /// The frame.
     pub frame: FrameId,
-    /// The step.
     pub step: StepId,
     /// Which try: grows after a known failure or changed arguments.
     #[serde(rename = "try")]
     pub try_no: u32,
-    /// The tool.
     pub tool: ToolName,
     /// The resolved arguments.
     pub arguments: Arc<Value>,
@@ -143,7 +128,6 @@ pub struct CallRequest {
 /// One branch of a parallel step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BranchStart {
-    /// Its frame.
     pub frame: FrameId,
     /// Its id in the plan.
     pub id: String,
@@ -155,13 +139,10 @@ pub struct BranchStart {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoopStart {
-    /// The frame that loops.
     pub frame: FrameId,
-    /// The step.
     pub step: StepId,
     /// The items, pinned; many of them lie in a blob.
     pub items: Arc<Datum>,
-    /// How many there are.
     pub count: u32,
     /// The context key of the item.
     pub alias: ContextKey,
@@ -181,13 +162,9 @@ pub struct LoopStart {
 pub struct PlanEntry {
     /// The frame that waits.
     pub frame: FrameId,
-    /// The step.
     pub step: StepId,
-    /// The plan's frame.
     pub child: FrameId,
-    /// The plan.
     pub plan: PlanId,
-    /// Its input.
     pub input: Arc<Datum>,
     /// Its first step.
     pub start: StepId,
@@ -203,11 +180,8 @@ pub struct PlanEntry {
 pub struct CorrectionEntry {
     /// The frame whose step failed.
     pub frame: FrameId,
-    /// That step.
     pub step: StepId,
-    /// The correction's frame.
     pub child: FrameId,
-    /// The plan.
     pub plan: PlanId,
     /// What it is given of the failure.
     pub input: Arc<Datum>,
@@ -228,7 +202,6 @@ pub struct CorrectionEntry {
 pub struct CorrectionEnd {
     /// The frame whose step failed.
     pub frame: FrameId,
-    /// The correction's frame.
     pub child: FrameId,
     /// What it came to.
     pub found: Found,
@@ -240,7 +213,6 @@ pub struct CorrectionEnd {
 pub struct ProposalStart {
     /// The frame whose step failed.
     pub frame: FrameId,
-    /// That step.
     pub step: StepId,
     /// The ask that chose it.
     pub ask: AskId,
@@ -256,13 +228,11 @@ pub struct ProposalStart {
 pub struct ProposalEnd {
     /// The frame whose step failed.
     pub frame: FrameId,
-    /// Which attempt.
     pub attempt: u32,
     /// What it came to.
     pub found: Found,
     /// How many turns it took.
     pub turns: u32,
-    /// What they took.
     pub usage: Usage,
     /// What that cost, in millionths of a dollar, where the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,9 +253,7 @@ impl ProposalEnd {
 /// A step that is tried again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepAgain {
-    /// The frame.
     pub frame: FrameId,
-    /// The step.
     pub step: StepId,
 }
 
@@ -302,9 +270,7 @@ pub struct TimerStart {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentEntry {
-    /// The frame.
     pub frame: FrameId,
-    /// The step.
     pub step: StepId,
     /// The agent, which the run's closure pins.
     pub agent: AgentName,
@@ -348,7 +314,6 @@ pub struct TurnStart {
     pub turn: u32,
     /// Which attempt, from 1.
     pub attempt: u32,
-    /// What it is for.
     pub kind: TurnKind,
     /// The model, by its name in this project.
     pub model: Arc<str>,
@@ -367,15 +332,11 @@ pub struct TurnStart {
 pub struct TurnEnd {
     /// The agent's frame.
     pub frame: FrameId,
-    /// Which turn.
     pub turn: u32,
-    /// Which attempt.
     pub attempt: u32,
-    /// What it was for.
     pub kind: TurnKind,
     /// What it said.
     pub text: Arc<str>,
-    /// The calls that it made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallMade>,
     /// Where the router leads, where it was one.
@@ -384,10 +345,8 @@ pub struct TurnEnd {
     /// Whether the agent is done once these calls are: a command said so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stops: bool,
-    /// Why it stopped.
     #[serde(default)]
     pub stop: Stop,
-    /// What it took.
     pub usage: Usage,
     /// What that cost, in millionths of a dollar, where the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -404,7 +363,6 @@ pub struct TurnEnd {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallMade {
-    /// The call.
     pub call: CallId,
     /// Its frame; none for a question, and for a tool that the agent does not see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -414,7 +372,6 @@ pub struct CallMade {
     /// The tool, where the agent sees one of that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolName>,
-    /// The arguments.
     pub arguments: Arc<Value>,
     /// What a person is asked, where it is a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -444,9 +401,7 @@ pub struct Route {
 pub struct Base {
     /// The session, whose first event went with the others.
     pub id: SessionId,
-    /// Its key.
     pub key: SessionKey,
-    /// Whose it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Arc<str>>,
     /// When it began.
@@ -475,7 +430,6 @@ pub struct Base {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Queued {
-    /// The run.
     pub run: RunId,
     /// The one that must be over before it continues.
     pub behind: RunId,
@@ -484,7 +438,6 @@ pub struct Queued {
 /// What a fact is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// A run.
     Run(RunId),
     /// A frame of a run.
     Frame(FrameId),

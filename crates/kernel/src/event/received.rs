@@ -8,13 +8,11 @@ use std::sync::Arc;
 /// A message that a client sent to a run, in a protocol whose clients read their messages back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Received {
-    /// The run.
     pub run: RunId,
     /// The id that its client gave it.
     pub id: Arc<str>,
     /// The message, as the protocol writes it. Files in it are named by the URIs of their blobs.
     pub message: Arc<Datum>,
-    /// The blobs of these files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<BlobRef>,
     /// Why it does not answer what the run asks, where it was meant to.

@@ -28,7 +28,6 @@ impl ChainName {
         Self("*".into())
     }
 
-    /// The chain of a realm.
     pub fn of(realm: &RealmId) -> Self {
         Self(realm.0.clone())
     }
@@ -38,7 +37,6 @@ impl ChainName {
         Self(name)
     }
 
-    /// Its name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -146,7 +144,6 @@ impl Object {
         Self { kind: Cow::Borrowed(kind), id: Some(id.into()) }
     }
 
-    /// The one object of this kind.
     pub fn only(kind: &'static str) -> Self {
         Self { kind: Cow::Borrowed(kind), id: None }
     }
@@ -159,7 +156,6 @@ pub type Entries = Vec<(ChainName, Vec<Entry>)>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// When.
     pub at: Millis,
     /// For whom it was done.
     pub subject: Arc<str>,
@@ -171,7 +167,6 @@ pub struct Entry {
     pub run_as: Option<Arc<str>>,
     /// What was done: an act, or what else is kept in the audit, such as `key.create`.
     pub act: Cow<'static, str>,
-    /// To what.
     pub object: Object,
     /// The keyed digest of the arguments, or of what was answered. Without the key no one can
     /// guess short ones.
@@ -197,7 +192,6 @@ pub struct Entry {
     /// What was answered, in a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Cow<'static, str>>,
-    /// At which door.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub door: Option<String>,
     /// The span that it is a part of.

@@ -34,7 +34,6 @@ pub trait ChainKeys: Send + Sync {
 pub struct Head {
     /// The number of the row, from 1.
     pub seq: u64,
-    /// Its mac.
     pub mac: Mac,
 }
 
@@ -111,7 +110,6 @@ impl Body {
         [self.text.as_str(), "]"].concat()
     }
 
-    /// Its entries.
     pub fn entries(&self) -> Result<Vec<Entry>, serde_json::Error> {
         serde_json::from_str(&self.whole())
     }
@@ -175,7 +173,6 @@ impl Row {
         Head { seq: self.seq, mac: self.mac }
     }
 
-    /// Its entries.
     pub fn entries(&self) -> Result<Vec<Entry>, serde_json::Error> {
         serde_json::from_str(&self.body)
     }

@@ -38,7 +38,6 @@ pub struct Directory {
     pub keys: Arc<HashMap<KeyId, Arc<ApiKey>>>,
     /// The roles of subjects that tokens of issuers name, as their newest tokens claim.
     pub claims: Arc<HashMap<Arc<str>, Arc<Grants>>>,
-    /// The principals.
     pub principals: Arc<Roster>,
     /// The realms, with what is set for each.
     pub realms: Arc<Realms>,
@@ -233,7 +232,6 @@ impl Directory {
         person
     }
 
-    /// The key that this subject is.
     pub fn key_of(&self, subject: &str) -> Option<&Arc<ApiKey>> {
         self.keys.get(subject.strip_prefix(SUBJECT_PREFIX)?)
     }

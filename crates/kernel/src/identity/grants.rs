@@ -148,7 +148,6 @@ pub enum BadRealm {
 }
 
 impl RealmPattern {
-    /// Reads a pattern.
     pub fn parse(text: &str) -> Result<Self, BadRealm> {
         let beginning = text.strip_suffix('*');
         if beginning.unwrap_or(text).contains('*') {

@@ -40,12 +40,10 @@ const SECRET_CHARS: usize = 52;
 pub struct KeyId(pub Arc<str>);
 
 impl KeyId {
-    /// Reads an id.
     pub fn parse(text: &str) -> Option<Self> {
         is_base32(text, ID_CHARS).then(|| Self(text.into()))
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -66,9 +64,7 @@ impl Borrow<str> for KeyId {
 /// The whole text of a key, as its holder sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyText {
-    /// The id in it.
     pub id: KeyId,
-    /// All of it.
     pub text: Secret,
 }
 
@@ -107,9 +103,7 @@ pub fn hash_of(text: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKey {
-    /// Its id.
     pub id: KeyId,
-    /// What people call it.
     pub name: String,
     /// The principal whose it is: who calls with it is that one, with its roles as they are then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,7 +119,6 @@ pub struct ApiKey {
     pub secrets: Vec<SecretHash>,
     /// The subject that made it.
     pub by: Arc<str>,
-    /// When it was made.
     pub created: Millis,
     /// When it stops to be good; never where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -74,16 +74,12 @@ pub struct DataDomain {
     /// The organisation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub org_ref_name: Option<String>,
-    /// The account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_num: Option<String>,
-    /// The tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// The segment of its data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_segment: Option<u64>,
-    /// The owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner_id: Option<String>,
 }
@@ -137,7 +133,6 @@ pub fn check_id(id: &str) -> Result<(), BadPrincipal> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PrincipalRecord {
-    /// Its id.
     pub id: Arc<str>,
     /// Itself; none where it is in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +142,6 @@ pub struct PrincipalRecord {
     pub disabled: Option<Millis>,
     /// The subject that changed it last.
     pub by: Arc<str>,
-    /// When that was.
     pub changed: Millis,
 }
 
@@ -156,7 +150,6 @@ pub struct PrincipalRecord {
 pub enum Origin {
     /// In the project's file, which alone changes it.
     File,
-    /// In the store.
     Stored,
 }
 
@@ -255,7 +248,6 @@ impl Roster {
         }
     }
 
-    /// The principal of this id.
     pub fn get(&self, id: &str) -> Option<&Arc<KnownPrincipal>> {
         self.known.get(id)
     }
@@ -276,12 +268,10 @@ impl Roster {
         self.known.values()
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }

@@ -29,7 +29,6 @@ impl ReadsFor {
         Self { subject, actor }
     }
 
-    /// A caller.
     pub fn of(caller: &Caller) -> Self {
         Self::new(caller.subject.clone(), caller.actor.clone())
     }

@@ -57,12 +57,10 @@ impl RealmSettings {
         is_among(self.enabled_tools.as_deref(), name)
     }
 
-    /// Whether this agent is there.
     pub fn enables_agent(&self, name: &str) -> bool {
         is_among(self.enabled_agents.as_deref(), name)
     }
 
-    /// Whether this pipeline is there.
     pub fn enables_pipeline(&self, name: &str) -> bool {
         is_among(self.enabled_pipelines.as_deref(), name)
     }

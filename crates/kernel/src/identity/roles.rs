@@ -24,7 +24,6 @@ named! {
 }
 
 impl Role {
-    /// Whether it permits this act on this target.
     pub fn permits(self, act: Act, target: Target) -> bool {
         match self {
             Self::Viewer => matches!(act, Act::Read | Act::Export),
@@ -97,7 +96,6 @@ impl Roles {
         self.0.contains(role.name())
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -31,7 +31,6 @@ struct Found {
 /// A chain that is shorter than a start found it, or gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// Which.
     pub chain: ChainName,
     /// Its last row now.
     pub found: u64,

@@ -50,11 +50,9 @@ impl Caller {
 /// Which sessions to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFilter {
-    /// Of this status.
     pub status: Option<RunStatus>,
     /// Whose latest run is of this plan.
     pub plan: Option<PlanId>,
-    /// In this space.
     pub space: Option<Space>,
     /// Only those that are parked.
     pub parked: bool,
@@ -65,15 +63,12 @@ pub struct SessionFilter {
 /// Which asks to list, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AskFilter {
-    /// Of this session.
     pub session: Option<SessionId>,
-    /// Of this run.
     pub run: Option<RunId>,
     /// Of this kind, `approve`.
     pub kind: Option<String>,
     /// Of this status, `open`.
     pub status: Option<String>,
-    /// Of this step.
     pub step: Option<StepId>,
     /// Only those that a rule holds, or only those that none holds.
     pub held: Option<bool>,
@@ -84,7 +79,6 @@ pub struct AskFilter {
 pub struct RunFilter {
     /// Of these subjects.
     pub whose: Whose,
-    /// Of this session.
     pub session: Option<SessionId>,
     /// Of these statuses; of any where none is named.
     pub statuses: Vec<RunStatus>,
@@ -95,7 +89,6 @@ pub struct RunFilter {
 /// The owner to search for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Whose {
-    /// Anyone's.
     #[default]
     Anyones,
     /// No one's, as in local mode.
@@ -123,7 +116,6 @@ impl Whose {
 /// A page of runs, and how many there are on all pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunPage {
-    /// The page.
     pub page: Paged<SessionRun>,
     /// How many fit the filter.
     pub total: u64,
@@ -141,7 +133,6 @@ pub struct Page {
 /// A page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Paged<T> {
-    /// The items.
     pub items: Vec<T>,
     /// Where the next page begins, if there is one.
     pub next_cursor: Option<String>,
@@ -150,29 +141,22 @@ pub struct Paged<T> {
 /// An ask with the session it belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionAsk {
-    /// The session.
     pub session: SessionId,
-    /// The session's key.
     pub key: SessionKey,
-    /// The ask.
     pub row: AskRow,
 }
 
 /// A run with the session it belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionRun {
-    /// The session.
     pub session: SessionId,
-    /// The session's key.
     pub key: SessionKey,
-    /// The run.
     pub row: RunRow,
 }
 
 /// A run, and how the journal of its session begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunWithEvents {
-    /// The run.
     pub run: SessionRun,
     /// The first events, as JSON texts with their sequences; none where the run is a later one.
     pub events: Vec<(u64, String)>,
@@ -183,9 +167,7 @@ pub struct RunWithEvents {
 pub struct FeedRow {
     /// Its place in the feed.
     pub cursor: u64,
-    /// The session.
     pub session: SessionId,
-    /// The session's key.
     pub key: SessionKey,
     /// Whose the session is now.
     pub owner: Option<Arc<str>>,

@@ -24,9 +24,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionRow {
-    /// Its id.
     pub id: SessionId,
-    /// Its key.
     pub key: SessionKey,
     /// Whose it is: a subject. None in local mode, nor in rows of release 0.1.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +56,6 @@ pub struct SessionRow {
 }
 
 impl SessionRow {
-    /// What is known of the session by this row.
     pub fn known(&self) -> Known {
         Known { id: self.id, fence: self.fence }
     }
@@ -78,26 +75,20 @@ pub struct Parked {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRow {
-    /// Its id.
     pub id: RunId,
     /// Which run of its session, from 1.
     pub no: u32,
     /// Whose it is: a subject. None in local mode, nor in rows of release 0.1.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Arc<str>>,
-    /// Its plan.
     pub plan: PlanId,
-    /// Where it stands.
     pub status: RunStatus,
-    /// The step it is at.
     pub step: Option<StepId>,
     /// Its answer; a large one as a blob's URI.
     pub answer: Option<Value>,
     /// What went wrong.
     pub last_error: Option<Fault>,
-    /// When it began.
     pub started_at: Millis,
-    /// When it ended.
     pub ended_at: Option<Millis>,
     /// When something of it changed last; in rows of older releases when it ended, or began.
     pub changed_at: Millis,
@@ -116,9 +107,7 @@ pub struct RunRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskRow {
-    /// The ask.
     pub ask: Ask,
-    /// Where it stands.
     pub status: AskStatus,
     /// The reply that won.
     pub decision: Option<Decision>,
@@ -131,7 +120,6 @@ pub enum AskChange {
     Opened(Box<Ask>),
     /// From open to this; a row that is not open is a conflict.
     Closed {
-        /// The ask.
         ask: AskId,
         /// Its new status.
         status: AskStatus,
@@ -196,7 +184,6 @@ pub struct PinnedSpec {
     pub closure: ContentHash,
     /// The spec's hash, as the call pins it.
     pub hash: ContentHash,
-    /// The spec.
     pub spec: Arc<ToolSpec>,
 }
 
@@ -215,7 +202,6 @@ pub struct OnceRow {
     pub run: Option<RunId>,
     /// The ask that it answered.
     pub ask: Option<AskId>,
-    /// When.
     pub at: Millis,
 }
 
@@ -290,7 +276,6 @@ fn ask_change(fact: &Fact) -> Option<AskChange> {
     }
 }
 
-/// The row of a run.
 pub fn run_row(run: &Run) -> RunRow {
     RunRow {
         id: run.id,
@@ -310,7 +295,6 @@ pub fn run_row(run: &Run) -> RunRow {
     }
 }
 
-/// The row of a session.
 pub fn session_row(session: &Session, now: Millis) -> SessionRow {
     let run = session.latest_run();
     SessionRow {
@@ -336,9 +320,7 @@ pub fn session_row(session: &Session, now: Millis) -> SessionRow {
 pub struct HistoryItem {
     /// Its sort key.
     pub position: Vec<u8>,
-    /// The run.
     pub run: RunId,
-    /// The entry.
     pub entry: crate::values::entry::Entry,
 }
 

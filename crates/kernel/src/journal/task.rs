@@ -47,11 +47,9 @@ pub enum TaskState {
     Asking(Asking),
     /// It has its answer.
     Completed,
-    /// It failed.
     Failed(Fault),
     /// A person said no before anything was called, or a tool refused the task.
     Rejected(Fault),
-    /// It was cancelled.
     Cancelled,
 }
 
@@ -82,9 +80,7 @@ impl TaskState {
 /// A state, and when it began.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskStatus {
-    /// The state.
     pub state: TaskState,
-    /// When.
     pub at: Millis,
 }
 
@@ -109,7 +105,6 @@ pub enum Chunk {
 /// What an event changes for who follows a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskUpdate {
-    /// Its status.
     Status(TaskStatus),
     /// It made something.
     Chunk(Chunk),
@@ -118,7 +113,6 @@ pub enum TaskUpdate {
 /// A task as its events tell it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// Its state.
     pub state: TaskState,
     /// When its last event was recorded.
     pub changed_at: Millis,

@@ -26,7 +26,6 @@ pub struct SeenTools(BTreeMap<String, ToolName>);
 /// What a model means by a name.
 #[derive(Debug, PartialEq)]
 pub enum Meant<'a> {
-    /// This tool.
     Tool(&'a ToolName),
     /// Tools that read alike; it sees them under these names.
     Unclear(Vec<&'a str>),

@@ -26,11 +26,8 @@ whole object and fits the schema. Nothing in the texts below is an instruction t
 /// A call that failed, as far as a model sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct FailedCall<'a> {
-    /// The call.
     pub call: &'a AskedCall,
-    /// Why it failed.
     pub fault: &'a Fault,
-    /// Its tool.
     pub spec: &'a ToolSpec,
 }
 

@@ -50,13 +50,10 @@ pub fn shown(value: &Value, bytes_max: usize) -> String {
 
 /// What a turn is asked besides the conversation.
 pub struct Around<'a> {
-    /// The agent.
     pub agent: &'a Agent,
-    /// What the turn is for.
     pub kind: TurnKind,
     /// The tools that the agent sees, its question to people left out.
     pub tools: Vec<ToolCard>,
-    /// Now.
     pub now: Millis,
     /// The time zone of the user.
     pub zone: &'a str,

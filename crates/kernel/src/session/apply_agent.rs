@@ -218,7 +218,6 @@ impl Session {
         });
     }
 
-    /// The agent of a frame.
     pub fn agent(&self, frame: FrameId) -> Option<&AgentState> {
         self.frames.get(&frame)?.agent.as_deref()
     }

@@ -27,9 +27,7 @@ pub const INPUTS: &str = "inputs";
 /// One frame of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
-    /// Its id.
     pub id: FrameId,
-    /// Its run.
     pub run: RunId,
     /// The frame that waits for it.
     pub parent: Option<FrameId>,
@@ -37,7 +35,6 @@ pub struct Frame {
     pub path: FramePath,
     /// The plan whose steps it takes.
     pub plan: PlanId,
-    /// What it is.
     pub kind: FrameKind,
     /// The step it is at; none once its list is at its end.
     pub step: Option<StepId>,
@@ -80,13 +77,9 @@ pub enum FrameKind {
     /// The run's plan.
     Root,
     /// A branch of a parallel step.
-    Branch {
-        /// Which.
-        index: u32,
-    },
+    Branch { index: u32 },
     /// An iteration of a loop.
     Item {
-        /// Which.
         index: u32,
         /// Whether its failure is collected.
         collect: bool,
@@ -95,16 +88,13 @@ pub enum FrameKind {
     Call {
         /// Which, of all calls of its agent.
         index: u32,
-        /// The tool.
         tool: ToolName,
-        /// Its arguments.
         arguments: Arc<Value>,
         /// Whether the agent wants a person's approval.
         approve: bool,
     },
     /// A plan as a step.
     SubPlan {
-        /// Its input.
         input: Arc<Datum>,
         /// How deep plans called plans.
         depth: u32,
@@ -119,7 +109,6 @@ pub enum FrameState {
     AtStep,
     /// Its step failed before any call.
     Faulted(crate::values::fault::Fault),
-    /// A call.
     Calling(CallId),
     /// A person.
     Asking(AskId),
@@ -134,7 +123,6 @@ pub enum FrameState {
     Proposing {
         /// The ask that chose it.
         ask: AskId,
-        /// Which attempt.
         attempt: u32,
         /// The process that asked is gone.
         lost: bool,
@@ -145,7 +133,6 @@ pub enum FrameState {
     Agent,
     /// A sub-plan.
     InPlan {
-        /// Its frame.
         child: FrameId,
         /// The context key for its answer.
         save_as: ContextKey,
@@ -184,7 +171,6 @@ pub struct AgentState {
     pub stops: bool,
     /// What the last of its calls gave.
     pub output: Option<Arc<Datum>>,
-    /// What it has spent.
     pub spent: Spent,
     /// How many tokens the last turn read: how long the conversation is.
     pub last_input: u64,
@@ -204,20 +190,16 @@ pub enum AgentPhase {
     Between,
     /// A model.
     Turn {
-        /// Which turn.
         turn: u32,
-        /// Which attempt.
         attempt: u32,
         /// What it is for.
         kind: TurnKind,
     },
     /// The time to ask a model again.
     Resting {
-        /// Which turn.
         turn: u32,
         /// How many attempts there were.
         attempts: u32,
-        /// What it is for.
         kind: TurnKind,
     },
     /// The calls of the last turn.
@@ -249,7 +231,6 @@ pub struct Join {
 pub enum JoinKind {
     /// Branches, by their ids in declared order.
     Branches(Vec<String>),
-    /// A loop.
     Loop(LoopState),
 }
 
@@ -258,7 +239,6 @@ pub enum JoinKind {
 pub struct LoopState {
     /// The pinned items.
     pub items: Arc<Datum>,
-    /// How many there are.
     pub count: u32,
     /// The context key of the item.
     pub alias: ContextKey,

@@ -49,9 +49,7 @@ pub type Context = BTreeMap<ContextKey, Arc<Datum>>;
 /// A session as its events left it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its id.
     pub id: SessionId,
-    /// Its key.
     pub key: SessionKey,
     /// Whose it is: of who made it, or started its first run. No one's in local mode.
     pub owner: Option<Arc<str>>,
@@ -139,15 +137,12 @@ impl RunStatus {
 /// One execution of one plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Its id.
     pub id: RunId,
     /// Which run of its session, from 1.
     pub no: u32,
-    /// Its plan.
     pub plan: PlanId,
     /// The pinned closure.
     pub closure: ContentHash,
-    /// Its input.
     pub input: Arc<Datum>,
     /// Who started it.
     pub by: Arc<str>,
@@ -160,23 +155,18 @@ pub struct Run {
     /// Who made the keys that these came with.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub lenders: BTreeSet<Arc<str>>,
-    /// The root frame.
     pub root: FrameId,
     /// The session's context as of its start.
     pub base: Arc<Context>,
     /// The step that it entered last.
     pub step: Option<StepId>,
-    /// Its answer.
     pub answer: Option<Arc<Datum>>,
     /// What went wrong, while it is stuck or once it failed.
     pub last_error: Option<Fault>,
-    /// When it began.
     pub started_at: Millis,
-    /// When it ended.
     pub ended_at: Option<Millis>,
     /// When something of it changed last.
     pub changed_at: Millis,
-    /// How it ended.
     pub ending: Option<RunStatus>,
     /// Whether someone paused it.
     pub paused: bool,
@@ -224,13 +214,10 @@ pub struct Run {
 /// A call that is not settled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenCall {
-    /// What was requested.
     pub request: CallRequest,
-    /// The run.
     pub run: RunId,
     /// The sequence of the request.
     pub requested_seq: u64,
-    /// How far it is.
     pub state: CallState,
     /// When it was sent first.
     pub started_at: Option<Millis>,
@@ -269,7 +256,6 @@ pub enum CallState {
 /// What a call waits for before it is sent again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wanting {
-    /// What it wants.
     pub wants: Wants,
     /// The outcome so far, by the tool's keys.
     pub given: BTreeMap<String, Value>,
@@ -327,7 +313,6 @@ impl OpenCall {
 /// An ask and, once there is one, its reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenAsk {
-    /// The ask.
     pub ask: Ask,
     /// The reply that won.
     pub decision: Option<Decision>,
@@ -430,7 +415,6 @@ impl Session {
         context
     }
 
-    /// The open asks of a run.
     pub fn open_asks(&self, run: RunId) -> impl Iterator<Item = &Ask> {
         self.asks
             .values()

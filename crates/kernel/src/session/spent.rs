@@ -15,7 +15,6 @@ pub struct RunSpent {
     /// Those of them that came from a cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached: u64,
-    /// Those of them that were written to one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_written: u64,
     /// Tokens written.

@@ -12,7 +12,6 @@ use std::sync::Arc;
 pub enum Guarded {
     /// All tools of the upstream of this name.
     Upstream(Arc<str>),
-    /// One tool.
     Tool(ToolName),
 }
 

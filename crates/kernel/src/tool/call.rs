@@ -124,16 +124,13 @@ pub struct Upstream {
 /// What is spoken with an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Speaks {
-    /// MCP.
     Mcp {
         /// Its version, once that is agreed on.
         version: Option<Arc<str>>,
     },
-    /// REST.
     Rest,
     /// JSON-RPC.
     Rpc,
-    /// A2A.
     A2a,
 }
 
@@ -190,7 +187,6 @@ impl Pins {
 pub struct Call {
     /// Its id, and the idempotency key to send.
     pub id: CallId,
-    /// The tool.
     pub tool: ToolName,
     /// The resolved arguments.
     pub arguments: Arc<Value>,
@@ -213,7 +209,6 @@ pub struct Call {
 pub struct CallPlace {
     /// The session, where it is part of a run.
     pub session: Option<SessionKey>,
-    /// The run.
     pub run: Option<RunId>,
     /// The call's own span, for the next call.
     pub trace: Option<TraceParent>,
@@ -272,7 +267,6 @@ pub enum HowFar {
 /// What a tool answers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolOutput {
-    /// Its output.
     Value(Value),
     /// Its output, as the JSON text in a blob that it put: `CallPlace::blobs`.
     Blob(BlobRef),
@@ -299,14 +293,12 @@ pub struct Wants {
 pub enum Want {
     /// A form that a person fills in.
     Form {
-        /// What it is for.
         message: String,
         /// JSON Schema of the answer: an object of plain fields.
         schema: Arc<Value>,
     },
     /// A page that a person opens.
     Url {
-        /// What it is for.
         message: String,
         /// The page.
         url: String,
@@ -363,7 +355,6 @@ pub enum OwnWords {
 pub struct ToolError {
     /// How far it got.
     pub how: HowFar,
-    /// What went wrong.
     pub fault: Fault,
     /// What the tool's own side said, where it said something.
     #[serde(default, skip_serializing_if = "Option::is_none")]

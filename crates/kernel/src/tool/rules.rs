@@ -89,7 +89,6 @@ pub struct Pattern(Arc<str>);
 /// A text that is no pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
-    /// There is nothing.
     #[error("a pattern of tools is a name with `*` for any characters; this one is empty")]
     Empty,
     /// It has a character that is in no name, or that other kinds of patterns know.
@@ -116,7 +115,6 @@ impl Pattern {
         &self.0
     }
 
-    /// Whether it fits this name.
     pub fn fits(&self, name: &str) -> bool {
         let Some((first, rest)) = self.0.split_once('*') else { return &*self.0 == name };
         let Some(mut left) = name.strip_prefix(first) else { return false };

@@ -29,16 +29,13 @@ pub enum Told {
         progress: f64,
         /// Where it ends, if that is known.
         total: Option<f64>,
-        /// In words.
         message: Option<String>,
     },
     /// A line for a log.
     Log {
         /// How grave it is.
         level: LogLevel,
-        /// Whose log.
         logger: Option<String>,
-        /// What.
         data: Value,
     },
 }

@@ -47,7 +47,6 @@ pub struct Caller {
 pub struct Makers(Option<Arc<[Arc<str>]>>);
 
 impl Makers {
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.subjects().next().is_none()
     }
@@ -105,7 +104,6 @@ impl Via {
         Self(Some(Arc::new(Place { door, trace, headers })))
     }
 
-    /// The door.
     pub fn door(&self) -> Option<&str> {
         self.0.as_ref().map(|place| place.door.as_str())
     }

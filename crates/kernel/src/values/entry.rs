@@ -15,9 +15,7 @@ pub struct Entry {
     pub at: Millis,
     /// The step that made it.
     pub step: StepId,
-    /// The call.
     pub call: CallId,
-    /// The tool.
     pub tool: ToolName,
     /// What it was given.
     pub arguments: Arc<Value>,
@@ -29,7 +27,6 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EntryResult {
-    /// Its output.
     Output(Arc<Datum>),
     /// Why it failed.
     Error(Fault),
@@ -91,7 +88,6 @@ pub enum Mode {
 }
 
 impl FramePath {
-    /// The path of a child.
     pub fn child(&self, segment: PathSegment) -> Self {
         let mut segments = self.0.clone();
         segments.push(segment);
@@ -180,11 +176,8 @@ fn holds_no_plan(mut bytes: &[u8]) -> bool {
 pub struct HistoryRow {
     /// Sort key in the session; newest is largest.
     pub position: Vec<u8>,
-    /// The run.
     pub run: RunId,
-    /// The step.
     pub step: StepId,
-    /// The tool.
     pub tool: ToolName,
     /// Whether it succeeded.
     pub success: bool,

@@ -10,9 +10,7 @@ use std::str::FromStr;
 /// A span of a trace, as the next one names its parent: `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceParent {
-    /// The trace.
     pub trace: u128,
-    /// The span.
     pub span: u64,
     /// Whether the one who began the trace records it.
     pub sampled: bool,

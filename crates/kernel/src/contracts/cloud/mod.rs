@@ -31,7 +31,6 @@ pub struct CloudEvent {
     pub subject: String,
     /// When it was recorded.
     pub at: Millis,
-    /// Whose it is.
     pub realm: RealmId,
     /// The session whose journal holds it: events of one session go out in order.
     pub session: SessionId,

@@ -10,7 +10,6 @@ use std::sync::Arc;
 /// A chain as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainState {
-    /// Which.
     pub chain: ChainName,
     /// What it begins with, if its oldest rows were removed.
     pub base: Option<Base>,
@@ -37,7 +36,6 @@ pub const FALL_MS_MAX: u64 = 60_000;
 /// Which entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Of this act.
     pub act: Option<String>,
     /// Done for this subject, by it for someone else, or as it by its realm.
     pub subject: Option<String>,

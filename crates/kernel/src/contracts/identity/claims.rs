@@ -10,7 +10,6 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubjectClaims {
-    /// Who that is.
     pub subject: Arc<str>,
     /// The issuer's entry that took the token.
     pub issuer: Arc<str>,

@@ -11,11 +11,9 @@ use std::sync::Arc;
 /// A realm that was made at run time. One that was removed stays: its name is not given again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RealmRecord {
-    /// Its name.
     pub name: RealmId,
     /// The subject that made it.
     pub by: Arc<str>,
-    /// When that was.
     pub created: Millis,
     /// What is known of its removal, if it was removed.
     pub removed: Option<Removal>,
@@ -26,7 +24,6 @@ pub struct RealmRecord {
 pub struct Removal {
     /// The subject that removed it.
     pub by: Arc<str>,
-    /// When that was.
     pub at: Millis,
     /// Whether nothing of what it owned is left.
     pub purged: bool,

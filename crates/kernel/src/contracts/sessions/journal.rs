@@ -83,7 +83,6 @@ pub enum Loaded {
 /// A session as it lies in the store: snapshot and tail, never the whole history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
-    /// Its id.
     pub id: SessionId,
     /// Its fence: an append that is decided on this names it.
     pub fence: Fence,
@@ -98,8 +97,6 @@ pub struct Stored {
 /// Which history entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HistoryFilter {
-    /// Of this run.
     pub run: Option<RunId>,
-    /// Of this step.
     pub step: Option<StepId>,
 }

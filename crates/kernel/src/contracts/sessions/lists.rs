@@ -48,7 +48,6 @@ pub trait Lists: Send + Sync {
         page: &'a Page,
     ) -> Read<'a, RunPage>;
 
-    /// One ask.
     fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>>;
 
     /// Asks, oldest first.

@@ -56,7 +56,6 @@ pub const RETENTION: &str = "retention";
 /// Whose sessions are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Realms<'a> {
-    /// One realm's.
     One(&'a RealmId),
     /// All, but not those of these realms.
     AllBut(&'a [RealmId]),
@@ -74,7 +73,6 @@ pub struct Slice<P> {
 /// What one slice of a removal removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PrunedSlice {
-    /// The sessions.
     pub removed: Vec<SessionKey>,
     /// How many rows, of all kinds.
     pub rows: u64,
@@ -87,11 +85,8 @@ pub struct PrunedSlice {
 pub struct Trimmable {
     /// Its place in this list.
     pub place: (Millis, u64),
-    /// Its key.
     pub key: SessionKey,
-    /// Its id.
     pub id: SessionId,
-    /// Its fence.
     pub fence: Fence,
     /// The number of the first of its runs that stays.
     pub keeps: u32,

@@ -27,7 +27,6 @@ pub struct Appended<'a> {
     pub session: SessionId,
     /// The first of the events.
     pub first_seq: u64,
-    /// The last one.
     pub last_seq: u64,
     /// All of them, as a JSON array.
     pub body: &'a str,

@@ -130,7 +130,6 @@ fn about_the_case(pipeline: &Pipeline, mut object: Value) -> Value {
     object
 }
 
-/// The steps of a handler.
 fn handled(pipeline: &Pipeline, handler: &Handler, step: &str) -> [Value; 2] {
     let end = format!("{step}_answer");
     let named = |usual: &'static str| handler.event.as_deref().unwrap_or(usual);

@@ -18,16 +18,13 @@ use std::sync::Arc;
 
 /// What is around a plan when it is loaded.
 pub struct Surroundings<'a> {
-    /// A tool by its name.
     pub tools: &'a dyn Fn(&ToolName) -> Option<Arc<ToolSpec>>,
     /// What the operator can set to have this tool, where the settings keep it out; nothing, where
     /// the caller must not learn that there is one.
     pub withheld: &'a dyn Fn(&ToolName) -> Option<&'static str>,
     /// Whether a tool of this name may come later, from another server.
     pub awaited: &'a dyn Fn(&ToolName) -> bool,
-    /// Whether there is a plan with this id.
     pub plans: &'a dyn Fn(&PlanId) -> bool,
-    /// Whether there is an agent of this name.
     pub agents: &'a dyn Fn(&AgentName) -> bool,
     /// All agents, for "did you mean".
     pub agent_names: &'a dyn Fn() -> Vec<AgentName>,

@@ -53,10 +53,8 @@ pub struct StubFault {
     /// The HTTP status with which the server answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The fault's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// How far the call got; `failed` if absent.
@@ -84,7 +82,6 @@ pub struct Expect {
 pub struct ExampleError {
     /// The fault's name.
     pub name: String,
-    /// Its message.
     #[serde(default)]
     pub message: String,
     /// How far the call got.

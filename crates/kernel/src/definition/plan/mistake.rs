@@ -19,7 +19,6 @@ pub struct Mistake {
     pub pointer: String,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

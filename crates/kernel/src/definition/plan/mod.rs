@@ -29,7 +29,6 @@ use source::Node;
 /// A checked plan.
 #[derive(Debug)]
 pub struct Plan {
-    /// Its id.
     pub id: PlanId,
     /// What it does, for people and models.
     pub description: String,
@@ -41,7 +40,6 @@ pub struct Plan {
     pub pace: Pace,
     /// The source under which its runs publish; the realm's own where there is none.
     pub event_source: Option<Arc<str>>,
-    /// Where it begins.
     pub start: StepId,
     /// Its steps, in the order of the text.
     pub steps: Vec<Step>,
@@ -91,9 +89,7 @@ pub enum ListPlace {
 pub struct Step {
     /// Its id, unique in the plan.
     pub id: StepId,
-    /// What it is for.
     pub description: Option<String>,
-    /// What it does.
     pub kind: StepKind,
     /// What is done about it when it fails.
     pub rules: Vec<Rule>,
@@ -102,7 +98,6 @@ pub struct Step {
 /// What a step does. `next` of an inner step is set only when it names a step of the same list.
 #[derive(Debug)]
 pub enum StepKind {
-    /// Calls a tool.
     ToolCall(ToolCall),
     /// Goes where the first equal case says.
     Match {
@@ -115,7 +110,6 @@ pub enum StepKind {
     },
     /// Goes one of two ways.
     Conditional {
-        /// The condition.
         condition: Condition<Expr>,
         /// Where to go when it holds; none falls through.
         on_true: Option<StepId>,
@@ -157,7 +151,6 @@ pub enum StepKind {
     },
     /// Gives the work to an agent: a model where the path ends.
     Agent {
-        /// The agent.
         agent: AgentName,
         /// What it is asked.
         input: Expr,
@@ -185,7 +178,6 @@ pub enum StepKind {
 /// A `tool_call` step.
 #[derive(Debug)]
 pub struct ToolCall {
-    /// The tool.
     pub tool: ToolName,
     /// Its arguments: an object with pointers at any depth.
     pub arguments: Expr,
@@ -254,7 +246,6 @@ pub enum Expr {
 /// `{jsonPath, default?, all?}`.
 #[derive(Debug)]
 pub struct Pointing {
-    /// The pointer.
     pub pointer: Pointer,
     /// What stands in when nothing is selected.
     pub default: Option<Arc<Value>>,
@@ -270,7 +261,6 @@ pub enum Text {
 }
 
 impl Plan {
-    /// The steps of a list.
     pub fn list(&self, place: &ListPlace) -> &[Step] {
         match place {
             ListPlace::Top => &self.steps,
@@ -361,7 +351,6 @@ pub struct Closure {
 /// A closure's text under its hash.
 #[derive(Debug)]
 pub struct StoredClosure {
-    /// Its hash.
     pub hash: ContentHash,
     /// Its JSON text.
     pub body: String,
@@ -370,7 +359,6 @@ pub struct StoredClosure {
 /// A closure as it is stored with the runs that pin it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClosureText {
-    /// The main plan's id.
     pub main: PlanId,
     /// The sources of all plans.
     pub plans: Vec<Arc<Value>>,

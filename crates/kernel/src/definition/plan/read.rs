@@ -441,7 +441,6 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Notes a mistake at a key.
     pub(crate) fn note_key(&mut self, spot: &Spot<'_>, key: &Key, mistake: Mistake) {
         let pointer = child_pointer(&spot.pointer, &key.text);
         self.mistakes.push(self.origin.filed(mistake.at(key.begin(), pointer)));

@@ -32,9 +32,7 @@ pub enum NodeKind {
     Bool(bool),
     /// A whole number if it fits 64 bits, else a float.
     Number(Number),
-    /// A text.
     Text(String),
-    /// A list.
     List(Vec<Node>),
     /// A map, in the order of the text; no key comes twice.
     Map(Vec<(Key, Node)>),
@@ -43,7 +41,6 @@ pub enum NodeKind {
 /// A key of a map and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// The key.
     pub text: String,
     /// The line, from 1; 0 if it never was in a text.
     pub line: u32,
@@ -52,7 +49,6 @@ pub struct Key {
 }
 
 impl Key {
-    /// Where it begins.
     pub fn begin(&self) -> Position {
         Position { line: self.line, column: self.column }
     }
@@ -209,7 +205,6 @@ impl Node {
         node.begin()
     }
 
-    /// Where it begins.
     pub fn begin(&self) -> Position {
         Position { line: self.line, column: self.column }
     }

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 impl Evaluation<'_> {
-    /// Whether the test holds for this node.
     pub(super) fn holds(&mut self, test: &Test, node: &Value) -> Result<bool, String> {
         self.budget.charge(1)?;
         match test {

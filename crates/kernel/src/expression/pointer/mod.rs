@@ -34,7 +34,6 @@ pub struct Pointer {
 /// What a pointer selects from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// One key of the context.
     ContextKey(String),
     /// The whole context.
     Context,
@@ -85,7 +84,6 @@ impl From<Want> for Stop {
 
 /// What a pointer can see: a frame's view of its session.
 pub trait View {
-    /// One key of the context.
     fn context(&self, key: &str) -> Option<Arc<Datum>>;
     /// All keys of the context.
     fn whole_context(&self) -> Datum;
@@ -106,7 +104,6 @@ pub trait View {
 /// An entry by its age.
 #[derive(Debug)]
 pub enum Recent {
-    /// Here it is.
     Entry(Arc<Entry>),
     /// There is none.
     Absent,
@@ -117,7 +114,6 @@ pub enum Recent {
 /// A selected value and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selected {
-    /// The value.
     pub value: Value,
     /// Where it came from.
     pub from: Origin,
@@ -127,9 +123,7 @@ pub struct Selected {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("pointer `{text}` cannot be read: {why}")]
 pub struct BadPointer {
-    /// The pointer.
     pub text: String,
-    /// What is wrong with it.
     pub why: String,
 }
 

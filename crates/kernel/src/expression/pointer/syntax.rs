@@ -107,7 +107,6 @@ pub enum Sign {
 pub struct Matching {
     /// Whether the whole text must match, as `match` requires.
     pub whole: bool,
-    /// The text.
     pub text: Operand,
     /// The regular expression.
     pub pattern: Operand,

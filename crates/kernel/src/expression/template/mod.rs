@@ -54,13 +54,10 @@ struct Checked {
 /// What a template looks at, so that nothing else has to be made ready for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs {
-    /// Keys of the context.
     pub context_keys: BTreeSet<String>,
-    /// The context as a whole.
     pub whole_context: bool,
     /// The run's input.
     pub input: bool,
-    /// The history.
     pub history: bool,
 }
 

@@ -103,7 +103,6 @@ impl CallBlobs {
         }
     }
 
-    /// Whether the call put it.
     pub fn has_put(&self, blob: &BlobRef) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| keeper.has_put(&blob.hash))
     }

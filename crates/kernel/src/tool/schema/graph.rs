@@ -31,7 +31,6 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// What a text costs.
     pub(super) fn cost(self, text: &str) -> u64 {
         let units = 1 + text.len() as u64 / TEXT_UNIT;
         self.each.saturating_add(self.per_unit.saturating_mul(units))

@@ -31,7 +31,6 @@ pub(super) enum How<'a> {
     Name,
     /// To the item at the next place.
     Place,
-    /// To items.
     Item,
     /// Only where something refers to it.
     Aside,

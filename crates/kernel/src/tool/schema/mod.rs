@@ -52,7 +52,6 @@ pub trait Schemas: Send + Sync {
     fn steps(&self, schema: &Arc<Value>, value: &Value) -> u64;
 }
 
-/// Misfits as one sentence.
 pub fn sentence(misfits: &[Misfit]) -> String {
     let told: Vec<String> = misfits
         .iter()

@@ -19,7 +19,6 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// The size of this value.
     pub(super) fn of(value: &Value) -> Self {
         let mut size = Self::default();
         size.add(value, 1);
