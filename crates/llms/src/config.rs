@@ -8,7 +8,6 @@ use std::path::PathBuf;
 pub struct ModelConfig {
     /// Its name in this project: an agent's `llmConfigRef`.
     pub name: String,
-    /// What it is and where.
     pub kind: ModelKind,
     /// How many tokens one answer may have; the provider's own bound where this is none.
     pub max_tokens: Option<u32>,
@@ -27,7 +26,6 @@ pub struct ModelConfig {
 pub enum ModelKind {
     /// Rule-based, with the rules in a file.
     Rules {
-        /// The text of the rules.
         text: String,
         /// Where it stands, for messages.
         file: PathBuf,

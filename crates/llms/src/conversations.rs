@@ -45,7 +45,6 @@ pub(crate) fn card(name: &str) -> ToolCard {
     ToolCard { name: name.to_owned(), description, input_schema: Arc::new(schema) }
 }
 
-/// A prompt with these messages and tools.
 pub(crate) fn prompt(messages: &[Message], tools: &[ToolCard]) -> Prompt {
     Prompt {
         trace: None,

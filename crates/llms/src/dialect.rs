@@ -13,7 +13,6 @@ pub(crate) trait Dialect: Send + Sync {
     /// Reads its answers.
     type Reply: Reply;
 
-    /// The request for a prompt.
     fn request(&self, prompt: &Prompt) -> Request;
 
     /// A reader of the answer to this prompt.
@@ -98,7 +97,6 @@ impl Fault {
     }
 }
 
-/// The JSON of an event.
 pub(crate) fn read_json(event: &Event) -> Result<Value> {
     serde_json::from_str(&event.data)
         .map_err(|error| Fault::unreadable(format!("has an event that is no JSON: {error}")))

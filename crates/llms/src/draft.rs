@@ -11,11 +11,8 @@ const CALLS_MAX: usize = 128;
 /// A turn that is being made.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
-    /// What it says.
     pub(crate) text: String,
-    /// What it calls.
     pub(crate) calls: Vec<DraftCall>,
-    /// What it took.
     pub(crate) usage: Usage,
 }
 

@@ -53,7 +53,6 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal of this kind.
     pub(crate) fn new(kind: LlmErrorKind, words: impl Into<String>) -> Self {
         Self { kind, words: words.into(), wait_ms: None }
     }

@@ -60,7 +60,6 @@ pub(crate) struct Called<'a> {
 /// What came of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome<'a> {
-    /// In words.
     pub(crate) text: &'a str,
     /// Whether that is a failure.
     pub(crate) failed: bool,

@@ -25,7 +25,6 @@ pub(super) const TEXT: &str = "text";
 pub(super) const TOOL_USE: &str = "tool_use";
 pub(super) const THOUGHTS: &[&str] = &["thinking", "redacted_thinking"];
 
-/// The request.
 pub(super) fn request(Messages { settings, betas }: &Messages, prompt: &Prompt) -> Request {
     let transcript = Transcript::read(&prompt.messages);
     let mut messages = messages(&settings.model, &transcript);
