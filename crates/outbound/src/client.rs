@@ -185,7 +185,6 @@ pub struct LazyClient {
 }
 
 impl LazyClient {
-    /// A client with these options.
     pub fn new(options: ClientOptions) -> Self {
         Self { options, client: OnceLock::new() }
     }
@@ -219,7 +218,6 @@ pub struct GuardedClient {
 }
 
 impl GuardedClient {
-    /// A client for these settings.
     pub fn new(settings: HttpSettings, options: ClientOptions) -> Self {
         let settings = Arc::new(settings);
         let client = LazyClient::new(ClientOptions { guard: Some(settings.clone()), ..options });
@@ -231,7 +229,6 @@ impl GuardedClient {
         &self.settings
     }
 
-    /// The client.
     pub fn client(&self) -> Result<&Client, ToolError> {
         self.client.get().map_err(|why| {
             ToolError::not_sent("ClientFailed", format!("cannot make an HTTP client: {why}"))

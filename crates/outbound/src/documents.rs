@@ -13,7 +13,6 @@ use serde_json::Value;
 pub enum Ground {
     /// Public ones: a document that came from one leads nowhere else.
     Public,
-    /// Any.
     Anywhere,
 }
 

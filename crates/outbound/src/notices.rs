@@ -23,9 +23,7 @@ pub struct Notifier {
 /// What is posted.
 #[derive(Debug, Clone)]
 pub struct Notice {
-    /// Where to.
     pub url: String,
-    /// What the text is.
     pub media_type: &'static str,
     /// Headers beside that, with their names in lower case.
     pub headers: Vec<(&'static str, String)>,

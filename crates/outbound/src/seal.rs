@@ -154,7 +154,6 @@ struct Parts<'e> {
 }
 
 impl<'e> Parts<'e> {
-    /// Those of an envelope of this form.
     fn named(form: u8, envelope: &'e [u8]) -> Result<Self, Unopened> {
         let parts = Self::unnamed(HEAD_BYTES, envelope)?;
         let id: Option<[u8; ID_BYTES]> =

@@ -27,7 +27,6 @@ pub struct Spooled {
 pub enum Inside {
     /// As text; what is no UTF-8 is replaced.
     Text(Vec<u8>),
-    /// As base64.
     Base64(Vec<u8>),
 }
 

@@ -37,7 +37,6 @@ type Open = Box<Wire<TcpStream>>;
 pub struct PlainParts {
     /// Runs the task that closes connections which rest too long.
     pub spawn: Arc<dyn Spawn>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// How long a connection may take to be made.
     pub connect_within_ms: u64,
@@ -175,9 +174,7 @@ fn is_fresh(since: Millis, now: Millis) -> bool {
 
 /// An answer over a plain connection.
 pub struct Received {
-    /// Its status.
     pub status: StatusCode,
-    /// Its headers.
     pub headers: HeaderMap,
     /// Its body, which is still to be read.
     pub body: Body,
