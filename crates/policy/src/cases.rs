@@ -208,12 +208,10 @@ impl Cases {
         mistakes
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.cases.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.cases.is_empty()
     }

@@ -44,7 +44,6 @@ pub struct Policies {
 pub struct ListedPolicy {
     /// The text of `@id`, else its file and line.
     pub id: Arc<str>,
-    /// Its file.
     pub file: Arc<str>,
     /// The line at which it begins.
     pub line: u32,
@@ -289,7 +288,6 @@ impl Policies {
     }
 }
 
-/// The version of these texts.
 fn version_of(texts: &[(&str, &str)]) -> Arc<str> {
     let mut hashing = Hashing::default();
     for (file, text) in texts {
@@ -321,7 +319,6 @@ struct View<'p> {
     stated: Option<&'p Stated>,
     /// For policies that do not name the own action of the tool.
     plain: Option<CedarRequest>,
-    /// For those that do.
     own: Option<CedarRequest>,
 }
 

@@ -25,7 +25,6 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// What one or the other reads.
     #[must_use]
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
