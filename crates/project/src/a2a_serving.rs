@@ -38,7 +38,6 @@ const INPUT_MODES: [&str; 7] = [
 /// How a card says that this server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binding {
-    /// JSON-RPC.
     JsonRpc,
     /// HTTP with JSON.
     Rest,
@@ -291,7 +290,6 @@ pub(crate) fn signing_keys<'de, D: Deserializer<'de>>(
     Err(refused(Mistake::error(what).hint("leave the new key and the one that it replaces")))
 }
 
-/// One realm.
 pub(crate) fn realm_name<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<RealmId>, D::Error> {

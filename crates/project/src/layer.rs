@@ -17,7 +17,6 @@ pub enum Source {
     File(String),
     /// A line of a file.
     Line {
-        /// The file.
         file: String,
         /// The line, from 1.
         line: u32,
@@ -53,7 +52,6 @@ impl Place {
         Self { file: file.into(), line: 0, column: 0 }
     }
 
-    /// The mistake at this place.
     pub fn mistake(&self, mistake: Mistake) -> Mistake {
         let mut mistake = match self.line {
             0 => mistake,

@@ -29,7 +29,6 @@ pub struct PolicyFiles {
 pub struct PolicyFile {
     /// Its path in the project, as mistakes name it.
     pub file: String,
-    /// Its text.
     pub text: String,
 }
 

@@ -28,7 +28,6 @@ const ALL_TYPES: &str = "it is `stdout`, `file` or `webhook`";
 /// A sink as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkEntry {
-    /// Its name.
     pub name: String,
     /// Where it is written.
     pub place: Place,

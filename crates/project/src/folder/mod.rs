@@ -78,7 +78,6 @@ pub enum ProjectError {
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
         why: io::Error,
     },
     /// Something in it is wrong.
@@ -298,7 +297,6 @@ fn kept<T: Default>(read: Result<T, ProjectError>, mistakes: &mut Vec<Mistake>) 
 /// One kind of definitions, all of them in one folder of a project.
 struct Kind<T> {
     folder: &'static str,
-    /// The word for one of them.
     word: &'static str,
     /// Whether the folder has one more for each domain.
     by_domain: bool,

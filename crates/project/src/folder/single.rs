@@ -22,7 +22,6 @@ pub type FilePrincipals = (Option<Vec<Arc<Principal>>>, Vec<Mistake>);
 pub struct RightsFiles {
     /// The policies; none where there is no folder for them.
     pub policies: Result<Option<PolicyFiles>, ProjectError>,
-    /// The principals.
     pub principals: Result<FilePrincipals, ProjectError>,
 }
 

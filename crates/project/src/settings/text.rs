@@ -13,7 +13,6 @@ pub struct Text {
 }
 
 impl Text {
-    /// The mistake at this text.
     pub fn mistake(&self, mistake: Mistake) -> Mistake {
         self.place.mistake(mistake)
     }

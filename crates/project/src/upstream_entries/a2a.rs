@@ -380,7 +380,6 @@ fn kept_in(file: &Text, around: &Around<'_>) -> Result<BTreeMap<String, StoredKe
     Ok(kept)
 }
 
-/// The client of this id and secret.
 fn client_of(id: String, secret: String) -> TokenClient {
     TokenClient { id, secret: Secret::new(secret), scopes: Vec::new() }
 }

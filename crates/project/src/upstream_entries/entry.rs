@@ -18,7 +18,6 @@ use upstreams::{EraSetting, OauthConfig, UpstreamConfig, UpstreamKind};
 /// An upstream as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
     pub name: String,
     /// Where it is written.
     pub place: Place,
@@ -41,7 +40,6 @@ pub enum Way {
 /// What may be shown of an upstream: names and places, never a value that may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// Its name.
     pub name: String,
     /// What stands before the names of its tools and prompts.
     pub prefix: String,

@@ -22,10 +22,12 @@ pub struct Around<'a> {
 /// A part of a text.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece<'t> {
-    /// As it is.
     Plain(&'t str),
     /// A variable, and what holds where it is not set or empty.
-    Variable { name: &'t str, default: Option<&'t str> },
+    Variable {
+        name: &'t str,
+        default: Option<&'t str>,
+    },
     /// What an editor would ask a person for.
     Input(&'t str),
     /// The project's folder.

@@ -93,7 +93,6 @@ impl Upstreams {
         Ok(Self { folder: absolute(folder), entries })
     }
 
-    /// All of them.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }

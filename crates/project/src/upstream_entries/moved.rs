@@ -8,7 +8,6 @@ use crate::settings::{Named, Text, bare_or_quoted, quoted};
 /// An entry for our settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
-    /// Its name there.
     pub name: String,
     /// Its table, without an end of line.
     pub text: String,
@@ -66,11 +65,9 @@ pub fn moved(entry: &Entry) -> Option<Moved> {
 /// An agent that speaks A2A, named from outside of any file.
 #[derive(Debug, Clone, Copy)]
 pub struct NewAgent<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Where its card is: an address, a file of the project, or an id at the registry.
     pub card: &'a str,
-    /// Where the registry is.
     pub registry: Option<&'a str>,
     /// The id of its key, as AgentVault's clients name it.
     pub service: Option<&'a str>,

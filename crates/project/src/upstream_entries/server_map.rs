@@ -21,9 +21,7 @@ const RPC: &str = "/rpc";
 /// The servers of the map, and what is wrong with the rest of it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ServerMap {
-    /// The servers.
     pub entries: Vec<Entry>,
-    /// In words.
     pub faults: Vec<String>,
 }
 

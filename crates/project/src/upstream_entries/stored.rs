@@ -50,7 +50,6 @@ pub fn provider_of_body(name: &str, body: Value) -> Result<Provider, Mistake> {
     })
 }
 
-/// The entry of a provider.
 pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
     let place = Place::whole(&format!("stored provider `{name}`"));
     let text = |text: &str| Text { text: text.to_owned(), place: place.clone() };
