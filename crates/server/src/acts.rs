@@ -22,7 +22,6 @@ use wire::jsonrpc::{INVALID_REQUEST, RpcError};
 /// Who asks policy, and about which act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
-    /// The engine.
     Engine(Act),
     /// The door itself, about this.
     Door(Act, Of),
@@ -35,9 +34,7 @@ pub enum Right {
 pub enum Of {
     /// A stored provider.
     Provider,
-    /// An upstream.
     Upstream,
-    /// The server.
     Server,
 }
 

@@ -32,7 +32,6 @@ pub(crate) struct OpenPort {
 /// Where a pipeline can be reached beside the server's own port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnPort {
-    /// The pipeline.
     pub pipeline: PipelineName,
     /// The address that it listens on.
     pub address: SocketAddr,
@@ -44,11 +43,8 @@ pub struct OwnPort {
 #[derive(Debug, thiserror::Error)]
 #[error("pipeline `{pipeline}` cannot listen on {address}: {why}")]
 pub struct PortError {
-    /// The pipeline.
     pub pipeline: PipelineName,
-    /// Where.
     pub address: SocketAddr,
-    /// What the system says.
     pub why: io::Error,
 }
 

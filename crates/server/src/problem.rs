@@ -41,7 +41,6 @@ struct Told {
     code: &'static str,
     /// Who failed and why.
     message: String,
-    /// What to do.
     hint: Option<String>,
     /// The faulty values, if it is about values.
     errors: Vec<Misfit>,
@@ -184,7 +183,6 @@ impl Failure {
         self
     }
 
-    /// Its status.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }

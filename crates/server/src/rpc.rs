@@ -61,7 +61,6 @@ struct ToolList {
 /// How a tool was named: this decides how a wrong name and wrong arguments are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
-    /// By the method.
     Method,
     /// By `tools/call`, whose caller is a model that can mend its arguments.
     Tools,

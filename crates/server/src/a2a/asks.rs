@@ -119,7 +119,6 @@ fn host(url: &str) -> &str {
 /// What a message says to the open asks that its sender may answer.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// A reply to this one.
     To(AskId, Reply),
     /// It is no reply, only a note.
     Note,

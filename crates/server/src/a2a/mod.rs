@@ -40,7 +40,6 @@ pub struct Operation {
     pub path: &'static str,
     /// Who asks policy.
     pub right: Right,
-    /// What it does.
     pub about: &'static str,
 }
 

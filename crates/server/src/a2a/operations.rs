@@ -118,7 +118,6 @@ impl Client {
         Viewer::new(&self.doors, &self.caller, run, accepted)
     }
 
-    /// `GetTask`.
     pub(super) async fn get(&self, id: &str, length: Option<i32>) -> Result<Task> {
         let history = history(length)?;
         let TaskReport { run, task } = self.own_task(id).await?;

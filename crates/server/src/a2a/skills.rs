@@ -129,7 +129,6 @@ impl Skill {
         }
     }
 
-    /// Its id.
     pub(super) fn id(&self) -> &str {
         self.plan.as_str()
     }

@@ -21,7 +21,6 @@ use std::sync::Arc;
 
 /// A project that is to be checked.
 pub struct ToCheck<'a> {
-    /// Its folder.
     pub folder: &'a Path,
     /// The folder that would hold its data.
     pub data: &'a Path,

@@ -23,7 +23,6 @@ pub enum AssembleError {
     /// A part of the project cannot be used.
     #[error("{}", told(.mistakes))]
     Mistakes {
-        /// Which part.
         part: ProjectPart,
         /// What is wrong with it.
         mistakes: Vec<Mistake>,
@@ -41,21 +40,15 @@ pub enum AssembleError {
 pub enum ProjectPart {
     /// What is said of upstreams.
     Upstreams,
-    /// The models.
     Models,
     /// The sinks of events.
     Sinks,
     /// The tools: two have one name, or one cannot be used.
     Tools,
-    /// The agents.
     Agents,
-    /// The plans.
     Plans,
-    /// The pipelines.
     Pipelines,
-    /// The principals.
     Principals,
-    /// The policies.
     Policies,
     /// The files of single realms.
     Realms,
@@ -88,7 +81,6 @@ impl AssembleError {
     }
 }
 
-/// What mistakes in this part are.
 pub(super) fn wrong(part: ProjectPart) -> impl Fn(Vec<Mistake>) -> AssembleError {
     move |mistakes| AssembleError::Mistakes { part, mistakes }
 }

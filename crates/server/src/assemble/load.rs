@@ -28,7 +28,6 @@ pub(super) struct Brought {
 }
 
 impl Brought {
-    /// Its files.
     pub(super) fn files(self) -> RealmFiles {
         self.files
     }
@@ -114,7 +113,6 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    /// The agents of a realm.
     fn known(&self, realm: &RealmId) -> Vec<Arc<Agent>> {
         let known = self.engine.catalog().all_agents(realm).into_iter();
         known.map(|known| known.agent).collect()

@@ -14,7 +14,6 @@ use stores::{Fatal, Place};
 
 /// What a server is built from.
 pub struct Setup {
-    /// The project.
     pub project: Project,
     /// The folder that holds the data.
     pub data: PathBuf,

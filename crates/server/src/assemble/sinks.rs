@@ -26,7 +26,6 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// All of them.
     pub(crate) fn all(sendings: Vec<Sending>) -> Self {
         Self { active: sendings, resting: Vec::new() }
     }

@@ -12,7 +12,6 @@ use wire::rest::Provider;
 /// A stored provider.
 #[derive(Debug, Clone)]
 pub(crate) struct Provided {
-    /// Whose it is.
     pub(crate) realm: RealmId,
     /// What it leads to.
     pub(crate) entry: Entry,

@@ -11,11 +11,8 @@ use engine::refusal::{Refusal, RefusalCode};
 /// What must be true of what is stored.
 pub(super) enum Condition {
     None,
-    /// There is none.
     Absent,
-    /// There is one.
     Any,
-    /// This is its version.
     Version(u64),
 }
 

@@ -22,7 +22,6 @@ impl Version {
     pub(crate) const ALL: [Version; 4] =
         [Version::July2026, Version::November2025, Version::June2025, Version::March2025];
 
-    /// Its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Version::March2025 => "2025-03-26",
@@ -32,7 +31,6 @@ impl Version {
         }
     }
 
-    /// The version of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.name() == name)
     }
@@ -80,7 +78,6 @@ impl Can {
 pub(crate) struct Client {
     /// The version that it speaks.
     pub(crate) version: Version,
-    /// What it can.
     pub(crate) can: Can,
     /// From which level on it wants to hear the log.
     pub(crate) log: Option<LogLevel>,

@@ -48,7 +48,6 @@ pub(crate) fn names(written: &str) -> impl Iterator<Item = String> {
     inward(written, Alphabet::Mcp).into_iter().chain(iter::once(written.to_owned()))
 }
 
-/// Whether this version has titles.
 pub(crate) fn has_titles(version: Version) -> bool {
     version > Version::March2025
 }

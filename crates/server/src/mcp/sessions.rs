@@ -95,7 +95,6 @@ impl Sessions {
 enum Full {
     /// Those of its caller.
     Own,
-    /// Those of its realm.
     Realm,
     All,
 }
@@ -328,7 +327,6 @@ impl Session {
         Some(Quota { of: SharedLimit::McpSessions.word(), max, window_s: None })
     }
 
-    /// Whose it is.
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
     }

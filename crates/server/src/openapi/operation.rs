@@ -24,7 +24,6 @@ pub(crate) struct Operation {
 /// What a route takes as its body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Body {
-    /// Nothing.
     None,
     /// JSON of this shape.
     Json(Shape),
@@ -47,9 +46,7 @@ pub(crate) struct Answer {
 /// What an answer carries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content {
-    /// Nothing.
     None,
-    /// JSON of this shape.
     Json(Shape),
     /// JSON of any shape.
     AnyJson,

@@ -69,7 +69,6 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    /// Whether it administers.
     pub(crate) fn administers(&self) -> bool {
         self.administrator.as_ref().is_some_and(|caller| caller.admin)
     }

@@ -187,7 +187,6 @@ impl Doors {
         own.or_else(usual)
     }
 
-    /// The limits.
     pub(crate) fn limits(&self) -> &Limits {
         self.engine.limits()
     }

@@ -63,7 +63,6 @@ impl Named {
         self.id("run")
     }
 
-    /// The ask of this name.
     pub(crate) fn ask(&self) -> Result<AskId> {
         self.id("ask")
     }

@@ -22,7 +22,6 @@ pub(crate) struct PushParts {
     /// What became of what was posted.
     pub(crate) counts: Pushes,
     made: Mutex<Vec<LiveWebhook>>,
-    /// Realms that are gone.
     gone: Mutex<Vec<RealmId>>,
     woken: Notify,
     stopping: watch::Sender<bool>,

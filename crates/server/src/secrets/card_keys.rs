@@ -42,7 +42,6 @@ pub enum CardKeyError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
         why: String,
     },
     /// Others may read the file of the data folder.
@@ -103,7 +102,6 @@ impl CardKeys {
         Ok(Self { keys, ..Self::none() })
     }
 
-    /// The ids of the keys.
     pub(crate) fn ids(&self) -> Vec<&str> {
         self.keys.iter().map(|key| key.id.as_str()).collect()
     }

@@ -17,7 +17,6 @@ pub(crate) struct AuditKeys {
 }
 
 impl AuditKeys {
-    /// Those of these secrets.
     pub(crate) fn new(secrets: &Keyring) -> Self {
         let (rows, digests) = (Macs::new(secrets, ROWS), Macs::new(secrets, DIGESTS));
         Self { name: rows.current().to_string(), rows, digests }

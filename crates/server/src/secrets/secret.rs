@@ -36,7 +36,6 @@ pub enum SecretError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
         why: io::Error,
     },
 }

@@ -29,7 +29,6 @@ pub enum TlsError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
         why: io::Error,
     },
     /// A file does not have what it should.
@@ -55,7 +54,6 @@ pub enum TlsError {
 }
 
 impl TlsError {
-    /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => {

@@ -25,7 +25,6 @@ pub(crate) fn run_answer(report: RunReport) -> rest::RunAnswer {
     rest::RunAnswer { run: run(row, &session, asks), session: self::session(session, ids) }
 }
 
-/// A run.
 pub(crate) fn run(row: RunRow, session: &SessionRow, asks: Vec<SessionAsk>) -> rest::Run {
     rest::Run {
         id: row.id.to_string(),
@@ -363,7 +362,6 @@ pub(crate) fn plan_mistake(mistake: Mistake) -> rest::PlanMistake {
     rest::PlanMistake { pointer: mistake.pointer, detail: mistake.message, hint: mistake.hint }
 }
 
-/// What went wrong.
 pub(crate) fn fault(fault: Fault) -> rest::Fault {
     rest::Fault { name: fault.name, message: fault.message, hint: fault.hint }
 }

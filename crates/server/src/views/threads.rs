@@ -323,7 +323,6 @@ mod tests {
         assert_eq!(pending(&[]), None);
     }
 
-    /// A run that waits for these.
     fn waiting(asks: Vec<SessionAsk>) -> RunReport {
         let (status, at) = (RunStatus::Waiting, Millis(0));
         RunReport {

@@ -30,7 +30,6 @@ pub fn project(settings: &str) -> Project {
     Project { config, ..project }
 }
 
-/// A message for a skill.
 pub fn message(id: &str, skill: &str, part: Value) -> Value {
     json!({"messageId": id, "role": "ROLE_USER", "parts": [part],
         "metadata": {SKILLS_EXTENSION: {"skill": skill}}})

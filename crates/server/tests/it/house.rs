@@ -53,7 +53,6 @@ pub struct Answer {
 }
 
 impl House {
-    /// The demo.
     pub async fn demo() -> Self {
         Self::build(Project::demo(), None).await
     }

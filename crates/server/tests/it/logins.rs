@@ -18,7 +18,6 @@ use tokio::time::timeout;
 const HUB: &str = "/api/v1/upstreams/hub";
 const LOGIN: &str = "/api/v1/upstreams/hub/login";
 
-/// A project with this server behind it.
 fn behind(login: &LoginServer) -> Project {
     let url = format!("{}/mcp", login.base);
     project(&format!("[mcp.servers.hub]\nurl = \"{url}\"\ntrusted = true\n"))

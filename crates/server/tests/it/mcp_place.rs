@@ -194,7 +194,6 @@ impl Place {
         message(&self.send(modern(method, can, params)).await)
     }
 
-    /// Its result.
     pub async fn result(&self, method: &str, can: &Value, params: Value) -> Value {
         let response = self.ask(method, can, params).await;
         assert!(response["error"].is_null(), "{response}");

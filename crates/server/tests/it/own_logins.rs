@@ -30,7 +30,6 @@ fn limited(login: &LoginServer, limits: &str) -> Project {
     Project { config: Config::parse("waypost.toml", &settings).unwrap(), ..Project::demo() }
 }
 
-/// With this policy.
 fn ruled(login: &LoginServer, policy: &str) -> Project {
     let (file, text) = ("policies/a.cedar".to_owned(), policy.to_owned());
     let policies = PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None };

@@ -41,7 +41,6 @@ fn mistyped(key: &Key) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// A token for a key.
 async fn token(house: &House, key: &Key, more: &str) -> String {
     let answer = asked(house, &[], &form(&key.id, &key.text, more)).await;
     assert_eq!(answer.status, 200, "{answer:?}");

@@ -63,7 +63,6 @@ impl Agenda {
         self.entries.is_empty()
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }

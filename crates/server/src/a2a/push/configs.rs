@@ -253,7 +253,6 @@ impl Client {
         self.shown_webhook(found.ok_or_else(|| no_task(task))?)
     }
 
-    /// `ListTaskPushNotificationConfigs`.
     pub(in crate::a2a) async fn webhooks(
         &self,
         task: &str,

@@ -23,7 +23,6 @@ impl Form {
         }
     }
 
-    /// The one of a word.
     pub(super) fn of(word: &str) -> Option<Self> {
         match word {
             VAULT => Some(Self::Vault),

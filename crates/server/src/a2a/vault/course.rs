@@ -20,7 +20,6 @@ pub(super) struct Status {
     pub(super) state: TaskState,
     /// What the task says in its own message, where it asks.
     pub(super) asks: Option<Message>,
-    /// In words.
     pub(super) words: Option<String>,
 }
 
@@ -47,7 +46,6 @@ impl Course {
         self.status_frame(at, None)
     }
 
-    /// A status.
     pub(super) fn status(&mut self, status: Status, at: Timestamp) -> Vec<Frame> {
         let Status { state, asks, words } = status;
         let word = state_word(state);

@@ -77,7 +77,6 @@ impl Subject {
         }
     }
 
-    /// What is wrong.
     pub(super) fn wrong(&self) -> impl Iterator<Item = &Portion> {
         self.wrong.keys()
     }

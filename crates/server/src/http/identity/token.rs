@@ -37,7 +37,6 @@ const CHALLENGE: &str = "Basic realm=\"waypost\", charset=\"UTF-8\"";
 pub(crate) enum NoToken {
     /// What the standard has a word for.
     Standard(StatusCode, TokenError),
-    /// Anything else.
     Other(Failure),
 }
 

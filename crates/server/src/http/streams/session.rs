@@ -59,7 +59,6 @@ fn after(query: &StreamQuery, headers: &HeaderMap) -> Result<u64> {
 
 /// A session that one client follows.
 struct Followed {
-    /// Who follows it.
     caller: Arc<Caller>,
     /// The session as the stream began, until it was shown.
     begins: Option<SessionRow>,

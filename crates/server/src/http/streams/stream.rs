@@ -46,7 +46,6 @@ pub(crate) trait Source: Send + 'static {
 
 /// What a look at a source found.
 pub(crate) enum Look<E = Event> {
-    /// An event.
     Event(E),
     /// The last one there will be.
     Last(E),
@@ -58,7 +57,6 @@ pub(crate) enum Look<E = Event> {
 
 /// What a stream is made of.
 pub(crate) enum Piece<E> {
-    /// An event.
     Event(E),
     /// There was none for a while.
     StillHere,
@@ -225,7 +223,6 @@ enum Woken {
     Closing,
 }
 
-/// An event with a name.
 pub(in crate::http) fn told(name: &str, body: &impl Serialize) -> Event {
     // These bodies are plain data; writing them as JSON cannot fail.
     let text = serde_json::to_string(body).unwrap_or_default();

@@ -112,7 +112,6 @@ impl Params {
 pub(crate) struct Calling<'a> {
     /// The request.
     pub(crate) exchange: &'a Exchange,
-    /// What is called.
     pub(crate) tool: Callable,
     /// The key under which it is done once.
     key: Option<String>,
@@ -164,17 +163,14 @@ impl<'a> Calling<'a> {
         self.tool.spec()
     }
 
-    /// The engine.
     pub(crate) fn engine(&self) -> &'a Engine {
         &self.exchange.door.doors.engine
     }
 
-    /// Who calls.
     pub(crate) fn caller(&self) -> &'a Caller {
         &self.exchange.caller
     }
 
-    /// The limits.
     pub(crate) fn limits(&self) -> &'a Limits {
         self.engine().limits()
     }

@@ -34,12 +34,10 @@ pub(crate) enum Unfit {
     Misfit(String),
 }
 
-/// Whether the client shows forms.
 pub(crate) fn shows_forms(client: &Client) -> bool {
     client.can.form && client.version >= Version::June2025
 }
 
-/// Whether the client opens pages.
 pub(crate) fn opens_pages(client: &Client) -> bool {
     client.can.page && client.version >= Version::November2025
 }

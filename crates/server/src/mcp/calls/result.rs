@@ -341,7 +341,6 @@ fn is_runtime_fault(fault: Option<&Fault>) -> bool {
     fault.is_none_or(|fault| RUNTIME_FAULTS.contains(&fault.name.as_str()))
 }
 
-/// A run as a task.
 pub(crate) fn task(
     engine: &Engine,
     caller: &Caller,

@@ -30,7 +30,6 @@ use wire::jsonrpc::RpcError;
 /// What a client carries while its person answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Waiting {
-    /// The run that waits.
     pub(crate) run: RunId,
     /// The asks that were shown, or the one that is open for what is wanted.
     pub(crate) asks: Vec<AskId>,
@@ -219,7 +218,6 @@ async fn give(
 
 /// What was heard from the client.
 pub(crate) enum Heard {
-    /// Its answer.
     Answer(Value),
     /// It answered with this error.
     Refused(RpcError),

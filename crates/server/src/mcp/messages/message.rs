@@ -53,11 +53,9 @@ pub(crate) struct Noted<'a> {
 pub(crate) struct Unread {
     /// Its id, if that could be read.
     pub(crate) id: Option<Id>,
-    /// What is wrong.
     pub(crate) error: Box<RpcError>,
 }
 
-/// Reads one message.
 pub(crate) fn read(bytes: &[u8], depth_max: usize) -> Result<Message<'_>, Unread> {
     let invalid = |id: Option<Id>, why: &str| {
         let error = Box::new(RpcError::new(INVALID_REQUEST, why));

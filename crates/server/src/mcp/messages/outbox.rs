@@ -46,7 +46,6 @@ impl From<Unheard> for RpcError {
 pub(crate) struct Outbox(Option<Arc<dyn Way>>);
 
 impl Outbox {
-    /// By this way.
     pub(crate) fn new(way: Arc<dyn Way>) -> Self {
         Self(Some(way))
     }

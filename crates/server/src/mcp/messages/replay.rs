@@ -78,7 +78,6 @@ impl Replay {
         }
     }
 
-    /// Its number.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

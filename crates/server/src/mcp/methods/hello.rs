@@ -77,7 +77,6 @@ pub(crate) async fn discover(exchange: Exchange) -> Answered {
     })))
 }
 
-/// `ping`.
 pub(crate) async fn ping(_exchange: Exchange) -> Answered {
     Ok(Outcome::empty())
 }

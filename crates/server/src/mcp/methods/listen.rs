@@ -210,7 +210,6 @@ impl News {
         self.watched.remove(uri);
     }
 
-    /// The next one.
     async fn next(&mut self) -> Heard {
         let Self { lists, seen, watched } = self;
         let mut changed_lists = pin!(async {

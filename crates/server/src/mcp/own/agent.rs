@@ -15,7 +15,6 @@ const REQUEST: &str = "user_request";
 pub(super) struct Around {
     /// Now, in words.
     pub(super) now: String,
-    /// The names of the tools that there are.
     pub(super) tools: Vec<ToolName>,
 }
 
@@ -26,7 +25,6 @@ pub(super) fn named(written: &str) -> Option<AgentName> {
     id.strip_prefix(TALKS).map(AgentName::from)
 }
 
-/// The prompt of an agent.
 pub(super) fn spec(known: &KnownAgent) -> PromptSpec {
     let agent = &known.agent;
     let description = match agent.description.as_str() {

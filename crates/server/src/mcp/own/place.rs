@@ -61,7 +61,6 @@ impl Family {
     pub(super) const ALL: [Family; 5] =
         [Family::Plans, Family::Sessions, Family::Histories, Family::Runs, Family::Blobs];
 
-    /// The family of this template.
     pub(super) fn of(template: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|family| family.template() == template)
     }

@@ -5,7 +5,6 @@ use kernel::tool::call::ToolSpec;
 use kernel::values::names::{Alphabet, outward};
 use serde_json::{Map, Value, json};
 
-/// The prompt of a plan.
 pub(super) fn spec(plan: &ToolSpec) -> PromptSpec {
     let about = if plan.description.is_empty() {
         format!("Run the plan `{}`.", plan.name)

@@ -108,7 +108,6 @@ pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
     ranges.any(|range| range.split(';').next().unwrap_or_default().trim() == EVENTS)
 }
 
-/// A message as JSON.
 pub(crate) fn json(status: StatusCode, message: String) -> Response {
     as_json(status, message.into())
 }

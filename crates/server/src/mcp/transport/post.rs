@@ -48,7 +48,6 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// With this status.
     pub(crate) fn new(status: StatusCode, error: RpcError) -> Self {
         Self { status, error: Box::new(error), challenge: None, quota: None }
     }

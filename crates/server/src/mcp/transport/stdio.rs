@@ -251,7 +251,6 @@ impl Pipe {
 
 /// The immediate answer to a request.
 enum Begun {
-    /// Its answer.
     Answered(String),
     /// Nothing: the answer comes later.
     UnderWay,

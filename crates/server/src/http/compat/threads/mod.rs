@@ -132,7 +132,6 @@ async fn repeated(
     doors.engine.asks().reply_all(caller, session, replies, once, wait_ms).await.ok()
 }
 
-/// The session of a thread.
 fn session(thread: &str) -> SessionRef {
     SessionRef::Key { key: thread.into(), space: Some(Space::thread()) }
 }
