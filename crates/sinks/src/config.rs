@@ -6,9 +6,7 @@ use std::path::PathBuf;
 /// One sink, by its name in its realm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkConfig {
-    /// Its name.
     pub name: String,
-    /// What it is and where.
     pub kind: SinkKind,
 }
 
@@ -18,10 +16,7 @@ pub enum SinkKind {
     /// Standard output, one JSON text per line.
     Stdout,
     /// A file that grows, one JSON text per line.
-    File {
-        /// Where it is.
-        path: PathBuf,
-    },
+    File { path: PathBuf },
     /// Someone who is posted each event, signed as Standard Webhooks says.
     Webhook {
         /// Where: `http` or `https`.
