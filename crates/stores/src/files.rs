@@ -56,7 +56,6 @@ pub(crate) fn sync_below(folder: &Path) -> io::Result<()> {
 pub(crate) struct Names(Option<File>);
 
 impl Names {
-    /// The names in this folder.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         cfg!(unix).then(|| File::open(folder)).transpose().map(Self)
     }

@@ -57,7 +57,6 @@ pub enum OpenError {
         .folder.display()
     )]
     Held {
-        /// The folder.
         folder: PathBuf,
         /// Who holds it.
         holder: Holder,
@@ -67,24 +66,14 @@ pub enum OpenError {
         "data folder `{}` cannot be used: {why}; check its path, its rights and its room",
         .folder.display()
     )]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// What the system says.
-        why: std::io::Error,
-    },
+    Folder { folder: PathBuf, why: std::io::Error },
     /// The database is gone, and what was made after it is there.
     #[error(
         "data folder `{}` has {left} and no database: `waypost.db` is missing or empty; restore it \
          from a backup, or begin with a new one by `waypost up --new`",
         .folder.display()
     )]
-    Lost {
-        /// The folder.
-        folder: PathBuf,
-        /// What is there.
-        left: String,
-    },
+    Lost { folder: PathBuf, left: String },
     /// The database is not as far as it was: acknowledged writes are lost.
     #[error(
         "the database of data folder `{}` went back: {loss}; its log was lost or damaged, or an \
@@ -93,7 +82,6 @@ pub enum OpenError {
         .folder.display()
     )]
     WentBack {
-        /// The folder.
         folder: PathBuf,
         /// What was expected, and what was found.
         loss: StoreLoss,
@@ -122,10 +110,8 @@ pub enum OpenError {
         path: PathBuf,
         /// The migration's number.
         version: i64,
-        /// Its name.
         name: String,
     },
-    /// There is no room to open it. What is in it is as it was.
     #[error("database `{}` cannot be opened: the disk is full; make room", .path.display())]
     NoRoom {
         /// The database.
@@ -148,7 +134,6 @@ pub enum OpenError {
         .path.display()
     )]
     Database {
-        /// The database.
         path: PathBuf,
         /// What SQLite says.
         why: String,

@@ -74,7 +74,6 @@ pub(crate) struct Opening {
     pub(crate) pins: KnownPins,
     /// What rows of the audit are made with.
     pub(crate) audit_keys: Arc<AuditKeys>,
-    /// The realms that were removed.
     pub(crate) removed: Arc<RemovedRealms>,
     /// Ends the process.
     pub(crate) fatal: Fatal,
@@ -93,7 +92,6 @@ impl<'c> Statements<'c> {
         Self { connection, held: Vec::new() }
     }
 
-    /// Whose they are.
     pub(crate) fn connection(&self) -> &'c Connection {
         self.connection
     }

@@ -57,7 +57,6 @@ pub(crate) struct SqliteStore {
     fences: Arc<Fences>,
     /// What rows of the audit are made with.
     audit_keys: Arc<AuditKeys>,
-    /// The realms that were removed.
     removed: Arc<RemovedRealms>,
     /// This opening's number: the owner of what it drives.
     node: u64,

@@ -30,7 +30,6 @@ pub(crate) struct OldSession {
 /// What went.
 #[derive(Default)]
 pub(crate) struct Removed {
-    /// The sessions.
     pub(crate) keys: Vec<SessionKey>,
     /// How many rows, of all kinds.
     pub(crate) rows: u64,

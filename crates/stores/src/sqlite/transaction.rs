@@ -16,7 +16,6 @@ pub(crate) enum Begin {
 pub(crate) struct Transaction<'c>(&'c Connection);
 
 impl<'c> Transaction<'c> {
-    /// Begins one.
     pub(crate) fn begin(connection: &'c Connection, how: Begin) -> rusqlite::Result<Self> {
         let sql = match how {
             Begin::Read => "BEGIN DEFERRED",

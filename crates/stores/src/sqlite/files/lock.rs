@@ -42,7 +42,6 @@ impl FolderLock {
         Ok(Self { place: LockPlace { path, file: file_id(&locked) }, _file: file })
     }
 
-    /// Where the lock is.
     pub(crate) fn place(&self) -> &LockPlace {
         &self.place
     }

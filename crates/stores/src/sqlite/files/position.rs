@@ -85,7 +85,6 @@ pub(crate) struct PositionFile {
 struct Last {
     /// What is in the file.
     written: Option<StorePosition>,
-    /// When it was last due.
     due: Option<Duration>,
     is_failing: bool,
 }

@@ -45,7 +45,6 @@ const REBASE: &str = "UPDATE audit_heads SET base_seq = ?2, base_mac = ?3, base_
 pub(crate) struct AuditKeys(OnceLock<Arc<dyn ChainKeys>>);
 
 impl AuditKeys {
-    /// These.
     #[cfg(test)]
     pub(crate) fn of(keys: Arc<dyn ChainKeys>) -> Self {
         Self(OnceLock::from(keys))

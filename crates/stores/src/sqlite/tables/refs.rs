@@ -47,9 +47,7 @@ const DUE: &str = "SELECT b.realm, b.hash, EXISTS ( \
 /// A blob that no one may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Loose {
-    /// Whose it is.
     pub(crate) realm: RealmId,
-    /// Which.
     pub(crate) hash: ContentHash,
     /// Someone holds it after all.
     pub(crate) held: bool,
