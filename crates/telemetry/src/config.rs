@@ -43,7 +43,6 @@ pub struct Config {
 pub struct Destination {
     /// What it is called: `otlp`, `langfuse`.
     pub name: &'static str,
-    /// Where.
     pub url: Url,
     /// What goes with every request.
     pub headers: Vec<(String, Secret)>,
@@ -77,9 +76,7 @@ pub struct Sampling {
 /// Which traces are recorded that no one decided about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    /// All of them.
     All,
-    /// None.
     None,
     /// This share of them, by their ids.
     Share(f64),

@@ -143,7 +143,6 @@ pub(crate) struct PartialSuccess {
     pub(crate) error_message: String,
 }
 
-/// A text.
 pub(crate) fn text(key: &str, text: impl Into<String>) -> KeyValue {
     attribute(key, OneValue::Text(text.into()))
 }
@@ -153,12 +152,10 @@ pub(crate) fn count(key: &str, count: u64) -> KeyValue {
     attribute(key, OneValue::Whole(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
-/// A number.
 pub(crate) fn number(key: &str, number: f64) -> KeyValue {
     attribute(key, OneValue::Real(number))
 }
 
-/// A list of one text.
 pub(crate) fn list(key: &str, one: &str) -> KeyValue {
     let one = AnyValue { value: Some(OneValue::Text(one.to_owned())) };
     attribute(key, OneValue::List(ArrayValue { values: vec![one] }))

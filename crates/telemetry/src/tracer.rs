@@ -17,11 +17,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What telemetry needs.
 pub struct Parts {
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// Tasks.
     pub spawn: Arc<dyn Spawn>,
-    /// The limits.
     pub limits: Arc<Limits>,
 }
 
