@@ -24,13 +24,11 @@ pub enum Era {
 /// The outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// A result.
     Result(Value),
     /// An error of the protocol.
     Error {
         /// Its number.
         code: i64,
-        /// In words.
         message: String,
     },
 }

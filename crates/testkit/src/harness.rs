@@ -115,7 +115,6 @@ impl Project {
         Self { folder: folder.to_path_buf() }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.folder
     }
@@ -203,7 +202,6 @@ impl Server {
         Self { process }
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.process.address
     }
@@ -287,7 +285,6 @@ impl Process {
         Ok(process)
     }
 
-    /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

@@ -24,7 +24,6 @@ const FAULTS_MAX: usize = 50;
 pub struct Run {
     /// `run_..`.
     pub id: String,
-    /// Where it stands.
     pub status: String,
     /// Its answer, once completed.
     pub answer: Option<Value>,
@@ -41,9 +40,7 @@ pub struct Ask {
     pub id: String,
     /// `clarify`, `approve`, `fix`, ...
     pub kind: String,
-    /// The session that asks.
     pub session: AskSession,
-    /// The run that asks.
     pub run: String,
     /// `open`, `decided`, ...
     pub status: String,
@@ -186,18 +183,15 @@ impl Beacon {
 /// A run to start.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// The plan.
     pub plan: String,
     /// The session's key: used once, so nothing acknowledged can be taken for something else.
     pub session: String,
-    /// The input.
     pub input: Value,
 }
 
 /// A run that the server acknowledged.
 #[derive(Debug, Clone)]
 pub struct SeenRun {
-    /// Its id.
     pub id: String,
     /// Its session's key.
     pub session: String,

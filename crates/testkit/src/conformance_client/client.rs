@@ -144,7 +144,6 @@ impl Client {
         Ok(prompts.len())
     }
 
-    /// The tool of this name.
     pub(super) fn tool(&self, name: &str) -> Result<Arc<dyn Tool>, String> {
         let mut tools = self.tools().into_iter();
         let found = tools.find(|tool| tool.spec().name.as_str() == name);

@@ -55,7 +55,6 @@ impl Driver {
         Self { row }
     }
 
-    /// The key of its session.
     pub fn key(&self) -> &SessionKey {
         &self.row.key
     }
@@ -276,7 +275,6 @@ pub fn three_runs(store: &dyn Store) -> Driver {
     a
 }
 
-/// A closure of this text.
 pub fn closure(text: &str) -> Arc<StoredClosure> {
     Arc::new(StoredClosure { hash: ContentHash::of(text.as_bytes()), body: text.to_owned() })
 }

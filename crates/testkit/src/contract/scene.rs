@@ -32,11 +32,9 @@ pub trait Arm: Send {
 pub struct OpenArm {
     /// Sessions.
     pub store: Arc<dyn Store>,
-    /// API keys.
     pub api_keys: Arc<dyn ApiKeys>,
     /// Claims of subjects.
     pub claims: Arc<dyn Claims>,
-    /// Principals.
     pub principals: Arc<dyn Principals>,
     /// Realms that were made at run time.
     pub realms: Arc<dyn StoredRealms>,
@@ -65,7 +63,6 @@ impl Scene {
         Self { open, arm }
     }
 
-    /// The store.
     pub fn store(&self) -> &dyn Store {
         &*self.open.store
     }

@@ -16,7 +16,6 @@ use kernel::values::ids::{Millis, RunId};
 /// How many webhooks a run may have here.
 const MOST: usize = 2;
 
-/// A webhook of a run with this id and stamp.
 pub fn webhook(driver: &Driver, run: RunId, id: &str, stamp: u64) -> Webhook {
     let realm = driver.key().realm.clone();
     let body = WebhookBody {

@@ -11,7 +11,6 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
 pub struct Seed {
     /// Its file's name without the ending: `modern-tools-call`.
     pub name: String,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 

@@ -147,7 +147,6 @@ fn operand(rng: &mut Rng, depth: u64, text: &mut String) {
     }
 }
 
-/// A template.
 pub fn template(rng: &mut Rng) -> String {
     let mut text = "{% set x = 'xx' %}".to_owned();
     blocks(rng, DEPTH, &mut text);

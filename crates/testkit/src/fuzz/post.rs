@@ -88,7 +88,6 @@ pub struct Post {
     pub method: String,
     /// The headers beside host and length; `SESSION` stands for the open session's id.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// The body.
     pub body: Vec<u8>,
 }
 

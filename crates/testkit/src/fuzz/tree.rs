@@ -16,7 +16,6 @@ pub enum Tree {
 }
 
 impl Tree {
-    /// The tree of a value.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Array(items) => Tree::List(items.iter().map(Tree::of).collect()),

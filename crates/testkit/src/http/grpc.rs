@@ -26,7 +26,6 @@ pub fn operation(method: &str) -> Operation {
     Operation::named(method).unwrap_or_else(|| panic!("no operation `{method}`"))
 }
 
-/// A message in its frame.
 pub fn framed(message: &[u8]) -> Vec<u8> {
     let length = (message.len() as u32).to_be_bytes();
     [&[0][..], &length, message].concat()

@@ -5,7 +5,6 @@ use serde_json::Value;
 /// What a model does with a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Act {
-    /// It says this.
     Says(String),
     /// It calls tools.
     Calls {

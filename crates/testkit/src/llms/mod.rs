@@ -43,7 +43,6 @@ pub struct Seen {
     pub path: String,
     /// Its headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
     pub body: Value,
 }
 

@@ -9,7 +9,6 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Asked {
     pub(super) model: String,
-    /// Whether it is to be streamed.
     pub(super) stream: bool,
     /// Whether a stream ends with what it took.
     pub(super) usage: bool,
@@ -24,20 +23,17 @@ pub(super) struct Asked {
 /// What a model says.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Said {
-    /// In words.
     pub(super) text: String,
     /// What it calls: tools and arguments.
     pub(super) calls: Vec<(String, Value)>,
     /// It shows a thought.
     pub(super) thinks: bool,
-    /// Why it ends.
     pub(super) end: End,
 }
 
 /// Why a model ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It is done.
     Done,
     /// It refuses.
     Refused,

@@ -204,7 +204,6 @@ impl Tables {
         Some(SessionAsk { session: of.id, key: of.key.clone(), row: ask.row.clone() })
     }
 
-    /// One ask.
     pub(super) fn ask(&self, realm: &RealmId, id: AskId) -> Option<SessionAsk> {
         self.session_ask(self.ask_of(id)?).filter(|ask| ask.key.realm == *realm)
     }

@@ -52,7 +52,6 @@ impl Tables {
         if is_it { Ok(Some(number)) } else { Err(StoreError::Conflict(key.to_string())) }
     }
 
-    /// Removes a session.
     pub(super) fn remove(&mut self, key: &SessionKey, known: Known) -> Result<(), StoreError> {
         if let Some(number) = self.known(key, known)? {
             self.remove_session(number);

@@ -54,15 +54,12 @@ pub(super) struct Tables {
     pub(super) tallies: BTreeMap<(RealmId, PipelineName, bool, String), (u64, Millis)>,
     /// The keys of the server.
     pub(super) api_keys: BTreeMap<KeyId, StoredKey>,
-    /// What subjects claim.
     pub(super) claims: BTreeMap<Arc<str>, SubjectClaims>,
-    /// The principals.
     pub(super) principals: BTreeMap<Arc<str>, StoredPrincipal>,
     /// The realms that were made, those that were removed included.
     pub(super) realms: BTreeMap<RealmId, RealmRecord>,
     /// The webhooks of tasks.
     pub(super) webhooks: BTreeMap<WebhookName, Webhook>,
-    /// The chains of the audit.
     pub(super) audit: BTreeMap<ChainName, Chain>,
 }
 
@@ -146,7 +143,6 @@ pub(super) struct JournalRow {
     pub(super) session: u64,
     /// The first event in it.
     pub(super) first: u64,
-    /// The last one.
     pub(super) last: u64,
     /// All of them, as a JSON array.
     pub(super) body: String,
@@ -171,13 +167,11 @@ pub(super) struct AskData {
 }
 
 impl Tables {
-    /// The number of the session with this key.
     pub(super) fn number(&self, key: &SessionKey) -> Option<u64> {
         let is_it = |(_, session): &(&u64, &SessionData)| session.row.key == *key;
         self.sessions.iter().find(is_it).map(|(number, _)| *number)
     }
 
-    /// The number of the session with this id.
     pub(super) fn number_of_id(&self, realm: &RealmId, id: SessionId) -> Option<u64> {
         let is_it = |(_, session): &(&u64, &SessionData)| {
             session.row.id == id && session.row.key.realm == *realm
@@ -191,12 +185,10 @@ impl Tables {
         self.journal.iter().filter(is_its).map(|(number, row)| (*number, row))
     }
 
-    /// The runs of one session.
     pub(super) fn runs_of(&self, session: u64) -> impl Iterator<Item = &RunData> {
         self.runs.values().filter(move |run| run.session == session)
     }
 
-    /// The ask with this id.
     pub(super) fn ask_of(&self, id: AskId) -> Option<&AskData> {
         self.asks.values().find(|ask| ask.row.ask.id == id)
     }

@@ -105,7 +105,6 @@ pub(super) fn read_agent(text: &str) -> Arc<Agent> {
     }
 }
 
-/// The plan by which an agent is talked to.
 pub(super) fn talk_plan(agent: &AgentName) -> String {
     format!(
         "planId: agent/{agent}\nstartStepId: work\nsteps:\n  \

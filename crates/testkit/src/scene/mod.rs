@@ -58,7 +58,6 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Reads a scene's text.
     pub fn parse(text: &str) -> Self {
         let mut scene = Scene::default();
         for part in text.split("\n## ").skip(1) {

@@ -123,7 +123,6 @@ impl Issuer {
         })
     }
 
-    /// A token with these claims.
     pub fn token(&self, claims: &Value) -> String {
         self.signed(&header("EdDSA"), claims)
     }

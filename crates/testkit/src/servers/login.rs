@@ -45,7 +45,6 @@ pub struct LoginServer {
 /// What a client has of a server that was at an address before.
 #[derive(Debug, Clone, Copy)]
 pub struct Before<'a> {
-    /// The address.
     pub address: SocketAddr,
     /// What renews its token; the token itself is good no more.
     pub refresh: &'a str,

@@ -34,7 +34,6 @@ pub enum Manner {
     Takes,
     /// It refuses what comes.
     Refuses {
-        /// With this status.
         status: u16,
         /// And wants to be left alone for so many seconds.
         retry_after: Option<u64>,
@@ -78,11 +77,9 @@ pub struct Span {
     pub id: String,
     /// The span that it is a part of.
     pub parent: Option<String>,
-    /// Its name.
     pub name: String,
     /// When it began, in nanoseconds.
     pub began: u64,
-    /// When it ended.
     pub ended: u64,
     /// What it says of itself.
     pub attributes: BTreeMap<String, Value>,

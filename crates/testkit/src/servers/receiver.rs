@@ -66,7 +66,6 @@ impl Receiver {
         Self { process, log }
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.process.address()
     }

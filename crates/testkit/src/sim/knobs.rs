@@ -6,7 +6,6 @@ use super::faults::Planted;
 /// What one simulation is made of. The same knobs give the same simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knobs {
-    /// The seed.
     pub seed: u64,
     /// How many plans there are.
     pub plans: usize,

@@ -30,15 +30,12 @@ const CALLS_AT_ONCE: u64 = 2;
 pub struct Around {
     /// Where they say what is wrong with what they read.
     pub oracle: Arc<Mutex<Oracle>>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// The switch.
     pub power: Arc<Power>,
     /// Their whims.
     pub rng: Arc<Mutex<Rng>>,
     /// Nothing goes wrong any more.
     pub calm: Arc<AtomicBool>,
-    /// Whether they panic.
     pub panics: Arc<Panics>,
 }
 

@@ -123,7 +123,6 @@ impl Side {
 
 /// What every realm loads.
 pub struct Files<'f> {
-    /// The plans.
     pub plans: &'f [SimPlan],
     /// Whether there are agents.
     pub talks: bool,

@@ -22,7 +22,6 @@ const HARM_MS: (u64, u64) = (2_000, 30_000);
 pub struct Troubles {
     /// Whether the seed is a rough one.
     pub rough: bool,
-    /// Who panics.
     pub panics: Arc<Panics>,
     /// What processes died of.
     pub marks: Arc<Marks>,

@@ -34,7 +34,6 @@ pub(super) struct Request {
     /// Its id, as it came.
     pub(super) id: Value,
     pub(super) method: String,
-    /// Its parameters.
     pub(super) params: Value,
     pub(super) era: Era,
     /// The header `traceparent` that came with it.
@@ -136,7 +135,6 @@ impl Request {
     }
 }
 
-/// A notification.
 pub(super) fn notification(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }

@@ -42,7 +42,6 @@ fn two_stores_give_the_same_answers() {
     assert!(refused > OPERATIONS / 100 && refused < OPERATIONS / 2, "{refused} were refused");
 }
 
-/// Two nodes of one store.
 fn two_nodes() -> (ModelStore, ModelStore) {
     let state = ModelState::new(3, limits().tally_reasons_max);
     (ModelStore::open(&state, "one"), ModelStore::open(&state, "two"))

@@ -45,7 +45,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// Its bytes.
     pub fn bytes(&self) -> Vec<u8> {
         (self.build)()
     }
@@ -56,7 +55,6 @@ impl Case {
     }
 }
 
-/// All cases.
 pub fn all() -> impl Iterator<Item = &'static Case> {
     let tables = [
         paths::CASES,
@@ -71,7 +69,6 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
     tables.into_iter().flatten()
 }
 
-/// The cases of one kind.
 pub fn of(kind: Kind) -> impl Iterator<Item = &'static Case> {
     all().filter(move |case| case.kind == kind)
 }

@@ -107,7 +107,6 @@ impl AgentServer {
         dialects::card(self.address, "rpc").unwrap_or_default()
     }
 
-    /// The card that it has for this dialect.
     pub fn card_of(&self, dialect: &str) -> Value {
         dialects::card(self.address, dialect).unwrap_or_default()
     }

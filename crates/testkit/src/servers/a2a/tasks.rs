@@ -154,7 +154,6 @@ impl Tasks {
         Reply::Task(shown(task))
     }
 
-    /// How a task is.
     pub(super) fn get(&mut self, id: &str) -> Option<Value> {
         self.pass();
         let asked = self.all.iter().find(|task| task.id == id).map(shown)?;

@@ -15,14 +15,12 @@ const HIDDEN_PLAN: &str = "pinned plan";
 /// What cannot be read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Harm {
-    /// The journal of this session.
     Journal(SessionKey),
     /// The closures of runs of this plan.
     Plan(PlanId),
 }
 
 impl Harm {
-    /// Whether it concerns this session.
     fn concerns(&self, row: &SessionRow) -> bool {
         match self {
             Harm::Journal(key) => *key == row.key,
@@ -67,7 +65,6 @@ impl Damage {
         self.state().now.is_some()
     }
 
-    /// Whether there ever was.
     pub fn ever_was(&self) -> bool {
         !self.state().ever.is_empty()
     }

@@ -37,7 +37,6 @@ struct State {
 pub enum Turn {
     /// Not at all.
     Never,
-    /// Before it.
     Before,
     /// After it.
     After,
@@ -107,7 +106,6 @@ impl Elsewhere {
         self.state().writes
     }
 
-    /// What is wrong.
     pub fn wrong(&self) -> Vec<String> {
         self.state().wrong.clone()
     }

@@ -137,7 +137,6 @@ impl Planted {
 pub struct SimStore {
     /// The real one.
     pub inner: Arc<dyn Store>,
-    /// The switch.
     pub power: Arc<Power>,
     /// What is wrong with it.
     pub planted: Option<Planted>,

@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 
 /// A call and what became of it.
 pub struct CallStory {
-    /// Its run.
     pub run: RunId,
-    /// How far it is.
     pub state: CallNow,
     /// How often it was started.
     pub starts: u32,
@@ -56,6 +54,5 @@ pub enum CallNow {
     Wanting,
     /// Over.
     Finished,
-    /// Failed.
     Failed,
 }

@@ -25,15 +25,11 @@ pub struct Story {
     pub ended: BTreeMap<RunId, RunRow>,
     /// All its runs: plan and input.
     pub runs: BTreeMap<RunId, Started>,
-    /// Its asks.
     pub asks: BTreeMap<AskId, AskStory>,
-    /// Its calls.
     pub calls: BTreeMap<CallId, CallStory>,
     /// How often each message is recorded that answers an ask.
     pub messages: BTreeMap<Arc<str>, u32>,
-    /// What is wrong with it.
     pub wrong: Vec<String>,
-    /// Its recoveries.
     pub recovery: Recovery,
     /// The times of its rules.
     pub punctual: Punctual,
@@ -43,7 +39,6 @@ pub struct Story {
 
 /// A run as it began.
 pub struct Started {
-    /// Its plan.
     pub plan: String,
     /// Its input, or where it is.
     pub input: Arc<Datum>,
@@ -53,9 +48,7 @@ pub struct Started {
 
 /// An ask and what became of it.
 pub struct AskStory {
-    /// The ask.
     pub ask: Ask,
-    /// Where it stands.
     pub status: AskStatus,
     /// The reply that won.
     pub decision: Option<Decision>,

@@ -13,9 +13,7 @@ use std::sync::Arc;
 /// A message that answers an ask of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sent {
-    /// Its id.
     pub id: Arc<str>,
-    /// The ask.
     pub ask: AskId,
     /// The run that is the task.
     pub run: RunId,

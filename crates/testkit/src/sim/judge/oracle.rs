@@ -63,7 +63,6 @@ impl Oracle {
         }
     }
 
-    /// What is wrong.
     pub fn wrong(&self) -> &[String] {
         &self.wrong
     }

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 /// One life of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
-    /// When it began.
     pub began: Millis,
     /// When it ended; not yet where it is the one that judges.
     pub ended: Option<Millis>,

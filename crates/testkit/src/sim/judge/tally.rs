@@ -61,7 +61,6 @@ struct Tally {
     held: BTreeSet<AskId>,
     /// Corrections under way.
     correcting: BTreeSet<FrameId>,
-    /// What is proposed in asks.
     proposed: BTreeMap<AskId, Reply>,
 }
 

@@ -10,7 +10,6 @@ use kernel::contracts::Blobs;
 
 /// What the store is held against.
 pub struct Truth<'t> {
-    /// The plans.
     pub plans: &'t [SimPlan],
     /// What tools really did.
     pub ledger: &'t Ledger,

@@ -27,7 +27,6 @@ pub enum Syncing {
     InTime,
     /// Some time after: the row that names it may be there first.
     Late,
-    /// Never.
     Never,
 }
 
@@ -169,7 +168,6 @@ impl Shelf {
 pub struct SimBlobs {
     /// The real ones.
     pub inner: Arc<dyn Blobs>,
-    /// The switch.
     pub power: Arc<Power>,
     /// The files of each realm.
     pub shelves: Vec<Arc<Shelf>>,

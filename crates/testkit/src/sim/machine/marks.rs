@@ -38,7 +38,6 @@ struct Left {
 /// A death that the engine called settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settled {
-    /// The session.
     pub session: SessionId,
     /// When the first process began that found it.
     pub since: Millis,

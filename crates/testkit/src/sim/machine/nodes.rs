@@ -121,7 +121,6 @@ pub struct Writing {
 }
 
 impl Node {
-    /// It writes this.
     pub fn writes(&self, append: &Append) -> Writing {
         let by_rule = |change: &AskChange| match change {
             AskChange::Closed { decision: Some(decision), .. } => *decision.by == *SUPERVISOR,

@@ -33,14 +33,12 @@ impl Opener for Embedded {
 /// A folder, and the store for it.
 #[derive(Clone, Copy)]
 pub struct SimPlace<'p> {
-    /// The folder.
     pub folder: &'p Path,
     /// The store.
     pub opener: &'p dyn Opener,
 }
 
 impl SimPlace<'_> {
-    /// Opens it.
     pub fn open(&self, parts: Parts) -> Result<Opened, String> {
         self.opener.open(self.folder, parts)
     }

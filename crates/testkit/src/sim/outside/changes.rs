@@ -183,9 +183,7 @@ impl State {
 /// A call that is asked about.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
-    /// Its tool.
     pub tool: &'a str,
-    /// Its arguments.
     pub arguments: &'a Value,
 }
 

@@ -196,9 +196,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct SimSink {
     /// Who it leads to.
     pub receiver: Arc<Receiver>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// The switch.
     pub power: Arc<Power>,
 }
 

@@ -85,7 +85,6 @@ impl Ledger {
     }
 }
 
-/// Those calls that are of this realm.
 fn of_realm(
     calls: &Mutex<Vec<(RealmId, CallId, &'static str)>>,
     realm: &RealmId,
@@ -121,17 +120,13 @@ pub struct Around {
     pub ledger: Arc<Ledger>,
     /// Who says what may be sent to them.
     pub policy: Arc<SimPolicy>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// The switch.
     pub power: Arc<Power>,
     /// Their whims.
     pub rng: Arc<Mutex<Rng>>,
-    /// Whether they panic.
     pub panics: Arc<Panics>,
 }
 
-/// All tools.
 pub fn all(around: &Around) -> Vec<Arc<dyn Tool>> {
     let tool = |name: &'static str| -> Arc<dyn Tool> {
         Arc::new(SimTool { name, spec: Arc::new(spec(name)), around: around.clone() })

@@ -45,7 +45,6 @@ pub struct Clients {
     pub engine: Engine,
     /// Time.
     pub executor: Executor,
-    /// The plans.
     pub plans: Arc<Vec<SimPlan>>,
     /// Their whims.
     pub rng: Arc<Mutex<Rng>>,
@@ -63,7 +62,6 @@ pub struct Clients {
     pub forgets: bool,
 }
 
-/// Locks.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

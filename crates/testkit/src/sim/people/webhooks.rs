@@ -48,7 +48,6 @@ impl Notified {
 
 /// The webhooks of one life of a process.
 pub struct Posting {
-    /// Who is notified.
     pub notified: Arc<Notified>,
     /// Where the webhooks are kept.
     pub store: Arc<dyn Webhooks>,

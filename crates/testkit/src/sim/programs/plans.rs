@@ -27,7 +27,6 @@ pub const PADDING: &str = "some words that nobody reads";
 pub struct Node {
     /// Its id, unique over all plans of a seed.
     pub id: String,
-    /// What it does.
     pub kind: Kind,
 }
 
@@ -69,7 +68,6 @@ pub enum Past {
 /// A step that calls a tool.
 #[derive(Debug, Clone)]
 pub struct CallStep {
-    /// Which tool.
     pub tool: &'static str,
     /// Whether a person must approve it.
     pub approve: bool,
@@ -136,9 +134,7 @@ pub enum Kind {
     },
     /// Branches beside each other.
     Parallel(Vec<Vec<Node>>),
-    /// A loop.
     Loop {
-        /// Over what.
         over: Over,
         /// The item's key.
         alias: String,
@@ -151,7 +147,6 @@ pub enum Kind {
     },
     /// Another plan.
     Sub {
-        /// Which.
         plan: usize,
         /// The key of its answer.
         save: String,
@@ -172,7 +167,6 @@ pub enum Kind {
 /// A plan.
 #[derive(Debug, Clone)]
 pub struct SimPlan {
-    /// Its id.
     pub id: String,
     /// Its steps; the last one leads to the answer.
     pub nodes: Vec<Node>,
@@ -214,7 +208,6 @@ fn always_shown() -> Vec<Vec<String>> {
     vec![vec![shared()], vec![shared(), NUMBER.to_owned()], vec!["human_input".to_owned()]]
 }
 
-/// The id of a plan.
 pub fn plan_id(number: usize) -> String {
     format!("sim/p{number}")
 }
@@ -449,7 +442,6 @@ impl Maker<'_> {
     }
 }
 
-/// The id of a branch.
 pub fn branch_id(index: usize) -> String {
     format!("b{index}")
 }
