@@ -43,7 +43,6 @@ pub(crate) fn unrecorded(call: Call) -> Call {
     Call { place: CallPlace::default(), ..call }
 }
 
-/// What a tool answers to a call.
 pub(crate) fn answer(tool: impl TypedTool, call: &Call) -> Result<Value, ToolError> {
     let caller = Caller::new("default", "local");
     match block_on(typed(tool).call(&caller, call))? {

@@ -14,7 +14,6 @@ pub(crate) fn placed(mut event: Map<String, Value>, call: &Call) -> Map<String, 
     event
 }
 
-/// Publishes an event with the call's result.
 pub(crate) fn publish(call: &Call, event: Map<String, Value>) -> Result<(), ToolError> {
     call.place.publisher.publish(Value::Object(event))
 }

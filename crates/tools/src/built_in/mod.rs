@@ -34,7 +34,6 @@ const DEMO_SWITCH: &str = "set `demo = true` under `[tools]` in waypost.toml: it
 const HTTP_SWITCH: &str = "name a host in `allow` under `[tools.http]` in waypost.toml: it reaches \
     no other";
 
-/// The built-in tools that are there with these settings.
 pub fn builtin(settings: BuiltInSettings) -> Vec<Arc<dyn Tool>> {
     let BuiltInSettings { demo, http } = settings;
     let mut tools = Vec::new();
