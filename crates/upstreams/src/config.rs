@@ -17,7 +17,6 @@ pub struct UpstreamConfig {
     pub name: String,
     /// What stands before the names of its tools and prompts: `<name>.`, or nothing.
     pub prefix: String,
-    /// What it is and where.
     pub kind: UpstreamKind,
     /// Whether what it says of its tools' effects is taken as it is. If not, it only tightens.
     pub trusted: bool,
@@ -55,7 +54,6 @@ impl EraSetting {
         ("2026", EraSetting::Stateless),
     ];
 
-    /// Its word in settings.
     pub fn word(self) -> &'static str {
         match self {
             EraSetting::Auto => "auto",
@@ -81,7 +79,6 @@ pub enum UpstreamKind {
     Stdio {
         /// The program.
         command: String,
-        /// Its arguments.
         args: Vec<String>,
         /// Variables that it gets.
         env: Vec<(String, Secret)>,
@@ -106,7 +103,6 @@ pub enum UpstreamKind {
 }
 
 impl UpstreamKind {
-    /// Its kind in a word.
     pub fn word(&self) -> &'static str {
         match self {
             UpstreamKind::Http { .. } => "http",
@@ -123,13 +119,11 @@ impl UpstreamKind {
 pub struct OauthConfig {
     /// The client that the server's operator registered for us.
     pub client_id: Option<String>,
-    /// Its secret, if it has one.
     pub client_secret: Option<Secret>,
     /// What is asked for, whatever the server says.
     pub scopes: Option<Vec<String>>,
     /// Who logs in.
     pub grant: Grant,
-    /// Whose the login is.
     pub login: LoginOf,
 }
 
@@ -206,7 +200,6 @@ impl RestAuth {
 /// An agent of others: where its card is, and what of it is believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct A2aConfig {
-    /// Where its card is.
     pub card: CardPlace,
     /// The server that credentials are shown to; where this is none, the one that the card is from,
     /// or that a file of the operator's names.
@@ -254,9 +247,7 @@ impl A2aConfig {
 /// A client that an agent's authorization server knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenClient {
-    /// Its id.
     pub id: String,
-    /// Its secret.
     pub secret: Secret,
     /// What is asked for; where this is empty, what the card says.
     pub scopes: Vec<String>,
@@ -265,7 +256,6 @@ pub struct TokenClient {
 /// What AgentVault's clients keep for an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoredKey {
-    /// Its key.
     pub key: Option<Secret>,
     /// The client as which tokens are asked for.
     pub client: Option<TokenClient>,
@@ -301,11 +291,9 @@ pub struct Keyring {
 pub enum CardPlace {
     /// Behind a URL.
     Url(String),
-    /// In a file.
     File(PathBuf),
     /// At a registry, under an id.
     Registry {
-        /// Where the registry is.
         url: String,
         /// The id: `org/name`.
         id: String,
@@ -341,7 +329,6 @@ impl PinnedKey {
 /// Where an OpenAPI document is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Document {
-    /// In a file.
     File(PathBuf),
     /// Behind a URL.
     Url(String),
@@ -356,18 +343,12 @@ pub enum RestAuth {
         name: String,
         /// Where it goes.
         place: KeyPlace,
-        /// The key.
         value: Secret,
     },
     /// `Authorization: Bearer ..`
     Bearer(Secret),
     /// `Authorization: Basic ..`
-    Basic {
-        /// The user.
-        user: String,
-        /// The password.
-        password: Secret,
-    },
+    Basic { user: String, password: Secret },
 }
 
 /// Where a key goes.

@@ -87,11 +87,8 @@ fn secret_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), S
 pub struct RemoteParts {
     /// Runs their tasks.
     pub spawn: Arc<dyn Spawn>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
     pub entropy: Arc<dyn Entropy>,
-    /// The limits.
     pub limits: Arc<Limits>,
     /// Our own binary, which watches over child processes; without one they are started directly.
     pub supervisor: Option<PathBuf>,

@@ -26,7 +26,6 @@ pub enum UpstreamState {
 }
 
 impl UpstreamState {
-    /// In a word.
     pub fn word(self) -> &'static str {
         match self {
             UpstreamState::Connecting => "connecting",
@@ -104,9 +103,7 @@ struct Shown {
 /// How often each list of an upstream changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Changed {
-    /// Its tools.
     pub tools: u64,
-    /// Its prompts.
     pub prompts: u64,
     /// Its resources, families of them included.
     pub resources: u64,
@@ -146,7 +143,6 @@ impl Board {
         (board, wanted)
     }
 
-    /// How it is.
     pub(crate) fn status(&self) -> UpstreamStatus {
         lock(&self.shown).status.clone()
     }

@@ -81,7 +81,6 @@ impl Upstream {
         &self.config
     }
 
-    /// How it is.
     pub fn status(&self) -> UpstreamStatus {
         self.board.status()
     }

@@ -64,7 +64,6 @@ struct Asked {
 }
 
 impl Asked {
-    /// One for a call.
     fn of(agent: &Agent, call: &Call, effect: Effect) -> Self {
         let within_ms = agent.timeout_ms.unwrap_or(u64::MAX).min(call.timeout_ms);
         Self { effect, bytes_max: call.output_bytes_max, within_ms, trace: call.place.trace }
@@ -85,7 +84,6 @@ impl Agent {
         format!("agent `{}`: {what}", self.way.name)
     }
 
-    /// Sends a message.
     pub(super) async fn send(
         &self,
         message: Message,
@@ -121,7 +119,6 @@ impl Agent {
         }
     }
 
-    /// How a task is.
     pub(super) async fn get(&self, task: &str, call: &Call) -> Result<Task, Missed> {
         let asked = Asked::of(self, call, Effect::Reads);
         let answer = match self.ask(&Operation::Get(task.to_owned()), &asked).await {

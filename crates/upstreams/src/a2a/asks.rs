@@ -34,7 +34,6 @@ pub(super) struct Asked {
     /// The agent's own key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) theirs: Option<String>,
-    /// Which status asked.
     pub(super) status: String,
     /// What that status said.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -65,7 +65,6 @@ impl Dialect {
 /// Whose word counts of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Believed {
-    /// All of it.
     All,
     /// What is signed: the members of 1.0.
     Signed,

@@ -39,7 +39,6 @@ const MOVED_BYTES_MAX: usize = 1_000_000;
 pub(super) struct Carried {
     /// The agent's task.
     pub(super) task: Option<String>,
-    /// Its context.
     #[serde(skip_serializing_if = "String::is_empty")]
     context: String,
     /// How many messages of ours were sent to it after the first.

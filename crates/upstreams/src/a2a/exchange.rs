@@ -27,7 +27,6 @@ pub(super) struct Request<'a> {
     /// The media type of its body and of the answer.
     pub(super) media_type: &'static str,
     pub(super) body: Option<&'a Value>,
-    /// What it does.
     pub(super) effect: Effect,
     /// How many bytes the answer may have.
     pub(super) bytes_max: usize,

@@ -75,7 +75,6 @@ impl Peer {
         self.done(&Operation::Send(message), Effect::Writes).await
     }
 
-    /// How a task is.
     pub async fn task(&self, id: &str) -> Result<Task, ToolError> {
         match self.done(&Operation::Get(id.to_owned()), Effect::Reads).await? {
             StreamResponse::Task(task) => Ok(*task),

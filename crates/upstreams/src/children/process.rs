@@ -32,7 +32,6 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub(crate) struct Program<'a> {
     /// A name to look for in `PATH`, or a path.
     pub(crate) command: &'a str,
-    /// Its arguments.
     pub(crate) args: &'a [String],
     /// Its variables beside the inherited ones.
     pub(crate) env: &'a [(String, Secret)],
@@ -67,7 +66,6 @@ pub(crate) struct Process {
 pub(crate) struct Unstarted {
     /// What is wrong.
     pub(crate) message: String,
-    /// What to do about it.
     pub(crate) hint: Option<&'static str>,
 }
 

@@ -60,7 +60,6 @@ impl Open {
 }
 
 struct Call {
-    /// What is called.
     tool: Option<Arc<str>>,
     /// The token under which progress of this call is reported.
     token: Option<Value>,

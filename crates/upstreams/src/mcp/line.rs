@@ -57,7 +57,6 @@ pub(crate) struct Outgoing {
     pub(crate) id: Id,
     /// What is asked.
     pub(crate) method: String,
-    /// With which parameters.
     pub(crate) params: Params,
     /// What it is about, for the `Mcp-Name` header.
     pub(crate) name: Option<String>,
@@ -104,9 +103,7 @@ impl From<mpsc::Receiver<Incoming>> for Replies {
 /// One message from a server.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Incoming {
-    /// A notification.
     Notification {
-        /// Of what.
         method: String,
         /// Its parameters; null where there are none.
         params: Value,
@@ -138,7 +135,6 @@ pub(crate) struct PeerError {
     pub(crate) kind: PeerErrorKind,
     /// Who failed and why.
     pub(crate) message: String,
-    /// What to do about it.
     pub(crate) hint: Option<String>,
 }
 

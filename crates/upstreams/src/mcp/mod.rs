@@ -88,7 +88,6 @@ pub(crate) struct Link {
 enum Connection {
     /// It is being found.
     Connecting,
-    /// Here it is.
     Ready(Arc<Peer>),
     /// There is none now, for this reason.
     Failing(PeerError),

@@ -27,7 +27,6 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Those of a call.
     pub(crate) fn of_call(name: Arc<str>, arguments: Arc<Value>) -> Self {
         Self { name: Some(name), arguments: Some(arguments), ..Self::default() }
     }

@@ -148,7 +148,6 @@ impl Peer {
         Some(wish)
     }
 
-    /// Which era it is of.
     pub(crate) fn era(&self) -> Era {
         self.greeted.era
     }

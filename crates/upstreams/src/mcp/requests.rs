@@ -24,7 +24,6 @@ pub(crate) const ROOTS: &str = "roots/list";
 pub(crate) struct Request<'a> {
     /// What is asked.
     pub(crate) method: &'a str,
-    /// With which parameters.
     pub(crate) params: Params,
     /// What it is about, if that goes into a header.
     pub(crate) name: Option<&'a str>,
@@ -65,7 +64,6 @@ impl From<RpcError> for AskError {
 
 /// Sends requests over one line, and notes when it is of no use any more.
 pub(crate) struct Requests {
-    /// The line.
     pub(crate) line: Arc<dyn Line>,
     /// Time, limits and so on.
     pub(crate) parts: RemoteParts,

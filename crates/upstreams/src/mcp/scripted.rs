@@ -24,7 +24,6 @@ pub(crate) enum Scripted {
 }
 
 impl Scripted {
-    /// This result.
     pub(crate) fn result(result: Value) -> Self {
         Self::Replies(vec![Incoming::Result(result)])
     }

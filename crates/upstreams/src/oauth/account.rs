@@ -86,7 +86,6 @@ impl State {
 /// The page of a login under way.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Page {
-    /// Where it is.
     pub(super) url: String,
     /// Under which key the login is kept.
     pub(super) key: String,
@@ -94,7 +93,6 @@ pub(super) struct Page {
     pub(super) issuer: String,
     /// What the token will be for.
     pub(super) resource: String,
-    /// What is asked for.
     pub(super) asked: Scopes,
     /// Until when.
     pub(super) expires_at: Millis,
@@ -191,7 +189,6 @@ impl Account {
         }
     }
 
-    /// Whether there is a token.
     pub(crate) async fn has_token(&self) -> bool {
         self.load().await;
         self.token().is_some()

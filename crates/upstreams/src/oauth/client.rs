@@ -21,7 +21,6 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Client {
     pub(super) id: String,
-    /// Its secret, if it has one.
     #[serde(with = "exposed_maybe")]
     pub(super) secret: Option<Secret>,
     /// How it shows who it is.
@@ -45,7 +44,6 @@ pub(super) enum Method {
 /// A client that we registered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Registration {
-    /// Where.
     pub(super) issuer: String,
     /// For which address logins come back to.
     pub(super) callback: String,

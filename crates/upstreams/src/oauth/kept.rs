@@ -44,7 +44,6 @@ pub(super) struct Token {
     pub(super) server: String,
     /// Who gave it.
     pub(super) issuer: String,
-    /// What it is for.
     pub(super) resource: String,
     /// Where it is renewed.
     pub(super) endpoint: String,
@@ -54,9 +53,7 @@ pub(super) struct Token {
     pub(super) client: Client,
     /// Where all of them are.
     pub(super) ground: Ground,
-    /// What was asked for.
     pub(super) asked: Scopes,
-    /// The token.
     #[serde(with = "exposed")]
     pub(super) access: Secret,
     /// What it is renewed with.
@@ -81,7 +78,6 @@ impl Token {
         }
     }
 
-    /// Whether it is over.
     pub(super) fn is_over(&self, now: Millis) -> bool {
         self.expires_at.is_some_and(|end| now >= end)
     }
@@ -98,7 +94,6 @@ impl Token {
 /// A login under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Pending {
-    /// At which upstream.
     pub(crate) upstream: String,
     /// The server that the token will be shown to.
     pub(super) server: String,
@@ -106,14 +101,12 @@ pub(crate) struct Pending {
     pub(super) issuer: Issuer,
     /// What the token is for.
     pub(super) resource: String,
-    /// By which client.
     pub(super) client: Client,
     /// Where the login comes back to.
     pub(super) callback: String,
     /// What proves that it was us who asked.
     #[serde(with = "exposed")]
     pub(super) verifier: Secret,
-    /// What was asked for.
     pub(super) asked: Scopes,
     /// Where all of them are.
     pub(super) ground: Ground,
@@ -124,9 +117,7 @@ pub(crate) struct Pending {
 /// Where the configured client was first shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pinned {
-    /// The client's id.
     pub(super) client_id: String,
-    /// Where.
     pub(super) issuer: String,
 }
 
@@ -149,7 +140,6 @@ pub(super) fn issuer_key(upstream: &str) -> String {
     format!("issuer-{upstream}")
 }
 
-/// The login of this state.
 pub(super) fn login_key(state: &str) -> String {
     format!("login-{}", ContentHash::of(state.as_bytes()))
 }

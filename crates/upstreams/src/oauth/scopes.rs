@@ -29,7 +29,6 @@ impl Scopes {
         Self::of(self.0.iter().chain(&other.0).map(String::as_str))
     }
 
-    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -42,7 +42,6 @@ impl NotGiven {
         }
     }
 
-    /// As trouble.
     pub(super) fn trouble(self) -> Trouble {
         match self {
             NotGiven::Denied { why, .. } => Trouble::refused(why),

@@ -9,9 +9,7 @@ pub(crate) type Result<T, E = Trouble> = std::result::Result<T, E>;
 pub(crate) struct Trouble {
     /// What can be done about it.
     pub(crate) kind: TroubleKind,
-    /// What is wrong.
     pub(crate) why: String,
-    /// What to do.
     pub(crate) hint: Option<String>,
 }
 

@@ -142,7 +142,6 @@ struct Held {
 
 /// One key that is held.
 struct Holding {
-    /// Which hold it is.
     number: u64,
     /// When it ends by itself, by `Clock::elapsed`.
     until: Duration,

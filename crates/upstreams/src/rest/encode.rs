@@ -42,7 +42,6 @@ const RESERVED: &[u8] = b":/?@!$'()*,;";
 const OF_PATHS: &[u8] = b"/:@!$&'()*+,;=%";
 
 impl Written {
-    /// The value in a path.
     pub(super) fn in_path(self, name: &str, value: &Value) -> Result<String> {
         let written = match self.style {
             Style::Label | Style::Matrix => self.marked(name, value)?,

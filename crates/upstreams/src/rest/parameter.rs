@@ -35,11 +35,8 @@ pub(super) const KEY_HEADER: &str = "idempotency-key";
 /// A part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// The path.
     Path,
-    /// The query.
     Query,
-    /// The headers.
     Header,
 }
 

@@ -22,7 +22,6 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// A GET.
     pub(super) fn get(url: Url) -> Self {
         let headers = accepting();
         Self { method: Method::GET, url, headers, body: None }

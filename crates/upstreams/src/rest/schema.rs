@@ -115,7 +115,6 @@ pub(super) fn translate<T>(
 enum Sharing {
     /// Those that lead back to themselves.
     Cyclic,
-    /// All.
     All,
 }
 
@@ -140,12 +139,10 @@ pub(super) struct Draft<'d> {
 }
 
 impl<'d> Draft<'d> {
-    /// The document.
     pub(super) fn document(&self) -> &'d OpenApi {
         self.document
     }
 
-    /// One schema.
     pub(super) fn schema(&mut self, schema: &Value) -> Result<Value, Hitch> {
         self.count(1)?;
         let fields = match schema {

@@ -18,13 +18,11 @@ const TOLD_CHARS_MAX: usize = 500;
 /// What a server said to a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Said {
-    /// Its result.
     Result(Value),
     /// That it did not do it.
     Error {
         /// JSON-RPC's number.
         code: i64,
-        /// In words.
         message: String,
         /// More, if there is more.
         data: String,
@@ -129,7 +127,6 @@ pub(super) struct About<'a> {
     pub(super) place: &'a str,
     /// The tool, as the server names it.
     pub(super) tool: &'a str,
-    /// What it does.
     pub(super) effect: Effect,
     /// What is taken out of what the server says.
     pub(super) hidden: &'a Hidden,

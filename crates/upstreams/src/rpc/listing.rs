@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// A tool of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Listed {
-    /// Its name there.
     pub(super) name: String,
     /// What the server's list says of it; nothing where there is no list.
     item: Option<Value>,

@@ -30,11 +30,9 @@ pub(super) struct Request<'a> {
     /// Its id; the answer must have the same.
     pub(super) id: &'a str,
     pub(super) method: &'a str,
-    /// Its parameters.
     pub(super) params: &'a Value,
     /// What comes back for it, in a word.
     pub(super) what: &'static str,
-    /// What it does.
     pub(super) effect: Effect,
     /// How many bytes the answer may have.
     pub(super) bytes_max: usize,

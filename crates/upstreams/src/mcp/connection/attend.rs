@@ -65,7 +65,6 @@ pub(crate) struct Attended {
 /// Something that the server's keeper must know.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// This was listed.
     Listed(Listed),
     /// Nothing could be listed; what was known stays.
     Stumbled(AskError),

@@ -23,7 +23,6 @@ pub(super) struct Direct {
 
 /// A request, to be sent once or again.
 pub(super) struct Asking {
-    /// What it does.
     pub(super) method: Method,
     /// What it says itself, each under a name of its own.
     pub(super) headers: HeaderMap,
@@ -80,7 +79,6 @@ impl Direct {
         request
     }
 
-    /// Sends it.
     pub(super) async fn send(&self, request: Sent) -> Result<Received, Unanswered> {
         self.connections.send(request).await
     }

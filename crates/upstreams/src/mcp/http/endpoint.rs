@@ -114,7 +114,6 @@ impl Endpoint {
         one_line(&told, TOLD_CHARS_MAX)
     }
 
-    /// An error of this endpoint.
     pub(crate) fn error(&self, how: HowFar, kind: PeerErrorKind, what: &str) -> PeerError {
         PeerError::new(how, kind, format!("`{}` {what}", self.name))
     }

@@ -117,7 +117,6 @@ pub(crate) fn header_text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A value as a header.
 fn encoded(value: &str) -> HeaderValue {
     // What most requests say need not be made again.
     match value {

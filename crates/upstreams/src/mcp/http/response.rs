@@ -16,7 +16,6 @@ pub(crate) enum Response {
 }
 
 impl Response {
-    /// Its status.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Response::Plain(response) => response.status,
@@ -24,7 +23,6 @@ impl Response {
         }
     }
 
-    /// Its headers.
     pub(crate) fn headers(&self) -> &HeaderMap {
         match self {
             Response::Plain(response) => &response.headers,

@@ -107,7 +107,6 @@ impl Shared {
         let _ = self.parts.within(left_ms, opened).await;
     }
 
-    /// The turn that it is.
     pub(super) fn turn(&self) -> u64 {
         *self.turn.borrow()
     }
@@ -124,7 +123,6 @@ impl Shared {
         self.opened_news();
     }
 
-    /// Whether it is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.turn() == CLOSED
     }

@@ -47,7 +47,6 @@ pub(crate) enum Way {
 
 /// Where a call is made.
 pub(crate) struct Seat {
-    /// With whom.
     pub(crate) peer: Arc<Peer>,
     /// Its place among the calls there, where that matters.
     pub(crate) place: Option<Place>,

@@ -96,7 +96,6 @@ pub(super) enum Shared {
 
 /// A connection of its own for a call.
 pub(super) enum Taken {
-    /// One that is there.
     Place(Arc<Peer>, Place),
     /// It may be opened.
     Open(Opening),

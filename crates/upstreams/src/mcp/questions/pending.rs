@@ -30,7 +30,6 @@ pub(crate) struct Whose {
 }
 
 impl Whose {
-    /// Of this call.
     pub(crate) fn of(caller: &Caller, call: &Call) -> Self {
         let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
         // What a caller calls directly may continue in a run, which administers nothing.
@@ -41,7 +40,6 @@ impl Whose {
 
 /// A call under way.
 pub(crate) struct Talk {
-    /// With whom.
     pub(crate) peer: Arc<Peer>,
     /// What comes back; dropping it cancels the call.
     pub(crate) replies: Replies,
@@ -85,17 +83,13 @@ pub(crate) struct Question {
     pub(crate) id: Id,
     /// Our key for it.
     pub(crate) key: String,
-    /// What it wants.
     pub(crate) want: Want,
 }
 
 /// A task of a server, which is cancelled when this is dropped, unless it is over.
 pub(crate) struct Running {
-    /// Where it runs.
     pub(crate) peer: Arc<Peer>,
-    /// Its id there.
     pub(crate) id: String,
-    /// Whether it is over.
     pub(crate) over: bool,
     /// Whether its id is written down: who comes back for it finds it without us.
     pub(crate) recorded: bool,
@@ -130,7 +124,6 @@ impl Drop for Running {
 pub(crate) enum Kept {
     /// A call, in the middle of which this was asked. It is much larger than a task.
     Talk(Box<Talk>, Question),
-    /// A task.
     Task(Running),
 }
 

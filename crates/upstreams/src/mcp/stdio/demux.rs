@@ -433,7 +433,6 @@ impl Open {
         if self.ticket.take() { HowFar::NotSent } else { HowFar::Unknown }
     }
 
-    /// Answers it.
     pub(super) fn answer(self, incoming: Incoming) {
         self.answer.send(incoming);
     }

@@ -73,7 +73,6 @@ impl Log {
         self
     }
 
-    /// One line.
     pub(super) fn line(&mut self, bytes: &[u8]) {
         let text = shown(bytes, &self.hidden);
         if text.is_empty() {

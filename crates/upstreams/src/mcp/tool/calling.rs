@@ -28,17 +28,13 @@ const LACKING: &str = "call it with a client that has it; in a run only a person
 /// One invocation.
 #[derive(Clone, Copy)]
 pub(super) struct Calling<'a> {
-    /// What is called.
     pub(super) tool: &'a RemoteTool,
-    /// For whom.
     pub(super) caller: &'a Caller,
-    /// With what.
     pub(super) call: &'a Call,
 }
 
 /// What a server sends that matters to a call.
 pub(super) enum Heard {
-    /// The answer.
     Answer(Value),
     /// The answer, if it is an error.
     Refused(RpcError),

@@ -78,7 +78,6 @@ impl Scene {
         RemoteTool::listed(self.link.clone(), listed).ok()
     }
 
-    /// Lists these.
     pub(crate) fn list(&self, lists: Lists) {
         *lock(&self.link.lists) = Arc::new(lists);
     }
@@ -156,12 +155,10 @@ impl Server {
 }
 
 impl Asked {
-    /// Its parameters.
     pub(crate) fn params(&self) -> &Value {
         &self.params
     }
 
-    /// Answers with a result.
     pub(crate) async fn answer(&self, result: Value) {
         self.send(Incoming::Result(result)).await;
     }
@@ -239,12 +236,10 @@ impl Line for Ours {
     }
 }
 
-/// Who calls.
 pub(crate) fn caller() -> Caller {
     Caller::new("default", "local")
 }
 
-/// A call with this given.
 pub(crate) fn call(arguments: Value, given: Given) -> Call {
     Call {
         id: CallId(7),

@@ -14,7 +14,6 @@ pub(super) struct Asked {
     pub(super) line: String,
     /// Its headers, in lower case.
     pub(super) headers: BTreeMap<String, String>,
-    /// Its body.
     pub(super) body: String,
 }
 

@@ -335,7 +335,6 @@ impl Page {
         Self { place: place.to_owned(), fields: fields.collect() }
     }
 
-    /// One of its fields.
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name).map(String::as_str)
     }

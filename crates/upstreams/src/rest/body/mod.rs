@@ -66,7 +66,6 @@ pub(super) struct Arguments {
     pub(super) body: Body,
     /// Their schemas.
     pub(super) properties: Map<String, Value>,
-    /// Those that are required.
     pub(super) required: Vec<Value>,
 }
 

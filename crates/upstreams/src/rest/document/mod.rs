@@ -53,7 +53,6 @@ pub(super) enum Version {
 enum Part {
     /// One that becomes a value as a whole.
     Whole(Whole),
-    /// Parts by their names.
     Named(BTreeMap<String, Part>),
 }
 

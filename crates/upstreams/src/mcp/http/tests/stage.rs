@@ -142,7 +142,6 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// One of its headers.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(": ")?;
@@ -196,7 +195,6 @@ impl Arrival {
         self.write(&format!("{:x}\r\n{text}\r\n", text.len())).await;
     }
 
-    /// One event with a message.
     pub(super) async fn event(&self, message: &Value) {
         self.chunk(&format!("data: {message}\n\n")).await;
     }
