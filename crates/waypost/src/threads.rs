@@ -49,7 +49,6 @@ pub(crate) fn refused(busy_hint: &str, mut failure: Failure) -> Failure {
     failure
 }
 
-/// The answer of a thread that waits for this.
 pub(crate) fn waiting(action: PendingAction) -> ThreadAnswer {
     let answer = ThreadAnswer::new(ThreadStatus::ConfirmationRequired);
     ThreadAnswer { pending_action: Some(action), ..answer }

@@ -46,7 +46,6 @@ pub(crate) struct Variable {
     pub(crate) name: String,
     /// What it is set to, never empty.
     pub(crate) text: String,
-    /// Where.
     pub(crate) source: Source,
 }
 
@@ -124,7 +123,6 @@ impl Environment {
         self.variables.get(name).filter(|variable| !variable.text.is_empty())
     }
 
-    /// Its text.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.get(name).map(|variable| variable.text.as_str())
     }

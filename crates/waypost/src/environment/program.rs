@@ -17,7 +17,6 @@ pub(crate) fn program() -> String {
     start.program()
 }
 
-/// A text as one word of a shell.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,@%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) && !text.starts_with('-') {

@@ -29,7 +29,6 @@ use stubs::Stubs;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ExampleResult {
     pub(crate) plan: PlanId,
-    /// The example's name.
     pub(crate) name: String,
     /// How it came out differently; none if it did not.
     pub(crate) difference: Option<String>,

@@ -31,7 +31,6 @@ impl TemporaryFolder {
         Ok(Self { path })
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -228,7 +228,6 @@ fn defaults() -> Vec<Setting> {
     all
 }
 
-/// What a layer sets.
 fn written(layer: &Layer) -> Vec<Setting> {
     let mut all = Vec::new();
     // Both read well: the text was read as settings before.

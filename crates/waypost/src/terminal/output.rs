@@ -159,7 +159,6 @@ impl Fields {
         }
     }
 
-    /// The fields as text.
     pub(crate) fn text(&self) -> String {
         let width = self.fields.iter().map(|(name, _)| name.chars().count()).max();
         let width = width.unwrap_or_default();

@@ -27,7 +27,6 @@ impl Typed {
 /// What came next.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// A line.
     Line(Typed),
     /// Ctrl-C.
     Interrupt,

@@ -36,7 +36,6 @@ impl Tone {
         }
     }
 
-    /// The text in this tone.
     pub(crate) fn paint(self, text: &str) -> String {
         let code = match self {
             Tone::Plain => return text.to_owned(),

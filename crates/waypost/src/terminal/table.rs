@@ -80,7 +80,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table of these rows.
     pub(crate) fn new<C: Into<Cell>>(
         heads: &[&str],
         rows: impl IntoIterator<Item = Vec<C>>,

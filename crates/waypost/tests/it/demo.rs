@@ -47,7 +47,6 @@ const SAID: [&str; 29] = [
     "\"how\": \"unknown\"",
 ];
 
-/// What is in a folder.
 fn entries(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().path().display().to_string()).collect()

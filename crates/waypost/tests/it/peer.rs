@@ -53,7 +53,6 @@ impl Peer {
         Self { child, input, lines, said, requests: 0 }
     }
 
-    /// Sends a message.
     pub fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().unwrap();
         writeln!(input, "{message}").and_then(|()| input.flush()).unwrap();

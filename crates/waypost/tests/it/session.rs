@@ -9,7 +9,6 @@ use std::time::Duration;
 use testkit::harness::wait_for;
 use testkit::http::Client;
 
-/// The one open ask of a session.
 fn open_ask(server: &Server, session: &str) -> String {
     let asks = server.json(&["inbox", "ls", "--session", session]).code(0).json();
     assert_eq!(asks["items"].as_array().map(Vec::len), Some(1), "{asks}");

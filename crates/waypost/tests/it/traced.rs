@@ -176,7 +176,6 @@ pub fn is_measured(house: &mut House, name: &str) {
     });
 }
 
-/// The text of an attribute.
 #[track_caller]
 pub fn said<'a>(span: &'a Span, attribute: &str) -> &'a str {
     let value: &Value = span.says(attribute);

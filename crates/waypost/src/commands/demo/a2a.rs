@@ -63,7 +63,6 @@ pub(super) async fn tell(teller: Teller) -> Result<()> {
     .await
 }
 
-/// A project with these settings and one plan.
 fn project(settings: &str, plan: &str, text: &str) -> Result<Project> {
     let config = Config::parse("waypost.toml", settings).map_err(mistaken)?;
     let plan = PlanFile {

@@ -44,7 +44,6 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// A GET.
     pub(super) fn get(path: &'a str) -> Self {
         Self { path, ..Self::default() }
     }

@@ -37,7 +37,6 @@ pub(super) struct Finding {
     name: &'static str,
     /// What it saw.
     what: String,
-    /// What to do about it.
     hint: Option<String>,
 }
 

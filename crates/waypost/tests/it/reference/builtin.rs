@@ -13,7 +13,6 @@ are tools of the demo: a project has them if it sets `demo = true` under `[tools
 step, a person with `waypost tool call`. `reads` changes nothing and may be repeated; `writes` is
 never repeated when it is unknown whether it happened, unless it is idempotent.";
 
-/// The page.
 pub(super) fn page() -> String {
     let mut page = head("Built-in tools", ABOUT);
     let http = HttpSettings::new(&["example.com"]).unwrap();

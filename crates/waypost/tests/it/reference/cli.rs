@@ -9,7 +9,6 @@ Every command, as its `--help` says it. Data goes to standard output, talk to st
 `--json` data is one JSON document per line and a failure is one JSON line. The
 [exit codes](exit-codes.md) are the same for all commands.";
 
-/// The page.
 pub(super) fn page() -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut page = head("Command line", ABOUT);

@@ -7,7 +7,6 @@ const ABOUT: &str = "\
 How `waypost` ends, for scripts and agents. With `--json` a failure is also one JSON line on
 standard error: `{\"error\", \"code\", \"exit\", \"hint\"}`.";
 
-/// The page.
 pub(super) fn page() -> String {
     let folder = tempfile::tempdir().unwrap();
     let codes = waypost(folder.path(), &["--json", "help", "exit-codes"]).code(0).json();

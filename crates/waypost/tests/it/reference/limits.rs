@@ -15,7 +15,6 @@ not start with it. Some limits must not be larger than another one: `body_bytes_
 `bodies_bytes_max`, and `run_wait_ms`, `delivery_backoff_ms` and `upstream_backoff_ms` than the same
 name with `_max`. A limit that could be set in 0.1.0 and is fixed now is a warning.";
 
-/// The page.
 pub(super) fn page() -> String {
     let defaults = json!(Limits::default());
     let mut page = head("Limits", ABOUT);

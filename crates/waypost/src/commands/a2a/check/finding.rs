@@ -47,7 +47,6 @@ impl Finding {
         }
     }
 
-    /// What was seen.
     pub(super) fn seen(&self) -> &str {
         match &self.verdict {
             Verdict::Holds => "",

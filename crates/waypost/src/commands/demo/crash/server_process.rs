@@ -35,7 +35,6 @@ pub(super) fn write_project(folder: &Path, bank: SocketAddr) -> Result<()> {
 #[derive(Debug)]
 pub(super) struct ServerProcess {
     child: Child,
-    /// Where it listens.
     pub(super) url: String,
 }
 

@@ -40,7 +40,6 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Of these checks.
     pub(super) fn new(upstream: &str, checks: Vec<Check>) -> Self {
         let same = checks.iter().all(|check| check.same);
         Self { upstream: upstream.to_owned(), same, checks }

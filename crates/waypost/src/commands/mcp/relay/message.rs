@@ -9,7 +9,6 @@ use wire::mcp::META_VERSION;
 pub(super) struct Message {
     /// As it came.
     pub(super) text: String,
-    /// What it is.
     pub(super) kind: Kind,
     params: Value,
 }

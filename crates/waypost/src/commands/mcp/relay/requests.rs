@@ -22,7 +22,6 @@ pub(super) struct Nature {
 }
 
 impl Requests {
-    /// Starts one with this key.
     pub(super) fn start(
         &mut self,
         key: String,

@@ -39,7 +39,6 @@ pub(super) fn call(call: &ToolCallInfo, index: usize, count: usize) -> String {
     format!("[approve{place}] {}\n{arguments}", exposed(&call.tool_name))
 }
 
-/// A question.
 pub(super) fn question(asked: &ClarificationInfo) -> String {
     match asked.context.trim() {
         "" => format!("[question] {}", printable(&asked.question)),
