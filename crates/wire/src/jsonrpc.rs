@@ -139,7 +139,6 @@ pub fn error(id: Option<&Id>, error: &RpcError) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{}}}", error.to_value())
 }
 
-/// A notification.
 pub fn notification(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
 }

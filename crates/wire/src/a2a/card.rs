@@ -13,16 +13,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentCard {
-    /// Its name.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// What it is for.
     #[serde(deserialize_with = "or_default")]
     pub description: String,
     /// Where it is, the preferred address first.
     #[serde(alias = "supported_interfaces", deserialize_with = "or_default")]
     pub supported_interfaces: Vec<AgentInterface>,
-    /// Whose it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<AgentProvider>,
     /// Its own version.
@@ -73,7 +70,6 @@ impl AgentCard {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentInterface {
-    /// Where it is.
     #[serde(deserialize_with = "or_default")]
     pub url: String,
     /// How it is spoken to there: `JSONRPC`, `GRPC`, `HTTP+JSON`, or a URI.
@@ -110,10 +106,8 @@ impl AgentInterface {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentProvider {
-    /// Where they are.
     #[serde(deserialize_with = "or_default")]
     pub url: String,
-    /// Who they are.
     #[serde(deserialize_with = "or_default")]
     pub organization: String,
 }
@@ -122,7 +116,6 @@ pub struct AgentProvider {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentCapabilities {
-    /// Whether it streams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streaming: Option<bool>,
     /// Whether it calls webhooks.
@@ -140,7 +133,6 @@ pub struct AgentCapabilities {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentExtension {
-    /// Which one.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub uri: String,
     /// How the agent uses it.
@@ -158,13 +150,10 @@ pub struct AgentExtension {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentSkill {
-    /// Its id.
     #[serde(deserialize_with = "or_default")]
     pub id: String,
-    /// Its name.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// What it does.
     #[serde(deserialize_with = "or_default")]
     pub description: String,
     /// Words to find it by.
@@ -224,16 +213,13 @@ pub struct SecurityRequirement {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SecurityScheme {
-    /// A key.
     #[serde(alias = "api_key_security_scheme", skip_serializing_if = "Option::is_none")]
     pub api_key_security_scheme: Option<ApiKeySecurityScheme>,
-    /// A scheme of HTTP.
     #[serde(alias = "http_auth_security_scheme", skip_serializing_if = "Option::is_none")]
     pub http_auth_security_scheme: Option<HttpAuthSecurityScheme>,
     /// OAuth 2.
     #[serde(alias = "oauth2_security_scheme", skip_serializing_if = "Option::is_none")]
     pub oauth2_security_scheme: Option<Oauth2SecurityScheme>,
-    /// OpenID Connect.
     #[serde(alias = "open_id_connect_security_scheme", skip_serializing_if = "Option::is_none")]
     pub open_id_connect_security_scheme: Option<OpenIdConnectSecurityScheme>,
     /// A certificate.
@@ -245,7 +231,6 @@ pub struct SecurityScheme {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ApiKeySecurityScheme {
-    /// What it is for.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub description: String,
     /// Where it goes: `header`, `query` or `cookie`.
@@ -260,7 +245,6 @@ pub struct ApiKeySecurityScheme {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpAuthSecurityScheme {
-    /// What it is for.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub description: String,
     /// Which scheme: `Bearer`.
@@ -276,7 +260,6 @@ pub struct HttpAuthSecurityScheme {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Oauth2SecurityScheme {
-    /// What it is for.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub description: String,
     /// How tokens are had.
@@ -292,7 +275,6 @@ pub struct Oauth2SecurityScheme {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OpenIdConnectSecurityScheme {
-    /// What it is for.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub description: String,
     /// Where the provider describes itself.
@@ -304,7 +286,6 @@ pub struct OpenIdConnectSecurityScheme {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MutualTlsSecurityScheme {
-    /// What it is for.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub description: String,
 }
@@ -350,7 +331,6 @@ pub struct RequiredFlow {
     /// The scopes, with what they are for.
     #[serde(deserialize_with = "or_default")]
     pub scopes: BTreeMap<String, String>,
-    /// Whether PKCE is required.
     #[serde(alias = "pkce_required", deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "is_default")]
     pub pkce_required: bool,
@@ -360,7 +340,6 @@ pub struct RequiredFlow {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OptionalFlow {
-    /// All of it.
     #[serde(flatten, deserialize_with = "members")]
     pub members: Struct,
 }

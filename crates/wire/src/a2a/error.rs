@@ -127,7 +127,6 @@ static TABLE: [Said; 17] = {
 };
 
 impl ErrorKind {
-    /// All of them.
     pub fn all() -> impl Iterator<Item = ErrorKind> {
         TABLE.iter().map(|said| said.kind)
     }
@@ -161,7 +160,6 @@ impl ErrorKind {
 /// An error with its details.
 #[derive(Debug, Clone, PartialEq)]
 pub struct A2aError {
-    /// Which one it is.
     pub kind: ErrorKind,
     /// Who failed and why.
     pub message: String,
@@ -274,7 +272,6 @@ impl A2aError {
     }
 }
 
-/// The error that details name.
 fn named(details: &[Value]) -> Option<ErrorKind> {
     let reason = details.iter().find_map(|detail| {
         let is_info = detail["@type"] == ERROR_INFO && detail["domain"] == DOMAIN;

@@ -21,7 +21,6 @@ proto_enum! {
 /// What a part holds: exactly one of these.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// A text.
     Text(String),
     /// The bytes of a file.
     Raw(Vec<u8>),
@@ -37,7 +36,6 @@ pub enum Content {
 pub struct Part {
     /// What it holds.
     pub content: Content,
-    /// More for programs.
     pub metadata: Struct,
     /// The name of a file; empty if there is none.
     pub filename: String,
@@ -52,7 +50,6 @@ impl Part {
         Self { content, metadata: Struct::new(), filename, media_type }
     }
 
-    /// A text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Content::Text(text.into()))
     }
@@ -168,7 +165,6 @@ pub struct Message {
     /// What it says.
     #[serde(deserialize_with = "or_default")]
     pub parts: Vec<Part>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
     /// The extensions that it uses.
@@ -209,13 +205,11 @@ pub struct Artifact {
     /// A name for people.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub name: String,
-    /// What it is.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub description: String,
     /// What it holds.
     #[serde(deserialize_with = "or_default")]
     pub parts: Vec<Part>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
     /// The extensions that it uses.

@@ -24,14 +24,11 @@ pub struct TaskPushNotificationConfig {
     /// The tenant of the interface.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub tenant: String,
-    /// Its id.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub id: String,
-    /// The task.
     #[serde(alias = "task_id", deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "is_default")]
     pub task_id: String,
-    /// Where it is.
     #[serde(deserialize_with = "or_default")]
     pub url: String,
     /// What goes with every notification, for its receiver.
@@ -74,7 +71,6 @@ pub struct SendMessageRequest {
     /// How it is to be answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<SendMessageConfiguration>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -86,7 +82,6 @@ pub struct GetTaskRequest {
     /// The tenant of the interface.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub tenant: String,
-    /// The task.
     #[serde(deserialize_with = "or_default")]
     pub id: String,
     /// How many messages of the history are wanted.
@@ -151,10 +146,8 @@ pub struct CancelTaskRequest {
     /// The tenant of the interface.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub tenant: String,
-    /// The task.
     #[serde(deserialize_with = "or_default")]
     pub id: String,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -166,7 +159,6 @@ pub struct SubscribeToTaskRequest {
     /// The tenant of the interface.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub tenant: String,
-    /// The task.
     #[serde(deserialize_with = "or_default")]
     pub id: String,
 }
@@ -178,7 +170,6 @@ pub struct PushNotificationConfigRequest {
     /// The tenant of the interface.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub tenant: String,
-    /// The task.
     #[serde(alias = "task_id", deserialize_with = "or_default")]
     pub task_id: String,
     /// The webhook's id.
@@ -193,7 +184,6 @@ pub struct ListPushNotificationConfigsRequest {
     /// The tenant of the interface.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub tenant: String,
-    /// The task.
     #[serde(alias = "task_id", deserialize_with = "or_default")]
     pub task_id: String,
     /// How many at once.

@@ -46,7 +46,6 @@ impl TaskState {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskStatus {
-    /// Its state.
     #[serde(deserialize_with = "or_default")]
     pub state: TaskState,
     /// What the agent says about it.
@@ -68,7 +67,6 @@ pub struct Task {
     #[serde(alias = "context_id", deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "is_default")]
     pub context_id: String,
-    /// How it is.
     #[serde(deserialize_with = "or_default")]
     pub status: TaskStatus,
     /// What it made.
@@ -77,7 +75,6 @@ pub struct Task {
     /// The messages so far.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub history: Vec<Message>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -86,16 +83,12 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskStatusUpdateEvent {
-    /// The task.
     #[serde(alias = "task_id", deserialize_with = "or_default")]
     pub task_id: String,
-    /// Its context.
     #[serde(alias = "context_id", deserialize_with = "or_default")]
     pub context_id: String,
-    /// How it is now.
     #[serde(deserialize_with = "or_default")]
     pub status: TaskStatus,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -104,10 +97,8 @@ pub struct TaskStatusUpdateEvent {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskArtifactUpdateEvent {
-    /// The task.
     #[serde(alias = "task_id", deserialize_with = "or_default")]
     pub task_id: String,
-    /// Its context.
     #[serde(alias = "context_id", deserialize_with = "or_default")]
     pub context_id: String,
     /// What it made.
@@ -120,7 +111,6 @@ pub struct TaskArtifactUpdateEvent {
     #[serde(alias = "last_chunk", deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "is_default")]
     pub last_chunk: bool,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -129,9 +119,7 @@ pub struct TaskArtifactUpdateEvent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StreamBody", into = "StreamBody")]
 pub enum StreamResponse {
-    /// A task as it is.
     Task(Box<Task>),
-    /// A message.
     Message(Box<Message>),
     /// The status changed. Never the answer to a message.
     StatusUpdate(Box<TaskStatusUpdateEvent>),

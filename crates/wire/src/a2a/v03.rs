@@ -21,7 +21,6 @@ const STATES: [(TaskState, &str); 9] = [
     (TaskState::AuthRequired, "auth-required"),
 ];
 
-/// The word of a state.
 pub fn state_word(state: TaskState) -> &'static str {
     STATES.iter().find(|(known, _)| *known == state).map_or("unknown", |(_, word)| *word)
 }
@@ -36,16 +35,13 @@ pub fn state_of(word: &str) -> TaskState {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct File {
-    /// Its bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
     /// Or where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// Its name.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub name: String,
-    /// What it is.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub mime_type: String,
 }
@@ -54,19 +50,13 @@ pub struct File {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Part {
-    /// A text.
     Text {
-        /// The text.
         text: String,
-        /// More for programs.
         #[serde(default, deserialize_with = "members", skip_serializing_if = "is_default")]
         metadata: Struct,
     },
-    /// A file.
     File {
-        /// The file.
         file: File,
-        /// More for programs.
         #[serde(default, deserialize_with = "members", skip_serializing_if = "is_default")]
         metadata: Struct,
     },
@@ -75,7 +65,6 @@ pub enum Part {
         /// The object.
         #[serde(deserialize_with = "plain")]
         data: Value,
-        /// More for programs.
         #[serde(default, deserialize_with = "members", skip_serializing_if = "is_default")]
         metadata: Struct,
     },
@@ -85,13 +74,10 @@ pub enum Part {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "message", rename_all = "camelCase", default)]
 pub struct Message {
-    /// Its id.
     #[serde(deserialize_with = "or_default")]
     pub message_id: String,
-    /// Its context.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub context_id: String,
-    /// Its task.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub task_id: String,
     /// `user` or `agent`.
@@ -100,7 +86,6 @@ pub struct Message {
     /// What it says.
     #[serde(deserialize_with = "or_default")]
     pub parts: Vec<Part>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
     /// The extensions that it uses.
@@ -115,19 +100,15 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Artifact {
-    /// Its id.
     #[serde(deserialize_with = "or_default")]
     pub artifact_id: String,
-    /// Its name.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub name: String,
-    /// What it is.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub description: String,
     /// What it holds.
     #[serde(deserialize_with = "or_default")]
     pub parts: Vec<Part>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
     /// The extensions that it uses.
@@ -139,7 +120,6 @@ pub struct Artifact {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskStatus {
-    /// Its state.
     #[serde(deserialize_with = "or_default")]
     pub state: String,
     /// What the agent says about it.
@@ -154,13 +134,10 @@ pub struct TaskStatus {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "task", rename_all = "camelCase", default)]
 pub struct Task {
-    /// Its id.
     #[serde(deserialize_with = "or_default")]
     pub id: String,
-    /// Its context.
     #[serde(deserialize_with = "or_default")]
     pub context_id: String,
-    /// How it is.
     #[serde(deserialize_with = "or_default")]
     pub status: TaskStatus,
     /// What it made.
@@ -169,7 +146,6 @@ pub struct Task {
     /// The messages so far.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub history: Vec<Message>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -178,19 +154,15 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "status-update", rename_all = "camelCase", default)]
 pub struct StatusUpdate {
-    /// The task.
     #[serde(deserialize_with = "or_default")]
     pub task_id: String,
-    /// Its context.
     #[serde(deserialize_with = "or_default")]
     pub context_id: String,
-    /// How it is now.
     #[serde(deserialize_with = "or_default")]
     pub status: TaskStatus,
     /// Whether the stream ends after it.
     #[serde(deserialize_with = "or_default", rename = "final")]
     pub is_final: bool,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -199,10 +171,8 @@ pub struct StatusUpdate {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "artifact-update", rename_all = "camelCase", default)]
 pub struct ArtifactUpdate {
-    /// The task.
     #[serde(deserialize_with = "or_default")]
     pub task_id: String,
-    /// Its context.
     #[serde(deserialize_with = "or_default")]
     pub context_id: String,
     /// What it made.
@@ -214,7 +184,6 @@ pub struct ArtifactUpdate {
     /// Whether nothing follows.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub last_chunk: bool,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -223,13 +192,9 @@ pub struct ArtifactUpdate {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Event {
-    /// A task.
     Task(Box<Task>),
-    /// A message.
     Message(Box<Message>),
-    /// A status.
     StatusUpdate(Box<StatusUpdate>),
-    /// An artifact.
     ArtifactUpdate(Box<ArtifactUpdate>),
 }
 

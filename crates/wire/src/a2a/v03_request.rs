@@ -10,10 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PushNotificationConfig {
-    /// Its id.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub id: String,
-    /// Where it is.
     #[serde(deserialize_with = "or_default")]
     pub url: String,
     /// What goes with every notification.
@@ -40,7 +38,6 @@ pub struct PushAuthentication {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskPushNotificationConfig {
-    /// The task.
     #[serde(deserialize_with = "or_default")]
     pub task_id: String,
     /// The webhook.
@@ -75,7 +72,6 @@ pub struct SendParams {
     /// How it is to be answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<SendConfiguration>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -84,7 +80,6 @@ pub struct SendParams {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AdditionalInterface {
-    /// Where it is.
     #[serde(deserialize_with = "or_default")]
     pub url: String,
     /// How it is spoken to there: `JSONRPC`, `GRPC` or `HTTP+JSON`.
@@ -99,10 +94,8 @@ pub struct AgentCard {
     /// The version of A2A: `0.3.0`.
     #[serde(deserialize_with = "or_default")]
     pub protocol_version: String,
-    /// The agent's name.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// What it is for.
     #[serde(deserialize_with = "or_default")]
     pub description: String,
     /// Its own version.

@@ -44,17 +44,14 @@ impl<'de> Deserialize<'de> for State {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct File {
-    /// Where it is.
     #[serde(alias = "file_with_uri", skip_serializing_if = "Option::is_none")]
     pub file_with_uri: Option<String>,
     /// Or its bytes.
     #[serde(alias = "file_with_bytes", skip_serializing_if = "Option::is_none")]
     pub file_with_bytes: Option<Bytes>,
-    /// What it is.
     #[serde(alias = "mime_type", alias = "mediaType", deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "is_default")]
     pub mime_type: String,
-    /// Its name.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub name: String,
 }
@@ -63,16 +60,13 @@ pub struct File {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Part {
-    /// A text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// A file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<File>,
     /// An object, in an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Data>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -90,14 +84,11 @@ pub struct Data {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Message {
-    /// Its id.
     #[serde(alias = "message_id", deserialize_with = "or_default")]
     pub message_id: String,
-    /// Its context.
     #[serde(alias = "context_id", deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "is_default")]
     pub context_id: String,
-    /// Its task.
     #[serde(alias = "task_id", deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "is_default")]
     pub task_id: String,
@@ -107,7 +98,6 @@ pub struct Message {
     /// What it says.
     #[serde(alias = "parts", deserialize_with = "or_default")]
     pub content: Vec<Part>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
     /// The extensions that it uses.
@@ -119,19 +109,15 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Artifact {
-    /// Its id.
     #[serde(alias = "artifact_id", deserialize_with = "or_default")]
     pub artifact_id: String,
-    /// Its name.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub name: String,
-    /// What it is.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub description: String,
     /// What it holds.
     #[serde(deserialize_with = "or_default")]
     pub parts: Vec<Part>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
     /// The extensions that it uses.
@@ -143,7 +129,6 @@ pub struct Artifact {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskStatus {
-    /// Its state.
     #[serde(deserialize_with = "or_default")]
     pub state: State,
     /// What the agent says about it.
@@ -158,13 +143,10 @@ pub struct TaskStatus {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Task {
-    /// Its id.
     #[serde(deserialize_with = "or_default")]
     pub id: String,
-    /// Its context.
     #[serde(alias = "context_id", deserialize_with = "or_default")]
     pub context_id: String,
-    /// How it is.
     #[serde(deserialize_with = "or_default")]
     pub status: TaskStatus,
     /// What it made.
@@ -182,10 +164,8 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SendResponse {
-    /// A task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
-    /// A message.
     #[serde(alias = "msg", skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
 }
@@ -200,7 +180,6 @@ pub struct SendRequest {
     /// How it is to be answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Struct>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }

@@ -39,17 +39,12 @@ pub fn state_of(word: &str) -> TaskState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Part {
-    /// A text.
     Text {
-        /// The text.
         content: String,
     },
-    /// A file.
     #[serde(rename_all = "camelCase")]
     File {
-        /// Where it is.
         url: String,
-        /// What it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
         /// Its name.
@@ -62,7 +57,6 @@ pub enum Part {
         /// The object.
         #[serde(deserialize_with = "plain")]
         content: Value,
-        /// What it is.
         #[serde(default = "json_type")]
         media_type: String,
     },
@@ -82,7 +76,6 @@ pub struct Message {
     /// What it says.
     #[serde(deserialize_with = "or_default")]
     pub parts: Vec<Part>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -91,10 +84,8 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Artifact {
-    /// Its id.
     #[serde(deserialize_with = "or_default")]
     pub id: String,
-    /// What it is.
     #[serde(deserialize_with = "or_default", rename = "type")]
     pub kind: String,
     /// What it holds.
@@ -103,10 +94,8 @@ pub struct Artifact {
     /// Or where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Its media type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -115,15 +104,11 @@ pub struct Artifact {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Task {
-    /// Its id.
     #[serde(deserialize_with = "or_default")]
     pub id: String,
-    /// Its state.
     #[serde(deserialize_with = "or_default")]
     pub state: String,
-    /// When it was made.
     pub created_at: Option<Timestamp>,
-    /// When it changed last.
     pub updated_at: Option<Timestamp>,
     /// The messages so far.
     #[serde(deserialize_with = "or_default")]
@@ -131,7 +116,6 @@ pub struct Task {
     /// What it made.
     #[serde(deserialize_with = "or_default")]
     pub artifacts: Vec<Artifact>,
-    /// More for programs.
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
     pub metadata: Struct,
 }
@@ -156,7 +140,6 @@ pub struct SendParams {
 pub struct CancelResult {
     /// Whether it is cancelled.
     pub success: bool,
-    /// In words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -165,13 +148,10 @@ pub struct CancelResult {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StatusEvent {
-    /// The task.
     pub task_id: String,
-    /// Its state.
     pub state: String,
     /// Since when.
     pub timestamp: Option<Timestamp>,
-    /// In words.
     pub message: Option<String>,
 }
 
@@ -179,11 +159,8 @@ pub struct StatusEvent {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MessageEvent {
-    /// The task.
     pub task_id: String,
-    /// The message.
     pub message: Message,
-    /// When.
     pub timestamp: Option<Timestamp>,
 }
 
@@ -191,11 +168,8 @@ pub struct MessageEvent {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ArtifactEvent {
-    /// The task.
     pub task_id: String,
-    /// The artifact.
     pub artifact: Artifact,
-    /// When.
     pub timestamp: Option<Timestamp>,
 }
 
@@ -212,16 +186,12 @@ pub struct AgentCard {
     /// The agent's own version.
     #[serde(deserialize_with = "or_default")]
     pub agent_version: String,
-    /// Its name.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// What it is for.
     #[serde(deserialize_with = "or_default")]
     pub description: String,
-    /// Where it is.
     #[serde(deserialize_with = "or_default")]
     pub url: String,
-    /// Whose it is.
     #[serde(deserialize_with = "or_default")]
     pub provider: Provider,
     /// What it can do.
@@ -245,10 +215,8 @@ pub struct AgentCard {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Provider {
-    /// Who they are.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// Where they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Who helps.
@@ -281,7 +249,6 @@ pub struct AuthScheme {
     /// `apiKey`, `bearer`, `oauth2` or `none`.
     #[serde(deserialize_with = "or_default")]
     pub scheme: String,
-    /// In words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Where tokens are given; for `oauth2`.
@@ -299,13 +266,10 @@ pub struct AuthScheme {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Skill {
-    /// Its id.
     #[serde(deserialize_with = "or_default")]
     pub id: String,
-    /// Its name.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// What it does.
     #[serde(deserialize_with = "or_default")]
     pub description: String,
     /// JSON Schema of what it takes.

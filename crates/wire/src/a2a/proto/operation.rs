@@ -11,7 +11,6 @@ pub enum Operation {
     SendMessage,
     /// The same, with the events of the task.
     SendStreamingMessage,
-    /// One task.
     GetTask,
     /// The tasks of the caller.
     ListTasks,
@@ -58,7 +57,6 @@ impl Operation {
         Self::GetExtendedAgentCard,
     ];
 
-    /// The operation of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operation| operation.name() == name)
     }

@@ -6,7 +6,6 @@
 pub enum Kind {
     /// `string`.
     Text,
-    /// `bytes`.
     Bytes,
     /// `bool`.
     Flag,
@@ -31,7 +30,6 @@ pub enum Kind {
 /// A field of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Its number.
     pub number: u32,
     /// Its name in JSON.
     pub name: &'static str,
@@ -58,7 +56,6 @@ impl Field {
 pub struct Shape {
     /// Its name in the definition.
     pub name: &'static str,
-    /// Its fields.
     pub fields: &'static [Field],
 }
 

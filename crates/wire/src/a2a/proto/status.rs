@@ -43,13 +43,11 @@ pub struct Status {
 }
 
 impl Status {
-    /// The status of this name.
     pub fn named(name: &str, message: impl Into<String>) -> Self {
         let code = NAMES.iter().position(|known| *known == name).unwrap_or(2);
         Self { code, message: message.into(), details: Vec::new() }
     }
 
-    /// An error of A2A.
     pub fn of(error: &A2aError) -> Self {
         let message = error.message.clone();
         Self { details: error.details.clone(), ..Self::named(error.kind.status(), message) }
@@ -64,7 +62,6 @@ impl Status {
         A2aError::of_grpc(self.name(), message, self.details.clone())
     }
 
-    /// Its name.
     pub fn name(&self) -> &'static str {
         NAMES.get(self.code).copied().unwrap_or("UNKNOWN")
     }
