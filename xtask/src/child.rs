@@ -25,7 +25,6 @@ pub struct Server {
     child: Child,
     name: String,
     log: PathBuf,
-    /// Where it listens.
     pub url: String,
 }
 

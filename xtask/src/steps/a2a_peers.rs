@@ -38,7 +38,6 @@ const RUN_WAIT: Duration = Duration::from_secs(1_800);
 struct Languages {
     python: PathBuf,
     node: interpreters::Node,
-    /// Where the scripts are.
     scripts: PathBuf,
 }
 

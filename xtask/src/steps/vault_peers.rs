@@ -71,7 +71,6 @@ pub fn guarded(target: &Path, folder: &Path) -> Result<Server, Failure> {
 /// The packages, installed.
 pub struct Vault {
     python: PathBuf,
-    /// Where the scripts are.
     scripts: PathBuf,
 }
 

@@ -19,7 +19,6 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// One that is to run.
 pub struct Beside {
-    /// What it is called.
     pub name: String,
     /// The program. Its input stays open as long as we live.
     pub command: Command,
@@ -41,9 +40,7 @@ pub enum Load {
 /// How long one took.
 #[derive(Debug, PartialEq)]
 pub struct Took {
-    /// What it is called.
     pub name: String,
-    /// In seconds.
     pub seconds: f64,
 }
 

@@ -67,7 +67,6 @@ pub struct Finding {
     pub rule: Rule,
     /// What is wrong, with the values in backticks.
     pub wrong: String,
-    /// What to do about it.
     pub remedy: &'static str,
 }
 
