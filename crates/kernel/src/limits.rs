@@ -144,7 +144,8 @@ impl Limits {
     /// Whether this limit can have this value; else what is wrong with it.
     pub fn check_one(name: &'static str, value: u64) -> Option<OutOfRange> {
         let range = Self::range(name);
-        let (min, max) = (*range.start(), *range.end());
+        let min = *range.start();
+        let max = *range.end();
         let found = OutOfRange { name, value, min, max, bounded_by: None };
         (!range.contains(&value)).then_some(found)
     }
@@ -503,7 +504,8 @@ mod tests {
     fn a_limit_is_not_larger_than_the_one_that_bounds_it() {
         for (less, more) in ORDERED {
             let max = json!(Limits::default())[*more].as_u64().unwrap();
-            let (name, value) = (*less, max + 1);
+            let name = *less;
+            let value = max + 1;
             let min = *Limits::range(name).start();
             let found = OutOfRange { name, value, min, max, bounded_by: Some(*more) };
             assert_eq!(with(name, max).check(), Vec::<OutOfRange>::new());

@@ -214,7 +214,8 @@ fn values_nest_only_so_deep() {
 #[test]
 fn whatever_the_bytes_are_they_are_read_or_refused() {
     // A plain generator: the same bytes in every run.
-    let (mut state, valid) = (0x2545_f491_4f6c_dd1d_u64, request().encode_to_vec());
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let valid = request().encode_to_vec();
     for _ in 0..20_000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let mut bytes = valid.clone();
@@ -292,7 +293,8 @@ fn whatever_the_bytes_of_any_message_are_they_are_read_or_refused() {
     };
     for shape in shapes {
         let right: Vec<Vec<u8>> = (0..ONE_OF_MAX).map(|one_of| right(shape, one_of)).collect();
-        let (mut read, mut refused) = (0, 0);
+        let mut read = 0;
+        let mut refused = 0;
         for round in 0..ROUNDS {
             let mut bytes = right[round % ONE_OF_MAX].clone();
             for _ in 0..=draw(3) {
@@ -427,7 +429,8 @@ fn the_table_of_operations_is_that_of_the_definition() {
 
 #[test]
 fn the_table_of_fields_is_that_of_the_definition() {
-    let (defined, mut seen) = (defined(), Vec::new());
+    let defined = defined();
+    let mut seen = Vec::new();
     // What an operation takes or gives is the root of all others; one gives a message of Google's.
     let roots = Operation::ALL.map(|operation| [operation.request(), operation.answer()]);
     for root in roots.into_iter().flatten().filter(|root| root.name != schema::EMPTY.name) {

@@ -59,7 +59,8 @@ pub fn read(actions: &[FixAction], answer: &Value) -> Result<Reply, String> {
         .ok()
         .filter(|action| !matches!(action, FixAction::Correct | FixAction::Propose))
         .ok_or_else(|| "its `action` is missing, or none that it can take".to_owned())?;
-    let (arguments, output) = (members.get("arguments"), members.get("output"));
+    let arguments = members.get("arguments");
+    let output = members.get("output");
     check_action(actions, action, arguments.is_some(), output.is_some())
         .map_err(|bad| bad.to_string())?;
     let arguments = arguments.cloned().map(Arc::new);

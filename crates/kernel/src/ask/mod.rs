@@ -296,7 +296,8 @@ impl Decision {
     }
 
     pub fn of(caller: &Caller, at: Millis, reply: Reply) -> Self {
-        let (by, actor) = (caller.subject.clone(), caller.actor.clone());
+        let by = caller.subject.clone();
+        let actor = caller.actor.clone();
         let makers = caller.makers.subjects().cloned().collect();
         Self { by, at, reply, actor, makers, via: caller.via.kind().map(Arc::from) }
     }

@@ -168,7 +168,8 @@ impl At<'_> {
         state: &AgentState,
         agent: &Agent,
     ) -> Option<(&'static str, String)> {
-        let (spent, limits) = (&state.spent, &agent.limits);
+        let spent = &state.spent;
+        let limits = &agent.limits;
         let (steps, unit) = match state.commands {
             true => (state.calls, "commands"),
             false => (spent.steps, "turns of its model"),
@@ -216,7 +217,8 @@ impl At<'_> {
         why: &str,
     ) -> Fact {
         let mut text = format!("I stopped here: the limit of {why} is reached.");
-        let (mut done, mut not_done) = (Vec::new(), Vec::new());
+        let mut done = Vec::new();
+        let mut not_done = Vec::new();
         // What earlier runs of the thread did is not what this one did.
         let asked = state.talk.lines.iter().rposition(|line| matches!(line, Line::User(_)));
         for line in state.talk.lines.iter().skip(asked.map_or(0, |at| at + 1)) {

@@ -85,7 +85,8 @@ impl<'e> At<'e> {
     fn ask_questions(&self, questions: Vec<Question>) -> Fact {
         let texts: Vec<&str> = questions.iter().map(|asked| asked.question.as_str()).collect();
         let message = texts.join("\n");
-        let (title, step) = (title(&message), self.here());
+        let title = title(&message);
+        let step = self.here();
         let body = AskBody::Clarify { message, questions };
         Fact::AskOpened(Box::new(self.ask(step, title, body, Vec::new())))
     }
@@ -242,7 +243,8 @@ fn refusal(open: &OpenCall) -> Option<Fact> {
         }
         Judgement::Admitted { .. } => return None,
     };
-    let (call, how) = (open.request.call, open.unsent());
+    let call = open.request.call;
+    let how = open.unsent();
     Some(Fact::CallFailed { call, how, fault, said: None })
 }
 

@@ -42,7 +42,8 @@ impl At<'_> {
             let hint = "point it at an array, such as {jsonPath: $.promptInput.items}";
             return Err(Stop::Fault(Fault::new("LoopError", message).hint(hint)));
         };
-        let (count, max) = (elements.len(), self.env.limits.loop_items_max);
+        let count = elements.len();
+        let max = self.env.limits.loop_items_max;
         if count > max {
             let message = format!("the loop has {count} items, more than {max}");
             return Ok(Some(self.limit("loop_items_max", message)));

@@ -40,7 +40,8 @@ impl<'e> At<'e> {
             matches!(tried.does, Does::Correct(_)) || (matches!(tried.does, Does::Draft(_)) && acts)
         };
         let of_step: u32 = self.frame.tried.iter().filter(corrections).map(|one| one.times).sum();
-        let (limits, of_run) = (self.env.limits, self.run.corrections);
+        let limits = self.env.limits;
+        let of_run = self.run.corrections;
         let (limit, max, who) = if of_step >= limits.step_corrections_max {
             ("step_corrections_max", limits.step_corrections_max, "one step")
         } else if of_run >= limits.run_corrections_max {

@@ -93,7 +93,8 @@ impl At<'_> {
     /// A new ask of this frame. Its id is a hash of where it stands and of what was asked before,
     /// so that a replay gives the same one.
     pub(super) fn ask(&self, step: StepId, title: String, body: AskBody, more: Vec<u8>) -> Ask {
-        let (session, run) = (self.session, self.run);
+        let session = self.session;
+        let run = self.run;
         let digest =
             digest(&session.key.realm, session.id, run.id, &step, &body, &more, run.subject());
         let seq = self.session.seq.to_be_bytes();
@@ -288,7 +289,8 @@ impl At<'_> {
         }
         if let Some(arguments) = arguments {
             // What was not changed still comes from where it came.
-            let (before, after) = (&call.request.arguments, &arguments);
+            let before = &call.request.arguments;
+            let after = &arguments;
             request.sources.retain(|place, _| before.pointer(place) == after.pointer(place));
             request.arguments = arguments;
         }

@@ -49,7 +49,8 @@ impl At<'_> {
 
     /// Why the call cannot have what it wants; then no one is asked for the rest of it either.
     fn cannot_have(&self, open: &OpenCall, wanting: &Wanting) -> Option<Fault> {
-        let (tool, max) = (&open.request.tool, self.env.limits.call_wants_max);
+        let tool = &open.request.tool;
+        let max = self.env.limits.call_wants_max;
         if open.rounds > max {
             let message = format!("`{tool}` wanted something more than {max} times");
             return Some(Fault::new("WantsTooMuch", message).hint("look at the tool"));
@@ -76,11 +77,13 @@ impl At<'_> {
     fn asked<'w>(&self, want: &'w Want) -> Option<(&'w str, AskBody)> {
         match want {
             Want::Form { message, schema } => {
-                let (words, schema) = (message.clone(), schema.clone());
+                let words = message.clone();
+                let schema = schema.clone();
                 Some((message.as_str(), AskBody::Fill { message: words, schema }))
             }
             Want::Url { message, url } => {
-                let (words, url) = (message.clone(), url.clone());
+                let words = message.clone();
+                let url = url.clone();
                 Some((message.as_str(), AskBody::Authorize { message: words, url }))
             }
             Want::Sample { .. } | Want::Roots if !self.session.key.space.is_call() => None,

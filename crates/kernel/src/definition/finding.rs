@@ -65,7 +65,8 @@ pub fn find(text: &str, items: &[Findable<'_>], most: usize) -> Vec<usize> {
 /// The positions of those that do all that a text says, as far as words can tell, best first and at
 /// most so many: they have the whole text, or each of its words.
 pub fn find_fitting(text: &str, items: &[Findable<'_>], most: usize) -> Vec<usize> {
-    let (whole, wanted) = (text.to_lowercase(), wanted(text));
+    let whole = text.to_lowercase();
+    let wanted = wanted(text);
     let fits = |position: &usize| {
         items.get(*position).is_some_and(|item| {
             let vocabulary = Vocabulary::of(item);

@@ -54,7 +54,8 @@ pub struct Occasion {
 impl Occasion {
     /// A request by this kind of door, at this place.
     pub fn at(trigger: &'static str, endpoint: impl Into<Cow<'static, str>>) -> Self {
-        let (trigger, endpoint) = (Some(Cow::Borrowed(trigger)), Some(endpoint.into()));
+        let trigger = Some(Cow::Borrowed(trigger));
+        let endpoint = Some(endpoint.into());
         Self { trigger, endpoint, ..Self::default() }
     }
 
@@ -245,7 +246,8 @@ pub struct ProposalEnd {
 impl ProposalEnd {
     /// Nothing was proposed, and no model was asked to its end.
     pub fn nothing(frame: FrameId, attempt: u32, fault: Fault) -> Self {
-        let (found, usage) = (Found::nothing(fault), Usage::default());
+        let found = Found::nothing(fault);
+        let usage = Usage::default();
         Self { frame, attempt, found, turns: 0, usage, cost_micros: None, uncached_micros: None }
     }
 }

@@ -162,7 +162,9 @@ impl Row {
         at: Millis,
         body: String,
     ) -> Result<Self, Unchained> {
-        let (seq, key, mac) = (head.seq + 1, keys.name().to_owned(), Mac::default());
+        let seq = head.seq + 1;
+        let key = keys.name().to_owned();
+        let mac = Mac::default();
         let row = Self { seq, at, key, prev: head.mac, body, mac };
         let mac = row.expected(keys, chain).ok_or_else(|| Unchained("no key".to_owned()))?;
         Ok(Self { mac, ..row })
@@ -184,8 +186,11 @@ impl Row {
 
     /// The mac that it should have; none where its key is not known.
     fn expected(&self, keys: &dyn ChainKeys, chain: &ChainName) -> Option<Mac> {
-        let (seq, at) = (self.seq.to_be_bytes(), self.at.0.to_be_bytes());
-        let (name, key, body) = (chain.as_str(), &self.key, &self.body);
+        let seq = self.seq.to_be_bytes();
+        let at = self.at.0.to_be_bytes();
+        let name = chain.as_str();
+        let key = &self.key;
+        let body = &self.body;
         let parts: [&[u8]; 7] =
             [b"row", name.as_bytes(), &seq, &at, key.as_bytes(), &self.prev.0, body.as_bytes()];
         keys.mac(key, &parts)
@@ -201,7 +206,8 @@ impl Base {
     }
 
     fn expected(&self, keys: &dyn ChainKeys, chain: &ChainName) -> Option<Mac> {
-        let (name, seq) = (chain.as_str().as_bytes(), self.head.seq.to_be_bytes());
+        let name = chain.as_str().as_bytes();
+        let seq = self.head.seq.to_be_bytes();
         let parts: [&[u8]; 5] = [b"base", name, &seq, &self.head.mac.0, self.key.as_bytes()];
         keys.mac(&self.key, &parts)
     }

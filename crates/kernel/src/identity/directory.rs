@@ -105,7 +105,8 @@ impl Directory {
 
     /// What the newest tokens claim for the identities of a principal.
     fn claimed<'a>(&'a self, known: &'a KnownPrincipal) -> impl Iterator<Item = &'a Grants> {
-        let (principal, roster) = (&*known.principal, &*self.principals);
+        let principal = &*known.principal;
+        let roster = &*self.principals;
         let own = principal.identities.iter();
         let own = own.filter(move |identity| roster.is_identity_of(identity, &principal.id));
         own.filter_map(move |identity| self.claims.get(identity)).map(|grants| &**grants)
@@ -308,7 +309,9 @@ mod tests {
 
     #[test]
     fn each_subject_has_the_roles_that_it_has_now() {
-        let (admin, member, viewer) = ([Role::Admin], [Role::Member], [Role::Viewer]);
+        let admin = [Role::Admin];
+        let member = [Role::Member];
+        let viewer = [Role::Viewer];
         let cases: [(&str, &str, &[Role], bool); 18] = [
             (ADMIN, "acme", &admin, true),
             (ADMIN, "default", &admin, true),
@@ -342,7 +345,8 @@ mod tests {
     #[test]
     fn a_principal_has_its_own_roles_and_those_that_its_tokens_claim() {
         let directory = with_principals();
-        let (member, both) = ([Role::Member], [Role::Member, Role::Viewer]);
+        let member = [Role::Member];
+        let both = [Role::Member, Role::Viewer];
         let cases: [(&str, &str, &[Role]); 7] = [
             ("ann", "acme", &both),
             ("ann", "acme-eu", &member),
@@ -386,7 +390,8 @@ mod tests {
         assert!(!can("acme", "bob"), "it is disabled");
         assert!(!can("acme", "zoe") && !can("acme", "corp:ann") && !can("acme", ADMIN));
         let admin = Grants::one(RealmPattern::parse("acme").unwrap(), Roles::of(&[Role::Admin]));
-        let (file, stored) = ([Arc::new(Principal::new("root", admin))], std::iter::empty());
+        let file = [Arc::new(Principal::new("root", admin))];
+        let stored = std::iter::empty();
         let (principals, _) = Roster::combine(&file, stored);
         let directory = Directory { principals: Arc::new(principals), ..directory };
         assert!(!directory.can_run_as(&"acme".into(), "root"), "it administers");
@@ -455,7 +460,8 @@ mod tests {
             makers: makers.iter().map(|maker| Arc::from(*maker)).collect(),
             ..Caller::new("acme", subject)
         };
-        let (lent, bob) = (with("ann", &["eve"]), with("bob", &[]));
+        let lent = with("ann", &["eve"]);
+        let bob = with("bob", &[]);
         assert!(!directory.is_another(&lent, "eve") && !directory.is_another(&lent, "ann"));
         assert!(directory.is_another(&lent, "bob") && directory.is_another(&bob, "eve"));
         assert!(!directory.is_another_than_maker(&with("eve", &[]), "eve"));
@@ -488,7 +494,8 @@ mod tests {
 
     #[test]
     fn answerers_are_named_by_role_and_by_principal() {
-        let (directory, realm) = (directory(), "acme".into());
+        let directory = directory();
+        let realm = "acme".into();
         let named = |subject: &str, who: &str| directory.is_named(&realm, subject, who);
         assert!(named("corp:ann", "role:viewer") && !named("corp:ann", "role:member"));
         assert!(named("corp:ann", "principal:corp:ann") && !named("corp:ann", "principal:ann"));

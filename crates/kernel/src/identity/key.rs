@@ -312,7 +312,8 @@ mod tests {
 
     #[test]
     fn texts_of_every_other_form_are_no_keys() {
-        let (id, secret) = ("a".repeat(10), "b".repeat(52));
+        let id = "a".repeat(10);
+        let secret = "b".repeat(52);
         let good = format!("wp_{id}_{secret}");
         assert_eq!(KeyText::parse(&good).unwrap().id, KeyId(id.as_str().into()));
         let wrong = [
@@ -414,7 +415,8 @@ mod tests {
     #[test]
     fn after_a_rotation_both_texts_are_good_until_the_overlap_ends() {
         let rotated = key().rotated(hash_of("second"), NOW, 100);
-        let (first, second) = (only("first", Some(later(100))), only("second", None));
+        let first = only("first", Some(later(100)));
+        let second = only("second", None);
         assert_eq!(rotated, ApiKey { secrets: vec![second, first], ..key() });
         assert!(rotated.holds(&hash_of("first"), later(99)));
         assert!(!rotated.holds(&hash_of("first"), later(100)));

@@ -217,7 +217,8 @@ impl Roster {
         let of_file = file.iter().map(|principal| (principal, Origin::File));
         let of_store = stored.filter_map(|record| record.principal.as_ref());
         let of_store = of_store.map(|principal| (principal, Origin::Stored));
-        let (mut roster, mut clashes) = (Self::default(), Vec::new());
+        let mut roster = Self::default();
+        let mut clashes = Vec::new();
         let mut folded: HashMap<String, Arc<str>> = HashMap::new();
         for (principal, origin) in of_file.chain(of_store) {
             let id = &principal.id;
@@ -242,7 +243,8 @@ impl Roster {
         for identity in &principal.identities {
             let owner = self.identities.entry(identity.clone()).or_insert_with(|| id.clone());
             if owner != id {
-                let (other, identity) = (owner.clone(), identity.clone());
+                let other = owner.clone();
+                let identity = identity.clone();
                 clashes.push(Clash::Identity { id: id.clone(), other, identity });
             }
         }

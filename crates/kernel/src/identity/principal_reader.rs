@@ -63,7 +63,8 @@ pub fn read_text(
 
 /// Reads one principal that comes as a value, without its id.
 pub fn read_value(id: &str, value: &Value, names: KnownNames<'_>) -> Checked<Principal> {
-    let (limits, origin) = (Limits::default(), Origin::default());
+    let limits = Limits::default();
+    let origin = Origin::default();
     if let Some(mistake) = PRINCIPALS.refuses(value, &limits) {
         return Err(vec![mistake]);
     }
@@ -100,7 +101,8 @@ impl Form<'_> {
             self.reader.note(&field, Mistake::error(what).hint("remove some of them"));
             return Vec::new();
         }
-        let (mut all, mut taken) = (Vec::new(), Taken::default());
+        let mut all = Vec::new();
+        let mut taken = Taken::default();
         for (key, below) in entries {
             self.id(&field, key, &mut taken);
             if let Some(principal) = self.principal(&key.text, &below) {
@@ -155,7 +157,8 @@ impl Form<'_> {
         }
         let kind = self.reader.one_of(spot, &["kind"], KINDS).unwrap_or(PrincipalKind::User);
         let name = self.reader.maybe_name(spot, "name").unwrap_or_default().to_owned();
-        let (realms, identities) = (self.realms(spot), self.identities(spot));
+        let realms = self.realms(spot);
+        let identities = self.identities(spot);
         if spot.field("realms").is_none() && identities.is_empty() {
             let mistake = Mistake::error("the principal has neither `realms` nor `identities`");
             self.reader.note(spot, mistake.hint("write `realms: {default: [member]}`"));

@@ -191,8 +191,11 @@ mod tests {
     #[test]
     fn a_realm_that_is_not_there_is_refused_like_one_that_may_not_be_entered() {
         let chosen = |asked: &str, patterns: &[&str]| {
-            let (asked, grants) = (Some(asked), entering(patterns));
-            let (area, principal, usual) = (None, None, "usual".into());
+            let asked = Some(asked);
+            let grants = entering(patterns);
+            let area = None;
+            let principal = None;
+            let usual = "usual".into();
             realms().choose(Wish { asked, area, principal, grants: &grants, usual }).is_some()
         };
         assert!(chosen("acme", &["acme*"]) && chosen("acme-eu", &["acme*"]));

@@ -226,7 +226,8 @@ mod tests {
 
     #[test]
     fn a_short_admin_key_does_only_where_no_credentials_are_needed() {
-        let (short, long) = ("k".repeat(31), "k".repeat(32));
+        let short = "k".repeat(31);
+        let long = "k".repeat(32);
         assert!(!admin_key_fits("") && !admin_key_fits(&short) && admin_key_fits(&long));
         assert!(!admin_key_fits(&"ä".repeat(31)), "characters count, not bytes");
         assert_eq!(check_admin_key(Access::Local, &short), Ok(()));

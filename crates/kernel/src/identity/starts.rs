@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_start_says_which_keys_there_were_and_from_which_row_on() {
-        let (old, both) = (TestKeys(&["k1"]), TestKeys(&["k2", "k1"]));
+        let old = TestKeys(&["k1"]);
+        let both = TestKeys(&["k2", "k1"]);
         let mut starts = Starts::default();
         let first = start(&old, &Head::default(), starts.next("k1", &[(realm(), head(4))]));
         starts.take(&both, &first);

@@ -142,7 +142,8 @@ impl Fork {
             // The source has lost its beginning; the copy begins like any other session.
             Fact::BaseSet(base) if self.seq == 0 => {
                 self.from = base.id;
-                let (id, key) = (self.source.id, self.source.key.clone());
+                let id = self.source.id;
+                let key = self.source.key.clone();
                 let owner = self.owner();
                 facts.push((self.now, Fact::SessionCreated { id, key, owner }));
             }
@@ -459,7 +460,8 @@ mod tests {
     }
 
     fn forked(events: &[Event]) -> (Vec<Event>, Session) {
-        let (id, key) = (SessionId(9), key("b"));
+        let id = SessionId(9);
+        let key = key("b");
         let mut following = Following::new(id, key.clone(), eve());
         events.iter().for_each(|event| following.see(event, |run| RunId(run.0 + 100)));
         let mut fork = Fork::new(following, Millis(1_000));
@@ -524,7 +526,8 @@ mod tests {
         assert_eq!(asks[0].about[0].call_id, calls[0].call_id);
         let more = ContentHash::of(b"spec");
         let body = &asks[0].body;
-        let (realm, id) = (&session.key.realm, session.id);
+        let realm = &session.key.realm;
+        let id = session.id;
         let expected =
             digest(realm, id, run.id, &asks[0].step, body, more.as_str().as_bytes(), "eve");
         assert_eq!(asks[0].digest, expected);
@@ -562,7 +565,8 @@ mod tests {
         let mut events = journal();
         events.truncate(4);
         let fault = Fault::new("Boom", "it broke");
-        let (how, plans) = (HowFar::Failed, vec!["fixes/look".into()]);
+        let how = HowFar::Failed;
+        let plans = vec!["fixes/look".into()];
         let actions = vec![FixAction::Retry, FixAction::Correct];
         let body = AskBody::Fix { fault: fault.clone(), call: None, how, actions, plans };
         let reply = Reply::Fix {

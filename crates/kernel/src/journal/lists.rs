@@ -37,7 +37,8 @@ impl Caller {
     pub fn meant<'r>(&self, session: &'r SessionRef) -> Cow<'r, SessionRef> {
         match (session, self.owner()) {
             (SessionRef::Key { key, space }, Some(owner)) => {
-                let (key, space) = (key.clone(), space.clone());
+                let key = key.clone();
+                let space = space.clone();
                 Cow::Owned(SessionRef::Owned { key, space, owner })
             }
             (SessionRef::Id(_) | SessionRef::Owned { .. }, _) | (SessionRef::Key { .. }, None) => {

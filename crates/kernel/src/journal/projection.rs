@@ -225,7 +225,8 @@ impl Append {
     ) -> Result<Self, serde_json::Error> {
         let first_seq = events.first().map_or(session.seq + 1, |event| event.seq);
         let mut runs: Vec<RunRow> = Vec::new();
-        let (mut asks, mut pins) = (Vec::new(), BTreeMap::new());
+        let mut asks = Vec::new();
+        let mut pins = BTreeMap::new();
         for event in events {
             asks.extend(ask_change(&event.fact));
             match &event.fact {

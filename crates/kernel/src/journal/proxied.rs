@@ -106,7 +106,9 @@ impl Proxied {
     /// Takes in the next event.
     pub fn note(&mut self, fact: &Fact) {
         if let Fact::CallFailed { how, fault, said, .. } = fact {
-            let (how, fault, said) = (*how, fault.clone(), said.clone());
+            let how = *how;
+            let fault = fault.clone();
+            let said = said.clone();
             self.failed = Some(FailedCall { how, fault, said });
         }
     }

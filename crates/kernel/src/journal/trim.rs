@@ -106,9 +106,11 @@ impl Cutter {
             talk: None,
             talks: BTreeMap::new(),
         };
-        let (seq, at) = (session.seq, session.updated_at);
+        let seq = session.seq;
+        let at = session.updated_at;
         let base = Event { seq, at, v: VERSION, fact: Fact::BaseSet(Box::new(base)) };
-        let (talk, talks) = (session.talk.clone(), session.talks.clone());
+        let talk = session.talk.clone();
+        let talks = session.talks.clone();
         Cut { talk, talks, base, last_run: session.runs_made, runs: self.ended }
     }
 }
@@ -165,8 +167,10 @@ mod tests {
 
     /// A run that calls a tool, asks, and continues; its end comes last.
     fn run(no: u32) -> Vec<Fact> {
-        let (run, frame) = (RunId(u128::from(no)), FrameId(no));
-        let (call, ask) = (CallId(u128::from(no)), AskId(u128::from(no)));
+        let run = RunId(u128::from(no));
+        let frame = FrameId(no);
+        let call = CallId(u128::from(no));
+        let ask = AskId(u128::from(no));
         let request = CallRequest {
             call,
             frame,
@@ -262,7 +266,8 @@ mod tests {
             let base: Event =
                 serde_json::from_str(&serde_json::to_string(&cut.base).unwrap()).unwrap();
             assert_eq!(base, cut.base);
-            let (mut whole, mut short) = (Session::new(ID, key()), Session::new(ID, key()));
+            let mut whole = Session::new(ID, key());
+            let mut short = Session::new(ID, key());
             let mut ended = false;
             for event in &events {
                 let row = whole.apply(event);

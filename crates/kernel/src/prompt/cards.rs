@@ -67,7 +67,8 @@ impl Cards {
 fn claims<'a>(names: impl Iterator<Item = &'a str>) -> HashMap<String, usize> {
     let mut claims: HashMap<String, usize> = HashMap::new();
     for name in names {
-        let (short, escaped) = (for_models(name), escaped_for_models(name));
+        let short = for_models(name);
+        let escaped = escaped_for_models(name);
         if escaped != short {
             *claims.entry(escaped).or_default() += 1;
         }

@@ -46,7 +46,8 @@ pub fn unmasked(value: &Value, before: &Value, schema: &Value) -> Option<Value> 
         Value::Object(fields) => {
             let mut shown = Map::new();
             for (name, field) in fields {
-                let (old, schema) = (&before[name.as_str()], &schema["properties"][name.as_str()]);
+                let old = &before[name.as_str()];
+                let schema = &schema["properties"][name.as_str()];
                 let is_mark = field.as_str() == Some(MASK);
                 let field = match is_mark && is_secret(name, schema) && !old.is_null() {
                     true => old.clone(),
@@ -77,7 +78,8 @@ pub fn hushed(text: &str, value: &Value, schema: &Value) -> String {
         return MASK.to_owned();
     }
     // Once over the text: a mark is never searched for secrets, or it would grow without end.
-    let (mut told, mut rest) = (String::with_capacity(text.len()), text);
+    let mut told = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some(letter) = rest.chars().next() {
         let hidden = secrets.iter().map(|secret| quoted(rest, secret)).max().unwrap_or(0);
         match hidden {

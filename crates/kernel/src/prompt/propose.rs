@@ -91,7 +91,8 @@ pub fn answered(failed: &FailedCall<'_>, text: &str) -> Result<Proposed, String>
         None => return Err("`arguments` is missing".to_owned()),
         Some(Value::Null) => None,
         Some(arguments @ Value::Object(_)) => {
-            let (before, schema) = (&failed.call.arguments, &failed.spec.input_schema);
+            let before = &failed.call.arguments;
+            let schema = &failed.spec.input_schema;
             let Some(arguments) = unmasked(arguments, before, schema) else {
                 return Err(format!("{MASK:?} stands where there was no secret"));
             };
@@ -146,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_model_sees_the_failure_and_no_secret() {
-        let (spec, fault) = (spec(&"x".repeat(9_000)), Fault::new("Unknown", "no such customer"));
+        let spec = spec(&"x".repeat(9_000));
+        let fault = Fault::new("Unknown", "no such customer");
         let call = call(json!({"name": "Anm", "token": "hush-hush"}));
         let failed = FailedCall { call: &call, fault: &fault, spec: &spec };
         let messages = opening(&failed).unwrap();
@@ -166,7 +168,8 @@ mod tests {
     #[test]
     fn a_fault_that_quotes_a_secret_is_told_without_it() {
         let quotes = "\"hush-hush\" is shorter than 12 characters";
-        let (spec, fault) = (spec("find"), Fault::new("InputValidationError", quotes).hint(quotes));
+        let spec = spec("find");
+        let fault = Fault::new("InputValidationError", quotes).hint(quotes);
         let call = call(json!({"name": "Ann", "token": "hush-hush"}));
         let failed = FailedCall { call: &call, fault: &fault, spec: &spec };
         let told = format!("{:?} {:?}", opening(&failed), again(&failed, quotes));
@@ -179,7 +182,8 @@ mod tests {
 
     #[test]
     fn answers_are_read_and_what_is_wrong_is_told() {
-        let (spec, fault) = (spec("find"), Fault::new("Unknown", "no such customer"));
+        let spec = spec("find");
+        let fault = Fault::new("Unknown", "no such customer");
         let call = call(json!({"name": "Anm", "token": "hush"}));
         let failed = FailedCall { call: &call, fault: &fault, spec: &spec };
         let read = |text: &str| answered(&failed, text);

@@ -71,7 +71,9 @@ pub struct Around<'a> {
 pub fn prompt(around: Around<'_>, talk: &Talk, journal: &dyn Journal) -> Result<Prompt, Fault> {
     let shown = render(talk, journal, around.result_bytes_max);
     let mut messages = Vec::new();
-    let (mut tools, mut choice, mut answer) = (Vec::new(), ToolChoice::None, None);
+    let mut tools = Vec::new();
+    let mut choice = ToolChoice::None;
+    let mut answer = None;
     let mut latest = None;
     match around.kind {
         TurnKind::Route => {
@@ -97,7 +99,8 @@ pub fn prompt(around: Around<'_>, talk: &Talk, journal: &dyn Journal) -> Result<
             messages.push(Message::User { text });
         }
     }
-    let (now, zone) = (around.now, around.zone.to_owned());
+    let now = around.now;
+    let zone = around.zone.to_owned();
     Ok(Prompt { messages, tools, choice, answer, latest, now, zone, trace: None })
 }
 
@@ -330,7 +333,8 @@ impl Turned<'_> {
     fn tell(&self, messages: &mut Vec<Message>) {
         let mut left: Vec<Both<'_>> = self.end.calls.iter().zip(self.calls).collect();
         let mut round = 1;
-        let (text, native) = (self.end.text.to_string(), self.end.native.clone());
+        let text = self.end.text.to_string();
+        let native = self.end.native.clone();
         let calls = left.iter().map(|both| made(both, round)).collect();
         messages.push(Message::Assistant { text, calls, native });
         let is_question = |both: &Both<'_>| both.1.guard == Guard::Clarify;
@@ -407,7 +411,8 @@ fn made((made, line): &Both<'_>, round: u32) -> ModelCall {
 }
 
 fn note((made, line): &Both<'_>, round: u32, text: &str) -> Message {
-    let (tool, text) = (made.said.to_string(), text.to_owned());
+    let tool = made.said.to_string();
+    let text = text.to_owned();
     Message::Result { id: id(line.call, round), tool, text, failed: false }
 }
 

@@ -212,7 +212,8 @@ impl Session {
     /// Whose the session is once this run begins: its maker's, else of who ran in it first. A case
     /// is its pipeline's: who submitted it first has it to itself until another caller does too.
     fn owner_with(&self, started: &Run) -> Option<Arc<str>> {
-        let (owner, starter) = (self.owner.clone(), started.owner());
+        let owner = self.owner.clone();
+        let starter = started.owner();
         match self.key.space.pipeline() {
             Some(_) if started.no > 1 => owner.filter(|owner| Some(owner) == starter),
             _ => owner.or_else(|| starter.cloned()),

@@ -24,7 +24,8 @@ impl Session {
                 }
                 let was_in_flight = open.in_flight();
                 open.state = CallState::Judged(judgement.clone());
-                let (run, frame) = (open.run, open.request.frame);
+                let run = open.run;
+                let frame = open.request.frame;
                 self.with_run(run, |run| {
                     run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight))
                 });
@@ -40,7 +41,8 @@ impl Session {
                 if is_on(Switch::ApprovalUsedTwice) {
                     open.request.grant = *grant;
                 }
-                let (run, frame) = (open.run, open.request.frame);
+                let run = open.run;
+                let frame = open.request.frame;
                 self.with_run(run, |run| run.in_flight += 1);
                 self.clear_ready(frame);
                 self.forget_ask_of(frame);

@@ -15,7 +15,9 @@ impl Session {
         let depth = self.plan_depth(entry.frame) + 1;
         let seen = self.seen_context(entry.frame);
         let Some(failed) = self.frames.get(&entry.frame) else { return };
-        let (run, ordinal, above) = (failed.run, failed.ordinal, failed.path.clone());
+        let run = failed.run;
+        let ordinal = failed.ordinal;
+        let above = failed.path.clone();
         self.with_run(run, |run| run.corrections += 1);
         // A step may be corrected several times: each has calls of its own.
         let child = self.runs.get(&run).map_or(0, |run| run.corrections);

@@ -118,7 +118,7 @@ impl Session {
         let (Some(parent), FrameKind::Item { index, .. }) = (frame.parent, &frame.kind) else {
             return;
         };
-        let (parent, index) = (parent, *index);
+        let index = *index;
         // What it wrote is void; what it called is history all the same.
         let remains = Remains { context: Context::new(), ..frame.remains(None) };
         let error = Datum::inline(json!({"error": fault}), Origin::Join);

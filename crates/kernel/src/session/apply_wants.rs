@@ -52,7 +52,8 @@ impl Session {
         open.asked = asked;
         open.state = CallState::Wanting(Box::new(Wanting { wants, given: BTreeMap::new() }));
         open.rounds += u32::from(!still_asked && !is_rest);
-        let (run, frame) = (open.run, open.request.frame);
+        let run = open.run;
+        let frame = open.request.frame;
         self.with_run(run, |run| {
             run.in_flight = run.in_flight.saturating_sub(u32::from(was_in_flight));
             run.progressed();
@@ -86,7 +87,8 @@ impl Session {
         open.goes_on = open.is_elsewhere() || (only_looks && !given.state.is_null());
         open.state = CallState::Started;
         open.given = given.clone();
-        let (run, frame) = (open.run, open.request.frame);
+        let run = open.run;
+        let frame = open.request.frame;
         self.with_run(run, |run| run.in_flight += 1);
         self.clear_ready(frame);
     }

@@ -298,7 +298,8 @@ impl Frame {
             Some(tried) if tried.times == held.try_no => tried.waits += 1,
             Some(tried) => tried.times = held.try_no,
             None => {
-                let (rule, does) = (held.rule.clone(), held.does.clone());
+                let rule = held.rule.clone();
+                let does = held.does.clone();
                 let times = held.try_no;
                 self.tried.push(Tried { rule, does, times, waits: 0, found: None });
             }

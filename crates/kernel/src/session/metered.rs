@@ -27,7 +27,8 @@ pub struct Metered {
 impl Metered {
     /// The limit that keeps the run from any further step, if one does.
     pub fn over(&self, limits: &Limits) -> Option<Fault> {
-        let (events, bytes) = (limits.run_events_max, limits.run_bytes_max);
+        let events = limits.run_events_max;
+        let bytes = limits.run_bytes_max;
         self.reached("run_events_max", events, self.events, "recorded", "events")
             .or_else(|| self.reached("run_bytes_max", bytes, self.bytes, "stored", "bytes"))
     }

@@ -50,7 +50,8 @@ mod tests {
         let session = Session::new(SessionId(1), key);
         let text = session.to_snapshot().unwrap();
         assert_eq!(Session::from_snapshot(&text), Some(session));
-        let (own, other) = (format!("\"v\":{STATE_VERSION}"), "\"v\":1");
+        let own = format!("\"v\":{STATE_VERSION}");
+        let other = "\"v\":1";
         assert_eq!(Session::from_snapshot(&text.replacen(&own, other, 1)), None);
         assert_eq!(Session::from_snapshot("{}"), None);
     }

@@ -139,7 +139,8 @@ impl Hash for Via {
 impl Caller {
     /// A subject that calls for itself, with no ceiling, and administers nothing.
     pub fn new(realm: impl Into<RealmId>, subject: impl Into<Arc<str>>) -> Self {
-        let (realm, subject) = (realm.into(), subject.into());
+        let realm = realm.into();
+        let subject = subject.into();
         Self {
             realm,
             subject,
@@ -340,7 +341,8 @@ mod tests {
 
     #[test]
     fn a_realm_acts_as_a_principal_for_everyone_but_the_one_person_of_a_local_server() {
-        let (ann, robot) = (Caller::new("r", "ann"), Arc::<str>::from("robot"));
+        let ann = Caller::new("r", "ann");
+        let robot = Arc::<str>::from("robot");
         let lent = Caller { actor: Some("sue".into()), ..ann.clone() };
         assert_eq!(ann.acting_as(Some(&robot)).into_owned(), Caller::new("r", "robot"));
         assert_eq!(lent.acting_as(Some(&robot)).actor.as_deref(), Some("sue"));

@@ -38,7 +38,8 @@ impl Fault {
 
     /// A fault without a hint.
     pub fn new(name: &str, message: impl Into<String>) -> Self {
-        let (name, message) = (name.to_owned(), message.into());
+        let name = name.to_owned();
+        let message = message.into();
         Self { name, message, hint: None, passing: false, refused_ms: None }
     }
 

@@ -250,7 +250,8 @@ mod tests {
         assert_eq!(for_models("math::add"), "math__add");
         let longest = "a".repeat(MODEL_NAME_CHARS_MAX);
         assert_eq!(for_models(&longest), longest);
-        let (one, other) = (format!("{longest}b"), format!("{longest}c"));
+        let one = format!("{longest}b");
+        let other = format!("{longest}c");
         for name in [&one, &other, &"ä".repeat(40)] {
             let written = for_models(name);
             assert_eq!(written.len(), MODEL_NAME_CHARS_MAX, "{written}");

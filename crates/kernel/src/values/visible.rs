@@ -76,7 +76,8 @@ fn marked(
     stays: impl Fn(char, (Option<char>, Option<char>)) -> bool,
 ) -> String {
     let mut shown = String::with_capacity(text.len());
-    let (mut before, mut rest) = (None, text.chars().peekable());
+    let mut before = None;
+    let mut rest = text.chars().peekable();
     while let Some(character) = rest.next() {
         let is_seen = if is_selector(character) {
             before.is_some_and(|before| !is_selector(before) && !is_hidden(before))

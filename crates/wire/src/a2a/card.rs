@@ -361,7 +361,8 @@ mod tests {
             (GRPC, "https://a.test", "https://a.test"),
             ("JSONRPC", "a.test:80", "a.test:80"),
         ] {
-            let (url, protocol_binding) = (url.to_owned(), binding.to_owned());
+            let url = url.to_owned();
+            let protocol_binding = binding.to_owned();
             let interface = AgentInterface { url, protocol_binding, ..AgentInterface::default() };
             assert_eq!(interface.address(), address);
         }

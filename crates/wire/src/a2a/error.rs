@@ -237,7 +237,8 @@ impl A2aError {
         let code = error.get("code").and_then(Value::as_i64);
         let by_code = TABLE.iter().find(|said| Some(said.code) == code && said.code != OTHER);
         let kind = named(&details).or(by_code.map(|said| said.kind));
-        let (kind, message) = (kind.unwrap_or(ErrorKind::Internal), message(error));
+        let kind = kind.unwrap_or(ErrorKind::Internal);
+        let message = message(error);
         Self { kind, message, details, headers: Vec::new() }
     }
 

@@ -46,7 +46,8 @@ pub struct Part {
 impl Part {
     /// A part with this content and nothing else.
     pub fn new(content: Content) -> Self {
-        let (filename, media_type) = (String::new(), String::new());
+        let filename = String::new();
+        let media_type = String::new();
         Self { content, metadata: Struct::new(), filename, media_type }
     }
 

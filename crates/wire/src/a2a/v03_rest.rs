@@ -448,7 +448,8 @@ impl From<TaskStatus> for task::TaskStatus {
 impl From<task::Task> for Task {
     fn from(task: task::Task) -> Self {
         let task::Task { id, context_id, status, artifacts, history, metadata } = task;
-        let (artifacts, history) = (each(artifacts), each(history));
+        let artifacts = each(artifacts);
+        let history = each(history);
         Self { id, context_id, status: status.into(), artifacts, history, metadata }
     }
 }
@@ -456,7 +457,8 @@ impl From<task::Task> for Task {
 impl From<Task> for task::Task {
     fn from(task: Task) -> Self {
         let Task { id, context_id, status, artifacts, history, metadata } = task;
-        let (artifacts, history) = (each(artifacts), each(history));
+        let artifacts = each(artifacts);
+        let history = each(history);
         Self { id, context_id, status: status.into(), artifacts, history, metadata }
     }
 }

@@ -43,8 +43,10 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Date { year, month, day } = date(self.0.div_euclid(DAY_MS));
         let ms = self.0.rem_euclid(DAY_MS);
-        let (hour, minute) = (ms / HOUR_MS, ms / MINUTE_MS % 60);
-        let (second, fraction) = (ms / SECOND_MS % 60, ms % SECOND_MS);
+        let hour = ms / HOUR_MS;
+        let minute = ms / MINUTE_MS % 60;
+        let second = ms / SECOND_MS % 60;
+        let fraction = ms % SECOND_MS;
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:03}Z")
     }
 }
@@ -67,8 +69,12 @@ fn read_timestamp(text: &str) -> Option<Timestamp> {
     if !is_marked || !matches!(text.get(10..11), Some("T" | "t" | " ")) {
         return None;
     }
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    let year = number(0, 4)?;
+    let month = number(5, 7)?;
+    let day = number(8, 10)?;
+    let hour = number(11, 13)?;
+    let minute = number(14, 16)?;
+    let second = number(17, 19)?;
     let in_range = (1..=12).contains(&month) && (1..=31).contains(&day);
     if !in_range || hour > 23 || minute > 59 || second > 60 {
         return None;
@@ -328,7 +334,8 @@ macro_rules! proto_enum {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let (from_word, from_number) = (Self::from_word, Self::from_number);
+                let from_word = Self::from_word;
+                let from_number = Self::from_number;
                 from.deserialize_any(crate::a2a::value::ByWordOrNumber {
                     what: $what,
                     from_word,

@@ -201,7 +201,9 @@ fn asks_are_told_by_their_kinds_alone() {
 #[test]
 fn people_are_told_of_a_failed_step_once_no_rule_holds_it() {
     let fault = Fault::new("Boom", "hush");
-    let (how, actions, plans) = (HowFar::Failed, Vec::new(), Vec::new());
+    let how = HowFar::Failed;
+    let actions = Vec::new();
+    let plans = Vec::new();
     let body = AskBody::Fix { fault, call: None, how, actions, plans };
     let with = |held: Option<HeldBy>, tried: Vec<Tried>| {
         let Fact::AskOpened(ask) = asked(body.clone()) else { panic!("nothing is asked") };
@@ -214,7 +216,8 @@ fn people_are_told_of_a_failed_step_once_no_rule_holds_it() {
         of: 3,
         until: AT.plus_ms(500),
     };
-    let (rule, does) = ("step 1".into(), Does::Retry);
+    let rule = "step 1".into();
+    let does = Does::Retry;
     let tried = Tried { rule, does, times: 3, waits: 0, found: None };
     let told = told(vec![with(Some(held), Vec::new()), with(None, vec![tried])]);
     let kinds: Vec<&str> = told.iter().map(|event| event.kind.as_str()).collect();

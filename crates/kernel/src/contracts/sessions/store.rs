@@ -38,7 +38,8 @@ impl<'a> Committed<'a> {
     /// This was appended.
     pub fn append(append: &'a Append) -> Self {
         let Append { session, first_seq, body, events, .. } = append;
-        let (first_seq, last_seq) = (*first_seq, session.seq);
+        let first_seq = *first_seq;
+        let last_seq = session.seq;
         let appended = Appended { session: session.id, first_seq, last_seq, body, events };
         Self { key: &session.key, appended: Some(appended) }
     }

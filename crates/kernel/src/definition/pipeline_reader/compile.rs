@@ -170,7 +170,8 @@ fn saved(key: &str) -> Value {
 
 /// The steps for a case whose reason no handler knows.
 fn left_to_the_agent(pipeline: &Pipeline) -> [Value; 2] {
-    let (end, result) = ("agent_answer", "agent_result");
+    let end = "agent_answer";
+    let result = "agent_result";
     let message = json!({"status": "ok", "path": "agent", "result": saved(result)});
     let message = about_the_case(pipeline, message);
     [
@@ -183,8 +184,10 @@ fn left_to_the_agent(pipeline: &Pipeline) -> [Value; 2] {
 /// Its model's instructions. A person's text is put in as a literal: braces in it are no template.
 fn instructions(pipeline: &Pipeline, max_steps: u32) -> String {
     let about = Value::from(about(pipeline));
-    let (case_id, reason) = (&pipeline.schema.case_id_field, &pipeline.schema.reason_field);
-    let (case_id, reason) = (Value::from(case_id.as_str()), Value::from(reason.as_str()));
+    let case_id = &pipeline.schema.case_id_field;
+    let reason = &pipeline.schema.reason_field;
+    let case_id = Value::from(case_id.as_str());
+    let reason = Value::from(reason.as_str());
     format!(
         r#"You decide what is done about a case that no rule knows. {{{{ {about} }}}}
 

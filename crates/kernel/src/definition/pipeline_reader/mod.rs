@@ -79,7 +79,8 @@ impl Form<'_> {
         let tools = self.tools(spot);
         let llm = self.llm(spot, &own);
         self.idle_mcp(spot);
-        let (http, nothing) = (http?, Arc::new(Value::Null));
+        let http = http?;
+        let nothing = Arc::new(Value::Null);
         let mut pipeline = Pipeline {
             name: name?,
             description: description.unwrap_or_default().trim().to_owned(),
@@ -202,7 +203,8 @@ impl Form<'_> {
         let field = spot.field(key)?;
         let number = field.node.whole().filter(|number| bounds.contains(number));
         if number.is_none() {
-            let (least, most) = (bounds.start(), bounds.end());
+            let least = bounds.start();
+            let most = bounds.end();
             let what = format!("`{key}` must be a whole number from {least} to {most}");
             self.reader.note(&field, Mistake::error(what).hint("leave it out for the default"));
         }

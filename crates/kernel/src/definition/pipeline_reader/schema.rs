@@ -33,8 +33,10 @@ impl Form<'_> {
         };
         let allowed = self.fields(&field, "allowedFields");
         let required = self.fields(&field, "requiredFields");
-        let (case_id, reason) = (case_id?, reason?);
-        let (allowed, required) = (allowed?, required?);
+        let case_id = case_id?;
+        let reason = reason?;
+        let allowed = allowed?;
+        let required = required?;
         for (item, name) in &required {
             if !names(&allowed).any(|known| known == *name) {
                 let mistake = Mistake::error(format!("`{name}` is required and not allowed"));

@@ -136,7 +136,8 @@ fn label(id: &StepId) -> String {
 }
 
 fn question(condition: &Condition<Expr>) -> String {
-    let (left, operator) = (condition.left.short(), condition.operator.name());
+    let left = condition.left.short();
+    let operator = condition.operator.name();
     match &condition.right {
         Some(right) => format!("{left} {operator} {}", right.short()),
         None => format!("{left} {operator}"),

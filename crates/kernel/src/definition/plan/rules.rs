@@ -235,10 +235,12 @@ impl Reader<'_> {
             _ => None,
         };
         let percent = number.map(|number| (number * 100.0).round());
-        let (least, most) = (f64::from(*range.start()), f64::from(*range.end()));
+        let least = f64::from(*range.start());
+        let most = f64::from(*range.end());
         let found = percent.filter(|percent| (least..=most).contains(percent));
         if found.is_none() {
-            let (least, most) = (least / 100.0, most / 100.0);
+            let least = least / 100.0;
+            let most = most / 100.0;
             let message = format!("`{key}` must be a number from {least} to {most}");
             self.note(&field, Mistake::error(message).hint("leave it out for the usual value"));
         }

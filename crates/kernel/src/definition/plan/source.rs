@@ -78,7 +78,8 @@ impl Subject {
 
     /// The mistake of being too large.
     pub fn too_large(&self, bytes: usize, limits: &Limits) -> Mistake {
-        let (noun, most) = (self.noun, limits.plan_bytes_max);
+        let noun = self.noun;
+        let most = limits.plan_bytes_max;
         Mistake::error(format!("the {noun} has {bytes} bytes, more than `plan_bytes_max` = {most}"))
             .hint(self.if_large)
     }

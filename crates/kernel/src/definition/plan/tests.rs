@@ -762,7 +762,8 @@ fn a_pinned_plan_keeps_a_pointer_that_is_refused_now() {
     let source = json!({"planId": "t/p", "description": "deep", "startStepId": "end", "steps": [
         {"id": "end", "type": "final_response", "message": {"jsonPath": deep}},
     ]});
-    let (origin, limits) = (Origin::default(), Limits::default());
+    let origin = Origin::default();
+    let limits = Limits::default();
     let loaded = surrounded(|around| load_value(&source, &origin, &limits, around));
     let Err(mistakes) = loaded else { panic!("{deep} was loaded") };
     let places: Vec<&str> = mistakes.iter().map(|mistake| mistake.pointer.as_str()).collect();
@@ -784,7 +785,8 @@ fn a_pinned_plan_keeps_a_pattern_that_is_refused_now() {
          "onTrue": {"nextStepId": "end"}, "onFalse": {"nextStepId": "end"}},
         {"id": "end", "type": "final_response", "message": "x"},
     ]});
-    let (origin, limits) = (Origin::default(), Limits::default());
+    let origin = Origin::default();
+    let limits = Limits::default();
     let loaded = surrounded(|around| load_value(&source, &origin, &limits, around));
     let Err(mistakes) = loaded else { panic!("{pattern} was loaded") };
     let places: Vec<&str> = mistakes.iter().map(|mistake| mistake.pointer.as_str()).collect();

@@ -33,7 +33,8 @@ impl Evaluation<'_> {
     fn compare(&mut self, comparison: &Comparison, node: &Value) -> Result<bool, String> {
         let left = self.operand(&comparison.left, node)?;
         let right = self.operand(&comparison.right, node)?;
-        let (left, right) = (left.as_deref(), right.as_deref());
+        let left = left.as_deref();
+        let right = right.as_deref();
         Ok(match comparison.sign {
             Sign::Equal => self.same(left, right)?,
             Sign::Unequal => !self.same(left, right)?,

@@ -288,7 +288,8 @@ impl<'t> Parser<'t> {
         let Some((_, sign)) = SIGNS.into_iter().find(|(word, _)| self.operator(word)) else {
             return left.alone(self);
         };
-        let (left, right) = (left.operand()?, self.term()?.operand()?);
+        let left = left.operand()?;
+        let right = self.term()?.operand()?;
         Ok(Test::Compare(Comparison { left, sign, right }))
     }
 

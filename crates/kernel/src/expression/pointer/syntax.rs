@@ -185,7 +185,8 @@ impl Part {
 impl Slice {
     /// The indexes that it selects of an array of this length, in its order.
     pub(super) fn indexes(self, len: usize) -> impl Iterator<Item = usize> {
-        let (len, step) = (len as i64, self.step);
+        let len = len as i64;
+        let step = self.step;
         let counted = |index: i64| if index < 0 { len + index } else { index };
         let (first, end) = if step > 0 {
             let first = self.start.map_or(0, counted).clamp(0, len);

@@ -52,7 +52,8 @@ fn each<'p, 't>(plain: &'p Instructions<'t>) -> impl Iterator<Item = (u32, &'p I
 /// No value outlives an iteration of its loop, so a value can be nested by each instruction once,
 /// unless a loop calls itself.
 fn check_levels(plain: &Instructions<'_>) -> Result<(), String> {
-    let (mut levels, mut recursive) = (0, false);
+    let mut levels = 0;
+    let mut recursive = false;
     for (_, instruction) in each(plain) {
         match instruction {
             Instruction::BuildList(Some(_))

@@ -22,7 +22,8 @@ impl Simple {
         if source.contains("{%") || source.contains("{#") || source.ends_with(['\n', '\r']) {
             return None;
         }
-        let (mut pieces, mut rest) = (Vec::new(), source);
+        let mut pieces = Vec::new();
+        let mut rest = source;
         while let Some((text, after)) = rest.split_once("{{") {
             let (inner, after) = after.split_once("}}")?;
             let fields: Option<Vec<String>> = inner.trim().split('.').map(name).collect();

@@ -290,7 +290,8 @@ fn doubling_a_value_is_too_much_work() {
         let block = format!("{begin}{}x", "{% set x %}{{ x }}{{ x }}{% endset %}".repeat(times));
         assert!(render(&block).unwrap_err().contains(&length()), "{block}");
         let times = times.min(100);
-        let (open, close) = ("{% with x = x ~ x %}".repeat(times), "{% endwith %}".repeat(times));
+        let open = "{% with x = x ~ x %}".repeat(times);
+        let close = "{% endwith %}".repeat(times);
         assert!(render(&format!("{begin}{open}{{{{ x }}}}{close}")).unwrap_err().contains(&work()));
     }
     let lists =

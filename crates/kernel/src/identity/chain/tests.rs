@@ -202,7 +202,8 @@ fn forge(rows: &mut Vec<Row>, head: &mut Head, random: &mut Random) {
         1 => rows.truncate(index),
         2 if !rows.is_empty() => {
             let other = random.below(rows.len());
-            let (one, two) = (rows[index].clone(), rows[other].clone());
+            let one = rows[index].clone();
+            let two = rows[other].clone();
             rows[index] = Row { seq: one.seq, ..two.clone() };
             rows[other] = Row { seq: two.seq, ..one };
         }
@@ -213,9 +214,12 @@ fn forge(rows: &mut Vec<Row>, head: &mut Head, random: &mut Random) {
         }
         5 if !rows.is_empty() => rows[index].at = Millis(rows[index].at.0 + 1),
         6 => {
-            let (end, mac) = (last(rows), Mac([5; 32]));
-            let (seq, prev) = (end.seq + 1 + random.below(2) as u64, end.mac);
-            let (key, body) = (["k1", "00000000"][random.below(2)].to_owned(), "[]".to_owned());
+            let end = last(rows);
+            let mac = Mac([5; 32]);
+            let seq = end.seq + 1 + random.below(2) as u64;
+            let prev = end.mac;
+            let key = ["k1", "00000000"][random.below(2)].to_owned();
+            let body = "[]".to_owned();
             rows.push(Row { seq, at: Millis(0), key, prev, body, mac });
         }
         7 => *head = last(rows),
@@ -235,10 +239,12 @@ fn forge(rows: &mut Vec<Row>, head: &mut Head, random: &mut Random) {
 fn whatever_is_forged_without_the_secret_is_found() {
     let rows = whole();
     let mut random = Random(7);
-    let (mut forgeries, mut rounds) = (0, 0);
+    let mut forgeries = 0;
+    let mut rounds = 0;
     while forgeries < 2_000 && rounds < 20_000 {
         rounds += 1;
-        let (mut forged, mut head) = (rows.clone(), last(&rows));
+        let mut forged = rows.clone();
+        let mut head = last(&rows);
         for _ in 0..=random.below(4) {
             forge(&mut forged, &mut head, &mut random);
         }

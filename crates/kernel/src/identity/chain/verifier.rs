@@ -184,8 +184,11 @@ impl<'k> Verifier<'k> {
         known: Vec<Head>,
     ) -> Self {
         let last = base.map(|base| base.head).unwrap_or_default();
-        let (knew_a_key, unproven, seen) = (false, None, Verified::default());
-        let (recorded, unchecked_until) = (Recorded::default(), 0);
+        let knew_a_key = false;
+        let unproven = None;
+        let seen = Verified::default();
+        let recorded = Recorded::default();
+        let unchecked_until = 0;
         let mut verifier = Self {
             keys,
             chain,
@@ -228,7 +231,8 @@ impl<'k> Verifier<'k> {
     /// The next row.
     pub fn take(&mut self, row: &Row) {
         self.seen.rows += 1;
-        let (seq, last) = (row.seq, self.last);
+        let seq = row.seq;
+        let last = self.last;
         if seq != last.seq + 1 {
             self.note(Flaw::Gap { after: last.seq, found: seq });
         } else if row.prev != last.mac {

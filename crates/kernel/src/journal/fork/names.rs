@@ -193,7 +193,8 @@ impl Fork {
         ask.id = self.ask(ask.id);
         ask.run = self.run(ask.run);
         ask.subject = self.maker.owner();
-        let (realm, session) = (&self.source.key.realm, self.source.id);
+        let realm = &self.source.key.realm;
+        let session = self.source.id;
         ask.digest = digest(realm, session, ask.run, &ask.step, &ask.body, &more, by);
     }
 

@@ -67,7 +67,8 @@ fn call_started() -> Value {
 fn events(facts: &[Value]) -> Vec<Event> {
     let mut row = Vec::new();
     for (seq, fact) in (1..).zip(facts) {
-        let (kind, data): (&Value, &Value) = (&fact["type"], &fact["data"]);
+        let kind: &Value = &fact["type"];
+        let data: &Value = &fact["data"];
         let (seq, at): (u64, u64) = (seq, seq);
         row.push(json!({"seq": seq, "at": at, "v": 1, "type": kind, "data": data}));
     }

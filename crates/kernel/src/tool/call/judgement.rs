@@ -65,7 +65,8 @@ mod tests {
         let Judgement::Admitted { verdict, pins, policy: None, .. } = before else {
             panic!("{BEFORE}")
         };
-        let (policy, policies) = (Some("7".into()), vec!["large".into()]);
+        let policy = Some("7".into());
+        let policies = vec!["large".into()];
         let answerers = Some(Answerers { other: true, ..Answerers::default() });
         let now = Judgement::Admitted { verdict, pins, policy, policies, answerers };
         let text = serde_json::to_string(&now).unwrap();

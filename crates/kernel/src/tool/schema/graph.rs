@@ -233,7 +233,8 @@ impl<'a> Reader<'a> {
     fn refer(&mut self, reference: &str, schema: &Value, home: usize) -> Result<Vec<u32>, Misfit> {
         let found = self.index.resolve(reference, home)?;
         self.count(home, found.schemas.len() + self.index.homes() / HOMES_PER_PART)?;
-        let (mut beside, mut seen) = (Vec::new(), HashSet::new());
+        let mut beside = Vec::new();
+        let mut seen = HashSet::new();
         for (target, at) in found.schemas {
             // A schema that refers to itself says nothing by that.
             if std::ptr::eq(target, schema) || !seen.insert(address(target)) {
@@ -264,7 +265,8 @@ impl<'a> Reader<'a> {
         }
         let id = self.nodes.len() as u32;
         let cost = METASCHEMA_COST;
-        let (any_member, items) = (vec![id], vec![id]);
+        let any_member = vec![id];
+        let items = vec![id];
         self.nodes.push(Node { cost, any_member, items, ..Node::default() });
         self.outside = Some(id);
         Ok(id)

@@ -22,7 +22,9 @@ pub(super) fn backtracks(pattern: &str) -> bool {
 /// About how many states its program has; rather too many.
 pub(super) fn states(pattern: &str) -> u64 {
     // What stands before each open group, what stands before here, and the last part of that.
-    let (mut open, mut sum, mut last) = (Vec::new(), 0_u64, 0_u64);
+    let mut open = Vec::new();
+    let mut sum = 0_u64;
+    let mut last = 0_u64;
     let mut rest = pattern.chars().peekable();
     while let Some(char) = rest.next() {
         match char {
@@ -78,7 +80,8 @@ fn class_states(rest: &mut Peekable<Chars<'_>>) -> u64 {
 
 /// Reads to the end of a count such as `{2}`, `{2,}` or `{2,5}`: how many copies it makes.
 fn repeats(rest: &mut Peekable<Chars<'_>>) -> u64 {
-    let (mut numbers, mut commas) = ([0_u64; 2], 0);
+    let mut numbers = [0_u64; 2];
+    let mut commas = 0;
     while let Some(char) = rest.next_if(|char| char.is_ascii_digit() || *char == ',') {
         match char.to_digit(10) {
             Some(digit) => {

@@ -184,7 +184,8 @@ fn named_values(bytes: &[u8], left: Left, known: &mut Struct) -> Result<()> {
 /// `google.protobuf.Value`.
 fn any(bytes: &[u8], left: Left) -> Result<Value> {
     let left = left.one_less()?;
-    let (mut reader, mut value) = (Reader::new(bytes), Value::Null);
+    let mut reader = Reader::new(bytes);
+    let mut value = Value::Null;
     while let Some(Entry { number: field, raw }) = reader.entry().map_err(BadProto::new)? {
         value = match (field, raw) {
             (1, Raw::Number(_)) => Value::Null,
@@ -209,7 +210,8 @@ fn any(bytes: &[u8], left: Left) -> Result<Value> {
 
 /// `google.protobuf.ListValue`.
 fn list(bytes: &[u8], left: Left) -> Result<Vec<Value>> {
-    let (mut reader, mut items) = (Reader::new(bytes), Vec::new());
+    let mut reader = Reader::new(bytes);
+    let mut items = Vec::new();
     while let Some(Entry { number, raw }) = reader.entry().map_err(BadProto::new)? {
         if number == 1 {
             items.push(any(bytes_of(raw)?, left)?);
@@ -220,7 +222,9 @@ fn list(bytes: &[u8], left: Left) -> Result<Vec<Value>> {
 
 /// `google.protobuf.Timestamp`, without what is finer than a millisecond.
 fn moment(bytes: &[u8]) -> Result<Timestamp> {
-    let (mut reader, mut seconds, mut nanos) = (Reader::new(bytes), 0_i64, 0_i64);
+    let mut reader = Reader::new(bytes);
+    let mut seconds = 0_i64;
+    let mut nanos = 0_i64;
     while let Some(Entry { number, raw }) = reader.entry().map_err(BadProto::new)? {
         match number {
             1 => seconds = number_of(raw)?.cast_signed(),

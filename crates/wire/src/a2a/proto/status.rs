@@ -142,7 +142,8 @@ fn escaped(message: &str) -> String {
 }
 
 fn unescaped(text: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
     while let [first, more @ ..] = rest {
         let digits = more.get(..2).filter(|_| *first == b'%');
         // A sign would be read as part of a number.

@@ -109,7 +109,8 @@ fn any(value: &Value) -> Vec<u8> {
 
 fn moment(at: Timestamp) -> Vec<u8> {
     let mut out = Vec::new();
-    let (seconds, ms) = (at.0.div_euclid(SECOND_MS), at.0.rem_euclid(SECOND_MS));
+    let seconds = at.0.div_euclid(SECOND_MS);
+    let ms = at.0.rem_euclid(SECOND_MS);
     put_number(&mut out, 1, seconds.cast_unsigned());
     put_number(&mut out, 2, (ms * MS_NANOS).cast_unsigned());
     out

@@ -469,7 +469,8 @@ impl Dice {
             4 => self.query("@", depth),
             5 => format!("!{}", self.query("@", depth)),
             6 => {
-                let (function, path) = (self.pick(&["match", "search"]), self.singular());
+                let function = self.pick(&["match", "search"]);
+                let path = self.singular();
                 format!("{function}({path}, '{}')", self.pick(&["a", "a.*", "[ab]+", "", "("]))
             }
             7 => {
@@ -498,7 +499,8 @@ impl Dice {
             4 => format!("length({})", self.singular()),
             _ => {
                 // The last part keeps the library from reading it as a singular query.
-                let (function, query) = (self.pick(&["count", "value"]), self.query("@", depth));
+                let function = self.pick(&["count", "value"]);
+                let query = self.query("@", depth);
                 format!("{function}({query}{})", self.pick(&[".*", "[0:1]", "..a"]))
             }
         }
