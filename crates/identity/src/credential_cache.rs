@@ -50,7 +50,8 @@ mod tests {
         let cache = CredentialCache::default();
         let fingerprints = Fingerprints::new([1; 32]);
         let verified = Arc::new(AdminKey::new("secret".into()).verified);
-        let (one, other) = (fingerprints.of("one"), fingerprints.of("other"));
+        let one = fingerprints.of("one");
+        let other = fingerprints.of("other");
         cache.insert(1, one, verified.clone());
         assert!(cache.get(1, one).is_some());
         assert!(cache.get(1, other).is_none());

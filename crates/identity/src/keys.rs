@@ -213,7 +213,8 @@ impl Keys {
         id: &KeyId,
         overlap_ms: u64,
     ) -> Result<Made, KeyRefusal> {
-        let (maker, id) = (maker.clone(), id.clone());
+        let maker = maker.clone();
+        let id = id.clone();
         let rotated = self.change(move |keys| {
             let StoredKey { key, version, .. } = keys.administered(&maker, &id)?;
             let now = keys.parts.clock.now();
@@ -235,7 +236,8 @@ impl Keys {
         maker: &Maker,
         id: &KeyId,
     ) -> Result<StoredKey, KeyRefusal> {
-        let (maker, id) = (maker.clone(), id.clone());
+        let maker = maker.clone();
+        let id = id.clone();
         let revoked = self.change(move |keys| {
             let StoredKey { mut key, version, .. } = keys.administered(&maker, &id)?;
             let now = keys.parts.clock.now();

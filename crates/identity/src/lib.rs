@@ -122,9 +122,11 @@ impl Identity {
         let IdentityParts { principals, principals_file: file, realms, made_realms, .. } = parts;
         let IdentityParts { admin_key, seal, clock, entropy, spawn, .. } = parts;
         let admin = admin_key.filter(|key| !key.expose().is_empty()).map(AdminKey::new);
-        let (tokens, failures) = (Tokens::new(seal), Failures::default());
+        let tokens = Tokens::new(seal);
+        let failures = Failures::default();
         let failed = audit.map(|audit| Arc::new(Failed::new(audit, clock.clone(), spawn.clone())));
-        let (spawning, entropy_of_keys) = (spawn.clone(), entropy.clone());
+        let spawning = spawn.clone();
+        let entropy_of_keys = entropy.clone();
         let key_parts =
             KeyParts { store, clock: clock.clone(), entropy: entropy_of_keys, spawn: spawning };
         let realms = FirstRealms::read(made_realms, realms).await?;
@@ -137,10 +139,12 @@ impl Identity {
         });
         let issuer_parts = IssuerParts { clock: clock.clone(), spawn: spawn.clone(), lost };
         let issuers = Issuers::new(issuers, mcp, &issuer_parts);
-        let (seen_by, now) = (keys.clone(), clock.clone());
+        let seen_by = keys.clone();
+        let now = clock.clone();
         let claims = ClaimsBook::open(claims, seen_by, issuers.entries(), now, &*spawn).await?;
         let entries = issuers.entries().collect();
-        let (store, now) = (principals, clock.clone());
+        let store = principals;
+        let now = clock.clone();
         let parts = PrincipalParts { store, file, issuers: entries, clock: now, spawn };
         let (principals, clashes) = Principals::open(parts, keys.clone()).await?;
         if !clashes.is_empty() {

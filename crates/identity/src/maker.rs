@@ -70,7 +70,8 @@ impl Maker {
     /// A key that was revoked while its request was on the way changes nothing any more, and
     /// neither does a principal that was disabled.
     pub(crate) fn is_good(&self, snapshot: &Snapshot) -> bool {
-        let (directory, subject) = (&snapshot.directory, &*self.subject);
+        let directory = &snapshot.directory;
+        let subject = &*self.subject;
         let is_good = |key: &Arc<ApiKey>| key.revoked.is_none();
         let came_well =
             self.key.as_ref().is_none_or(|id| directory.keys.get(id).is_some_and(is_good));

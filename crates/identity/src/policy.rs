@@ -29,7 +29,8 @@ impl Policy for RolePolicy {
 
     /// All of a list is judged by one snapshot.
     fn decide_all(&self, subject: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
-        let (snapshot, context) = (self.identity.snapshot(), Context::default());
+        let snapshot = self.identity.snapshot();
+        let context = Context::default();
         let judged = |resource: &Resource<'_>| {
             decide(&snapshot, &Request { act, subject, resource: *resource, context })
         };

@@ -238,7 +238,8 @@ impl Principals {
         };
         let reach = self.reach(&known.principal);
         let audit = changes::of_principal(maker, &known.principal, &reach, act, now);
-        let (id, by) = (known.principal.id.clone(), maker.subject.clone());
+        let id = known.principal.id.clone();
+        let by = maker.subject.clone();
         let record = PrincipalRecord { id, principal, disabled, by, changed: now };
         Ok(Draft { record, over, audit })
     }
@@ -329,7 +330,8 @@ enum Switch {
 impl Identity {
     /// The principals that this maker administers, by id.
     pub fn list_principals(&self, maker: &Maker) -> Vec<SeenPrincipal> {
-        let (principals, directory) = (&self.principals, self.directory());
+        let principals = &self.principals;
+        let directory = self.directory();
         let seen = directory.principals.iter();
         let seen = seen.filter(|known| principals.is_seen_by(maker, known));
         seen.map(|known| principals.seen(known)).collect()
@@ -347,7 +349,8 @@ impl Identity {
         principal: Principal,
         expected: Option<u64>,
     ) -> Result<SeenPrincipal, PrincipalRefusal> {
-        let (maker, principal) = (maker.clone(), Arc::new(principal));
+        let maker = maker.clone();
+        let principal = Arc::new(principal);
         let draft = move |all: &Principals| all.drafted(&maker, &principal, expected);
         self.principals.change(draft).await
     }
@@ -377,7 +380,8 @@ impl Identity {
         id: &str,
         to: Switch,
     ) -> Result<SeenPrincipal, PrincipalRefusal> {
-        let (maker, id) = (maker.clone(), id.to_owned());
+        let maker = maker.clone();
+        let id = id.to_owned();
         self.principals.change(move |all: &Principals| all.switched(&maker, &id, to)).await
     }
 
@@ -426,7 +430,8 @@ fn clash(roster: &Roster, principal: &Principal) -> Option<Clash> {
     }
     principal.identities.iter().find_map(|identity| {
         let owner = roster.of_subject(identity).filter(|known| known.principal.id != *id)?;
-        let (other, identity) = (owner.principal.id.clone(), identity.clone());
+        let other = owner.principal.id.clone();
+        let identity = identity.clone();
         Some(Clash::Identity { id: id.clone(), other, identity })
     })
 }

@@ -121,7 +121,8 @@ impl RealmBook {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let FirstRealms { store, configured, stored } = first;
-        let (stored, changing) = (Mutex::new(stored), tokio::sync::Mutex::new(()));
+        let stored = Mutex::new(stored);
+        let changing = tokio::sync::Mutex::new(());
         Self { store, keys, principals, clock, configured, stored, changing }
     }
 
@@ -169,7 +170,8 @@ impl RealmBook {
             None if self.stored().len() >= REALMS_MAX => return Err(RealmRefusal::TooMany),
             None => {}
         }
-        let (by, created) = (maker.subject.clone(), self.clock.now());
+        let by = maker.subject.clone();
+        let created = self.clock.now();
         let audit = changes::of_realm(maker, &name, "realm.create", None, created);
         let record = RealmRecord { name, by, created, removed: None };
         self.settled(self.store.create_realm(&record, audit).await).await?;

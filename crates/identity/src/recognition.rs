@@ -211,7 +211,8 @@ impl Identity {
                 Err(_) => Standing::Ended,
             },
             Some(Proof::Token(token)) => {
-                let (claims, directory) = (&token.claims, self.directory());
+                let claims = &token.claims;
+                let directory = self.directory();
                 let is_disabled = claims.people().any(|one| directory.is_disabled(one));
                 match token.is_good(now) && !is_disabled {
                     true => Standing::Good { until: Some(claims.until) },

@@ -134,8 +134,10 @@ mod tests {
 
     #[test]
     fn two_are_refused_even_if_they_are_equal() {
-        let (key, one): (&[u8], &[u8]) = (b"abc", b"Bearer abc");
-        let (basic, empty): (&[u8], &[u8]) = (b"Basic eA==", b"");
+        let key: &[u8] = b"abc";
+        let one: &[u8] = b"Bearer abc";
+        let basic: &[u8] = b"Basic eA==";
+        let empty: &[u8] = b"";
         type Values<'a> = &'a [&'a [u8]];
         let cases: [(Values<'_>, Values<'_>); 5] = [
             (&[one, one], &[]),

@@ -116,7 +116,8 @@ impl Snapshot {
 
     /// A key as it is stored, with its last use.
     pub(crate) fn stored(&self, id: &KeyId) -> Option<StoredKey> {
-        let (key, beside) = (self.directory.keys.get(id)?, self.beside.get(id)?);
+        let key = self.directory.keys.get(id)?;
+        let beside = self.beside.get(id)?;
         let used = beside.used.moment();
         Some(StoredKey { key: ApiKey::clone(key), version: beside.version, used })
     }

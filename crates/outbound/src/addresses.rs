@@ -240,7 +240,8 @@ mod tests {
             let address: IpAddr = address.parse().unwrap();
             assert!(plain.permits_address("internal.test", address), "{address}");
         }
-        let (seven, eight) = ("10.0.0.7".parse().unwrap(), "10.0.0.8".parse().unwrap());
+        let seven = "10.0.0.7".parse().unwrap();
+        let eight = "10.0.0.8".parse().unwrap();
         assert!(listed.permits_address("internal.test", seven));
         assert!(!listed.permits_address("internal.test", eight));
         assert!(plain.permits_address("localhost", "127.0.0.1".parse().unwrap()));

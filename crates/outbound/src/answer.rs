@@ -80,7 +80,8 @@ pub async fn read(
     effect: Effect,
     call: &Call,
 ) -> Result<Answer, ToolError> {
-    let (status, bytes_max) = (response.status(), call.output_bytes_max);
+    let status = response.status();
+    let bytes_max = call.output_bytes_max;
     let headers = std::mem::take(response.headers_mut());
     if status.as_u16() >= 400 {
         let body = collect(&mut response, bytes_max).await;
@@ -137,7 +138,8 @@ impl Place<'_> {
         effect: Effect,
         text: impl FnOnce() -> Option<Spooled>,
     ) -> Result<Body, ToolError> {
-        let (status, bytes_max) = (response.status(), self.bytes_max);
+        let status = response.status();
+        let bytes_max = self.bytes_max;
         let inline = self.blobs.and_then(|blobs| Some((blobs, blobs.inline_bytes_max()?)));
         let spooled = inline.and_then(|(blobs, inline)| Some((blobs, inline, text()?)));
         let Some((blobs, inline, text)) = spooled else {

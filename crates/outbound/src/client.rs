@@ -303,7 +303,8 @@ where
 {
     fn resolve(&self, name: Name) -> Resolving {
         let name = name.as_str().to_owned();
-        let (settings, found) = (self.settings.clone(), (self.look_up)(name.clone()));
+        let settings = self.settings.clone();
+        let found = (self.look_up)(name.clone());
         Box::pin(async move { permitted(&settings, &name, found.await?) })
     }
 }
@@ -322,7 +323,8 @@ fn permitted(
     let (permitted, refused): (Vec<_>, Vec<_>) = found.into_iter().partition(permits);
     match refused.first() {
         Some(refused) if permitted.is_empty() => {
-            let (name, address) = (name.to_owned(), refused.ip());
+            let name = name.to_owned();
+            let address = refused.ip();
             Err(AddressNotAllowed { name, address }.into())
         }
         _ => Ok(Box::new(permitted.into_iter())),

@@ -130,7 +130,8 @@ mod tests {
         let address = |text: &&str| SocketAddr::new(text.parse::<IpAddr>().unwrap(), 0);
         let answers: Vec<Vec<SocketAddr>> =
             answers.iter().map(|answer| answer.iter().map(address).collect()).collect();
-        let (settings, looks) = (HttpSettings::new(allow).unwrap(), Arc::new(AtomicUsize::new(0)));
+        let settings = HttpSettings::new(allow).unwrap();
+        let looks = Arc::new(AtomicUsize::new(0));
         let counted = looks.clone();
         let look_up = move |_name: String| {
             let found = answers.get(counted.fetch_add(1, Ordering::SeqCst));
@@ -146,7 +147,8 @@ mod tests {
         receiver: &TcpListener,
         url: &str,
     ) -> Result<(), NotTaken> {
-        let (url, media_type) = (url.to_owned(), "application/json");
+        let url = url.to_owned();
+        let media_type = "application/json";
         let notice = Notice { url, media_type, headers: Vec::new(), body: BODY.to_owned() };
         tokio::select! {
             posted = notifier.post(notice, LIMIT_MS, Millis(0)) => posted,
@@ -157,7 +159,8 @@ mod tests {
     async fn take(receiver: &TcpListener) {
         loop {
             let (mut stream, _) = receiver.accept().await.unwrap();
-            let (mut bytes, mut some) = (Vec::new(), [0; 1_024]);
+            let mut bytes = Vec::new();
+            let mut some = [0; 1_024];
             while !bytes.ends_with(BODY.as_bytes()) {
                 let count = stream.read(&mut some).await.unwrap();
                 assert!(count > 0, "the request broke off");
@@ -183,7 +186,8 @@ mod tests {
     async fn a_name_that_leads_to_an_address_that_is_not_public_is_not_posted_to() {
         let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = receiver.local_addr().unwrap().port();
-        let (inner, url) = (inner_server(port), format!("http://hooks.test:{port}/"));
+        let inner = inner_server(port);
+        let url = format!("http://hooks.test:{port}/");
         for address in ["127.0.0.2", "::ffff:127.0.0.2", "::1"] {
             let (notifier, looks) = leading_to(&["127.0.0.1"], &[&[address]]);
             assert_eq!(notifier.check(&url), Ok(()), "it does not say where it leads");
@@ -203,7 +207,8 @@ mod tests {
     async fn a_name_that_leads_elsewhere_later_is_judged_again_and_not_looked_up_in_between() {
         let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = receiver.local_addr().unwrap().port();
-        let (inner, url) = (inner_server(port), format!("http://hooks.test:{port}/"));
+        let inner = inner_server(port);
+        let url = format!("http://hooks.test:{port}/");
         let (notifier, looks) = leading_to(&["127.0.0.1"], &[&["127.0.0.1"], &["127.0.0.2"]]);
         assert_eq!(notifier.check(&url), Ok(()));
         assert_eq!(posted(&notifier, &receiver, &url).await, Ok(()));

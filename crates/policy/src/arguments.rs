@@ -444,7 +444,8 @@ mod tests {
 
     fn expressed(shape: &Value, value: Value) -> Result<(), String> {
         let schema = json!({"type": "object", "properties": {"x": shape}, "required": ["x"]});
-        let (record, arguments) = (Record::of(&schema), json!({"x": value}));
+        let record = Record::of(&schema);
+        let arguments = json!({"x": value});
         let told = |read: &Members| record.express(&arguments, read).map(|_| ());
         let said = told(&Members::All);
         // What is not read must be of its type as well, and is refused in the same words.
@@ -455,7 +456,8 @@ mod tests {
 
     #[test]
     fn numbers_are_taken_exactly_or_not_at_all() {
-        let (integer, number) = (json!({"type": "integer"}), json!({"type": "number"}));
+        let integer = json!({"type": "integer"});
+        let number = json!({"type": "number"});
         for good in [json!(0), json!(i64::MIN), json!(i64::MAX), json!(5.0), json!(-3.0)] {
             assert_eq!(expressed(&integer, good), Ok(()));
         }

@@ -310,7 +310,8 @@ impl Case {
         decided.sort_unstable();
         let by = if decided.is_empty() { "no policy".to_owned() } else { decided.join(", ") };
         if found != self.expect {
-            let (expected, found) = (self.expect.word(), found.word());
+            let expected = self.expect.word();
+            let found = found.word();
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             return Some(format!("expected {expected}, decided {found} by {by}{why}"));
         }

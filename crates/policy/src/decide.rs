@@ -108,7 +108,8 @@ impl Policies {
         if found.iter().any(Mistake::is_error) {
             return Err(found);
         }
-        let (index, fits) = (Index::new(&policies), Fits::default());
+        let index = Index::new(&policies);
+        let fits = Fits::default();
         Ok((Self { policies, index, names, tools, fits, version }, found))
     }
 
@@ -130,8 +131,10 @@ impl Policies {
                 Effect::Forbid => ("forbid", None),
                 Effect::Ask(asking) => ("ask", Some(asking.why.clone())),
             };
-            let (id, file) = (policy.id.clone(), policy.source.file.clone());
-            let (line, tools) = (policy.source.begin().line, policy.actions.tools.clone());
+            let id = policy.id.clone();
+            let file = policy.source.file.clone();
+            let line = policy.source.begin().line;
+            let tools = policy.actions.tools.clone();
             ListedPolicy { id, file, line, effect, why, tools }
         };
         self.policies.iter().map(listed).collect()
@@ -208,7 +211,8 @@ impl Policies {
         let candidates = self.index.candidates(*act, kind, &name);
         let role = permitting_role(question);
         if candidates.is_empty() {
-            let (outcomes, members) = (Vec::new(), Members::default());
+            let outcomes = Vec::new();
+            let members = Members::default();
             return Prepared { stated: None, outcomes, role, members, reads: Reads::default() };
         }
         let mut could_apply = candidates.iter().filter_map(|place| self.policies.get(*place));
@@ -216,7 +220,8 @@ impl Policies {
         let principals = reads_principal.then_some(question.principals);
         let stated = self.names.stated(question.request, question.roles, principals);
         let outcomes = self.settled(candidates, question.request, stated.as_ref());
-        let (mut members, mut reads) = (Members::default(), Reads::default());
+        let mut members = Members::default();
+        let mut reads = Reads::default();
         for policy in self.open(&outcomes) {
             members = members.or(&policy.members);
             reads = reads.or(policy.reads);
@@ -379,9 +384,11 @@ impl<'p> Moment<'p> {
     ) -> Self {
         let Reads { sources: reads_sources, time: reads_time, .. } = prepared.reads;
         let asked = &request.context;
-        let (trigger, now) = (asked.trigger, reads_time.then_some(now));
+        let trigger = asked.trigger;
+        let now = reads_time.then_some(now);
         let sources = asked.sources.filter(|_| reads_sources);
-        let (mut tool, mut own) = (None, None);
+        let mut tool = None;
+        let mut own = None;
         if let Some(spec) = policies.own_tool(request) {
             let (called, expression) =
                 CalledTool::new(policies, spec, asked.arguments, &prepared.members);

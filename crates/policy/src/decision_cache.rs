@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn so_many_decisions_are_kept_and_no_more() {
-        let (cache, ann) = (DecisionCache::default(), Caller::new("r", "ann"));
+        let cache = DecisionCache::default();
+        let ann = Caller::new("r", "ann");
         for number in 0..DECISIONS_MAX + 5_000 {
             let name = number.to_string();
             let request = Request {

@@ -41,7 +41,8 @@ impl Stated {
     }
 
     fn with_action(&self, action: &EntityUid, context: Context) -> Option<Request> {
-        let (subject, resource) = (self.subject.clone(), self.resource.clone());
+        let subject = self.subject.clone();
+        let resource = self.resource.clone();
         Request::new(subject, action.clone(), resource, context, None).ok()
     }
 }
@@ -81,7 +82,8 @@ impl Names {
         roles: &Roles,
         principals: Option<&Roster>,
     ) -> Option<Stated> {
-        let (caller, about) = (asked.subject, &asked.resource);
+        let caller = asked.subject;
+        let about = &asked.resource;
         let realm = self.uid(Kind::Realm, caller.realm.as_str());
         let in_realm = || one("realm", RestrictedExpression::new_entity_uid(realm.clone()));
         let mut known = in_realm();

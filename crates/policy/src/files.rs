@@ -201,9 +201,11 @@ pub(crate) fn warning(message: String) -> Mistake {
 pub(crate) fn read<'f>(
     files: impl IntoIterator<Item = (&'f str, &'f str)>,
 ) -> Result<Vec<FilePolicy>, Vec<Mistake>> {
-    let (mut policies, mut mistakes) = (Vec::new(), Vec::new());
+    let mut policies = Vec::new();
+    let mut mistakes = Vec::new();
     for (file, text) in files {
-        let (file, whole): (Arc<str>, Arc<str>) = (file.into(), text.into());
+        let file: Arc<str> = file.into();
+        let whole: Arc<str> = text.into();
         for piece in pieces(text) {
             let source = Source { file: file.clone(), text: whole.clone(), start: piece.start };
             match Draft::read(&piece, source) {
@@ -224,7 +226,8 @@ fn same_ids(policies: &[FilePolicy]) -> Vec<Mistake> {
             first.insert(id, source);
             continue;
         };
-        let (file, line) = (&before.file, before.begin().line);
+        let file = &before.file;
+        let line = before.begin().line;
         let mistake = Mistake::error(format!("two policies have the id `{id}`"))
             .hint(format!("the other one is in {file}, line {line}; give each an id of its own"));
         let text = &source.text[source.start..];
@@ -275,8 +278,10 @@ impl<'t> Draft<'t> {
             Value::Null
         });
         let clauses = &json["conditions"];
-        let (reads, reads_principal) = (reads(clauses), reads_principal(clauses));
-        let (arguments, members) = (named_arguments(clauses), read_members(clauses));
+        let reads = reads(clauses);
+        let reads_principal = reads_principal(clauses);
+        let arguments = named_arguments(clauses);
+        let members = read_members(clauses);
         self.check_reads(reads, &actions, clauses);
         let policy = self.policy.new_id(PolicyId::new(&id));
         let is_of_calls = reads.arguments || reads.sources;
@@ -370,7 +375,8 @@ impl<'t> Draft<'t> {
     }
 
     fn obligations(&mut self) -> Vec<Obligation> {
-        let (approvers, other) = (self.annotation(APPROVERS), self.annotation(OTHER));
+        let approvers = self.annotation(APPROVERS);
+        let other = self.annotation(OTHER);
         if self.annotation(ASK).is_none() {
             for (name, given) in [(APPROVERS, &approvers), (OTHER, &other)] {
                 if given.is_some() {

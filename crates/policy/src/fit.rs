@@ -63,7 +63,8 @@ impl Fits {
 
 impl Fitted {
     fn new(spec: &ToolSpec, policies: &[FilePolicy], tools: &BTreeSet<String>) -> Self {
-        let (name, arguments) = (spec.name.as_str(), Record::of(&spec.input_schema));
+        let name = spec.name.as_str();
+        let arguments = Record::of(&spec.input_schema);
         let typed = schema(tools, Some((name, &arguments)));
         let concerned = policies
             .iter()
@@ -108,7 +109,8 @@ fn decimal_comparisons(arguments: &Record, policy: &FilePolicy) -> Vec<String> {
     let json = policy.whole.policies().next().and_then(|policy| policy.to_json().ok());
     let conditions = json.map(|mut json| json["conditions"].take()).unwrap_or_default();
     let written = |Comparison { names, operator, number }: Comparison| {
-        let (argument, number) = (names.join("."), format!("decimal(\"{number}.0\")"));
+        let argument = names.join(".");
+        let number = format!("decimal(\"{number}.0\")");
         let method = match operator {
             "<" => "lessThan",
             "<=" => "lessThanOrEqual",

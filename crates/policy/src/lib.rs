@@ -154,7 +154,8 @@ impl CedarPolicy {
     }
 
     fn prepared(&self, snapshot: &Snapshot, request: &Request<'_>, roles: &Roles) -> Prepared {
-        let (now, builtin) = (self.parts.clock.now(), self.parts.builtin);
+        let now = self.parts.clock.now();
+        let builtin = self.parts.builtin;
         let principals = &*snapshot.directory.principals;
         snapshot.policies.prepare(&Question { request, roles, principals, now, builtin })
     }
@@ -177,7 +178,8 @@ impl Policy for CedarPolicy {
 
     /// All of a list is judged by one snapshot.
     fn decide_all(&self, subject: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
-        let (snapshot, context) = (self.snapshot(), Context::default());
+        let snapshot = self.snapshot();
+        let context = Context::default();
         let judged = |resource: &Resource<'_>| {
             let request = Request { act, subject, resource: *resource, context };
             self.judged(&snapshot, &request)

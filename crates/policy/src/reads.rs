@@ -133,7 +133,8 @@ pub(crate) fn named_arguments(expression: &Value) -> Vec<Vec<String>> {
 /// The members of arguments that can change what an expression says. One that takes the arguments,
 /// or the context, as a whole reads all of them.
 pub(crate) fn read_members(expression: &Value) -> Members {
-    let (mut found, mut all) = (BTreeSet::new(), false);
+    let mut found = BTreeSet::new();
+    let mut all = false;
     walk(expression, |operator, operands| {
         all |= names_context(operator, operands);
         let path = path(operator, operands);
@@ -204,7 +205,8 @@ fn comparison(operator: &str, operands: &Value) -> Option<Comparison> {
     if let (Some(names), Some(number)) = (argument(operands.get("left")?), number("right")) {
         return Some(Comparison { names, operator, number });
     }
-    let (names, number) = (argument(operands.get("right")?)?, number("left")?);
+    let names = argument(operands.get("right")?)?;
+    let number = number("left")?;
     Some(Comparison { names, operator: mirrored, number })
 }
 

@@ -90,7 +90,8 @@ impl Tally {
             return Verdict::Deny(whys.join("; ")).into();
         }
         if !self.asks.is_empty() {
-            let (verdict, policies) = (Verdict::Ask(texts(&self.asks)), ids(&self.asks));
+            let verdict = Verdict::Ask(texts(&self.asks));
+            let policies = ids(&self.asks);
             let obligations = self.obligations;
             return Decision { obligations, policies, ..Decision::from(verdict) };
         }

@@ -39,7 +39,9 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
 
 /// Why Cedar must not be given this policy: it would need too much of the stack.
 pub(crate) fn too_deep(policy: &str) -> Option<String> {
-    let (mut depth, mut deepest, mut operators) = (0_usize, 0, 0);
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    let mut operators = 0;
     for (at, byte) in plain(policy) {
         match byte {
             b'(' | b'[' | b'{' => {
@@ -94,7 +96,8 @@ fn plain(text: &str) -> impl Iterator<Item = (usize, u8)> + '_ {
             let rest = &bytes[next..];
             next += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
         }
-        let (at, byte) = (next, *bytes.get(next)?);
+        let at = next;
+        let byte = *bytes.get(next)?;
         next = if byte == b'"' { end_of_quoted(bytes, at) } else { at + 1 };
         Some((at, byte))
     })

@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn an_address_has_so_many_in_a_minute_and_others_are_not_concerned() {
-        let (failures, ann) = (Failures::default(), address("192.0.2.1"));
+        let failures = Failures::default();
+        let ann = address("192.0.2.1");
         fill(&failures, ann, START);
         assert_eq!(failures.note(ann, START), Err(MINUTE));
         let later = START + Duration::from_millis(59_500);

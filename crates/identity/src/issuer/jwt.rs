@@ -135,7 +135,8 @@ impl<'t> Jwt<'t> {
         let signed = &text[..text.len() - signature.len() - 1];
         let signature = URL_SAFE_NO_PAD.decode(signature);
         let signature = signature.map_err(|_| "the token's signature cannot be read")?;
-        let (key, kind) = (header.kid, header.typ.unwrap_or_default());
+        let key = header.kid;
+        let kind = header.typ.unwrap_or_default();
         Ok(Self { algorithm, key, kind, claims, signed, signature })
     }
 
@@ -197,7 +198,8 @@ impl<'t> Jwt<'t> {
                 Some(named(entry, actor.get("sub")).ok_or("the token's actor cannot be read")?)
             }
         };
-        let (scopes, realms) = (self.scopes(entry), self.realms(entry)?);
+        let scopes = self.scopes(entry);
+        let realms = self.realms(entry)?;
         Ok(TokenClaims { subject, actor, scopes, realms, issued, until, is_for_mcp_only })
     }
 
@@ -210,7 +212,8 @@ impl<'t> Jwt<'t> {
         if lifetime_ms <= 0 || lifetime_ms > LIFETIME_MS_MAX {
             return Err("the token is good for longer than a day, or for no time");
         }
-        let (until, latest) = (expires.plus_ms(LEEWAY_MS), now.plus_ms(LEEWAY_MS));
+        let until = expires.plus_ms(LEEWAY_MS);
+        let latest = now.plus_ms(LEEWAY_MS);
         if until <= now {
             return Err("the token has expired");
         }

@@ -177,11 +177,13 @@ impl Material {
         let point = |name: &str| bytes(name).filter(|bytes| bytes.len() == POINT_BYTES);
         match (text("kty")?, text("crv")) {
             ("RSA", _) => {
-                let (modulus, exponent) = (without_zeros(bytes("n")?), without_zeros(bytes("e")?));
+                let modulus = without_zeros(bytes("n")?);
+                let exponent = without_zeros(bytes("e")?);
                 RSA_BITS.contains(&bits(&modulus)).then_some(Self::Rsa { modulus, exponent })
             }
             ("EC", Some("P-256")) => {
-                let (x, y) = (point("x")?, point("y")?);
+                let x = point("x")?;
+                let y = point("y")?;
                 Some(Self::P256([vec![UNCOMPRESSED], x, y].concat()))
             }
             ("OKP", Some("Ed25519")) => point("x").map(Self::Ed25519),
@@ -285,7 +287,8 @@ mod tests {
 
     #[test]
     fn a_key_stays_known_when_it_is_read_again() {
-        let (before, after) = (set(&[rsa(256), okp()]), set(&[okp()]));
+        let before = set(&[rsa(256), okp()]);
+        let after = set(&[okp()]);
         let key = before.key(Some("o"), Algorithm::EdDsa).unwrap();
         assert!(after.has(key) && !after.has_all_of(&before) && before.has_all_of(&after));
     }

@@ -184,7 +184,8 @@ impl Issuers {
     }
 
     fn check(&self, jwt: &Jwt<'_>, issuer: &Arc<Issuer>) -> Result<Arc<KnownToken>, Flaw> {
-        let (entry, now) = (&issuer.entry, self.clock.now());
+        let entry = &issuer.entry;
+        let now = self.clock.now();
         let rules = Rules { entry, mcp: self.mcp.as_deref(), now };
         let (key, claims) = jwt.verify(issuer.keys().as_deref(), &rules)?;
         Ok(Arc::new(KnownToken { claims, issuer: issuer.clone(), key }))

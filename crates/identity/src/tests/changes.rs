@@ -21,7 +21,8 @@ async fn two_changes_at_once_do_not_lose_each_other() {
         stage.identity.create(&maker, member()),
         async { stage.store.held.send_replace(false) },
     );
-    let (one, other) = (one.unwrap(), other.unwrap());
+    let one = one.unwrap();
+    let other = other.unwrap();
     assert!(stage.is_good(&one.text) && stage.is_good(&other.text));
     assert_eq!(stage.identity.list(&maker).len(), 2);
 }
@@ -32,7 +33,8 @@ async fn a_change_reaches_its_end_without_its_client() {
     let made = stage.made("acme", &[Role::Member]).await;
     let mut numbers = stage.identity.changed();
     stage.store.held.send_replace(true);
-    let (maker, id) = (root(), &made.stored.key.id);
+    let maker = root();
+    let id = &made.stored.key.id;
     // Polled once, and dropped.
     assert!(stage.identity.revoke(&maker, id).now_or_never().is_none());
     assert!(stage.is_good(&made.text), "not durable yet");
@@ -74,7 +76,8 @@ async fn last_uses_are_stored_once_a_minute() {
     let stage = Stage::open().await;
     let made = stage.made("acme", &[Role::Member]).await;
     let idle = stage.made("acme", &[Role::Member]).await;
-    let (id, maker) = (&made.stored.key.id, root());
+    let id = &made.stored.key.id;
+    let maker = root();
     let listed = || stage.identity.list(&maker).into_iter().find(|one| one.key.id == *id).unwrap();
     stage.clock.slept(1).await;
     stage.clock.advance(500);

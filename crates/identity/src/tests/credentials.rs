@@ -103,7 +103,8 @@ async fn a_credential_that_was_good_is_looked_at_again_when_it_ends_or_something
     let expires = Expiry::At(stage.clock.now().plus_ms(10 * MINUTE_MS));
     let new = NewKey { expires, ..new_key("acme", &[Role::Member]) };
     let made = stage.identity.create(&root(), new).await.unwrap();
-    let (id, text) = (&made.stored.key.id, made.text.expose());
+    let id = &made.stored.key.id;
+    let text = made.text.expose();
     let token = stage.identity.token(id.as_str(), text, None).unwrap();
     let good = |text: &str| (0..3).all(|_| stage.who(text).is_ok());
     assert!(good(text) && good(token.text.expose()) && good(ADMIN_KEY));

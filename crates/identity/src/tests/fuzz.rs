@@ -92,7 +92,8 @@ impl Signed {
         let mut parts: [String; 3] = std::array::from_fn(|_| parts.next().unwrap_or_default());
         let [place, other] = if rng.chance(50) { [0, 1] } else { [1, 0] };
         let decoded = |part: &String| URL_SAFE_NO_PAD.decode(part).unwrap_or_default();
-        let (plain, donor) = (decoded(&parts[place]), decoded(&parts[other]));
+        let plain = decoded(&parts[place]);
+        let donor = decoded(&parts[other]);
         parts[place] = URL_SAFE_NO_PAD.encode(mangle(rng, &plain, &donor));
         parts
     }

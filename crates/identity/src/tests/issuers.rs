@@ -52,12 +52,15 @@ impl Fake {
     async fn open(keys: &[Value]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (manner, keys) = (Mutex::new(Manner::Serves), Mutex::new(keys.to_vec()));
+        let manner = Mutex::new(Manner::Serves);
+        let keys = Mutex::new(keys.to_vec());
         let state = Arc::new(State { manner, keys, asked: AtomicU32::new(0) });
-        let (served, own) = (state.clone(), url.clone());
+        let served = state.clone();
+        let own = url.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (state, own) = (served.clone(), own.clone());
+                let state = served.clone();
+                let own = own.clone();
                 tokio::spawn(async move { answer(stream, &state, &own).await });
             }
         });
@@ -217,7 +220,8 @@ async fn an_issuer_that_hangs_delays_only_tokens_with_unknown_keys() {
     let stage = Arc::new(fake.stage().await);
     let made = stage.made("default", &[Role::Member]).await;
     let before = *stage.clock.sleeps.borrow();
-    let (waiting, token) = (stage.clone(), signer.token("a", &claims(&fake.url)));
+    let waiting = stage.clone();
+    let token = signer.token("a", &claims(&fake.url));
     let waits = tokio::spawn(async move { waiting.shows(&token).await });
     // The fetch and who waits for it.
     stage.clock.slept(before + 2).await;
@@ -229,7 +233,8 @@ async fn an_issuer_that_hangs_delays_only_tokens_with_unknown_keys() {
 
 #[tokio::test]
 async fn a_new_key_is_fetched_within_a_rate_and_a_lost_one_ends_its_tokens() {
-    let (old, new) = (Signer::ed25519(), Signer::ed25519());
+    let old = Signer::ed25519();
+    let new = Signer::ed25519();
     let fake = Fake::open(&[old.listed("old")]).await;
     let stage = fake.stage().await;
     let first = old.token("old", &claims(&fake.url));
@@ -249,7 +254,9 @@ async fn a_new_key_is_fetched_within_a_rate_and_a_lost_one_ends_its_tokens() {
 
 #[tokio::test]
 async fn a_key_that_was_replaced_under_its_id_is_fetched_at_the_first_token_of_the_new_one() {
-    let (old, new, forger) = (Signer::ed25519(), Signer::p256(), Signer::ed25519());
+    let old = Signer::ed25519();
+    let new = Signer::p256();
+    let forger = Signer::ed25519();
     let fake = Fake::open(&[old.listed("a")]).await;
     let stage = fake.stage().await;
     let first = old.token("a", &claims(&fake.url));
@@ -275,7 +282,8 @@ async fn a_key_that_was_replaced_under_its_id_is_fetched_at_the_first_token_of_t
 
 #[tokio::test]
 async fn all_who_come_with_a_new_key_share_one_fetch() {
-    let (old, new) = (Signer::ed25519(), Signer::ed25519());
+    let old = Signer::ed25519();
+    let new = Signer::ed25519();
     let fake = Fake::open(&[old.listed("old")]).await;
     let stage = fake.stage().await;
     let first = old.token("old", &claims(&fake.url));
@@ -323,7 +331,8 @@ async fn keys_are_held_through_an_outage_of_a_day() {
 
 #[tokio::test]
 async fn keys_are_renewed_in_the_background() {
-    let (old, new) = (Signer::ed25519(), Signer::ed25519());
+    let old = Signer::ed25519();
+    let new = Signer::ed25519();
     let fake = Fake::open(&[old.listed("old")]).await;
     let stage = fake.stage().await;
     let ended = stage.tasks.ended.clone();

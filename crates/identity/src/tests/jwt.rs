@@ -100,7 +100,8 @@ fn no_token_chooses_how_it_is_checked() {
 
 #[test]
 fn a_key_is_used_only_for_what_it_is() {
-    let (rsa, point) = (Signer::rsa(), Signer::p256());
+    let rsa = Signer::rsa();
+    let point = Signer::p256();
     let keys = set(&[rsa.listed("r"), point.listed("p")]);
     let header = |alg: &str, kid: &str| json!({"alg": alg, "typ": "at+jwt", "kid": kid});
     for (alg, kid) in [("RS256", "p"), ("ES256", "r"), ("EdDSA", "p")] {
@@ -127,7 +128,8 @@ fn a_key_is_used_only_for_what_it_is() {
 
 #[test]
 fn the_key_comes_from_the_set_by_its_id_alone() {
-    let (own, foreign) = (Signer::ed25519(), Signer::ed25519());
+    let own = Signer::ed25519();
+    let foreign = Signer::ed25519();
     let keys = set(&[own.listed("a")]);
     let token = foreign.token("b", &claims(ISSUER));
     assert_eq!(checked(&token, &keys, &entry()), Err(Flaw::UnknownKey), "of another issuer");
@@ -181,7 +183,8 @@ fn a_token_has_three_parts_and_a_size() {
     let token = Signer::ed25519().token("a", &long);
     assert_eq!(Jwt::parse(&token).err(), Some("the token is longer than 16 KiB"));
     let deep = format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000));
-    let (header, rest) = (good.split('.').next().unwrap(), URL_SAFE_NO_PAD.encode(deep));
+    let header = good.split('.').next().unwrap();
+    let rest = URL_SAFE_NO_PAD.encode(deep);
     assert!(Jwt::parse(&format!("{header}.{rest}.AAAA")).is_err());
 }
 

@@ -167,7 +167,8 @@ fn root() -> Maker {
 /// Who administers this realm, or these.
 fn maker(realm: &str) -> Maker {
     let grants = grants(realm, &[Role::Admin]);
-    let (makers, via) = (Makers::default(), Via::default());
+    let makers = Makers::default();
+    let via = Via::default();
     Maker { subject: "admin".into(), actor: None, key: None, makers, grants, via }
 }
 

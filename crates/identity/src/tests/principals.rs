@@ -113,7 +113,8 @@ async fn disabling_ends_keys_and_runs_at_once_and_is_kept() {
     let policy = RolePolicy::new(stage.identity.clone());
     let ann = Caller::new("acme", "ann");
     let runs = || {
-        let (act, resource) = (Act::Run, Resource::Plan("a"));
+        let act = Act::Run;
+        let resource = Resource::Plan("a");
         let request = Request { act, subject: &ann, resource, context: Context::default() };
         policy.decide(&request).allows()
     };
@@ -130,7 +131,8 @@ async fn disabling_ends_keys_and_runs_at_once_and_is_kept() {
     assert_eq!(late, Err(PrincipalRefusal::MakerRevoked));
 
     let file = vec![principal("ann", "acme", &[Role::Admin])];
-    let (store, clock) = (stage.store.clone(), stage.clock.clone());
+    let store = stage.store.clone();
+    let clock = stage.clock.clone();
     let again = Stage::knowing(store, clock, Vec::new(), file).await;
     assert!(again.who(made.text.expose()).is_err(), "also after a restart");
     again.identity.enable_principal(&root(), "ann").await.unwrap();
@@ -140,8 +142,10 @@ async fn disabling_ends_keys_and_runs_at_once_and_is_kept() {
 #[tokio::test]
 async fn a_principal_changes_nothing_with_a_key_that_was_revoked() {
     let stage = knowing(vec![principal("ann", "*", &[Role::Admin])]).await;
-    let (lost, kept) = (stage.key_of("ann").await, stage.key_of("ann").await);
-    let (late, ann) = (stage.maker_with(&lost), stage.maker_with(&kept));
+    let lost = stage.key_of("ann").await;
+    let kept = stage.key_of("ann").await;
+    let late = stage.maker_with(&lost);
+    let ann = stage.maker_with(&kept);
     assert_eq!(late.subject, ann.subject);
     stage.identity.revoke(&root(), &lost.stored.key.id).await.unwrap();
     let made = stage.identity.create(&late, new_key("acme", &[Role::Member])).await;
@@ -157,7 +161,8 @@ async fn a_principal_changes_nothing_with_a_key_that_was_revoked() {
 async fn a_revocation_that_is_under_way_comes_before_what_its_key_changes() {
     let stage = knowing(vec![principal("ann", "*", &[Role::Admin])]).await;
     let made = stage.key_of("ann").await;
-    let (ann, root) = (stage.maker_with(&made), root());
+    let ann = stage.maker_with(&made);
+    let root = root();
     stage.store.held.send_replace(true);
     let changes = async {
         let is_written = || stage.store.held.receiver_count() > 0;
@@ -320,7 +325,8 @@ async fn nobody_is_two_people() {
     let stage = Stage::knowing(Arc::default(), Arc::default(), issuers(), file).await;
     let taken = stage.put(&root(), with_identity(principal("bob", "acme", &[]), "corp:1")).await;
     let clash = |identity: &str| {
-        let (id, other) = ("bob".into(), "ann".into());
+        let id = "bob".into();
+        let other = "ann".into();
         Clash::Identity { id, other, identity: identity.into() }
     };
     assert_eq!(taken, Err(PrincipalRefusal::Clash(clash("corp:1"))));
@@ -349,9 +355,13 @@ async fn what_local_mode_left_belongs_to_the_principal_that_was_local() {
     let stage = knowing(vec![ann, principal("bob", "acme", &[Role::Member])]).await;
     let policy = RolePolicy::new(stage.identity.clone());
     let reads = |subject: &str, owner: Option<&str>, pipeline: Option<&str>| {
-        let (space, plan, agent, id) = ("session", None, None, None);
+        let space = "session";
+        let plan = None;
+        let agent = None;
+        let id = None;
         let facts = SessionFacts { owner, space, plan, agent, pipeline, id };
-        let (caller, resource) = (Caller::new("acme", subject), Resource::Session(facts));
+        let caller = Caller::new("acme", subject);
+        let resource = Resource::Session(facts);
         let context = Context::default();
         policy.decide(&Request { act: Act::Read, subject: &caller, resource, context }).allows()
     };

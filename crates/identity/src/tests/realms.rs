@@ -35,7 +35,8 @@ async fn within(settings: RealmSettings) -> (Arc<Identity>, RealmPolicy) {
 }
 
 fn allows(policy: &RealmPolicy, realm: &str, act: Act, resource: Resource<'_>) -> bool {
-    let (subject, context) = (&Caller::new(realm, "ann"), Context::default());
+    let subject = &Caller::new(realm, "ann");
+    let context = Context::default();
     let request = Request { act, subject, resource, context };
     let decision = policy.decide(&request);
     assert_eq!(policy.word(&request), decision.word(), "a word is that of the decision");
@@ -51,7 +52,8 @@ async fn only_enabled_tools_can_be_called_in_a_realm() {
     let only = vec![Pattern::new("math::*").unwrap()];
     let settings = RealmSettings { enabled_tools: Some(only), ..RealmSettings::default() };
     let (_, policy) = within(settings).await;
-    let (add, fail) = (tool("math::add"), tool("test::fail"));
+    let add = tool("math::add");
+    let fail = tool("test::fail");
     let calls =
         |realm: &str, tool: &ToolSpec| allows(&policy, realm, Act::Call, Resource::Tool(tool));
     assert!(calls("acme", &add) && !calls("acme", &fail));
@@ -148,7 +150,8 @@ async fn who_a_realm_acts_as_lends_its_callers_nothing() {
     let (_, policy) = within(settings).await;
     let add = tool("math::add");
     for who in ["eve", "zoe"] {
-        let (subject, context) = (&Caller::new("acme", who), Context::default());
+        let subject = &Caller::new("acme", who);
+        let context = Context::default();
         for (act, resource) in [(Act::Call, Resource::Tool(&add)), (Act::Run, Resource::Plan("a"))]
         {
             let said = policy.decide(&Request { act, subject, resource, context });

@@ -36,7 +36,8 @@ async fn every_role_permits_its_acts_on_every_resource_and_no_others() {
     for role in Role::ALL {
         let made = stage.made("acme", &[*role]).await;
         let ann = caller(&made, "acme");
-        let (own, other) = (session(Some(&ann.subject)), session(Some("key:other")));
+        let own = session(Some(&ann.subject));
+        let other = session(Some("key:other"));
         for (resource, target) in [
             (Resource::Tool(&tool), Target::Catalog),
             (Resource::Plan("a"), Target::Catalog),
@@ -143,7 +144,8 @@ async fn what_was_revoked_is_denied_at_the_next_decision_and_the_version_says_so
     let policy = RolePolicy::new(stage.identity.clone());
     let made = stage.made("acme", &[Role::Member]).await;
     let ann = caller(&made, "acme");
-    let (resource, context) = (Resource::Plan("a"), Context::default());
+    let resource = Resource::Plan("a");
+    let context = Context::default();
     let request = Request { act: Act::Run, subject: &ann, resource, context };
     let before = policy.decide(&request);
     assert!(before.allows());

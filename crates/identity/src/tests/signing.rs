@@ -51,13 +51,16 @@ impl Signer {
                 let form = &ECDSA_P256_SHA256_FIXED_SIGNING;
                 let key = EcdsaKeyPair::from_pkcs8(form, key, &random).unwrap();
                 let point = key.public_key().as_ref().to_vec();
-                let (x, y) = (&point[1..33], &point[33..65]);
-                let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
+                let x = &point[1..33];
+                let y = &point[33..65];
+                let x = URL_SAFE_NO_PAD.encode(x);
+                let y = URL_SAFE_NO_PAD.encode(y);
                 json!({"kty": "EC", "crv": "P-256", "kid": id, "x": x, "y": y})
             }
             Self::Rsa(key) => {
                 let RsaPublicKeyComponents::<Vec<u8>> { n, e } = key.public().into();
-                let (n, e) = (URL_SAFE_NO_PAD.encode(n), URL_SAFE_NO_PAD.encode(e));
+                let n = URL_SAFE_NO_PAD.encode(n);
+                let e = URL_SAFE_NO_PAD.encode(e);
                 json!({"kty": "RSA", "kid": id, "n": n, "e": e})
             }
         }

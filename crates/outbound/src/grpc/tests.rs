@@ -35,7 +35,8 @@ fn messages_are_the_same_however_they_come() {
     let sent = [&b""[..], b"a", &[7; 3_000]];
     let bytes: Vec<u8> = sent.iter().flat_map(|message| framed(message)).collect();
     for size in [1, 2, 5, 6, 1_000, bytes.len()] {
-        let (mut read, mut came) = (messages(bytes.len()), Vec::new());
+        let mut read = messages(bytes.len());
+        let mut came = Vec::new();
         for piece in bytes.chunks(size) {
             read.add(piece).unwrap();
             while let Some(message) = read.first().unwrap() {
@@ -108,7 +109,8 @@ struct Came {
 
 /// The same by the rules of the format, all at once.
 fn expected(bytes: &[u8], bytes_max: usize) -> Came {
-    let (mut messages, mut at) = (Vec::new(), 0);
+    let mut messages = Vec::new();
+    let mut at = 0;
     let end = loop {
         let rest = &bytes[at..];
         if rest.is_empty() {
@@ -133,7 +135,9 @@ fn expected(bytes: &[u8], bytes_max: usize) -> Came {
 
 /// What is read of these pieces. However long a message is said to be, no more is held than came.
 fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, bytes_max: usize) -> Result<Came, String> {
-    let (mut reader, mut came, mut came_bytes) = (messages(bytes_max), Vec::new(), 0);
+    let mut reader = messages(bytes_max);
+    let mut came = Vec::new();
+    let mut came_bytes = 0;
     let ended = |messages: Vec<Bytes>, broken: &Broken| Came { messages, end: End::of(broken) };
     for piece in pieces {
         if let Err(broken) = reader.add(piece) {
@@ -141,7 +145,8 @@ fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, bytes_max: usize) -> Res
         }
         came_bytes += piece.len();
         // A buffer that is too small is made twice as large.
-        let (held, held_max) = (reader.held.capacity(), 2 * came_bytes + 64);
+        let held = reader.held.capacity();
+        let held_max = 2 * came_bytes + 64;
         if held > held_max || came_bytes > bytes_max {
             return Err(format!("{held} bytes are held of {came_bytes}, {bytes_max} may come"));
         }
@@ -294,7 +299,8 @@ fn a_call_is_over_only_behind_whole_messages_and_a_status() {
     let looked = Hunt::new("grpc answers", ANSWERS).run(make, |input: &Vec<u8>| {
         let Some((form, bytes)) = input.split_first() else { return Ok(()) };
         let bytes_max = bytes.len() + 3;
-        let (mut answer, mut came) = (answer(*form, bytes, bytes_max), Vec::new());
+        let mut answer = answer(*form, bytes, bytes_max);
+        let mut came = Vec::new();
         let end = loop {
             match block_on(answer.message()) {
                 Ok(Some(message)) => came.push(message),

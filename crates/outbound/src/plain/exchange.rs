@@ -70,7 +70,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             .max_header_size(HEAD_BYTES_MAX)
             .handshake(TokioIo::new(stream))
             .await?;
-        let (connection, incoming) = (Some(connection), None);
+        let connection = Some(connection);
+        let incoming = None;
         Ok(Self { sender, connection, from, incoming, is_clear: false })
     }
 

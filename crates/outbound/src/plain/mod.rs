@@ -88,7 +88,8 @@ impl Plain {
     }
 
     async fn connect(&self) -> Result<Open, String> {
-        let (clock, ms) = (&self.parts.clock, self.parts.connect_within_ms);
+        let clock = &self.parts.clock;
+        let ms = self.parts.connect_within_ms;
         let connecting = self.connector.clone().oneshot(self.place.clone());
         let deadline = clock.sleep_until(clock.now().plus_ms(ms));
         let stream = match select(pin!(connecting), deadline).await {
@@ -104,8 +105,10 @@ impl Plain {
     }
 
     fn received(self: &Arc<Self>, head: Parts, wire: Open) -> Received {
-        let (from, is_whole) = (wire.address(), wire.is_whole());
-        let (coming, home) = (Coming::Over(wire), self.clone());
+        let from = wire.address();
+        let is_whole = wire.is_whole();
+        let coming = Coming::Over(wire);
+        let home = self.clone();
         let mut body = Body { coming, is_garbled: false, from, home };
         if is_whole {
             body.rest();

@@ -186,7 +186,8 @@ fn a_policy_may_read_the_arguments_of_several_tools() {
     );
     let schema = json!({"type": "object", "required": ["amount"],
         "properties": {"amount": {"type": "integer"}, "until": {"type": "string"}}});
-    let (pay, lend) = (pay(), tool("lend", schema));
+    let pay = pay();
+    let lend = tool("lend", schema);
     assert!(read.check([&pay, &lend]).is_empty());
     let call = |spec: &ToolSpec, amount: i64| {
         said(&Ann(&["member"]).calls(&read, spec, json!({"amount": amount})))

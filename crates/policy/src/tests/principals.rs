@@ -141,7 +141,11 @@ fn an_owner_and_an_actor_have_data_domains_and_properties_too() {
     );
     let stage = Stage::new(&text, &people);
     let reads = |subject: &Caller, owner: &str| {
-        let (space, plan, agent, pipeline, id) = ("session", None, None, None, None);
+        let space = "session";
+        let plan = None;
+        let agent = None;
+        let pipeline = None;
+        let id = None;
         let facts = SessionFacts { owner: Some(owner), space, plan, agent, pipeline, id };
         stage.said(subject, Act::Read, Resource::Session(facts))
     };

@@ -131,10 +131,16 @@ fn a_principal_is_named_by_its_id_whatever_identity_it_or_an_owner_had() {
     let now = Directory { number: 2, principals: principals.into(), ..Directory::default() };
     *stage.now.lock().unwrap() = Arc::new(now);
     let reads = |subject: &str, owner: Option<&str>| {
-        let (space, plan, agent, pipeline, id) = ("session", None, None, None, None);
+        let space = "session";
+        let plan = None;
+        let agent = None;
+        let pipeline = None;
+        let id = None;
         let facts = SessionFacts { owner, space, plan, agent, pipeline, id };
-        let (subject, context) = (Caller::new("acme", subject), Context::default());
-        let (act, resource) = (Act::Read, Resource::Session(facts));
+        let subject = Caller::new("acme", subject);
+        let context = Context::default();
+        let act = Act::Read;
+        let resource = Resource::Session(facts);
         said(&stage.policy.decide(&Request { act, subject: &subject, resource, context }))
     };
     for (subject, owner) in [("ann", "ann"), ("ann", "corp:1"), ("corp:1", "ann")] {
@@ -148,8 +154,10 @@ fn roles_can_be_tried_that_a_subject_does_not_have() {
     let text = "@id(\"a\") permit(principal in Role::\"clerk\", action, resource);";
     let stage = Stage::new(text, &[], true);
     let tried = |subject: &str, roles: &[&str]| {
-        let (subject, context) = (Caller::new("acme", subject), Context::default());
-        let (act, resource) = (Act::Run, Resource::Plan("b"));
+        let subject = Caller::new("acme", subject);
+        let context = Context::default();
+        let act = Act::Run;
+        let resource = Resource::Plan("b");
         let more: Roles = roles.iter().map(|role| Arc::<str>::from(*role)).collect();
         let request = Request { act, subject: &subject, resource, context };
         said(&stage.policy.decide_with(&request, &more))
@@ -202,7 +210,8 @@ fn what_a_policy_says_by_the_arguments_is_said_of_the_same_arguments_alone() {
     let text = "@id(\"a\") permit(principal, action == Action::\"call:pay\", resource)\n\
                 when { context.arguments.amount < 10 };";
     let stage = Stage::new(text, &[], true);
-    let (subject, spec) = (Caller::new("acme", format!("key:{KEY}")), pay());
+    let subject = Caller::new("acme", format!("key:{KEY}"));
+    let spec = pay();
     let call = |amount: i64| {
         let arguments = json!({"amount": amount});
         let context = Context { arguments: Some(&arguments), ..Context::default() };
@@ -218,12 +227,14 @@ fn what_a_policy_says_by_the_sources_is_not_cached() {
     let text = "@id(\"a\") permit(principal, action == Action::\"call\", resource)\n\
                 when { context has sources && context.sources.contains(\"input\") };";
     let stage = Stage::new(text, &[], true);
-    let (subject, spec) = (Caller::new("acme", format!("key:{KEY}")), pay());
+    let subject = Caller::new("acme", format!("key:{KEY}"));
+    let spec = pay();
     let call = |from: Origin| {
         let source = Source { from, path: "$.x".to_owned() };
         let sources = Sources::from([("/amount".to_owned(), vec![source])]);
         let arguments = json!({"amount": 1});
-        let (arguments, sources) = (Some(&arguments), Some(&sources));
+        let arguments = Some(&arguments);
+        let sources = Some(&sources);
         let context = Context { arguments, sources, ..Context::default() };
         let resource = Resource::Tool(&spec);
         let request = Request { act: Act::Call, subject: &subject, resource, context };
@@ -242,7 +253,8 @@ fn what_does_not_change_is_cached_and_the_rest_is_asked_each_time() {
                 when { context.now > datetime(\"2026-11-17\") };\n\
                 @id(\"d\") permit(principal, action == Action::\"call:pay\", resource);";
     let stage = Stage::new(text, &["member"], true);
-    let (subject, spec) = (Caller::new("acme", format!("key:{KEY}")), pay());
+    let subject = Caller::new("acme", format!("key:{KEY}"));
+    let spec = pay();
     let call = |amount: Option<i64>| {
         let arguments = amount.map(|amount| json!({"amount": amount}));
         let context = Context { arguments: arguments.as_ref(), ..Context::default() };
@@ -275,7 +287,8 @@ const PAYING: &str = "@id(\"a\") permit(principal, action == Action::\"call:pay\
 
 #[test]
 fn a_repeated_call_is_judged_by_all_that_policies_read_of_it() {
-    let (stage, spec) = (Stage::new(PAYING, &[], true), pay());
+    let stage = Stage::new(PAYING, &[], true);
+    let spec = pay();
     // Also an argument that no policy reads must be of its type.
     for (arguments, expected) in [
         (json!({"amount": 1}), "allow a"),
@@ -301,7 +314,8 @@ fn a_repeated_call_is_judged_by_all_that_policies_read_of_it() {
 
 #[test]
 fn a_repeated_call_is_judged_by_the_roles_policies_and_argument_types_of_the_moment() {
-    let (stage, spec) = (Stage::new(PAYING, &[], true), pay());
+    let stage = Stage::new(PAYING, &[], true);
+    let spec = pay();
     let small = json!({"amount": 1});
     let again = |spec: &ToolSpec| {
         let all: Vec<String> = (0..3).map(|_| said(&pays(&stage, spec, Some(&small)))).collect();
@@ -327,13 +341,16 @@ fn a_repeated_call_is_judged_by_where_its_arguments_came_from() {
                 when { context.arguments.amount < 10 };\n\
                 @id(\"b\") forbid(principal, action == Action::\"call:pay\", resource)\n\
                 when { context has sources && context.sources.contains(\"turn\") };";
-    let (stage, spec) = (Stage::new(text, &[], true), pay());
-    let (subject, arguments) = (Caller::new("acme", format!("key:{KEY}")), json!({"amount": 1}));
+    let stage = Stage::new(text, &[], true);
+    let spec = pay();
+    let subject = Caller::new("acme", format!("key:{KEY}"));
+    let arguments = json!({"amount": 1});
     let call = |origin: Option<Origin>| {
         let source = |from: Origin| Source { from, path: "$.x".to_owned() };
         let known = origin.map(|from| ("/amount".to_owned(), vec![source(from)]));
         let sources: Sources = known.into_iter().collect();
-        let (arguments, sources) = (Some(&arguments), Some(&sources));
+        let arguments = Some(&arguments);
+        let sources = Some(&sources);
         let context = Context { arguments, sources, ..Context::default() };
         let resource = Resource::Tool(&spec);
         let request = Request { act: Act::Call, subject: &subject, resource, context };
@@ -355,7 +372,8 @@ fn what_is_cached_of_one_is_not_said_of_another() {
                 @id(\"c\") permit(principal, action == Action::\"call\", resource is Tool)\n\
                 when { resource.idempotent };";
     let stage = Stage::new(text, &[], true);
-    let (tagged, mut plain) = (pay(), pay());
+    let tagged = pay();
+    let mut plain = pay();
     plain.tags.clear();
     let [once, often] = [false, true].map(|idempotent| ToolSpec { idempotent, ..pay() });
     for _ in 0..2 {

@@ -9,7 +9,8 @@ use kernel::values::datum::{Origin, Source, Sources};
 use serde_json::json;
 
 fn session(owner: Option<&str>) -> Resource<'_> {
-    let (space, plan) = ("session", Some("invoices"));
+    let space = "session";
+    let plan = Some("invoices");
     Resource::Session(SessionFacts { owner, space, plan, agent: None, pipeline: None, id: None })
 }
 
@@ -157,7 +158,8 @@ fn what_led_to_a_request_and_the_moment_are_known() {
          @id(\"late\") permit(principal, action == Action::\"operate\", resource)\n\
          when { context.now > datetime(\"2026-11-17\") };",
     );
-    let (spec, ann) = (pay(), Ann(&[]));
+    let spec = pay();
+    let ann = Ann(&[]);
     let of_run = Context { trigger: Trigger::Run, ..Context::default() };
     let tool = Resource::Tool(&spec);
     assert_eq!(said(&ann.asks(&read, Act::Call, tool, of_run)), "allow run");
@@ -180,18 +182,22 @@ fn where_arguments_came_from_is_known_of_some_calls() {
          @id(\"any\") permit(principal, action == Action::\"read\", resource)\n\
          when { context has sources };",
     );
-    let (spec, ann, arguments) = (pay(), Ann(&[]), json!({"amount": 1}));
+    let spec = pay();
+    let ann = Ann(&[]);
+    let arguments = json!({"amount": 1});
     let tool = Resource::Tool(&spec);
     let called = |policies: &Policies, origins: &[Origin]| {
         let source = |from: &Origin| Source { from: from.clone(), path: "$.x".to_owned() };
         let of_amount: Vec<Source> = origins.iter().map(source).collect();
         let known = (!of_amount.is_empty()).then(|| ("/amount".to_owned(), of_amount));
         let sources: Sources = known.into_iter().collect();
-        let (arguments, sources) = (Some(&arguments), Some(&sources));
+        let arguments = Some(&arguments);
+        let sources = Some(&sources);
         let context = Context { arguments, sources, trigger: Trigger::Run };
         said(&ann.asks(policies, Act::Call, tool, context))
     };
-    let (input, turn) = (Origin::Input, Origin::Turn(1));
+    let input = Origin::Input;
+    let turn = Origin::Turn(1);
     assert_eq!(called(&read, std::slice::from_ref(&input)), "allow all");
     assert_eq!(called(&read, &[input.clone(), turn.clone()]), "deny model");
     assert_eq!(called(&read, &[]), "allow all");
@@ -206,7 +212,8 @@ fn where_arguments_came_from_is_known_of_some_calls() {
 
 #[test]
 fn the_version_follows_the_texts_and_not_their_order() {
-    let (a, b) = (("a", "permit(principal, action, resource);"), ("b", ""));
+    let a = ("a", "permit(principal, action, resource);");
+    let b = ("b", "");
     let version = |files: [(&str, &str); 2]| {
         Policies::read(files).map(|(read, _)| read.version().clone()).unwrap()
     };
