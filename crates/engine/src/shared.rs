@@ -174,13 +174,17 @@ impl Engine {
     /// An engine over these parts, or all that is wrong with its tools. It drives nothing until
     /// someone calls.
     pub fn start(parts: Parts) -> Result<Self, Vec<Mistake>> {
-        let (limits, realms) = (parts.limits, parts.realms);
+        let limits = parts.limits;
+        let realms = parts.realms;
         let shares = |limit| Shares::new(limit, limits.clone(), realms.clone());
         let wait_ms = limits.upstream_start_timeout_ms.max(limits.upstream_connect_timeout_ms);
         let arrivals = Arrivals::new(!parts.awaited.is_empty(), wait_ms);
-        let (tools, rules, off) = (parts.tools, parts.rules, parts.switched_off);
+        let tools = parts.tools;
+        let rules = parts.rules;
+        let off = parts.switched_off;
         let registry = Registry::new(tools, rules, parts.awaited, off, parts.schemas.as_ref())?;
-        let (schemas, owners) = (parts.schemas.clone(), parts.upstreams_of);
+        let schemas = parts.schemas.clone();
+        let owners = parts.upstreams_of;
         let catalog = Arc::new(Catalog::new(registry, schemas, limits.clone(), owners));
         let gate = Arc::new(Gate {
             catalog: catalog.clone(),
@@ -202,9 +206,11 @@ impl Engine {
         let woken = watchers.clone();
         let told = move |commits: &[Committed<'_>]| woken.committed(commits);
         parts.store.on_commit(Arc::new(told));
-        let (clock, spawn) = (parts.clock.clone(), parts.spawn.clone());
+        let clock = parts.clock.clone();
+        let spawn = parts.spawn.clone();
         let workers = spawn.workers();
-        let (store, of) = (parts.store.clone(), realms.clone());
+        let store = parts.store.clone();
+        let of = realms.clone();
         let storage = Arc::new(Storage::new(limits.clone(), of, store, clock, spawn));
         Ok(Self {
             shared: Arc::new(Shared {
@@ -321,7 +327,8 @@ impl Shared {
 
     /// The models that can be asked in a realm.
     pub(crate) fn models_of(&self, realm: &RealmId) -> Arc<Models> {
-        let (models, settings) = (self.models(), self.gate.policy.settings(realm));
+        let models = self.models();
+        let settings = self.gate.policy.settings(realm);
         match settings.enabled_models {
             Some(_) => Arc::new(models.only(|name| settings.enables_model(name))),
             None => models,

@@ -241,7 +241,9 @@ async fn read_through(
 
 /// What all starts wrote down that the server's own chain still has.
 async fn all_starts(trail: &Trail) -> Result<Starts, StoreError> {
-    let (server, mut starts, mut after) = (ChainName::server(), Starts::default(), 0);
+    let server = ChainName::server();
+    let mut starts = Starts::default();
+    let mut after = 0;
     loop {
         let rows = trail.audit.rows(&server, after, ROWS_PER_READ).await?;
         rows.iter().for_each(|row| starts.take(trail.keys(), row));
@@ -255,7 +257,8 @@ async fn all_starts(trail: &Trail) -> Result<Starts, StoreError> {
 /// The same of the last start alone, which has what those before it knew: a start must not wait
 /// until a long chain is read.
 async fn last_start(trail: &Trail) -> Result<Starts, StoreError> {
-    let (server, mut starts) = (ChainName::server(), Starts::default());
+    let server = ChainName::server();
+    let mut starts = Starts::default();
     let filter = AuditFilter { act: Some(START.to_owned()), ..AuditFilter::default() };
     let mut page = Page { cursor: None, limit: 1 };
     loop {

@@ -158,7 +158,8 @@ struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let (Some(run), Some(place)) = (self.run, self.place.take()) else { return };
-        let (shared, key) = (self.shared.clone(), self.key.clone());
+        let shared = self.shared.clone();
+        let key = self.key.clone();
         let kept = async move {
             // A failure gives the turn back too: the next one looks for itself.
             let over = shared.ask(&key, |answer| Command::Await { run, answer }).await;

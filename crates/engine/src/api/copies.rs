@@ -238,7 +238,8 @@ impl Reading {
 
     /// Whether the events from the oldest on are there, and not too many.
     fn within(&self, oldest: u64) -> Result<()> {
-        let (id, until) = (&self.key.id, self.until);
+        let id = &self.key.id;
+        let until = self.until;
         if until < oldest {
             let message = format!("session `{id}` has no events before {oldest} any more");
             return Err(Refusal::new(RefusalCode::ForkPointGone, message)

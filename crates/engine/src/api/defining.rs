@@ -18,7 +18,8 @@ impl Catalog<'_> {
         definition: Definition,
         against: Against,
     ) -> Result<Definition> {
-        let (definitions, realm) = (&self.shared.definitions, &caller.realm);
+        let definitions = &self.shared.definitions;
+        let realm = &caller.realm;
         let put = |against: Against| definitions.put(realm, definition.clone(), against);
         self.changed(caller, &definition.kind, &definition.name, against, put).await
     }
@@ -32,7 +33,8 @@ impl Catalog<'_> {
         name: &str,
         owner: Option<StoredBy>,
     ) -> Result<bool> {
-        let (definitions, realm) = (&self.shared.definitions, &caller.realm);
+        let definitions = &self.shared.definitions;
+        let realm = &caller.realm;
         let delete = |against: Against| definitions.delete(realm, kind, name, against);
         self.changed(caller, kind, name, Against { owner, version: None }, delete).await
     }
@@ -45,7 +47,8 @@ impl Catalog<'_> {
         kind: &str,
         name: &str,
     ) -> Result<Option<StoredBy>> {
-        let (gate, act) = (&self.shared.gate, Act::Define);
+        let gate = &self.shared.gate;
+        let act = Act::Define;
         if gate.is_free(caller, act) {
             return Ok(None);
         }

@@ -261,8 +261,8 @@ impl Catalog<'_> {
 
     /// The one whose cases come in at this path, for callers who may submit one there or read it.
     pub fn pipeline_at(self, caller: &Caller, route: &str) -> Option<Arc<Pipeline>> {
-        let (gate, found) =
-            (&self.shared.gate, self.shared.catalog.pipeline_at(&caller.realm, route));
+        let gate = &self.shared.gate;
+        let found = self.shared.catalog.pipeline_at(&caller.realm, route);
         found.filter(|pipeline| {
             let resource = pipeline_of(pipeline);
             gate.permit(caller, Act::Submit, resource).is_ok() || gate.reads(caller, resource)

@@ -66,7 +66,8 @@ impl Runs<'_> {
     pub async fn note(self, caller: &Caller, run: RunId, message: Message) -> Result<RunReport> {
         let found = self.stored(caller, run).await?;
         self.shared.gate.permit(caller, Act::Run, run_of(&found))?;
-        let (fact, by) = (Box::new(message.received(run)), Box::new(caller.clone()));
+        let fact = Box::new(message.received(run));
+        let by = Box::new(caller.clone());
         self.begun(&found.key, run, |answer| Command::Change { run, fact, by, answer }).await
     }
 

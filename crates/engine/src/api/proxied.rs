@@ -30,7 +30,8 @@ impl Tools<'_> {
     }
 
     fn proxy_plan(self, tool: Option<&ToolName>) -> Result<Arc<Closure>> {
-        let (made, limits) = (&self.shared.made, &self.shared.limits);
+        let made = &self.shared.made;
+        let limits = &self.shared.limits;
         match tool {
             Some(tool) => made.get(MadeFor::Proxied(tool.clone()), limits),
             None => closure(&nothing(), limits),

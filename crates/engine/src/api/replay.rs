@@ -25,7 +25,8 @@ impl Shared {
         look: Look,
     ) -> Result<Turn> {
         let Some(once) = once else { return Ok(Turn::First(None)) };
-        let (length, max) = (once.key.chars().count(), self.limits.client_id_chars_max);
+        let length = once.key.chars().count();
+        let max = self.limits.client_id_chars_max;
         if length == 0 || length > max {
             let message = format!("an Idempotency-Key has 1 to {max} characters, not {length}");
             return Err(

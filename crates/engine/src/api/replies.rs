@@ -69,7 +69,8 @@ impl Asks<'_> {
         mut resume: Resume,
         wait_ms: u64,
     ) -> Result<RunReport> {
-        let (once, ask) = (resume.once.take(), resume.ask);
+        let once = resume.once.take();
+        let ask = resume.ask;
         let command = |by, answer| Command::Resume { resume, by, answer };
         self.resumed(caller, session, Resuming { ask, once, wait_ms }, command).await
     }

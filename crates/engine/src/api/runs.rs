@@ -269,7 +269,8 @@ impl Runs<'_> {
     async fn change(self, caller: &Caller, act: Act, run: RunId, fact: Fact) -> Result<RunReport> {
         let found = self.stored(caller, run).await?;
         self.shared.gate.permit(caller, act, run_of(&found))?;
-        let (fact, by) = (Box::new(fact), Box::new(caller.clone()));
+        let fact = Box::new(fact);
+        let by = Box::new(caller.clone());
         let command = |answer| Command::Change { run, fact, by, answer };
         self.wait_for(&found.key, run, self.shared.limits.run_wait_ms, command).await
     }

@@ -223,7 +223,8 @@ impl TaskStream {
         } else {
             // What was told before the read is in it.
             self.watch.notice();
-            let (store, limit) = (&self.shared.store, self.shared.limits.page_items_max);
+            let store = &self.shared.store;
+            let limit = self.shared.limits.page_items_max;
             let SessionRun { session, key, .. } = &self.run;
             let page = store.events_of(&key.realm, *session, self.after, limit).await?;
             self.unread(page);
@@ -281,7 +282,8 @@ impl TaskStream {
 
 /// What these events of a session tell of a run; they begin with its start or before.
 fn task_of(run: RunId, events: &[(u64, String)]) -> Task {
-    let (mut own, mut task) = (OwnEvents::new(run, 0), Task::default());
+    let mut own = OwnEvents::new(run, 0);
+    let mut task = Task::default();
     for event in events.iter().filter_map(|(_, body)| read(body)) {
         if own.admits(&event) {
             task.apply(&event);
@@ -293,7 +295,8 @@ fn task_of(run: RunId, events: &[(u64, String)]) -> Task {
 impl Runs<'_> {
     /// A run and its task, as they are now.
     pub async fn task(self, caller: &Caller, run: RunId) -> Result<TaskReport> {
-        let (shared, limit) = (self.shared, self.shared.limits.page_items_max);
+        let shared = self.shared;
+        let limit = self.shared.limits.page_items_max;
         let found = shared.store.run_with_events(&caller.realm, run, limit).await?;
         let found = found.filter(|found| shared.gate.reads(caller, run_of(&found.run)));
         let RunWithEvents { run, events } = found.ok_or_else(|| Refusal::no_run(run))?;
@@ -352,7 +355,8 @@ impl Runs<'_> {
     }
 
     async fn replayed(self, caller: &Caller, found: SessionRun) -> Result<TaskStream> {
-        let (shared, run) = (self.shared, found.row.id);
+        let shared = self.shared;
+        let run = found.row.id;
         // The first run of a session begins where its journal does.
         let start = match found.row.no {
             1 => None,

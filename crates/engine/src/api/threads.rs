@@ -71,7 +71,8 @@ impl Threads<'_> {
         let Some(run) = row.filter(|row| open.contains(&row.status)).and_then(|row| row.run) else {
             return Ok(());
         };
-        let (key, wait_ms) = (Self::key(caller, thread), self.shared.limits.run_wait_ms);
+        let key = Self::key(caller, thread);
+        let wait_ms = self.shared.limits.run_wait_ms;
         loop {
             let by = caller.subject.clone();
             let command = |answer| Command::GiveUpLogin { run, by, answer };

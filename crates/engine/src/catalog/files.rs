@@ -134,7 +134,8 @@ impl Catalog {
         files: &[PlanFile],
         around: &Surroundings<'_>,
     ) -> (Vec<Plan>, Vec<Mistake>) {
-        let (mut plans, mut mistakes) = (Vec::new(), Vec::new());
+        let mut plans = Vec::new();
+        let mut mistakes = Vec::new();
         for file in files {
             let origin =
                 Origin { file: Some(file.file.clone()), default_id: Some(file.default_id.clone()) };
@@ -192,7 +193,8 @@ impl Catalog {
         files: &ProjectFiles,
     ) -> (Filed, Vec<Mistake>) {
         let listed = files.listed_rules(realm);
-        let (mut files, mut left_out) = (files.clone(), Vec::new());
+        let mut files = files.clone();
+        let mut left_out = Vec::new();
         // What is done about failed steps is the same, whatever files fit.
         let rules = listed.rules.clone();
         (files.rules, files.realm_rules) = (Rules::default(), BTreeMap::new());

@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn a_plan_is_made_once_for_each_tool_and_purpose() {
-        let (made, limits) = (MadePlans::default(), Limits::default());
+        let made = MadePlans::default();
+        let limits = Limits::default();
         let tool = |name: &str| ToolName::from(name);
         let get = |made_for| made.get(made_for, &limits).unwrap();
         let first = get(MadeFor::Direct(tool("a")));
@@ -111,7 +112,8 @@ mod tests {
 
     #[test]
     fn so_many_are_kept_and_no_more() {
-        let (made, limits) = (MadePlans::default(), Limits::default());
+        let made = MadePlans::default();
+        let limits = Limits::default();
         for number in 0..2 * MADE_MAX {
             let tool = ToolName::from(number.to_string());
             made.get(MadeFor::Direct(tool), &limits).unwrap();
@@ -122,7 +124,8 @@ mod tests {
 
     #[test]
     fn a_name_that_no_tool_can_have_is_the_callers_mistake() {
-        let (made, limits) = (MadePlans::default(), Limits::default());
+        let made = MadePlans::default();
+        let limits = Limits::default();
         let tool = ToolName::from("a\0b");
         for made_for in [MadeFor::Direct(tool.clone()), MadeFor::Proxied(tool)] {
             let refusal = made.get(made_for, &limits).unwrap_err();

@@ -141,7 +141,8 @@ impl Catalog {
         limits: Arc<Limits>,
         upstreams_of: Option<UpstreamRealms>,
     ) -> Self {
-        let (realms, version) = (RwLock::default(), AtomicU64::new(1));
+        let realms = RwLock::default();
+        let version = AtomicU64::new(1);
         let storing = tokio::sync::Mutex::default();
         Self { registry, schemas, limits, upstreams_of, realms, version, storing }
     }

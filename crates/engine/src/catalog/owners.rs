@@ -175,7 +175,8 @@ impl Catalog {
     }
 
     pub(crate) fn specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
-        let (book, own) = (self.registry.book(), self.registry.own_book(realm));
+        let book = self.registry.book();
+        let own = self.registry.own_book(realm);
         let is_shared = |listed: &&Arc<Listed>| self.is_for(realm, listed);
         let mut specs: Vec<Arc<ToolSpec>> = book
             .tools

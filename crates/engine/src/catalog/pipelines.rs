@@ -137,7 +137,8 @@ impl Catalog {
         let (agent, _) = read_pinned(&pipeline.agent_source).map_err(all_filed)?;
         mistakes.extend(self.surroundings(realm, &pipeline, file, plans));
         let mistakes = sound(mistakes)?;
-        let (plan, agent) = (Arc::new(plan), Arc::new(agent));
+        let plan = Arc::new(plan);
+        let agent = Arc::new(agent);
         Ok((Laid { pipeline: Arc::new(pipeline), plan, agent }, mistakes))
     }
 
@@ -197,7 +198,8 @@ impl Catalog {
 /// What a pipeline has in common with one before it and must not.
 fn meets(pipeline: &Pipeline, before: &[(Laid, &PipelineFile)]) -> Option<Mistake> {
     before.iter().find_map(|(other, file)| {
-        let (other, file) = (&other.pipeline, &file.file);
+        let other = &other.pipeline;
+        let file = &file.file;
         if other.name == pipeline.name {
             let message = format!("pipeline `{}` is already defined in {file}", pipeline.name);
             return Some(Mistake::error(message).hint("give one of them another `name`"));

@@ -230,7 +230,8 @@ impl Registry {
             mistakes.extend(book.take(Looked::at(source, &rules, schemas), &rules));
         }
         if mistakes.is_empty() {
-            let (book, own) = (RwLock::new(Arc::new(book)), RwLock::default());
+            let book = RwLock::new(Arc::new(book));
+            let own = RwLock::default();
             Ok(Self { book, own, rules, awaited, switched_off })
         } else {
             Err(mistakes)

@@ -48,7 +48,8 @@ impl Catalog {
 
     /// What a source brings now, in place of what it brought before; what of it is left out.
     pub(crate) fn replace_tools(&self, source: ToolSource) -> Vec<Mistake> {
-        let (name, upstream) = (source.name.clone(), source.upstream.clone().unwrap_or_default());
+        let name = source.name.clone();
+        let upstream = source.upstream.clone().unwrap_or_default();
         let own = source.realm.clone();
         let had_own = self.registry.brings_own(&name);
         let first = |tool: &str| self.shared_source(own.as_ref()?, tool);

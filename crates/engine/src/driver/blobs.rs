@@ -128,7 +128,8 @@ impl Drop for Keeper {
         if lock(&self.put).is_empty() {
             return;
         }
-        let (blobs, realm) = (self.blobs.clone(), self.realm.clone());
+        let blobs = self.blobs.clone();
+        let realm = self.realm.clone();
         let holder = Holder::call(self.call);
         let releasing = async move {
             match blobs.release(&realm, &holder).await {

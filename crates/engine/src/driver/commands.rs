@@ -224,7 +224,8 @@ impl Driver {
         }
         let run = self.active_run()?;
         let asks = self.session.iter().flat_map(|session| session.open_asks(run.id));
-        let (status, asks) = (run.status(), asks.cloned().collect());
+        let status = run.status();
+        let asks = asks.cloned().collect();
         let active = Box::new(ActiveRun { run: run.id, status, asks });
         let message = format!("session `{}` has an active run", self.key.id);
         Some(
@@ -246,7 +247,8 @@ impl Driver {
     /// Refuses a run in a session that another caller made after its caller was asked about: two
     /// may choose the same id at the same time. A case is there for all who may submit it.
     fn taken_by_another(&self, start: &StartRun) -> Option<Refusal> {
-        let (gate, caller) = (&self.shared.gate, &start.caller);
+        let gate = &self.shared.gate;
+        let caller = &start.caller;
         let session = self.session.as_ref().filter(|_| start.presence == Presence::MayExist)?;
         if self.key.space.pipeline().is_some() || gate.is_free(caller, Act::Run) {
             return None;

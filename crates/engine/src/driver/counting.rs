@@ -64,8 +64,10 @@ impl Driver {
         let run = self.session.as_ref().and_then(|session| session.runs.get(&ask.run));
         let Some(run) = run else { return Ok(()) };
         // The same subject may come with a credential that covers less than the one it began with.
-        let (is_judged, is_told) = (!gate.is_free(editor, Act::Call), editor.admin);
-        let (starter, editor) = (run.caller(&self.key.realm), is_judged.then_some(editor));
+        let is_judged = !gate.is_free(editor, Act::Call);
+        let is_told = editor.admin;
+        let starter = run.caller(&self.key.realm);
+        let editor = is_judged.then_some(editor);
         for who in std::iter::once(&starter).chain(editor) {
             for (tool, arguments) in &edits {
                 let context = Context { trigger: Trigger::Run, ..Context::default() };
@@ -97,7 +99,8 @@ impl Driver {
         else {
             return Ok(());
         };
-        let (shared, tool) = (&self.shared, &call.tool);
+        let shared = &self.shared;
+        let tool = &call.tool;
         let Some(listed) = shared.catalog.tool(&who.realm, tool.as_str()) else { return Ok(()) };
         let arguments = &call.arguments;
         let context = Context { arguments: Some(arguments), sources: None, trigger: Trigger::Run };

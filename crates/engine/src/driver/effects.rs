@@ -75,7 +75,8 @@ impl Driver {
             false => judgement,
         };
         if let Some(listed) = listed {
-            let (closure, hash) = (run.closure.clone(), listed.spec_hash.clone());
+            let closure = run.closure.clone();
+            let hash = listed.spec_hash.clone();
             // Calls of one tool often come one after the other.
             let is_same = |last: &PinnedSpec| last.hash == hash && last.closure == closure;
             if !self.new_specs.last().is_some_and(is_same) {
@@ -417,7 +418,8 @@ impl Driver {
     /// Counts and logs; never arguments nor outputs.
     pub(super) fn note(&self, fact: &Fact) {
         let counters = &self.shared.counters;
-        let (realm, session) = (&self.key.realm, &self.key.id);
+        let realm = &self.key.realm;
+        let session = &self.key.id;
         let plan = self.session.as_ref().and_then(|s| s.latest_run()).map(|run| run.plan.as_str());
         let subject = self.subject();
         match fact {
@@ -437,7 +439,8 @@ impl Driver {
                 tracing::debug!(%realm, %session, subject, plan, step, %call, "call started");
             }
             Fact::CallWants { call, inputs, .. } => {
-                let (step, wants) = (self.step_of(*call), inputs.len());
+                let step = self.step_of(*call);
+                let wants = inputs.len();
                 tracing::debug!(%realm, %session, subject, plan, step, %call, wants,
                     "call wants more");
             }
@@ -446,13 +449,15 @@ impl Driver {
                 tracing::debug!(%realm, %session, subject, plan, step, %call, "call finished");
             }
             Fact::CallFailed { call, how, fault, .. } => {
-                let (step, name) = (self.step_of(*call), &fault.name);
+                let step = self.step_of(*call);
+                let name = &fault.name;
                 tracing::info!(%realm, %session, subject, plan, step, %call, ?how, name,
                     "call failed");
             }
             Fact::AskOpened(ask) => {
                 count(&counters.asks_opened);
-                let (step, kind) = (&ask.step, ask.body.kind());
+                let step = &ask.step;
+                let kind = ask.body.kind();
                 tracing::info!(%realm, %session, subject, plan, %step, ask = %ask.id, kind,
                     "ask opened");
             }

@@ -34,14 +34,16 @@ impl Driver {
     ) -> Result<()> {
         match (output_of(call, result), self.open_fix(call)) {
             (Ok(output), None) if is_on(Switch::LateResultApplied) => {
-                let (settled, published) = (None, self.published(call));
+                let settled = None;
+                let published = self.published(call);
                 self.record(Fact::CallFinished { call, output, settled, published }).await
             }
             (Ok(output), Some(ask)) => {
                 // Both in one append: an ask that is withdrawn alone would leave its frame waiting.
                 self.flush();
                 self.record(Fact::AskWithdrawn { ask }).await?;
-                let (settled, published) = (Some(ask), self.published(call));
+                let settled = Some(ask);
+                let published = self.published(call);
                 self.record(Fact::CallFinished { call, output, settled, published }).await
             }
             (result, _) => {

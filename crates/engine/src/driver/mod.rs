@@ -284,7 +284,8 @@ impl Driver {
             session.next_act().is_some() || session.runs.values().any(Run::is_queued)
         };
         let is_held = self.session.as_ref().is_some_and(stays);
-        let (alarm, waiters) = (&mut self.alarm, &mut self.waiters);
+        let alarm = &mut self.alarm;
+        let waiters = &mut self.waiters;
         let in_flight: &mut FuturesUnordered<_> = &mut self.in_flight;
         poll_fn(|context| {
             if !in_flight.is_empty()

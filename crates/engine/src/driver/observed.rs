@@ -157,7 +157,8 @@ impl Driver {
             stop: result.ok().map(|end| stop_word(end.stop, !end.calls.is_empty())),
             first_piece_ms: begun.first_at.map(since),
         };
-        let (span, parent) = (|| turn_span(frame, number), || agent_span(frame));
+        let span = || turn_span(frame, number);
+        let parent = || agent_span(frame);
         let mut seen = self.seen(run, begun.at, at, what, traced(run, span, parent));
         seen.at = step_of(frame);
         seen.error = result.err().map(|fault| fault.name.as_str().into());

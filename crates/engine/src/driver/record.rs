@@ -230,7 +230,8 @@ impl Driver {
     /// than that snapshot: the next reader should not have to read it.
     fn snapshot(&mut self) -> Option<String> {
         let run_ended = std::mem::take(&mut self.run_ended);
-        let (session, last) = (self.session.as_ref()?, self.snapshot_bytes);
+        let session = self.session.as_ref()?;
+        let last = self.snapshot_bytes;
         let floor = self.shared.limits.snapshot_floor_bytes;
         let tail_max = match session.phase() {
             Phase::Moving => (last * MOVING_TAILS).min(MOVING_TAIL_BYTES_MAX).max(last),

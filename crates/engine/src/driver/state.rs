@@ -351,7 +351,9 @@ impl Driver {
 
     /// Tells everyone who waits that it went wrong.
     pub(super) fn fail(&mut self, refusal: &Refusal) {
-        let (realm, session, code) = (&self.key.realm, &self.key.id, refusal.code.name());
+        let realm = &self.key.realm;
+        let session = &self.key.id;
+        let code = refusal.code.name();
         // A client that repeats itself is nothing to be warned of.
         if self.is_unsure && refusal.code == RefusalCode::SessionReloading {
             tracing::debug!(%realm, %session, code, "a session is given up: its key was used");
@@ -373,7 +375,8 @@ impl Driver {
             return;
         }
         if let Some(session) = self.session.take() {
-            let (tail_bytes, snapshot_bytes) = (self.tail_bytes, self.snapshot_bytes);
+            let tail_bytes = self.tail_bytes;
+            let snapshot_bytes = self.snapshot_bytes;
             let rested = Rested { session, fence: self.fence, tail_bytes, snapshot_bytes };
             self.shared.rest.keep(&self.key, rested);
         }

@@ -100,7 +100,8 @@ impl Breakers {
         drop(failing);
         if has_opened {
             let Circuit { realm, guarded } = circuit;
-            let (failures, open_ms) = (rule.failures.get(), rule.open_ms);
+            let failures = rule.failures.get();
+            let open_ms = rule.open_ms;
             tracing::warn!(%realm, failures, open_ms, "calls of {guarded} are refused for a while");
         }
     }
@@ -185,7 +186,8 @@ mod tests {
 
     #[test]
     fn every_realm_and_upstream_has_its_own_and_an_answer_forgets_it() {
-        let (breakers, crm) = (Breakers::default(), guard("r", "crm"));
+        let breakers = Breakers::default();
+        let crm = guard("r", "crm");
         breakers.failed(&crm, Millis(0));
         breakers.answered(&crm);
         breakers.failed(&crm, Millis(1));

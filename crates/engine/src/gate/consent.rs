@@ -56,7 +56,8 @@ impl Gate {
                 Err(ToolError::not_sent(APPROVAL_NEEDED, message).hint(hint).passing())
             }
             (Consent::Given(approval), _) if !self.counts(call, approval, decision) => {
-                let (tool, by) = (&call.tool, &approval.given.by);
+                let tool = &call.tool;
+                let by = &approval.given.by;
                 let message = format!(
                     "the approval of `{tool}` is void: `{by}`, who gave it, may not give it now"
                 );
@@ -73,7 +74,8 @@ impl Gate {
         let OutgoingCall { caller, place, .. } = call;
         let ask::Decision { by, actor, makers, .. } = &approval.given;
         let giver = Caller::new(caller.realm.clone(), by.clone());
-        let (act, context) = (Act::Answer, Context::default());
+        let act = Act::Answer;
+        let context = Context::default();
         if self.is_free(&giver, act) {
             return true;
         }
@@ -88,7 +90,8 @@ impl Gate {
         });
         let mut narrowed = approval.answerers.iter().chain(&now);
         let is_allowed = self.decide(&Request { act, subject: &giver, resource, context }).allows();
-        let (actor, makers) = (actor.clone(), makers.iter().cloned().collect());
+        let actor = actor.clone();
+        let makers = makers.iter().cloned().collect();
         let giver = Caller { actor, makers, ..giver };
         is_allowed && narrowed.all(|narrowed| self.fits(&giver, narrowed))
     }

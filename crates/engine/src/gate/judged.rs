@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn a_list_is_good_for_its_caller_and_its_version_alone() {
-        let (judged, ann) = (Judged::default(), Caller::new("r", "ann"));
+        let judged = Judged::default();
+        let ann = Caller::new("r", "ann");
         judged.keep(&ann, version(1, "a"), &["x"]);
         assert_eq!(judged.find(&ann, &version(1, "a")), Some(vec!["x"]));
         assert_eq!(judged.find(&ann, &version(2, "a")), None);

@@ -63,7 +63,8 @@ impl Gate {
         let entry = match (doer, &event.fact) {
             (Some(caller), Fact::RunStarted { .. }) => {
                 // Its occasion says more than the route, and its span is the run's own.
-                let (door, trace) = (entry.door.clone(), entry.trace);
+                let door = entry.door.clone();
+                let trace = entry.trace;
                 let begun = entry.done_by(caller);
                 Entry { door: door.or(begun.door), trace: trace.or(begun.trace), ..begun }
             }
@@ -180,7 +181,8 @@ impl Gate {
     ) -> Result<()> {
         let DirectCall { tool, arguments, trace, occasion } = call;
         let (verdict, why) = audited::said(&decision.verdict);
-        let (object, via) = (Object::new("tool", *tool), &caller.via);
+        let object = Object::new("tool", *tool);
+        let via = &caller.via;
         let route = || via.door().map(str::to_owned);
         // Every read that is audited comes here: what others set step by step is set at once.
         let entry = Entry {

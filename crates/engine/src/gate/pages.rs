@@ -27,7 +27,8 @@ impl Gate {
         if self.is_free(caller, Act::Read) {
             return Ok(read(page.clone()).await?);
         }
-        let (mut items, mut next) = (Vec::new(), page.clone());
+        let mut items = Vec::new();
+        let mut next = page.clone();
         for _ in 0..READS_MAX {
             let found = read(next.clone()).await?;
             let may_read = self.may_read(caller, &found.items, &resource);

@@ -40,7 +40,8 @@ impl Rates {
         per_minute: NonZeroU32,
         now: Millis,
     ) -> Result<(), u64> {
-        let (whose, rate) = (whose(caller, tool), Rate::per_minute(per_minute));
+        let whose = whose(caller, tool);
+        let rate = Rate::per_minute(per_minute);
         let mut buckets = lock(&self.buckets);
         if let Some(bucket) = buckets.get_mut(&whose) {
             return bucket.take(rate, now);
@@ -108,7 +109,9 @@ mod tests {
 
     #[test]
     fn looking_takes_nothing_and_everybody_has_a_bucket() {
-        let (rates, ann, tool) = (Rates::new(8), caller("ann"), ToolName::from("t"));
+        let rates = Rates::new(8);
+        let ann = caller("ann");
+        let tool = ToolName::from("t");
         let now = Millis(5);
         for _ in 0..5 {
             assert_eq!(rates.look(&ann, &tool, rate(1), now), Ok(()));
@@ -125,7 +128,9 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_locks_nobody_out() {
-        let (rates, ann, tool) = (Rates::new(8), caller("ann"), ToolName::from("t"));
+        let rates = Rates::new(8);
+        let ann = caller("ann");
+        let tool = ToolName::from("t");
         assert_eq!(rates.take(&ann, &tool, rate(2), Millis(9_000_000)), Ok(()));
         // Calls are checked before they are counted, and refused there.
         assert_eq!(rates.look(&ann, &tool, rate(2), Millis(1_000)), Err(30_000));
@@ -135,8 +140,11 @@ mod tests {
 
     #[test]
     fn only_so_many_are_remembered_and_the_fullest_is_forgotten_first() {
-        let (rates, tool) = (Rates::new(2), ToolName::from("t"));
-        let (ann, bob, eve) = (caller("ann"), caller("bob"), caller("eve"));
+        let rates = Rates::new(2);
+        let tool = ToolName::from("t");
+        let ann = caller("ann");
+        let bob = caller("bob");
+        let eve = caller("eve");
         let take = |who: &Caller, at: i64| rates.take(who, &tool, rate(2), Millis(at));
         assert_eq!([take(&ann, 0), take(&ann, 0), take(&bob, 0)], [Ok(()); 3]);
         // No one's bucket is full: bob, who used less, is forgotten, and ann stays empty.

@@ -57,6 +57,7 @@ impl Gate {
 /// What policy knows of a call that is to be sent.
 fn context_of(call: &OutgoingCall) -> Context<'_> {
     let trigger = call.place.run.map_or(Trigger::Door, |_| Trigger::Run);
-    let (arguments, sources) = (Some(&*call.arguments), Some(&call.sources));
+    let arguments = Some(&*call.arguments);
+    let sources = Some(&call.sources);
     Context { arguments, sources, trigger }
 }

@@ -147,7 +147,9 @@ impl Gate {
 
     /// Whether this caller may answer what is asked.
     pub(crate) fn answers(&self, caller: &Caller, asked: &SessionAsk) -> bool {
-        let (act, resource, context) = (Act::Answer, ask_of(asked), Context::default());
+        let act = Act::Answer;
+        let resource = ask_of(asked);
+        let context = Context::default();
         let narrowed = asked.row.ask.answerers.as_ref();
         self.is_free(caller, act)
             || self.decide(&Request { act, subject: caller, resource, context }).allows()
@@ -188,7 +190,8 @@ impl Gate {
             return Ok(());
         }
         let refusal = not_narrowed_to(caller, narrowed);
-        let (act, context) = (Act::Answer, Context::default());
+        let act = Act::Answer;
+        let context = Context::default();
         let denied = Verdict::Deny(refusal.message.clone()).into();
         self.note(&Request { act, subject: caller, resource, context }, &denied)?;
         Err(refusal)
@@ -454,7 +457,8 @@ pub(crate) fn facts<'a>(key: &'a SessionKey, plan: Option<&'a PlanId>) -> Sessio
 
 /// What a run says that its starter may not continue. Why policy says so is for administrators.
 fn not_any_more(starter: &Caller, act: Act, resource: &Resource<'_>) -> Fault {
-    let (subject, name) = (&starter.subject, act.name());
+    let subject = &starter.subject;
+    let name = act.name();
     let message = format!("`{subject}` may not do this any more: `{name}` on {resource}");
     Fault::new(Fault::NOT_PERMITTED, message).hint(
         "a run acts for who started it: give that subject the right again and retry, or abort and \
@@ -467,7 +471,8 @@ fn forbidden(caller: &Caller, act: Act, resource: &Resource<'_>, why: &str) -> R
     if !covers(caller, act) {
         return out_of_scope(caller, act);
     }
-    let (subject, name) = (&caller.subject, act.name());
+    let subject = &caller.subject;
+    let name = act.name();
     let message = format!("`{subject}` may not do this: `{name}` on {resource}");
     let message = if caller.admin { format!("{message}: {why}") } else { message };
     Refusal::new(RefusalCode::Forbidden(act), message).hint("ask an administrator of the realm")
@@ -486,7 +491,8 @@ fn not_narrowed_to(caller: &Caller, narrowed: &Answerers) -> Refusal {
 }
 
 fn out_of_scope(caller: &Caller, act: Act) -> Refusal {
-    let (subject, name) = (&caller.subject, act.name());
+    let subject = &caller.subject;
+    let name = act.name();
     let message = format!("the credential of `{subject}` does not cover `{name}`");
     Refusal::new(RefusalCode::OutOfScope(act), message)
         .hint(format!("use one with the scope `{}`", act.scope().name()))

@@ -26,7 +26,8 @@ impl Gate {
     /// The arguments that are sent: those of the call, within the find limit of its realm. It is
     /// looked up here, so that a call that waited is sent within the limit of this moment.
     pub(super) fn within_find_limit(&self, call: &OutgoingCall, listed: &Listed) -> Arc<Value> {
-        let (tool, arguments) = (call.tool.as_str(), &call.arguments);
+        let tool = call.tool.as_str();
+        let arguments = &call.arguments;
         let schema = &listed.tool.spec().input_schema;
         let settings = self.policy.settings(&call.caller.realm);
         let within =

@@ -244,7 +244,8 @@ impl Load {
 
 impl Row {
     fn of(whose: Whose, text: &Text, after: u64) -> Self {
-        let (chain, body) = (ChainName::of(&whose.realm), Body::of(text.at, &text.json));
+        let chain = ChainName::of(&whose.realm);
+        let body = Body::of(text.at, &text.json);
         Self { chain, body, after, entries: 1, callers: vec![(whose, Load::of(text))] }
     }
 
@@ -270,9 +271,12 @@ impl Text {
 impl Trail {
     pub(crate) fn new(parts: AuditParts, clock: Arc<dyn Clock>, spawn: Arc<dyn Spawn>) -> Self {
         let AuditParts { audit, keys, rules } = parts;
-        let (buffer, is_roomy, many) = (Mutex::default(), AtomicBool::new(true), Notify::new());
+        let buffer = Mutex::default();
+        let is_roomy = AtomicBool::new(true);
+        let many = Notify::new();
         let written = watch::Sender::new(0);
-        let (broken, is_broken) = (Mutex::default(), AtomicBool::new(false));
+        let broken = Mutex::default();
+        let is_broken = AtomicBool::new(false);
         Self {
             audit,
             keys,
@@ -387,7 +391,8 @@ impl Trail {
         let mut wait_ms = WAIT_MS;
         loop {
             self.gather(wait_ms).await;
-            let (began, due) = (self.clock.elapsed(), lock(&self.buffer).pushed);
+            let began = self.clock.elapsed();
+            let due = lock(&self.buffer).pushed;
             while *self.written.borrow() < due {
                 let batch = lock(&self.buffer).next();
                 self.write(batch).await;
@@ -411,7 +416,8 @@ impl Trail {
     /// Writes these, however often that takes.
     async fn write(&self, batch: Batch) {
         let Batch { bodies, callers } = batch;
-        let (mut bodies, server) = (Arc::new(bodies), ChainName::server());
+        let mut bodies = Arc::new(bodies);
+        let server = ChainName::server();
         while let Err(error) = self.audit.write_bodies(bodies.clone()).await {
             match error {
                 StoreError::Closed => {

@@ -16,7 +16,8 @@ const RESULT: &str = "gen_ai.tool.call.result";
 
 /// What a model is asked.
 pub(crate) fn asked(prompt: &Prompt, bytes_max: usize) -> Contents {
-    let (mut system, mut messages) = (Vec::new(), Vec::new());
+    let mut system = Vec::new();
+    let mut messages = Vec::new();
     for message in &prompt.messages {
         match message {
             Message::System { text } => system.push(json!({"type": "text", "content": text})),

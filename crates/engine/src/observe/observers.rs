@@ -103,7 +103,8 @@ pub(crate) fn run_span(run: RunId) -> u64 {
 
 /// The span of an agent's step. A frame that reaches another agent is at another step by then.
 pub(crate) fn agent_span(frame: &Frame) -> u64 {
-    let (run, id) = (frame.run.0.to_be_bytes(), frame.id.0.to_be_bytes());
+    let run = frame.run.0.to_be_bytes();
+    let id = frame.id.0.to_be_bytes();
     span_id(&[b"agent", &run, &id, &frame.ordinal.to_be_bytes()])
 }
 

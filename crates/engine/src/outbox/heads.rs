@@ -78,7 +78,8 @@ async fn send(
                 sent.insert(state.chain, state.head.seq);
             }
             Err(error) => {
-                let (sink, chain) = (&outbox.name, &state.chain);
+                let sink = &outbox.name;
+                let chain = &state.chain;
                 tracing::debug!(sink, %chain, %error, "a sink does not take a head of the audit");
             }
         }

@@ -115,7 +115,8 @@ impl Feed<'_> {
     /// of deliveries. Retention no longer waits for it, and a sink of this name begins again.
     /// Durable on return.
     pub async fn forget_sink(self, caller: &Caller, sink: &str) -> Result<()> {
-        let (shared, realm) = (self.shared, &caller.realm);
+        let shared = self.shared;
+        let realm = &caller.realm;
         self.may_operate(caller, sink)?;
         if shared.outboxes.is_configured(realm, sink) {
             let message = format!("sink `{sink}` is configured: only one that is not is forgotten");
@@ -146,7 +147,8 @@ impl Feed<'_> {
         filter: &DeliveryFilter,
         page: &Page,
     ) -> Result<Paged<DeliveryRow>> {
-        let (log, realm) = (&self.shared.deliveries, &caller.realm);
+        let log = &self.shared.deliveries;
+        let realm = &caller.realm;
         let read = move |page: Page| async move { log.deliveries(realm, filter, &page).await };
         self.shared.gate.fill_page(caller, page, read, sink_of).await
     }
@@ -154,7 +156,8 @@ impl Feed<'_> {
     /// Refuses to operate a sink that this caller may not operate; one that it may not read is like
     /// one that is not there.
     fn may_operate(self, caller: &Caller, sink: &str) -> Result<()> {
-        let (gate, resource) = (&self.shared.gate, Resource::Sink(sink));
+        let gate = &self.shared.gate;
+        let resource = Resource::Sink(sink);
         gate.permit(caller, Act::Operate, resource).map_err(|refusal| {
             match gate.could_read(caller, resource) {
                 true => refusal,
@@ -173,7 +176,8 @@ impl Feed<'_> {
         outbox: &Outbox,
         start: FeedStart,
     ) -> Result<(u64, BTreeMap<String, DeliveryRow>)> {
-        let (shared, realm) = (self.shared, &outbox.realm);
+        let shared = self.shared;
+        let realm = &outbox.realm;
         let place = shared.store.begin_consumer(realm, &outbox.consumer, start).await?;
         let status = Some(DeliveryStatus::Retrying);
         let filter = DeliveryFilter { sink: Some(outbox.name.clone()), status };

@@ -185,7 +185,8 @@ impl Sender {
     }
 
     fn is_full(&self) -> bool {
-        let (window, limits) = (&self.window, &self.shared.limits);
+        let window = &self.window;
+        let limits = &self.shared.limits;
         window.unsettled() >= limits.outbox_window_max.max(1)
             || window.bytes() >= limits.outbox_window_bytes_max.max(1)
             || window.ahead() >= limits.outbox_ahead_max.max(1)
@@ -235,7 +236,8 @@ impl Sender {
                 return;
             };
             let mut events = cloud_events(&row).unwrap_or_else(|error| {
-                let (sink, session) = (&self.outbox.name, row.session);
+                let sink = &self.outbox.name;
+                let session = row.session;
                 tracing::warn!(%error, sink, %session, "a row of the feed is passed over");
                 Vec::new()
             });
@@ -254,7 +256,8 @@ impl Sender {
     fn give_up_left(&mut self) {
         for row in std::mem::take(&mut self.left).into_values() {
             self.outbox.standing().failed += 1;
-            let (status, error) = (DeliveryStatus::Failed, Some(NOT_THERE.to_owned()));
+            let status = DeliveryStatus::Failed;
+            let error = Some(NOT_THERE.to_owned());
             self.log.push(DeliveryRow { status, next_at: None, error, ..row });
         }
     }
@@ -281,7 +284,8 @@ impl Sender {
         let room = self.shared.limits.outbox_window_max.max(DELIVERIES_PER_KEEP);
         while self.flights.len() < sink.lanes().max(1) && self.log.len() < room {
             let Some(batch) = self.window.next(sink.batch_max().max(1)) else { return };
-            let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
+            let shared = self.shared.clone();
+            let outbox = self.outbox.clone();
             let began = shared.clock.now();
             self.flights.push(Box::pin(async move {
                 let result = attempt::deliver(&shared, &outbox, &batch.events).await;
@@ -326,8 +330,10 @@ impl Sender {
     fn failed(&mut self, batch: Batch, began: Millis, error: &SinkError) {
         let Batch { lane, mut events, tried } = batch;
         let Some(first) = events.first() else { return };
-        let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
-        let (limits, now) = (&shared.limits, shared.clock.now());
+        let shared = self.shared.clone();
+        let outbox = self.outbox.clone();
+        let limits = &shared.limits;
+        let now = shared.clock.now();
         let before = tried.or_else(|| self.tried.remove(&first.id));
         let once = self.once_more(before, began, now, error);
         let wait = attempt::wait_ms(limits, once.attempts, error, shared.entropy.bits());
@@ -358,7 +364,8 @@ impl Sender {
             None => {
                 if !is_over_there {
                     standing.failed += 1;
-                    let (sink, event) = (&outbox.name, &first.id);
+                    let sink = &outbox.name;
+                    let event = &first.id;
                     tracing::warn!(sink, event, %error, "an event is not delivered");
                 }
                 drop(standing);
@@ -392,7 +399,9 @@ impl Sender {
             return;
         }
         self.is_told = true;
-        let (sink, event, attempts) = (&self.outbox.name, &event.id, tried.attempts);
+        let sink = &self.outbox.name;
+        let event = &event.id;
+        let attempts = tried.attempts;
         tracing::warn!(sink, event, attempts, %error, "a sink does not take an event");
     }
 
@@ -413,7 +422,8 @@ impl Sender {
         }
         (self.keep_at, self.unkept) = (None, 0);
         let rows = std::mem::take(&mut self.log);
-        let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
+        let shared = self.shared.clone();
+        let outbox = self.outbox.clone();
         self.keeping = Some(Box::pin(async move {
             let place_of = Some((outbox.consumer.as_str(), place));
             let keep = shared.deliveries.keep_deliveries(&outbox.realm, rows.clone(), place_of);

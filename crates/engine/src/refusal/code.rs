@@ -440,7 +440,8 @@ mod tests {
 
     #[test]
     fn asks_are_told_in_outline() {
-        let (id, run) = (AskId(1), RunId(2));
+        let id = AskId(1);
+        let run = RunId(2);
         let outline = json!({"askId": id, "kind": "clarify", "stepId": "look", "title": "Look"});
         let asks = vec![question()];
         let active = ActiveRun { run, status: RunStatus::Waiting, asks: asks.clone() };

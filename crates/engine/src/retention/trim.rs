@@ -52,7 +52,8 @@ impl Admin<'_> {
                     Ok(more) => trimmed.add(more),
                     // One session that cannot be read does not keep the others.
                     Err(refusal) if refusal.code == RefusalCode::Unreadable => {
-                        let (session, why) = (&old.key.id, &refusal.message);
+                        let session = &old.key.id;
+                        let why = &refusal.message;
                         tracing::warn!(%session, "old runs cannot be removed: {why}");
                     }
                     Err(refusal) => return Err(refusal),
@@ -68,7 +69,8 @@ impl Admin<'_> {
     /// Piece by piece, until nothing more can go.
     async fn trim_session(self, old: &Trimmable, before: Millis) -> Result<Trimmed> {
         let shared = self.shared;
-        let (mut trimmed, mut fence) = (Trimmed::default(), old.fence);
+        let mut trimmed = Trimmed::default();
+        let mut fence = old.fence;
         while let Some(cut) = self.cut(old, before).await? {
             let cut = self.with_talk(&old.key, cut).await?;
             let trim = Trim {

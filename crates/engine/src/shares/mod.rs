@@ -274,7 +274,9 @@ mod tests {
 
     #[test]
     fn who_uses_up_its_share_takes_nothing_from_others() {
-        let (shares, ann, bob) = (shares(), caller("ann"), caller("bob"));
+        let shares = shares();
+        let ann = caller("ann");
+        let bob = caller("bob");
         let mut held = taken(&shares, &ann, 2);
         let full = shares.try_take(&ann).unwrap_err();
         assert_eq!(full.message(), "this caller may have 2 calls at the same time");
@@ -303,7 +305,8 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_taken_neither_from_the_caller_nor_from_its_realm() {
-        let (shares, ann) = (shares(), caller("ann"));
+        let shares = shares();
+        let ann = caller("ann");
         let held = taken(&shares, &ann, 2);
         for _ in 0..20 {
             assert!(shares.try_take(&ann).is_err());
@@ -316,7 +319,8 @@ mod tests {
 
     #[test]
     fn who_waits_gets_its_own_share_in_turn_and_who_gives_up_leaves_nothing() {
-        let (shares, ann) = (shares(), caller("ann"));
+        let shares = shares();
+        let ann = caller("ann");
         let mut held = taken(&shares, &ann, 2);
         let mut first = Box::pin(shares.take(&ann));
         let mut given_up = Box::pin(shares.take(&ann));
@@ -340,7 +344,8 @@ mod tests {
     fn shares_change_with_the_realms() {
         let realms = Changing::default();
         realms.set(&["red"]);
-        let (shares, ann) = (realms.shares(16), caller("ann"));
+        let shares = realms.shares(16);
+        let ann = caller("ann");
         let mut held = taken(&shares, &ann, 4);
         realms.set(&["red", "blue"]);
         assert_eq!(shares.crowded(&ann).map(|full| full.max), Some(2));
@@ -356,7 +361,8 @@ mod tests {
 
     #[test]
     fn shares_that_no_one_uses_are_forgotten() {
-        let (shares, ann) = (shares(), caller("ann"));
+        let shares = shares();
+        let ann = caller("ann");
         let held = taken(&shares, &ann, 2);
         for number in 0..10 * UNUSED_MIN {
             drop(taken(&shares, &caller(&number.to_string()), 1));

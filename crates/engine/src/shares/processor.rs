@@ -67,7 +67,8 @@ impl Processor {
 
     /// Refuses a caller of whose futures so many wait that it should start no more.
     pub(crate) fn check(&self, caller: &Caller) -> Result<()> {
-        let (by, max) = (Holder::caller(caller), WAITING_PER_WORKER_MAX * self.slots);
+        let by = Holder::caller(caller);
+        let max = WAITING_PER_WORKER_MAX * self.slots;
         if lock(&self.queue).waiting.of_caller(&by.realm, &by) < max {
             return Ok(());
         }
@@ -274,7 +275,8 @@ mod tests {
     /// The polls of many futures of two callers of one realm, and of one future of another realm.
     #[tokio::test]
     async fn polls_go_round_by_realm_and_then_by_caller() {
-        let (processor, log) = (Processor::new(1), Arc::<Mutex<Vec<_>>>::default());
+        let processor = Processor::new(1);
+        let log = Arc::<Mutex<Vec<_>>>::default();
         let callers = [("red", "ann"); 20].into_iter().chain([("red", "bob"), ("blue", "eve")]);
         // Each is polled only when it is woken, as a task is.
         let futures: FuturesUnordered<_> = callers
@@ -317,11 +319,14 @@ mod tests {
     async fn no_wake_is_lost_between_threads() {
         const TASKS: usize = 64;
         const ROUNDS: usize = 500;
-        let (processor, done) = (Processor::new(2), Arc::new(AtomicUsize::new(0)));
+        let processor = Processor::new(2);
+        let done = Arc::new(AtomicUsize::new(0));
         let spawn = TokioSpawn::new(tokio::runtime::Handle::current());
         let (ends, mut ended) = mpsc::channel::<()>(1);
         for number in 0..TASKS {
-            let (processor, done, ends) = (processor.clone(), done.clone(), ends.clone());
+            let processor = processor.clone();
+            let done = done.clone();
+            let ends = ends.clone();
             let realm = ["red", "blue", "green"][number % 3];
             let (sender, mut receiver) = mpsc::channel(1);
             // Wakes the other one from another thread, at any moment of its polls.
@@ -352,7 +357,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_future_in_turn_reads_is_for_its_caller() {
-        let (processor, by) = (Processor::new(1), holder("red", "ann"));
+        let processor = Processor::new(1);
+        let by = holder("red", "ann");
         let seen = in_turn(Some(&processor), by, async { ReadsFor::current() }).await;
         assert_eq!(seen, Some(ReadsFor::of(&Caller::new("red", "ann"))));
         assert_eq!(ReadsFor::current(), None);

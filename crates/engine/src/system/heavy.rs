@@ -108,7 +108,8 @@ mod tests {
         let heavy = Arc::new(Heavy::default());
         let (told, heard) = std::sync::mpsc::channel();
         let work = {
-            let (heavy, runtime) = (heavy.clone(), runtime.handle().clone());
+            let heavy = heavy.clone();
+            let runtime = runtime.handle().clone();
             runtime.clone().spawn(async move {
                 heavy.run(|| {
                     // The only worker would have to do both.
@@ -124,10 +125,13 @@ mod tests {
     fn few_are_worked_on_at_once_and_all_are_done() {
         let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
         let heavy = Arc::new(Heavy::default());
-        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let now = Arc::new(AtomicUsize::new(0));
+        let most = Arc::new(AtomicUsize::new(0));
         let works: Vec<_> = (0..APART_MAX)
             .map(|number| {
-                let (heavy, now, most) = (heavy.clone(), now.clone(), most.clone());
+                let heavy = heavy.clone();
+                let now = now.clone();
+                let most = most.clone();
                 runtime.spawn(async move {
                     heavy.run(|| {
                         most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);

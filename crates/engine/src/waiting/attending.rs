@@ -68,10 +68,8 @@ mod tests {
     fn the_last_one_that_came_is_asked_and_nobody_once_it_is_gone() {
         let attending = Arc::new(Attending::default());
         let can = |can: Abilities| Attendant { can, ..Attendant::default() };
-        let (roots, form) = (
-            Abilities { roots: true, ..Abilities::default() },
-            Abilities { form: true, ..Abilities::default() },
-        );
+        let roots = Abilities { roots: true, ..Abilities::default() };
+        let form = Abilities { form: true, ..Abilities::default() };
         assert!(attending.of(RunId(1)).is_none());
         let first = attending.attend(RunId(1), can(roots));
         let second = attending.attend(RunId(1), can(form));

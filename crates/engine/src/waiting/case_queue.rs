@@ -105,7 +105,8 @@ mod tests {
     fn turns_come_in_order_and_a_line_has_an_end() {
         let lines = Arc::new(Lines::default());
         let first = at_once(&lines, "a");
-        let (mut second, mut third) = (waiting(&lines, "a"), waiting(&lines, "a"));
+        let mut second = waiting(&lines, "a");
+        let mut third = waiting(&lines, "a");
         assert!(first.is_some() && at_once(&lines, "a").is_none(), "the line is full");
         assert!(at_once(&lines, "b").is_some(), "another case has a line of its own");
         assert_eq!(lines.waiting(), 2, "whose turn it is does not wait");
@@ -123,7 +124,8 @@ mod tests {
     fn a_request_that_goes_away_is_passed_over() {
         let lines = Arc::new(Lines::default());
         let first = at_once(&lines, "a");
-        let (second, third) = (waiting(&lines, "a"), waiting(&lines, "a"));
+        let second = waiting(&lines, "a");
+        let third = waiting(&lines, "a");
         drop(second);
         let fourth = waiting(&lines, "a");
         drop(first);

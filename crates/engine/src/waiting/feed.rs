@@ -234,7 +234,8 @@ mod tests {
     }
 
     fn told(watchers: &Watchers, session: SessionId, seqs: RangeInclusive<u64>, body: &str) {
-        let (first_seq, last_seq) = (*seqs.start(), *seqs.end());
+        let first_seq = *seqs.start();
+        let last_seq = *seqs.end();
         let appended = Some(Appended { session, first_seq, last_seq, body, events: &[] });
         watchers.committed(&[Committed { key: &key(), appended }]);
     }
@@ -252,7 +253,8 @@ mod tests {
     #[test]
     fn what_a_commit_brought_is_read_once_for_all_who_watch() {
         let watchers = Arc::new(Watchers::default());
-        let (mut first, mut second) = (watchers.watch(&key()), watchers.watch(&key()));
+        let mut first = watchers.watch(&key());
+        let mut second = watchers.watch(&key());
         assert_eq!(seen(&mut first, 0), None);
         commit(&watchers, ONE, 1..=3);
         let one = first.at_hand(ONE, 0).unwrap();
@@ -270,7 +272,8 @@ mod tests {
         let watchers = Arc::new(Watchers::default());
         let mut watch = watchers.watch(&key());
         let brought: Vec<Arc<Event>> = events(1..=2, "t").into_iter().map(Arc::new).collect();
-        let (events, body) = (&brought[..], "unreadable");
+        let events = &brought[..];
+        let body = "unreadable";
         let appended = Some(Appended { session: ONE, first_seq: 1, last_seq: 2, body, events });
         watchers.committed(&[Committed { key: &key(), appended }]);
         let seen = watch.at_hand(ONE, 0).unwrap();

@@ -114,7 +114,8 @@ impl Keys {
         once: &Once,
         mut look: Look,
     ) -> Result<Turn> {
-        let (route, key) = (once.route.clone(), once.key.clone());
+        let route = once.route.clone();
+        let key = once.key.clone();
         let name = Name { realm: caller.realm.clone(), subject: asked_by(caller), route, key };
         let mut claim = loop {
             match self.take(&name, once) {
@@ -164,7 +165,9 @@ impl Keys {
         }
         let (sender, receiver) = watch::channel(());
         held.insert(name.clone(), receiver);
-        let (keys, name, once) = (self.clone(), name.clone(), once.clone());
+        let keys = self.clone();
+        let name = name.clone();
+        let once = once.clone();
         Ok(Claim { keys, name, once, is_unsure: false, _held: sender })
     }
 }

@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn a_waiter_for_a_page_is_found_once() {
-        let (pages, source) = (Pages::default(), Arc::from("upstream `a`"));
+        let pages = Pages::default();
+        let source = Arc::from("upstream `a`");
         let keys = ["e1".to_owned(), "e2".to_owned()];
         pages.await_opening(&source, keys.iter(), &session("s"), AskId(1));
         pages.await_opening(&source, keys.iter(), &session("s"), AskId(1));
@@ -117,7 +118,8 @@ mod tests {
 
     #[test]
     fn only_so_many_are_remembered() {
-        let (pages, source) = (Pages::default(), Arc::from("upstream `a`"));
+        let pages = Pages::default();
+        let source = Arc::from("upstream `a`");
         for number in 0..AWAITED_MAX * 2 + 1 {
             let page = [format!("e{number}")];
             pages.await_opening(&source, page.iter(), &session("s"), AskId(1));
@@ -127,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_client_that_was_given_a_page_hears_of_it_once_and_of_no_other() {
-        let (pages, source) = (Pages::default(), Arc::<str>::from("upstream `a`"));
+        let pages = Pages::default();
+        let source = Arc::<str>::from("upstream `a`");
         let told = Arc::new(Mutex::new(Vec::new()));
         let hear = |page: &str, who: usize| {
             let told = told.clone();

@@ -276,7 +276,9 @@ async fn an_agent_is_not_asked_without_the_tools_of_a_server_that_is_away() {
     assert!(told.contains("UpstreamNotReady") && told.contains(why), "{told}");
     // Once its tools are there, it can be asked.
     assert_eq!(world.engine.tools().replace(world.late("late.read")), []);
-    let (action, arguments, output) = (FixAction::Retry, None, None);
+    let action = FixAction::Retry;
+    let arguments = None;
+    let output = None;
     let reply = Reply::Fix { action, arguments, output, plan_id: None };
     let done = world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(done.run.run.answer, Some(json!("Hello.")));
@@ -389,7 +391,8 @@ async fn a_run_keeps_the_version_of_its_agent() {
         })
     };
     let register = |world: &World, says: &str, expected| {
-        let (engine, source) = (world.engine.clone(), source(says));
+        let engine = world.engine.clone();
+        let source = source(says);
         async move { engine.catalog().register_agent(&caller(), source, expected).await }
     };
     let one = register(&before, "version one", Some(0)).await.unwrap();

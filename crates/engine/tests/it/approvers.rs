@@ -26,7 +26,8 @@ impl Policy for Asking {
         if request.act != Act::Call {
             return Decision::allow();
         }
-        let (obligations, policies) = (self.0.clone(), vec!["large".into()]);
+        let obligations = self.0.clone();
+        let policies = vec!["large".into()];
         let verdict = Verdict::Ask("it is large".to_owned());
         Decision { obligations, policies, ..Decision::from(verdict) }
     }
@@ -133,7 +134,8 @@ fn changing(now: Now) -> Arc<Changing> {
 /// A run of `write` that is paused and approved by `bob`: nothing is sent yet.
 async fn approved_while_paused(world: &World) -> RunId {
     let report = world.run("write", json!({}), "s").await;
-    let (run, ask) = (report.run.id, &report.asks[0].row.ask);
+    let run = report.run.id;
+    let ask = &report.asks[0].row.ask;
     world.engine.runs().pause(&caller(), run).await.unwrap();
     let bob = Caller::new("default", "bob");
     let asks = world.engine.asks();
@@ -170,7 +172,8 @@ async fn an_approval_is_void_once_its_giver_may_not_answer() {
     let retry = Reply::fix(FixAction::Retry);
     let asked = asks.reply(&caller(), fix, retry, None, WAIT_MS).await.unwrap().run;
     let ask = &asked.asks[0].row.ask;
-    let (bob, eve) = (Caller::new("default", "bob"), Caller::new("default", "eve"));
+    let bob = Caller::new("default", "bob");
+    let eve = Caller::new("default", "eve");
     assert!(asks.reply(&bob, ask.id, approve(ask, None), None, WAIT_MS).await.is_err());
     let done = asks.reply(&eve, ask.id, approve(ask, None), None, WAIT_MS).await.unwrap();
     assert_eq!((done.run.run.status.name(), world.sent()), ("completed", 1));
@@ -185,7 +188,8 @@ async fn an_approval_that_policy_would_not_take_any_more_is_void() {
     let world = World::changed(folder.path(), &[WRITE], change).await;
     world.permits.add_permits(2);
     let report = world.run("write", json!({}), "own").await;
-    let (run, ask) = (report.run.id, &report.asks[0].row.ask);
+    let run = report.run.id;
+    let ask = &report.asks[0].row.ask;
     world.engine.runs().pause(&caller(), run).await.unwrap();
     let asks = world.engine.asks();
     asks.reply(&caller(), ask.id, approve(ask, None), None, WAIT_MS).await.unwrap();
@@ -218,7 +222,8 @@ async fn who_made_the_key_of_another_has_a_hand_in_what_is_done_with_it() {
     let ask = &asked.row.ask;
     assert_eq!(ask.answerers.clone().unwrap().makers, ["eve".into()]);
     let asks = world.engine.asks();
-    let (eve, bob) = (Caller::new("default", "eve"), Caller::new("default", "bob"));
+    let eve = Caller::new("default", "eve");
+    let bob = Caller::new("default", "bob");
     for who in [caller(), eve, lent("bob", "ann"), lent("bob", "eve")] {
         assert!(!asks.may_answer(&who, asked), "no question is put to {who:?}");
         let refused = asks.reply(&who, ask.id, approve(ask, None), None, WAIT_MS).await.err();
@@ -239,7 +244,8 @@ async fn after_a_restart_it_is_known_who_made_the_key_of_an_approver() {
     };
     let world = opened().await;
     let report = world.run("write", json!({}), "s").await;
-    let (run, ask) = (report.run.id, &report.asks[0].row.ask);
+    let run = report.run.id;
+    let ask = &report.asks[0].row.ask;
     world.engine.runs().pause(&caller(), run).await.unwrap();
     let asks = world.engine.asks();
     let bob = lent("bob", "ann");
@@ -260,7 +266,8 @@ async fn a_call_that_waits_to_start_is_asked_about_once_policy_asks() {
         text("Done."),
     ]);
     let policy = changing(Now { asks: vec!["slow::write"], ..Now::default() });
-    let (held, models) = (policy.clone(), model.models());
+    let held = policy.clone();
+    let models = model.models();
     let change = |parts| Parts { policy: held, models, ..parts };
     let world = World::changed(folder.path(), &[], change).await;
     let agent = AgentFile {

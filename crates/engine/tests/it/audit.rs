@@ -44,7 +44,8 @@ async fn entries(world: &World, act: &str) -> Vec<Entry> {
 /// The same without waiting for anything.
 async fn written(world: &World, act: &str) -> Vec<Entry> {
     let audits = world.engine.audits();
-    let (page, chain) = (Page { cursor: None, limit: 100 }, ChainName::of(&caller().realm));
+    let page = Page { cursor: None, limit: 100 };
+    let chain = ChainName::of(&caller().realm);
     let filter = AuditFilter { act: Some(act.to_owned()), ..AuditFilter::default() };
     let found = audits.entries(&caller(), &chain, &filter, &page).await.unwrap();
     found.items.into_iter().rev().map(|found| found.entry).collect()
@@ -82,7 +83,8 @@ async fn what_is_journaled_is_kept_with_it_and_the_chain_is_whole_after_a_restar
         assert!(seen.rows > 0 && seen.flaws == 0 && seen.unchecked == 0, "{seen:?}");
     }
     let page = Page { cursor: None, limit: 1 };
-    let (server, every) = (ChainName::server(), AuditFilter::default());
+    let server = ChainName::server();
+    let every = AuditFilter::default();
     let found = after.engine.audits().entries(&caller(), &server, &every, &page).await.unwrap();
     let heads = &found.items[0].entry.detail.as_ref().unwrap()["heads"];
     assert!(heads["default"].as_str().unwrap().contains(':'), "{heads}");
@@ -103,7 +105,8 @@ async fn what_no_journal_has_is_written_soon_and_what_one_has_at_once() {
         assert!(!written(&world, act).await.is_empty(), "no `{act}` of a journaled run");
     }
     let journaled = written(&world, "call").await.len();
-    let (caller, tool) = (caller(), "slow::read".into());
+    let caller = caller();
+    let tool = "slow::read".into();
     world.engine.tools().call(&caller, &tool, json!({}), WAIT_MS).await.unwrap();
     let decided = Instant::now();
     while written(&world, "call").await.len() == journaled {
@@ -144,7 +147,8 @@ async fn an_ask_that_is_withdrawn_is_kept_with_who_cancelled_its_run() {
     let withdrawn = entries(&world, "ask.withdraw").await;
     let expected = ("bob", "ask", Some("clarify"), Said::Allow);
     assert_eq!(withdrawn.iter().map(told).collect::<Vec<_>>(), [expected]);
-    let (ask, entry) = (waits.asks[0].row.ask.id, &withdrawn[0]);
+    let ask = waits.asks[0].row.ask.id;
+    let entry = &withdrawn[0];
     assert_eq!((entry.ask, entry.run), (Some(ask), Some(waits.run.id)));
     assert_eq!(entries(&world, "answer").await, [], "nobody answered");
 }
@@ -192,7 +196,8 @@ async fn a_sink_gets_the_head_of_a_chain_when_it_moved() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path(), STRICT).await;
     world.permits.add_permits(2);
-    let (chain, sink) = (ChainName::of(&caller().realm), Scripted::taking());
+    let chain = ChainName::of(&caller().realm);
+    let sink = Scripted::taking();
     send(&world, "kept", &sink, SinkRules::default()).await;
     let rules = HeadRules { chains: vec![chain.clone()], every_ms: 10 };
     world.engine.feed().keep_sending_heads(&caller().realm, "kept", rules);
@@ -234,7 +239,8 @@ const RUNS_BEHIND: u64 = 4;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_copy_is_found_by_the_head_that_a_sink_got() {
-    let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let copy = tempfile::tempdir().unwrap();
     let before = world(folder.path(), STRICT).await;
     before.permits.add_permits(1);
     before.run("write", json!({}), "before").await;

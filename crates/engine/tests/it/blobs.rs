@@ -102,7 +102,8 @@ struct House {
 
 impl House {
     fn open(folder: &Path, limits: Limits) -> Self {
-        let (put, may_fail) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let put = Arc::new(Semaphore::new(0));
+        let may_fail = Arc::new(Semaphore::new(0));
         let spec = ToolSpec { reach: Reach::Writes, ..testkit::specs::tool("blob::make") };
         let maker = Maker {
             spec: Arc::new(spec),

@@ -113,9 +113,11 @@ struct Desk {
 impl Desk {
     fn open(limits: Limits, rules: ToolRules) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (calls, gate) = (Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(0)));
+        let calls = Arc::new(AtomicU32::new(0));
+        let gate = Arc::new(Semaphore::new(0));
         let tool = |name: &str, reach: Reach, upstream: Option<&'static str>| -> Arc<dyn Tool> {
-            let (calls, gate) = (calls.clone(), gate.clone());
+            let calls = calls.clone();
+            let gate = gate.clone();
             Arc::new(Flaky { spec: spec(name, reach), upstream, calls, gate })
         };
         let tools = vec![
@@ -145,7 +147,8 @@ impl Desk {
     async fn until_held(&self, calls: u32, held: usize, all: usize, under_way: u64) {
         for _ in 0..LOOKS_MAX {
             self.engine.admin().recover_once().await;
-            let (status, is_held) = (Some("open".to_owned()), Some(true));
+            let status = Some("open".to_owned());
+            let is_held = Some(true);
             let open = AskFilter { status, held: is_held, ..AskFilter::default() };
             let asked = (self.asks(open).await.len(), self.asks(AskFilter::default()).await.len());
             let active = self.engine.counts().sessions_active;
@@ -388,7 +391,8 @@ const SLIPS_MAX: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_refused_after_it_was_counted_uses_up_no_rate() {
-    let (one, two) = (NonZeroU32::new(1), NonZeroU32::new(2));
+    let one = NonZeroU32::new(1);
+    let two = NonZeroU32::new(2);
     let own = ToolLimits { concurrency: one, per_minute: two, ..ToolLimits::default() };
     for _ in 0..SLIPS_MAX {
         let tools = vec![(Pattern::new("crm.read").unwrap(), own)];

@@ -208,7 +208,8 @@ async fn a_request_in_line_takes_the_road_that_it_came_for() {
     world.until("the first to be under way", |world| world.sent() == 1).await;
     let second = begun!(submit(&world, slow("T-1", 2), WAIT_MS));
     // Its handler goes, then the whole pipeline: that is for those who come later.
-    let (engine, realm) = (&world.engine, "default".into());
+    let engine = &world.engine;
+    let realm = "default".into();
     let other = CASES.replace("  - {reason: slow, plan: slow}\n", "");
     assert_eq!(engine.catalog().set_pipelines(&realm, vec![file("cases", &other)]), Ok(Vec::new()));
     assert_eq!(engine.catalog().set_pipelines(&realm, Vec::new()), Ok(Vec::new()));
@@ -300,7 +301,8 @@ async fn a_repeated_request_is_the_same_run_and_waits_for_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path()).await;
     let keyed = |wait_ms: u64| {
-        let (route, key) = ("POST /cases".to_owned(), "k".to_owned());
+        let route = "POST /cases".to_owned();
+        let key = "k".to_owned();
         let once = Some(Once::new(route, key, ContentHash::of(b"body")));
         submit_with(
             &world,
@@ -351,7 +353,8 @@ async fn roads_are_counted_by_their_reasons() {
 async fn pipelines_come_all_or_none_and_say_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path()).await;
-    let (engine, realm) = (&world.engine, "default".into());
+    let engine = &world.engine;
+    let realm = "default".into();
     let broken = CASES
         .replace("'slow::read'", "'slow::reed', 'slow::read'")
         .replace("plan: slow", "plan: slo");
@@ -377,7 +380,8 @@ async fn pipelines_come_all_or_none_and_say_what_is_wrong() {
     }
     assert_eq!(engine.catalog().pipelines(&caller()).len(), 1, "some of them were taken");
 
-    let (plan, me) = ("pipeline/cases".into(), caller());
+    let plan = "pipeline/cases".into();
+    let me = caller();
     assert_eq!(engine.catalog().plans(&me).len(), 2, "a list shows it");
     assert!(
         engine.tools().callable(&me, "pipeline/cases").is_none()

@@ -225,7 +225,8 @@ async fn a_caller_lists_its_own_runs_in_the_order_of_their_changes() {
     world.run("ask", json!({}), "no context").await;
     let me = caller();
     let list = async |wanted: ContextRuns, limit: usize| {
-        let (mut cursor, mut seen) = (None, Vec::new());
+        let mut cursor = None;
+        let mut seen = Vec::new();
         loop {
             let page = Page { cursor, limit };
             let RunPage { page, total } =
@@ -238,7 +239,9 @@ async fn a_caller_lists_its_own_runs_in_the_order_of_their_changes() {
             }
         }
     };
-    let (one, two, three) = (first.run.id, second.run.id, third.run.id);
+    let one = first.run.id;
+    let two = second.run.id;
+    let three = third.run.id;
     assert_eq!(list(ContextRuns::default(), 1).await, [three, two, one]);
     world.at_rest().await;
     answer(&world, &first, "Ann").await;
@@ -250,7 +253,8 @@ async fn a_caller_lists_its_own_runs_in_the_order_of_their_changes() {
     assert_eq!(list(waiting, 9).await, [two]);
     let unknown = ContextRuns { context: context("e"), ..ContextRuns::default() };
     assert_eq!(list(unknown, 9).await, []);
-    let (bob, page) = (Caller::new("default", "bob"), Page { cursor: None, limit: 9 });
+    let bob = Caller::new("default", "bob");
+    let page = Page { cursor: None, limit: 9 };
     let of_bob = world.engine.runs().in_contexts(&bob, &ContextRuns::default(), &page).await;
     assert_eq!(of_bob.unwrap().total, 0);
 }

@@ -115,7 +115,8 @@ impl Observer for Panicking {
 async fn panicking(folder: &Path, times: u32) -> (World, Arc<Panicking>) {
     let observer = Arc::new(Panicking { times: AtomicU32::new(times), plan: "broken" });
     let broken = READ.replace("planId: read", "planId: broken");
-    let (plans, models) = ([broken.as_str(), READ], Default::default());
+    let plans = [broken.as_str(), READ];
+    let models = Default::default();
     let world = World::observed(folder, (&plans, &[]), models, observer.clone()).await;
     world.permits.add_permits(100);
     (world, observer)
@@ -142,7 +143,8 @@ async fn a_driver_that_panics_once_takes_its_run_up_again() {
 async fn a_reply_that_a_panic_took_away_is_not_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let observer = Arc::new(Panicking { times: AtomicU32::new(1), plan: "slow::read" });
-    let (plans, models) = ([ASK], Default::default());
+    let plans = [ASK];
+    let models = Default::default();
     let world = World::observed(folder.path(), (&plans, &[]), models, observer).await;
     let run = world.run("ask", json!({}), "s").await;
     let ask = run.asks[0].row.ask.id;
@@ -162,11 +164,13 @@ async fn a_run_that_its_driver_always_dies_of_waits_for_a_person() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[ASK]).await;
     let run = world.run("ask", json!({}), "s").await;
-    let (id, ask) = (run.run.id, run.asks[0].row.ask.id);
+    let id = run.run.id;
+    let ask = run.asks[0].row.ask.id;
     world.crash().await;
 
     let observer = Arc::new(Panicking { times: AtomicU32::new(u32::MAX), plan: "slow::read" });
-    let (plans, models) = ([ASK, READ], Default::default());
+    let plans = [ASK, READ];
+    let models = Default::default();
     let world = World::observed(folder.path(), (&plans, &[]), models, observer.clone()).await;
     let reply = kernel::ask::Reply::Clarify { answer: Some(json!("yes")) };
     world.engine.asks().reply(&caller(), ask, reply, None, 0).await.unwrap();
@@ -221,7 +225,8 @@ async fn dies_of(folder: &Path, run: RunId) {
         kept = Some(parts.marks.clone());
         parts
     });
-    let (world, marks) = (world.await, kept.unwrap());
+    let world = world.await;
+    let marks = kept.unwrap();
     let key = world.engine.runs().report(&caller(), run).await.unwrap().session.key;
     world.engine.admin().recover_once().await;
     world.until("the read to be sent again", |world| world.sent() == 1).await;
@@ -417,14 +422,16 @@ async fn a_run_that_has_begun_is_its_caller_s_although_its_driver_fails() {
     .await;
     // The output is too large for the journal, and there is no room for it elsewhere: the driver
     // fails when the run is long stored.
-    let (engine, request) = (world.engine.clone(), world.request("read", json!({}), "plain"));
+    let engine = world.engine.clone();
+    let request = world.request("read", json!({}), "plain");
     let plain = tokio::spawn(async move { engine.runs().start(&caller(), request, WAIT_MS).await });
     until_stored(&world, "plain").await;
     world.permits.add_permits(1);
     let refused = plain.await.unwrap();
     assert!(refused.is_err(), "the driver did not fail: {refused:?}");
 
-    let (engine, request) = (world.engine.clone(), world.request("read", json!({}), "known"));
+    let engine = world.engine.clone();
+    let request = world.request("read", json!({}), "known");
     let known =
         tokio::spawn(
             async move { engine.runs().start_task(&caller(), request, Some(WAIT_MS)).await },

@@ -81,7 +81,8 @@ async fn an_ask_says_what_its_calls_pinned_also_where_the_catalog_has_nothing_of
 async fn the_runs_and_specs_of_many_asks_are_read_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[PAY, ASK]).await;
-    let (pay, ask) = (asked(&world, "pay", json!({})).await, asked(&world, "ask", json!({})).await);
+    let pay = asked(&world, "pay", json!({})).await;
+    let ask = asked(&world, "ask", json!({})).await;
     let page = Page { cursor: None, limit: 10 };
     let listed = world.engine.asks().list(&caller(), &Default::default(), &page).await.unwrap();
     let all: Vec<&SessionAsk> = listed.items.iter().collect();

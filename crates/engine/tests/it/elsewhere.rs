@@ -96,7 +96,8 @@ async fn asked(engine: &Engine) -> RunReport {
 
 async fn started(engine: &Engine, wait_ms: u64) -> RunReport {
     let target = RunTarget::Plan("trip".into());
-    let (input, session) = (json!({}), RunSession::Named("s".to_owned()));
+    let input = json!({});
+    let session = RunSession::Named("s".to_owned());
     let request = RunRequest { target, input, session, once: None, about: Default::default() };
     engine.runs().start(&caller(), request, wait_ms).await.unwrap()
 }
@@ -114,7 +115,8 @@ async fn count(engine: &Engine, kind: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_goes_on_without_an_answer_is_noticed_also_after_a_restart() {
-    let (folder, task) = (tempfile::tempdir().unwrap(), Arc::new(Task::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let task = Arc::new(Task::default());
     let first = engine(folder.path(), &task);
     let waiting = asked(&first).await;
     let seen = task.looks.load(Ordering::SeqCst);
@@ -133,7 +135,8 @@ async fn a_task_that_goes_on_without_an_answer_is_noticed_also_after_a_restart()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn looks_that_find_no_change_are_not_in_the_journal() {
-    let (folder, task) = (tempfile::tempdir().unwrap(), Arc::new(Task::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let task = Arc::new(Task::default());
     let first = engine_that_looks(folder.path(), &task, 5);
     let waiting = asked(&first).await;
     let before = count(&first, "").await;
@@ -154,12 +157,14 @@ async fn looks_that_find_no_change_are_not_in_the_journal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_counts_while_the_task_is_looked_at() {
-    let (folder, task) = (tempfile::tempdir().unwrap(), Arc::new(Task::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let task = Arc::new(Task::default());
     let engine = engine(folder.path(), &task);
     let waiting = asked(&engine).await;
     let seen = task.looks.load(Ordering::SeqCst);
     until("some looks", async || task.looks.load(Ordering::SeqCst) > seen + 1).await;
-    let (ask, reply) = (waiting.asks[0].row.ask.id, Reply::Fill { content: Some(json!({})) });
+    let ask = waiting.asks[0].row.ask.id;
+    let reply = Reply::Fill { content: Some(json!({})) };
     let _ = engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(answer(&engine, waiting.run.id).await, json!({"answers": 1}));
     assert_eq!(count(&engine, "\"ask.withdrawn\"").await, 0);
@@ -168,7 +173,8 @@ async fn an_answer_counts_while_the_task_is_looked_at() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_cancelled_task_comes_to_is_known_at_once() {
-    let (folder, task) = (tempfile::tempdir().unwrap(), Arc::new(Task::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let task = Arc::new(Task::default());
     task.works.store(true, Ordering::SeqCst);
     let engine = engine(folder.path(), &task);
     let run = started(&engine, 0).await.run.id;

@@ -42,7 +42,8 @@ fn brought(plans: &[&str], agents: &[&str]) -> ProjectFiles {
 
 /// The same with the pipeline `desk`.
 fn with_desk(plans: &[&str], text: &str) -> ProjectFiles {
-    let (file, text) = ("pipelines/desk.yaml".to_owned(), text.to_owned());
+    let file = "pipelines/desk.yaml".to_owned();
+    let text = text.to_owned();
     let desk = PipelineFile { file, text, default_name: "desk".into() };
     ProjectFiles { pipelines: vec![desk], ..brought(plans, &[]) }
 }
@@ -74,7 +75,8 @@ async fn a_run_that_waits_keeps_its_plan_and_the_next_takes_the_new_one() {
     assert!(world.engine.tools().callable(&caller(), "other").is_none());
 
     let answered = |report: engine::RunReport| {
-        let (engine, ask) = (world.engine.clone(), report.asks[0].row.ask.id);
+        let engine = world.engine.clone();
+        let ask = report.asks[0].row.ask.id;
         async move {
             let reply = Reply::Clarify { answer: Some(json!("Ada")) };
             let done = engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
@@ -175,7 +177,8 @@ async fn a_pipeline_comes_with_its_plan_and_clients_hear_of_the_plan_alone() {
 async fn what_does_not_fit_into_a_realm_is_left_out_there_with_what_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[]).await;
-    let (catalog, there) = (world.engine.catalog(), Caller::new("acme", "ann"));
+    let catalog = world.engine.catalog();
+    let there = Caller::new("acme", "ann");
     let ids_there = || -> Vec<String> {
         catalog.plans(&there).iter().map(|plan| plan.id.to_string()).collect()
     };
@@ -206,7 +209,8 @@ async fn what_does_not_fit_into_a_realm_is_left_out_there_with_what_names_it() {
 async fn a_rule_whose_plan_does_not_fit_into_a_realm_leaves_out_no_other_file() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[]).await;
-    let (catalog, there) = (world.engine.catalog(), Caller::new("acme", "ann"));
+    let catalog = world.engine.catalog();
+    let there = Caller::new("acme", "ann");
     let lost = "planId: other\nsteps: [{id: a, type: tool_call, toolId: gone.tool, arguments: {}}]";
     let correcting = |plan: &str| Rule::always(Act::Plan(plan.into()));
     let project = vec![correcting("greet"), correcting("other")];

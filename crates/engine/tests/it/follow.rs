@@ -84,7 +84,8 @@ fn of_a_turn(update: RunUpdate) -> Option<String> {
     match update {
         RunUpdate::Event { body, .. } => {
             let event: Value = serde_json::from_str(&body).unwrap();
-            let (kind, data) = (event["type"].as_str().unwrap(), &event["data"]);
+            let kind = event["type"].as_str().unwrap();
+            let data = &event["data"];
             let is_of_turn = kind.starts_with("turn.");
             is_of_turn.then(|| format!("{}.{} {kind}", data["turn"], data["attempt"]))
         }
@@ -167,7 +168,8 @@ async fn two_followers_see_the_same_in_the_same_order() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::with_limits(folder.path(), &[LOOP], short_pages()).await;
     let run = world.start("loop", json!({"items": [1, 2, 3, 4, 5]}), "s").await.run.id;
-    let (mut one, mut other) = (follow(&world, run, None).await, follow(&world, run, None).await);
+    let mut one = follow(&world, run, None).await;
+    let mut other = follow(&world, run, None).await;
     world.permits.add_permits(5);
     let (one, other) = join(told(&mut one), told(&mut other)).await;
     assert_eq!(one, other);
@@ -285,7 +287,8 @@ impl Policy for Stopping {
 async fn a_follower_gets_nothing_of_another_session_that_has_the_key_now() {
     let folder = tempfile::tempdir().unwrap();
     let (resume, resumed) = mpsc::channel();
-    let (reads, reached) = (AtomicU32::new(0), Semaphore::new(0));
+    let reads = AtomicU32::new(0);
+    let reached = Semaphore::new(0);
     let stopping = Arc::new(Stopping { reads, reached, resumed: Mutex::new(resumed) });
     let policy = stopping.clone();
     let world = World::changed(folder.path(), &[READ], |parts| Parts { policy, ..parts }).await;
@@ -336,7 +339,9 @@ async fn turns_are_heard_beside_the_events_that_keep_them() {
         let saying = Saying { thread: "t", text: "hello", ..Saying::default() };
         let done = world.engine.threads().say(&caller(), saying, WAIT_MS).await.unwrap();
         let mut stream = listening.follow(done.run.id);
-        let (mut heard, mut missed, mut kept) = (String::new(), 0, 0);
+        let mut heard = String::new();
+        let mut missed = 0;
+        let mut kept = 0;
         while let Some(update) = next(&mut stream).await {
             match update {
                 RunUpdate::Delta(Heard::Delta { delta: Delta::Text(word), .. }) => {
@@ -385,7 +390,8 @@ async fn pieces_of_a_turn_come_between_its_events() {
 async fn a_piece_waits_for_nothing_but_the_events_before_its_turn() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([Says::Hangs("Well")]);
-    let (agents, models) = ([HELPER], model.models());
+    let agents = [HELPER];
+    let models = model.models();
     let world = World::talking(folder.path(), (&[], &agents), short_pages(), models).await;
     let listening = world.engine.threads().listen(&caller(), "t").await;
     let saying = Saying { thread: "t", text: "hello", ..Saying::default() };

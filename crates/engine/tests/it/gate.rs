@@ -36,7 +36,8 @@ async fn what_is_not_listed_for_a_caller_cannot_be_called_by_it() {
         world.engine.tools().call(&caller(), &"secret::write".into(), json!({}), 100).await;
     let absent =
         world.engine.tools().call(&caller(), &"secret::wrote".into(), json!({}), 100).await;
-    let (hidden, absent) = (hidden.unwrap_err(), absent.unwrap_err());
+    let hidden = hidden.unwrap_err();
+    let absent = absent.unwrap_err();
     assert_eq!(hidden.message.replace("write", "wrote"), absent.message);
     assert_eq!(hidden.code, absent.code);
 

@@ -41,7 +41,8 @@ impl Flaky {
             idempotent: reach == Reach::Writes,
             ..testkit::specs::tool(name)
         };
-        let (failures, sent) = (AtomicU32::new(times), AtomicU32::new(0));
+        let failures = AtomicU32::new(times);
+        let sent = AtomicU32::new(0);
         Arc::new(Self { spec: Arc::new(spec), failures, sent })
     }
 
@@ -119,7 +120,8 @@ async fn until_held(world: &World, count: usize) -> Vec<SessionAsk> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_tries_a_failed_step_again_while_its_caller_waits() {
     let folder = tempfile::tempdir().unwrap();
-    let (plan, tool) = (plan(3, 20), Flaky::failing(2));
+    let plan = plan(3, 20);
+    let tool = Flaky::failing(2);
     let world = open(folder.path(), &[&plan], &tool).await;
     let report = world.run("heal", json!({}), "s").await;
     assert_eq!((report.run.status.name(), report.run.answer), ("completed", Some(json!("well"))));
@@ -154,7 +156,8 @@ impl Clock for SetBack {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_set_back_does_not_keep_a_rule_waiting() {
     let folder = tempfile::tempdir().unwrap();
-    let (plan, flaky) = (plan(1, HELD_MS), Flaky::failing(1));
+    let plan = plan(1, HELD_MS);
+    let flaky = Flaky::failing(1);
     let tool: Arc<dyn Tool> = flaky.clone();
     let clock = Arc::new(SetBack::default());
     let set = clock.clone();
@@ -179,7 +182,8 @@ async fn a_clock_that_is_set_back_does_not_keep_a_rule_waiting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_rules_cannot_cure_is_a_persons_and_says_what_was_tried() {
     let folder = tempfile::tempdir().unwrap();
-    let (plan, tool) = (plan(2, 1), Flaky::failing(3));
+    let plan = plan(2, 1);
+    let tool = Flaky::failing(3);
     let world = open(folder.path(), &[&plan], &tool).await;
     let report = world.run("heal", json!({}), "s").await;
     assert_eq!(report.run.status.name(), "stuck");
@@ -194,7 +198,8 @@ async fn what_rules_cannot_cure_is_a_persons_and_says_what_was_tried() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_neither_forgets_a_wait_nor_cuts_it_short() {
     let folder = tempfile::tempdir().unwrap();
-    let (plan, tool) = (plan(1, HELD_MS), Flaky::failing(1));
+    let plan = plan(1, HELD_MS);
+    let tool = Flaky::failing(1);
     let world = open(folder.path(), &[&plan], &tool).await;
     let run = world.start("heal", json!({}), "s").await.run.id;
     let until = until_held(&world, 1).await[0].row.ask.held.clone().unwrap().until;
@@ -210,7 +215,8 @@ async fn a_restart_neither_forgets_a_wait_nor_cuts_it_short() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_session_is_put_away_once_no_one_waits_with_it() {
     let folder = tempfile::tempdir().unwrap();
-    let (plan, tool) = (plan(1, 600_000), Flaky::failing(1));
+    let plan = plan(1, 600_000);
+    let tool = Flaky::failing(1);
     let world = open(folder.path(), &[&plan], &tool).await;
     world.start("heal", json!({}), "s").await;
     until_held(&world, 1).await;
@@ -280,11 +286,13 @@ async fn of_a_person_and_a_rule_one_wins_and_the_other_is_told() {
 /// many people won.
 async fn race(world: &World, first: usize) -> usize {
     let starts = (first..first + RACES_AT_ONCE).map(|number| async move {
-        let (input, session) = (json!({"key": number}), format!("s{number}"));
+        let input = json!({"key": number});
+        let session = format!("s{number}");
         world.start("heal", input, &session).await.run.id
     });
     let runs = join_all(starts).await;
-    let (engine, me) = (&world.engine, &caller());
+    let engine = &world.engine;
+    let me = &caller();
     let races = (0..).zip(&runs).map(|(number, run): (i64, &RunId)| async move {
         let off = number % (2 * OFF_MS) - OFF_MS;
         let ask = first_ask(world, *run).await;
@@ -355,7 +363,8 @@ async fn a_correction_goes_on_after_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_direct_call_fails_at_once_whatever_rules_there_are() {
     let folder = tempfile::tempdir().unwrap();
-    let (read, write) = (Flaky::failing(2), Flaky::named("flaky::write", Reach::Writes, 1));
+    let read = Flaky::failing(2);
+    let write = Flaky::named("flaky::write", Reach::Writes, 1);
     let tools: Vec<Arc<dyn Tool>> = vec![read.clone(), write.clone()];
     let plan = plan(1, 1).replace("on_error: [{retry: {times: 1, wait_ms: 1, jitter: 0}}]\n", "");
     let world = World::changed(folder.path(), &[&plan], |mut parts: Parts| {
@@ -367,7 +376,8 @@ async fn a_direct_call_fails_at_once_whatever_rules_there_are() {
     let rules = Rules { project: vec![Rule::always(Act::Retry(retry))], built_in: true };
     let files = ProjectFiles { rules, ..ProjectFiles::default() };
     world.engine.catalog().set_rules(&"default".into(), &files).unwrap();
-    let (tools, me) = (world.engine.tools(), caller());
+    let tools = world.engine.tools();
+    let me = caller();
     let refused = tools.call(&me, &"flaky::read".into(), json!({}), WAIT_MS).await.unwrap_err();
     assert_eq!((refused.code.name(), read.sent()), ("tool_failed", 1));
     let failed = tools.call(&me, &"flaky::write".into(), json!({}), WAIT_MS).await.unwrap();
@@ -420,8 +430,10 @@ async fn losing(
     plans: &[&str],
     acts: &[ActOf],
 ) -> (World, Arc<Flaky>, Arc<Withdrawn>) {
-    let (flaky, policy) = (Flaky::failing(1), Arc::new(Withdrawn::default()));
-    let (acts, held) = (acts.to_vec(), policy.clone());
+    let flaky = Flaky::failing(1);
+    let policy = Arc::new(Withdrawn::default());
+    let acts = acts.to_vec();
+    let held = policy.clone();
     let tool = Withdrawing { flaky: flaky.clone(), policy: policy.clone(), acts };
     let world = World::changed(folder, plans, |mut parts: Parts| {
         parts.tools.push(ToolSource::new("a flaky server", vec![Arc::new(tool)]));

@@ -182,7 +182,8 @@ impl Policy for Lost {
 
 async fn losing(folder: &Path, model: &Arc<Scripted>) -> (World, Arc<Lost>) {
     let lost = Arc::new(Lost::default());
-    let (policy, models) = (lost.clone(), model.models());
+    let policy = lost.clone();
+    let models = model.models();
     let change = |parts| Parts { policy, models, ..parts };
     let world = World::changed(folder, &[THEN], change).await;
     let agent = AgentFile { file: "helper.yaml".to_owned(), text: HELPER.to_owned() };

@@ -178,7 +178,8 @@ async fn a_session_that_somebody_else_changed_is_not_taken_from_memory() {
     for row in &stored.tail {
         event::read(row).unwrap().iter().for_each(|event| drop(session.apply(event)));
     }
-    let (seq, fact) = (session.seq + 1, Fact::TimerFired { timer: "theirs".to_owned() });
+    let seq = session.seq + 1;
+    let fact = Fact::TimerFired { timer: "theirs".to_owned() };
     let theirs = Event { seq, at: Millis(1), v: VERSION, fact };
     session.apply(&theirs);
     let append = Append::new(&session, stored.fence, &[theirs], Vec::new(), Millis(1)).unwrap();
@@ -199,8 +200,10 @@ async fn a_long_journal_is_exported_and_forked_in_slices() {
     assert!(limits.export_events_max > 6 * limits.loop_items_max);
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[]).await;
-    let (realm, space) = (caller().realm, Space::session());
-    let (id, long) = (SessionId(7), SessionKey::new(realm, space, "long"));
+    let realm = caller().realm;
+    let space = Space::session();
+    let id = SessionId(7);
+    let long = SessionKey::new(realm, space, "long");
     let event = |seq: u64| {
         let result = Err(Fault::new("Late", "too late to count"));
         let fact = match seq {
@@ -210,7 +213,8 @@ async fn a_long_journal_is_exported_and_forked_in_slices() {
         Event { seq, at: Millis(1), v: VERSION, fact }
     };
     let events: Vec<Event> = (1..=EVENTS).map(event).collect();
-    let (mut session, mut fence) = (Session::new(id, long.clone()), Fence::NONE);
+    let mut session = Session::new(id, long.clone());
+    let mut fence = Fence::NONE;
     for slice in events.chunks(1_000) {
         slice.iter().for_each(|event| drop(session.apply(event)));
         let append = Append::new(&session, fence, slice, Vec::new(), Millis(1)).unwrap();

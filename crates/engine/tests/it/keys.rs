@@ -147,8 +147,9 @@ async fn a_repeated_reply_gets_what_came_of_the_first() {
     let route = format!("POST /asks/{ask}");
     let reply = |words: &str| Reply::Clarify { answer: Some(json!(words)) };
     let send = |words: &'static str| {
-        let (engine, once, reply) =
-            (world.engine.clone(), once(&route, &json!(words)), reply(words));
+        let engine = world.engine.clone();
+        let once = once(&route, &json!(words));
+        let reply = reply(words);
         async move { engine.asks().reply(&caller(), ask, reply, once, WAIT_MS).await }
     };
     let first = send("Ann").await.unwrap();

@@ -93,7 +93,8 @@ async fn count(engine: &Engine, kind: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_looked_at_until_it_is_done_and_nobody_is_asked_twice() {
-    let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let door = Arc::new(Door::default());
     let first = engine(folder.path(), &door);
     let waiting = booked(&first, thread()).await;
     assert_eq!(waiting.run.status.name(), "waiting");
@@ -121,7 +122,8 @@ async fn it_is_looked_at_until_it_is_done_and_nobody_is_asked_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_says_that_it_is_done_is_believed() {
-    let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let door = Arc::new(Door::default());
     let engine = engine(folder.path(), &door);
     let waiting = booked(&engine, thread()).await;
     let ask = waiting.asks[0].row.ask.id;
@@ -138,7 +140,8 @@ async fn a_user_who_says_that_it_is_done_is_believed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn outside_of_threads_nobody_looks() {
-    let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let door = Arc::new(Door::default());
     let engine = engine(folder.path(), &door);
     let waiting = booked(&engine, RunSession::New).await;
     assert_eq!((waiting.run.status.name(), waiting.session.wake_at), ("waiting", None));
@@ -153,7 +156,8 @@ async fn outside_of_threads_nobody_looks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_is_said_to_be_opened_is_looked_at_at_once() {
     const HOUR_MS: u64 = 3_600_000;
-    let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let door = Arc::new(Door::default());
     let engine = engine_that_looks(folder.path(), &door, HOUR_MS);
     let waiting = booked(&engine, thread()).await;
     let knocks = || door.knocks.load(Ordering::SeqCst);
@@ -179,7 +183,8 @@ async fn a_page_that_is_said_to_be_opened_is_looked_at_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_that_is_done_meanwhile_is_not_given_up() {
-    let (folder, door) = (tempfile::tempdir().unwrap(), Arc::new(Door::default()));
+    let folder = tempfile::tempdir().unwrap();
+    let door = Arc::new(Door::default());
     let engine = engine(folder.path(), &door);
     let waiting = booked(&engine, thread()).await;
     door.held.store(true, Ordering::SeqCst);

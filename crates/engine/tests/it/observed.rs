@@ -144,7 +144,8 @@ async fn a_run_is_one_trace_across_a_restart() {
     let done = approve(&world_after, &waiting).await;
     assert_eq!(done.run.status.name(), "completed", "{:?}", done.run);
 
-    let (early, late) = (before.all(), after.all());
+    let early = before.all();
+    let late = after.all();
     assert_eq!(names(&early), ["call slow::read ok", "turn fast act"]);
     let expected = [
         "wait approve decided", "call slow::write ok", "turn fast act", "agent helper 2 1",
@@ -161,7 +162,8 @@ async fn a_run_is_one_trace_across_a_restart() {
         assert_eq!((seen.subject.as_deref(), &seen.actor), (Some("ann"), &None), "{seen:?}");
         assert!(seen.began <= seen.ended, "{seen:?}");
     }
-    let (agent, run) = (&late[3], &late[4]);
+    let agent = &late[3];
+    let run = &late[4];
     assert_eq!((run.parent, run.began), (None, done.run.started_at), "the trace begins with it");
     assert_eq!((early[0].parent, agent.parent), (Some(span(run)), Some(span(run))));
     for part in [&early[1], &late[0], &late[1], &late[2]] {

@@ -286,7 +286,9 @@ async fn a_sink_gets_what_it_wants_from_when_it_begins() {
     let types = |patterns: &[&str]| {
         Some(patterns.iter().map(|text| Pattern::new(text).unwrap()).collect::<Vec<_>>())
     };
-    let (new, old, trades) = (Scripted::taking(), Scripted::taking(), Scripted::taking());
+    let new = Scripted::taking();
+    let old = Scripted::taking();
+    let trades = Scripted::taking();
     send(&world, "new", &new, SinkRules::default()).await;
     send(&world, "old", &old, SinkRules { types: None, from_start: true }).await;
     let rules = SinkRules { types: types(&["Trade*", "*.completed.v1"]), from_start: false };

@@ -122,7 +122,8 @@ async fn a_sink_that_is_gone_rests_until_somebody_lets_it_go_on() {
     runs(&world, &["x"], 1).await;
     let rests = state(&world, "a").await;
     assert!(rests.gone && rests.lag > 0, "{rests:?}");
-    let (before, elsewhere) = (world.store.feed_end().await, Caller::new("other", "ann"));
+    let before = world.store.feed_end().await;
+    let elsewhere = Caller::new("other", "ann");
     world.engine.sessions().create(&elsewhere, Some("x".to_owned())).await.unwrap();
     assert_ne!(world.store.feed_end().await, before);
     let lag = state(&world, "a").await.lag;
@@ -239,7 +240,8 @@ async fn the_removal_of_a_session_waits_until_its_events_are_out() {
     send(&world, "hook", &sink, SinkRules::default()).await;
     runs(&world, &["x"], 1).await;
     world.at_rest().await;
-    let (all, engine) = (told(&world).await, world.engine.clone());
+    let all = told(&world).await;
+    let engine = world.engine.clone();
     let removal = tokio::spawn(async move { engine.sessions().remove(&caller(), &key("x")).await });
     sink.let_go.add_permits(all.len());
     removal.await.unwrap().unwrap();

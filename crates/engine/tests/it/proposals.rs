@@ -126,9 +126,11 @@ impl Desk {
         says: impl IntoIterator<Item = Says>,
         change: impl FnOnce(Parts, ToolSource) -> Parts,
     ) -> Self {
-        let (model, sent) = (Scripted::new(says), Arc::new(AtomicU32::new(0)));
+        let model = Scripted::new(says);
+        let sent = Arc::new(AtomicU32::new(0));
         let [read, write] = ["read", "write"].map(|name| plan(name, rule));
-        let (models, tools) = (model.models(), strict(&sent));
+        let models = model.models();
+        let tools = strict(&sent);
         let world = World::changed(folder, &[&read, &write], |parts: Parts| Parts {
             models,
             ..change(parts, tools)
@@ -397,7 +399,8 @@ async fn no_model_decides_the_outcome_of_a_write() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_correction_waits_for_tools_that_are_on_their_way() {
     let folder = tempfile::tempdir().unwrap();
-    let (rule, says) = ("{draft: {auto: reads}}", [correction("late.read")]);
+    let rule = "{draft: {auto: reads}}";
+    let says = [correction("late.read")];
     let desk = Desk::awaiting(folder.path(), rule, says, "late.").await;
     desk.world.permits.add_permits(1);
     let run = desk.world.start("read", json!({"n": 0}), "s").await.run.id;

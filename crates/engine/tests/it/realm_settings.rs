@@ -45,7 +45,8 @@ impl Policy for Within {
 
 async fn world(folder: &Path, model: &Arc<Scripted>) -> (World, Arc<Within>) {
     let within = Arc::new(Within::default());
-    let (policy, models) = (within.clone(), model.models());
+    let policy = within.clone();
+    let models = model.models();
     let world = World::changed(folder, &[], |parts| Parts { policy, models, ..parts }).await;
     let agent = AgentFile { file: "helper.yaml".to_owned(), text: HELPER.to_owned() };
     world.engine.catalog().set_agents_from_files(&"default".into(), vec![agent]).unwrap();

@@ -104,7 +104,9 @@ async fn tools_of_other_servers_are_there_for_one_realm() {
     for is_free in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let engine = engine(folder.path(), is_free);
-        let (here, there, tools) = (caller(), stranger(), engine.tools());
+        let here = caller();
+        let there = stranger();
+        let tools = engine.tools();
         let listed = |who: &Caller| -> Vec<String> {
             tools.list(who).iter().map(|spec| spec.name.to_string()).collect()
         };
@@ -130,7 +132,8 @@ async fn plans_of_another_realm_do_not_find_them() {
     for is_free in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let engine = engine(folder.path(), is_free);
-        let (here, there) = (caller(), stranger());
+        let here = caller();
+        let there = stranger();
         let done = run(&engine, &here, RunTarget::Inline(calling("shop.find"))).await.unwrap();
         assert_eq!(done.run.status.name(), "completed");
         // What may come later is awaited where it can come to.
@@ -166,8 +169,11 @@ async fn other_servers_are_judged_away_one_by_one_and_in_lists() {
     for is_free in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let engine = engine(folder.path(), is_free);
-        let (here, there, admin) = (caller(), stranger(), engine.admin());
-        let (shop, sink) = (Resource::Upstream("shop"), Resource::Sink("out"));
+        let here = caller();
+        let there = stranger();
+        let admin = engine.admin();
+        let shop = Resource::Upstream("shop");
+        let sink = Resource::Sink("out");
         for act in [Act::Read, Act::Operate, Act::LogIn] {
             assert!(admin.permit(&here, act, shop).is_ok(), "{act:?}");
             let refusal = admin.permit(&there, act, shop).unwrap_err();
@@ -191,7 +197,9 @@ async fn other_servers_are_judged_away_one_by_one_and_in_lists() {
 async fn a_realm_hears_only_of_what_is_there_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path(), true);
-    let (here, there, catalog) = (caller(), stranger(), engine.catalog());
+    let here = caller();
+    let there = stranger();
+    let catalog = engine.catalog();
     let mut versions = [&here, &there].map(|who| catalog.version(&who.realm));
     let mut heard = || {
         versions.each_mut().map(|version| {
@@ -252,7 +260,8 @@ async fn a_server_is_there_for_the_realms_that_it_names() {
         let source = ToolSource::new(format!("upstream `{name}`"), vec![tool]).of_upstream(name);
         assert_eq!(engine.tools().replace(source), []);
     }
-    let (here, there) = (caller(), stranger());
+    let here = caller();
+    let there = stranger();
     let listed = |who: &Caller| -> Vec<String> {
         engine.tools().list(who).iter().map(|spec| spec.name.to_string()).collect()
     };
@@ -279,7 +288,8 @@ async fn a_server_is_there_for_the_realms_that_it_names() {
 async fn two_realms_have_servers_of_the_same_name_for_themselves() {
     let folder = tempfile::tempdir().unwrap();
     let ours = ToolSource::new("us", vec![echo("math::echo", None), echo("crm.taken", None)]);
-    let (here, there) = (caller(), stranger());
+    let here = caller();
+    let there = stranger();
     let beginning = || Some("crm.".to_owned());
     let owners = UpstreamRealms::only(here.realm.clone())
         .owning(&here.realm, "crm", beginning())

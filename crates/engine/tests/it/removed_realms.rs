@@ -20,12 +20,17 @@ fn stranger() -> Caller {
 async fn who_waits_in_a_removed_realm_is_refused_and_others_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[READ]).await;
-    let (here, there, catalog) = (caller(), stranger(), world.engine.catalog());
+    let here = caller();
+    let there = stranger();
+    let catalog = world.engine.catalog();
     catalog.load_plans(&there.realm, files(&[READ])).unwrap();
-    let (runs, request) = (world.engine.runs(), || world.request("read", json!({}), "s"));
+    let runs = world.engine.runs();
+    let request = || world.request("read", json!({}), "s");
     let run = runs.start(&here, request(), 0).await.unwrap().run.id;
     let waiting = {
-        let (engine, there, request) = (world.engine.clone(), there.clone(), request());
+        let engine = world.engine.clone();
+        let there = there.clone();
+        let request = request();
         tokio::spawn(async move { engine.runs().start(&there, request, WAIT_MS).await })
     };
     world.until("both calls", |world| world.sent() == 2).await;

@@ -78,7 +78,8 @@ async fn world(folder: &Path) -> (World, Arc<Denying>) {
     let policy = Arc::new(Denying::default());
     let held = policy.clone();
     let world = World::changed(folder, &[ASK, READ], |parts| Parts { policy: held, ..parts }).await;
-    let (realm, catalog) = (RealmId::from("default"), world.engine.catalog());
+    let realm = RealmId::from("default");
+    let catalog = world.engine.catalog();
     let agent = AgentFile { file: "helper.yaml".to_owned(), text: HELPER.to_owned() };
     catalog.set_agents_from_files(&realm, vec![agent]).unwrap();
     add_cases(&world);
@@ -148,9 +149,13 @@ impl Open {
 
 /// What each act comes down to, at each entry of the engine that it is asked at.
 async fn tried(world: &World, act: Act, open: &Open) -> Vec<Option<Refusal>> {
-    let (engine, me, s) = (&world.engine, &caller(), &named("s"));
+    let engine = &world.engine;
+    let me = &caller();
+    let s = &named("s");
     let Open { run, ask, stuck } = *open;
-    let (runs, sessions, catalog) = (engine.runs(), engine.sessions(), engine.catalog());
+    let runs = engine.runs();
+    let sessions = engine.sessions();
+    let catalog = engine.catalog();
     let feed = engine.feed();
     match act {
         Act::Run => vec![
@@ -234,10 +239,14 @@ async fn what_may_not_be_read_is_not_there_whatever_is_done_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let (world, policy) = world(folder.path()).await;
     let report = world.run("ask", json!({}), "s").await;
-    let (run, ask) = (report.run.id, report.asks[0].row.ask.id);
+    let run = report.run.id;
+    let ask = report.asks[0].row.ask.id;
     policy.deny(Act::ALL);
-    let (engine, me, s) = (&world.engine, &caller(), &named("s"));
-    let (runs, sessions) = (engine.runs(), engine.sessions());
+    let engine = &world.engine;
+    let me = &caller();
+    let s = &named("s");
+    let runs = engine.runs();
+    let sessions = engine.sessions();
     let codes = [
         sessions.get(me, s).await.err(),
         sessions.inspect(me, s).await.err(),
@@ -274,7 +283,8 @@ async fn what_may_not_be_read_is_not_there_whatever_is_done_to_it() {
 async fn a_list_is_judged_at_once_and_the_same_list_once_per_version() {
     let folder = tempfile::tempdir().unwrap();
     let (world, policy) = world(folder.path()).await;
-    let (engine, me) = (&world.engine, &caller());
+    let engine = &world.engine;
+    let me = &caller();
     for session in ["a", "b", "c"] {
         engine.sessions().create(me, Some(session.to_owned())).await.unwrap();
     }
@@ -299,7 +309,8 @@ async fn a_list_is_judged_at_once_and_the_same_list_once_per_version() {
 async fn definitions_are_judged_again_only_after_one_of_them_or_the_policy_changed() {
     let folder = tempfile::tempdir().unwrap();
     let (world, policy) = world(folder.path()).await;
-    let (catalog, me) = (world.engine.catalog(), &caller());
+    let catalog = world.engine.catalog();
+    let me = &caller();
     let count = |who: &Caller| {
         [catalog.plans(who).len(), catalog.agents(who).len(), catalog.pipelines(who).len()]
     };
@@ -329,8 +340,10 @@ async fn scopes_are_a_ceiling_even_where_policy_allows_everything() {
     let world = World::changed(folder.path(), &[ASK], allowed).await;
     let with =
         |scopes: &[Scope]| Caller { scopes: Some(scopes.iter().copied().collect()), ..caller() };
-    let (reads, answers) = (with(&[Scope::Read]), with(&[Scope::Answer]));
-    let (runs, tools) = (world.engine.runs(), world.engine.tools());
+    let reads = with(&[Scope::Read]);
+    let answers = with(&[Scope::Answer]);
+    let runs = world.engine.runs();
+    let tools = world.engine.tools();
     let code = |refusal: Option<Refusal>| refusal.map(|refusal| refusal.code);
     for who in [&reads, &answers] {
         let started = runs.start(who, world.request("ask", json!({}), "s"), 0).await;
@@ -471,7 +484,8 @@ async fn a_thread_of_local_mode_is_in_nobodys_way() {
         session: RunSession::Thread("t".to_owned()),
         ..world.request("ask", json!({}), "t")
     };
-    let (runs, local) = (world.engine.runs(), Caller::new("default", LOCAL));
+    let runs = world.engine.runs();
+    let local = Caller::new("default", LOCAL);
     let before = runs.start(&local, request(), WAIT_MS).await.unwrap();
     let own = runs.start(&caller(), request(), WAIT_MS).await.unwrap();
     assert_ne!(own.session.id, before.session.id);
@@ -483,7 +497,8 @@ async fn a_page_is_full_of_what_its_caller_may_read() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[ASK], judged).await;
-    let (runs, bob) = (world.engine.runs(), Caller::new("default", "bob"));
+    let runs = world.engine.runs();
+    let bob = Caller::new("default", "bob");
     // Each of ann's has three of bob's after it.
     for number in 0..20 {
         let who = if number % 4 == 0 { caller() } else { bob.clone() };
@@ -492,7 +507,8 @@ async fn a_page_is_full_of_what_its_caller_may_read() {
     }
     for limit in [1, 2, 3, 5, 7, 100] {
         for (who, all) in [(&caller(), 5), (&bob, 15)] {
-            let (mut found, mut page) = (Vec::new(), Page { cursor: None, limit });
+            let mut found = Vec::new();
+            let mut page = Page { cursor: None, limit };
             loop {
                 let filter = SessionFilter::default();
                 let listed = world.engine.sessions().list(who, &filter, &page).await.unwrap();
@@ -514,7 +530,8 @@ async fn a_case_that_two_submitted_is_read_by_neither_and_each_run_by_its_own() 
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[], judged).await;
     add_cases(&world);
-    let (ann, bob) = (caller(), Caller::new("default", "bob"));
+    let ann = caller();
+    let bob = Caller::new("default", "bob");
     let submitted = async |who: &Caller| {
         let pipeline = world.engine.catalog().pipeline(who, &"cases".into()).unwrap();
         let case = pipeline.admit(&json!({"id": "1", "reason": "known"})).unwrap();
@@ -524,7 +541,8 @@ async fn a_case_that_two_submitted_is_read_by_neither_and_each_run_by_its_own() 
             other => panic!("{other:?}"),
         }
     };
-    let (runs, sessions) = (world.engine.runs(), world.engine.sessions());
+    let runs = world.engine.runs();
+    let sessions = world.engine.sessions();
     let first = submitted(&ann).await;
     let session = SessionRef::Id(first.session.id);
     assert_eq!(sessions.get(&ann, &session).await.unwrap().owner.as_deref(), Some("ann"));
@@ -547,8 +565,10 @@ async fn two_who_choose_one_id_get_a_session_each_and_know_nothing_of_the_other(
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[], judged).await;
-    let (runs, sessions) = (world.engine.runs(), world.engine.sessions());
-    let (ann, bob) = (caller(), Caller::new("default", "bob"));
+    let runs = world.engine.runs();
+    let sessions = world.engine.sessions();
+    let ann = caller();
+    let bob = Caller::new("default", "bob");
     for number in 0..50 {
         let name = format!("s{number}");
         let request = || {
@@ -559,7 +579,8 @@ async fn two_who_choose_one_id_get_a_session_each_and_know_nothing_of_the_other(
             runs.start(&ann, request(), WAIT_MS),
             runs.start(&bob, request(), WAIT_MS)
         );
-        let (one, other) = (one.unwrap().session, other.unwrap().session);
+        let one = one.unwrap().session;
+        let other = other.unwrap().session;
         assert_ne!(one.id, other.id);
         for (who, own, others) in [(&ann, &one, &other), (&bob, &other, &one)] {
             assert_eq!(sessions.get(who, &named(&name)).await.unwrap().id, own.id);
@@ -580,7 +601,8 @@ async fn two_who_choose_one_id_get_a_session_each_and_know_nothing_of_the_other(
 
 /// A session as it was written while all ids of `/sessions` were one namespace.
 async fn written_before(world: &World, id: u128, name: &str, owner: Option<&str>) -> SessionId {
-    let (id, key) = (SessionId(id), SessionKey::new("default", Space::session(), name));
+    let id = SessionId(id);
+    let key = SessionKey::new("default", Space::session(), name);
     let fact = Fact::SessionCreated { id, key: key.clone(), owner: owner.map(Arc::from) };
     let event = Event { seq: 1, at: Millis(1), v: VERSION, fact };
     let mut session = Session::new(id, key);
@@ -595,8 +617,10 @@ async fn a_session_of_before_ids_were_their_owners_is_still_its_owners() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[], judged).await;
-    let (runs, sessions) = (world.engine.runs(), world.engine.sessions());
-    let (ann, bob) = (caller(), Caller::new("default", "bob"));
+    let runs = world.engine.runs();
+    let sessions = world.engine.sessions();
+    let ann = caller();
+    let bob = Caller::new("default", "bob");
     let old = written_before(&world, 7, "old", Some("ann")).await;
     let left = written_before(&world, 8, "left", None).await;
     let request = |name: &str| {
@@ -644,7 +668,8 @@ async fn a_fork_needs_the_right_to_start_the_plan_that_runs_where_it_begins() {
     let ask = asking.asks[0].row.ask.id;
     world.engine.asks().reply(&caller(), ask, yes(), None, WAIT_MS).await.unwrap();
     assert_eq!(world.run("read", json!({}), "s").await.run.status.name(), "completed");
-    let (sessions, bob) = (world.engine.sessions(), Caller::new("default", "bob"));
+    let sessions = world.engine.sessions();
+    let bob = Caller::new("default", "bob");
     let at = Some(asking.session.seq);
     let anns = SessionRef::Id(asking.session.id);
     let refused = sessions.fork(&bob, &anns, at).await.unwrap_err();
@@ -670,13 +695,15 @@ async fn who_mentions_a_blob_may_not_read_it_for_that() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnBlobs), ..parts };
     let world = World::changed(folder.path(), &[], judged).await;
-    let (runs, sessions) = (world.engine.runs(), world.engine.sessions());
+    let runs = world.engine.runs();
+    let sessions = world.engine.sessions();
     let started = async |who: &Caller, input: Value| {
         let request = RunRequest { input, ..inline(says_ok()) };
         let report = runs.start(who, request, WAIT_MS).await.unwrap();
         assert_eq!(report.run.status.name(), "completed");
     };
-    let (ann, bob) = (caller(), Caller::new("default", "bob"));
+    let ann = caller();
+    let bob = Caller::new("default", "bob");
     let large = json!({"text": "x".repeat(20_000)});
     let hash = ContentHash::of(large.to_string().as_bytes());
     started(&ann, large.clone()).await;
@@ -695,7 +722,8 @@ async fn the_feed_has_the_events_of_ones_own_sessions_in_every_space() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[ASK], judged).await;
-    let (ann, bob) = (caller(), Caller::new("default", "bob"));
+    let ann = caller();
+    let bob = Caller::new("default", "bob");
     world.engine.runs().start(&ann, inline(says_ok()), WAIT_MS).await.unwrap();
     let said = async |who: &Caller| {
         let rows = world.engine.feed().rows(who, 0, 100).await.unwrap();
@@ -766,7 +794,8 @@ async fn a_call_that_waited_for_its_place_is_not_sent_where_it_is_denied_by_then
     let policy = Arc::new(Closing::default());
     let one_at_once = Limits { calls_active_max: 1, ..Limits::default() };
     let change = |parts: Parts| {
-        let (policy, limits) = (policy.clone(), Arc::new(one_at_once));
+        let policy = policy.clone();
+        let limits = Arc::new(one_at_once);
         Parts { policy, limits, ..parts }
     };
     let world = World::changed(folder.path(), &[READ], change).await;
@@ -797,7 +826,8 @@ async fn a_direct_read_that_waited_for_its_place_is_not_sent_where_it_is_denied_
     let call = || {
         let engine = world.engine.clone();
         tokio::spawn(async move {
-            let (tools, read) = (engine.tools(), "slow::read".into());
+            let tools = engine.tools();
+            let read = "slow::read".into();
             tools.call(&caller(), &read, json!({}), WAIT_MS).await
         })
     };

@@ -63,7 +63,8 @@ async fn what_is_kept_out_is_not_there() {
         tools: Vec::new(),
     };
     let world = World::with_rules(folder.path(), &[GREET, READ], rules, Limits::default()).await;
-    let (engine, ann) = (&world.engine, caller());
+    let engine = &world.engine;
+    let ann = caller();
     let listed = engine.tools().callables(&ann);
     let names: Vec<&str> = listed.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["read", "slow::put", "slow::read"]);
@@ -118,7 +119,8 @@ async fn a_run_whose_tool_is_off_asks_and_says_what_to_set() {
     world.crash().await;
 
     let world = World::changed(folder.path(), &[], without_read).await;
-    let (ask, reply) = (waits.asks[0].row.ask.id, Reply::Clarify { answer: Some(json!("yes")) });
+    let ask = waits.asks[0].row.ask.id;
+    let reply = Reply::Clarify { answer: Some(json!("yes")) };
     let report = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     let AskBody::Fix { fault, .. } = &report.run.asks[0].row.ask.body else { panic!("not a fix") };
     assert_eq!((fault.name.as_str(), fault.hint.as_deref()), ("ToolNotFoundError", Some(SWITCH)));
@@ -128,7 +130,8 @@ async fn a_run_whose_tool_is_off_asks_and_says_what_to_set() {
 async fn who_names_a_tool_that_is_off_is_told_what_to_set() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::changed(folder.path(), &[], without_read).await;
-    let (catalog, realm) = (world.engine.catalog(), RealmId::from("default"));
+    let catalog = world.engine.catalog();
+    let realm = RealmId::from("default");
     let told = catalog.load_plans(&realm, files(&[READ])).unwrap_err()[0].to_string();
     assert!(told.ends_with(&format!("no tool `slow::read`; hint: {SWITCH}")), "{told}");
     let inline = world.engine.runs().start(&caller(), run_of(inline("slow::read")), 100).await;

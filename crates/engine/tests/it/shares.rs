@@ -94,7 +94,8 @@ async fn replies_and_cancellations_are_not_refused_for_a_share() {
     world.until("the call that uses the share up", |world| world.sent() == 1).await;
     let refused = world.engine.sessions().create(&caller(), None).await.unwrap_err();
     assert_eq!(refused.code.name(), "runs_active_max");
-    let (ask, reply) = (answered.asks[0].row.ask.id, Reply::Clarify { answer: Some(json!("yes")) });
+    let ask = answered.asks[0].row.ask.id;
+    let reply = Reply::Clarify { answer: Some(json!("yes")) };
     let replied = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(replied.run.run.status.name(), "completed");
     let report = world.engine.runs().cancel(&caller(), cancelled.run.id).await.unwrap();
@@ -183,7 +184,8 @@ async fn one_caller_cannot_take_the_room_of_another() {
     let report = world.engine.runs().start(&bob(), request, WAIT_MS).await.unwrap();
     assert_eq!(report.run.status.name(), "completed", "another caller has room of its own");
     // What was begun continues.
-    let (ask, reply) = (waiting.asks[0].row.ask.id, Reply::Clarify { answer: Some(json!("yes")) });
+    let ask = waiting.asks[0].row.ask.id;
+    let reply = Reply::Clarify { answer: Some(json!("yes")) };
     let replied = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     assert_eq!(replied.run.run.status.name(), "completed");
     world.at_rest().await;

@@ -81,7 +81,8 @@ async fn a_request_that_comes_twice_is_said_once() {
     let world = world(folder.path(), &[HELPER], &model).await;
     world.permits.add_permits(1);
     let once = || {
-        let (route, key) = ("POST /run".to_owned(), "k".to_owned());
+        let route = "POST /run".to_owned();
+        let key = "k".to_owned();
         Some(Once::new(route, key, ContentHash::of(b"body")))
     };
     let me = caller();

@@ -52,7 +52,8 @@ impl Policy for Careful {
 }
 
 async fn sessions(store: &Arc<dyn Store>) -> usize {
-    let (realm, page) = (RealmId::from("default"), Page { cursor: None, limit: 10 });
+    let realm = RealmId::from("default");
+    let page = Page { cursor: None, limit: 10 };
     store.sessions(&realm, &SessionFilter::default(), &page).await.unwrap().items.len()
 }
 

@@ -140,7 +140,8 @@ async fn a_write_that_was_sent_with_what_it_wanted_is_unknown_after_a_crash() {
     let first = world(folder.path(), "slow::write").await;
     first.permits.add_permits(1);
     let waiting = first.run("wants", form(), "s").await;
-    let (ask, run) = (asked(&waiting).id, waiting.run.id);
+    let ask = asked(&waiting).id;
+    let run = waiting.run.id;
     first.engine.asks().reply(&caller(), ask, fill("ann"), None, 0).await.unwrap();
     first.until("the write to be sent again", |world| world.sent() == 2).await;
     first.crash().await;
@@ -159,7 +160,8 @@ async fn a_read_is_sent_again_after_a_crash_with_what_it_was_given() {
     let first = world(folder.path(), "slow::read").await;
     first.permits.add_permits(1);
     let waiting = first.run("wants", form(), "s").await;
-    let (ask, run) = (asked(&waiting).id, waiting.run.id);
+    let ask = asked(&waiting).id;
+    let run = waiting.run.id;
     first.engine.asks().reply(&caller(), ask, fill("ann"), None, 0).await.unwrap();
     first.until("the read to be sent again", |world| world.sent() == 2).await;
     first.crash().await;
@@ -289,7 +291,8 @@ async fn who_does_not_come_back_calls_again_or_waits() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path(), "slow::write").await;
     world.permits.add_permits(1);
-    let (caller, wants) = (caller(), json!({"wants": {}}));
+    let caller = caller();
+    let wants = json!({"wants": {}});
     let read =
         world.engine.tools().call(&caller, &"slow::read".into(), wants.clone(), WAIT_MS).await;
     assert!(matches!(read, Ok(CallReport::Wants(wants)) if wants.inputs.is_empty()));

@@ -190,7 +190,8 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         vfs: None,
     };
     let opened = stores::open(&stores::Place::Folder(folder.to_owned()), of_store).unwrap();
-    let (keys, rules) = (Arc::new(TestKeys), JOURNALED);
+    let keys = Arc::new(TestKeys);
+    let rules = JOURNALED;
     opened.audit.begin(keys.clone());
     Parts {
         store: opened.store,
@@ -345,7 +346,8 @@ impl World {
 
     /// A tool like this one, as another server brings it.
     pub fn bringing(&self, spec: ToolSpec) -> ToolSource {
-        let (ledger, permits) = (self.ledger.clone(), self.permits.clone());
+        let ledger = self.ledger.clone();
+        let permits = self.permits.clone();
         let tool = Held { spec: Arc::new(spec), ledger, permits };
         ToolSource::new("server `late`", vec![Arc::new(tool)])
     }
@@ -366,7 +368,8 @@ impl World {
         limits: Limits,
         change: impl FnOnce(Parts) -> Parts,
     ) -> Self {
-        let (ledger, permits) = (Arc::new(Ledger::default()), Arc::new(Semaphore::new(0)));
+        let ledger = Arc::new(Ledger::default());
+        let permits = Arc::new(Semaphore::new(0));
         let tools = vec![
             held("slow::read", Reach::Reads, &ledger, &permits),
             held("slow::write", Reach::Writes, &ledger, &permits),

@@ -156,7 +156,8 @@ impl Tools<'_> {
         request: CallRequest,
     ) -> Result<CallReport> {
         let CallRequest { tool, given, can, teller, once, run, as_task, wait_ms, .. } = request;
-        let (trace, occasion) = (request.trace, request.occasion);
+        let trace = request.trace;
+        let occasion = request.occasion;
         // What its operator wants no journal of becomes no run later either.
         let later = as_task && !call.listed.tool.spec().unrecorded;
         let id = self.unrecorded_id(call.caller, once.as_ref());
@@ -243,7 +244,8 @@ impl Tools<'_> {
 
     /// The plan of a direct call.
     fn one_step(self, tool: &ToolName) -> Result<Arc<Closure>> {
-        let (made, limits) = (&self.shared.made, &self.shared.limits);
+        let made = &self.shared.made;
+        let limits = &self.shared.limits;
         made.get(MadeFor::Direct(tool.clone()), limits)
     }
 }

@@ -73,9 +73,11 @@ pub struct SessionStream {
 
 impl SessionStream {
     fn new(shared: &Arc<Shared>, caller: &Caller, session: SessionRef, key: &SessionKey) -> Self {
-        let (shared, caller) = (shared.clone(), caller.clone());
+        let shared = shared.clone();
+        let caller = caller.clone();
         let watch = shared.watchers.watch(key);
-        let (page, has_many_runs) = (VecDeque::new(), key.space.has_many_runs());
+        let page = VecDeque::new();
+        let has_many_runs = key.space.has_many_runs();
         Self { shared, caller, session, after: 0, page, watch, has_many_runs }
     }
 
@@ -306,7 +308,8 @@ impl RunStream {
     /// Goes back to a place in the journal, or to the run's beginning. A place that is not kept any
     /// more is refused.
     async fn go_back(&mut self, report: &RunReport, wanted: Option<u64>) -> Result<()> {
-        let (shared, session) = (self.journal.shared.clone(), &report.session);
+        let shared = self.journal.shared.clone();
+        let session = &report.session;
         if self.own.is_some() {
             self.own = Some(OwnEvents::new(self.run, wanted.unwrap_or_default()));
             self.seek().await?;

@@ -23,7 +23,9 @@ pub(in crate::api) struct OwnEvents {
 impl OwnEvents {
     /// Nothing was read yet, and nothing up to this event is wanted.
     pub(in crate::api) fn new(run: RunId, had: u64) -> Self {
-        let (frames, calls, asks) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let frames = BTreeSet::new();
+        let calls = BTreeSet::new();
+        let asks = BTreeSet::new();
         Self { run, frames, calls, asks, had, last: 0, is_begun: false }
     }
 

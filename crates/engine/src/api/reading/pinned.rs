@@ -30,7 +30,9 @@ impl Asks<'_> {
     /// What the runs of these asks pinned, for who was shown the asks: each run and each spec is
     /// read once. A spec is left out where the caller does not see the tool, or it is not kept.
     pub async fn pinned(self, caller: &Caller, asked: &[&SessionAsk]) -> Result<Pinned> {
-        let (store, realm, gate) = (&self.shared.store, &caller.realm, &self.shared.gate);
+        let store = &self.shared.store;
+        let realm = &caller.realm;
+        let gate = &self.shared.gate;
         let mut pinned = Pinned::default();
         let runs: BTreeSet<RunId> = asked.iter().map(|asked| asked.row.ask.run).collect();
         for run in runs {

@@ -50,7 +50,8 @@ impl Sessions<'_> {
         filter: &SessionFilter,
         page: &Page,
     ) -> Result<Paged<SessionRow>> {
-        let (store, realm) = (&self.shared.store, &caller.realm);
+        let store = &self.shared.store;
+        let realm = &caller.realm;
         let read = move |page: Page| async move { store.sessions(realm, filter, &page).await };
         self.shared.gate.fill_page(caller, page, read, session_of).await
     }
@@ -104,7 +105,8 @@ impl Sessions<'_> {
     /// passed its events. That is waited for a moment; then it is refused, and nothing is removed.
     /// Where a sink that has not passed them is not configured any more, it is refused at once.
     pub async fn remove(self, caller: &Caller, session: &SessionRef) -> Result<()> {
-        let (shared, clock) = (self.shared, &self.shared.clock);
+        let shared = self.shared;
+        let clock = &self.shared.clock;
         let mut looks = shared.limits.unsent_wait_ms / UNSENT_LOOK_MS;
         let mut changes = REMOVE_LOOKS_MAX;
         loop {
@@ -313,7 +315,9 @@ impl Asks<'_> {
         filter: &AskFilter,
         page: &Page,
     ) -> Result<Paged<SessionAsk>> {
-        let (store, realm, gate) = (&self.shared.store, &caller.realm, &self.shared.gate);
+        let store = &self.shared.store;
+        let realm = &caller.realm;
+        let gate = &self.shared.gate;
         let read = move |page: Page| async move { store.asks(realm, filter, &page).await };
         let Paged { items, next_cursor } = gate.fill_page(caller, page, read, ask_of).await?;
         let items = items.into_iter().map(|ask| gate.with_answerers(ask)).collect();
@@ -360,7 +364,8 @@ impl Feed<'_> {
     /// How far the feed is kept: rows up to the first cursor may be gone by retention, and the
     /// second is the newest.
     pub async fn bounds(self, caller: &Caller) -> Result<(u64, u64)> {
-        let (store, realm) = (&self.shared.store, &caller.realm);
+        let store = &self.shared.store;
+        let realm = &caller.realm;
         Ok((store.consumer(realm, RETENTION).await?, store.feed_end().await?))
     }
 

@@ -35,7 +35,8 @@ impl Driver {
     pub(in crate::driver) fn ask_proposal(&mut self, frame: FrameId) {
         let Some(Question { attempt, about }) = self.question(frame) else { return };
         self.flush();
-        let (shared, ticket) = (self.shared.clone(), self.ticket.clone());
+        let shared = self.shared.clone();
+        let ticket = self.ticket.clone();
         let asking = async move {
             if let Some(ticket) = ticket
                 && let Err(error) = ticket.await

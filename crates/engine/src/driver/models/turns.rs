@@ -76,7 +76,9 @@ impl Driver {
         self.fetching.insert(frame);
         // The store answers: it must have what was recorded so far.
         self.flush();
-        let (shared, key, ticket) = (self.shared.clone(), self.key.clone(), self.ticket.clone());
+        let shared = self.shared.clone();
+        let key = self.key.clone();
+        let ticket = self.ticket.clone();
         let gathering = async move {
             if let Some(ticket) = ticket
                 && let Err(error) = ticket.await
@@ -178,7 +180,8 @@ impl Driver {
         self.record(Fact::TurnStarted(Box::new(start))).await?;
         let started = self.session.as_ref().ok_or_else(no_session)?.seq;
         self.flush();
-        let (shared, ticket) = (self.shared.clone(), self.ticket.clone());
+        let shared = self.shared.clone();
+        let ticket = self.ticket.clone();
         let ear = Ear {
             listeners: self.shared.listeners.clone(),
             key: self.key.clone(),
@@ -222,7 +225,8 @@ impl Driver {
         let env = self.env();
         let fact = match asked.result {
             Ok(turn) => {
-                let (cost_micros, uncached_micros) = (asked.cost_micros, asked.uncached_micros);
+                let cost_micros = asked.cost_micros;
+                let uncached_micros = asked.uncached_micros;
                 let turn = Turned { turn, cards: &tools, cost_micros, uncached_micros };
                 turned(&env, session, frame, turn)
             }
@@ -300,7 +304,9 @@ impl Driver {
     /// Counts and logs turns; never what was said.
     pub(in crate::driver) fn note_turn(&self, fact: &Fact) {
         let counters = &self.shared.counters;
-        let (realm, session, subject) = (&self.key.realm, &self.key.id, self.subject());
+        let realm = &self.key.realm;
+        let session = &self.key.id;
+        let subject = self.subject();
         match fact {
             Fact::TurnStarted(start) => {
                 count(&counters.turns_started);
@@ -319,7 +325,8 @@ impl Driver {
                 add(&counters.tokens_read, end.usage.input);
                 add(&counters.tokens_written, end.usage.output);
                 add(&counters.cost_micros, end.cost_micros.unwrap_or(0));
-                let (turn, calls) = (end.turn, end.calls.len());
+                let turn = end.turn;
+                let calls = end.calls.len();
                 tracing::debug!(%realm, %session, subject, turn, calls, "turn finished");
             }
             _ => {}

@@ -42,7 +42,8 @@ impl Driver {
             self.closures.insert(run.closure.clone(), closure);
         }
         self.shared.unpark(&self.key);
-        let (id, moving) = (session.id, session.phase() == Phase::Moving);
+        let id = session.id;
+        let moving = session.phase() == Phase::Moving;
         let ended_a_process = session.runs.values().any(|run| run.deaths > 0);
         self.session = Some(session);
         self.read_drafted();
@@ -112,7 +113,8 @@ impl Driver {
                     let fault = Fault::new("OutcomeUnknown", message)
                         .hint("look at the other side, then settle, retry, skip or abort");
                     self.withdraw_login(call).await?;
-                    let (how, said) = (HowFar::Unknown, None);
+                    let how = HowFar::Unknown;
+                    let said = None;
                     self.record(Fact::CallFailed { call, how, fault, said }).await?;
                 }
                 (CallState::Judged(_) | CallState::Wanting(_) | CallState::Failed(..), _) => {}
@@ -131,7 +133,8 @@ impl Driver {
             if let Some(abort) = self.aborts.remove(&call) {
                 abort.abort();
                 let fault = Fault::new("Cancelled", "the run is being closed");
-                let (how, said) = (HowFar::Unknown, None);
+                let how = HowFar::Unknown;
+                let said = None;
                 self.record(Fact::CallFailed { call, how, fault, said }).await?;
             }
         }
