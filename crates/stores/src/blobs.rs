@@ -129,7 +129,8 @@ async fn perform<T: Send + 'static>(
 
 impl Blobs for FileBlobs {
     fn put<'a>(&'a self, realm: &'a RealmId, bytes: Vec<u8>) -> Read<'a, BlobRef> {
-        let (realm, hash) = (realm.clone(), ContentHash::of(&bytes));
+        let realm = realm.clone();
+        let hash = ContentHash::of(&bytes);
         Box::pin(async move {
             // First: a file that never gets a name must be found again.
             self.store.note_blob(&realm, &hash).await?;
@@ -157,7 +158,8 @@ impl Blobs for FileBlobs {
             if bytes.is_some_and(|bytes| bytes != draft.bytes()) {
                 return Err(StoreError::BrokenOff);
             }
-            let (realm, hash) = (realm.clone(), draft.seal());
+            let realm = realm.clone();
+            let hash = draft.seal();
             // Before it has its name: a file that never gets a name must be found again.
             self.store.note_blob(&realm, &hash).await?;
             let store = self.store.clone();
@@ -175,7 +177,8 @@ impl Blobs for FileBlobs {
         hash: &'a ContentHash,
         part: Range<u64>,
     ) -> Read<'a, Option<OpenBlob>> {
-        let (realm, hash) = (realm.clone(), hash.clone());
+        let realm = realm.clone();
+        let hash = hash.clone();
         Box::pin(async move {
             let opened = self.perform(move |shelves| shelves.open(&realm, hash, part)).await?;
             let queue = self.queue.clone();
@@ -201,7 +204,8 @@ impl Blobs for FileBlobs {
     }
 
     fn delete<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, ()> {
-        let (realm, hash) = (realm.clone(), hash.clone());
+        let realm = realm.clone();
+        let hash = hash.clone();
         self.perform(move |shelves| shelves.delete(&realm, &hash).map(|_was_there| ()))
     }
 

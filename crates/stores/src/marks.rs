@@ -122,7 +122,8 @@ mod tests {
     #[test]
     fn a_mark_outlives_its_process_until_it_is_settled() {
         let folder = tempfile::tempdir().unwrap();
-        let (one, two) = (SessionId(1), SessionId(2));
+        let one = SessionId(1);
+        let two = SessionId(2);
         {
             let marks = FileMarks::open(folder.path()).unwrap();
             assert_eq!(marks.suspects(), []);
@@ -149,7 +150,8 @@ mod tests {
     #[test]
     fn what_is_settled_is_what_the_process_before_left() {
         let folder = tempfile::tempdir().unwrap();
-        let (one, two) = (SessionId(1), SessionId(2));
+        let one = SessionId(1);
+        let two = SessionId(2);
         {
             let marks = FileMarks::open(folder.path()).unwrap();
             marks.begin(one, 1).unwrap();

@@ -99,7 +99,8 @@ fn open(
 fn a_conflict_leaves_the_others_of_its_batch_alone() {
     let threads = Threads::keeping();
     let scene = Scene::with(threads.clone(), Limits::default());
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     let mut wrong = a.clone();
     (wrong.row.seq, wrong.row.fence) = (7, Fence(7));
     let tickets = [
@@ -111,8 +112,8 @@ fn a_conflict_leaves_the_others_of_its_batch_alone() {
     ];
     threads.let_go();
     let answers = tickets.map(block_on);
-    let (conflict, exists) =
-        (StoreError::Conflict("r/session/a".into()), StoreError::Exists("r/session/b".into()));
+    let conflict = StoreError::Conflict("r/session/a".into());
+    let exists = StoreError::Exists("r/session/b".into());
     assert_eq!(answers, [Ok(()), Ok(()), Err(conflict), Ok(()), Err(exists)]);
     assert_eq!(scene.tail(a.key()).len(), 1);
     assert_eq!(scene.tail(b.key()).len(), 2);
@@ -122,7 +123,8 @@ fn a_conflict_leaves_the_others_of_its_batch_alone() {
 fn an_append_that_fails_midway_leaves_nothing_and_harms_nobody() {
     let threads = Threads::keeping();
     let scene = Scene::with(threads.clone(), Limits::default());
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     let created = a.created();
     let asking = a.asking(&["one"]);
     let mut twice = a.next();
@@ -239,7 +241,8 @@ fn a_holder_whose_lock_is_removed_or_replaced_ends() {
 #[test]
 fn a_folder_that_lost_its_database_is_refused_unless_it_is_renewed() {
     let folder = tempfile::tempdir().unwrap();
-    let (data, threads) = (folder.path().to_owned(), || Arc::new(Threads::default()));
+    let data = folder.path().to_owned();
+    let threads = || Arc::new(Threads::default());
     let open = |place: Place| stores::open(&place, parts(threads(), Limits::default()));
     let log = data.join("waypost.db-wal");
     for name in ["waypost.db", "waypost.db-shm", "lock"] {
@@ -294,7 +297,8 @@ fn a_reopened_store_has_everything() {
 #[test]
 fn a_database_of_the_first_release_gets_its_fences() {
     let scene = Scene::new();
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     a.row.wake_at = Some(Millis(500));
     done(scene.store().append(Append { owned: true, ..a.created() }));
     done(scene.store().append(b.created()));
@@ -608,7 +612,8 @@ fn a_blob_goes_when_nothing_has_named_it_for_long() {
     let elsewhere = blobs.put("other", "shared");
     let stray = scene.folder.path().join("data/blobs/r/notes.txt");
     std::fs::write(&stray, "whose?").unwrap();
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     done(scene.store().append(a.created()));
     let facts = vec![holding(&held), speaking_of(&spoken_of), holding(&shared)];
     done(scene.store().append(a.append(facts)));
@@ -624,7 +629,8 @@ fn a_blob_goes_when_nothing_has_named_it_for_long() {
     assert_eq!(blobs.sweep(1_000, 9), (0, 0), "they lost it just now");
     assert_eq!(blobs.sweep(1_001, 9), (3, 2));
     assert!(blobs.has("r", &shared), "the other session still names it");
-    let (ours, slice) = (realm(), Slice { after: 0, limit: 9 });
+    let ours = realm();
+    let slice = Slice { after: 0, limit: 9 };
     block_on(scene.store().prune(Realms::One(&ours), Millis(100), &[], slice)).unwrap();
     assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &shared)), ((1, 1), false));
     assert_eq!(blobs.put("r", "shared"), shared);
@@ -898,7 +904,8 @@ fn a_run_that_starts_while_others_are_removed_has_its_closure() {
     let threads = Threads::keeping();
     let scene = Scene::with(threads.clone(), Limits::default());
     let pinned = closure("shared");
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     let mut tickets = vec![
         scene.store().append(a.created()),
         scene.store().append(starting(&mut a, 1, &pinned)),
@@ -919,8 +926,10 @@ fn a_run_that_starts_while_others_are_removed_has_its_closure() {
 fn a_spec_is_kept_whatever_else_of_its_batch_is_written_again() {
     let threads = Threads::keeping();
     let scene = Scene::with(threads.clone(), Limits::default());
-    let (pinned, spec) = (closure("pinned"), spec("pinned"));
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let pinned = closure("pinned");
+    let spec = spec("pinned");
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     let mut tickets = vec![scene.store().append(a.created())];
     tickets.push(scene.store().append(calling(starting(&mut a, 1, &pinned), &pinned, &spec)));
     tickets.push(scene.store().append(b.created()));
@@ -938,7 +947,8 @@ fn a_spec_is_kept_whatever_else_of_its_batch_is_written_again() {
 #[test]
 fn an_older_database_learns_what_its_runs_pin_and_loses_what_none_does() {
     let scene = Scene::new();
-    let (pinned, orphan) = (closure("pinned"), closure("orphan"));
+    let pinned = closure("pinned");
+    let orphan = closure("orphan");
     let a = pinning(scene.store(), "r", "a", &pinned);
     let folder = scene.closed();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();

@@ -73,7 +73,8 @@ impl<'a> Copying<'a> {
         self.folder(&from.join(blobs::FOLDER), &to.join(blobs::FOLDER), Files::Blobs)?;
         let mut there = Vec::new();
         for name in beside {
-            let (from, to) = (from.join(name), to.join(name));
+            let from = from.join(name);
+            let to = to.join(name);
             let what = found(fs::metadata(&from)).map_err(|error| failed(&from, &error))?;
             let is_there = match what {
                 Some(what) if what.is_dir() => self.folder(&from, &to, Files::Plain)?,
@@ -111,7 +112,8 @@ impl<'a> Copying<'a> {
     }
 
     fn entry(&mut self, entry: &DirEntry, to: &Path, files: Files) -> Result<(), BackupError> {
-        let (path, name) = (entry.path(), entry.file_name());
+        let path = entry.path();
+        let name = entry.file_name();
         let to = to.join(&name);
         let kind = entry.file_type().map_err(|error| failed(&path, &error))?;
         let name = name.to_string_lossy();

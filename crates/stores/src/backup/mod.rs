@@ -51,15 +51,18 @@ impl FolderBackup {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let source = Source { folder: folder.to_owned(), vfs: None, clock };
-        let (sweeping, under_way) = (Sweeping::default(), Arc::default());
+        let sweeping = Sweeping::default();
+        let under_way = Arc::default();
         Self { source, spawn, sweeping, under_way, _lock: Some(lock) }
     }
 
     /// Of a folder whose store is open with these parts, and whose blobs are swept.
     pub(crate) fn of_open(folder: &Path, parts: &Parts, sweeping: Sweeping) -> Self {
-        let (vfs, clock) = (parts.vfs.clone(), parts.clock.clone());
+        let vfs = parts.vfs.clone();
+        let clock = parts.clock.clone();
         let source = Source { folder: folder.to_owned(), vfs, clock };
-        let (spawn, under_way) = (parts.spawn.clone(), Arc::default());
+        let spawn = parts.spawn.clone();
+        let under_way = Arc::default();
         Self { source, spawn, sweeping, under_way, _lock: None }
     }
 }
@@ -73,7 +76,8 @@ impl Backup for FolderBackup {
         let Ok(turn) = self.under_way.clone().try_lock_owned() else {
             return Box::pin(ready(Err(BackupError::UnderWay)));
         };
-        let (source, spawn) = (self.source.clone(), self.spawn.clone());
+        let source = self.source.clone();
+        let spawn = self.spawn.clone();
         let sweeping = self.sweeping.clone();
         Box::pin(async move {
             let kept = sweeping.lock_owned().await;
@@ -108,7 +112,8 @@ impl Source {
         let mut copying = Copying::new(is_wanted);
         copying.database(&self.folder.join(DATABASE), self.vfs.as_deref(), &copy.join(DATABASE))?;
         let inside = copying.rest(&self.folder, copy, beside)?;
-        let (files, bytes) = (copying.files, copying.bytes);
+        let files = copying.files;
+        let bytes = copying.bytes;
         let manifest = Manifest {
             format: FORMAT,
             waypost: env!("CARGO_PKG_VERSION").to_owned(),

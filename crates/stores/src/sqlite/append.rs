@@ -116,7 +116,8 @@ pub(crate) fn write_append(
     opening: &Opening,
     audit: &mut SharedRows,
 ) -> Result<()> {
-    let (connection, row) = (statements.connection(), &append.session);
+    let connection = statements.connection();
+    let row = &append.session;
     if row.seq < append.first_seq {
         let why = format!("an append to session `{}` has no events", row.key);
         return Err(Trouble::Refused(StoreError::Failed(why)));
@@ -134,7 +135,8 @@ pub(crate) fn write_append(
         }
         None => write_session(statements, append, owner)?,
     };
-    let (first, last) = (integer(append.first_seq), integer(row.seq));
+    let first = integer(append.first_seq);
+    let last = integer(row.seq);
     statements.get(JOURNAL)?.execute(params![session, first, last, append.body])?;
     if let Some(snapshot) = &append.snapshot {
         execute(connection, SNAPSHOT, params![session, last, snapshot])?;
@@ -177,7 +179,8 @@ pub(crate) fn park(connection: &Connection, key: &SessionKey, parked: &Parked) -
     let sql = "UPDATE sessions SET parked = ?4, fence = fence + 1, \
          wake_at = CASE WHEN wake_at IS NULL THEN NULL ELSE max(wake_at, ?5) END \
          WHERE realm = ?1 AND space = ?2 AND key = ?3";
-    let (realm, space) = (key.realm.as_str(), key.space.as_str());
+    let realm = key.realm.as_str();
+    let space = key.space.as_str();
     let params = params![realm, space, text_of(key), to_json(parked)?, parked.until.0];
     execute(connection, sql, params)?;
     Ok(())
@@ -192,7 +195,8 @@ pub(crate) fn postpone(
 ) -> Result<()> {
     let sql = "UPDATE sessions SET wake_at = ?5 WHERE realm = ?1 AND space = ?2 AND key = ?3 \
          AND fence = ?4 AND wake_at IS NOT NULL";
-    let (realm, space) = (key.realm.as_str(), key.space.as_str());
+    let realm = key.realm.as_str();
+    let space = key.space.as_str();
     execute(connection, sql, params![realm, space, text_of(key), integer(fence.0), at.0])?;
     Ok(())
 }
@@ -285,7 +289,8 @@ fn write_run(
     run: &RunRow,
     append: &Append,
 ) -> Result<()> {
-    let (key, pinned) = (&append.session.key, append.pins.get(&run.id));
+    let key = &append.session.key;
+    let pinned = append.pins.get(&run.id);
     let listed = key.space.has_many_runs().then(|| key.realm.as_str());
     let written = statements.get(RUN)?.execute(params![
         run.id.0.to_be_bytes(),

@@ -121,7 +121,8 @@ fn remove_journal(connection: &Connection, session: i64) -> Result<u64> {
     let found = many(connection, JOURNAL_SLICE, params![session, SLICE_ROWS], |row| {
         Ok((row.get::<_, i64>(0)?, count(row, 1)?))
     })?;
-    let (mut rows, mut bytes) = (0, 0);
+    let mut rows = 0;
+    let mut bytes = 0;
     for (number, size) in found {
         rows += execute(connection, "DELETE FROM journal WHERE row = ?1", [number])?;
         bytes += size;

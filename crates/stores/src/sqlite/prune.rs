@@ -103,7 +103,8 @@ pub(crate) fn remove_sessions(
     let sql = format!("SELECT 1 FROM sessions WHERE {OLD} AND pk = ?2");
     let changes_before = connection.total_changes();
     let mut is_old = connection.prepare_cached(&sql)?;
-    let (mut keys, mut hidden) = (Vec::new(), Vec::new());
+    let mut keys = Vec::new();
+    let mut hidden = Vec::new();
     let mut gone: BTreeMap<&RealmId, u64> = BTreeMap::new();
     let mut passed: BTreeMap<&RealmId, u64> = BTreeMap::new();
     // Rows that change and stay.
@@ -191,7 +192,9 @@ pub(crate) fn old_keys(
         scope.sql("?2")
     );
     many(connection, &sql, params![before.0, scope.names, limit_of(limit)], |row| {
-        let (realm, subject, route) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let realm = row.get(0)?;
+        let subject = row.get(1)?;
+        let route = row.get(2)?;
         Ok(OldKey { realm, subject, route, key: row.get(3)? })
     })
 }

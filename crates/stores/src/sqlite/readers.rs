@@ -195,7 +195,8 @@ mod tests {
 
     /// A read that notes whose it is. It waits once it was polled.
     fn read(readers: &Readers, realm: &str, seen: &Arc<Mutex<Vec<String>>>) -> Read<'static, ()> {
-        let (seen, name) = (seen.clone(), realm.to_owned());
+        let seen = seen.clone();
+        let name = realm.to_owned();
         let mut read = readers.read_of(realm.into(), move |_| {
             held(&seen).push(name);
             Ok(())
@@ -206,7 +207,8 @@ mod tests {
 
     #[test]
     fn a_realm_waits_for_one_read_of_another_one_and_not_for_all() {
-        let (readers, seen) = (readers(), Arc::default());
+        let readers = readers();
+        let seen = Arc::default();
         let mut waiting: Vec<_> = (0..64).map(|_| read(&readers, "loud", &seen)).collect();
         waiting.extend((0..2).map(|_| read(&readers, "quiet", &seen)));
         let connection = connection();
@@ -221,10 +223,12 @@ mod tests {
 
     #[test]
     fn a_caller_waits_for_one_read_of_another_one_and_not_for_all() {
-        let (readers, seen) = (readers(), Arc::<Mutex<Vec<String>>>::default());
+        let readers = readers();
+        let seen = Arc::<Mutex<Vec<String>>>::default();
         let noted = |subject: &str| {
             let _entered = ReadsFor::new(subject.into(), None).enter();
-            let (seen, name) = (seen.clone(), subject.to_owned());
+            let seen = seen.clone();
+            let name = subject.to_owned();
             let mut read = readers.read_of("red".into(), move |_| {
                 held(&seen).push(name);
                 Ok(())
@@ -248,7 +252,8 @@ mod tests {
 
     #[test]
     fn a_caller_cannot_fill_the_queue_for_its_realm() {
-        let (readers, seen) = (readers(), Arc::default());
+        let readers = readers();
+        let seen = Arc::default();
         let entered = ReadsFor::new("ann".into(), None).enter();
         let _waiting: Vec<_> = (0..ASKER_QUEUE_MAX).map(|_| read(&readers, "red", &seen)).collect();
         let refused = readers.read_of("red".into(), |_| Ok(())).now_or_never();
@@ -260,7 +265,8 @@ mod tests {
 
     #[test]
     fn a_realm_cannot_fill_the_queue_for_all() {
-        let (readers, seen) = (readers(), Arc::default());
+        let readers = readers();
+        let seen = Arc::default();
         let _waiting: Vec<_> =
             (0..REALM_QUEUE_MAX).map(|_| read(&readers, "loud", &seen)).collect();
         let refused = readers.read_of("loud".into(), |_| Ok(())).now_or_never();
@@ -271,7 +277,8 @@ mod tests {
 
     #[test]
     fn a_read_whose_client_is_gone_is_not_done() {
-        let (readers, done) = (readers(), Arc::new(AtomicUsize::new(0)));
+        let readers = readers();
+        let done = Arc::new(AtomicUsize::new(0));
         let queued = || {
             let done = done.clone();
             let mut read = readers.read_of("r".into(), move |_| {
@@ -281,7 +288,8 @@ mod tests {
             assert!((&mut read).now_or_never().is_none());
             read
         };
-        let (gone, stays) = (queued(), queued());
+        let gone = queued();
+        let stays = queued();
         drop(gone);
         let connection = connection();
         while let Some(work) = readers.queue.pop() {

@@ -57,7 +57,8 @@ impl Webhooks for SqliteStore {
     fn live_webhooks(&self) -> Read<'_, Vec<LiveWebhook>> {
         self.readers.read(|connection| {
             readable(connection, LIVE, (), |row| {
-                let (name, WebhookBody { session, .. }) = (name(row)?, body(row)?);
+                let name = name(row)?;
+                let WebhookBody { session, .. } = body(row)?;
                 Ok(LiveWebhook { name, session, next_at: moment(row, 4)? })
             })
         })
@@ -69,12 +70,15 @@ impl Webhooks for SqliteStore {
         filter: &'a WebhookFilter,
         page: &'a Page,
     ) -> Read<'a, Paged<Webhook>> {
-        let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
+        let realm = realm.clone();
+        let filter = filter.clone();
+        let page = page.clone();
         self.readers.read(move |connection| listed(connection, &realm, &filter, &page))
     }
 
     fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutWebhook> {
-        let (webhook, removed) = (webhook.clone(), self.removed.clone());
+        let webhook = webhook.clone();
+        let removed = self.removed.clone();
         self.writes.perform(move |connection| {
             removed.check(&webhook.name.realm)?;
             put(connection, &webhook, most)
@@ -87,7 +91,8 @@ impl Webhooks for SqliteStore {
         stamp: u64,
         standing: &'a WebhookStanding,
     ) -> Read<'a, bool> {
-        let (name, standing) = (name.clone(), standing.clone());
+        let name = name.clone();
+        let standing = standing.clone();
         self.writes.perform(move |connection| {
             let WebhookName { realm, run, id } = &name;
             let WebhookStanding { place, attempts, next_at, is_live, error } = &standing;
@@ -167,7 +172,9 @@ fn listed(
     let lowest = filter.run.map_or_else(Vec::new, |run| run.0.to_be_bytes().to_vec());
     let mut statement = connection.prepare_cached(OF_REALM)?;
     let mut rows = statement.query(params![realm.as_str(), below.run, below.id, lowest])?;
-    let (mut items, mut looked_at, mut last) = (Vec::new(), 0, None);
+    let mut items = Vec::new();
+    let mut looked_at = 0;
+    let mut last = None;
     while let Some(row) = rows.next()? {
         if items.len() >= page.limit.max(1) || looked_at >= LOOKED_AT_MAX {
             let cursor = |WebhookName { run, id, .. }: WebhookName| format!("{run}/{id}");

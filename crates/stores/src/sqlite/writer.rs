@@ -288,7 +288,8 @@ impl Writer {
         isolation: Isolation,
     ) -> Result<(), Stop> {
         let transaction = Transaction::begin(&self.connection, Begin::Write)?;
-        let (opening, shared) = (&self.opening, &*self.shared);
+        let opening = &self.opening;
+        let shared = &*self.shared;
         let statements = Statements::new(&self.connection);
         let audit = SharedRows::default();
         let mut batch = Batch { statements, opening, shared, isolation, audit };
@@ -378,7 +379,8 @@ impl Batch<'_> {
                 if shared.poison().refuses(key, number) {
                     return Ok(Err(StoreError::Poisoned(key.to_string())));
                 }
-                let (statements, audit) = (&mut self.statements, &mut self.audit);
+                let statements = &mut self.statements;
+                let audit = &mut self.audit;
                 let write = || {
                     write_append(statements, append, opening, audit)?;
                     match isolation {
@@ -648,7 +650,8 @@ mod tests {
         let third = Append { once: Some(keyed(3)), ..created("c") };
         let exists: Answer = Err(StoreError::Exists(key("a").to_string()));
         assert_eq!(bench.commit(vec![refused, created("b"), third]), [exists, Ok(()), Ok(())]);
-        let (connection, routes) = (&bench.writer.connection, ["POST /runs".to_owned()]);
+        let connection = &bench.writer.connection;
+        let routes = ["POST /runs".to_owned()];
         let named = keys::newest(connection, &key("c").realm, "ann", &routes, "k").unwrap();
         assert_eq!(named, Some(keyed(3)));
     }
@@ -722,7 +725,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         bench.pages_max(1);
-        let (small, large) = (bench.insert("small", 1), bench.insert("large", 1_000_000));
+        let small = bench.insert("small", 1);
+        let large = bench.insert("large", 1_000_000);
         bench.batch();
         assert_eq!(small.now_or_never(), Some(Err(StoreError::Full)));
         assert_eq!(large.now_or_never(), Some(Err(StoreError::Full)));

@@ -42,7 +42,8 @@ fn put_until_cut(machine: &Machine, opened: &Opened, mut version: u64) -> u64 {
 
 #[test]
 fn a_power_cut_leaves_every_key_as_it_was_acknowledged_or_as_it_was_being_written() {
-    let (machine, mut rng) = (Machine::new(), Rng::new(1));
+    let machine = Machine::new();
+    let mut rng = Rng::new(1);
     let mut opened = machine.open();
     let mut version = machine.run(opened.api_keys.put(&of_version(1), None));
     let mut unheard = 0;
@@ -70,7 +71,8 @@ fn a_power_cut_leaves_every_key_as_it_was_acknowledged_or_as_it_was_being_writte
 #[test]
 fn the_uses_of_many_keys_are_one_commit() {
     let scene = Scene::new();
-    let (keys, ids) = (&scene.opened.api_keys, [ID, "bbbbbbbbbb", "cccccccccc"]);
+    let keys = &scene.opened.api_keys;
+    let ids = [ID, "bbbbbbbbbb", "cccccccccc"];
     for id in ids {
         block_on(keys.put(&new_key(id, "new"), None)).unwrap();
     }

@@ -106,7 +106,8 @@ fn append_until_cut(machine: &Machine, opened: &Opened, driver: &mut Driver) -> 
 
 #[test]
 fn a_power_cut_leaves_an_event_with_its_entry_or_neither() {
-    let (machine, mut rng) = (Machine::new(), Rng::new(1));
+    let machine = Machine::new();
+    let mut rng = Rng::new(1);
     let mut opened = machine.open();
     opened.audit.begin(Arc::new(TestKeys));
     let mut driver = Driver::new("r", "a");

@@ -94,7 +94,8 @@ fn what_was_acknowledged_before_a_backup_is_in_it_whatever_is_written_meanwhile(
     let backups = tempfile::tempdir().unwrap();
     let mut a = Driver::new("r", "a");
     done(scene.store().append(a.created()));
-    let (acknowledged, over) = (AtomicU64::new(1), AtomicBool::new(false));
+    let acknowledged = AtomicU64::new(1);
+    let over = AtomicBool::new(false);
     let mut taken = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -174,7 +175,8 @@ fn a_backup_holds_the_database_the_blobs_and_what_lies_beside_them() {
 fn nothing_is_swept_while_a_backup_is_made_and_there_is_one_at_a_time() {
     let held = Arc::new(Held::default());
     let scene = Scene::with(held.clone(), Limits::default());
-    let (blobs, backups) = (BlobsOf(&scene), tempfile::tempdir().unwrap());
+    let blobs = BlobsOf(&scene);
+    let backups = tempfile::tempdir().unwrap();
     let unnamed = blobs.put("r", "unnamed");
     let mut first = scene.opened.backup.backup(backups.path().join("a"), BESIDE);
     assert!((&mut first).now_or_never().is_none());

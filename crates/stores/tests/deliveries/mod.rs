@@ -34,7 +34,8 @@ fn keep(scene: &Scene, rows: Vec<DeliveryRow>, place: Option<(&str, u64)>) {
 
 /// The numbers of the events in the log, newest first.
 fn kept(scene: &Scene, filter: &DeliveryFilter) -> Vec<u64> {
-    let (realm, page) = (realm(), page(100, None));
+    let realm = realm();
+    let page = page(100, None);
     let read = scene.opened.deliveries.deliveries(&realm, filter, &page);
     block_on(read).unwrap().items.iter().map(|row| row.seq).collect()
 }
@@ -62,7 +63,8 @@ fn deliveries_are_kept_with_the_sink_s_place_and_listed_newest_first() {
     let failed = DeliveryFilter { status: Some(DeliveryStatus::Failed), ..Default::default() };
     assert_eq!((kept(&scene, &failed), kept(&scene, &Default::default()).len()), (vec![4], 4));
     let elsewhere = RealmId::from("other");
-    let (all, nine) = (DeliveryFilter::default(), page(9, None));
+    let all = DeliveryFilter::default();
+    let nine = page(9, None);
     let foreign = block_on(log.deliveries(&elsewhere, &all, &nine));
     assert!(foreign.unwrap().items.is_empty());
     let scene = scene.reopened();
@@ -134,7 +136,8 @@ fn large_rows_are_read_a_few_at_a_time_and_none_is_skipped() {
         let timer = "t".repeat(3 * 1024 * 1024);
         done(store.append(a.append(vec![Fact::TimerFired { timer }])));
     }
-    let (mut after, mut reads) = (0, Vec::new());
+    let mut after = 0;
+    let mut reads = Vec::new();
     loop {
         let rows = block_on(store.feed(&realm(), after, 100)).unwrap();
         let Some(last) = rows.last() else { break };

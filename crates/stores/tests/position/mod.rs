@@ -126,7 +126,8 @@ fn a_restored_backup_is_no_loss_and_an_older_database_in_its_place_is_one() {
     block_on(scene.opened.backup.backup(backup.clone(), &[])).unwrap();
     done(scene.store().append(a.next()));
     let folder = scene.closed();
-    let (data, restored) = (folder.path().join("data"), folder.path().join("restored"));
+    let data = folder.path().join("data");
+    let restored = folder.path().join("restored");
     assert!(!backup.join("position").exists());
     stores::restore(&backup, &restored, &[]).unwrap();
     assert_eq!((loss(&restored), loss(&restored)), (None, None));

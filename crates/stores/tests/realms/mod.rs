@@ -13,7 +13,8 @@ use stores::Opened;
 fn a_removed_realm_loses_its_blobs_and_its_definitions_and_takes_no_more_of_them() {
     let scene = Scene::new();
     let Opened { blobs, definitions, realms, .. } = &scene.opened;
-    let (gone, stays) = (RealmId::from("acme"), RealmId::from("other"));
+    let gone = RealmId::from("acme");
+    let stays = RealmId::from("other");
     let plan = || Definition {
         kind: "plan".to_owned(),
         name: "a".to_owned(),
@@ -63,7 +64,8 @@ const CANARY: &str = "canary-of-the-removed-realm";
 fn a_purged_realm_leaves_no_text_in_any_file() {
     let scene = Scene::new();
     let Opened { blobs, definitions, realms, .. } = &scene.opened;
-    let (gone, stays) = (RealmId::from("acme"), RealmId::from("other"));
+    let gone = RealmId::from("acme");
+    let stays = RealmId::from("other");
     for realm in [&gone, &stays] {
         let record = RealmRecord {
             name: realm.clone(),

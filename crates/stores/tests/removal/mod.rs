@@ -97,7 +97,9 @@ impl House {
 
     /// Nothing finds this session.
     fn shows_nothing_of(&self, a: &Driver) {
-        let (store, ours, all) = (self.store(), realm(), page(99, None));
+        let store = self.store();
+        let ours = realm();
+        let all = page(99, None);
         assert_eq!(self.run(store.load(a.key(), None)), Loaded::Missing);
         assert_eq!(self.run(store.session(&ours, &SessionRef::Id(a.row.id))), None);
         let listed = self.run(store.sessions(&ours, &SessionFilter::default(), &all)).items;
@@ -129,9 +131,11 @@ fn none<T: Debug>(found: &[T]) {
 #[test]
 fn others_commit_while_a_large_session_is_removed() {
     let house = House::new();
-    let (a, mut b) = (house.large(), Driver::new("r", "b"));
+    let a = house.large();
+    let mut b = Driver::new("r", "b");
     house.append(b.created());
-    let (before, mut between) = (house.commits(), 0);
+    let before = house.commits();
+    let mut between = 0;
     let mut removal = house.store().remove(a.key(), a.row.known());
     let removed = loop {
         if let Some(removed) = (&mut removal).now_or_never() {
@@ -152,7 +156,8 @@ fn others_commit_while_a_large_session_is_removed() {
 #[test]
 fn what_is_left_of_a_removal_is_never_shown_and_goes_with_the_next_prune() {
     let house = House::new();
-    let (a, mut b) = (house.large(), Driver::new("r", "b"));
+    let a = house.large();
+    let mut b = Driver::new("r", "b");
     let mut removal = house.store().remove_sent(a.key(), a.row.known());
     assert!((&mut removal).now_or_never().is_none());
     house.append(b.created());
@@ -178,7 +183,8 @@ fn what_is_left_of_a_removal_is_never_shown_and_goes_with_the_next_prune() {
 #[test]
 fn what_is_left_of_a_removal_goes_where_nothing_is_pruned_too() {
     let house = House::new();
-    let (a, mut b) = (house.large(), Driver::new("r", "b"));
+    let a = house.large();
+    let mut b = Driver::new("r", "b");
     let mut removal = house.store().remove(a.key(), a.row.known());
     assert!((&mut removal).now_or_never().is_none());
     house.append(b.created());
@@ -191,7 +197,8 @@ fn what_is_left_of_a_removal_goes_where_nothing_is_pruned_too() {
 #[test]
 fn a_prune_removes_large_sessions_and_counts_all_their_rows() {
     let house = House::new();
-    let (a, mut b) = (house.large(), Driver::new("r", "b"));
+    let a = house.large();
+    let mut b = Driver::new("r", "b");
     b.row.status = RunStatus::Completed;
     house.append(b.created());
     let removed = vec![a.key().clone(), b.key().clone()];
@@ -231,7 +238,8 @@ fn a_session_is_large_by_its_journal_or_its_snapshot_too() {
 #[test]
 fn a_power_cut_leaves_a_large_session_whole_or_gone() {
     let mut rng = Rng::new(1);
-    let (mut whole, mut gone) = (0, 0);
+    let mut whole = 0;
+    let mut gone = 0;
     for point in [Point::Step, Point::DiskWrite, Point::DiskSync] {
         for hit in [1, 2, 3, 6, 12] {
             let house = House::new();

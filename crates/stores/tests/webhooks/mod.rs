@@ -81,7 +81,9 @@ fn a_list_of_webhooks_goes_on_behind_one_that_cannot_be_read() {
         let damaged = Damaged::with(body);
         let webhooks = &damaged.scene.opened.webhooks;
         let listed = |cursor: Option<String>| {
-            let (realm, filter, page) = (realm(), WebhookFilter::default(), page(1, cursor));
+            let realm = realm();
+            let filter = WebhookFilter::default();
+            let page = page(1, cursor);
             block_on(webhooks.list_webhooks(&realm, &filter, &page)).unwrap()
         };
         let first = listed(None);

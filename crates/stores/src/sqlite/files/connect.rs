@@ -87,7 +87,8 @@ fn connect(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result
 /// SQLite cannot open it. Only what is damaged is worth a backup: no one shall move a sound
 /// database away because a disk is full.
 pub(crate) fn refused(path: &Path, error: &rusqlite::Error) -> OpenError {
-    let (path, why) = (path.to_owned(), error.to_string());
+    let path = path.to_owned();
+    let why = error.to_string();
     if is_full(error) {
         OpenError::NoRoom { path }
     } else if is_damaged(error) {

@@ -158,7 +158,9 @@ fn parsed(text: &str) -> Option<StorePosition> {
         let line = text.lines().find_map(|line| line.strip_prefix(word))?;
         line.trim().parse::<u64>().ok()
     };
-    let (opened, feed, changes) = (number("opened ")?, number("feed ")?, number("changes ")?);
+    let opened = number("opened ")?;
+    let feed = number("feed ")?;
+    let changes = number("changes ")?;
     let position = StorePosition { opened, feed, changes };
     (told(position) == text).then_some(position)
 }

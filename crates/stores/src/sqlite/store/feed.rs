@@ -30,15 +30,18 @@ impl Feed for SqliteStore {
             let mut statement = connection.prepare_cached(FEED)?;
             let mut rows =
                 statement.query(params![integer(after), realm.as_str(), limit_of(limit)])?;
-            let (mut feed, mut bytes) = (Vec::new(), 0);
+            let mut feed = Vec::new();
+            let mut bytes = 0;
             while bytes < FEED_BYTES_MAX
                 && let Some(row) = rows.next()?
             {
-                let (session, key) = (SessionId(bits(row, 1)?), key(row, 3)?);
+                let session = SessionId(bits(row, 1)?);
+                let key = key(row, 3)?;
                 let body: String = row.get(2)?;
                 bytes += body.len();
                 let plan = row.get::<_, Option<Arc<str>>>(7)?.map(PlanId);
-                let (cursor, owner) = (count(row, 0)?, row.get(6)?);
+                let cursor = count(row, 0)?;
+                let owner = row.get(6)?;
                 feed.push(FeedRow { cursor, session, key, owner, plan, body });
             }
             Ok(feed)
@@ -61,7 +64,8 @@ impl Feed for SqliteStore {
     }
 
     fn consumer<'a>(&'a self, realm: &'a RealmId, consumer: &'a str) -> Read<'a, u64> {
-        let (realm, consumer) = (realm.clone(), consumer.to_owned());
+        let realm = realm.clone();
+        let consumer = consumer.to_owned();
         self.readers.read_of(realm.clone(), move |connection| {
             consumers::place(connection, &realm, &consumer)
         })
@@ -73,7 +77,8 @@ impl Feed for SqliteStore {
         consumer: &'a str,
         start: FeedStart,
     ) -> Read<'a, u64> {
-        let (realm, consumer) = (realm.clone(), consumer.to_owned());
+        let realm = realm.clone();
+        let consumer = consumer.to_owned();
         let removed = self.removed.clone();
         self.writes.perform(move |connection| {
             removed.check(&realm)?;
@@ -86,13 +91,15 @@ impl Feed for SqliteStore {
         realm: &'a RealmId,
         prefix: &'a str,
     ) -> Read<'a, Vec<(String, u64)>> {
-        let (realm, prefix) = (realm.clone(), prefix.to_owned());
+        let realm = realm.clone();
+        let prefix = prefix.to_owned();
         self.readers
             .read_of(realm.clone(), move |connection| consumers::list(connection, &realm, &prefix))
     }
 
     fn advance<'a>(&'a self, realm: &'a RealmId, consumer: &'a str, cursor: u64) -> Read<'a, ()> {
-        let (realm, consumer) = (realm.clone(), consumer.to_owned());
+        let realm = realm.clone();
+        let consumer = consumer.to_owned();
         let removed = self.removed.clone();
         self.writes.perform(move |connection| {
             removed.check(&realm)?;
@@ -105,7 +112,8 @@ impl Feed for SqliteStore {
             if let Some(sink) = consumer.strip_prefix(SINKS) {
                 deliveries::forget(&self.writes, realm, sink).await?;
             }
-            let (realm, consumer) = (realm.clone(), consumer.to_owned());
+            let realm = realm.clone();
+            let consumer = consumer.to_owned();
             let forget =
                 move |connection: &Connection| consumers::forget(connection, &realm, &consumer);
             self.writes.perform(forget).await

@@ -33,7 +33,8 @@ impl SqliteStore {
         realm: &RealmId,
         hash: &ContentHash,
     ) -> Read<'static, Option<String>> {
-        let (realm, hash) = (realm.clone(), hash.clone());
+        let realm = realm.clone();
+        let hash = hash.clone();
         self.readers.read_of(realm.clone(), move |connection| {
             one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
         })
@@ -80,7 +81,8 @@ impl Journal for SqliteStore {
         only: HistoryFilter,
         page: &'a Page,
     ) -> Read<'a, Paged<HistoryItem>> {
-        let (key, page) = (key.clone(), page.clone());
+        let key = key.clone();
+        let page = page.clone();
         let realm = key.realm.clone();
         self.readers.read_of(realm, move |connection| {
             match read::session_number(connection, &key)? {
@@ -145,7 +147,8 @@ impl Ownership for SqliteStore {
     }
 
     fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
-        let (key, moved) = (key.clone(), self.moved(key));
+        let moved = self.moved(key);
+        let key = key.clone();
         let park = move |connection: &Connection| append::park(connection, &key, &parked);
         self.writes.perform_then(park, move |()| moved())
     }
@@ -210,7 +213,8 @@ fn load(connection: &Connection, key: &SessionKey, known: Option<Known>) -> Resu
          WHERE s.realm = ?1 AND s.key = ?2 AND s.space = ?3";
     let params = params![key.realm.as_str(), text_of(key), key.space.as_str()];
     let found = one(connection, sql, params, |row| {
-        let (id, fence) = (SessionId(bits(row, 1)?), Fence(count(row, 2)?));
+        let id = SessionId(bits(row, 1)?);
+        let fence = Fence(count(row, 2)?);
         if known == Some(Known { id, fence }) {
             return Ok(None);
         }
@@ -246,7 +250,8 @@ mod tests {
 
     /// How many rows are read by one who reads a journal of so many from its beginning to its end.
     fn rows_read(rows: u64, limit: usize) -> u64 {
-        let (read, mut after) = (Cell::new(0), 0);
+        let read = Cell::new(0);
+        let mut after = 0;
         loop {
             // As `TAIL` has it: from the row that holds the next event on.
             let tail = (after / EVENTS_PER_ROW..rows).map(|number| {

@@ -70,7 +70,8 @@ impl Lists for SqliteStore {
         realm: &'a RealmId,
         named: &'a SessionRef,
     ) -> Read<'a, Option<SessionRow>> {
-        let (realm, named) = (realm.clone(), named.clone());
+        let realm = realm.clone();
+        let named = named.clone();
         self.readers
             .read_of(realm.clone(), move |connection| find_session(connection, &realm, &named))
     }
@@ -81,7 +82,9 @@ impl Lists for SqliteStore {
         filter: &'a SessionFilter,
         page: &'a Page,
     ) -> Read<'a, Paged<SessionRow>> {
-        let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
+        let realm = realm.clone();
+        let filter = filter.clone();
+        let page = page.clone();
         self.readers.read_of(realm.clone(), move |connection| {
             // Said in so many words, so that SQLite sees that the index without the completed
             // serves.
@@ -150,7 +153,9 @@ impl Lists for SqliteStore {
         filter: &'a RunFilter,
         page: &'a Page,
     ) -> Read<'a, RunPage> {
-        let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
+        let realm = realm.clone();
+        let filter = filter.clone();
+        let page = page.clone();
         self.readers.read_of(realm.clone(), move |connection| {
             changed_runs::list(connection, &realm, &filter, &page)
         })
@@ -169,7 +174,9 @@ impl Lists for SqliteStore {
         filter: &'a AskFilter,
         page: &'a Page,
     ) -> Read<'a, Paged<SessionAsk>> {
-        let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
+        let realm = realm.clone();
+        let filter = filter.clone();
+        let page = page.clone();
         self.readers.read_of(realm.clone(), move |connection| {
             // The narrowest index that the filter allows.
             let among = match (&filter.session, filter.status.as_deref()) {
@@ -250,7 +257,8 @@ impl Lists for SqliteStore {
         realm: &'a RealmId,
         pipeline: &'a PipelineName,
     ) -> Read<'a, Vec<TallyRow>> {
-        let (realm, pipeline) = (realm.clone(), pipeline.clone());
+        let realm = realm.clone();
+        let pipeline = pipeline.clone();
         self.readers
             .read_of(realm.clone(), move |connection| tallies::list(connection, &realm, &pipeline))
     }
@@ -265,7 +273,9 @@ impl Keys for SqliteStore {
         key: &'a str,
     ) -> Read<'a, Option<OnceRow>> {
         let routes: Vec<String> = routes.iter().map(|route| (*route).to_owned()).collect();
-        let (realm, subject, key) = (realm.clone(), subject.to_owned(), key.to_owned());
+        let realm = realm.clone();
+        let subject = subject.to_owned();
+        let key = key.to_owned();
         self.readers.read_of(realm.clone(), move |connection| {
             keys::newest(connection, &realm, &subject, &routes, &key)
         })
@@ -289,7 +299,8 @@ fn find_session(
     realm: &RealmId,
     named: &SessionRef,
 ) -> Result<Option<SessionRow>> {
-    let (realm, sessions) = (realm.as_str(), &*SESSIONS);
+    let realm = realm.as_str();
+    let sessions = &*SESSIONS;
     match named {
         SessionRef::Id(id) => {
             one(connection, &SESSION_BY_ID, params![realm, id.0.to_be_bytes()], session)
@@ -299,7 +310,8 @@ fn find_session(
             one(connection, &SESSION_BY_KEY, params, session)
         }
         SessionRef::Owned { key, space: Some(space), owner } if *space == Space::session() => {
-            let (nobodys, own) = (key_text(key, None), key_text(key, Some(&**owner)));
+            let nobodys = key_text(key, None);
+            let own = key_text(key, Some(&**owner));
             one(connection, &SESSION_BY_OWN_KEY, params![realm, nobodys, own], session)
         }
         SessionRef::Owned { key, space: Some(space), owner } => {
@@ -316,7 +328,8 @@ fn find_session(
                 "{sessions} AND s.key IN (?2, ?3) AND {OWN} \
                  ORDER BY s.space <> 'session', s.key <> ?3 LIMIT 2"
             );
-            let (nobodys, own) = (key_text(key, None), key_text(key, Some(&**owner)));
+            let nobodys = key_text(key, None);
+            let own = key_text(key, Some(&**owner));
             let owned = json!(Space::OWNED).to_string();
             Ok(the_only(many(connection, &sql, params![realm, nobodys, own, owned], session)?))
         }

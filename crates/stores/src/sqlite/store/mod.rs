@@ -15,7 +15,8 @@ use std::sync::atomic::Ordering;
 impl SqliteStore {
     /// Forgets the fence of a session, once a write that is not an append has changed it.
     fn moved(&self, key: &SessionKey) -> impl FnOnce() + Send + use<> {
-        let (fences, key) = (self.fences.clone(), key.clone());
+        let fences = self.fences.clone();
+        let key = key.clone();
         move || fences.forget(&key)
     }
 

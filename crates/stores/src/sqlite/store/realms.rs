@@ -53,7 +53,8 @@ impl StoredRealms for SqliteStore {
     }
 
     fn create_realm<'a>(&'a self, record: &'a RealmRecord, audit: Entries) -> Read<'a, ()> {
-        let (record, keys) = (record.clone(), self.audit_keys.clone());
+        let record = record.clone();
+        let keys = self.audit_keys.clone();
         self.writes.perform(move |connection| {
             let RealmRecord { name, by, created, .. } = &record;
             if execute(connection, CREATE, params![name.as_str(), by, created.0])? == 0 {
@@ -70,8 +71,11 @@ impl StoredRealms for SqliteStore {
         lost: LostEntries,
         audit: Entries,
     ) -> Read<'a, ()> {
-        let (realm, removal, keys) = (realm.clone(), removal.clone(), self.audit_keys.clone());
-        let (name, removed) = (realm.clone(), self.removed.clone());
+        let realm = realm.clone();
+        let removal = removal.clone();
+        let keys = self.audit_keys.clone();
+        let name = realm.clone();
+        let removed = self.removed.clone();
         let work = move |connection: &Connection| {
             remove(connection, &realm, &removal, &lost)?;
             audit::write_all(connection, &keys, &audit)
@@ -81,7 +85,9 @@ impl StoredRealms for SqliteStore {
 
     fn purge_realm<'a>(&'a self, realm: &'a RealmId) -> Read<'a, bool> {
         Box::pin(async move {
-            let (name, now, fences) = (realm.clone(), self.clock.now(), self.fences.clone());
+            let name = realm.clone();
+            let now = self.clock.now();
+            let fences = self.fences.clone();
             let remove = move |connection: &Connection| remove_sessions(connection, &name, now);
             let gone =
                 move |removed: &Removed| removed.keys.iter().for_each(|key| fences.forget(key));

@@ -19,7 +19,8 @@ impl SqliteStore {
         old: Vec<OldSession>,
         before: Millis,
     ) -> Result<Removed, StoreError> {
-        let (now, fences) = (self.clock.now(), self.fences.clone());
+        let now = self.clock.now();
+        let fences = self.fences.clone();
         let remove =
             move |connection: &Connection| prune::remove_sessions(connection, &old, before, now);
         let gone = move |removed: &Removed| removed.keys.iter().for_each(|key| fences.forget(key));
@@ -85,7 +86,9 @@ impl SqliteStore {
 
 impl Retention for SqliteStore {
     fn remove<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, ()> {
-        let (key, now, moved) = (key.clone(), self.clock.now(), self.moved(key));
+        let now = self.clock.now();
+        let moved = self.moved(key);
+        let key = key.clone();
         let remove = move |connection: &Connection| -> Result<Option<i64>> {
             let Some(session) = read::known_session(connection, &key, known)? else {
                 return Ok(None);
@@ -101,7 +104,9 @@ impl Retention for SqliteStore {
     }
 
     fn remove_sent<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, Option<String>> {
-        let (key, now, moved) = (key.clone(), self.clock.now(), self.moved(key));
+        let now = self.clock.now();
+        let moved = self.moved(key);
+        let key = key.clone();
         let remove = move |connection: &Connection| -> Result<(Option<String>, Option<i64>)> {
             let Some(session) = read::known_session(connection, &key, known)? else {
                 return Ok((None, None));
@@ -160,7 +165,8 @@ impl Retention for SqliteStore {
     }
 
     fn trim(&self, trim: Trim) -> Read<'_, Option<u64>> {
-        let (now, moved) = (self.clock.now(), self.moved(&trim.key));
+        let now = self.clock.now();
+        let moved = self.moved(&trim.key);
         let work = move |connection: &Connection| trim::trim(connection, &trim, now);
         self.writes.perform_then(work, move |_| moved())
     }

@@ -33,7 +33,8 @@ impl ApiKeys for SqliteStore {
         version: Option<u64>,
         audit: Entries,
     ) -> Read<'a, u64> {
-        let (key, keys) = (key.clone(), self.audit_keys.clone());
+        let key = key.clone();
+        let keys = self.audit_keys.clone();
         self.writes.perform(move |connection| {
             let version = put(connection, &key, version)?;
             audit::write_all(connection, &keys, &audit)?;
@@ -67,7 +68,8 @@ pub(crate) fn put(connection: &Connection, key: &ApiKey, expected: Option<u64>) 
 }
 
 fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
-    let (id, body): (String, String) = (row.get(0)?, row.get(2)?);
+    let id: String = row.get(0)?;
+    let body: String = row.get(2)?;
     let key = serde_json::from_str(&body)
         .map_err(|error| Trouble::unreadable(format!("API key `{id}` cannot be read: {error}")))?;
     let used = row.get::<_, Option<i64>>(3)?.map(Millis);

@@ -160,7 +160,9 @@ impl Audit for SqliteStore {
         filter: &'a AuditFilter,
         page: &'a Page,
     ) -> Read<'a, Paged<Found>> {
-        let (chain, filter, page) = (chain.clone(), filter.clone(), page.clone());
+        let chain = chain.clone();
+        let filter = filter.clone();
+        let page = page.clone();
         self.readers.read(move |connection| entries(connection, &chain, &filter, &page))
     }
 
@@ -225,9 +227,11 @@ fn entries(
     let (from, mut left) = place(page)?;
     let mut statement = connection.prepare_cached(NEWEST)?;
     let mut rows = statement.query(params![chain.as_str(), from])?;
-    let (mut items, mut looked_at) = (Vec::new(), 0);
+    let mut items = Vec::new();
+    let mut looked_at = 0;
     while let Some(row) = rows.next()? {
-        let (seq, at) = (count(row, 0)?, Millis(row.get(1)?));
+        let seq = count(row, 0)?;
+        let at = Millis(row.get(1)?);
         if filter.ends_at(at) {
             break;
         }

@@ -27,7 +27,8 @@ pub(crate) fn list(
             named.map(Some).collect()
         }
     };
-    let (mut rows, mut total) = (Vec::new(), 0);
+    let mut rows = Vec::new();
+    let mut total = 0;
     for status in each {
         let sought = Sought { realm, filter, status };
         total += sought.count(connection)?;
@@ -81,12 +82,14 @@ impl Sought<'_> {
     }
 
     fn count_sql(&self) -> String {
-        let (index, condition) = (self.index(), self.condition());
+        let index = self.index();
+        let condition = self.condition();
         format!("SELECT count(*) FROM runs AS r INDEXED BY {index} WHERE {condition}")
     }
 
     fn newest_sql(&self) -> String {
-        let (index, condition) = (self.index(), self.condition());
+        let index = self.index();
+        let condition = self.condition();
         format!(
             "SELECT {RUN} FROM runs AS r INDEXED BY {index} \
              CROSS JOIN sessions AS s ON s.pk = r.session \

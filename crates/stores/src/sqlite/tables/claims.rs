@@ -41,7 +41,8 @@ impl Claims for SqliteStore {
 }
 
 fn subject_claims(row: &Row<'_>) -> Result<SubjectClaims> {
-    let (subject, body): (String, String) = (row.get(0)?, row.get(1)?);
+    let subject: String = row.get(0)?;
+    let body: String = row.get(1)?;
     serde_json::from_str(&body).map_err(|error| {
         Trouble::unreadable(format!("the claims of `{subject}` cannot be read: {error}"))
     })

@@ -56,7 +56,8 @@ pub(crate) fn keep(
     known: &KnownPins,
 ) -> Result<()> {
     known.unless_known(Pin::Closure(realm.clone(), closure.hash.clone()), || {
-        let (realm, hash) = (realm.as_str(), closure.hash.as_str());
+        let realm = realm.as_str();
+        let hash = closure.hash.as_str();
         // Looked up first: mostly it is there, and its text may be long.
         if connection.prepare_cached(HAS)?.exists(params![realm, hash])? {
             execute(connection, UNLIST, params![realm, hash])?;
@@ -91,7 +92,8 @@ pub(crate) fn loosen(
 pub(crate) fn look(connection: &Connection, limit: usize) -> Result<Vec<Loose>> {
     let sql = "SELECT realm, hash, stamp FROM loose_closures LIMIT ?1";
     let mut listed = many(connection, sql, [limit_of(limit)], |row| {
-        let (realm, hash) = (RealmId(row.get(0)?), ContentHash(row.get(1)?));
+        let realm = RealmId(row.get(0)?);
+        let hash = ContentHash(row.get(1)?);
         Ok(Loose { realm, hash, stamp: row.get(2)?, pinned: false })
     })?;
     if listed.is_empty() {

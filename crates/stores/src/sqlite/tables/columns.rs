@@ -43,7 +43,8 @@ const OWNER: char = '\u{1f}';
 
 /// A session's key out of the columns `realm`, `space` and `key`, from this one on.
 pub(crate) fn key(row: &Row<'_>, first: usize) -> Result<SessionKey> {
-    let (realm, space) = (RealmId(row.get(first)?), Space(row.get(first + 1)?));
+    let realm = RealmId(row.get(first)?);
+    let space = Space(row.get(first + 1)?);
     let text: Arc<str> = row.get(first + 2)?;
     let (id, owner) = match text.split_once(OWNER) {
         None => (text, None),

@@ -19,7 +19,8 @@ impl Definitions for SqliteStore {
     }
 
     fn list<'a>(&'a self, realm: &'a RealmId, kind: &'a str) -> Read<'a, Vec<Definition>> {
-        let (realm, kind) = (realm.clone(), kind.to_owned());
+        let realm = realm.clone();
+        let kind = kind.to_owned();
         self.readers.read(move |connection| {
             // With a lone `max`, SQLite takes the other columns from the row that has it.
             let sql = "SELECT kind, name, max(version), body, updated_at, stored_by \
@@ -34,7 +35,9 @@ impl Definitions for SqliteStore {
         kind: &'a str,
         name: &'a str,
     ) -> Read<'a, Option<Definition>> {
-        let (realm, kind, name) = (realm.clone(), kind.to_owned(), name.to_owned());
+        let realm = realm.clone();
+        let kind = kind.to_owned();
+        let name = name.to_owned();
         self.readers.read(move |connection| get(connection, &realm, &kind, &name))
     }
 
@@ -44,7 +47,8 @@ impl Definitions for SqliteStore {
         definition: Definition,
         against: Against,
     ) -> Read<'a, Definition> {
-        let (realm, removed) = (realm.clone(), self.removed.clone());
+        let realm = realm.clone();
+        let removed = self.removed.clone();
         let definition = Definition { updated_at: self.clock.now(), ..definition };
         self.writes.perform(move |connection| {
             removed.check(&realm)?;
@@ -59,7 +63,9 @@ impl Definitions for SqliteStore {
         name: &'a str,
         against: Against,
     ) -> Read<'a, bool> {
-        let (realm, kind, name) = (realm.clone(), kind.to_owned(), name.to_owned());
+        let realm = realm.clone();
+        let kind = kind.to_owned();
+        let name = name.to_owned();
         self.writes.perform(move |connection| {
             let Some((version, owner)) = newest(connection, &realm, &kind, &name)? else {
                 return Ok(false);
@@ -118,18 +124,21 @@ fn put(
     let version = newest + 1;
     let sql = "INSERT INTO definitions (realm, kind, name, version, body, updated_at, stored_by) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let (number, body) = (integer(version), body.to_string());
+    let number = integer(version);
+    let body = body.to_string();
     let row = params![realm.as_str(), kind, name, number, body, updated_at.0, by.as_deref()];
     execute(connection, sql, row)?;
     Ok(Definition { version, ..definition.clone() })
 }
 
 fn definition(row: &Row<'_>) -> Result<Definition> {
-    let (kind, name): (String, String) = (row.get(0)?, row.get(1)?);
+    let kind: String = row.get(0)?;
+    let name: String = row.get(1)?;
     let body: String = row.get(3)?;
     let body = serde_json::from_str(&body)
         .map_err(|error| Trouble::unreadable(format!("{kind} `{name}` cannot be read: {error}")))?;
-    let (version, updated_at) = (count(row, 2)?, Millis(row.get(4)?));
+    let version = count(row, 2)?;
+    let updated_at = Millis(row.get(4)?);
     let by = row.get::<_, Option<String>>(5)?.map(Into::into);
     Ok(Definition { kind, name, version, body, updated_at, by })
 }

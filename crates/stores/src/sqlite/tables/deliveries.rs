@@ -62,8 +62,10 @@ impl Deliveries for SqliteStore {
         rows: Vec<DeliveryRow>,
         place: Option<(&'a str, u64)>,
     ) -> Read<'a, ()> {
-        let (kept_max, uncounted) = (self.deliveries_max, self.uncounted.clone());
-        let (realm, removed) = (realm.clone(), self.removed.clone());
+        let kept_max = self.deliveries_max;
+        let uncounted = self.uncounted.clone();
+        let realm = realm.clone();
+        let removed = self.removed.clone();
         let place = place.map(|(consumer, cursor)| (consumer.to_owned(), cursor));
         self.writes.perform(move |connection: &Connection| {
             removed.check(&realm)?;
@@ -91,7 +93,9 @@ impl Deliveries for SqliteStore {
         filter: &'a DeliveryFilter,
         page: &'a Page,
     ) -> Read<'a, Paged<DeliveryRow>> {
-        let (realm, filter, page) = (realm.clone(), filter.clone(), page.clone());
+        let realm = realm.clone();
+        let filter = filter.clone();
+        let page = page.clone();
         self.readers.read(move |connection| {
             let sql = format!(
                 "SELECT {COLUMNS}, pk FROM deliveries WHERE realm = ?1 AND pk < ?2 \
@@ -118,7 +122,9 @@ impl Deliveries for SqliteStore {
         sink: &'a str,
         event: &'a str,
     ) -> Read<'a, Option<DeliveryRow>> {
-        let (realm, sink, event) = (realm.clone(), sink.to_owned(), event.to_owned());
+        let realm = realm.clone();
+        let sink = sink.to_owned();
+        let event = event.to_owned();
         self.readers.read(move |connection| {
             let sql = format!(
                 "SELECT {COLUMNS} FROM deliveries WHERE realm = ?1 AND sink = ?2 AND event = ?3"
@@ -131,7 +137,8 @@ impl Deliveries for SqliteStore {
 /// Removes the whole log of a sink, slice by slice.
 pub(crate) async fn forget(writes: &Writes, realm: &RealmId, sink: &str) -> Result<(), StoreError> {
     loop {
-        let (realm, sink) = (realm.clone(), sink.to_owned());
+        let realm = realm.clone();
+        let sink = sink.to_owned();
         let removed = writes.perform(move |connection: &Connection| {
             execute(connection, FORGET, params![realm.as_str(), sink, integer(FORGET_ROWS)])
         });

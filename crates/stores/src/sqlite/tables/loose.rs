@@ -15,7 +15,9 @@ impl SqliteStore {
 
     /// Notes that a blob is about to be put; durable on return.
     pub(crate) fn note_blob(&self, realm: &RealmId, hash: &ContentHash) -> Read<'static, ()> {
-        let (realm, hash, now) = (realm.clone(), hash.clone(), self.clock.now());
+        let realm = realm.clone();
+        let hash = hash.clone();
+        let now = self.clock.now();
         let removed = self.removed.clone();
         self.writes.perform(move |connection| {
             removed.check(&realm)?;
@@ -30,7 +32,9 @@ impl SqliteStore {
         holder: &Holder,
         blobs: &[ContentHash],
     ) -> Read<'static, ()> {
-        let (realm, holder, blobs) = (realm.clone(), holder.clone(), blobs.to_vec());
+        let realm = realm.clone();
+        let holder = holder.clone();
+        let blobs = blobs.to_vec();
         let removed = self.removed.clone();
         self.writes.perform(move |connection| {
             removed.check(&realm)?;
@@ -40,7 +44,9 @@ impl SqliteStore {
 
     /// Lets go of all blobs that it holds; durable on return.
     pub(crate) fn release_blobs(&self, realm: &RealmId, holder: &Holder) -> Read<'static, ()> {
-        let (realm, holder, now) = (realm.clone(), holder.clone(), self.clock.now());
+        let realm = realm.clone();
+        let holder = holder.clone();
+        let now = self.clock.now();
         self.writes.perform(move |connection| refs::release(connection, &realm, &holder, now))
     }
 

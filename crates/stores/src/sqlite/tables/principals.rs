@@ -28,7 +28,8 @@ impl Principals for SqliteStore {
         version: Option<u64>,
         audit: Entries,
     ) -> Read<'a, u64> {
-        let (record, keys) = (record.clone(), self.audit_keys.clone());
+        let record = record.clone();
+        let keys = self.audit_keys.clone();
         self.writes.perform(move |connection| {
             let version = put(connection, &record, version)?;
             audit::write_all(connection, &keys, &audit)?;
@@ -54,7 +55,8 @@ pub(crate) fn put(
 }
 
 fn stored_principal(row: &Row<'_>) -> Result<StoredPrincipal> {
-    let (id, body): (String, String) = (row.get(0)?, row.get(2)?);
+    let id: String = row.get(0)?;
+    let body: String = row.get(2)?;
     let record = serde_json::from_str(&body).map_err(|error| {
         Trouble::unreadable(format!("principal `{id}` cannot be read: {error}"))
     })?;

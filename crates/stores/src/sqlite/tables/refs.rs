@@ -74,7 +74,8 @@ pub(crate) fn fill(connection: &Connection) -> rusqlite::Result<()> {
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query(())?;
     while let Some(row) = rows.next()? {
-        let (session, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let session: i64 = row.get(0)?;
+        let seq: i64 = row.get(1)?;
         let body: String = row.get(2)?;
         for hash in blobs_named(&body) {
             let params = params![session, hash.as_str(), seq];
@@ -155,7 +156,8 @@ pub(crate) fn loosen_until(
 /// Blobs that have been loose since before this, the longest first.
 pub(crate) fn due(connection: &Connection, before: Millis, limit: usize) -> Result<Vec<Loose>> {
     many(connection, DUE, params![before.0, limit_of(limit)], |row| {
-        let (realm, hash) = (RealmId(row.get(0)?), ContentHash(row.get(1)?));
+        let realm = RealmId(row.get(0)?);
+        let hash = ContentHash(row.get(1)?);
         Ok(Loose { realm, hash, held: row.get(2)? })
     })
 }

@@ -32,7 +32,9 @@ pub(crate) fn keep(
 ) -> Result<()> {
     for PinnedSpec { closure, hash, spec } in pinned {
         known.unless_known(Pin::Spec(realm.clone(), closure.clone(), hash.clone()), || {
-            let (realm, closure, hash) = (realm.as_str(), closure.as_str(), hash.as_str());
+            let realm = realm.as_str();
+            let closure = closure.as_str();
+            let hash = hash.as_str();
             execute(connection, KEEP, params![realm, hash, spec.pinned_text()])?;
             execute(connection, PIN, params![realm, closure, hash])?;
             Ok(())

@@ -30,7 +30,9 @@ pub(crate) fn add(
     reasons_max: usize,
 ) -> Result<()> {
     let Tally { pipeline, deterministic, reason } = tally;
-    let (realm, pipeline, at) = (session.key.realm.as_str(), pipeline.as_str(), session.updated_at);
+    let realm = session.key.realm.as_str();
+    let pipeline = pipeline.as_str();
+    let at = session.updated_at;
     let row = params![realm, pipeline, deterministic, reason, at.0];
     if execute(connection, AGAIN, row)? > 0 {
         return Ok(());
