@@ -69,7 +69,8 @@ impl Card {
 
 /// The schema of an object that always has these members.
 pub(crate) fn object<'n>(members: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
-    let (mut required, mut properties) = (Vec::new(), Map::new());
+    let mut required = Vec::new();
+    let mut properties = Map::new();
     for (name, schema) in members {
         required.push(name);
         properties.insert(name.to_owned(), schema);

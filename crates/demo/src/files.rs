@@ -61,7 +61,9 @@ struct FileTool {
 impl FileTool {
     async fn run(&self, call: &Call) -> Result<ToolOutput, ToolError> {
         let (sender, done) = oneshot::channel();
-        let (jail, act, arguments) = (self.jail.clone(), self.act, call.arguments.clone());
+        let jail = self.jail.clone();
+        let act = self.act;
+        let arguments = call.arguments.clone();
         let working = async move {
             // The caller may be gone.
             let _ = sender.send(act(&jail, &arguments));
@@ -94,14 +96,16 @@ pub fn files(
     spawn: Arc<dyn Spawn>,
 ) -> io::Result<Vec<Arc<dyn Tool>>> {
     fs::create_dir_all(folder)?;
-    let (root, writing) = (folder.canonicalize()?, Mutex::default());
+    let root = folder.canonicalize()?;
+    let writing = Mutex::default();
     let jail = Arc::new(Jail { root, writing, spawn });
     let tool = |name: &str, about: &str, reach: Reach, inputs: &[&str], act: Act| {
         let spec = Arc::new(spec(name, about, reach, inputs));
         let tool: Arc<dyn Tool> = Arc::new(FileTool { spec, jail: jail.clone(), act });
         tool
     };
-    let (reads, path) = (Reach::Reads, &["path"]);
+    let reads = Reach::Reads;
+    let path = &["path"];
     let mut tools = vec![
         tool("filesystem.readFile", "Reads a text file of the folder.", reads, path, read),
         tool("filesystem.listDirectory", "Lists a folder in the folder.", reads, path, list),
@@ -253,7 +257,8 @@ fn read(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
 
 /// Writes beside the file first: it is there whole or as it was.
 fn write(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
-    let (path, content) = (text(arguments, "path"), text(arguments, "content"));
+    let path = text(arguments, "path");
+    let content = text(arguments, "content");
     let names = names(path)?;
     let Some((name, above)) = names.split_last() else { return Err(no_file(path)) };
     if content.len() as u64 > FILE_BYTES_MAX {
@@ -292,7 +297,8 @@ fn list(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
     let path = text(arguments, "path");
     let folder = jail.folder(path, &names(path)?, nothing)?;
     let wrong = |errno: Errno| failed(path, &errno.into());
-    let (mut names, mut has_more) = (Vec::new(), false);
+    let mut names = Vec::new();
+    let mut has_more = false;
     for entry in Dir::read_from(&folder).map_err(wrong)? {
         let entry = entry.map_err(wrong)?;
         let name = entry.file_name();
@@ -330,7 +336,8 @@ mod tests {
     }
 
     fn jail(folder: &Path) -> Jail {
-        let (root, writing) = (folder.canonicalize().unwrap(), Mutex::default());
+        let root = folder.canonicalize().unwrap();
+        let writing = Mutex::default();
         Jail { root, writing, spawn: Arc::new(Nothing) }
     }
 
@@ -392,7 +399,8 @@ mod tests {
     #[test]
     fn what_is_outside_is_not_reached() {
         let around = tempfile::tempdir().unwrap();
-        let (inside, secret) = (around.path().join("in"), around.path().join("secret.txt"));
+        let inside = around.path().join("in");
+        let secret = around.path().join("secret.txt");
         fs::create_dir(&inside).unwrap();
         fs::write(&secret, "secret").unwrap();
         let jail = jail(&inside);
@@ -410,7 +418,8 @@ mod tests {
     fn no_link_leads_out() {
         use std::os::unix::fs::symlink;
         let around = tempfile::tempdir().unwrap();
-        let (inside, outside) = (around.path().join("in"), around.path().join("out"));
+        let inside = around.path().join("in");
+        let outside = around.path().join("out");
         fs::create_dir(&inside).unwrap();
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("a.txt"), "secret").unwrap();
@@ -434,7 +443,8 @@ mod tests {
         use std::os::unix::fs::symlink;
         const READS: usize = 2_000;
         let around = tempfile::tempdir().unwrap();
-        let (inside, outside) = (around.path().join("in"), around.path().join("out"));
+        let inside = around.path().join("in");
+        let outside = around.path().join("out");
         fs::create_dir_all(inside.join("folder")).unwrap();
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("a.txt"), "secret").unwrap();
@@ -443,14 +453,17 @@ mod tests {
         }
         symlink(outside.join("a.txt"), inside.join("a.txt.link")).unwrap();
         symlink(&outside, inside.join("folder.link")).unwrap();
-        let (jail, is_over) = (jail(&inside), AtomicBool::new(false));
+        let jail = jail(&inside);
+        let is_over = AtomicBool::new(false);
         let mut told = BTreeSet::new();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     for name in ["a.txt", "folder"] {
                         let at = |end: &str| inside.join(format!("{name}{end}"));
-                        let (here, link, aside) = (at(""), at(".link"), at(".aside"));
+                        let here = at("");
+                        let link = at(".link");
+                        let aside = at(".aside");
                         for (from, to) in
                             [(&here, &aside), (&link, &here), (&here, &link), (&aside, &here)]
                         {
@@ -494,7 +507,8 @@ mod tests {
     #[test]
     fn what_is_written_replaces_a_hard_link_and_changes_nothing_behind_it() {
         let around = tempfile::tempdir().unwrap();
-        let (inside, outside) = (around.path().join("in"), around.path().join("out.txt"));
+        let inside = around.path().join("in");
+        let outside = around.path().join("out.txt");
         fs::create_dir(&inside).unwrap();
         fs::write(&outside, "theirs").unwrap();
         fs::hard_link(&outside, inside.join("a.txt")).unwrap();

@@ -51,7 +51,8 @@ pub fn shop() -> Vec<Arc<dyn Tool>> {
         let tool: Arc<dyn Tool> = Arc::new(ShopTool { spec, shop: shop.clone(), act });
         tool
     };
-    let (reads, writes) = (Reach::Reads, Reach::Writes);
+    let reads = Reach::Reads;
+    let writes = Reach::Writes;
     vec![
         tool("shop::quote", "Says what an item costs.", reads, &["item"], quote),
         tool("shop::convert", "Converts a price, by the rates of today.", reads, &["to"], convert),

@@ -35,7 +35,9 @@ pub(crate) fn call(id: &str, tool: &str) -> ModelCall {
 }
 
 pub(crate) fn result(id: &str, tool: &str, text: &str, failed: bool) -> Message {
-    let (id, tool, text) = (id.to_owned(), tool.to_owned(), text.to_owned());
+    let id = id.to_owned();
+    let tool = tool.to_owned();
+    let text = text.to_owned();
     Message::Result { id, tool, text, failed }
 }
 

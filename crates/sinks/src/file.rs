@@ -108,7 +108,8 @@ mod tests {
     #[test]
     fn a_file_that_was_moved_away_is_begun_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, old) = (folder.path().join("events"), folder.path().join("events.1"));
+        let path = folder.path().join("events");
+        let old = folder.path().join("events.1");
         let mut lines = FileLines::open(&path).unwrap();
         lines.write(b"1\n").unwrap();
         fs::rename(&path, &old).unwrap();

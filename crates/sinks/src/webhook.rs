@@ -80,7 +80,8 @@ impl Webhook {
         let client = self.client.get().map_err(|why| {
             self.error(format!("cannot be talked to: there is no HTTP client: {why}"))
         })?;
-        let (now, body) = (self.clock.now(), event.to_json());
+        let now = self.clock.now();
+        let body = event.to_json();
         let seconds = now.0.div_euclid(1_000);
         let request = client
             .post(self.url.clone())

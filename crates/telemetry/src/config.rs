@@ -123,8 +123,10 @@ impl Config {
             true => Vec::new(),
             false => reading.otlp().into_iter().chain(reading.langfuse()).collect(),
         };
-        let (sampling, resource) = (reading.sampling(), reading.resource());
-        let (batch, content) = (reading.batch(), reading.content());
+        let sampling = reading.sampling();
+        let resource = reading.resource();
+        let batch = reading.batch();
+        let content = reading.content();
         let mut warnings = reading.warnings;
         if destinations.is_empty() {
             // No one need mend what has no effect, unless it is why nothing is exported.

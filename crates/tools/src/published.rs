@@ -26,7 +26,8 @@ pub(crate) fn uuid(bits: u128) -> String {
 
 /// The bits with what makes them a UUID of our own making: version 8.
 pub(crate) fn made(bits: u128) -> u128 {
-    let (version, variant) = (0x8u128 << 76, 0b10u128 << 62);
+    let version = 0x8u128 << 76;
+    let variant = 0b10u128 << 62;
     (bits & !(0xfu128 << 76) & !(0b11u128 << 62)) | version | variant
 }
 

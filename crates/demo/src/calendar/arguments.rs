@@ -84,7 +84,8 @@ pub(super) fn whole(
     match value.as_i64().filter(|number| range.contains(number)) {
         Some(number) => Ok(Some(number)),
         None => {
-            let (from, to) = (range.start(), range.end());
+            let from = range.start();
+            let to = range.end();
             Err(misfit(format!("`{name}` must be a whole number from {from} to {to}")))
         }
     }

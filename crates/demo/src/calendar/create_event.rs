@@ -77,7 +77,8 @@ impl Asked {
 
 fn act(desk: &Desk, call: &Call) -> Result<Value, ToolError> {
     let asked = Asked::read(desk, &call.arguments)?;
-    let (id, now) = (call.id.to_string(), desk.now()?);
+    let id = call.id.to_string();
+    let now = desk.now()?;
     let held = desk.hold()?;
     let calendar = held.find(&asked.calendar)?;
     let mut content = held.read(&calendar)?;

@@ -234,7 +234,9 @@ fn on_the_wall(date: Date, digits: &str) -> Option<DateTime> {
     // A leap second is the last one that clocks here show.
     let second = second.min(59);
     let part = |number: i16| i8::try_from(number).ok();
-    let (year, month, day) = (date.year(), date.month(), date.day());
+    let year = date.year();
+    let month = date.month();
+    let day = date.day();
     DateTime::new(year, month, day, part(hour)?, part(minute)?, part(second)?, 0).ok()
 }
 

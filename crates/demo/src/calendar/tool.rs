@@ -28,7 +28,8 @@ impl CalendarTool {
 
     async fn run(&self, call: &Call) -> Result<ToolOutput, ToolError> {
         (self.check)(&self.desk, &call.arguments)?;
-        let (act, call) = (self.act, call.clone());
+        let act = self.act;
+        let call = call.clone();
         let work = move |desk: &Desk| match desk.login_first(&call)? {
             Some(wants) => Ok(wants),
             None => act(desk, &call).map(ToolOutput::Value),

@@ -35,14 +35,16 @@ pub(super) fn explain(calendar: &mut Component, zone: &Zone, moments: &[Zoned]) 
 
 /// What a zone's clocks do from one year's beginning to another's.
 fn timezone(zone: &Zone, id: &str, first: i16, last: i16) -> Option<Component> {
-    let (begin, end) = (new_year(first)?, new_year(last)?);
+    let begin = new_year(first)?;
+    let end = new_year(last)?;
     let rules = zone.rules();
     let now = rules.to_offset_info(begin);
     let mut offset = now.offset();
     let mut component = Component::new(TIMEZONE).with("TZID", id);
     component.components.push(observance(begin, now.dst(), offset, offset, now.abbreviation()));
     for change in rules.following(begin).take_while(|change| change.timestamp() < end) {
-        let (at, from) = (change.timestamp(), offset);
+        let at = change.timestamp();
+        let from = offset;
         offset = change.offset();
         let inner = observance(at, change.dst(), from, offset, change.abbreviation());
         component.components.push(inner);
@@ -76,7 +78,9 @@ fn written(offset: Offset) -> String {
     let seconds = offset.seconds();
     let sign = if seconds < 0 { '-' } else { '+' };
     let seconds = seconds.unsigned_abs();
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let hours = seconds / 3600;
+    let minutes = seconds / 60 % 60;
+    let rest = seconds % 60;
     match rest {
         0 => format!("{sign}{hours:02}{minutes:02}"),
         rest => format!("{sign}{hours:02}{minutes:02}{rest:02}"),

@@ -18,7 +18,8 @@ const NOTE: &str = "Straight line over the globe, not along roads: distances and
                     and water in between is not looked at.";
 
 pub(super) fn tool() -> MapsTool {
-    let (text, number) = (json!({"type": "string"}), json!({"type": "number"}));
+    let text = json!({"type": "string"});
+    let number = json!({"type": "number"});
     let place = texts(&["name", "city", "country"]);
     let card = Card {
         name: "get_directions",

@@ -15,8 +15,10 @@ pub(super) struct Point {
 impl Point {
     /// The shortest way along the surface.
     pub(super) fn km_to(self, other: Point) -> f64 {
-        let (from, to) = (self.latitude.to_radians(), other.latitude.to_radians());
-        let (up, along) = (to - from, (other.longitude - self.longitude).to_radians());
+        let from = self.latitude.to_radians();
+        let to = other.latitude.to_radians();
+        let up = to - from;
+        let along = (other.longitude - self.longitude).to_radians();
         let half = |angle: f64| (angle / 2.0).sin().powi(2);
         let chord = half(up) + from.cos() * to.cos() * half(along);
         // Between opposite places the sum can come out a little above 1.
@@ -25,7 +27,8 @@ impl Point {
 
     /// In which direction that way begins: 0 is north, 90 is east.
     pub(super) fn bearing_to(self, other: Point) -> f64 {
-        let (from, to) = (self.latitude.to_radians(), other.latitude.to_radians());
+        let from = self.latitude.to_radians();
+        let to = other.latitude.to_radians();
         let along = (other.longitude - self.longitude).to_radians();
         let east = along.sin() * to.cos();
         let north = from.cos() * to.sin() - from.sin() * to.cos() * along.cos();
@@ -52,7 +55,8 @@ mod tests {
 
     #[test]
     fn known_distances_come_out() {
-        let (paris, berlin) = (point(48.8566, 2.3522), point(52.52, 13.405));
+        let paris = point(48.8566, 2.3522);
+        let berlin = point(52.52, 13.405);
         assert!((paris.km_to(berlin) - 878.0).abs() < 3.0, "{}", paris.km_to(berlin));
         assert!((paris.bearing_to(berlin) - 58.0).abs() < 2.0, "{}", paris.bearing_to(berlin));
         assert_eq!(paris.km_to(paris), 0.0);

@@ -184,7 +184,8 @@ mod tests {
     }
 
     fn result(id: &str, text: &str, failed: bool) -> Message {
-        let (id, text) = (id.to_owned(), text.to_owned());
+        let id = id.to_owned();
+        let text = text.to_owned();
         Message::Result { id, tool: String::new(), text, failed }
     }
 

@@ -143,8 +143,11 @@ fn task_rules(reader: &mut Reader, root: &Node, names: &Names) -> Option<TaskRul
     let joints = constant(reader, root, JOINTS);
     let quotes = constant(reader, root, QUOTES);
     let Some(tasks) = root.get("tasks") else {
-        let (joints, quotes) = (joints?, quotes?);
-        let (strip, begins, list) = (None, None, None);
+        let joints = joints?;
+        let quotes = quotes?;
+        let strip = None;
+        let begins = None;
+        let list = None;
         return Some(TaskRules { strip, begins, list, kinds: Vec::new(), joints, quotes });
     };
     reader.map(tasks, "`tasks`", &["strip", "begins", "list", "kinds"]);
@@ -226,7 +229,8 @@ fn rule(reader: &mut Reader, node: &Node, names: &Names) -> Option<Rule> {
         None => Conditions::default(),
     };
     let reply = reply(reader, node, &names);
-    let (name, line) = (name?.to_owned(), node.line);
+    let name = name?.to_owned();
+    let line = node.line;
     Some(Rule { name, line, conditions, lets, reply: reply? })
 }
 

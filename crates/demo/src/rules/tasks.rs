@@ -102,7 +102,8 @@ impl TaskRules {
     fn head<'t>(&self, text: &'t str) -> (Option<&'t str>, &'t str) {
         let Some(list) = &self.list else { return (None, text) };
         for (at, _) in text.match_indices(':') {
-            let (head, after) = (&text[..at], &text[at + 1..]);
+            let head = &text[..at];
+            let after = &text[at + 1..];
             if !after.starts_with(char::is_whitespace) || !list.is_match(head) {
                 continue;
             }
@@ -125,7 +126,8 @@ impl TaskRules {
         let mut own = head.is_none();
         let mut current = given;
         for joint in &joints {
-            let (left, right) = (&text[from..joint.start], &text[joint.end..]);
+            let left = &text[from..joint.start];
+            let right = &text[joint.end..];
             if left.trim().is_empty() {
                 continue;
             }

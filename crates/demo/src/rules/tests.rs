@@ -46,7 +46,9 @@ fn user(text: &str) -> Message {
 }
 
 fn call(id: &str, tool: &str, arguments: Value) -> Message {
-    let (id, tool, arguments) = (id.to_owned(), tool.to_owned(), Arc::new(arguments));
+    let id = id.to_owned();
+    let tool = tool.to_owned();
+    let arguments = Arc::new(arguments);
     let calls = vec![ModelCall { id, tool, arguments }];
     Message::Assistant { text: String::new(), calls, native: None }
 }

@@ -222,12 +222,14 @@ impl Desk {
     }
 
     fn show(&mut self, calls: &[ModelCall]) {
-        let (text, calls) = (String::new(), calls.to_vec());
+        let text = String::new();
+        let calls = calls.to_vec();
         self.messages.push(Message::Assistant { text, calls, native: None });
     }
 
     fn tell(&mut self, call: &ModelCall, text: &str, failed: bool) {
-        let (id, tool) = (call.id.clone(), call.tool.clone());
+        let id = call.id.clone();
+        let tool = call.tool.clone();
         self.messages.push(Message::Result { id, tool, text: text.to_owned(), failed });
     }
 
@@ -261,7 +263,8 @@ impl Desk {
             "create_event" => {
                 assert_eq!(text("calendar_id"), "primary");
                 let start: DateTime = text("start").parse().unwrap();
-                let (id, name) = (format!("e{}", self.events.len()), text("name"));
+                let id = format!("e{}", self.events.len());
+                let name = text("name");
                 self.events.push(Event { id, name, start, end: start + minutes.unwrap() });
                 details(self.events.last().unwrap())
             }

@@ -50,7 +50,8 @@ struct Sequence(u64);
 
 impl Sequence {
     fn below(&mut self, end: usize) -> usize {
-        let (factor, step) = (6_364_136_223_846_793_005, 1_442_695_040_888_963_407);
+        let factor = 6_364_136_223_846_793_005;
+        let step = 1_442_695_040_888_963_407;
         self.0 = self.0.wrapping_mul(factor).wrapping_add(step);
         usize::try_from(self.0 >> 33).unwrap() % end
     }
@@ -129,7 +130,9 @@ struct Request {
 }
 
 fn request(sequence: &mut Sequence, now: DateTime) -> Request {
-    let (name, day, time) = (sequence.one_of(NAMES), sequence.one_of(DAYS), sequence.time());
+    let name = sequence.one_of(NAMES);
+    let day = sequence.one_of(DAYS);
+    let time = sequence.time();
     let hour = match sequence.below(2) {
         0 => twelve(time),
         _ => format!("{:02}:{:02}", time.hour(), time.minute()),
@@ -206,7 +209,8 @@ fn correct(
 fn what_no_rule_contains_is_understood() {
     let mut sequence = Sequence(20_261_115);
     for _ in 0..600 {
-        let (month, day) = (1 + sequence.below(12), 1 + sequence.below(28));
+        let month = 1 + sequence.below(12);
+        let day = 1 + sequence.below(28);
         let date = Date::new(2026, i8::try_from(month).unwrap(), i8::try_from(day).unwrap());
         let now = date.unwrap().to_datetime(sequence.time());
         let mut desk = Desk::new(now, sequence.one_of(&["UTC", "Asia/Tokyo", "Asia/Kolkata"]));
@@ -255,7 +259,8 @@ fn events_are_moved_whatever_their_hour() {
     for _ in 0..200 {
         let now = Date::new(2026, 6, 15).unwrap().to_datetime(sequence.time());
         let mut desk = Desk::new(now, "UTC");
-        let (old, new) = (sequence.time(), sequence.time());
+        let old = sequence.time();
+        let new = sequence.time();
         if old == new {
             continue;
         }

@@ -69,7 +69,8 @@ impl ChatReply {
     }
 
     fn call(&mut self, position: u64, call: &Value, sink: &dyn DeltaSink) -> Result<()> {
-        let (id, name) = (text(call, "id"), text(&call["function"], "name"));
+        let id = text(call, "id");
+        let name = text(&call["function"], "name");
         let index = call["index"].as_u64();
         let key = index.unwrap_or(position);
         let known = self.open.get(&key).copied();

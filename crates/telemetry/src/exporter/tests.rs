@@ -115,7 +115,8 @@ fn play(
     answers: impl IntoIterator<Item = Option<Result<u64, Failed>>>,
     script: impl AsyncFnOnce(&Scene),
 ) {
-    let (place, hands) = (Arc::new(Place::default()), Arc::new(Hands::default()));
+    let place = Arc::new(Place::default());
+    let hands = Arc::new(Hands::default());
     place.answers.lock().unwrap().extend(answers);
     let (exporter, task) = Exporter::new(Sending {
         name: "test",

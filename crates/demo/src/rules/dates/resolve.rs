@@ -178,7 +178,8 @@ impl Here {
     /// The next date with this day, and this month if one was said.
     fn next_date(&self, month: Option<i8>, day: i8, today_is_over: bool) -> Option<Date> {
         let today = self.now.date();
-        let (mut year, mut at) = (today.year(), month.unwrap_or(today.month()));
+        let mut year = today.year();
+        let mut at = month.unwrap_or(today.month());
         // Twelve years have every date that there is, 29 February included.
         for _ in 0..144 {
             if let Ok(date) = Date::new(year, at, day)

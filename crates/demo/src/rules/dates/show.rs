@@ -29,7 +29,8 @@ pub(crate) fn span(start: DateTime, end: Option<DateTime>) -> String {
             format!("{} from {} to {}", long_date(start), clock(start), clock(end))
         }
         Some(end) => {
-            let (first, last) = (long_date(start), long_date(end));
+            let first = long_date(start);
+            let last = long_date(end);
             format!("{first} at {} to {last} at {}", clock(start), clock(end))
         }
         None => format!("{} at {}", long_date(start), clock(start)),

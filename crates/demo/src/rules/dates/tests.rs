@@ -178,7 +178,8 @@ fn moments() -> Vec<Timestamp> {
     let mut sequence = Sequence(20_261_115);
     let first: Timestamp = "2025-01-01T00:00:00Z".parse().unwrap();
     for _ in 0..30 {
-        let (days, seconds) = (sequence.below(730), sequence.below(86_400));
+        let days = sequence.below(730);
+        let seconds = sequence.below(86_400);
         let seconds = i64::try_from(days * 86_400 + seconds).unwrap();
         all.push(first + SignedDuration::from_secs(seconds));
     }
