@@ -226,7 +226,8 @@ impl RemoteParts {
         if failures == 0 {
             return 0;
         }
-        let (min, max) = (self.limits.upstream_backoff_ms, self.limits.upstream_backoff_ms_max);
+        let min = self.limits.upstream_backoff_ms;
+        let max = self.limits.upstream_backoff_ms_max;
         let doublings = (failures - 1).min(u64::BITS - 1);
         let whole = min.saturating_mul(1u64 << doublings).clamp(min.min(max), max);
         let half = whole / 2;

@@ -45,7 +45,8 @@ impl Upstream {
             UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => {
                 let kept = KeptServer::start(config.clone(), parts);
                 let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(kept.link.clone()));
-                let (board, opened) = (kept.board.clone(), kept.link.opened.clone());
+                let board = kept.board.clone();
+                let opened = kept.link.opened.clone();
                 Self { config, board, shelf, kept: Some(kept), opened }
             }
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } | UpstreamKind::A2a(_) => {

@@ -333,7 +333,8 @@ impl Drop for Running {
         if self.over {
             return;
         }
-        let (agent, task) = (self.agent.clone(), std::mem::take(&mut self.task));
+        let agent = self.agent.clone();
+        let task = std::mem::take(&mut self.task);
         if !self.is_recorded {
             return agent.cancel_soon(task);
         }

@@ -162,7 +162,8 @@ impl Card {
             version => version.to_owned(),
         };
         let schemes = schemes(&card, document, dialect, believed)?;
-        let (name, has_extended) = (card.name, offers_extended(document));
+        let name = card.name;
+        let has_extended = offers_extended(document);
         Ok(Self {
             name,
             version,
@@ -220,7 +221,8 @@ fn older(document: &Value) -> Result<Option<Chosen>, String> {
         return Ok(None);
     }
     if document.get("humanReadableId").is_some() && document.get("authSchemes").is_some() {
-        let (dialect, tenant) = (Dialect::Vault, String::new());
+        let dialect = Dialect::Vault;
+        let tenant = String::new();
         return Ok(Some(Chosen { dialect, url: old.url, tenant }));
     }
     // What 0.2 has of this is the same.
@@ -316,8 +318,10 @@ mod tests {
 
     #[test]
     fn the_first_that_we_speak_is_chosen_and_1_0_before_0_3() {
-        let (rpc, rest) = (interface(JSONRPC, "1.0"), interface(HTTP_JSON, "1.0.1"));
-        let (old, older) = (interface(JSONRPC, "0.3"), interface(HTTP_JSON, "0.3.0"));
+        let rpc = interface(JSONRPC, "1.0");
+        let rest = interface(HTTP_JSON, "1.0.1");
+        let old = interface(JSONRPC, "0.3");
+        let older = interface(HTTP_JSON, "0.3.0");
         let others = [interface(GRPC, "0.3"), interface(JSONRPC, "2.0"), interface("x", "1")];
         let grpc = interface(GRPC, "1.0");
         assert_eq!(choose(&[rest.clone(), rpc.clone()]), Ok(Dialect::Rest));

@@ -193,7 +193,8 @@ impl Calling<'_> {
         let mut running = Running::new(self.agent, &id, later);
         let clock = &self.agent.parts.clock;
         let until = clock.elapsed() + Duration::from_millis(self.call_ms() / 4 * 3);
-        let (mut wait_ms, mut said) = (LOOK_MS, String::new());
+        let mut wait_ms = LOOK_MS;
+        let mut said = String::new();
         for look in 1u64.. {
             match self.look(&id).await {
                 Ok(task) => {

@@ -161,7 +161,8 @@ impl Endpoint {
         let mut url = self.url.clone();
         url.set_query(None);
         url.set_path(&format!("{GRPC_SERVICE}/{}", operation.name()));
-        let (method, media_type) = (Method::POST, "application/grpc");
+        let method = Method::POST;
+        let media_type = "application/grpc";
         Sent { method, url, media_type, body: Some(params), id: None }
     }
 
@@ -525,14 +526,16 @@ mod tests {
             (Dialect::OldRpc, rpc(&old)),
             (Dialect::OldRest, json!({"task": new})),
         ] {
-            let (endpoint, sending) = (endpoint(dialect), message());
+            let endpoint = endpoint(dialect);
+            let sending = message();
             let sent = endpoint.request(&sending);
             let read = endpoint.read(&sending, &sent, &reply(200, body)).unwrap();
             let StreamResponse::Task(task) = read else { panic!("{read:?}") };
             assert_eq!((task.id.as_str(), task.context_id.as_str()), ("t", "c"));
             assert_eq!(task.status.state, TaskState::Working);
         }
-        let (endpoint, sending) = (endpoint(Dialect::Vault), message());
+        let endpoint = endpoint(Dialect::Vault);
+        let sending = message();
         let sent = endpoint.request(&sending);
         let read = endpoint.read(&sending, &sent, &reply(200, rpc(&json!({"id": "t"})))).unwrap();
         assert!(matches!(read, StreamResponse::Task(task) if task.id == "t"));
@@ -561,7 +564,8 @@ mod tests {
             };
             endpoint.read(operation, &sent, &reply)
         };
-        let (get, cancel) = (Operation::Get("t".to_owned()), Operation::Cancel("t".to_owned()));
+        let get = Operation::Get("t".to_owned());
+        let cancel = Operation::Cancel("t".to_owned());
         for (dialect, operation) in [
             (Dialect::Rpc, &get),
             (Dialect::Rpc, &cancel),
@@ -590,7 +594,8 @@ mod tests {
     #[test]
     fn every_failure_says_what_it_is() {
         let read = |dialect, status, body: Value| {
-            let (endpoint, sending) = (endpoint(dialect), message());
+            let endpoint = endpoint(dialect);
+            let sending = message();
             let sent = endpoint.request(&sending);
             endpoint.read(&sending, &sent, &reply(status, body)).unwrap_err()
         };
@@ -620,7 +625,8 @@ mod tests {
 
     #[test]
     fn how_a_call_of_grpc_ended_says_what_came_of_it() {
-        let (endpoint, sending) = (endpoint(Dialect::Grpc), message());
+        let endpoint = endpoint(Dialect::Grpc);
+        let sending = message();
         let sent = endpoint.request(&sending);
         let read = |reply: &Reply| endpoint.read(&sending, &sent, reply);
         let task = json!({"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}});

@@ -216,7 +216,8 @@ mod tests {
     #[test]
     fn whatever_trailers_say_is_a_status_and_shows_no_secret() {
         let hidden = Hidden::default().credentials([SECRET]);
-        let (mut succeeded, mut detailed) = (0_u64, 0_u64);
+        let mut succeeded = 0_u64;
+        let mut detailed = 0_u64;
         let looked = Hunt::new("grpc trailers", ENDINGS).run(lines, |lines: &Vec<u8>| {
             let headers = trailers(lines);
             let status = ended(Some(&headers), &hidden);

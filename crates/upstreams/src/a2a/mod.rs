@@ -103,7 +103,8 @@ pub(crate) async fn load(
     let address = shown_address(&agent.endpoint.url);
     let facts = AgentFacts { card: digest.clone(), is_signed, address, changes: 0 };
     if board.carded(facts) {
-        let (agent, version) = (upstream.name.as_str(), card.version.as_str());
+        let agent = upstream.name.as_str();
+        let version = card.version.as_str();
         tracing::warn!(agent, version, "the card of an agent has changed");
     }
     board.greeted(card.dialect.words(), &card.server());
@@ -204,7 +205,8 @@ impl Loader<'_> {
                        `service = \"..\"` names it";
             return Err(self.fault("CredentialMissing", why));
         };
-        let (agent, service) = (self.upstream.name.as_str(), id.as_str());
+        let agent = self.upstream.name.as_str();
+        let service = id.as_str();
         tracing::info!(agent, service, "the card of an agent names its key");
         if let Some(stored) = keys.file.get(&id) {
             return Ok(stored.clone());

@@ -152,7 +152,8 @@ mod tests {
             let CardAt::Url(found) = places(url(text), |_| {}).card else { panic!("{text}") };
             assert_eq!(found.as_str(), card);
         }
-        let (registry, id) = ("https://r.test/v/".to_owned(), "org/a b".to_owned());
+        let registry = "https://r.test/v/".to_owned();
+        let id = "org/a b".to_owned();
         let card = places(CardPlace::Registry { url: registry, id }, |_| {}).card;
         let entry = Url::parse("https://r.test/v/api/v1/agent-cards/id/org/a%20b").unwrap();
         assert_eq!(card, CardAt::Registry(entry));
@@ -200,7 +201,8 @@ mod tests {
             config.origin = Some("https://b.test".to_owned());
         });
         let file = places(CardPlace::File("card.json".into()), |_| {});
-        let (registry, id) = ("https://r.test".to_owned(), "o/a".to_owned());
+        let registry = "https://r.test".to_owned();
+        let id = "o/a".to_owned();
         let registry = places(CardPlace::Registry { url: registry, id }, |_| {});
         for (places, fits) in
             [(&own, true), (&other, false), (&said, true), (&file, true), (&registry, false)]
@@ -221,7 +223,8 @@ mod tests {
             })
         };
         let grpc = |url: &str| {
-            let (url, protocol_binding) = (url.to_owned(), GRPC.to_owned());
+            let url = url.to_owned();
+            let protocol_binding = GRPC.to_owned();
             AgentInterface { url, protocol_binding, ..AgentInterface::default() }
         };
         for (named, fits) in [

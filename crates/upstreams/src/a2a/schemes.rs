@@ -65,7 +65,8 @@ impl Schemes {
     pub(super) fn of_0_3(document: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let all = document["securitySchemes"].as_object().into_iter().flatten();
-        let (mut token, mut keys) = (None, Vec::new());
+        let mut token = None;
+        let mut keys = Vec::new();
         for (_, scheme) in all {
             let flow = &scheme["flows"]["clientCredentials"];
             match scheme["type"].as_str() {
@@ -129,8 +130,8 @@ impl KeyAt {
 
     /// Why a key is not sent there.
     fn refused(&self) -> String {
-        let (location, name) =
-            (cut(&self.location, NAME_CHARS_MAX), cut(&self.name, NAME_CHARS_MAX));
+        let location = cut(&self.location, NAME_CHARS_MAX);
+        let name = cut(&self.name, NAME_CHARS_MAX);
         if location.eq_ignore_ascii_case("query") {
             return format!(
                 "it takes keys only in the query (`{name}`), and stored keys are never put into \
@@ -250,7 +251,8 @@ mod tests {
         let card = json!({"securitySchemes": {"login": {"type": "oauth2", "flows": {
             "clientCredentials": {"tokenUrl": "https://a.test/token", "scopes": {"talk": ""}}}},
             "person": {"type": "oauth2", "flows": {"authorizationCode": {}}}}});
-        let (url, scopes) = ("https://a.test/token".to_owned(), vec!["talk".to_owned()]);
+        let url = "https://a.test/token".to_owned();
+        let scopes = vec!["talk".to_owned()];
         assert_eq!(Schemes::of_0_3(&card).token, Some(TokenPlace { url, scopes }));
         assert!(Schemes::of_0_3(&json!({"securitySchemes": [1]})).is_empty());
     }

@@ -120,8 +120,8 @@ mod tests {
 
         fn key(&self, id: Option<&str>) -> PinnedKey {
             let point = self.pair.public_key().as_ref().to_vec();
-            let (x, y) =
-                (URL_SAFE_NO_PAD.encode(&point[1..33]), URL_SAFE_NO_PAD.encode(&point[33..]));
+            let x = URL_SAFE_NO_PAD.encode(&point[1..33]);
+            let y = URL_SAFE_NO_PAD.encode(&point[33..]);
             let key = PinnedKey::new(id.map(str::to_owned), &x, &y).unwrap();
             assert_eq!(key.point, point);
             key
@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn a_card_that_a_pinned_key_signed_is_believed_and_no_other() {
-        let (signer, other) = (Signer::new(), Signer::new());
+        let signer = Signer::new();
+        let other = Signer::new();
         let mut signed = card();
         // What came from elsewhere beside it is not signed and does not matter.
         signed["signatures"] =

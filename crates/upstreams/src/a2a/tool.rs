@@ -59,14 +59,16 @@ pub(super) fn tools(
 ) -> Vec<Arc<dyn Tool>> {
     let upstream: Arc<str> = config.name.as_str().into();
     let tool = |spec: ToolSpec, sends: Sends| {
-        let (upstream, agent) = (upstream.clone(), agent.clone());
+        let upstream = upstream.clone();
+        let agent = agent.clone();
         Arc::new(AgentTool { spec: Arc::new(spec), upstream, agent, sends }) as Arc<dyn Tool>
     };
     let mut tools = vec![tool(send_spec(config, card), Sends::Any)];
     for skill in &card.skills {
         // The name is ours.
         if skill.id == SEND {
-            let (agent, skill) = (config.name.as_str(), skill.id.as_str());
+            let agent = config.name.as_str();
+            let skill = skill.id.as_str();
             tracing::warn!(agent, skill, "a skill has the name of our own tool and is left out");
             continue;
         }
@@ -149,8 +151,8 @@ impl AgentTool {
         if let Sends::Data(skill) | Sends::Text(skill) = &self.sends {
             self.agent.name_skill(&mut message, skill);
         }
-        let (hops, most) =
-            (call.place.hops.saturating_add(1), self.agent.parts.limits.a2a_hops_max);
+        let hops = call.place.hops.saturating_add(1);
+        let most = self.agent.parts.limits.a2a_hops_max;
         if hops > most {
             let why = self.agent.named(&format!(
                 "it would be the agent number {hops} of a chain, and at most {most} are allowed"

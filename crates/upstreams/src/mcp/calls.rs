@@ -287,7 +287,8 @@ mod tests {
         let late = Late::default();
         let begun = || calls.join(None, None, Box::pin(pending()), &late);
         let told = || Incoming::Notification { method: "told".to_owned(), params: Value::Null };
-        let (given_up, _read) = (begun(), begun());
+        let given_up = begun();
+        let _read = begun();
         assert_eq!(calls.give_to_the_only(told()), Err(told()), "it could be of either");
         drop(given_up);
         assert_eq!(calls.give_to_the_only(told()), Ok(()));
@@ -299,7 +300,8 @@ mod tests {
         let calls = Arc::new(Calls::new(clock.clone()));
         let late = Late::default();
         let begun = || calls.join(None, None, Box::pin(pending()), &late);
-        let (left, mut other) = (begun(), begun());
+        let left = begun();
+        let mut other = begun();
         // Its task has not noticed yet, and the other one is alone.
         drop(left);
         assert_eq!(calls.give_question(question()), Err(question()), "it may be of either");

@@ -40,7 +40,9 @@ pub(crate) struct Request<'a> {
 impl<'a> Request<'a> {
     /// A request about nothing in particular.
     pub(crate) fn new(method: &'a str, params: impl Into<Params>, timeout_ms: u64) -> Self {
-        let (params, param_headers, can) = (params.into(), Vec::new(), Abilities::PERSON);
+        let params = params.into();
+        let param_headers = Vec::new();
+        let can = Abilities::PERSON;
         Self { method, params, name: None, param_headers, can, timeout_ms, is_watched: false }
     }
 }
@@ -82,7 +84,8 @@ impl Requests {
         parts: RemoteParts,
         aside: mpsc::Sender<Incoming>,
     ) -> Self {
-        let (last_id, lost) = (AtomicU64::new(0), watch::Sender::new(None));
+        let last_id = AtomicU64::new(0);
+        let lost = watch::Sender::new(None);
         Self { line, parts, aside, roots: Vec::new(), last_id, lost }
     }
 
@@ -113,7 +116,8 @@ impl Requests {
     /// Sends a request and gives its answer. What becomes of the connection after a failure is for
     /// the one who asks to note.
     pub(crate) async fn ask(&self, request: Request<'_>) -> Result<Value, AskError> {
-        let (method, timeout_ms) = (request.method, request.timeout_ms);
+        let method = request.method;
+        let timeout_ms = request.timeout_ms;
         let request = Request { is_watched: true, ..request };
         let answering = pin!(self.answer(request));
         let answered = self.parts.within(timeout_ms, answering).await;

@@ -58,7 +58,8 @@ impl Users {
         if std::mem::take(&mut oauth.login) == LoginOf::Shared {
             return None;
         }
-        let (parts, opened) = (parts.clone(), opened.clone());
+        let parts = parts.clone();
+        let opened = opened.clone();
         Some(Arc::new(Self { config, parts, opened, all: Mutex::default() }))
     }
 

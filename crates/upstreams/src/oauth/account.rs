@@ -303,7 +303,8 @@ impl Account {
 
     /// Forgets the client that we registered at this issuer.
     pub(super) async fn forget_client(&self, issuer: &str) {
-        let (vault, key) = (&*self.parts.vault, kept::client_key(&self.name));
+        let vault = &*self.parts.vault;
+        let key = kept::client_key(&self.name);
         let known: Option<Registration> = kept::read(vault, &key).await;
         if known.is_some_and(|known| known.issuer == issuer) {
             kept::forget(vault, &key).await;

@@ -220,7 +220,9 @@ mod tests {
 
     #[test]
     fn a_configured_client_shows_itself_as_the_server_wants() {
-        let (basic, post, none) = ("client_secret_basic", "client_secret_post", "none");
+        let basic = "client_secret_basic";
+        let post = "client_secret_post";
+        let none = "none";
         let s = Some("s");
         for (secret, methods, expected) in [
             (s, None, Some(Method::Basic)),

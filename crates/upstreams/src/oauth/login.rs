@@ -132,7 +132,8 @@ impl Account {
 
     /// Where this configured client was first shown: at this issuer, if nowhere before.
     async fn pinned(&self, client: &Client, issuer: &Issuer) -> Result<Pinned, VaultError> {
-        let (vault, key) = (&*self.parts.vault, kept::issuer_key(&self.name));
+        let vault = &*self.parts.vault;
+        let key = kept::issuer_key(&self.name);
         for _ in 0..CONFLICTS_MAX {
             let seen = kept::look::<Pinned>(vault, &key).await?;
             if let Some(pinned) = seen.record.filter(|pinned| pinned.client_id == client.id) {
@@ -202,13 +203,15 @@ impl Account {
             ("code_verifier", login.verifier.expose()),
             ("resource", login.resource.as_str()),
         ];
-        let (client, asked) = (login.client.clone(), login.asked.clone());
+        let client = login.client.clone();
+        let asked = login.asked.clone();
         let blank = self.blank(&login.issuer, &login.resource, login.ground, client, asked);
         let finished = match ask(&self.web, &blank, &fields, self.parts.clock.now()).await {
             Ok(token) => self.settle(token).await?,
             Err(error) => return Err(self.not_given(login, error).await),
         };
-        let (upstream, issuer) = (self.name.as_str(), login.issuer.name.as_str());
+        let upstream = self.name.as_str();
+        let issuer = login.issuer.name.as_str();
         tracing::info!(upstream, issuer, "a user logged in");
         Ok(finished)
     }
@@ -275,7 +278,8 @@ impl Account {
 
     /// Forgets the logins under way: a person at a page of one cannot come back from it.
     async fn forget_logins(&self) {
-        let (vault, index) = (&*self.parts.vault, kept::logins_key(&self.name));
+        let vault = &*self.parts.vault;
+        let index = kept::logins_key(&self.name);
         let known: Logins = kept::read(vault, &index).await.unwrap_or_default();
         for (key, _) in &known {
             kept::forget(vault, key).await;
@@ -291,7 +295,8 @@ impl Account {
         if let Some(client) = Client::documented(&found.issuer, places) {
             return Ok(client);
         }
-        let (vault, key) = (&*self.parts.vault, kept::client_key(&self.name));
+        let vault = &*self.parts.vault;
+        let key = kept::client_key(&self.name);
         let known: Option<Registration> = kept::read(vault, &key).await;
         let now = self.parts.clock.now();
         let is_good = |known: &Registration| {
@@ -315,7 +320,8 @@ impl Account {
         asked: &Scopes,
         places: &LoginPlaces,
     ) -> Result<Registration> {
-        let (issuer, callback) = (&found.issuer, places.callback.as_str());
+        let issuer = &found.issuer;
+        let callback = places.callback.as_str();
         let endpoint = issuer.registration.as_deref().ok_or_else(|| {
             let why = format!("we cannot register ourselves at `{}`", issuer.name);
             Trouble::refused(why)
@@ -330,7 +336,8 @@ impl Account {
 
     /// Keeps a login, and no more of them than the limit.
     async fn note(&self, key: &str, login: &Pending) -> Result<(), VaultError> {
-        let (vault, index) = (&*self.parts.vault, kept::logins_key(&self.name));
+        let vault = &*self.parts.vault;
+        let index = kept::logins_key(&self.name);
         for _ in 0..CONFLICTS_MAX {
             let seen = kept::look::<Logins>(vault, &index).await?;
             let now = self.parts.clock.now();

@@ -61,7 +61,8 @@ impl Account {
     /// Holds the token, so that we alone renew it; none if another has changed what is kept of it,
     /// which is used from now on.
     async fn hold(&self) -> Result<Option<Hold>> {
-        let (key, clock) = (kept::token_key(&self.name), &self.parts.clock);
+        let key = kept::token_key(&self.name);
+        let clock = &self.parts.clock;
         let ms = self.parts.limits.upstream_connect_timeout_ms.saturating_add(HOLD_SPARE_MS);
         // A hold that no one lets go of ends by itself.
         for _ in 0..=ms / LOOK_MS {

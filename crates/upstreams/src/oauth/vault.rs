@@ -164,7 +164,8 @@ impl Holds {
         let number = held.made;
         let until = now.saturating_add(Duration::from_millis(ms));
         held.keys.insert(key.to_owned(), Holding { number, until });
-        let (all, key) = (self.held.clone(), key.to_owned());
+        let all = self.held.clone();
+        let key = key.to_owned();
         Some(Hold::new(move || {
             let mut held = lock(&all);
             // It may have ended by itself, and be another's by now.

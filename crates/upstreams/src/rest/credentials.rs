@@ -93,7 +93,8 @@ impl Credentials {
 
     /// The URL and headers of a request with all of it.
     pub(crate) fn added(&self, url: &Url, headers: &HeaderMap) -> (Url, HeaderMap) {
-        let (mut url, mut headers) = (url.clone(), headers.clone());
+        let mut url = url.clone();
+        let mut headers = headers.clone();
         for name in self.headers.keys() {
             headers.remove(name);
         }

@@ -126,7 +126,8 @@ impl Written {
             Value::Object(members) if self.explode && !self.json => {
                 let mut written = String::new();
                 for (key, value) in members {
-                    let (key, text) = (encoded(key), encoded(&text(key, value)?));
+                    let text = encoded(&text(key, value)?);
+                    let key = encoded(key);
                     written.push_str(&match self.style {
                         Style::Matrix => mark(&key, &text),
                         _ => mark(&key, &format!("{key}={text}")),
@@ -238,7 +239,8 @@ mod tests {
 
     #[test]
     fn every_style_is_written_as_the_specification_shows() {
-        let (list, object) = (json!(["a b", "c,d", 3]), json!({"x": "é", "y": true}));
+        let list = json!(["a b", "c,d", 3]);
+        let object = json!({"x": "é", "y": true});
         for (style, explode, of_list, of_object) in [
             (Style::Form, true, "n=a%20b&n=c%2Cd&n=3", "x=%C3%A9&y=true"),
             (Style::Form, false, "n=a%20b,c%2Cd,3", "n=x,%C3%A9,y,true"),
@@ -258,7 +260,8 @@ mod tests {
 
     #[test]
     fn values_of_a_path_are_marked_as_the_specification_shows() {
-        let (list, object) = (json!(["a b", 3]), json!({"x": "é", "y": true}));
+        let list = json!(["a b", 3]);
+        let object = json!({"x": "é", "y": true});
         for (style, explode, of_plain, of_list, of_object) in [
             (Style::Label, false, ".7", ".a%20b,3", ".x,%C3%A9,y,true"),
             (Style::Label, true, ".7", ".a%20b.3", ".x=%C3%A9.y=true"),

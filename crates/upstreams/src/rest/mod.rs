@@ -247,7 +247,8 @@ impl Loader {
     }
 
     fn sender(&self, credentials: Credentials, timeout_ms: Option<u64>) -> Sender {
-        let (outbound, parts) = (self.outbound.clone(), self.parts.clone());
+        let outbound = self.outbound.clone();
+        let parts = self.parts.clone();
         Sender { outbound, credentials, parts, timeout_ms }
     }
 

@@ -84,7 +84,8 @@ pub(super) fn all(
     wanted: impl Fn(&str) -> bool,
 ) -> (Vec<Operation>, Vec<Warning>) {
     let mut known = Known::new(reading.parts_max);
-    let (mut operations, mut warnings) = (Vec::new(), Vec::new());
+    let mut operations = Vec::new();
+    let mut warnings = Vec::new();
     let mut names = BTreeSet::new();
     for path in document.paths() {
         let read = document.item(path);
@@ -148,7 +149,8 @@ impl<'d> At<'d> {
             Version::V20 => {
                 let fields = swagger::operation(document, self.item, self.fields)?;
                 // It has the parameters of its path already.
-                let (item, method) = (Map::new(), self.method.clone());
+                let item = Map::new();
+                let method = self.method.clone();
                 let converted = At { path: self.path, item: &item, method, fields: &fields };
                 converted.read(document, name, reading, known)
             }

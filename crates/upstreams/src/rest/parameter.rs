@@ -172,7 +172,8 @@ pub(super) fn read<'d>(
         // The operation can do without it.
         Err(_) => return Ok(Found::Nothing),
     };
-    let (argument, name) = (argument(name), name.to_owned());
+    let argument = argument(name);
+    let name = name.to_owned();
     let parameter = Parameter { argument, name, place, written, required };
     Ok(Found::Parameter(Declared { parameter, fields: Some(fields), schema }))
 }
@@ -396,7 +397,8 @@ mod tests {
         assert_eq!(told, [Some(&json!("new")), None]);
         let many: Vec<Value> =
             (0..=1_000).map(|number| json!({"name": number.to_string(), "in": "query"})).collect();
-        let (path, operation) = (fields(json!({"parameters": many})), Map::new());
+        let path = fields(json!({"parameters": many}));
+        let operation = Map::new();
         let told = declared(&document, &path, &operation).unwrap_err();
         assert!(told.contains("more than 1000 parameters"), "{told}");
     }

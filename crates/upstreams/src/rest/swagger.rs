@@ -22,7 +22,9 @@ pub(super) fn operation(
     path_item: &Map<String, Value>,
     fields: &Map<String, Value>,
 ) -> Result<Map<String, Value>, String> {
-    let (mut parameters, mut form, mut body) = (Vec::new(), Vec::new(), None);
+    let mut parameters = Vec::new();
+    let mut form = Vec::new();
+    let mut body = None;
     for fields in declared(document, path_item, fields)? {
         match word(fields, "in") {
             Some("body") => body = Some(fields),
@@ -146,7 +148,8 @@ fn body_of(fields: &Map<String, Value>, consumed: &[&str]) -> Value {
 
 /// The body of `formData` parameters.
 fn form_of(form: &[&Map<String, Value>], consumed: &[&str]) -> Result<Value, String> {
-    let (mut properties, mut encoding) = (Map::new(), Map::new());
+    let mut properties = Map::new();
+    let mut encoding = Map::new();
     let mut required = Vec::new();
     for fields in form {
         let name = word(fields, "name").ok_or("a parameter has no name")?;

@@ -57,7 +57,8 @@ impl RestTool {
             unrecorded: !upstream.journal,
             listed: None,
         };
-        let (spec, upstream) = (Arc::new(spec), upstream.name.as_str().into());
+        let spec = Arc::new(spec);
+        let upstream = upstream.name.as_str().into();
         Self { spec, upstream, operation, base, sender, bytes_max, blob_bytes_max }
     }
 

@@ -132,7 +132,8 @@ impl Listed {
         let title = item["title"].as_str().or_else(|| annotations["title"].as_str());
         let schema = |key: &str| item.get(key).filter(|schema| schema.is_object()).cloned();
         let described = item["description"].as_str().map(str::to_owned);
-        let (name, server) = (&self.name, &config.name);
+        let name = &self.name;
+        let server = &config.name;
         let reads = hint("readOnlyHint");
         ToolSpec {
             name: format!("{}{name}", config.prefix).into(),

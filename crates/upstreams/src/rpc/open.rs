@@ -46,8 +46,10 @@ impl Tool for AnyMethod {
 
     fn opened(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let method = name.strip_prefix(&*self.config.prefix).filter(|method| !method.is_empty())?;
-        let (listed, dialect) = (Listed::undescribed(method), Dialect::Method);
-        let (place, parts) = (self.place.clone(), self.parts.clone());
+        let listed = Listed::undescribed(method);
+        let dialect = Dialect::Method;
+        let place = self.place.clone();
+        let parts = self.parts.clone();
         let tool = RpcTool::new(&self.config, listed, dialect, place, parts);
         Some(Arc::new(tool.of_open(&self.config)))
     }

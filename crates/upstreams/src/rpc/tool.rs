@@ -49,8 +49,10 @@ impl RpcTool {
         parts: RemoteParts,
     ) -> Self {
         let spec = Arc::new(listed.spec(config));
-        let (upstream, timeout_ms) = (config.name.as_str().into(), config.timeout_ms);
-        let (judged, refused) = (None, None);
+        let upstream = config.name.as_str().into();
+        let timeout_ms = config.timeout_ms;
+        let judged = None;
+        let refused = None;
         let name = listed.name;
         Self { spec, upstream, name, dialect, place, parts, timeout_ms, judged, refused }
     }
@@ -78,7 +80,8 @@ impl RpcTool {
     }
 
     async fn exchange(&self, call: &Call) -> Result<ToolOutput> {
-        let (id, bytes_max) = (call.id.to_string(), call.output_bytes_max);
+        let id = call.id.to_string();
+        let bytes_max = call.output_bytes_max;
         let wrapped: Value;
         let (method, params) = match self.dialect {
             Dialect::Method => (self.name.as_str(), &*call.arguments),

@@ -167,7 +167,8 @@ impl Attended {
         let which = if is_time_for_all { Which::ALL } else { self.due };
         (self.reading, self.due) = (which, Which::NONE);
         self.answers += std::mem::take(&mut self.asked);
-        let (peer, known) = (self.peer.clone(), self.link.lists());
+        let peer = self.peer.clone();
+        let known = self.link.lists();
         self.listing =
             Some(Box::pin(async move { lists::list(&peer, which, (*known).clone()).await }));
     }
@@ -241,8 +242,10 @@ impl Attended {
         if self.peer.era() == Era::Legacy || told == Which::NONE {
             return;
         }
-        let (peer, clock) = (self.peer.clone(), self.link.parts.clock.clone());
-        let (at, opening) = (self.now().plus_ms(in_ms), self.opening.clone());
+        let peer = self.peer.clone();
+        let clock = self.link.parts.clock.clone();
+        let at = self.now().plus_ms(in_ms);
+        let opening = self.opening.clone();
         self.listens_since = at;
         self.listening = Some(Box::pin(async move {
             clock.sleep_until(at).await;

@@ -238,7 +238,8 @@ impl Keeper {
         let upstream = self.link.config.name.as_str();
         let mut names = BTreeSet::new();
         let mut tools = Vec::with_capacity(listed.len());
-        let (mut left_out, mut reasons) = (0, Vec::new());
+        let mut left_out = 0;
+        let mut reasons = Vec::new();
         for (index, entry) in listed.iter().enumerate() {
             let name = entry["name"].as_str().unwrap_or_default();
             let why = match RemoteTool::listed(self.link.clone(), entry.clone()) {
@@ -280,7 +281,8 @@ impl Keeper {
         let upstream = self.link.config.name.as_str();
         let said = self.link.last_words().map(|words| format!("it wrote last: {words}"));
         let hint = said.into_iter().chain(error.hint.clone()).collect::<Vec<_>>().join("; ");
-        let (failures, hint) = (self.failures, (!hint.is_empty()).then_some(hint));
+        let failures = self.failures;
+        let hint = (!hint.is_empty()).then_some(hint);
         let hint = hint.as_deref();
         let is_other = self.last_failure != error.message;
         if failures <= 1 {
@@ -310,7 +312,8 @@ impl Keeper {
     /// Nothing helps until someone has logged in. We check it now and then all the same: it
     /// may not want a login any more.
     fn wait_for_login(&mut self, error: PeerError) -> u64 {
-        let (now, upstream) = (self.link.parts.clock.now(), self.link.config.name.as_str());
+        let now = self.link.parts.clock.now();
+        let upstream = self.link.config.name.as_str();
         if self.board.status().state != UpstreamState::Login {
             tracing::warn!(upstream, %error, "an upstream wants a login");
         }

@@ -337,7 +337,8 @@ mod tests {
         meet: Meet,
         script: impl FnMut(&Outgoing) -> Scripted + Send + 'static,
     ) -> (Server, Result<Greeted>) {
-        let (stage, server) = (Stage::new(), Server::new(script));
+        let stage = Stage::new();
+        let server = Server::new(script);
         let (aside, _unheard) = mpsc::channel(1);
         let requests = Requests::new(server.line(), stage.parts(), aside);
         let greeted = stage.run(greet(&requests, meet));
@@ -400,7 +401,8 @@ mod tests {
 
     /// Meets a process that is silent at first, and does then what is said here.
     fn started(then: impl AsyncFnOnce(&Stage, &Server)) -> (Stage, Server, Result<Greeted>) {
-        let (stage, server) = (Stage::new(), Server::new(|_| Scripted::Silence).of_process());
+        let stage = Stage::new();
+        let server = Server::new(|_| Scripted::Silence).of_process();
         let (aside, _unheard) = mpsc::channel(1);
         let requests = Requests::new(server.line(), stage.parts(), aside);
         let meeting = greet(&requests, Meet::Any(None));

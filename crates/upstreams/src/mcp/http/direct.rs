@@ -147,7 +147,8 @@ mod tests {
         let request = direct.request(&posted, Some(&bearer));
         assert_eq!(said(&request), ("POST /mcp?x=1".to_owned(), expected));
 
-        let (headers, body) = (HeaderMap::new(), Bytes::new());
+        let headers = HeaderMap::new();
+        let body = Bytes::new();
         let bare = Asking { method: Method::DELETE, headers, body };
         let expected =
             ["accept: */*", "host: a.test:81", "user-agent: mine/1", "x-key: a", "x-key: b"];

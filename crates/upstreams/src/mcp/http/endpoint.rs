@@ -82,7 +82,9 @@ impl Endpoint {
 
     /// Posts a message.
     pub(crate) async fn post(&self, headers: HeaderMap, body: String) -> Result<Response> {
-        let (method, headers, body) = (Method::POST, headers::posted(headers), body.into());
+        let method = Method::POST;
+        let headers = headers::posted(headers);
+        let body = body.into();
         self.send(&Asking { method, headers, body }).await
     }
 

@@ -157,7 +157,8 @@ impl HttpLine {
 
     /// The replies of an answer that came as a whole: ours is the last of them.
     fn replies(&self, id: &Id, messages: impl IntoIterator<Item = Message>) -> Result<Replies> {
-        let (mut told, mut ours) = (Vec::new(), None);
+        let mut told = Vec::new();
+        let mut ours = None;
         for message in messages {
             match message {
                 Message::Told(incoming) => told.push(incoming),

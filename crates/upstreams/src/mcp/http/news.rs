@@ -33,7 +33,8 @@ async fn listen_on(shared: &Shared, manner: &Manner) {
     let parts = &shared.parts;
     let mut place = StreamPlace::default();
     // How often in a row there was no stream, or one that ended soon and brought nothing.
-    let (mut failures, mut in_vain) = (0, 0);
+    let mut failures = 0;
+    let mut in_vain = 0;
     loop {
         let opened = open(shared, manner, &place).await;
         shared.opened_news();
@@ -74,7 +75,8 @@ async fn listen_on(shared: &Shared, manner: &Manner) {
 }
 
 async fn open(shared: &Shared, manner: &Manner, place: &StreamPlace) -> Result<EventStream> {
-    let (headers, last_id) = (manner.headers.clone(), place.last_id.as_deref());
+    let headers = manner.headers.clone();
+    let last_id = place.last_id.as_deref();
     let response = answer::opened(&shared.endpoint, headers, last_id, manner.in_session).await?;
     Ok(shared.stream(response, place.clone()))
 }

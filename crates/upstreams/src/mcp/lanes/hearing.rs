@@ -11,7 +11,8 @@ pub(crate) async fn hear(link: &Link, peer: &Peer, incoming: Incoming) -> Which 
     match incoming {
         Incoming::Notification { .. } => return hear_notification(link, peer, incoming),
         Incoming::Request { id, method, params } if [ELICIT, SAMPLE, ROOTS].contains(&&*method) => {
-            let (tools, is_pipe) = (peer.calls().tools(), link.is_pipe());
+            let tools = peer.calls().tools();
+            let is_pipe = link.is_pipe();
             // Some servers ask for folders when they are connected to, whatever is called.
             if !is_pipe && method != ROOTS {
                 link.lanes.asked_outside(&tools);

@@ -82,7 +82,8 @@ async fn over_http(link: &Arc<Link>, peer: Arc<Peer>, tool: &Arc<str>) -> Seat {
     match Box::pin(own(link, tool)).await {
         Ok(seat) => seat,
         Err(error) => {
-            let (upstream, passing) = (link.config.name.as_str(), error.kind.is_passing());
+            let upstream = link.config.name.as_str();
+            let passing = error.kind.is_passing();
             tracing::debug!(upstream, %error, "an upstream gives a call no session of its own");
             link.lanes.refused_own(if passing { UNREACHED_MS } else { REFUSED_MS });
             Seat { peer, place: None }
@@ -115,7 +116,8 @@ pub(crate) async fn handshake(link: &Arc<Link>) -> Option<Arc<Peer>> {
             None
         }
         Err(error) => {
-            let (upstream, lost) = (link.config.name.as_str(), error.kind.loses_connection());
+            let upstream = link.config.name.as_str();
+            let lost = error.kind.loses_connection();
             tracing::debug!(upstream, %error, "an upstream cannot be met with a handshake");
             lanes.refused(if lost { UNREACHED_MS } else { REFUSED_MS });
             None
@@ -131,7 +133,8 @@ pub(crate) async fn close(link: &Link) {
 
 /// A place on the shared connection with this peer; none if the call needs one of its own.
 async fn share(link: &Link, peer: &Peer, tool: &Arc<str>) -> Option<Place> {
-    let (lanes, clock) = (&link.lanes, &link.parts.clock);
+    let lanes = &link.lanes;
+    let clock = &link.parts.clock;
     let began = clock.elapsed();
     loop {
         let mut changes = lanes.changes();
@@ -177,7 +180,8 @@ async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<Seat> {
 /// Opens a connection with a handshake, and attends to it until it is lost.
 async fn open(link: &Arc<Link>) -> Result<Arc<Peer>> {
     let line = (link.dial)(link.clone(), link.way()).await?;
-    let (meet, roots) = (Meet::Only(Era::Legacy), &link.config.roots);
+    let meet = Meet::Only(Era::Legacy);
+    let roots = &link.config.roots;
     let (peer, news) = Peer::connect(line, &link.parts, meet, roots).await?;
     let peer = Arc::new(peer);
     let attending = attend(Arc::downgrade(link), peer.clone(), news);

@@ -106,7 +106,8 @@ pub(super) enum Taken {
 impl Lanes {
     /// None yet.
     pub(crate) fn new(parts: RemoteParts) -> Self {
-        let (state, opening) = (Mutex::default(), tokio::sync::Mutex::default());
+        let state = Mutex::default();
+        let opening = tokio::sync::Mutex::default();
         Self { parts, state, changes: watch::Sender::new(0), opening }
     }
 
@@ -266,7 +267,8 @@ impl Lanes {
         }
         let Some(own) = state.own.get_mut(at) else { return };
         own.is_taken = false;
-        let (uses, lanes) = (own.uses, Arc::downgrade(self));
+        let uses = own.uses;
+        let lanes = Arc::downgrade(self);
         drop(state);
         let over = self.parts.clock.sleep_ms(IDLE_MS);
         let idle = async move {

@@ -66,11 +66,14 @@ impl Server {
         let server = self.clone();
         Arc::new(move |_link: Arc<Link>, _way: Way| -> Dialled {
             let (news, heard) = mpsc::channel(64);
-            let (methods, open) = (Vec::new(), Vec::new());
-            let (is_forgotten, is_closed) = (false, false);
+            let methods = Vec::new();
+            let open = Vec::new();
+            let is_forgotten = false;
+            let is_closed = false;
             let state =
                 State { news: Some(news), methods, open, asked: 0, is_forgotten, is_closed };
-            let (state, heard) = (Mutex::new(state), Mutex::new(Some(heard)));
+            let state = Mutex::new(state);
+            let heard = Mutex::new(Some(heard));
             let Server { speaks, is_apart, .. } = server;
             let child = Arc::new(Child { speaks, is_apart, state, heard });
             server.children.lock().unwrap().push(child.clone());
@@ -138,7 +141,8 @@ impl Child {
             }
             "ask" => {
                 state.asked += 1;
-                let (id, method) = (Id::number(state.asked), "elicitation/create".to_owned());
+                let id = Id::number(state.asked);
+                let method = "elicitation/create".to_owned();
                 let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
                 let params = json!({"message": user, "requestedSchema": schema});
                 let question = Incoming::Request { id, method, params };
@@ -271,7 +275,8 @@ impl World {
 
     /// Calls a tool that does not end, and leaves it.
     async fn leave(&self, tool: &dyn Tool) {
-        let (caller, call) = (caller(), call(json!({"user": "left"}), Given::default()));
+        let caller = caller();
+        let call = call(json!({"user": "left"}), Given::default());
         let mut left = tool.call(&caller, &call);
         assert!((&mut left).now_or_never().is_none());
         self.stage.pass(1).await;
@@ -285,7 +290,9 @@ impl World {
 }
 
 fn piped() -> UpstreamConfig {
-    let (command, args, env) = ("x".to_owned(), Vec::new(), Vec::new());
+    let command = "x".to_owned();
+    let args = Vec::new();
+    let env = Vec::new();
     let kind = UpstreamKind::Stdio { command, args, env, cwd: None };
     UpstreamConfig { kind, ..config() }
 }
@@ -354,7 +361,9 @@ fn tools_that_ask_nothing_share_one_process() {
 #[test]
 fn who_asks_beside_a_long_call_is_heard() {
     let world = World::over_pipe();
-    let (ask, slow, quick) = (world.tool("ask"), world.tool("slow"), world.tool("echo"));
+    let ask = world.tool("ask");
+    let slow = world.tool("slow");
+    let quick = world.tool("echo");
     world.run(async {
         let one = asked(&*ask, "one").await;
         assert_eq!(answered(&*ask, "one", &one).await, "one");
@@ -380,7 +389,9 @@ fn who_asks_beside_a_long_call_is_heard() {
 #[test]
 fn the_first_call_of_a_tool_beside_a_short_one_shares_its_process() {
     let world = World::over_pipe();
-    let (ask, slow, quick) = (world.tool("ask"), world.tool("slow"), world.tool("echo"));
+    let ask = world.tool("ask");
+    let slow = world.tool("slow");
+    let quick = world.tool("echo");
     world.run(async {
         let one = asked(&*ask, "one").await;
         assert_eq!(answered(&*ask, "one", &one).await, "one");
@@ -403,7 +414,9 @@ fn the_first_call_of_a_tool_beside_a_short_one_shares_its_process() {
 #[test]
 fn the_first_call_of_a_tool_after_one_that_was_left_shares_its_process() {
     let world = World::over_pipe();
-    let (ask, slow, quick) = (world.tool("ask"), world.tool("slow"), world.tool("echo"));
+    let ask = world.tool("ask");
+    let slow = world.tool("slow");
+    let quick = world.tool("echo");
     world.run(async {
         let one = asked(&*ask, "one").await;
         assert_eq!(answered(&*ask, "one", &one).await, "one");
@@ -418,7 +431,8 @@ fn the_first_call_of_a_tool_after_one_that_was_left_shares_its_process() {
 #[test]
 fn a_server_that_never_asked_has_one_process_whatever_is_called_at_once() {
     let world = World::over_pipe();
-    let (slow, quick) = (world.tool("slow"), world.tool("echo"));
+    let slow = world.tool("slow");
+    let quick = world.tool("echo");
     world.run(async {
         let long = call(json!({"user": "long"}), Given::default());
         let long_caller = caller();
@@ -527,10 +541,13 @@ fn a_process_that_no_one_needs_is_let_go_and_all_end_with_the_upstream() {
 
 #[test]
 fn a_process_that_starts_while_the_upstream_stops_is_let_go() {
-    let (stage, server) = (Stage::new(), Server::new(&[HANDSHAKE]));
-    let (at_once, clock) = (server.dial(), stage.parts().clock);
+    let stage = Stage::new();
+    let server = Server::new(&[HANDSHAKE]);
+    let at_once = server.dial();
+    let clock = stage.parts().clock;
     let dial: Dial = Arc::new(move |link: Arc<Link>, way: Way| -> Dialled {
-        let (line, over) = (at_once(link, way), clock.sleep_ms(100));
+        let line = at_once(link, way);
+        let over = clock.sleep_ms(100);
         Box::pin(async move {
             over.await;
             line.await
@@ -540,7 +557,8 @@ fn a_process_that_starts_while_the_upstream_stops_is_let_go() {
     let tool = world.tool("ask");
     world.run(async {
         let _first = asked(&*tool, "first").await;
-        let (caller, second) = (caller(), call(json!({"user": "second"}), Given::default()));
+        let caller = caller();
+        let second = call(json!({"user": "second"}), Given::default());
         let stopping = async {
             world.stage.pass(50).await;
             assert_eq!(world.server.started(), 2, "it is being started");
@@ -557,7 +575,9 @@ fn a_process_that_starts_while_the_upstream_stops_is_let_go() {
 #[test]
 fn a_tool_that_asks_on_the_general_stream_has_a_session_for_each_call() {
     let world = World::over_http();
-    let (ask, slow, quick) = (world.tool("ask"), world.tool("slow"), world.tool("echo"));
+    let ask = world.tool("ask");
+    let slow = world.tool("slow");
+    let quick = world.tool("echo");
     world.run(async {
         let first = asked(&*ask, "first").await;
         assert_eq!(answered(&*ask, "first", &first).await, "first");
@@ -578,11 +598,14 @@ fn a_tool_that_asks_on_the_general_stream_has_a_session_for_each_call() {
 #[test]
 fn tools_that_were_called_when_a_session_asked_are_tried_alone() {
     let world = World::over_http();
-    let (ask, slow, quick) = (world.tool("ask"), world.tool("slow"), world.tool("echo"));
+    let ask = world.tool("ask");
+    let slow = world.tool("slow");
+    let quick = world.tool("echo");
     world.run(async {
         let caller = caller();
         let calls = ["one", "two"].map(|user| call(json!({"user": user}), Given::default()));
-        let (mut one, mut two) = (slow.call(&caller, &calls[0]), ask.call(&caller, &calls[1]));
+        let mut one = slow.call(&caller, &calls[0]);
+        let mut two = ask.call(&caller, &calls[1]);
         assert!((&mut one).now_or_never().is_none() && (&mut two).now_or_never().is_none());
         world.stage.pass(1).await;
         // It could be of either, so no one was asked.

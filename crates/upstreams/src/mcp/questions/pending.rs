@@ -31,7 +31,8 @@ pub(crate) struct Whose {
 
 impl Whose {
     pub(crate) fn of(caller: &Caller, call: &Call) -> Self {
-        let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+        let tool = call.tool.clone();
+        let arguments = call.arguments.clone();
         // What a caller calls directly may continue in a run, which administers nothing.
         let caller = Caller { admin: false, ..caller.clone() };
         Self { caller, tool, arguments }
@@ -108,7 +109,8 @@ impl Drop for Running {
         if self.over {
             return;
         }
-        let (peer, id) = (self.peer.clone(), std::mem::take(&mut self.id));
+        let peer = self.peer.clone();
+        let id = std::mem::take(&mut self.id);
         let cancel = async move {
             let params = json!({"taskId": id});
             // No one waits for it, and it ends by itself some day.
@@ -158,7 +160,8 @@ impl Pending {
         // Outside of the lock: what is dropped may start a task.
         crowded.into_iter().for_each(let_go);
         let over = parts.clock.sleep_ms(KEPT_MS);
-        let (all, late) = (Arc::downgrade(&self.kept), token.clone());
+        let all = Arc::downgrade(&self.kept);
+        let late = token.clone();
         let timer = async move {
             if let Either::Left(_) = select(over, taken).await
                 && let Some(all) = all.upgrade()

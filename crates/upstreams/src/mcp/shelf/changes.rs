@@ -29,7 +29,9 @@ pub(super) async fn watch(
     uri: &str,
 ) -> Result<Option<Box<dyn Changes>>, AskError> {
     let Some(source) = Source::open(link, uri).await? else { return Ok(None) };
-    let (link, uri, since) = (link.clone(), uri.to_owned(), link.parts.clock.now());
+    let since = link.parts.clock.now();
+    let link = link.clone();
+    let uri = uri.to_owned();
     Ok(Some(Box::new(Watching { link, uri, source, since, failures: 0 })))
 }
 
@@ -201,7 +203,9 @@ impl Drop for Subscribed {
         if !self.link.pending.unwatch(&self.uri) || self.peer.is_lost() {
             return;
         }
-        let (link, peer, uri) = (self.link.clone(), self.peer.clone(), self.uri.clone());
+        let link = self.link.clone();
+        let peer = self.peer.clone();
+        let uri = self.uri.clone();
         self.link.parts.spawn.task("unsubscribe", Box::pin(unsubscribe(link, peer, uri)));
     }
 }

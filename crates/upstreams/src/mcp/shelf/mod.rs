@@ -156,7 +156,8 @@ impl RemoteShelf {
     }
 
     fn trouble(&self, what: &str) -> Fault {
-        let (name, origin) = (&self.link.config.name, &self.link.config.origin);
+        let name = &self.link.config.name;
+        let origin = &self.link.config.origin;
         Fault::new("UpstreamError", format!("upstream `{name}`: {what}"))
             .hint(format!("look at that server; it is configured in {origin}"))
     }

@@ -77,7 +77,8 @@ fn what_was_listed_last_is_listed_whether_the_server_is_there_or_not() {
         // What must be asked of the server says who is away, and what to do.
         let fault = shelf.read(&caller, "a://1").await.unwrap_err();
         assert!(fault.message.contains("`up`") && fault.hint.is_some(), "{fault:?}");
-        let (none, nothing) = (Map::new(), Given::default());
+        let none = Map::new();
+        let nothing = Given::default();
         let fault = shelf.prompt(&caller, &prompting("up.p", &none, &nothing)).await.unwrap_err();
         assert!(fault.message.contains("`up`") && fault.hint.is_some(), "{fault:?}");
     });
@@ -90,7 +91,8 @@ fn a_prompt_is_passed_on() {
         let Scene { stage, server: mut other, .. } = scene;
         let caller = caller();
         let arguments = Map::from_iter([("a".to_owned(), json!("x"))]);
-        let (nothing, messages) = (Given::default(), json!({"messages": [1], "later": 2}));
+        let nothing = Given::default();
+        let messages = json!({"messages": [1], "later": 2});
         stage.run(async {
             let server = async {
                 let asked = other.asked("prompts/get").await;
@@ -117,7 +119,9 @@ fn a_prompt_is_passed_on() {
 fn a_prompt_may_want_something_first() {
     let (scene, shelf) = scene(Era::Modern);
     let Scene { stage, server: mut other, .. } = scene;
-    let (caller, none, nothing) = (caller(), Map::new(), Given::default());
+    let caller = caller();
+    let none = Map::new();
+    let nothing = Given::default();
     stage.run(async {
         let requests = json!({"r": {"method": "roots/list"}});
         let wanting = json!({"resultType": "input_required", "inputRequests": requests,

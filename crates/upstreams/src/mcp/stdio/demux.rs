@@ -283,7 +283,8 @@ impl Demux {
         params: Option<&RawValue>,
         heard: &mut Heard,
     ) -> Option<()> {
-        let (id, params) = (Id::read(id)?, self.read_params(params)?);
+        let id = Id::read(id)?;
+        let params = self.read_params(params)?;
         heard.unasked += 1;
         let mut table = lock(&self.table);
         let waits = method != PING && table.questions.len() < QUESTIONS_MAX;

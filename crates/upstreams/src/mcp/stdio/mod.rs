@@ -249,7 +249,8 @@ async fn attend(shared: Arc<Shared>, watched: Watched) {
         }
     };
     let Some(open) = shared.demux.close(&key) else { return };
-    let (how, method) = (open.how_far(), open.method.clone());
+    let how = open.how_far();
+    let method = open.method.clone();
     if !left {
         let message = format!("no answer to `{method}` in time");
         open.answer(Incoming::Broken(PeerError::new(how, PeerErrorKind::Timeout, message)));
@@ -368,7 +369,8 @@ async fn keep(
     mut silence: oneshot::Receiver<()>,
     mut noted: oneshot::Receiver<()>,
 ) {
-    let (clock, stop_ms) = (&*shared.parts.clock, shared.parts.limits.upstream_stop_ms);
+    let clock = &*shared.parts.clock;
+    let stop_ms = shared.parts.limits.upstream_stop_ms;
     tokio::select! {
         biased;
         how = process.ended() => {

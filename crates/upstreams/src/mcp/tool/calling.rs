@@ -104,7 +104,8 @@ impl<'a> Calling<'a> {
             ..Request::new(CALL, self.params(modern, answers, state), timeout_ms)
         };
         let replies = peer.open(request).await.map_err(|error| self.broken(&error))?;
-        let (peer, lacks) = (peer.clone(), Abilities::default());
+        let peer = peer.clone();
+        let lacks = Abilities::default();
         let may_repeat = self.tool.spec.reach == Reach::Reads || self.tool.spec.idempotent;
         Ok(Talk { peer, replies, questions: 0, lacks, _log: log, place: None, may_repeat })
     }
@@ -246,7 +247,8 @@ impl<'a> Calling<'a> {
 
     /// The server refused a call after it could not have what it asked for.
     pub(super) fn refused_without(self, lacks: Abilities, error: &RpcError) -> ToolError {
-        let (code, words) = (error.code, told(&error.message));
+        let code = error.code;
+        let words = told(&error.message);
         let what = format!("its caller lacks what it asked for; it answered error {code}: {words}");
         self.impossible(&what, lacks)
     }

@@ -287,8 +287,10 @@ mod tests {
 
     #[test]
     fn an_output_that_is_no_object_is_taken_out_of_the_one_that_carries_it() {
-        let (number, object) = (json!({"type": "number"}), json!({"type": "object"}));
-        let (nullable, any) = (json!({"type": ["object", "null"]}), json!({}));
+        let number = json!({"type": "number"});
+        let object = json!({"type": "object"});
+        let nullable = json!({"type": ["object", "null"]});
+        let any = json!({});
         for (promise, sent, output) in [
             (Some(&number), json!({"result": 3}), json!(3)),
             (Some(&number), json!({"result": null}), json!(null)),

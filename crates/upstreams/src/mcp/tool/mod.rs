@@ -198,7 +198,8 @@ pub(crate) fn broken(config: &UpstreamConfig, error: &PeerError) -> Fault {
 
 /// An error that a server answered with, as a fault that names it.
 pub(crate) fn refused(config: &UpstreamConfig, error: &RpcError) -> Fault {
-    let (code, message) = (error.code, told(&error.message));
+    let code = error.code;
+    let message = told(&error.message);
     let message = format!("upstream `{}` answered with error {code}: {message}", config.name);
     let fault = Fault::new("UpstreamError", message);
     match &error.data {

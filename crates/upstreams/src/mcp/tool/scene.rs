@@ -105,7 +105,8 @@ async fn connect(link: &Arc<Link>, era: Era) -> Server {
     let (asked, requests) = mpsc::unbounded_channel();
     let (told, messages) = mpsc::unbounded_channel();
     let line = Arc::new(Ours { asked, told });
-    let (meet, roots) = (Meet::Any(Some(era)), &link.config.roots);
+    let meet = Meet::Any(Some(era));
+    let roots = &link.config.roots;
     let connecting = Peer::connect(line, &link.parts, meet, roots);
     let (peer, _unheard) = connecting.await.unwrap();
     link.set(Connection::Ready(Arc::new(peer)));
@@ -175,7 +176,8 @@ impl Asked {
 
     /// Asks something on the way.
     pub(crate) async fn ask(&self, id: u64, method: &str, params: Value) {
-        let (id, method) = (Id::number(id), method.to_owned());
+        let id = Id::number(id);
+        let method = method.to_owned();
         self.send(Incoming::Request { id, method, params }).await;
     }
 

@@ -183,7 +183,8 @@ impl Following<'_> {
     }
 
     async fn ask(&self, method: &str, params: Value) -> Result<Value, AskError> {
-        let (running, ms) = (&self.running, self.calling.request_ms());
+        let running = &self.running;
+        let ms = self.calling.request_ms();
         // It is there, so we follow it, whatever its caller said of tasks.
         let can = Abilities { tasks: true, ..self.calling.call.can };
         let name = Some(running.id.as_str());

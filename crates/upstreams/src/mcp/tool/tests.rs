@@ -109,7 +109,8 @@ fn a_result_is_passed_on_as_it_came() {
         assert!(asked.params()["_meta"].get("progressToken").is_none(), "nobody listens");
         asked.answer(sent).await;
     };
-    let (caller, call) = (caller(), call(json!({"region": "eu"}), Given::default()));
+    let caller = caller();
+    let call = call(json!({"region": "eu"}), Given::default());
     let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
     assert_eq!(called, Ok(ToolOutput::Value(result)));
 }
@@ -254,8 +255,10 @@ fn what_is_told_on_the_way_is_heard() {
         let caller = caller();
         let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
         assert!(called.is_ok());
-        let (total, message) = (Some(2.0), Some("half".to_owned()));
-        let (logger, data) = (Some("l".to_owned()), json!({"a": 1}));
+        let total = Some(2.0);
+        let message = Some("half".to_owned());
+        let logger = Some("l".to_owned());
+        let data = json!({"a": 1});
         let expected = [
             Told::Progress { progress: 1.0, total, message },
             Told::Log { level: LogLevel::Warning, logger, data },
@@ -451,7 +454,8 @@ fn a_pending_call_is_its_callers_own() {
             asked
         };
         let can = Abilities { roots: true, ..Abilities::PERSON };
-        let (owner, own) = (caller(), Call { can, ..call(json!({}), Given::default()) });
+        let owner = caller();
+        let own = Call { can, ..call(json!({}), Given::default()) };
         let (first, asked) = join(tool.call(&owner, &own), server).await;
         let wanted = wants(first);
         assert_eq!(wanted.inputs.values().collect::<Vec<_>>(), [&Want::Roots]);
@@ -531,7 +535,8 @@ fn a_task_that_is_over_at_once_is_looked_at() {
         other.asked("tools/call").await.answer(made).await;
         other.asked("tasks/get").await.answer(completed("done")).await;
     };
-    let (caller, call) = (caller(), call(json!({}), Given::default()));
+    let caller = caller();
+    let call = call(json!({}), Given::default());
     let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
     assert_eq!(called, Ok(ToolOutput::Value(text("done"))));
     assert_eq!(stage.now_ms(), 0);
@@ -606,7 +611,8 @@ fn a_tool_that_takes_keys_is_given_the_calls_own() {
     let doubted = unasked.tool(json!({"_meta": {"waypost/idempotencyKey": true}})).unwrap();
     assert!(!doubted.spec().idempotent, "nobody says that it can be believed");
     let Scene { stage, server: mut other, .. } = scene;
-    let (caller, call) = (caller(), call(json!({}), Given::default()));
+    let caller = caller();
+    let call = call(json!({}), Given::default());
     let server = async {
         let asked = other.asked("tools/call").await;
         assert_eq!(asked.params()["_meta"]["waypost/idempotencyKey"], json!(call.id));

@@ -246,7 +246,8 @@ impl Looking {
     const MOMENT_MS: u64 = 200;
 
     fn new(still: Arc<Still>) -> Arc<Self> {
-        let (waits, goes_on) = (watch::Sender::new(0), watch::Sender::new(false));
+        let waits = watch::Sender::new(0);
+        let goes_on = watch::Sender::new(false);
         Arc::new(Self { still, waits, goes_on })
     }
 
@@ -299,7 +300,8 @@ async fn of_two_who_share_a_vault_one_renews_the_token() {
     remote.stop().await;
     scene.clock.set(HOUR_MS);
     let clock = Looking::new(scene.clock.clone());
-    let (first, second) = (sharing(&scene, &clock).await, sharing(&scene, &clock).await);
+    let first = sharing(&scene, &clock).await;
+    let second = sharing(&scene, &clock).await;
     scene.site.hold(Some("/token"));
     let mut renewing = Box::pin(first.pass());
     tokio::select! {

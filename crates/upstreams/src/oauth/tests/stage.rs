@@ -137,7 +137,8 @@ impl Rules {
             return Reply::json(400, &json!({"error": "invalid_grant"}));
         }
         self.given += 1;
-        let (token, next) = (format!("token-{}", self.given), format!("refresh-{}", self.given));
+        let token = format!("token-{}", self.given);
+        let next = format!("refresh-{}", self.given);
         let scopes = form.get("scope").unwrap_or(&self.scopes).clone();
         self.good.insert(token.clone(), scopes);
         let mut given = json!({"access_token": token, "token_type": "Bearer"});

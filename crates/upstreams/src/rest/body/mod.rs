@@ -448,7 +448,8 @@ mod tests {
         let content = arguments.body.content(given.as_object().unwrap()).unwrap().unwrap();
         let boundary = content.media.strip_prefix("multipart/form-data; boundary=").unwrap();
         let text = String::from_utf8(content.bytes).unwrap();
-        let (divider, end) = (format!("--{boundary}\r\n"), format!("--{boundary}--\r\n"));
+        let divider = format!("--{boundary}\r\n");
+        let end = format!("--{boundary}--\r\n");
         let inside = text.strip_suffix(end.as_str()).unwrap();
         let parts = inside.split(divider.as_str()).filter(|part| !part.is_empty());
         parts.map(str::to_owned).collect()

@@ -127,7 +127,8 @@ impl OpenApi {
     /// What a pointer names.
     pub(super) fn at(&self, pointer: &str) -> Result<&Value, String> {
         let nowhere = || format!("`#{pointer}` leads nowhere");
-        let (mut parts, mut rest) = (&self.parts, pointer);
+        let mut parts = &self.parts;
+        let mut rest = pointer;
         loop {
             let below = rest.strip_prefix('/').ok_or_else(nowhere)?;
             let (name, after) = below.split_at(below.find('/').unwrap_or(below.len()));

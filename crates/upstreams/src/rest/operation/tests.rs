@@ -12,7 +12,8 @@ fn read(paths: Value, trusted: bool) -> (Vec<Operation>, Vec<Warning>) {
 }
 
 fn reading(supplied: &Supplied, trusted: bool) -> Reading<'_> {
-    let (nodes_max, parts_max) = (1_000, 1_000_000);
+    let nodes_max = 1_000;
+    let parts_max = 1_000_000;
     Reading { supplied, trusted, nodes_max, parts_max, operations_max: 10 }
 }
 

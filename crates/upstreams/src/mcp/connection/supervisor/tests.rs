@@ -397,7 +397,8 @@ fn what_a_server_asks_outside_of_calls_is_answered() {
     world.stage.run(async {
         world.board.check().await.unwrap();
         for (number, method) in [(1, "ping"), (2, "roots/list"), (3, "sampling/createMessage")] {
-            let (id, params) = (Id::number(number), Value::Null);
+            let id = Id::number(number);
+            let params = Value::Null;
             server.say(Incoming::Request { id, method: method.to_owned(), params });
         }
         world.stage.pass(1).await;
@@ -497,7 +498,8 @@ fn what_any_server_answers_does_not_make_it_another_one() {
     let world = World::new(&server);
     world.stage.run(async {
         world.board.check().await.unwrap();
-        let (listed, peer) = (world.times("tools/list"), world.link.peer().await.unwrap());
+        let listed = world.times("tools/list");
+        let peer = world.link.peer().await.unwrap();
         for _ in 0..3 {
             assert!(peer.ask("tools/call", json!({"name": "a"}), None, 1_000).await.is_err());
             world.stage.pass(100).await;

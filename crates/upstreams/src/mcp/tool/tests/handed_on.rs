@@ -327,7 +327,8 @@ fn the_level_of_the_log_is_told_once_and_is_the_lowest_that_is_wanted() {
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
     let caller = caller();
-    let (warning, info) = (listening(LogLevel::Warning), listening(LogLevel::Info));
+    let warning = listening(LogLevel::Warning);
+    let info = listening(LogLevel::Info);
     stage.run(async {
         // Two at once, of which the second wants to hear more.
         let server = async {

@@ -103,7 +103,8 @@ fn a_transport_that_leads_nowhere_any_more_is_not_insisted_on() {
         _ => legacy(request),
     });
     let elsewhere = Server::new(legacy);
-    let (usual, oldest) = (server.dial(), elsewhere.dial());
+    let usual = server.dial();
+    let oldest = elsewhere.dial();
     let was = is_oldest.clone();
     let dial: Dial = Arc::new(move |link: Arc<Link>, way: Way| -> Dialled {
         match way {
