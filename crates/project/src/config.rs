@@ -199,7 +199,9 @@ impl Config {
     /// What these layers say together, key by key; a later one overrides those ahead of it. The
     /// mistakes of all layers are reported, also in what a later one sets again.
     pub fn layered(layers: &[Layer]) -> Result<Self, Vec<Mistake>> {
-        let (mut trees, mut mistakes, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut trees = Vec::new();
+        let mut mistakes = Vec::new();
+        let mut warnings = Vec::new();
         for layer in layers {
             match tree(layer, &mut warnings) {
                 Ok(tree) => trees.push(tree),
@@ -360,7 +362,8 @@ impl Settings {
 
     /// What holds, and the mistakes in entries that are not whole.
     fn config(self, mistakes: &mut Vec<Mistake>) -> Config {
-        let (tools, mcp) = (self.tools.0, self.mcp.0);
+        let tools = self.tools.0;
+        let mcp = self.mcp.0;
         let limits = |(name, limits): (Text, Located<ToolLimits>)| {
             Some((pattern(&name.text).ok()?, limits.value))
         };

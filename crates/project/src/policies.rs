@@ -42,7 +42,8 @@ impl PolicyFiles {
             Err(why) => return Err(vec![unreadable(POLICIES_FOLDER.to_owned(), &why)]),
         };
         paths.sort();
-        let (mut found, mut mistakes) = (Self::default(), Vec::new());
+        let mut found = Self::default();
+        let mut mistakes = Vec::new();
         for path in paths {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
             let name = name.unwrap_or_default();

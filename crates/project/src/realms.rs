@@ -140,7 +140,8 @@ pub(crate) struct Properties {
 
 /// What a properties file says of realms; where it is wrong, all that is.
 pub(crate) fn of_properties(text: &str, file: &str) -> Result<Properties, Vec<Mistake>> {
-    let (mut found, mut mistakes) = (Properties::default(), Vec::new());
+    let mut found = Properties::default();
+    let mut mistakes = Vec::new();
     for (number, line) in logical_lines(text) {
         let Some(property) = line.strip_prefix(PREFIX) else { continue };
         let taken = take(property, &mut found);
@@ -155,7 +156,8 @@ pub(crate) fn of_properties(text: &str, file: &str) -> Result<Properties, Vec<Mi
 /// Takes one property, without what all of them begin with.
 fn take(property: &str, found: &mut Properties) -> Result<(), Mistake> {
     let (key, value) = property.split_once(['=', ':']).unwrap_or((property, ""));
-    let (key, value) = (key.trim(), value.trim());
+    let key = key.trim();
+    let value = value.trim();
     // A realm's name can have dots itself.
     let (place, name) = key.rsplit_once('.').unwrap_or((key, ""));
     let limited = place.strip_suffix(LIMITS).filter(|_| !NAMES.contains(&name));

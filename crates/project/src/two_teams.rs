@@ -28,7 +28,8 @@ pub fn two_teams() -> Result<Project, Vec<Mistake>> {
         policies: POLICIES.into_iter().map(file).collect(),
         tests: Some(file(TESTS)),
     };
-    let (principals, policies) = (Some(principals), Some(policies));
+    let principals = Some(principals);
+    let policies = Some(policies);
     Ok(Project { config, principals, policies, ..Project::default() })
 }
 

@@ -155,7 +155,8 @@ async fn ask(
     let caller = visitor.foremost();
     let stored = of.stored_by(&doors, caller, act, name).await?;
     let defined_by = stored.as_ref().and_then(|stored| stored.0.as_deref());
-    let (admin, resource) = (doors.engine.admin(), of.resource(name, defined_by));
+    let admin = doors.engine.admin();
+    let resource = of.resource(name, defined_by);
     if let Err(refusal) = admin.permit(caller, act, resource) {
         let missing = match admin.reads(caller, resource) {
             true => None,

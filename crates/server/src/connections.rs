@@ -443,7 +443,8 @@ mod tests {
     #[test]
     fn a_request_that_comes_just_before_the_end_is_answered() {
         let connections = Connections::new(2);
-        let (asked, other) = (opened(&connections), opened(&connections));
+        let asked = opened(&connections);
+        let other = opened(&connections);
         let mut entering = Box::pin(connections.enter());
         assert!(entering.as_mut().now_or_never().is_none());
         let work = asked.work();
@@ -479,7 +480,8 @@ mod tests {
     fn a_connection_with_several_requests_is_idle_after_the_last() {
         let connections = Connections::new(1);
         let line = opened(&connections);
-        let (first, second) = (line.stream(), line.stream());
+        let first = line.stream();
+        let second = line.stream();
         drop(first);
         pass(&connections, 1_000);
         assert!(!is_hung_up(&line), "the second one is still worked for");
@@ -496,7 +498,8 @@ mod tests {
     fn a_client_that_reads_none_of_its_answers_is_closed() {
         let connections = Connections::new(1);
         let line = opened(&connections);
-        let (mut first, mut second) = (line.stream(), line.stream());
+        let mut first = line.stream();
+        let mut second = line.stream();
         first.offered();
         second.offered();
         for _ in 0..10 {

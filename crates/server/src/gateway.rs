@@ -133,7 +133,8 @@ impl Gateway {
         entries: &[Entry],
         configs: Vec<UpstreamConfig>,
     ) -> Self {
-        let (mut configured, mut coming) = (Vec::new(), Vec::new());
+        let mut configured = Vec::new();
+        let mut coming = Vec::new();
         for entry in entries {
             let config = configs.iter().find(|config| config.name == entry.name).cloned();
             let (known, next) = Configured::start(&parts, entry, config);
@@ -185,7 +186,8 @@ impl Gateway {
 
     /// The upstreams that are there for a realm, by name.
     pub(crate) fn members(&self, realm: &RealmId) -> Vec<Member> {
-        let (known, stored) = (self.all_configured(), self.stored());
+        let known = self.all_configured();
+        let stored = self.stored();
         let configured = known.iter().filter(|known| known.entry.is_for(realm));
         let of_store = stored.get(realm).into_iter().flat_map(BTreeMap::values);
         let mut all: Vec<Member> = configured
@@ -203,7 +205,8 @@ impl Gateway {
 
     /// All that run, whichever realm they are there for.
     pub(crate) fn all_running(&self) -> Vec<Arc<Upstream>> {
-        let (known, stored) = (self.all_configured(), self.stored());
+        let known = self.all_configured();
+        let stored = self.stored();
         let of_store = stored.values().flat_map(BTreeMap::values).map(|kept| &kept.member);
         let members = known.iter().map(|known| &known.member).chain(of_store);
         members.filter_map(|member| member.upstream.clone()).collect()
@@ -256,7 +259,8 @@ impl Gateway {
     /// server has.
     fn remotes_of(&self, state: &str) -> Vec<Arc<Remote>> {
         // Locked in the same order everywhere.
-        let (known, stored) = (self.all_configured(), self.stored());
+        let known = self.all_configured();
+        let stored = self.stored();
         let remote = |kept: &Kept| kept.running.as_ref().map(|running| running.remote.clone());
         let Some(place) = place_of(state) else {
             let of_store = stored.get(&default_realm()).into_iter().flatten();
@@ -312,7 +316,9 @@ impl Gateway {
         match other.filter(|_| !config.prefix.is_empty()) {
             None => Ok(config),
             Some(Member { facts, .. }) => {
-                let (prefix, other, origin) = (&config.prefix, facts.name, facts.origin);
+                let prefix = &config.prefix;
+                let other = facts.name;
+                let origin = facts.origin;
                 let what = format!("the tools of `{other}` ({origin}) begin with `{prefix}`, too");
                 Err(entry.place.mistake(Mistake::error(what).hint("give it another `prefix`")))
             }

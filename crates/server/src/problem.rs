@@ -81,7 +81,9 @@ impl Failure {
     /// A refusal whose status is not that of its kind.
     pub(crate) fn with_status(status: StatusCode, refusal: Refusal) -> Self {
         let Refusal { code, message, hint, errors } = refusal;
-        let (detail, retry_ms, quota) = (code.detail(), code.retry_ms(), code.quota());
+        let detail = code.detail();
+        let retry_ms = code.retry_ms();
+        let quota = code.quota();
         let told = Told { code: code.name(), message, hint, errors, detail, retry_ms, quota };
         Self { status, told: Box::new(told), shape: None, headers: Vec::new() }
     }
@@ -199,7 +201,8 @@ impl Failure {
 
     /// The whole answer in a door's shape.
     pub(crate) fn render(mut self, shape: Shape, trace_id: String) -> Response {
-        let (status, extra) = (self.status, self.extra_header());
+        let status = self.status;
+        let extra = self.extra_header();
         let used_up = self.told.quota.and_then(|quota| rate_limit(quota, self.told.retry_ms));
         let mut own = std::mem::take(&mut self.headers);
         // What a door says itself takes precedence over what its status says.
@@ -378,7 +381,8 @@ pub(crate) fn rate_limit(
             (format!("\"{of}\";q={max};qu=\"{unit}\""), format!("\"{of}\";r=0"))
         }
     };
-    let (policy, left) = (HeaderValue::try_from(policy).ok()?, HeaderValue::try_from(left).ok()?);
+    let policy = HeaderValue::try_from(policy).ok()?;
+    let left = HeaderValue::try_from(left).ok()?;
     let names = ["ratelimit-policy", "ratelimit"].map(HeaderName::from_static);
     let [of_policy, of_left] = names;
     Some([(of_policy, policy), (of_left, left)])

@@ -140,7 +140,8 @@ async fn batch(doors: &Doors, aside: &Aside, body: &[u8]) -> Response {
         .iter()
         .enumerate()
         .map(|(index, request)| {
-            let (caller, key) = (aside.caller.clone(), aside.key.nth(index));
+            let caller = aside.caller.clone();
+            let key = aside.key.nth(index);
             let aside = Aside { caller, key, trace: aside.trace };
             one(doors, aside, request.get().as_bytes())
         })

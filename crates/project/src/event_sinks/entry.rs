@@ -52,9 +52,11 @@ const KINDS: &[(&str, &[&str])] =
 impl SinkEntry {
     /// The entry that these keys make. A mistake without a place is one of the whole entry.
     pub fn new(name: &Text, keys: Located<SinkKeys>) -> Result<Self, Mistake> {
-        let (place, name) = (name.place.clone(), name.text.clone());
+        let place = name.place.clone();
+        let name = name.text.clone();
         place.named(&name, "a sink", "`_` and `-`")?;
-        let (types, from_start) = (keys.value.types.clone(), keys.value.from == Begin::Start);
+        let types = keys.value.types.clone();
+        let from_start = keys.value.from == Begin::Start;
         let realms = keys.value.realms.clone();
         Ok(Self { name, place, way: way(keys)?, types, from_start, realms })
     }

@@ -42,7 +42,8 @@ fn entries(text: &str) -> Vec<SinkEntry> {
 }
 
 fn looked_up(text: &str) -> Result<Vec<Sending>, Vec<String>> {
-    let (data, folder) = (Path::new("/data"), Path::new("/shop"));
+    let data = Path::new("/data");
+    let folder = Path::new("/shop");
     let around = Around { data, folder, variables: &variables };
     let told = |mistakes: Vec<Mistake>| mistakes.iter().map(Mistake::to_string).collect();
     sendings(&entries(text), &around).map_err(told)

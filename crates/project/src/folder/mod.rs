@@ -149,7 +149,8 @@ impl Project {
             return Err(ProjectError::Unreadable { path: folder.to_owned(), why });
         }
         let loader = Loader::new(folder, config.limits.plan_bytes_max);
-        let (plans, agents) = (loader.load(&PLANS)?, loader.load(&AGENTS)?);
+        let plans = loader.load(&PLANS)?;
+        let agents = loader.load(&AGENTS)?;
         let pipelines = loader.load(&PIPELINES)?;
         let OwnFiles { read: of_realms, wrong } = realms::load(folder, loader.bytes_max)?;
         let folder = folder.to_owned();
@@ -209,8 +210,8 @@ impl Project {
             variables,
             bytes_max: self.config.limits.plan_bytes_max,
         };
-        let (of_settings, of_pipelines) =
-            (models::configs(entries, &around), models::of_pipelines(pipelines, &around));
+        let of_settings = models::configs(entries, &around);
+        let of_pipelines = models::of_pipelines(pipelines, &around);
         match (of_settings, of_pipelines) {
             (Ok(mut configs), Ok(more)) => {
                 configs.extend(more);
@@ -248,7 +249,8 @@ impl Project {
         data: &Path,
         variables: &Variables<'_>,
     ) -> Result<Vec<Sending>, Vec<Mistake>> {
-        let (data, folder) = (absolute(data), absolute(&self.folder));
+        let data = absolute(data);
+        let folder = absolute(&self.folder);
         let around = event_sinks::Around { data: &data, folder: &folder, variables };
         event_sinks::sendings(&self.config.sinks, &around)
     }
@@ -394,7 +396,8 @@ impl<'a> Loader<'a> {
 
     fn read<T>(&self, kind: &Kind<T>, path: &Path) -> Result<T, ProjectError> {
         let unreadable = |why| ProjectError::Unreadable { path: path.to_owned(), why };
-        let (file, word) = (self.name(path), kind.word);
+        let file = self.name(path);
+        let word = kind.word;
         let bytes = fs::metadata(path).map_err(unreadable)?.len();
         if bytes > self.bytes_max as u64 {
             let message = format!("the {word} has {bytes} bytes, more than {}", self.bytes_max);

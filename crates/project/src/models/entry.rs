@@ -94,7 +94,8 @@ const NOT_FOR_RULES: &[&str] =
 impl ModelEntry {
     /// The entry that these keys make. A mistake without a place is one of the whole entry.
     pub fn new(name: &Text, keys: Located<ModelKeys>) -> Result<Self, Mistake> {
-        let (place, name) = (name.place.clone(), name.text.clone());
+        let place = name.place.clone();
+        let name = name.text.clone();
         place.named(&name, "a model", "`_`, `-`, `.`, `:` and `/`")?;
         let ModelKeys { max_tokens, timeout_ms, price, .. } = keys.value;
         let temperature = keys.value.temperature.clone();

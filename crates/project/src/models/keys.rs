@@ -68,7 +68,8 @@ fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Price>, D:
 
     let Prices { input, cached, cache_written, output } = Prices::deserialize(deserializer)?;
     let or_input = |price: Option<Dollars>| price.map_or(input.0, |price| price.0);
-    let (cached, cache_written) = (or_input(cached), or_input(cache_written));
+    let cached = or_input(cached);
+    let cache_written = or_input(cache_written);
     Ok(Some(Price { input: input.0, cached, cache_written, output: output.0 }))
 }
 

@@ -43,7 +43,8 @@ pub fn of_pipelines(
     pipelines: &[(String, Pipeline)],
     around: &Around<'_>,
 ) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
-    let (mut configs, mut mistakes) = (Vec::new(), Vec::new());
+    let mut configs = Vec::new();
+    let mut mistakes = Vec::new();
     for (file, pipeline) in pipelines {
         let PipelineLlm::Own { name, kind, params } = &pipeline.llm else { continue };
         let place = Place::whole(file);
@@ -132,7 +133,8 @@ impl<'a> Params<'a> {
     fn remote(&mut self, provider: Provider) -> Option<ModelKind> {
         self.no_others(&[MODEL, ENDPOINT, KEY, TEMPERATURE, MAX_TOKENS, TIMEOUT]);
         let model = self.text(MODEL);
-        let (base_url, key) = (self.text(ENDPOINT), self.text(KEY).map(Secret::new));
+        let base_url = self.text(ENDPOINT);
+        let key = self.text(KEY).map(Secret::new);
         if self.get(MODEL).is_none() {
             let hint = "it is the provider's own name for it";
             self.refuse(Mistake::error("`model` of `llm` is missing").hint(hint));

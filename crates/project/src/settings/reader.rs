@@ -78,7 +78,8 @@ impl Reading<'_> {
 
     /// Notes a key that the table does not have.
     fn unknown(&self, key: &Text, known: &[&str]) {
-        let (name, table) = (&key.text, self.table());
+        let name = &key.text;
+        let table = self.table();
         let what = match table.as_str() {
             "" => format!("unknown key `{name}`"),
             table => format!("unknown key `{name}` in `{table}`"),
@@ -373,7 +374,8 @@ fn located<'r, 'de>(
     keys: &'de [(Text, Written)],
     value: Part<'r, 'de>,
 ) -> Vec<Part<'r, 'de>> {
-    let (line, column) = (Part::Number(place.line), Part::Number(place.column));
+    let line = Part::Number(place.line);
+    let column = Part::Number(place.column);
     vec![Part::Text(&place.file), line, column, Part::Keys(keys), value]
 }
 

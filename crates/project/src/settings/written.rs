@@ -163,7 +163,8 @@ impl Written {
         let value: serde_json::Value = serde_json::from_str(&plain).map_err(|error| {
             let told = error.to_string();
             let why = told.rsplit_once(" at line ").map_or(told.as_str(), |(why, _)| why);
-            let (line, column) = (number(error.line()), number(error.column()).max(1));
+            let line = number(error.line());
+            let column = number(error.column()).max(1);
             Place { file: file.clone(), line, column }
                 .mistake(Mistake::error(format!("this is no JSON: {why}")))
         })?;

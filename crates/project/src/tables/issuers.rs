@@ -167,7 +167,8 @@ fn max_age(days: u32, place: &Place) -> Result<u32, Mistake> {
     if MAX_AGE_DAYS.contains(&days) {
         return Ok(days);
     }
-    let (least, most) = (MAX_AGE_DAYS.start(), MAX_AGE_DAYS.end());
+    let least = MAX_AGE_DAYS.start();
+    let most = MAX_AGE_DAYS.end();
     let what = format!("`claims_max_age_days` is {days}, and can be {least} to {most}");
     Err(place.mistake(Mistake::error(what).hint("write a whole number of days")))
 }

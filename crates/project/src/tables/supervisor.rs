@@ -43,7 +43,9 @@ pub(crate) struct AllRules {
 
 /// The rules that these settings have, with warnings, or all that is wrong with them.
 pub(crate) fn rules(settings: &Written, limits: &Limits) -> Checked<AllRules> {
-    let (mut all, mut told, mut wrong) = (AllRules::default(), Vec::new(), Vec::new());
+    let mut all = AllRules::default();
+    let mut told = Vec::new();
+    let mut wrong = Vec::new();
     let mut read = |path: &[&str]| match list(settings, path, limits) {
         Ok((rules, warnings)) => {
             told.extend(warnings);
@@ -60,7 +62,8 @@ pub(crate) fn rules(settings: &Written, limits: &Limits) -> Checked<AllRules> {
         let Some(own) = settings.at(&["realms", realm, "supervisor"]) else { continue };
         let built_in = own.at(&["builtin"]).and_then(Written::flag).unwrap_or(true);
         let path = ["realms", realm, "supervisor", "on_error"];
-        let (project, realm) = (read(&path), RealmId::from(realm));
+        let project = read(&path);
+        let realm = RealmId::from(realm);
         all.places.realms.insert(realm.clone(), places(settings, &path));
         all.realms.insert(realm, Rules { project, built_in });
     }

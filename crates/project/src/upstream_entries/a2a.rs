@@ -319,7 +319,8 @@ impl A2aWay {
         }
         let what = match &self.key_file {
             Some(file) => {
-                let (file, id) = (&file.text, &service.text);
+                let file = &file.text;
+                let id = &service.text;
                 format!("`{file}` has no key `{id}`, and the variable `{variable}` is not set")
             }
             None => format!("the variable `{variable}` is not set"),

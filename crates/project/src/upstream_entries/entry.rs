@@ -471,7 +471,8 @@ fn provided(keys: ProviderKeys) -> Result<Way, Mistake> {
         "rest" => Ok(Way::Rest(RestWay::new(keys)?)),
         "mcp" => Ok(Way::Http { url: url(&keys)?, headers: keys.headers }),
         "rpc" => {
-            let (url, open) = (url(&keys)?, keys.open == Some(true));
+            let url = url(&keys)?;
+            let open = keys.open == Some(true);
             Ok(Way::Rpc { url, headers: keys.headers, tools: keys.tools, open })
         }
         "a2a" => Ok(Way::A2a(A2aWay::of_provider(url(&keys)?, keys)?)),

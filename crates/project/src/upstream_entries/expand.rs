@@ -70,7 +70,8 @@ pub fn names_variable(text: &str) -> bool {
 /// The same text with a variable for everything that an editor would ask for, and the names of
 /// those variables.
 pub fn without_inputs(text: &str) -> (String, Vec<String>) {
-    let (mut whole, mut names) = (String::new(), Vec::new());
+    let mut whole = String::new();
+    let mut names = Vec::new();
     let mut rest = text;
     while let Some((before, input)) = rest.split_once("${input:")
         && let Some((id, after)) = input.split_once('}')
@@ -117,7 +118,8 @@ fn variable_for(id: &str) -> String {
 
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
-    let (mut plain_from, mut at) = (0, 0);
+    let mut plain_from = 0;
+    let mut at = 0;
     while let Some(begin) = text[at..].find("${").map(|place| at + place) {
         let inner_from = begin + 2;
         let Some(end) = text[inner_from..].find('}').map(|place| inner_from + place) else { break };

@@ -168,7 +168,8 @@ impl Oauth {
             login: LoginOf::Shared,
         };
         let wrong = |what: &str, hint: &str| Err(self.mistake(what, hint));
-        let (has_id, has_secret) = (config.client_id.is_some(), config.client_secret.is_some());
+        let has_id = config.client_id.is_some();
+        let has_secret = config.client_secret.is_some();
         match (config.grant, has_id, has_secret) {
             (Grant::Ourselves, true, true) | (Grant::Person, true, _) => Ok(config),
             (Grant::Person, false, false) => Ok(config),

@@ -197,7 +197,8 @@ mod tests {
             without_secrets(text, &config(UpstreamKind::Rest(rest)))
         };
         let secret = || Secret::new("hunter2-and-more");
-        let (name, place) = ("key".to_owned(), KeyPlace::Query);
+        let name = "key".to_owned();
+        let place = KeyPlace::Query;
         for auth in [
             RestAuth::ApiKey { name, place, value: secret() },
             RestAuth::Bearer(secret()),

@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn a_provider_names_the_variables_of_its_realm() {
-        let (usual, acme) = (default_realm(), RealmId::from("acme"));
+        let usual = default_realm();
+        let acme = RealmId::from("acme");
         let listed = [Pattern::new("ACME_*").unwrap(), Pattern::new("SHARED").unwrap()];
         assert!(may_name(&usual, None, "WAYPOST_PROVIDER_CRM"));
         assert!(!may_name(&usual, None, "WAYPOST_ADMIN_KEY"));

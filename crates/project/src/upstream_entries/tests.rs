@@ -148,7 +148,8 @@ fn agents_are_upstreams_too() {
     assert_eq!(file.card, CardPlace::File(PathBuf::from("/shop/cards/a.json")));
     assert!(file.allow_private && !file.require_signature);
     let UpstreamKind::A2a(vault) = &vault.kind else { panic!("{vault:?}") };
-    let (url, id) = ("https://a.example".to_owned(), "org/proxy".to_owned());
+    let url = "https://a.example".to_owned();
+    let id = "org/proxy".to_owned();
     assert_eq!(vault.card, CardPlace::Registry { url, id });
     let entries = combine(&toml, "").unwrap();
     let targets: Vec<String> = entries.entries().iter().map(|e| e.facts().target).collect();

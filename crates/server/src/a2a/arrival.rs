@@ -68,7 +68,8 @@ impl Arrived {
             true => visitor.caller.clone(),
             false => entered(&self.doors, visitor, realm)?,
         };
-        let (doors, trace) = (self.doors.clone(), trace::of(&self.headers));
+        let doors = self.doors.clone();
+        let trace = trace::of(&self.headers);
         let verified = visitor.verified.as_ref();
         let impersonates = verified.is_some_and(|verified| verified.subject != caller.subject);
         Ok(Client { doors, caller, impersonates, trace, dialect: Dialect::V1 })
@@ -165,7 +166,8 @@ fn entered(doors: &Shared, visitor: &Visitor, realm: &RealmId) -> Result<Arc<Cal
         return Err(invalid("tenant", why));
     }
     let directory = doors.identity.directory();
-    let (subject, grants) = (&*verified.subject, &*verified.realms);
+    let subject = &*verified.subject;
+    let grants = &*verified.realms;
     let sender = Sender { subject, grants, directory: &directory };
     let realm = realms::named(realm.as_str(), sender).map_err(|failure| {
         doors.identity.realm_refused(verified, realm.as_str());

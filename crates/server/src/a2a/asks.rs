@@ -22,7 +22,9 @@ pub(super) fn status(
     may_answer: impl Fn(&Ask) -> bool,
 ) -> (TaskState, Message) {
     let mut state = TaskState::Working;
-    let (mut words, mut data, mut more) = (Vec::new(), Vec::new(), Vec::new());
+    let mut words = Vec::new();
+    let mut data = Vec::new();
+    let mut more = Vec::new();
     words.extend(asking.misfit.as_ref().map(|why| format!("That is not an answer: {why}")));
     for ask in &asking.asks {
         let is_own = may_answer(ask);
@@ -324,7 +326,8 @@ mod tests {
             let read = answer(&[&ask], &said(part));
             assert!(matches!(read, Answer::Misfit(_)), "{read:?}");
         }
-        let (one, other) = (form(), approval());
+        let one = form();
+        let other = approval();
         assert!(matches!(answer(&[&one, &other], &said(Part::text("a"))), Answer::Misfit(_)));
     }
 }

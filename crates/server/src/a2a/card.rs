@@ -91,7 +91,8 @@ fn kept(
     cards: &Documents<CardInputs>,
     written: fn(&AgentCard) -> Value,
 ) -> Result<String> {
-    let (doors, base) = (&arrived.doors, arrived.base.as_str());
+    let doors = &arrived.doors;
+    let base = arrived.base.as_str();
     if !doors.a2a.extended_card {
         return Err(unsupported("this server has no extended card; read its agent card"));
     }

@@ -85,7 +85,8 @@ impl Client {
                 Some(opened.map_err(wrong)?)
             }
         };
-        let (mut tasks, mut total) = (Vec::new(), 0);
+        let mut tasks = Vec::new();
+        let mut total = 0;
         loop {
             let page = Page { cursor, limit: wanted.size - tasks.len() };
             let RunPage { page, total: all } = self.page(&wanted, &page).await?;
@@ -139,7 +140,8 @@ impl Client {
     /// How many tasks are in the state that is asked for: the store knows only about which they
     /// are.
     async fn count(&self, wanted: &Wanted) -> Result<u64> {
-        let (mut count, mut cursor) = (0, None);
+        let mut count = 0;
+        let mut cursor = None;
         loop {
             let found = self.page(wanted, &Page { cursor, limit: COUNT_STEP }).await?.page;
             for run in found.items {

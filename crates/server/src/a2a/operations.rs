@@ -299,7 +299,8 @@ impl Client {
         once: Option<engine::Once>,
         wait: Option<Wait>,
     ) -> Result<Started> {
-        let (doors, caller) = (&self.doors, &self.caller);
+        let doors = &self.doors;
+        let caller = &self.caller;
         let Checked { message, body } = checked;
         let now = doors.engine.clock().now();
         let wait_ms = wait.map(|wait| wait.left_ms(now).min(UNFOLLOWED_MS));
@@ -313,7 +314,8 @@ impl Client {
             false => RunSession::Context(message.context_id.clone()),
         };
         if let Kind::Proxy = skill.kind {
-            let (instruction, trace) = (proxy::instruction(&message), self.trace);
+            let instruction = proxy::instruction(&message);
+            let trace = self.trace;
             let message = recorded;
             let execution = Execution { instruction, message, session, once, trace, wait_ms };
             // What begins a task is large: it is not part of what every request moves.
@@ -353,9 +355,11 @@ impl Client {
         once: Option<engine::Once>,
     ) -> Result<RunId> {
         let Checked { message, body } = checked;
-        let (id, engine) = (message.task_id.as_str(), &self.doors.engine);
+        let id = message.task_id.as_str();
+        let engine = &self.doors.engine;
         let TaskReport { run: found, task } = self.own_task(id).await?;
-        let (run, viewer) = (found.row.id, self.viewer(&found, &[]));
+        let run = found.row.id;
+        let viewer = self.viewer(&found, &[]);
         if !message.context_id.is_empty() && message.context_id != viewer.context() {
             let why = "`contextId` is not that of the task";
             return Err(invalid("message.contextId", why));

@@ -43,7 +43,8 @@ fn key(checked: &Checked, window: i64, since: Millis) -> Once {
     let Message { task_id, message_id, .. } = &checked.message;
     // The digest last: messages that are numbered are stored beside each other.
     let route = |window| format!("a2a {task_id} {window} {message_id} {}", digest.as_str());
-    let (present, earlier) = (route(window), Earlier { route: route(window - 1), since });
+    let present = route(window);
+    let earlier = Earlier { route: route(window - 1), since };
     let once = Once::new(present, message_id.clone(), digest);
     Once { earlier: Some(earlier), ..once }
 }

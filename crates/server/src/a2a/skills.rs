@@ -207,7 +207,8 @@ fn by_id(doors: &Doors, caller: &Caller, id: &str) -> Option<Skill> {
 
 /// The skills that this caller may use, or those of this id; the proxy is the last.
 fn usable(doors: &Doors, caller: &Caller, id: Option<&str>) -> Vec<Skill> {
-    let (catalog, tools) = (doors.engine.catalog(), doors.engine.tools());
+    let catalog = doors.engine.catalog();
+    let tools = doors.engine.tools();
     let begins = |with: &str| id.is_none_or(|id| id.starts_with(with));
     let is_it = |plan: &str| id.is_none_or(|id| id == plan);
     let mut skills: Vec<Skill> = Vec::new();
@@ -237,7 +238,8 @@ fn usable(doors: &Doors, caller: &Caller, id: Option<&str>) -> Vec<Skill> {
 
 /// The skills of a realm that strangers are shown.
 pub(super) fn public(doors: &Doors, realm: &RealmId) -> Vec<Skill> {
-    let (catalog, public) = (doors.engine.catalog(), &doors.a2a.public);
+    let catalog = doors.engine.catalog();
+    let public = &doors.a2a.public;
     let mut skills: Vec<Skill> = catalog.all_agents(realm).iter().map(Skill::of_agent).collect();
     skills.extend(catalog.all_pipelines(realm).iter().map(Skill::of_pipeline));
     let plans = catalog.all_plan_tools(realm);
@@ -352,7 +354,8 @@ mod tests {
 
     #[test]
     fn a_text_goes_to_the_only_text_of_a_plan_or_starts_one_without_input() {
-        let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
+        let text = json!({"type": "string"});
+        let number = json!({"type": "integer"});
         for (input, taken) in [
             (json!({"required": ["q"], "properties": {"q": text, "n": number}}), Taken::As("q")),
             (json!({"properties": {"q": text, "n": number}}), Taken::As("q")),

@@ -177,7 +177,8 @@ impl Client {
         let room = self.room()?;
         let (stream, viewer) = self.subscribe(id).await?;
         let first = StreamResponse::Task(Box::new(viewer.task(stream.task(), None).await));
-        let (first, extent) = (Some(first), Extent::Subscribed);
+        let first = Some(first);
+        let extent = Extent::Subscribed;
         Ok(Followed { first, stream, viewer, written, extent, _room: room })
     }
 

@@ -268,7 +268,8 @@ fn published(event: &Value) -> Option<Artifact> {
     }
     let id = text("artifactId");
     let artifact_id = if id.is_empty() { UNNAMED.to_owned() } else { id };
-    let (name, description) = (text("name"), text("description"));
+    let name = text("name");
+    let description = text("description");
     Some(Artifact { artifact_id, name, description, parts, ..Artifact::default() })
 }
 

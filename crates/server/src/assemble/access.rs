@@ -99,7 +99,8 @@ impl Known {
     /// By what a server has: what is stored, its issuers, its file of principals and its realms.
     pub(super) fn to_server(setup: &Setup, opened: &Opened) -> Self {
         let Config { server, issuers, realms, .. } = &setup.project.config;
-        let (principals, realms) = (setup.project.principals.clone(), existing(realms.clone()));
+        let principals = setup.project.principals.clone();
+        let realms = existing(realms.clone());
         let mcp = mcp_address(server, setup.address);
         Self::of(opened, issuers.clone(), principals, realms, Some(mcp))
     }

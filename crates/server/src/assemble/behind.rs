@@ -35,7 +35,8 @@ pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
     let policies = FilePolicies::of(project).map_err(wrong(ProjectPart::Policies))?;
     if setup.alone {
         let models = opened(project.models_of_rules().map_err(wrong(ProjectPart::Models))?)?;
-        let (configs, sinks) = (Vec::new(), None);
+        let configs = Vec::new();
+        let sinks = None;
         return Ok(Behind { upstreams, configs, models, sinks, ourselves, policies });
     }
     let models = opened(project.models(variables).map_err(wrong(ProjectPart::Models))?)?;
@@ -52,13 +53,15 @@ pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
         0 => Wanted::on_a_pipe(sinks),
         _ => Wanted::all(sinks),
     };
-    let (configs, sinks) = (ahead, Some(sinks));
+    let configs = ahead;
+    let sinks = Some(sinks);
     Ok(Behind { upstreams, configs, models, sinks, ourselves, policies })
 }
 
 /// The models that these configure; no one is talked to yet.
 pub(crate) fn opened(configs: Vec<ModelConfig>) -> Result<Models, AssembleError> {
-    let (mut models, mut mistakes) = (Models::default(), Vec::new());
+    let mut models = Models::default();
+    let mut mistakes = Vec::new();
     for config in configs {
         match llms::open(&config) {
             Ok(llm) => {

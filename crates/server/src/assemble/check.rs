@@ -112,7 +112,8 @@ fn files(
     models: Option<&[String]>,
     checked: &mut Checked,
 ) {
-    let (files, built_in) = (project.realm_files(), project.built_in());
+    let files = project.realm_files();
+    let built_in = project.built_in();
     let config = project.config;
     // Without models that can be used every agent and rule would seem to lack one.
     let idle = models.map(|models| without_models(&files, models, &config.limits));

@@ -27,7 +27,8 @@ pub(super) struct Ground {
 impl Ground {
     /// Opens the data folder, on the current tokio runtime.
     pub(super) fn open(setup: &Setup) -> Result<Self, AssembleError> {
-        let (system, limits) = (system(), Arc::new(setup.project.config.limits.clone()));
+        let system = system();
+        let limits = Arc::new(setup.project.config.limits.clone());
         let parts = store_parts(&system, &limits, setup.fatal.clone());
         let opened = stores::open(&setup.place(), parts)?;
         // After the store: it makes the folder and holds it alone.

@@ -46,7 +46,8 @@ impl HeldVault {
 /// The keys of a data folder that are good now, by id; the folder is released again. An
 /// operator who restores a folder must know them.
 pub async fn good_keys(data: &Path) -> Result<Vec<ApiKey>, AssembleError> {
-    let (system, limits) = (system(), Arc::new(Limits::default()));
+    let system = system();
+    let limits = Arc::new(Limits::default());
     let fatal = Arc::new(|why: String| tracing::error!("{why}"));
     let place = Place::Folder(data.to_owned());
     let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;
@@ -69,7 +70,8 @@ impl HeldKeys {
     /// Takes the folder for as long as this lives, or says who has it; a new one is made ready.
     /// `given` is `WAYPOST_SECRET_KEY`.
     pub async fn take(data: &Path, given: Option<&str>) -> Result<Self, AssembleError> {
-        let (system, limits) = (system(), Arc::new(Limits::default()));
+        let system = system();
+        let limits = Arc::new(Limits::default());
         let fatal = Arc::new(|why: String| tracing::error!("{why}"));
         let place = Place::Folder(data.to_owned());
         let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;

@@ -45,7 +45,8 @@ pub(super) fn brought(mut setup: Setup) -> (Brought, Setup) {
         rule_places: project.config.rule_places.clone(),
     };
     let files = RealmFiles { all, own: std::mem::take(&mut project.of_realms) };
-    let (alone, default) = (setup.alone, project.config.agents.default.clone());
+    let alone = setup.alone;
+    let default = project.config.agents.default.clone();
     (Brought { files, alone, default }, setup)
 }
 
@@ -57,7 +58,8 @@ pub(super) async fn load(
     identity: &Identity,
     brought: &Brought,
 ) -> Result<Vec<Mistake>, AssembleError> {
-    let (realm, limits) = (default_realm(), engine.limits());
+    let realm = default_realm();
+    let limits = engine.limits();
     let files = brought.files.of(&realm);
     let models = engine.catalog().model_names();
     let mut warnings = without_models(&brought.files, &models, limits);
@@ -124,7 +126,8 @@ impl Loading<'_> {
         realm: &RealmId,
         files: &ProjectFiles,
     ) -> Result<Vec<Mistake>, AssembleError> {
-        let (catalog, filed) = (self.engine.catalog(), files.agents.clone());
+        let catalog = self.engine.catalog();
+        let filed = files.agents.clone();
         let found = catalog.set_agents_from_files(realm, filed);
         let mut warnings = found.map_err(wrong(ProjectPart::Agents))?;
         let definitions = self.definitions.list(realm, agents::KIND).await;

@@ -158,14 +158,16 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Behind { upstreams, configs, models, sinks, ourselves, policies } = behind(&setup)?;
     let (brought, mut setup) = brought(setup);
     let extra = std::mem::take(&mut setup.extra);
-    let (ground, realm) = (Ground::open(&setup)?, default_realm());
+    let ground = Ground::open(&setup)?;
+    let realm = default_realm();
     let definitions = ground.opened.definitions.clone();
     let mut warnings = std::mem::take(&mut setup.project.config.warnings);
     warnings.append(&mut setup.project.clients.warnings);
     // After the store is open: files of sinks are in its folder.
     warnings.extend(sinks.iter().flat_map(Wanted::warnings));
     let outlets = opened_sinks(sinks, &ground.system)?;
-    let (by, asked) = (Known::to_server(&setup, &ground.opened), Asked::of(&setup));
+    let by = Known::to_server(&setup, &ground.opened);
+    let asked = Asked::of(&setup);
     let Admission { identity, entrance, client, policy, files } =
         admitted(by, policies, &asked, &ground).await?;
     let (providers, left_out) = provided(definitions.as_ref(), &identity, &upstreams).await?;
@@ -192,14 +194,18 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let parts = engine_parts(&setup, &ground, told);
     let engine = Engine::start(parts).map_err(wrong(ProjectPart::Tools))?;
     warnings.extend(load(&engine, definitions.as_ref(), &identity, &brought).await?);
-    let (store, blobs) = (ground.opened.realms.clone(), ground.opened.blobs.clone());
-    let (vault, files_of_realms) = (remote.vault.clone(), brought.files());
+    let store = ground.opened.realms.clone();
+    let blobs = ground.opened.blobs.clone();
+    let vault = remote.vault.clone();
+    let files_of_realms = brought.files();
     let realms = OfRealms { store, blobs, vault, files: files_of_realms };
     let undone = undone(&engine, &identity).await?;
     let realms = go_on(&engine, identity, realms, &ground, kept).await?;
     let sinks = begun_sinks(outlets, &engine, &realms, &mut warnings).await?;
-    let (variables, identity) = (setup.variables.clone(), realms.identity.clone());
-    let (served, policies) = (engine.clone(), files.clone());
+    let variables = setup.variables.clone();
+    let identity = realms.identity.clone();
+    let served = engine.clone();
+    let policies = files.clone();
     let parts = GatewayParts {
         engine: served,
         definitions,
@@ -219,7 +225,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let doors = doors(&setup, &ground, inside);
     let door = mcp_door(&setup, &ground, &doors, extra.shelves);
     let router = router(doors.clone(), door.clone(), extra.routes);
-    let (spawn, ports) = (ground.system.spawn, Vec::new());
+    let spawn = ground.system.spawn;
+    let ports = Vec::new();
     let connections_max = CONNECTIONS_MAX;
     Ok(Assembled {
         router,
@@ -276,7 +283,8 @@ fn remote_parts(
     let vault = Arc::new(FileVault::open(&setup.data, &ground.keys, ground.system.clone()));
     let login = login_places(setup.address, &setup.project.config.server, entrance);
     let System { clock, entropy, spawn } = ground.system.clone();
-    let (limits, supervisor) = (ground.limits.clone(), setup.supervisor.clone());
+    let limits = ground.limits.clone();
+    let supervisor = setup.supervisor.clone();
     let scope = Scope::default();
     let parts = RemoteParts { spawn, clock, entropy, limits, supervisor, vault, login, scope };
     let ourselves = ourselves.clone();
@@ -315,9 +323,11 @@ async fn begun_sinks(
         outlets.begin(engine, realm).await.map_err(stored)?;
         warnings.extend(left_behind(engine, realm).await.map_err(stored)?);
     }
-    let (facts, engine) = (outlets.facts(), engine.clone());
+    let facts = outlets.facts();
+    let engine = engine.clone();
     keeper.begin_sinks_by(move |realm: RealmId| {
-        let (outlets, engine) = (outlets.clone(), engine.clone());
+        let outlets = outlets.clone();
+        let engine = engine.clone();
         async move { outlets.begin(&engine, &realm).await }
     });
     Ok(facts)
@@ -330,7 +340,8 @@ async fn provided(
     identity: &Identity,
     upstreams: &Upstreams,
 ) -> Result<(Vec<Provided>, Vec<Mistake>), AssembleError> {
-    let (mut providers, mut warnings) = (Vec::new(), Vec::new());
+    let mut providers = Vec::new();
+    let mut warnings = Vec::new();
     for realm in identity.directory().realms.0.keys() {
         let is_its = |entry: &Entry, name: &str| entry.name == name && entry.is_for(realm);
         let is_configured = |name: &str| upstreams.entries().iter().any(|one| is_its(one, name));

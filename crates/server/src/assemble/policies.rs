@@ -144,13 +144,15 @@ mod tests {
     }
 
     fn files(text: &str) -> PolicyFiles {
-        let (file, text) = ("policies/a.cedar".to_owned(), text.to_owned());
+        let file = "policies/a.cedar".to_owned();
+        let text = text.to_owned();
         PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None }
     }
 
     #[test]
     fn what_changed_is_read_whole_or_not_at_all() {
-        let (good, bad) = (files("permit(principal, action, resource);"), files("allow all;"));
+        let good = files("permit(principal, action, resource);");
+        let bad = files("allow all;");
         let (read, warnings) = read_again(Some(&files("")), Some(&good)).unwrap();
         assert_eq!((read.map(|read| read.len()), warnings.len()), (Some(1), 0));
         let mistakes = read_again(Some(&good), Some(&bad)).unwrap_err();
@@ -165,7 +167,8 @@ mod tests {
         assert!(read.is_none() && warnings.len() == 1 && !warnings[0].is_error());
         let (same, _) = read_again(Some(&before), Some(&before.clone())).unwrap();
         assert!(same.is_none(), "nothing changed");
-        let (file, text) = ("policies/tests.yaml".to_owned(), "cases: []".to_owned());
+        let file = "policies/tests.yaml".to_owned();
+        let text = "cases: []".to_owned();
         let tested = PolicyFiles { tests: Some(PolicyFile { file, text }), ..before.clone() };
         let (same, _) = read_again(Some(&before), Some(&tested)).unwrap();
         assert!(same.is_none(), "tests decide nothing");

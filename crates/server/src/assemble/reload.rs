@@ -87,7 +87,8 @@ impl Parts {
 
     /// The names of the files that say something else than they do in the other.
     fn names_beside(&self, other: &Parts) -> Vec<String> {
-        let (now, before) = (self.texts(), other.texts());
+        let now = self.texts();
+        let before = other.texts();
         let all: BTreeSet<&str> = now.keys().chain(before.keys()).copied().collect();
         let changed = all.into_iter().filter(|file| now.get(file) != before.get(file));
         changed.map(str::to_owned).collect()
@@ -151,7 +152,8 @@ impl Reload {
         let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
         let open = ports(&taken.readable);
-        let (identity, served) = (keeper.identity.clone(), keeper.files.clone());
+        let identity = keeper.identity.clone();
+        let served = keeper.files.clone();
         let behind = BTreeSet::new();
         Self { engine, identity, served, realm, taken, given, open, behind }
     }
@@ -229,7 +231,8 @@ impl Reload {
         let here = parts.files.of(&self.realm);
         let here = self.engine.catalog().read_files(&self.realm, &here);
         let here = here.map_err(|mistakes| all.extend(mistakes)).ok();
-        let (mut wrong, mut of_realms) = (Vec::new(), unread);
+        let mut wrong = Vec::new();
+        let mut of_realms = unread;
         for mistake in all.into_iter().filter(Mistake::is_error) {
             match parts.files.owner(mistake.file.as_deref()) {
                 Some(realm) => of_realms.entry(realm.clone()).or_default().push(mistake),
@@ -276,7 +279,8 @@ fn other_ports(
     before: &[(String, Pipeline)],
     now: &[(String, Pipeline)],
 ) -> Vec<Mistake> {
-    let (before, wanted) = (ports(before), ports(now));
+    let before = ports(before);
+    let wanted = ports(now);
     let is_new = |port: &&Port| !before.contains(*port) && !open.contains(*port);
     let is_gone = |port: &&Port| before.contains(*port) && !wanted.contains(*port);
     let comes = wanted.iter().filter(is_new).map(|(name, _)| {
@@ -326,7 +330,9 @@ mod tests {
 
     #[test]
     fn ports_are_told_when_they_come_and_when_they_go() {
-        let (none, one, other) = (desk(""), desk(", port: 1"), desk(", port: 2"));
+        let none = desk("");
+        let one = desk(", port: 1");
+        let other = desk(", port: 2");
         let open = ports(&one);
         let told = |before: &[(String, Pipeline)], now: &[(String, Pipeline)]| -> Vec<String> {
             other_ports(&open, before, now).iter().map(Mistake::to_string).collect()

@@ -33,7 +33,8 @@ pub(crate) struct Rights {
 impl Rights {
     /// As this project says it.
     pub(crate) fn of(project: &Project) -> Self {
-        let (principals, policies) = (project.principals.clone(), project.policies.clone());
+        let principals = project.principals.clone();
+        let policies = project.policies.clone();
         Self { principals, policies, built_in: project.built_in() }
     }
 }
@@ -141,7 +142,8 @@ fn differing_files(before: Option<&PolicyFiles>, now: Option<&PolicyFiles>) -> V
         let texts = files.into_iter().flat_map(PolicyFiles::texts);
         texts.map(|(file, text)| (file.to_owned(), text.to_owned())).collect()
     };
-    let (before, now) = (texts(before), texts(now));
+    let before = texts(before);
+    let now = texts(now);
     let all: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     all.into_iter().filter(|file| before.get(*file) != now.get(*file)).cloned().collect()
 }
@@ -154,7 +156,8 @@ fn differing<'p>(
     let by_id = |all: Option<&'p [Arc<Principal>]>| -> BTreeMap<&'p str, &'p Arc<Principal>> {
         all.into_iter().flatten().map(|principal| (&*principal.id, principal)).collect()
     };
-    let (before, now) = (by_id(before), by_id(now));
+    let before = by_id(before);
+    let now = by_id(now);
     let ids: BTreeSet<&str> = before.keys().chain(now.keys()).copied().collect();
     let changed = ids.into_iter().filter(|id| before.get(id) != now.get(id));
     changed.take(NAMED_MAX).collect()

@@ -50,7 +50,8 @@ pub(super) struct Inside {
 /// The doors before all that, and what is posted from behind them.
 pub(super) fn doors(setup: &Setup, ground: &Ground, inside: Inside) -> Shared {
     let Inside { engine, entrance, realms, gateway, telemetry, sinks, files, choose } = inside;
-    let (backup, cursors) = (ground.opened.backup.clone(), Cursors::new(&ground.keys));
+    let backup = ground.opened.backup.clone();
+    let cursors = Cursors::new(&ground.keys);
     // A caller who needs a credential sees only a part of what there is.
     let cursors = if entrance.base().is_some() { cursors.only_sealed() } else { cursors };
     let mut doors = Doors::new(engine, entrance, realms, gateway, backup, cursors, telemetry);
@@ -104,7 +105,8 @@ pub(super) fn mcp_door(
     doors: &Shared,
     extra: Vec<Arc<dyn Shelf>>,
 ) -> Arc<Door> {
-    let (own, spawn) = (own_shelf(setup.only_extra, doors), ground.system.spawn.clone());
+    let own = own_shelf(setup.only_extra, doors);
+    let spawn = ground.system.spawn.clone();
     let lenient = setup.project.config.mcp.lenient;
     Arc::new(Door::new(doors.clone(), extra, own, &ground.keys, spawn, lenient))
 }

@@ -62,7 +62,8 @@ impl Outlets {
     pub(crate) fn open(wanted: Wanted, system: System) -> Result<Self, Vec<Mistake>> {
         let resting = wanted.resting;
         let parts = sinks::Parts { clock: system.clock, spawn: system.spawn };
-        let (mut all, mut mistakes) = (Vec::new(), Vec::new());
+        let mut all = Vec::new();
+        let mut mistakes = Vec::new();
         for sending in wanted.active {
             match sinks::open(&sending.config, &parts) {
                 Ok(sink) => all.push((sending, sink)),

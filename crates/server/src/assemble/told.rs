@@ -49,7 +49,8 @@ pub(super) fn engine_parts(setup: &Setup, ground: &Ground, told: Told) -> engine
     let Told { tools, awaited, upstreams_of, models, observers, policy, audit, realms } = told;
     let Opened { store, definitions, blobs, deliveries, marks, .. } = &ground.opened;
     let System { clock, entropy, spawn } = ground.system.clone();
-    let (config, built_in) = (&setup.project.config, setup.project.built_in());
+    let config = &setup.project.config;
+    let built_in = setup.project.built_in();
     engine::Parts {
         store: store.clone(),
         definitions: definitions.clone(),
@@ -128,8 +129,10 @@ pub(super) fn observing(setup: &Setup, ground: &Ground) -> Telemetry {
 /// The audit, with rows that are chained by the server's secret. In local mode only what is
 /// journaled is kept.
 pub(super) fn audit_parts(ground: &Ground, kept: AuditConfig, entrance: &Entrance) -> AuditParts {
-    let (AuditConfig { strict, reads, .. }, is_local) = (kept, entrance.base().is_none());
-    let (audit, keys) = (ground.opened.audit.clone(), Arc::new(AuditKeys::new(&ground.keys)));
+    let AuditConfig { strict, reads, .. } = kept;
+    let is_local = entrance.base().is_none();
+    let audit = ground.opened.audit.clone();
+    let keys = Arc::new(AuditKeys::new(&ground.keys));
     audit.begin(keys.clone());
     AuditParts { audit, keys, rules: AuditRules { unjournaled: !is_local, reads, strict } }
 }

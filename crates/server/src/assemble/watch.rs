@@ -92,7 +92,8 @@ impl Watch {
         // Its server reports what cannot be read now.
         let served = Parts::of(project, variables.as_ref()).unwrap_or_default();
         let rights = Rights::of(project);
-        let (folder, config) = (project.folder.clone(), project.config.clone());
+        let folder = project.folder.clone();
+        let config = project.config.clone();
         let paths = SETTINGS.iter().map(|file| folder.join(file)).collect();
         let settings = Look::at(&paths, &Look::default(), Millis::default());
         let source = Source { folder, config, pipelines, variables };
@@ -117,8 +118,10 @@ impl Watch {
     /// Begins to look. Files are read on a thread of their own: no request waits for a disk.
     pub fn begin(self, assembled: &Assembled) -> Watching {
         let clock = assembled.engine.clock().clone();
-        let (keeper, policies) = (&assembled.doors.realms, assembled.doors.policies.clone());
-        let (engine, identity) = (assembled.engine.clone(), keeper.identity.clone());
+        let keeper = &assembled.doors.realms;
+        let policies = assembled.doors.policies.clone();
+        let engine = assembled.engine.clone();
+        let identity = keeper.identity.clone();
         let mut watcher = Watcher {
             source: self.source,
             reload: Reload::new(engine.clone(), keeper, self.served),

@@ -53,9 +53,11 @@ pub(super) fn follow(
 ) -> (oneshot::Receiver<()>, oneshot::Receiver<()>) {
     let (here, listed) = oneshot::channel::<()>();
     let (left, gone) = oneshot::channel();
-    let (source, upstream) = (followed.source(), followed.upstream.clone());
+    let source = followed.source();
+    let upstream = followed.upstream.clone();
     tell_opened(parts, source.clone(), upstream.opened_pages(), stop.clone());
-    let (engine, spawn) = (parts.engine.clone(), parts.remote.spawn.clone());
+    let engine = parts.engine.clone();
+    let spawn = parts.remote.spawn.clone();
     let policies = parts.policies.clone();
     let following = async move {
         let mut changes = upstream.changes();

@@ -58,7 +58,8 @@ pub(crate) async fn stored_providers(
     realm: &RealmId,
     is_taken: impl Fn(&str) -> bool,
 ) -> Result<(Vec<Provided>, Vec<Mistake>), Refusal> {
-    let (mut providers, mut mistakes) = (Vec::new(), Vec::new());
+    let mut providers = Vec::new();
+    let mut mistakes = Vec::new();
     for definition in definitions.list(realm, stored::KIND).await? {
         let name = definition.name.as_str();
         if is_taken(name) {

@@ -59,7 +59,8 @@ pub(crate) async fn list(
     Who { doors, caller }: Who,
     Params(query): Params<InboxQuery>,
 ) -> Result<Json<rest::Page<rest::Ask>>> {
-    let (limit, cursor) = (query.limit, query.cursor.clone());
+    let limit = query.limit;
+    let cursor = query.cursor.clone();
     let filter = filter(&doors, &caller, query).await?;
     let of = Purpose::of(&caller, "/api/v1/asks").filtered(&filter);
     let page = page(limit, doors.cursors.start(&of, cursor)?, doors.limits());
@@ -96,7 +97,8 @@ fn shown(doors: &Doors, caller: &Caller, asked: SessionAsk, pinned: &Pinned) -> 
         let answer = doors.engine.asks().may_answer(caller, &asked);
         rest::YourAnswer { answer, why: (!answer).then(|| not_yours(&asked)) }
     });
-    let (plan, about) = (pinned.plan(asked.row.ask.run), asked.row.ask.about.clone());
+    let plan = pinned.plan(asked.row.ask.run);
+    let about = asked.row.ask.about.clone();
     let mut shown = rest::Ask { yours, ..rows::ask(asked, plan) };
     add_specs(&mut shown.calls, &about, pinned);
     shown
@@ -282,7 +284,8 @@ fn fix(ask: &Ask, reply: rest::FixReply) -> Result<Reply> {
     if proposal {
         return taken(ask, action, arguments.is_some() || output.is_some() || plan_id.is_some());
     }
-    let (arguments, plan_id) = (arguments.map(Arc::new), plan_id.map(PlanId::from));
+    let arguments = arguments.map(Arc::new);
+    let plan_id = plan_id.map(PlanId::from);
     Ok(Reply::Fix { action, arguments, output, plan_id })
 }
 

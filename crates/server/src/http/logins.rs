@@ -221,7 +221,8 @@ fn client_document(places: &LoginPlaces) -> Option<Value> {
 
 /// Who logs in at this upstream, if anybody does.
 fn has_logins(config: &UpstreamConfig) -> Result<Grant> {
-    let (name, origin) = (&config.name, &config.origin);
+    let name = &config.name;
+    let origin = &config.origin;
     let UpstreamKind::Http { headers, oauth, .. } = &config.kind else {
         let what = format!("upstream `{name}` is no MCP server behind a URL, and has no logins");
         return Err(no_login(what).hint("what it needs goes into its headers or variables"));
@@ -272,11 +273,13 @@ fn returned(uri: &Uri) -> Result<Returned, String> {
     let Some(state) = one("state")? else {
         return Err("the address has no `state`: it belongs to no login of this server".to_owned());
     };
-    let (code, error) = (one("code")?, one("error")?);
+    let code = one("code")?;
+    let error = one("error")?;
     if code.is_none() && error.is_none() {
         return Err("the address has neither `code` nor `error`".to_owned());
     }
-    let (iss, error_description) = (one("iss")?, one("error_description")?);
+    let iss = one("iss")?;
+    let error_description = one("error_description")?;
     Ok(Returned { state, code, iss, error, error_description })
 }
 

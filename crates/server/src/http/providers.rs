@@ -99,7 +99,8 @@ async fn put_and_begun(doors: &Doors, storing: Storing) -> Result<Definition> {
     let gateway = &doors.gateway;
     let _changing = gateway.changing.lock().await;
     let config = gateway.config_of(&provided).map_err(unusable)?;
-    let (realm, name) = (&provided.realm, provided.entry.name.as_str());
+    let realm = &provided.realm;
+    let name = provided.entry.name.as_str();
     let version = async {
         let stored = stored(gateway, realm, name).await;
         stored.map(|stored| stored.map(|definition| definition.version))
@@ -136,7 +137,8 @@ async fn deleted_and_ended(
     name: &str,
     judged: Option<StoredBy>,
 ) -> Result<()> {
-    let (gateway, realm) = (&doors.gateway, &caller.realm);
+    let gateway = &doors.gateway;
+    let realm = &caller.realm;
     let _changing = gateway.changing.lock().await;
     match doors.engine.catalog().discard(caller, KIND, name, judged).await {
         Ok(true) => {}

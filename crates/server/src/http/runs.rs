@@ -135,7 +135,8 @@ fn to_agent(doors: &Doors, caller: &Caller, agent: String, body: RunBody) -> Res
         Some(named) if named.parse::<SessionId>().is_ok() => RunSession::Named(named),
         Some(thread) => RunSession::Thread(thread),
     };
-    let (target, input) = (RunTarget::Plan(talk_id(&name)), json!({"user_request": text}));
+    let target = RunTarget::Plan(talk_id(&name));
+    let input = json!({"user_request": text});
     Ok(RunRequest { target, input, session, once: None, about: RunAbout::default() })
 }
 
@@ -153,7 +154,8 @@ pub(super) fn location(run: RunId) -> HeaderValue {
 /// 200 for a run that is over, else 202 and where to look.
 fn settled_or_not(report: RunReport) -> Response {
     let id = report.run.id;
-    let (over, again) = (report.run.status.is_over(), report.replayed);
+    let over = report.run.status.is_over();
+    let again = report.replayed;
     let body = Json(rows::run_answer(report));
     let response = if over {
         body.into_response()

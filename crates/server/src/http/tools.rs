@@ -93,7 +93,8 @@ pub(crate) async fn call(
         }
         CallReport::Failed(report) => Err(failed(&tool, &report)),
         CallReport::Pending(report) => {
-            let (location, again) = (location(report.run.id), report.replayed);
+            let location = location(report.run.id);
+            let again = report.replayed;
             let RunAnswer { run, session } = rows::run_answer(*report);
             let ask = run.asks.first().cloned();
             let body = Json(PendingCall { run, session, ask });

@@ -448,7 +448,8 @@ mod tests {
     fn a_page_has_so_much_text_and_at_least_one_tool() {
         let tool = |bytes: usize| "x".repeat(bytes);
         let sizes = [PAGE_BYTES_MAX / 2, PAGE_BYTES_MAX / 2 - 1, 1, 2 * PAGE_BYTES_MAX, 3];
-        let (mut text, mut ends) = (String::new(), Vec::new());
+        let mut text = String::new();
+        let mut ends = Vec::new();
         for (number, bytes) in sizes.into_iter().enumerate() {
             text.push_str(if ends.is_empty() { "" } else { "," });
             text.push_str(&tool(bytes));

@@ -27,8 +27,10 @@ const TOOLS: &str = "tools";
 /// `tools/list`.
 pub(crate) async fn tools(exchange: Exchange) -> Answered {
     let after = after(&exchange, TOOLS)?;
-    let (door, version) = (&exchange.door, exchange.client.version);
-    let (engine, limits) = (&door.doors.engine, door.doors.limits());
+    let door = &exchange.door;
+    let version = exchange.client.version;
+    let engine = &door.doors.engine;
+    let limits = door.doors.limits();
     let rendered = door.lists.tools(engine, &exchange.caller, version);
     let (tools, last) = rendered.page(after.as_deref(), limits.mcp_list_items_max);
     let next = last.map(|last| cursor(&exchange, TOOLS, last));
@@ -61,7 +63,8 @@ struct PageParams {
 pub(crate) fn after(exchange: &Exchange, list: &str) -> Result<Option<String>, RpcError> {
     let PageParams { cursor } = exchange.params()?;
     let Some(cursor) = cursor else { return Ok(None) };
-    let (cursors, of) = (&exchange.door.doors.cursors, purpose(&exchange.caller, list));
+    let cursors = &exchange.door.doors.cursors;
+    let of = purpose(&exchange.caller, list);
     let place = cursors.open_or(&of, &cursor, |old| old_place(list, old));
     place.map(Some).map_err(refused_rpc)
 }

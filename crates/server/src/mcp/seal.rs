@@ -213,7 +213,8 @@ mod tests {
     #[test]
     fn two_states_of_the_same_differ_and_tell_nothing() {
         let seal = Seal::new([7; 32]);
-        let ((one, ..), (two, ..)) = (sealed(&seal), sealed(&seal));
+        let (one, ..) = sealed(&seal);
+        let (two, ..) = sealed(&seal);
         assert_ne!(one, two);
         let bytes = URL_SAFE_NO_PAD.decode(&one).unwrap();
         assert!(!String::from_utf8_lossy(&bytes).contains("run_1"));

@@ -163,7 +163,8 @@ impl Session {
         client: &Client,
         news: Option<Outbox>,
     ) -> (Arc<Self>, mpsc::Receiver<Wish>) {
-        let (engine, limits) = (&doors.engine, doors.engine.limits().clone());
+        let engine = &doors.engine;
+        let limits = doors.engine.limits().clone();
         let standalone = Arc::new(Replay::new(STANDALONE));
         let to_stream = || Outbox::new(Arc::new(Standalone(standalone.clone())));
         let (wishes, wished) = mpsc::channel(WISHES_MAX);

@@ -127,7 +127,8 @@ fn webhooks() -> Vec<(&'static str, Value)> {
 }
 
 fn audits() -> Vec<(&'static str, Value)> {
-    let (chains, own) = ("^(realm|server|realm:.+)$", "realm");
+    let chains = "^(realm|server|realm:.+)$";
+    let own = "realm";
     vec![
         (
             "auditChain",

@@ -65,7 +65,9 @@ impl RealmKeeper {
     ) -> Arc<Self> {
         let OfRealms { store, blobs, vault, files } = realms;
         let files = Arc::new(ServedFiles::new(files));
-        let (gateway, sinks, purged) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let gateway = OnceLock::new();
+        let sinks = OnceLock::new();
+        let purged = OnceLock::new();
         let keeper =
             Self { identity, engine, store, blobs, vault, files, gateway, sinks, purged, spawn };
         Arc::new(keeper)
@@ -111,7 +113,8 @@ impl RealmKeeper {
         let making = async move {
             let record = keeper.identity.create_realm(&maker, &name).await?;
             if let Err(refusal) = keeper.furnish(&record.name).await {
-                let (realm, error) = (&record.name, &refusal.message);
+                let realm = &record.name;
+                let error = &refusal.message;
                 tracing::warn!(%realm, %error, "the realm lacks something until the next start");
             }
             Ok::<_, RealmRefusal>(record)

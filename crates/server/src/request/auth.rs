@@ -119,7 +119,8 @@ impl Entrance {
     /// The entrance of a server in local mode that listens on `address`. An empty key is none.
     pub(crate) fn local(address: SocketAddr, config: &ServerConfig, key: Option<&str>) -> Self {
         let rule = Rule::Local(Local::new(address, config.admin, key));
-        let (names, between) = (Names::new(address, config), Between::NoOne);
+        let names = Names::new(address, config);
+        let between = Between::NoOne;
         Self { names, between, rule, is_own: false }
     }
 
@@ -222,7 +223,8 @@ impl Entrance {
         let Some(key) = key else { return Ok(None) };
         let sent = Sent::of(&[], &[key.as_bytes()]).map_err(bad_credential)?;
         let Some(sent) = sent else { return Ok(None) };
-        let (uri, headers) = (Uri::from_static("/"), HeaderMap::new());
+        let uri = Uri::from_static("/");
+        let headers = HeaderMap::new();
         let arrival = Arrival { method: &Method::POST, uri: &uri, headers: &headers, peer: None };
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         // A key: a token of an issuer would end before the pipe does.
@@ -283,7 +285,8 @@ impl Entrance {
 
 /// The credential that these headers bring, if they bring one.
 fn credential(headers: &HeaderMap) -> Result<Option<Sent<'_>>> {
-    let (authorization, api_key) = (values(headers, AUTHORIZATION), values(headers, &API_KEY));
+    let authorization = values(headers, AUTHORIZATION);
+    let api_key = values(headers, &API_KEY);
     Sent::of(&authorization, &api_key).map_err(bad_credential)
 }
 
@@ -319,7 +322,8 @@ impl Checked {
         let Arrival { uri, headers, .. } = *arrival;
         let verified = verified.map_err(|denied| self.denied(uri.path(), from, &denied))?;
         let directory = self.identity.directory();
-        let (subject, grants) = (&*verified.subject, &*verified.realms);
+        let subject = &*verified.subject;
+        let grants = &*verified.realms;
         let sender = realms::Sender { subject, grants, directory: &directory };
         let realm = realms::realm(uri, headers, sender).inspect_err(|failure| {
             if realms::is_not_allowed(failure) {

@@ -227,7 +227,9 @@ pub(crate) fn is_deeper(bytes: &[u8], depth_max: usize) -> bool {
     if bytes.iter().filter(opens).count() <= depth_max {
         return false;
     }
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    let mut depth = 0usize;
+    let mut in_string = false;
+    let mut escaped = false;
     for byte in bytes {
         match byte {
             _ if escaped => escaped = false,

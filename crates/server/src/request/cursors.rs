@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn no_byte_of_it_can_be_changed() {
-        let (cursors, of) = (cursors(), purpose());
+        let cursors = cursors();
+        let of = purpose();
         let text = cursors.seal(&of, "42");
         for index in 1..text.len() {
             for other in ['A', 'B', '_'] {
@@ -265,7 +266,8 @@ mod tests {
 
     #[test]
     fn it_is_good_for_one_list_filter_and_realm() {
-        let (cursors, ann) = (cursors(), caller("default"));
+        let cursors = cursors();
+        let ann = caller("default");
         let waiting = SessionFilter { parked: true, ..SessionFilter::default() };
         let key = SessionRef::Key { key: "a".into(), space: None };
         let purposes = [

@@ -204,8 +204,10 @@ impl Doors {
         verified: &Arc<Verified>,
         realm: &RealmId,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let (identity, clock) = (self.identity.clone(), self.engine.clock().clone());
-        let (verified, realm) = (verified.clone(), realm.clone());
+        let identity = self.identity.clone();
+        let clock = self.engine.clock().clone();
+        let verified = verified.clone();
+        let realm = realm.clone();
         async move { lapsed(&identity, &*clock, &verified, &realm).await }
     }
 
@@ -338,7 +340,8 @@ pub(crate) fn for_whole_server(doors: &Doors, visitor: &Visitor, what: &str) -> 
         return Ok(());
     }
     let message = format!("{what} needs the role `admin` in `*`");
-    let (act, caller) = (Act::Administer, visitor.foremost());
+    let act = Act::Administer;
+    let caller = visitor.foremost();
     doors.engine.audits().note_beyond(caller, act, message.clone());
     let code = RefusalCode::Forbidden(act);
     Err(Refusal::new(code, message).hint("ask an administrator of the server").into())

@@ -105,7 +105,8 @@ async fn checked<F: Future<Output = Response>>(
     handler: impl FnOnce(Request, Option<Visitor>) -> F,
 ) -> Response {
     let entrance = own.unwrap_or(&doors.entrance);
-    let (page, trace) = (entrance.page(request.headers()), trace::of(request.headers()));
+    let page = entrance.page(request.headers());
+    let trace = trace::of(request.headers());
     let arrival = Arrival {
         method: request.method(),
         uri: request.uri(),
@@ -363,10 +364,13 @@ pub(crate) fn traced(doors: &Doors, failure: &Failure, asker: Asker<'_>) -> Stri
     let Asker { trace, who } = asker;
     let trace = trace.map_or_else(|| doors.engine.entropy().bits(), |caller| caller.trace);
     let trace_id = format!("{trace:032x}");
-    let (realm, subject) = (who.map(|who| who.realm.as_str()), who.map(|who| &*who.subject));
-    let (code, status) = (failure.code(), failure.status());
+    let realm = who.map(|who| who.realm.as_str());
+    let subject = who.map(|who| &*who.subject);
+    let code = failure.code();
+    let status = failure.status();
     if status.is_server_error() {
-        let (status, message) = (status.as_u16(), failure.message());
+        let status = status.as_u16();
+        let message = failure.message();
         tracing::error!(trace_id, realm, subject, code, status, "{message}");
     } else {
         tracing::debug!(trace_id, realm, subject, code, status = status.as_u16());

@@ -47,7 +47,8 @@ pub(crate) fn impersonated(
 /// The principal that a request names, once.
 fn asked(headers: &HeaderMap) -> Result<Option<&str>> {
     let mut named = HEADERS.iter().flat_map(|name| headers.get_all(name).iter());
-    let (first, second) = (named.next(), named.next());
+    let first = named.next();
+    let second = named.next();
     if second.is_some() {
         let message = "the request names more than one subject to act as";
         return Err(Failure::bad_request("two_subjects", message)

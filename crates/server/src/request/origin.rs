@@ -250,7 +250,8 @@ mod tests {
             project::tables::public_url::PublicUrl::parse("https://wp.example.com:8443/x").ok();
         let config = ServerConfig { public_url, ..ServerConfig::default() };
         let names = Names::new("127.0.0.1:8420".parse().unwrap(), &config);
-        let (uri, named) = (Uri::from_static("/"), headers(&[(HOST, "wp.example.com:8443")]));
+        let uri = Uri::from_static("/");
+        let named = headers(&[(HOST, "wp.example.com:8443")]);
         assert!(names.check(&uri, &named).is_ok());
         let led = headers(&[(HOST, "localhost:8420"), (ORIGIN, "https://login.example.com")]);
         assert!(names.check(&uri, &led).is_err());

@@ -88,7 +88,8 @@ impl CallerRates {
     fn take_share(&self, caller: &Caller, portion: Portion, now: Millis) -> Result<(), u64> {
         let Caller { realm, subject, actor, .. } = caller;
         let of_realm = Whose { realm: realm.clone(), subject: None, actor: None };
-        let (subject, actor) = (Some(subject.clone()), actor.clone());
+        let subject = Some(subject.clone());
+        let actor = actor.clone();
         let of_caller = Whose { subject, actor, ..of_realm.clone() };
         let rate = |count: usize| per_minute(u32::try_from(count).unwrap_or(u32::MAX));
         let both = [(of_caller, rate(portion.caller)), (of_realm, rate(portion.realm))];

@@ -32,7 +32,9 @@ pub(crate) struct Sender<'a> {
 pub(crate) fn realm(uri: &Uri, headers: &HeaderMap, sender: Sender<'_>) -> Result<RealmId> {
     let Sender { subject, grants, directory } = sender;
     let principal = directory.principals.of_subject(subject).map(|known| &*known.principal);
-    let (asked, area, usual) = (asked(uri, headers)?, area(uri.path()), default_realm());
+    let asked = asked(uri, headers)?;
+    let area = area(uri.path());
+    let usual = default_realm();
     let chosen = directory.realms.choose(Wish { asked, area, principal, grants, usual });
     chosen.ok_or_else(not_allowed)
 }
@@ -160,7 +162,9 @@ mod tests {
     #[test]
     fn a_request_is_in_a_realm_that_its_credential_may_enter() {
         let realm = default_realm().to_string();
-        let (own, all, other) = (entering(&realm), entering("*"), entering("acme"));
+        let own = entering(&realm);
+        let all = entering("*");
+        let other = entering("acme");
         for (uri, header, grants, answer) in [
             ("/", &[] as &[&'static str], &own, realm.as_str()),
             ("/", &[], &all, realm.as_str()),

@@ -177,8 +177,8 @@ pub(crate) fn taken_by(path: &str) -> Option<String> {
 
 /// Whether a request for this path reaches this door.
 fn is_like(door: &str, path: &str) -> bool {
-    let (door, path): (Vec<&str>, Vec<&str>) =
-        (door.split('/').collect(), path.split('/').collect());
+    let door: Vec<&str> = door.split('/').collect();
+    let path: Vec<&str> = path.split('/').collect();
     let same = |(door, given): (&&str, &&str)| door.starts_with('{') || door == given;
     door.len() == path.len() && door.iter().zip(&path).all(same)
 }
@@ -219,7 +219,8 @@ pub(crate) async fn wrong_method(request: Request) -> Failure {
     let matched = matched.map(|path| path.trim_end_matches('/'));
     let known = rights().filter(|(_, path, _)| Some(*path) == matched);
     let known: Vec<&str> = known.map(|(method, _, _)| method).collect();
-    let (method, path) = (request.method(), short(request.uri().path()));
+    let method = request.method();
+    let path = short(request.uri().path());
     let message = format!("`{method}` is not understood at `{path}`");
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
         .hint(format!("use {}", known.join(" or ")))
@@ -227,8 +228,8 @@ pub(crate) async fn wrong_method(request: Request) -> Failure {
 
 /// A known path with the names of the given one in it, if both have as many parts.
 fn like(known: &str, given: &str) -> Option<String> {
-    let (known, given): (Vec<&str>, Vec<&str>) =
-        (known.split('/').collect(), given.split('/').collect());
+    let known: Vec<&str> = known.split('/').collect();
+    let given: Vec<&str> = given.split('/').collect();
     if known.len() != given.len() {
         return None;
     }

@@ -132,7 +132,8 @@ impl CardKeys {
 
 impl CardKey {
     fn read(pkcs8: &[u8]) -> Result<Self, String> {
-        let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let random = SystemRandom::new();
         let pair = EcdsaKeyPair::from_pkcs8(algorithm, pkcs8, &random);
         let pair = pair.map_err(|error| format!("a key cannot be used ({error})"))?;
         let mut key = Self { id: String::new(), pair };
@@ -216,7 +217,8 @@ fn read(path: &Path) -> Result<Vec<CardKey>, CardKeyError> {
 /// Makes a key in the data folder.
 fn make(data: &Path) -> Result<CardKey, CardKeyError> {
     let path = data.join(CARD_KEYS_FILE);
-    let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+    let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+    let random = SystemRandom::new();
     let unmade = |why: String| CardKeyError::Unusable { path: path.clone(), why };
     let pkcs8 = EcdsaKeyPair::generate_pkcs8(algorithm, &random);
     let pkcs8 = pkcs8.map_err(|_| unmade("no key could be made".to_owned()))?;
@@ -287,7 +289,8 @@ mod tests {
 
     #[test]
     fn two_keys_sign_beside_each_other_and_more_are_refused() {
-        let (data, older) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let data = tempfile::tempdir().unwrap();
+        let older = tempfile::tempdir().unwrap();
         let [old, new] = [&older, &data].map(|data| {
             let keys = CardKeys::open(data.path(), &[]).unwrap();
             keys.ids()[0].to_owned()
@@ -295,7 +298,8 @@ mod tests {
         let files = [&data, &older].map(|data| data.path().join(CARD_KEYS_FILE));
         let given = CardKeys::open(Path::new("nowhere"), &files).unwrap();
         assert_eq!(given.ids(), [new.as_str(), old.as_str()]);
-        let (signatures, set) = (given.sign(&card(), KEY_SET), given.key_set());
+        let signatures = given.sign(&card(), KEY_SET);
+        let set = given.key_set();
         for (index, signature) in signatures.iter().enumerate() {
             assert!(fits(&set["keys"][index], signature, &card()), "{index}");
             assert!(!fits(&set["keys"][1 - index], signature, &card()), "{index}");

@@ -18,7 +18,8 @@ pub(crate) struct AuditKeys {
 
 impl AuditKeys {
     pub(crate) fn new(secrets: &Keyring) -> Self {
-        let (rows, digests) = (Macs::new(secrets, ROWS), Macs::new(secrets, DIGESTS));
+        let rows = Macs::new(secrets, ROWS);
+        let digests = Macs::new(secrets, DIGESTS);
         Self { name: rows.current().to_string(), rows, digests }
     }
 }

@@ -118,7 +118,8 @@ impl Vault for FileVault {
         value: &'a Secret,
         expected: Expected,
     ) -> Vaulted<'a, u64> {
-        let (key, value) = (key.to_owned(), value.clone());
+        let key = key.to_owned();
+        let value = value.clone();
         self.perform(move |files| files.write(&key, &value, expected))
     }
 

@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn a_request_of_http2_looks_like_any_other() {
-        let (whole, path) = ("http://a.test:1/b?c=d", "/b?c=d".to_owned());
+        let whole = "http://a.test:1/b?c=d";
+        let path = "/b?c=d".to_owned();
         let both = ["a.test:1", "b.test"].map(str::to_owned);
         assert_eq!(unified(Version::HTTP_2, whole, None), (path.clone(), vec![both[0].clone()]));
         let same = unified(Version::HTTP_2, whole, Some("a.test:1"));

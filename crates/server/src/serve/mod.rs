@@ -114,8 +114,10 @@ impl Floor<'_> {
                 Ok((stream, address)) => {
                     // Taken in first: only someone who is there closes another's connection.
                     let line = Arc::new(self.connections.enter().await);
-                    let (peer, service) = (Peer::new(address), service.clone());
-                    let (watcher, builder) = (self.graceful.watcher(), self.builder.clone());
+                    let peer = Peer::new(address);
+                    let service = service.clone();
+                    let watcher = self.graceful.watcher();
+                    let builder = self.builder.clone();
                     self.begin(stream, Accepted { peer, line, service, watcher, builder });
                 }
                 Err(error) => self.not_accepted(&error).await,

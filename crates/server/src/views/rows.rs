@@ -305,7 +305,8 @@ pub(crate) fn pipeline_stats(
 ) -> rest::PipelineStats {
     let (handled, unknown): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.deterministic);
     let count = |rows: &[TallyRow]| rows.iter().map(|row| row.count).sum::<u64>();
-    let (deterministic, agent) = (count(&handled), count(&unknown));
+    let deterministic = count(&handled);
+    let agent = count(&unknown);
     let total = deterministic + agent;
     let mut handlers = handler_counts(pipeline, handled, reason_chars_max);
     handlers.sort_by_key(|handler| std::cmp::Reverse(handler.count));

@@ -40,7 +40,8 @@ fn clarifications(ask: &Ask) -> Vec<ClarificationInfo> {
         return questions.iter().map(asked).collect();
     }
     // A question of a plan is asked by no call: its ask stands for one.
-    let (call_id, question) = (ask.id.to_string(), message.clone());
+    let call_id = ask.id.to_string();
+    let question = message.clone();
     vec![ClarificationInfo { call_id, question, context: String::new() }]
 }
 
@@ -152,7 +153,8 @@ fn asking(thread: &str, action: PendingAction) -> ThreadAnswer {
 }
 
 fn failed(report: &RunReport) -> Failure {
-    let (thread, fault) = (&report.session.key.id, report.run.last_error.as_ref());
+    let thread = &report.session.key.id;
+    let fault = report.run.last_error.as_ref();
     let why = fault.map_or_else(|| "the reason is unknown".to_owned(), ToString::to_string);
     let message = format!("the request in thread `{thread}` failed: {why}");
     Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "run_failed", message)
@@ -297,7 +299,8 @@ mod tests {
     }
 
     fn authorize() -> SessionAsk {
-        let (message, url) = ("log in".to_owned(), "https://a.test/".to_owned());
+        let message = "log in".to_owned();
+        let url = "https://a.test/".to_owned();
         asked(8, AskBody::Authorize { message, url })
     }
 
@@ -324,7 +327,8 @@ mod tests {
     }
 
     fn waiting(asks: Vec<SessionAsk>) -> RunReport {
-        let (status, at) = (RunStatus::Waiting, Millis(0));
+        let status = RunStatus::Waiting;
+        let at = Millis(0);
         RunReport {
             run: RunRow {
                 id: RunId(1),

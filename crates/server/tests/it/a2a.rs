@@ -240,7 +240,8 @@ async fn a_repeated_message_gets_the_first_task() {
 #[tokio::test]
 async fn a_repeat_gets_the_first_task_also_where_it_could_not_begin_any_more() {
     let house = house(SETTINGS).await;
-    let (path, mut plan) = ("/api/v1/plans/it%2Fchanged", question());
+    let path = "/api/v1/plans/it%2Fchanged";
+    let mut plan = question();
     plan["planId"] = json!("it/changed");
     assert_eq!(house.put(path, &[], plan.clone()).await.status, 201);
     let ask = |id: &str| message(id, "it/changed", json!({"data": {}}));
@@ -450,7 +451,8 @@ async fn the_card_shows_what_can_be_called_and_is_kept() {
     let card = &answer.body;
     let addresses: Vec<&Value> =
         card["supportedInterfaces"].as_array().unwrap().iter().map(|one| &one["url"]).collect();
-    let (http, grpc) = ("http://localhost:8420/a2a/v1", "localhost:8420");
+    let http = "http://localhost:8420/a2a/v1";
+    let grpc = "localhost:8420";
     assert_eq!(addresses, [http, http, grpc, http, http], "three bindings of 1.0, two of 0.3");
     let skills = card["skills"].as_array().unwrap();
     assert!(skills.iter().any(|skill| skill["id"] == ADD), "{card}");

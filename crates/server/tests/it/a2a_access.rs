@@ -55,7 +55,8 @@ async fn every_operation_wants_a_credential_in_both_bindings() {
 #[tokio::test]
 async fn clients_of_0_3_pass_the_same_checks() {
     let guarded = guarded().await;
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Operator).await);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Operator).await;
     let call = async |key: Option<&str>, method: &str, params: Value| -> Answer {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let headers: Vec<_> = key.map(|key| ("x-api-key", key)).into_iter().collect();
@@ -89,7 +90,8 @@ async fn clients_of_0_3_pass_the_same_checks() {
 #[tokio::test]
 async fn a_task_of_somebody_else_is_not_found_by_any_operation() {
     let guarded = guarded().await;
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Operator).await);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Operator).await;
     let answer = rpc(&guarded, Some(&ann), "SendMessage", &sent("m1")).await;
     let task = answer.body["result"]["task"].clone();
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{answer:?}");
@@ -100,7 +102,8 @@ async fn a_task_of_somebody_else_is_not_found_by_any_operation() {
             let text = answer.body["error"].to_string();
             text.replace(id.as_str().unwrap(), "ID")
         };
-        let (other, none) = (told(&task["id"]).await, told(&json!(unknown)).await);
+        let other = told(&task["id"]).await;
+        let none = told(&json!(unknown)).await;
         assert_eq!(other, none, "{method} tells nothing");
         assert!(other.contains("TASK_NOT_FOUND"), "{other}");
     }
@@ -122,7 +125,8 @@ async fn a_task_of_somebody_else_is_not_found_by_any_operation() {
 #[tokio::test]
 async fn a_page_token_is_good_for_its_caller_alone() {
     let guarded = guarded().await;
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Member).await;
     for index in 0..2 {
         rpc(&guarded, Some(&ann), "SendMessage", &sent(&format!("m{index}"))).await;
     }
@@ -138,7 +142,8 @@ async fn a_page_token_is_good_for_its_caller_alone() {
 #[tokio::test]
 async fn who_may_only_read_starts_nothing_and_other_realms_are_closed() {
     let guarded = guarded().await;
-    let (viewer, member) = (guarded.key(Role::Viewer).await, guarded.key(Role::Member).await);
+    let viewer = guarded.key(Role::Viewer).await;
+    let member = guarded.key(Role::Member).await;
     let answer = rpc(&guarded, Some(&viewer), "SendMessage", &sent("m1")).await;
     assert!(answer.body["error"].is_object(), "{answer:?}");
     let mut elsewhere = sent("m1");
@@ -167,8 +172,8 @@ async fn who_may_only_read_starts_nothing_and_other_realms_are_closed() {
 #[tokio::test]
 async fn who_may_only_read_learns_that_the_default_agent_is_not_theirs_to_start() {
     let guarded = guarded().await;
-    let (agent, admin) =
-        (json!({"name": "Helper", "llmConfigRef": "openai"}), [("x-api-key", ADMIN_KEY)]);
+    let agent = json!({"name": "Helper", "llmConfigRef": "openai"});
+    let admin = [("x-api-key", ADMIN_KEY)];
     let stored = guarded.open(Method::PUT, "/api/v1/agents/helper", &admin, &agent).await;
     assert_eq!(stored.status().as_u16(), 201);
     let viewer = guarded.key(Role::Viewer).await;

@@ -31,7 +31,8 @@ fn checked(card: &Value, index: usize, key: &Value) -> Value {
     let bytes = |text: &Value| URL_SAFE_NO_PAD.decode(text.as_str().unwrap()).unwrap();
     let point = [vec![4], bytes(&key["x"]), bytes(&key["y"])].concat();
     let known: AgentCard = serde_json::from_value(card.clone()).unwrap();
-    let (content, signature) = (known.signed_content(), &card["signatures"][index]);
+    let content = known.signed_content();
+    let signature = &card["signatures"][index];
     let payload = URL_SAFE_NO_PAD.encode(canonical::text(&content));
     let input = format!("{}.{payload}", signature["protected"].as_str().unwrap());
     let signed = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
@@ -54,7 +55,8 @@ fn has_empty(value: &Value) -> bool {
 #[tokio::test]
 async fn a_card_is_signed_by_the_key_of_the_key_set() {
     let house = house(SETTINGS).await;
-    let (card, keys) = (read(&house, CARD).await, read(&house, KEYS).await);
+    let card = read(&house, CARD).await;
+    let keys = read(&house, KEYS).await;
     let key = &keys.body["keys"][0];
     assert_eq!(
         (&key["kty"], &key["crv"], &key["alg"]),
@@ -108,7 +110,8 @@ fn newer() -> Value {
 #[tokio::test]
 async fn strangers_read_the_keys_and_find_nothing_empty_in_what_is_signed() {
     let guarded = Guarded::start(OPEN).await;
-    let (card, keys) = (guarded.get(CARD, &[]).await, guarded.get(KEYS, &[]).await);
+    let card = guarded.get(CARD, &[]).await;
+    let keys = guarded.get(KEYS, &[]).await;
     assert_eq!((card.status, keys.status), (200, 200), "{keys:?}");
     checked(&card.body, 0, &keys.body["keys"][0]);
     let read: AgentCard = serde_json::from_value(card.body).unwrap();
@@ -142,7 +145,8 @@ async fn the_signature_holds_for_readers_who_prefer_the_members_of_0_3() {
     let issuer = "[auth.issuers.corp]\nurl = \"http://127.0.0.1:9\"\naudience = \"waypost\"\n\
                   realms = [\"default\"]\n";
     let guarded = Guarded::start(&format!("{OPEN}{issuer}")).await;
-    let (card, keys) = (guarded.get(CARD, &[]).await, guarded.get(KEYS, &[]).await);
+    let card = guarded.get(CARD, &[]).await;
+    let keys = guarded.get(KEYS, &[]).await;
     let schemes = card.body["securitySchemes"].as_object().unwrap();
     let names: Vec<&String> = schemes.keys().collect();
     assert_eq!(names, ["apiKey", "bearer", "oauth2", "openId-corp"], "{card:?}");

@@ -598,7 +598,8 @@ async fn every_operation_asks_for_a_credential_over_grpc() {
             assert!(told.head.contains_key("www-authenticate"), "{told:?}");
         }
     }
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Operator).await);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Operator).await;
     let sent = asked(&guarded, Some(&ann), "SendMessage", &json!({"message": add("m1")})).await;
     assert_eq!(sent.status, Status::default());
     let task = read_as(&schema::SEND_MESSAGE_RESPONSE, &sent.messages[0])["task"].clone();
@@ -624,7 +625,8 @@ async fn every_operation_asks_for_a_credential_over_grpc() {
 async fn who_may_only_read_makes_and_removes_no_webhook_over_grpc() {
     let guarded = Guarded::start(&format!("{OPEN}[a2a]\nexpose = [\"math::*\"]\n")).await;
     let made = guarded.made(Role::Member, &[], Expiry::Usual).await;
-    let (own, reads) = (made.text.expose(), token(&guarded, &made, "read"));
+    let own = made.text.expose();
+    let reads = token(&guarded, &made, "read");
     let sent = asked(&guarded, Some(own), "SendMessage", &json!({"message": add("m1")})).await;
     let task = read_as(&schema::SEND_MESSAGE_RESPONSE, &sent.messages[0])["task"].clone();
     let params = json!({"taskId": task["id"], "id": "hook", "url": "https://hooks.test/"});

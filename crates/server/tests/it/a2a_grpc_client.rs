@@ -141,7 +141,8 @@ async fn a_stream_is_read_as_it_comes_up_to_its_status() {
 async fn a_server_that_stops_ends_its_streams_with_a_status() {
     let served = Served::new(SETTINGS).await;
     let task = served.send(message("m1", "it/approval", json!({"data": {}}))).await;
-    let (shape, params) = (&schema::SUBSCRIBE_REQUEST, json!({"id": task["id"]}));
+    let shape = &schema::SUBSCRIBE_REQUEST;
+    let params = json!({"id": task["id"]});
     let mut answer = begin(served.address, "SubscribeToTask", shape, &params).await;
     let first = next(&mut answer).await.unwrap().unwrap();
     assert_eq!(state(&event(&first)["task"]), "INPUT_REQUIRED");
@@ -169,7 +170,8 @@ async fn a_stream_whose_connection_is_cut_does_not_seem_to_be_whole() {
             _ = is_cut => {}
         }
     });
-    let (shape, params) = (&schema::SUBSCRIBE_REQUEST, json!({"id": "t"}));
+    let shape = &schema::SUBSCRIBE_REQUEST;
+    let params = json!({"id": "t"});
     let mut answer = begin(address, "SubscribeToTask", shape, &params).await;
     assert!(next(&mut answer).await.unwrap().is_some_and(|message| message.is_empty()));
     cut.send(()).unwrap();

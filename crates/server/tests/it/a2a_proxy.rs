@@ -502,7 +502,8 @@ async fn an_instruction_for_a_tool_that_is_not_seen_is_kept_as_a_denied_call() {
          forbid (principal, action == Action::\"run\", \
          resource == Plan::\"math::conditional_add\");\n";
     let guarded = Guarded::with_policies(&settings, Some(policies)).await;
-    let (viewer, member) = (guarded.key(Role::Viewer).await, guarded.key(Role::Member).await);
+    let viewer = guarded.key(Role::Viewer).await;
+    let member = guarded.key(Role::Member).await;
     for (tool, arguments) in [("fs.plain", json!({})), ("real.fail", json!({"n": 1}))] {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": tool, "params": arguments});
         let call = async || guarded.post_as(&member, "/rpc", body.clone()).await;
@@ -540,7 +541,8 @@ async fn an_instruction_for_a_tool_that_is_not_seen_is_kept_as_a_denied_call() {
 #[tokio::test]
 async fn who_may_call_nothing_is_refused_before_anything_is_stored() {
     let guarded = Guarded::start(&format!("{OPEN}[a2a]\nproxy = true\n")).await;
-    let (viewer, member) = (guarded.key(Role::Viewer).await, guarded.key(Role::Member).await);
+    let viewer = guarded.key(Role::Viewer).await;
+    let member = guarded.key(Role::Member).await;
     let reads = guarded.made(Role::Member, &[Scope::Read], Expiry::Usual).await;
     let content = instruction("fs", "fs.readFile", json!({}));
     let message = json!({"role": "user", "parts": [{"type": "data", "content": content}]});

@@ -62,7 +62,8 @@ impl Receiver {
         let kept = got.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (got, answers) = (kept.clone(), answers.clone());
+                let got = kept.clone();
+                let answers = answers.clone();
                 thread::spawn(move || serve(stream, &got, &answers));
             }
         });
@@ -99,7 +100,8 @@ impl Receiver {
 
 /// Reads one request, keeps it and answers; who breaks off is let go.
 fn serve(stream: TcpStream, got: &Mutex<Vec<Got>>, answers: &[String]) {
-    let (mut reader, mut headers) = (BufReader::new(stream), BTreeMap::new());
+    let mut reader = BufReader::new(stream);
+    let mut headers = BTreeMap::new();
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
@@ -162,7 +164,8 @@ async fn until_ended(house: &House) {
 
 #[tokio::test]
 async fn a_webhook_that_comes_with_a_message_gets_what_a_stream_gets() {
-    let (house, receiver) = (house(&format!("{SETTINGS}{PUSH}")).await, Receiver::new(&[OK]));
+    let house = house(&format!("{SETTINGS}{PUSH}")).await;
+    let receiver = Receiver::new(&[OK]);
     let task = send_with(&house, add("m1"), receiver.config()).await;
     assert_eq!(receiver.until("COMPLETED").await, ["WORKING", "artifact", "COMPLETED"]);
     let got = receiver.got();
@@ -183,7 +186,8 @@ async fn a_webhook_that_comes_with_a_message_gets_what_a_stream_gets() {
 
 #[tokio::test]
 async fn a_webhook_of_a_task_that_waits_gets_what_follows() {
-    let (house, receiver) = (house(&format!("{SETTINGS}{PUSH}")).await, Receiver::new(&[OK]));
+    let house = house(&format!("{SETTINGS}{PUSH}")).await;
+    let receiver = Receiver::new(&[OK]);
     let task = send(&house, question("m1")).await;
     let made = create(&house, &task, receiver.config()).await["result"].clone();
     assert_eq!((&made["url"], &made["taskId"]), (&json!(receiver.url), &task["id"]), "{made}");
@@ -225,7 +229,8 @@ async fn a_webhook_that_is_made_while_its_task_ends_gets_the_end() {
     // its caller may do this. A task that is over at the second look has nothing more to post.
     for look in 2..=4 {
         let (resume, resumed) = mpsc::channel();
-        let (reads, reached) = (AtomicU32::new(0), Semaphore::new(0));
+        let reads = AtomicU32::new(0);
+        let reached = Semaphore::new(0);
         let stopping = Arc::new(Stopping { reads, reached, resumed: Mutex::new(resumed) });
         // Each in a house of its own: a webhook that is there reads its task, too.
         let extra = Extra { policy: Some(stopping.clone()), ..Extra::default() };
@@ -268,7 +273,8 @@ async fn what_a_receiver_does_not_take_is_posted_again_before_what_follows() {
 async fn a_receiver_that_takes_nothing_gets_no_more_after_so_many_tries() {
     let settings = format!("{SETTINGS}{PUSH}push_attempts_max = 2\n");
     let house = house(&settings).await;
-    let (deaf, well) = (Receiver::new(&["500 No"]), Receiver::new(&[OK]));
+    let deaf = Receiver::new(&["500 No"]);
+    let well = Receiver::new(&[OK]);
     let gone = Receiver::new(&["410 Gone"]);
     let elsewhere = Receiver::answering(vec![format!("302 Found\r\nlocation: {}", well.url)]);
     let task = send(&house, question("m1")).await;
@@ -303,7 +309,8 @@ async fn an_end_that_is_never_taken_is_given_up_though_what_comes_with_it_is_tak
     until_ended(&house).await;
     let got = receiver.got();
     let words: Vec<&str> = got.iter().map(Got::word).collect();
-    let (artifact, end) = ("artifact", "COMPLETED");
+    let artifact = "artifact";
+    let end = "COMPLETED";
     assert_eq!(words, ["WORKING", artifact, end, artifact, end, artifact, end]);
 }
 
@@ -365,7 +372,8 @@ async fn webhooks_are_kept_over_a_restart_and_their_secrets_are_sealed() {
 #[tokio::test]
 async fn a_restored_server_notifies_the_webhooks_of_its_tasks() {
     let settings = format!("{SETTINGS}{PUSH}");
-    let (house, receiver) = (house(&settings).await, Receiver::new(&[OK]));
+    let house = house(&settings).await;
+    let receiver = Receiver::new(&[OK]);
     let task = send_with(&house, question("m1"), receiver.config()).await;
     receiver.until("INPUT_REQUIRED").await;
     let folder = tempfile::tempdir().unwrap();
@@ -384,7 +392,8 @@ async fn a_restored_server_notifies_the_webhooks_of_its_tasks() {
 
 #[tokio::test]
 async fn an_address_that_is_not_allowed_any_more_gets_nothing() {
-    let (data, receiver) = (tempfile::tempdir().unwrap(), Receiver::new(&[OK]));
+    let data = tempfile::tempdir().unwrap();
+    let receiver = Receiver::new(&[OK]);
     let allowed = format!("{SETTINGS}{PUSH}");
     let (house, stopper) = House::over(|| project(&allowed), &data, None).await;
     let task = send(&house, question("m1")).await;
@@ -402,7 +411,8 @@ async fn an_address_that_is_not_allowed_any_more_gets_nothing() {
 #[tokio::test]
 async fn webhooks_are_read_listed_replaced_and_removed_in_both_bindings() {
     let settings = format!("{SETTINGS}{PUSH}push_configs_max = 2\n");
-    let (house, receiver) = (house(&settings).await, Receiver::new(&[OK]));
+    let house = house(&settings).await;
+    let receiver = Receiver::new(&[OK]);
     let task = send(&house, question("m1")).await;
     let path = format!("/a2a/v1/tasks/{}/pushNotificationConfigs", task["id"].as_str().unwrap());
     let mut config = receiver.config();
@@ -444,7 +454,8 @@ async fn webhooks_are_read_listed_replaced_and_removed_in_both_bindings() {
 
 #[tokio::test]
 async fn a_webhook_that_cannot_be_read_takes_no_room_and_can_be_removed() {
-    let (folder, receiver) = (tempfile::tempdir().unwrap(), Receiver::new(&[OK]));
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = Receiver::new(&[OK]);
     let data = folder.path().join("data");
     let settings = format!("{SETTINGS}{PUSH}push_configs_max = 2\n");
     let (house, stopper) = House::over(|| project(&settings), &folder, None).await;
@@ -472,7 +483,8 @@ async fn a_webhook_that_cannot_be_read_takes_no_room_and_can_be_removed() {
 
 #[tokio::test]
 async fn a_webhook_goes_with_its_task() {
-    let (house, receiver) = (house(&format!("{SETTINGS}{PUSH}")).await, Receiver::new(&[OK]));
+    let house = house(&format!("{SETTINGS}{PUSH}")).await;
+    let receiver = Receiver::new(&[OK]);
     let task = send_with(&house, add("m1"), receiver.config()).await;
     receiver.until("COMPLETED").await;
     house.prune(1).await;
@@ -500,8 +512,10 @@ async fn a_server_without_webhooks_says_so_before_it_looks_for_a_task() {
 #[tokio::test]
 async fn a_webhook_is_its_maker_s_alone() {
     let settings = format!("{OPEN}[a2a]\nexpose = [\"math::*\"]\n{PUSH}");
-    let (guarded, receiver) = (Guarded::start(&settings).await, Receiver::new(&[OK]));
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Operator).await);
+    let guarded = Guarded::start(&settings).await;
+    let receiver = Receiver::new(&[OK]);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Operator).await;
     let call = async |key: &str, method: &str, params: &Value| -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let headers = [("a2a-version", "1.0"), ("x-api-key", key)];

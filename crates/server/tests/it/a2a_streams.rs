@@ -84,7 +84,8 @@ async fn a_late_subscriber_gets_what_an_early_one_gets() {
     let late = opened(&house, Method::POST, &path, &Value::Null).await;
     let done = send(&house, reply("m3", &task, json!({"text": "yes"}))).await;
     assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
-    let (early, late) = (events(early).await, events(late).await);
+    let early = events(early).await;
+    let late = events(late).await;
     assert_eq!(words(&early)[..2], ["task TASK_STATE_INPUT_REQUIRED", "TASK_STATE_INPUT_REQUIRED"]);
     assert_eq!(early[2..], late[1..], "the same events follow");
     assert_eq!(words(&late).last().unwrap(), "TASK_STATE_COMPLETED");

@@ -191,7 +191,8 @@ async fn a_name_of_one_version_is_not_known_in_the_other() {
 
 #[tokio::test]
 async fn webhooks_of_0_3_get_the_task_as_each_update_leaves_it() {
-    let (house, receiver) = (house(&format!("{SETTINGS}{PUSH}")).await, Receiver::new(&[OK]));
+    let house = house(&format!("{SETTINGS}{PUSH}")).await;
+    let receiver = Receiver::new(&[OK]);
     let config = json!({"url": receiver.url, "token": "mine",
         "authentication": {"schemes": ["Bearer"], "credentials": "hush-hush-hush"}});
     let params = json!({"message": add("m1"), "configuration": {"pushNotificationConfig": config}});
@@ -207,7 +208,8 @@ async fn webhooks_of_0_3_get_the_task_as_each_update_leaves_it() {
 
 #[tokio::test]
 async fn webhooks_of_0_3_are_set_read_listed_and_removed_in_both_bindings() {
-    let (house, receiver) = (house(&format!("{SETTINGS}{PUSH}")).await, Receiver::new(&[OK]));
+    let house = house(&format!("{SETTINGS}{PUSH}")).await;
+    let receiver = Receiver::new(&[OK]);
     let ask = json!({"message": message("m1", "it/question", json!({}))});
     let id = rpc(&house, "message/send", ask).await["result"]["id"].clone();
     let config = json!({"id": "one", "url": receiver.url, "token": "mine",

@@ -336,7 +336,8 @@ async fn with_credentials_a_key_or_a_token_is_wanted_and_tasks_are_their_callers
         let answer = call(key, "tasks/send", sent.clone()).await;
         assert_eq!((answer.status, code(&answer.body)), (401, -32000), "{answer:?}");
     }
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Operator).await);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Operator).await;
     let viewer = guarded.key(Role::Viewer).await;
     let id = call(Some(&ann), "tasks/send", sent).await.body["result"]["id"].clone();
     assert!(id.is_string());
@@ -430,7 +431,8 @@ async fn a_webhook_gets_what_a_stream_gets_also_after_a_failure() {
 #[tokio::test]
 async fn a_webhook_that_is_named_with_each_message_gets_everything_once() {
     let house = House::build(project_of(&format!("{SETTINGS}{PUSH}")), None).await;
-    let (receiver, late) = (Receiver::new(&[OK]), Receiver::new(&[OK]));
+    let receiver = Receiver::new(&[OK]);
+    let late = Receiver::new(&[OK]);
     let asks = message("it/question", json!({}));
     let id = send(&house, json!({"message": asks, "webhookUrl": receiver.url})).await;
     let got = notices(&receiver.wait(4).await);
@@ -450,7 +452,8 @@ async fn a_webhook_that_is_named_with_each_message_gets_everything_once() {
 
 #[tokio::test]
 async fn a_webhook_is_told_the_rest_after_a_restart() {
-    let (data, receiver) = (tempfile::tempdir().unwrap(), Receiver::new(&[OK]));
+    let data = tempfile::tempdir().unwrap();
+    let receiver = Receiver::new(&[OK]);
     let settings = format!("{SETTINGS}{PUSH}");
     let (house, stopper) = House::over(|| project_of(&settings), &data, None).await;
     let asks = json!({"message": message("it/question", json!({})), "webhookUrl": receiver.url});

@@ -85,7 +85,8 @@ fn guarded_settings() -> String {
 #[tokio::test]
 async fn an_operator_sees_all_webhooks_and_their_errors_and_a_maker_its_own() {
     let guarded = Guarded::start(&guarded_settings()).await;
-    let (well, deaf) = (Receiver::new(&[OK]), Receiver::new(&["500 No"]));
+    let well = Receiver::new(&[OK]);
+    let deaf = Receiver::new(&["500 No"]);
     let ann = Caller::new(&guarded, Role::Member).await;
     let bob = Caller::new(&guarded, Role::Member).await;
     let operator = Caller::new(&guarded, Role::Operator).await;
@@ -118,7 +119,8 @@ async fn an_operator_sees_all_webhooks_and_their_errors_and_a_maker_its_own() {
 
 #[tokio::test]
 async fn webhooks_come_in_pages_and_a_wrong_query_is_refused() {
-    let (guarded, well) = (Guarded::start(&guarded_settings()).await, Receiver::new(&[OK]));
+    let guarded = Guarded::start(&guarded_settings()).await;
+    let well = Receiver::new(&[OK]);
     let ann = Caller::new(&guarded, Role::Member).await;
     let bob = Caller::new(&guarded, Role::Member).await;
     let operator = Caller::new(&guarded, Role::Operator).await;

@@ -76,7 +76,8 @@ fn v03(method: &str, params: &Value) -> Asked<'static> {
 #[tokio::test]
 async fn who_may_not_send_a_message_makes_and_removes_no_webhook() {
     let settings = format!("{OPEN}[a2a]\nexpose = [\"interaction::*\"]\n{PUSH}");
-    let (guarded, receiver) = (Guarded::start(&settings).await, Receiver::new(&[OK]));
+    let guarded = Guarded::start(&settings).await;
+    let receiver = Receiver::new(&[OK]);
     let made = guarded.made(Role::Member, &[], Expiry::Usual).await;
     let own = made.text.expose().to_owned();
     let config = |id: &str| json!({"id": id, "url": receiver.url});
@@ -84,11 +85,10 @@ async fn who_may_not_send_a_message_makes_and_removes_no_webhook() {
     let task = sent.body["result"]["task"]["id"].clone();
     assert!(task.is_string(), "{sent:?}");
     let id = task.as_str().unwrap();
-    let (new, old) = (
-        format!("/a2a/v1/tasks/{id}/pushNotificationConfigs"),
-        format!("/a2a/v1/v1/tasks/{id}/pushNotificationConfigs"),
-    );
-    let (new_kept, old_kept) = (format!("{new}/kept"), format!("{old}/kept"));
+    let new = format!("/a2a/v1/tasks/{id}/pushNotificationConfigs");
+    let old = format!("/a2a/v1/v1/tasks/{id}/pushNotificationConfigs");
+    let new_kept = format!("{new}/kept");
+    let old_kept = format!("{old}/kept");
     let at = |version, verb: Method, path, body: Value| Asked { version, verb, path, body };
     let named = json!({"taskId": task, "id": "kept"});
     let named_old = json!({"id": task, "pushNotificationConfigId": "kept"});
@@ -111,7 +111,8 @@ async fn who_may_not_send_a_message_makes_and_removes_no_webhook() {
         v1("SendMessage", &with(greeting("m1"), config("new"))),
         v1("SendMessage", &with(answer, config("new"))),
     ];
-    let (reads, answers) = (token(&guarded, &made, "read"), token(&guarded, &made, "answer"));
+    let reads = token(&guarded, &made, "read");
+    let answers = token(&guarded, &made, "answer");
     for credential in [&reads, &answers] {
         for change in &changes {
             let refused = change.by(&guarded, credential).await;
@@ -140,10 +141,12 @@ async fn who_may_not_send_a_message_makes_and_removes_no_webhook() {
 async fn what_is_done_with_a_webhook_is_kept_with_where_it_goes() {
     let more = "[audit]\nstrict = true\n";
     let settings = format!("{OPEN}[a2a]\nexpose = [\"interaction::*\"]\n{PUSH}{more}");
-    let (guarded, receiver) = (Guarded::start(&settings).await, Receiver::new(&[OK]));
+    let guarded = Guarded::start(&settings).await;
+    let receiver = Receiver::new(&[OK]);
     let member = guarded.made(Role::Member, &[], Expiry::Usual).await;
     let admin = guarded.made(Role::Admin, &[], Expiry::Usual).await;
-    let (own, admin) = (member.text.expose(), admin.text.expose());
+    let own = member.text.expose();
+    let admin = admin.text.expose();
     let config = json!({"id": "kept", "url": format!("{}?token=hidden", receiver.url)});
     let sent = v1("SendMessage", &with(greeting("m1"), config)).by(&guarded, own).await;
     let task = sent.body["result"]["task"]["id"].clone();
@@ -200,7 +203,8 @@ async fn until_told(house: &House, line: &str) {
 
 #[tokio::test]
 async fn a_webhook_ends_with_the_right_to_act_as_its_subject() {
-    let (data, receiver) = (tempfile::tempdir().unwrap(), Receiver::new(&[OK]));
+    let data = tempfile::tempdir().unwrap();
+    let receiver = Receiver::new(&[OK]);
     let policy = Arc::new(Withdrawable::default());
     let (house, stopper) = House::of(|| {
         let extra = Extra { policy: Some(policy.clone()), ..Extra::default() };

@@ -111,7 +111,8 @@ async fn changes(house: &House) -> Vec<Change> {
     let asks = house.greeting().await;
     let ask = format!("/api/v1/asks/{}", text(&asks["run"]["asks"][0]["id"]));
     let run = |of: &Value| format!("/api/v1/runs/{}", text(&of["run"]["id"]));
-    let (cancelled, paused) = (run(&house.greeting().await), run(&house.greeting().await));
+    let cancelled = run(&house.greeting().await);
+    let paused = run(&house.greeting().await);
     let stuck = run(&house.run(json!({"planId": "test::plan_that_fails"})).await);
     let mut plan = question();
     plan["planId"] = json!("it/new");
@@ -149,7 +150,8 @@ async fn who_may_do_nothing_changes_nothing_at_any_door() {
             assert!(!is_change || status.is_client_error(), "{method} {path}: {status}");
         }
         for change in &changes {
-            let (status, path) = (change.status(&house).await, &change.path);
+            let status = change.status(&house).await;
+            let path = &change.path;
             assert!(matches!(status, 403 | 404), "{} {path}: {status}", change.method);
         }
         policy.deny(&[]);
@@ -157,7 +159,8 @@ async fn who_may_do_nothing_changes_nothing_at_any_door() {
         assert_eq!(house.get(NEW_PLAN).await.status, 404);
     }
     for change in &changes {
-        let (status, path) = (change.status(&house).await, &change.path);
+        let status = change.status(&house).await;
+        let path = &change.path;
         assert!(matches!(status, 200..=299), "{} {path}: {status}", change.method);
     }
 }

@@ -133,9 +133,11 @@ async fn an_approval_decides_every_call() {
     assert_eq!(shown["calls"][0]["reach"], "reads");
     assert_eq!(shown["calls"][0].get("inputSchema"), None, "it is read with the ask itself");
     let ask = first_ask(&started);
-    let (read, listed) = (house.get(&ask).await.body, house.get("/api/v1/asks").await.body);
+    let read = house.get(&ask).await.body;
+    let listed = house.get("/api/v1/asks").await.body;
     for whole in [&read, &listed["items"][0]] {
-        let (asked, call) = (without_yours(whole), &whole["calls"][0]);
+        let asked = without_yours(whole);
+        let call = &whole["calls"][0];
         assert_eq!(&asked, shown);
         let tool = house.get("/api/v1/tools/math::add").await.body;
         assert_eq!(call["title"], "Add", "{whole}");

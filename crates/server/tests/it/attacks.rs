@@ -50,8 +50,8 @@ async fn nobody_approves_what_they_asked_for_whatever_key_they_come_with() {
     let ask = started.body["run"]["asks"][0].clone();
     assert_eq!((&ask["kind"], &ask["other"]), (&json!("approve"), &json!(true)), "{ask}");
 
-    let (own, second) =
-        (made_by(&guarded, &boss, "approver").await, made_by(&guarded, &boss, "admin").await);
+    let own = made_by(&guarded, &boss, "approver").await;
+    let second = made_by(&guarded, &boss, "admin").await;
     let third = made_by(&guarded, &second, "approver").await;
     for key in [boss.as_str(), &own, &second, &third, ADMIN_KEY] {
         let refused = approve(&guarded, key, &ask, None).await;
@@ -94,7 +94,8 @@ async fn nobody_approves_what_they_asked_for_whatever_key_they_come_with() {
 
 /// Stores a principal with one role here.
 pub async fn knows(guarded: &Guarded, id: &str, role: &str) {
-    let (path, body) = (format!("/api/v1/principals/{id}"), json!({"realms": {"default": [role]}}));
+    let path = format!("/api/v1/principals/{id}");
+    let body = json!({"realms": {"default": [role]}});
     let headers = [("x-api-key", ADMIN_KEY)];
     let stored = read(guarded.open(Method::PUT, &path, &headers, &body).await).await;
     assert_eq!(stored.status, 201, "{stored:?}");

@@ -216,10 +216,12 @@ async fn what_a_realm_does_as_a_principal_needs_the_rights_of_both_and_is_kept_w
         let started = send(&house, &key.text, Method::POST, "/api/v1/runs", run).await;
         let expected = if verdict == "allow" { 200 } else { 403 };
         assert_eq!(started.status, expected, "{state}: {started:?}");
-        let (path, call) = ("/api/v1/tools/math::add/call", json!({"arguments": {"a": 1, "b": 2}}));
+        let path = "/api/v1/tools/math::add/call";
+        let call = json!({"arguments": {"a": 1, "b": 2}});
         let called = send(&house, &key.text, Method::POST, path, call).await;
         assert_eq!(called.status == 200, verdict == "allow", "{state}: {called:?}");
-        let (subject, service) = (subject.as_str(), "service");
+        let subject = subject.as_str();
+        let service = "service";
         let kept: &[_] = match verdict {
             "allow" => &[("run", subject), ("call", subject), ("call", service)],
             _ => &[("run", subject), ("run", service), ("call", subject), ("call", service)],
@@ -237,7 +239,8 @@ async fn what_a_realm_does_as_a_principal_needs_the_rights_of_both_and_is_kept_w
         }
     };
     let service = async |role: &str| {
-        let (path, body) = ("/api/v1/principals/service", json!({"realms": {"default": [role]}}));
+        let path = "/api/v1/principals/service";
+        let body = json!({"realms": {"default": [role]}});
         let stored = send(&house, ADMIN, Method::PUT, path, body).await;
         assert!(stored.status < 300, "{stored:?}");
     };
@@ -267,7 +270,8 @@ async fn a_call_of_what_is_not_seen_is_kept_as_denied_at_every_door() {
     let house = asking(&format!("{STRICT}\n{SETTINGS}")).await;
     let posted =
         |path: &str, body: Value| request(Method::POST, path, Body::from(body.to_string()));
-    let (tool, numbers) = ("math::add", json!({"a": 1, "b": 2}));
+    let tool = "math::add";
+    let numbers = json!({"a": 1, "b": 2});
     let by_rest = |name: &str| {
         let path = format!("/api/v1/tools/{name}/call");
         posted(&path, json!({"arguments": numbers}))
@@ -357,7 +361,8 @@ async fn allowed_reads_are_left_out_where_the_settings_say_so_and_denied_ones_ne
             let items = page["items"].as_array().unwrap().clone();
             items.iter().map(|item| text(&item["verdict"])).collect::<Vec<_>>()
         };
-        let (allowed, denied) = (read(&ann).await, read(&bob).await);
+        let allowed = read(&ann).await;
+        let denied = read(&bob).await;
         assert_eq!(!allowed.is_empty(), keeps, "{setting}: {allowed:?}");
         assert!(allowed.iter().all(|verdict| verdict == "allow"), "{allowed:?}");
         assert!(!denied.is_empty(), "{setting}");

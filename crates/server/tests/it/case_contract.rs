@@ -247,7 +247,8 @@ async fn requests_for_one_case_stand_in_line_and_the_line_has_an_end() {
     assert_eq!(busy.refusal(), refused(429, "case_busy", &[]), "{busy:?}");
     assert_eq!(busy.header("retry-after"), "1");
     gate.add_permits(5);
-    let (mut done, mut sent_away) = (0, 1);
+    let mut done = 0;
+    let mut sent_away = 1;
     while let Some(answer) = asked.next().await {
         match answer.status {
             200 => done += 1,
@@ -274,7 +275,8 @@ async fn a_case_that_fails_is_told() {
 #[tokio::test]
 async fn a_key_takes_a_case_once() {
     let (house, _) = desk().await;
-    let (key, body) = ([("idempotency-key", "k1")], case("T-900", "odd").to_string());
+    let key = [("idempotency-key", "k1")];
+    let body = case("T-900", "odd").to_string();
     let first = send_with(&house, ROUTE, &key, &body).await;
     let again = send_with(&house, ROUTE, &key, &body).await;
     assert_eq!((again.status, &again.body), (200, &first.body));
@@ -285,7 +287,8 @@ async fn a_key_takes_a_case_once() {
     assert_eq!(other.status, 422, "{other:?}");
 
     // What went wrong is reported again, too, and not done again.
-    let (key, body) = ([("idempotency-key", "k2")], case("T-901", "dance").to_string());
+    let key = [("idempotency-key", "k2")];
+    let body = case("T-901", "dance").to_string();
     let first = send_with(&house, ROUTE, &key, &body).await;
     let again = send_with(&house, ROUTE, &key, &body).await;
     assert_eq!((first.status, again.status), (500, 500), "{again:?}");
@@ -316,7 +319,8 @@ async fn what_is_large_is_read_and_told_whole() {
 async fn a_question_is_told_while_another_part_still_works() {
     let slow = DESK.replace("requestTimeoutMs: 60000", "requestTimeoutMs: 100");
     let (house, gate) = desk_with(&[("desk", &slow)], "").await;
-    let (key, body) = ([("idempotency-key", "k")], case("T-920", "Ask meanwhile").to_string());
+    let key = [("idempotency-key", "k")];
+    let body = case("T-920", "Ask meanwhile").to_string();
     // The same request until it asks: the first may be over before it does.
     let mut answer = send_with(&house, ROUTE, &key, &body).await;
     for _ in 0..600 {

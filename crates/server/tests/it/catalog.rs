@@ -66,7 +66,8 @@ fn endless() -> Value {
 #[tokio::test]
 async fn a_schema_that_would_never_end_holds_nobody_up() {
     let house = House::demo().await;
-    let (mut of_plan, mut of_form) = (question(), question());
+    let mut of_plan = question();
+    let mut of_form = question();
     of_plan["parameters"] = endless();
     of_form["steps"][0]["expectedInputSchema"] = endless();
     for (plan, pointer) in [(of_plan, "/parameters"), (of_form, "/steps/0/expectedInputSchema")] {

@@ -98,8 +98,8 @@ impl Contract {
 }
 
 fn is_like(template: &str, path: &str) -> bool {
-    let (template, path): (Vec<&str>, Vec<&str>) =
-        (template.split('/').collect(), path.split('/').collect());
+    let template: Vec<&str> = template.split('/').collect();
+    let path: Vec<&str> = path.split('/').collect();
     let same = |(known, given): (&&str, &&str)| known.starts_with('{') || known == given;
     template.len() == path.len() && template.iter().zip(&path).all(same)
 }

@@ -56,7 +56,8 @@ impl Guarded {
         let assembled = assemble(setup).await;
         let assembled = assembled.unwrap_or_else(|error| panic!("{error}"));
         let identity = assembled.identity();
-        let (router, engine) = (assembled.router(), assembled.engine);
+        let router = assembled.router();
+        let engine = assembled.engine;
         Self { router, engine, identity, _data: data }
     }
 
@@ -121,7 +122,8 @@ fn with_settings(settings: &str, data: &TempDir, admin_key: Option<&str>) -> Set
 }
 
 fn policy_files(text: &str) -> PolicyFiles {
-    let (file, text) = ("policies/a.cedar".to_owned(), text.to_owned());
+    let file = "policies/a.cedar".to_owned();
+    let text = text.to_owned();
     PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None }
 }
 
@@ -133,7 +135,8 @@ pub fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
 pub fn maker() -> Maker {
     let everywhere = RealmPattern::parse("*").unwrap();
     let grants = Grants::one(everywhere, Roles::of(&[Role::Admin]));
-    let (makers, via) = (Makers::default(), Via::default());
+    let makers = Makers::default();
+    let via = Via::default();
     Maker { subject: "admin".into(), actor: None, key: None, makers, grants, via }
 }
 
@@ -244,7 +247,8 @@ async fn policies_of_files_decide_beside_the_built_in_roles() {
                 resource == Plan::\"interaction::greeting\");";
     let guarded = Guarded::with_policies(OPEN, Some(stop)).await;
     let run = |plan: &str| json!({"planId": plan, "input": {"a": 1, "b": 2}});
-    let (member, admin) = (guarded.key(Role::Member).await, guarded.key(Role::Admin).await);
+    let member = guarded.key(Role::Member).await;
+    let admin = guarded.key(Role::Admin).await;
     for key in [&member, &admin] {
         let refusal = guarded.post_as(key, RUNS, run("interaction::greeting")).await;
         assert_eq!(told(&refusal), (403, "forbidden".to_owned()), "{refusal:?}");
@@ -318,7 +322,8 @@ async fn no_client_of_mcp_is_asked_what_its_key_may_not_answer() {
 async fn roles_permit_what_they_say_and_no_more() {
     let guarded = Guarded::start(OPEN).await;
     let viewer = guarded.key(Role::Viewer).await;
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Member).await;
     let approver = guarded.key(Role::Approver).await;
     let run = json!({"planId": "interaction::greeting", "session": "hers"});
     let forbidden = (403, "forbidden".to_owned());
@@ -481,7 +486,8 @@ async fn a_server_that_others_reach_starts_only_with_credentials() {
 #[tokio::test]
 async fn a_provider_that_reaches_the_servers_own_network_needs_an_administrator() {
     let guarded = Guarded::start(OPEN).await;
-    let (operator, admin) = (guarded.key(Role::Operator).await, guarded.key(Role::Admin).await);
+    let operator = guarded.key(Role::Operator).await;
+    let admin = guarded.key(Role::Admin).await;
     let plain = json!({"baseUrl": "https://crm.example.com", "disabled": true});
     let inside = json!({"baseUrl": "http://10.0.0.7", "disabled": true});
     let trusted = json!({"baseUrl": "https://crm.example.com", "trusted": true, "disabled": true});
@@ -503,7 +509,8 @@ async fn a_provider_that_reaches_the_servers_own_network_needs_an_administrator(
 #[tokio::test]
 async fn a_member_meets_nothing_of_another() {
     let guarded = Guarded::start(OPEN).await;
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Member).await;
     let begun = async |key: &str, session: &str| {
         let body = json!({"planId": "interaction::greeting", "session": session});
         let headers = [("x-api-key", key), ("idempotency-key", "once")];
@@ -511,7 +518,8 @@ async fn a_member_meets_nothing_of_another() {
         assert!(answer.status < 300, "{answer:?}");
         answer.body
     };
-    let (hers, his) = (begun(&ann, "hers").await, begun(&bob, "his").await);
+    let hers = begun(&ann, "hers").await;
+    let his = begun(&bob, "his").await;
     let run = format!("{RUNS}/{}", text(&hers["run"]["id"]));
     assert_ne!(hers["run"]["id"], his["run"]["id"], "the same key of another");
     let session = format!("/api/v1/sessions/{}", text(&hers["session"]["id"]));
@@ -540,7 +548,8 @@ async fn a_member_meets_nothing_of_another() {
 #[tokio::test]
 async fn two_members_use_the_same_session_id_and_never_meet() {
     let guarded = Guarded::start(OPEN).await;
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Member).await;
     let viewer = guarded.key(Role::Viewer).await;
     let order = json!({"sessionId": "order"});
     let missing = (404, "not_found".to_owned());

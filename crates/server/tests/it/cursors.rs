@@ -82,7 +82,8 @@ async fn a_cursor_is_good_for_its_own_list_and_filter() {
 async fn no_row_can_be_read_from_a_cursor_and_old_ones_are_taken() {
     let house = house().await;
     let caller = Caller::new("default", "local");
-    let (mut place, mut cursor) = (None, None);
+    let mut place = None;
+    let mut cursor = None;
     let mut cursors: Vec<String> = Vec::new();
     loop {
         let plain = Page { cursor: place.clone(), limit: 1 };
@@ -139,7 +140,8 @@ async fn a_new_secret_takes_the_cursors_of_the_old_one_until_that_is_gone() {
     stopper.stop().await;
     drop(house);
 
-    let (file, new) = (data.path().join("data/secret.key"), "5a".repeat(32));
+    let file = data.path().join("data/secret.key");
+    let new = "5a".repeat(32);
     let old = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("{new}\n{old}")).unwrap();
     let (house, stopper) = House::over(Project::demo, &data, None).await;

@@ -38,7 +38,8 @@ async fn a_finished_session_is_told_from_snapshot_to_end() {
     assert_eq!(answer.header("content-type"), "text/event-stream");
     assert!(answer.text.contains("retry: 2000") || answer.text.contains("retry:2000"));
     let events = told(&answer.text);
-    let (first, last) = (&events[0], &events[events.len() - 1]);
+    let first = &events[0];
+    let last = &events[events.len() - 1];
     assert_eq!((first.0.as_str(), first.1.as_str()), ("", "snapshot"));
     assert_eq!(first.2["status"], "completed");
     assert_eq!((last.1.as_str(), &last.2), ("end", &json!({"status": "completed"})));

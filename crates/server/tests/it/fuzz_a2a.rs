@@ -237,7 +237,8 @@ fn mangled_call(rng: &mut Rng, seeds: &[Seed]) -> Post {
         let params = write(operation.request(), &message["params"]);
         (method, params)
     };
-    let ((method, mut params), (_, other)) = (written(rng.pick(seeds)), written(rng.pick(seeds)));
+    let (method, mut params) = written(rng.pick(seeds));
+    let (_, other) = written(rng.pick(seeds));
     if rng.chance(70) {
         for _ in 0..=rng.below(3) {
             scratch(rng, &mut params, &other);

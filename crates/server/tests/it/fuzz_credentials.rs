@@ -141,7 +141,8 @@ impl Target<'_> {
 /// The request that this is: the first header names its path. Headers that HTTP cannot carry are
 /// left out.
 fn sent(post: &Post) -> Request<Body> {
-    let (mut path, mut headers) = ("/api/v1/whoami", post.headers.as_slice());
+    let mut path = "/api/v1/whoami";
+    let mut headers = post.headers.as_slice();
     if let Some(((name, value), rest)) = headers.split_first()
         && name == PATH
     {
@@ -200,7 +201,8 @@ fn nobody_is_let_in_without_the_whole_key_whatever_is_sent() {
     let _inside = runtime.enter();
     let guarded = runtime.block_on(Guarded::start(SETTINGS));
     let key = runtime.block_on(guarded.key(Role::Viewer));
-    let (looked, tally) = (0, BTreeMap::new());
+    let looked = 0;
+    let tally = BTreeMap::new();
     let mut target = Target { runtime: &runtime, guarded, key: key.clone(), looked, tally };
     target.good().unwrap();
     let make = |rng: &mut Rng| made(rng, &key);

@@ -59,7 +59,8 @@ struct Target<'a> {
 impl<'a> Target<'a> {
     fn new(runtime: &'a Runtime, path: &'static str) -> Self {
         let house = runtime.block_on(House::within(limits()));
-        let (session, tally) = (String::new(), BTreeMap::new());
+        let session = String::new();
+        let tally = BTreeMap::new();
         Self { runtime, house, path, session, looked: 0, tally }
     }
 

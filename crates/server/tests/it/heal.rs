@@ -125,7 +125,8 @@ async fn a_session_whose_step_a_rule_holds_is_paused_on_error_and_its_event_goes
     assert_eq!(core["status"], "paused_on_error", "{core}");
     assert_eq!(core["lastError"]["name"], "AlwaysFails", "{core}");
 
-    let (file, kind) = (data.path().join("data/events.jsonl"), "waypost.ask.held.v1");
+    let file = data.path().join("data/events.jsonl");
+    let kind = "waypost.ask.held.v1";
     let is_it = |event: &Value| event["type"] == kind;
     let is_written = |events: &Vec<Value>| events.iter().any(is_it);
     let events = wait_for(&format!("`{kind}`"), async || written(&file), is_written).await;

@@ -360,7 +360,8 @@ fn no_hostile_text_holds_the_server_up() {
     without_panics(async {
         let watch = Watch::new().await;
         for case in in_plans() {
-            let (name, text) = (case.name, Value::from(case.text()).to_string());
+            let name = case.name;
+            let text = Value::from(case.text()).to_string();
             let plan = plan(case);
             for door in DOORS {
                 if let Some(wrap) = door.plan {

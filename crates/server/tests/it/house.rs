@@ -118,7 +118,8 @@ impl House {
     pub async fn of(setup: impl Fn() -> Setup) -> (Self, Stopper) {
         let assembled = once_free(setup).await;
         let stopper = assembled.stopper();
-        let (router, engine) = (assembled.router(), assembled.engine);
+        let router = assembled.router();
+        let engine = assembled.engine;
         (Self { router, engine, data: None }, stopper)
     }
 
@@ -134,7 +135,8 @@ impl House {
 
     /// An answer to its end; it is as `/openapi.json` says.
     pub async fn send(&self, request: Request<Body>) -> Answer {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let method = request.method().clone();
+        let path = request.uri().path().to_owned();
         let answer = read(self.open(request).await).await;
         contract::hold(&method, &path, &answer);
         answer

@@ -128,7 +128,8 @@ impl Client {
 
 async fn read(answer: h2::client::ResponseFuture) -> Result<(StatusCode, String), h2::Error> {
     let answer = timeout(LIMIT, answer).await.unwrap()?;
-    let (status, mut body) = (answer.status(), answer.into_body());
+    let status = answer.status();
+    let mut body = answer.into_body();
     let mut text = Vec::new();
     while let Some(piece) = timeout(LIMIT, body.data()).await.unwrap() {
         let piece = piece?;
@@ -270,7 +271,8 @@ async fn a_foreign_authority_or_host_is_refused() {
 #[tokio::test]
 async fn headers_without_end_are_refused_and_harm_nobody() {
     let served = Served::new().await;
-    let (client, other) = (served.client().await, served.client().await);
+    let client = served.client().await;
+    let other = served.client().await;
     let mut headers = HeaderMap::new();
     for number in 0..1_000 {
         let name: axum::http::HeaderName = format!("x-much-{number}").parse().unwrap();

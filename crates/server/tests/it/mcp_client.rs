@@ -148,7 +148,8 @@ impl Events {
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
-                let (block, rest) = (block.to_owned(), rest.to_owned());
+                let block = block.to_owned();
+                let rest = rest.to_owned();
                 self.text = rest;
                 if block.lines().any(|line| !line.starts_with(':')) {
                     return Some(event(&block));
@@ -306,7 +307,8 @@ impl Tool for TestTool {
             match self.kind {
                 Kind::Tells => {
                     for step in [1.0, 2.0] {
-                        let (total, message) = (Some(2.0), None);
+                        let total = Some(2.0);
+                        let message = None;
                         call.teller.tell(Told::Progress { progress: step, total, message });
                     }
                     let data = json!("told");
@@ -327,7 +329,8 @@ impl Tool for TestTool {
                     }
                 },
                 Kind::Page | Kind::RecordedPage if call.given.state.is_null() => {
-                    let (message, url) = ("open it".to_owned(), "https://a.test/".to_owned());
+                    let message = "open it".to_owned();
+                    let url = "https://a.test/".to_owned();
                     let page = Want::Url { message, url };
                     let inputs = BTreeMap::from([("page-key".to_owned(), page)]);
                     let wants = Wants { inputs, state: json!("held") };

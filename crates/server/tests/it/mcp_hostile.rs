@@ -120,7 +120,8 @@ async fn ids_come_back_as_they_came() {
 async fn bodies_that_are_too_much_are_not_read() {
     let house = House::limited("body_bytes_max = 4000\nbody_depth_max = 16").await;
     let nested = |depth: usize| {
-        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        let open = "[".repeat(depth);
+        let close = "]".repeat(depth);
         format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{open}{close}}}")
     };
     let objects = "{\"a\":".repeat(700);

@@ -66,7 +66,8 @@ async fn a_task_asks_for_what_it_waits_for() {
         let asks = |request: &Value| text(&request["params"]["message"]).starts_with(start);
         requests.iter().find(|(_, request)| asks(request)).unwrap().0.clone()
     };
-    let (left, right) = (of("left?"), of("right?"));
+    let left = of("left?");
+    let right = of("right?");
     let update = |responses: Value| json!({"taskId": id, "inputResponses": responses});
     let some =
         update(json!({&left: accept(json!({"answer": "L"})), "other": {"action": "cancel"}}));

@@ -111,7 +111,8 @@ async fn a_task_shows_all_that_it_asks_for_and_takes_each_answer_by_itself() {
         accept(json!({"answer": words}))
     };
     // The one that is open in the inbox here comes last.
-    let (first, last) = (&there[1], &there[0]);
+    let first = &there[1];
+    let last = &there[0];
     pair.update(&task, json!({first: answer(first), "unknown": {"action": "cancel"}})).await;
     let rest = pair.asking(&task["taskId"], 1).await;
     assert_eq!(keys(&rest), there[..1], "{rest}");
@@ -170,7 +171,8 @@ async fn an_answer_under_the_id_of_the_ask_goes_along_with_one_under_a_key() {
     let pair = Pair::set("").await;
     let task = pair.two().await;
     let ask = open(&pair.through.get("/api/v1/asks?status=open").await.body).remove(0);
-    let (answer, last) = (accept(json!({"answer": "{\"a\": [1]}"})), keys(&task).remove(1));
+    let answer = accept(json!({"answer": "{\"a\": [1]}"}));
+    let last = keys(&task).remove(1);
     pair.update(&task, json!({ask: answer, last: answer})).await;
     let done = pair.asking(&task["taskId"], 0).await;
     assert_eq!(done["status"], "completed", "{done}");

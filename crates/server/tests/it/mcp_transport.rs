@@ -80,7 +80,8 @@ async fn headers_and_body_must_say_the_same() {
         posted(&headers, &asked(7, "tools/call", params))
     };
     let region = json!({"region": "north"});
-    let (method, name) = (("mcp-method", "tools/call"), ("mcp-name", "it_routed"));
+    let method = ("mcp-method", "tools/call");
+    let name = ("mcp-name", "it_routed");
     let param = ("mcp-param-region", "north");
     let good = house.send(call(&[method, name, param], region.clone())).await;
     assert_eq!(good.status, 200, "{good:?}");

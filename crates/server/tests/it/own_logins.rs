@@ -31,7 +31,8 @@ fn limited(login: &LoginServer, limits: &str) -> Project {
 }
 
 fn ruled(login: &LoginServer, policy: &str) -> Project {
-    let (file, text) = ("policies/a.cedar".to_owned(), policy.to_owned());
+    let file = "policies/a.cedar".to_owned();
+    let text = policy.to_owned();
     let policies = PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None };
     Project { policies: Some(policies), ..project(login) }
 }
@@ -124,7 +125,8 @@ async fn everybody_uses_their_own_login() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = listing(&login, || project(&login), &data).await;
-    let (alice, bob) = (member(&house, "alice").await, member(&house, "bob").await);
+    let alice = member(&house, "alice").await;
+    let bob = member(&house, "bob").await;
     assert!(!can_call(&house, ADMIN).await, "the login for the lists is for the lists alone");
     assert!(!can_call(&house, &alice).await && !is_logged_in(&house, &alice).await);
 
@@ -367,7 +369,8 @@ async fn who_logs_in_too_often_keeps_nobody_else_from_it() {
     // Each caller may do a quarter of this.
     let few = || limited(&login, "logins_per_minute = 4");
     let (house, stopper) = listing(&login, few, &data).await;
-    let (alice, bob) = (member(&house, "alice").await, member(&house, "bob").await);
+    let alice = member(&house, "alice").await;
+    let bob = member(&house, "bob").await;
     let begin = async |who: &str| send(&house, who, Method::POST, OWN, json!({})).await;
     assert_eq!(begin(&alice).await.status, 200);
     for refusal in [begin(&alice).await, prove(&house, &alice, "AAAA-AAAA-AAAA").await] {

@@ -42,7 +42,8 @@ async fn begin(house: &House, key: String) {
 
 /// All sessions of this status.
 async fn listed(house: &House, status: &str) -> Vec<Value> {
-    let (mut items, mut cursor) = (Vec::new(), String::new());
+    let mut items = Vec::new();
+    let mut cursor = String::new();
     loop {
         let path = format!("/api/v1/sessions?status={status}&limit=200{cursor}");
         let page = house.get(&path).await.body;

@@ -49,7 +49,8 @@ async fn exchange(address: SocketAddr, host: &str, head: &str, body: &str) -> St
 #[tokio::test]
 async fn a_port_of_its_own_serves_one_pipeline_and_ends_with_the_server() {
     let data = tempfile::tempdir().unwrap();
-    let (own, other) = (plain(Some(0)), plain(None).replace("/desk/cases", "/other/cases"));
+    let own = plain(Some(0));
+    let other = plain(None).replace("/desk/cases", "/other/cases");
     let mut assembled = started(&[("desk", &own), ("other", &other)], &data).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = listener.local_addr().unwrap();

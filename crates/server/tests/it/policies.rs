@@ -123,7 +123,8 @@ async fn a_server_without_policies_says_so() {
 #[tokio::test]
 async fn a_check_says_what_a_call_would_meet() {
     let guarded = Guarded::with_policies(OPEN, Some(FILE)).await;
-    let (member, admin) = (guarded.key(Role::Member).await, guarded.key(Role::Admin).await);
+    let member = guarded.key(Role::Member).await;
+    let admin = guarded.key(Role::Admin).await;
     for (body, expected) in [
         (adding(1), words("ALLOW", "EXACT")),
         (adding(600), words("ALLOW", "SCOPED")),
@@ -166,7 +167,8 @@ async fn a_check_says_what_a_call_would_meet() {
 #[tokio::test]
 async fn only_administrators_ask_about_others() {
     let guarded = Guarded::with_policies(OPEN, Some(FILE)).await;
-    let (member, admin) = (guarded.key(Role::Member).await, guarded.key(Role::Admin).await);
+    let member = guarded.key(Role::Member).await;
+    let admin = guarded.key(Role::Admin).await;
     let whoami = guarded.get_as(&member, "/api/v1/whoami").await.body;
     let body = |identity: &str, roles: Value| {
         json!({"identity": identity, "roles": roles, "functionalDomain": "Server",
@@ -222,7 +224,8 @@ async fn a_property_of_a_principal_decides_and_its_change_counts_at_once() {
     store("legal").await;
     let new_key = json!({"name": "laptop", "of": "bob"});
     let made = guarded.post_as(ADMIN_KEY, "/api/v1/keys", new_key).await;
-    let (bobs, no_ones) = (text(&made.body["text"]), guarded.key(Role::Viewer).await);
+    let bobs = text(&made.body["text"]);
+    let no_ones = guarded.key(Role::Viewer).await;
     let run = json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 2}});
     for department in ["legal", "sales", "legal"] {
         store(department).await;
@@ -246,7 +249,8 @@ const OWN: &str = r#"
 #[tokio::test]
 async fn who_stored_a_definition_can_be_the_only_one_to_change_it() {
     let guarded = Guarded::with_policies(OPEN, Some(OWN)).await;
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Member).await;
     let agent = json!({"name": "Helper", "llmConfigRef": "openai"});
     for (path, body) in [("/api/v1/plans/it%2Fapproval", approval()), ("/api/v1/agents/x", agent)] {
         let stores = async |key: &str| {
@@ -264,7 +268,8 @@ async fn who_stored_a_definition_can_be_the_only_one_to_change_it() {
 #[tokio::test]
 async fn of_two_who_store_at_the_same_moment_the_second_is_judged_about_the_first() {
     let guarded = Guarded::with_policies(OPEN, Some(OWN)).await;
-    let (ann, bob) = (guarded.key(Role::Member).await, guarded.key(Role::Member).await);
+    let ann = guarded.key(Role::Member).await;
+    let bob = guarded.key(Role::Member).await;
     let provider = json!({"providerType": "MCP", "baseUrl": "https://crm.example.com/mcp",
         "disabled": true});
     for round in 0..10 {

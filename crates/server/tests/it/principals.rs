@@ -162,8 +162,8 @@ async fn no_one_gives_or_sees_more_than_they_administer() {
         assert_eq!(refusal.refusal(), refused(403, "grant_exceeds", &[]), "{path}");
     }
     // Neither while it is disabled: it has its roles again afterwards.
-    let (disable, rotate) =
-        (format!("{PRINCIPALS}/cyn/disable"), format!("{}/rotate", hers.path()));
+    let disable = format!("{PRINCIPALS}/cyn/disable");
+    let rotate = format!("{}/rotate", hers.path());
     let disabled = send(&house, &here.text, Method::POST, &disable, Value::Null).await;
     assert_eq!(disabled.status, 200, "{disabled:?}");
     let refusal = send(&house, &here.text, Method::POST, &rotate, json!({})).await;
@@ -282,7 +282,8 @@ async fn a_stream_ends_with_the_role_that_let_its_reader_see_it() {
 async fn a_stream_ends_with_its_role_also_where_a_policy_reads_the_time() {
     let text = "forbid (principal, action == Action::\"run\", resource)\n\
                 when { context.now < datetime(\"2000-01-01\") };";
-    let (file, text) = ("policies/a.cedar".to_owned(), text.to_owned());
+    let file = "policies/a.cedar".to_owned();
+    let text = text.to_owned();
     let policies = PolicyFiles { policies: vec![PolicyFile { file, text }], tests: None };
     let project = Project { policies: Some(policies), ..project("") };
     ends_with_its_role(House::build(project, Some(ADMIN)).await).await;

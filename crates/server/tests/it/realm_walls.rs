@@ -289,7 +289,8 @@ async fn hear_nothing(streams: &mut [Events]) {
 #[tokio::test]
 async fn a_change_in_one_realm_is_no_news_in_another() {
     let house = asking("[realms.acme]\nmax_find_limit = 100").await;
-    let (mut here, mut there) = (hearing(&house, "default").await, hearing(&house, "acme").await);
+    let mut here = hearing(&house, "default").await;
+    let mut there = hearing(&house, "acme").await;
     let stored = async |realm: &str| {
         let path = format!("/api/v1/plans/it%2Fapproval?realm={realm}");
         let answer = send(&house, ADMIN, Method::PUT, &path, approval()).await;

@@ -166,7 +166,8 @@ async fn repeating(listener: TcpListener, requests: usize) {
             line.clear();
             stream.read_line(&mut line).await.unwrap();
         }
-        let (text, length) = (first.trim(), first.trim().len());
+        let text = first.trim();
+        let length = first.trim().len();
         let answer = format!(
             "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/plain\r\n\
              content-length: {length}\r\n\r\n{text}"

@@ -146,7 +146,8 @@ async fn a_call_that_waits_says_for_whom() {
     let result = &response["result"];
     assert_eq!(result["isError"], false, "{response}");
     let values = &result["structuredContent"];
-    let (run, asked) = (text(&values["run"]), text(&values["asks"][0]["id"]));
+    let run = text(&values["run"]);
+    let asked = text(&values["asks"][0]["id"]);
     assert_eq!(values["status"], "waiting");
     let words = text(&result["content"][0]["text"]);
     assert!(words.contains(&run) && words.contains(&asked), "{words}");

@@ -10,7 +10,8 @@ async fn a_run_that_ends_is_answered_whole() {
     let answer = house.post("/api/v1/runs", body).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.header("location"), "");
-    let (run, session) = (&answer.body["run"], &answer.body["session"]);
+    let run = &answer.body["run"];
+    let session = &answer.body["session"];
     assert_eq!(run["status"], "completed");
     assert_eq!(run["answer"], "The sum 5 is positive.");
     assert_eq!(run["plan"], "math::conditional_add");

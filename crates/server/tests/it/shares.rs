@@ -43,8 +43,10 @@ async fn open(house: &House, key: &str, path: &str) -> Response<Body> {
 #[tokio::test]
 async fn who_has_its_share_of_event_streams_open_opens_no_more() {
     let house = asking("[limits]\nstreams_max = 4").await;
-    let (ann, bob) = (member(&house, "ann").await, member(&house, "bob").await);
-    let (of_ann, of_bob) = (events_of(&house, &ann).await, events_of(&house, &bob).await);
+    let ann = member(&house, "ann").await;
+    let bob = member(&house, "bob").await;
+    let of_ann = events_of(&house, &ann).await;
+    let of_bob = events_of(&house, &bob).await;
     let held = open(&house, &ann, &of_ann).await;
     assert_eq!(held.status(), 200);
     let full = get(&house, &ann, &of_ann).await;
@@ -65,7 +67,8 @@ async fn who_has_its_share_of_event_streams_open_opens_no_more() {
 #[tokio::test]
 async fn who_has_its_share_of_requests_under_way_begins_no_more() {
     let house = asking("[limits]\nrequests_active_max = 4").await;
-    let (ann, bob) = (member(&house, "ann").await, member(&house, "bob").await);
+    let ann = member(&house, "ann").await;
+    let bob = member(&house, "bob").await;
     let whoami = "/api/v1/whoami";
     let unread = open(&house, &ann, whoami).await;
     assert_eq!(unread.status(), 200);
@@ -93,7 +96,8 @@ async fn who_has_its_share_of_requests_under_way_begins_no_more() {
 async fn who_reads_no_answers_gets_no_more_of_them_and_takes_nothing_from_others() {
     // A caller has a quarter, which is less than two or three of these documents.
     let house = asking("[limits]\nanswers_bytes_max = 1000000").await;
-    let (ann, bob) = (member(&house, "ann").await, member(&house, "bob").await);
+    let ann = member(&house, "ann").await;
+    let bob = member(&house, "bob").await;
     let mut unread = Vec::new();
     let full = loop {
         let answer = open(&house, &ann, "/openapi.json").await;
@@ -138,8 +142,10 @@ async fn ping(house: &House, key: &str, session: &str) -> u16 {
 #[tokio::test]
 async fn who_uses_its_share_of_mcp_sessions_begins_no_more_and_ends_no_one_elses() {
     let house = asking("[limits]\nmcp_sessions_max = 4").await;
-    let (ann, bob) = (member(&house, "ann").await, member(&house, "bob").await);
-    let (of_ann, of_bob) = (begun(&house, &ann).await, begun(&house, &bob).await);
+    let ann = member(&house, "ann").await;
+    let bob = member(&house, "bob").await;
+    let of_ann = begun(&house, &ann).await;
+    let of_bob = begun(&house, &bob).await;
     let headers = [("mcp-session-id", of_ann.as_str()), ("accept", "text/event-stream")];
     let stream = with_key(sent(Method::GET, &headers, Body::empty()), &ann);
     let stream = house.open(stream).await;
@@ -168,7 +174,8 @@ async fn called(house: &House, key: &str, tool: &str, arguments: Value) -> [Valu
 #[tokio::test]
 async fn inside_json_rpc_who_calls_too_often_learns_its_own_numbers() {
     let house = asking("[tools.limits.\"math::*\"]\nper_minute = 2").await;
-    let (ann, bob) = (member(&house, "ann").await, member(&house, "bob").await);
+    let ann = member(&house, "ann").await;
+    let bob = member(&house, "bob").await;
     let sum = json!({"a": 1, "b": 2});
     for answer in called(&house, &ann, "math__add", sum.clone()).await {
         assert_eq!(answer["result"]["structuredContent"], 3, "{answer}");
@@ -192,7 +199,8 @@ async fn inside_json_rpc_who_calls_too_often_learns_its_own_numbers() {
 async fn who_has_stored_its_share_starts_nothing_more_wherever_it_asks() {
     // One run takes more than 200 bytes, and several take less than 20,000.
     let house = asking("[limits]\nstored_bytes_max = 20000\ncaller_share_percent = 1").await;
-    let (ann, bob) = (member(&house, "ann").await, member(&house, "bob").await);
+    let ann = member(&house, "ann").await;
+    let bob = member(&house, "bob").await;
     let greet = async |key: &str| {
         let body = json!({"planId": "interaction::greeting"});
         send(&house, key, Method::POST, RUNS, body).await

@@ -40,7 +40,8 @@ fn receiver(status: &'static str) -> u16 {
 
 /// Reads one request and refuses it; who breaks off is let go.
 fn refuse(stream: TcpStream, status: &str) {
-    let (mut reader, mut length) = (BufReader::new(stream), 0);
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
@@ -155,7 +156,8 @@ async fn the_log_says_how_it_went() {
     for row in &rows {
         assert_eq!((&row["sink"], &row["attempts"]), (&json!("hook"), &json!(1)), "{row}");
         assert!(row["error"].is_string() && row.get("nextAt").is_none(), "{row}");
-        let (event, session) = (row["event"].as_str().unwrap(), row["session"].as_str().unwrap());
+        let event = row["event"].as_str().unwrap();
+        let session = row["session"].as_str().unwrap();
         assert_eq!(event, format!("{session}.{}", row["seq"]));
     }
     let path = "/api/v1/sinks/hook/deliveries?limit=1";

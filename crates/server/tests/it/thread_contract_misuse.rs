@@ -19,7 +19,8 @@ async fn two_asked(house: &House, thread: &str) -> Vec<Value> {
 async fn what_does_not_cover_exactly_what_is_asked_runs_nothing() {
     let (house, office) = office([calls([event("a"), event("b")]), text("done")]).await;
     let ids = two_asked(&house, "t").await;
-    let (one, two) = (&ids[0], &ids[1]);
+    let one = &ids[0];
+    let two = &ids[1];
     let unknown = json!(format!("call_{}", "0".repeat(32)));
     let answer = |id: &Value| {
         let responses = json!([{"call_id": id, "response": "x"}]);

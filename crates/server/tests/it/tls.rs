@@ -74,7 +74,8 @@ struct Served {
 
 impl Served {
     async fn new() -> Self {
-        let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let data = tempfile::tempdir().unwrap();
         let project = project(folder.path());
         let tls = Tls::open(&project).await.unwrap();
         assert!(tls.is_some());

@@ -120,10 +120,12 @@ async fn a_token_dies_with_its_key_and_with_the_text_it_was_given_for() {
 async fn a_request_that_is_wrong_is_refused_in_the_words_of_the_standard() {
     let house = asking("").await;
     let key = Key::created(&house, ADMIN, json!({"name": "agent"})).await;
-    let (good, header) = (form(&key.id, &key.text, ""), basic(&key.id, &key.text));
+    let good = form(&key.id, &key.text, "");
+    let header = basic(&key.id, &key.text);
     let other = Key::created(&house, ADMIN, json!({"name": "other"})).await;
     let wrong = mistyped(&key);
-    let (none, bearer) = (Vec::new, ("authorization", format!("Bearer {}", key.text)));
+    let none = Vec::new;
+    let bearer = ("authorization", format!("Bearer {}", key.text));
     let grant = "grant_type=client_credentials".to_owned();
     for (headers, form, status, error) in [
         (none(), String::new(), 400, "invalid_request"),

@@ -94,7 +94,8 @@ async fn house() -> (House, Called) {
         let id = skill(method);
         let mut plan = plan(&json!({"url": called.url(), "method": method}));
         plan["planId"] = json!(id);
-        let (file, text) = (format!("plans/{id}.yaml"), plan.to_string());
+        let file = format!("plans/{id}.yaml");
+        let text = plan.to_string();
         project.plans.push(PlanFile { file, text, default_id: id.as_str().into() });
     }
     (House::build(project, None).await, called)

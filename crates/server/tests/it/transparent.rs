@@ -71,7 +71,9 @@ struct Script {
 
 impl Script {
     fn ending(end: End) -> Self {
-        let (notes, wants, then) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let notes = Vec::new();
+        let wants = BTreeMap::new();
+        let then = BTreeMap::new();
         Self { notes, wants, then, output_schema: None, listed: None, end }
     }
 
@@ -430,7 +432,8 @@ impl Dice {
             listed["title"] = json!("a title \u{e9}");
         }
         if self.rng.chance(70) {
-            let (reads, open) = (self.rng.chance(50), self.rng.chance(50));
+            let reads = self.rng.chance(50);
+            let open = self.rng.chance(50);
             listed["annotations"] = json!({"title": "its own", "readOnlyHint": reads,
                 "openWorldHint": open, "x-kept": [null]});
         }

@@ -283,7 +283,8 @@ async fn no_credential_of_a_caller_is_sent_on() {
         }
     };
     timeout(LIMIT, known).await.expect("its tool is in the catalog");
-    let (path, body) = ("/api/v1/tools/far.headers/call", json!({"arguments": {}}));
+    let path = "/api/v1/tools/far.headers/call";
+    let body = json!({"arguments": {}});
     let mut plain = request(Method::POST, path, Body::from(body.to_string()));
     plain.headers_mut().insert("x-api-key", key.parse().unwrap());
     plain.headers_mut().insert("x-realm", "default".parse().unwrap());

@@ -52,7 +52,8 @@ static ANY: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
 /// Whether a caller may call something: any tool, one that it sees, or any of a server, which may
 /// list nothing.
 fn may_call(doors: &Doors, caller: &Caller) -> bool {
-    let (resource, context) = (Resource::Tool(&ANY), Context::default());
+    let resource = Resource::Tool(&ANY);
+    let context = Context::default();
     let any = Request { act: Act::Call, subject: caller, resource, context };
     doors.engine.admin().foresee(&any).shows()
         || !doors.engine.tools().list(caller).is_empty()

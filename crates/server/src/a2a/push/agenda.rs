@@ -137,7 +137,8 @@ impl Agenda {
     /// A turn ended.
     pub(super) fn landed(&mut self, name: &WebhookName, after: After) {
         let Some(Entry { session, state }) = self.entries.get(name) else { return };
-        let (session, is_wanted) = (*session, *state == State::Flies { again: true });
+        let session = *session;
+        let is_wanted = *state == State::Flies { again: true };
         match after {
             // It may have been made again: one that still has to wait says so at once.
             _ if is_wanted => self.enter(name, State::Due),
@@ -240,7 +241,8 @@ mod tests {
     #[test]
     fn one_that_failed_waits_whatever_happens_and_others_do_not() {
         let mut agenda = Agenda::default();
-        let (one, two) = (live("one", None), live("two", Some(50)));
+        let one = live("one", None);
+        let two = live("two", Some(50));
         agenda.add(one.clone());
         agenda.add(two.clone());
         assert_eq!((next(&mut agenda).as_deref(), next(&mut agenda)), (Some("one"), None));
@@ -299,8 +301,9 @@ mod tests {
     #[test]
     fn of_a_realm_that_is_gone_nothing_stays() {
         let mut agenda = Agenda::default();
-        let (flies, waits, kept) =
-            (of_realm("gone", "flies"), live("waits", Some(50)), of_realm("kept", "one"));
+        let flies = of_realm("gone", "flies");
+        let waits = live("waits", Some(50));
+        let kept = of_realm("kept", "one");
         let waits = LiveWebhook {
             name: WebhookName { realm: "gone".into(), ..waits.name },
             session: SessionId(8),

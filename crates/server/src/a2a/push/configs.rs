@@ -157,7 +157,8 @@ impl Client {
         wanted: Wanted,
         place: u64,
     ) -> Result<TaskPushNotificationConfig> {
-        let (parts, entropy) = (self.push_parts()?, self.doors.engine.entropy());
+        let parts = self.push_parts()?;
+        let entropy = self.doors.engine.entropy();
         let Wanted { id, form, target } = wanted;
         let run = found.row.id;
         let id = if id.is_empty() { format!("push_{:032x}", entropy.bits()) } else { id };

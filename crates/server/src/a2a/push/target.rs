@@ -38,7 +38,8 @@ impl Target {
         };
         let AuthenticationInfo { scheme, credentials } =
             config.authentication.clone().unwrap_or_default();
-        let (url, token) = (config.url.clone(), config.token.clone());
+        let url = config.url.clone();
+        let token = config.token.clone();
         if url.is_empty() {
             return Err(invalid(&at("url"), "`url` is required"));
         }

@@ -103,7 +103,8 @@ fn impersonates(doors: &Doors, directory: &Directory, by: &Caller) -> bool {
     let Some(actor) = &by.actor else { return false };
     let admin = directory.has_role(&by.realm, actor, Role::Admin);
     let actor = Caller { admin, ..Caller::new(by.realm.clone(), actor.clone()) };
-    let (resource, context) = (Resource::Principal(&by.subject), Context::default());
+    let resource = Resource::Principal(&by.subject);
+    let context = Context::default();
     let request = Request { act: Act::Impersonate, subject: &actor, resource, context };
     directory.can_run_as(&by.realm, &by.subject) && doors.engine.admin().foresee(&request).allows()
 }
@@ -124,9 +125,10 @@ struct Turn {
 impl Turn {
     async fn take(mut self) -> After {
         let Webhook { name, body, standing, .. } = &self.webhook;
-        let (run, place) = (name.run, standing.place);
-        let (target, form) =
-            (Target::opened(&self.parts, name, &body.sealed), Form::of(&body.dialect));
+        let run = name.run;
+        let place = standing.place;
+        let target = Target::opened(&self.parts, name, &body.sealed);
+        let form = Form::of(&body.dialect);
         let Some((target, form)) = target.zip(form) else {
             return self.end("what it was sealed with is gone".to_owned()).await;
         };
@@ -199,9 +201,11 @@ impl Turn {
             if !self.fits(&body) {
                 continue;
             }
-            let (url, headers) = (target.url.clone(), target.headers());
+            let url = target.url.clone();
+            let headers = target.headers();
             let notice = Notice { url, media_type, headers, body };
-            let (ms, now) = (self.doors.limits().push_timeout_ms, self.now());
+            let ms = self.doors.limits().push_timeout_ms;
+            let now = self.now();
             let posted = self.parts.notifier.post(notice, ms, now).await;
             self.parts.counts.add(posted.is_ok());
             posted?;

@@ -53,7 +53,8 @@ pub(in crate::a2a) async fn done(
             text(&Task::from(client.cancel(required("id", &asked.id)?).await?))
         }
         "tasks/resubscribe" => {
-            let (asked, written) = (of_task()?, Written::OldRpc(call.id.clone()));
+            let asked = of_task()?;
+            let written = Written::OldRpc(call.id.clone());
             let stream = client.subscribed(required("id", &asked.id)?, written).await?;
             return Ok(Answer::Stream(stream));
         }

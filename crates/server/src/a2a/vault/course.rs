@@ -88,7 +88,8 @@ impl Course {
     }
 
     fn status_frame(&self, at: Timestamp, message: Option<String>) -> Frame {
-        let (task_id, state) = (self.task.clone(), self.state.to_owned());
+        let task_id = self.task.clone();
+        let state = self.state.to_owned();
         let event = StatusEvent { task_id, state, timestamp: Some(at), message };
         Frame { name: "task_status", data: json!(event), is_last: false }
     }

@@ -134,8 +134,11 @@ struct Wanted {
 
 impl Wanted {
     fn of(query: impl Iterator<Item = (String, String)>) -> Result<Self, Wrong> {
-        let (mut search, mut tags) = (String::new(), Vec::new());
-        let (mut limit, mut offset, mut is_none) = (LIMIT, 0, false);
+        let mut search = String::new();
+        let mut tags = Vec::new();
+        let mut limit = LIMIT;
+        let mut offset = 0;
+        let mut is_none = false;
         for (name, value) in query {
             let number = || {
                 let wrong = |_| Wrong::Query(format!("`{name}` is a whole number"));

@@ -73,7 +73,8 @@ impl Client {
         let stream = found.map_err(|refusal| refused_task(refusal, id))?;
         let viewer = self.viewer(stream.run(), &[]);
         let started_at = stream.run().row.started_at;
-        let (teller, frames) = (Teller::new(&viewer, started_at), VecDeque::new());
+        let teller = Teller::new(&viewer, started_at);
+        let frames = VecDeque::new();
         let followed = Followed { stream, viewer, teller, frames, _room: room };
         Ok(answer(self.doors.clone(), followed, self.permit()?))
     }

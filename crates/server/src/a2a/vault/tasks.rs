@@ -98,7 +98,8 @@ impl Client {
     /// Any other method: a tool that the caller sees, with the parameters as its arguments. What it
     /// gave, as JSON in MCP's shape.
     pub(super) async fn vault_call(&self, method: &str, params: &str) -> Result<String> {
-        let (doors, caller) = (&self.doors, &self.caller);
+        let doors = &self.doors;
+        let caller = &self.caller;
         if let Some(scope) = missing_scope(doors, caller, Act::Call) {
             let why = format!("the credential does not have the scope `{}`", scope.name());
             return Err(A2aError::new(ErrorKind::PermissionDenied, why));

@@ -79,7 +79,8 @@ impl Teller {
         update: &TaskUpdate,
         at: Millis,
     ) -> Vec<String> {
-        let (first, told) = (self.first(), self.told(viewer, update, at).await);
+        let first = self.first();
+        let told = self.told(viewer, update, at).await;
         let frames = first.into_iter().chain(told);
         frames
             .map(|Frame { name, data, .. }| json!({"event": name, "data": data}).to_string())

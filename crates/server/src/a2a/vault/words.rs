@@ -32,7 +32,8 @@ pub(super) fn received(sent: Option<Message>, id: String) -> Result<message::Mes
         let why = "the `content` of a part of the type `data` is an object";
         return Err(invalid("message.parts", why));
     }
-    let (role, mut received) = (sent.role.clone(), message::Message::from(sent));
+    let role = sent.role.clone();
+    let mut received = message::Message::from(sent);
     if role != "user" {
         received.metadata.insert(KEPT_ROLE.to_owned(), json!({"role": role}));
     }
@@ -104,7 +105,8 @@ pub(super) async fn whole(viewer: &Viewer, task: &task::Task, started_at: Millis
     if let task::TaskState::Asking(_) = task.state {
         messages.extend(shown.status.message.map(said));
     }
-    let (mut artifacts, mut numbers) = (Vec::new(), Numbers::default());
+    let mut artifacts = Vec::new();
+    let mut numbers = Numbers::default();
     for chunk in &task.chunks {
         let Some(event) = viewer.chunk(chunk).await else { continue };
         match chunk {

@@ -63,7 +63,8 @@ impl Look {
     pub(super) fn at(paths: &BTreeSet<PathBuf>, before: &Look, now: Millis) -> Self {
         let seen = |path: &PathBuf| {
             let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-            let (bytes, modified) = (about.len(), about.modified().ok());
+            let bytes = about.len();
+            let modified = about.modified().ok();
             let known = before.0.get(path).and_then(Option::as_ref).filter(|known| {
                 (known.bytes, known.modified) == (bytes, modified) && !is_fresh(modified, now)
             });

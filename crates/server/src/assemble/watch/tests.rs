@@ -85,7 +85,8 @@ fn a_file_that_changed_lately_is_read_whatever_its_time_says() {
 #[test]
 fn what_cannot_be_read_is_seen_to_come_and_to_go() {
     let place = folder(&[("plans/a/one.yaml", "1")]);
-    let (plans, lost) = (place.path().join("plans"), place.path().join("plans/a/lost.yaml"));
+    let plans = place.path().join("plans");
+    let lost = place.path().join("plans/a/lost.yaml");
     let first = look(&plans, &Look::default(), LATER);
     std::os::unix::fs::symlink("nowhere", &lost).unwrap();
     let with = look(&plans, &first, LATER);
@@ -165,7 +166,8 @@ async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
     };
     let data = tempfile::tempdir().unwrap();
     let assembled = crate::assemble::assembled_in(data.path()).await;
-    let (engine, identity) = (assembled.engine.clone(), assembled.identity());
+    let engine = assembled.engine.clone();
+    let identity = assembled.identity();
     let mut reload = RightsReload::new(engine, identity.clone(), None, Rights::of(&project));
     identity.take_principals(project.principals.unwrap());
     let roles = || {
@@ -180,8 +182,10 @@ async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
     assert!(outcome.warnings.is_empty() && outcome.refused.is_empty(), "{outcome:?}");
     assert_eq!(roles(), "operator");
     reload.record().await;
-    let (page, every) = (Page { cursor: None, limit: 1 }, AuditFilter::default());
-    let (audits, server) = (assembled.engine.audits(), ChainName::server());
+    let page = Page { cursor: None, limit: 1 };
+    let every = AuditFilter::default();
+    let audits = assembled.engine.audits();
+    let server = ChainName::server();
     let found = audits.entries(&local_caller(), &server, &every, &page).await.unwrap();
     let entry = &found.items[0].entry;
     let told = json!({"changed": ["ann"]});
@@ -214,7 +218,8 @@ async fn files_are_taken_for_every_realm_and_what_is_stored_there_stays() {
     };
     let data = tempfile::tempdir().unwrap();
     let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
-    let (engine, keeper) = (assembled.engine.clone(), &assembled.doors.realms);
+    let engine = assembled.engine.clone();
+    let keeper = &assembled.doors.realms;
     let mut reload = Reload::new(engine, keeper, Parts::default());
     let catalog = assembled.engine.catalog();
     let ids = |realm: &str| -> Vec<String> {
@@ -260,7 +265,8 @@ async fn a_mistake_of_one_realm_keeps_nothing_from_the_others() {
     };
     let data = tempfile::tempdir().unwrap();
     let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
-    let (engine, keeper) = (assembled.engine.clone(), &assembled.doors.realms);
+    let engine = assembled.engine.clone();
+    let keeper = &assembled.doors.realms;
     let mut reload = Reload::new(engine, keeper, Parts::default());
     let mut take = || {
         let (parts, unread) = source.read().unwrap();

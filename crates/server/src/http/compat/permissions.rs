@@ -264,7 +264,8 @@ impl Said {
     }
 
     fn check(self) -> PermissionCheck {
-        let (effect, winning_rule_name) = (self.effect, self.first_rule());
+        let effect = self.effect;
+        let winning_rule_name = self.first_rule();
         let matched = |name: String| MatchedRule { name, determined_effect: effect };
         PermissionCheck {
             decision: effect,

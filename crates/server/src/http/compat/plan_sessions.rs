@@ -197,7 +197,8 @@ pub(crate) async fn register(
         CapabilityType::Plan => {
             let stored = doors.engine.catalog().register_plan(&caller, body.definition, None).await;
             let stored = stored.map_err(|refusal| Failure::placed(refusal, register_place))?;
-            let (id, status) = (stored.id.as_str().to_owned(), "registered".to_owned());
+            let id = stored.id.as_str().to_owned();
+            let status = "registered".to_owned();
             Ok((StatusCode::CREATED, Json(Registered { id, status })))
         }
     }

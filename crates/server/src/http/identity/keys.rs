@@ -42,7 +42,8 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<ApiKey>>> {
     let keys = doors.identity.list(&maker(&visitor, &caller));
     let of = Purpose::of(&caller, "/api/v1/keys");
-    let (now, directory) = (doors.engine.clock().now(), doors.identity.directory());
+    let now = doors.engine.clock().now();
+    let directory = doors.identity.directory();
     let show = |stored: StoredKey| shown(&stored, now, &directory);
     paged(&doors, &of, keys, query, |stored| stored.key.id.as_str(), show)
 }
@@ -102,7 +103,8 @@ pub(crate) async fn rotate(
         let message = format!("`overlapMs` is `{overlap_ms}`, and at most `{OVERLAP_MS_MAX}`");
         return Err(Failure::wrong_value("/overlapMs", message));
     }
-    let (id, maker) = (key_id(&name)?, maker(&visitor, &caller));
+    let id = key_id(&name)?;
+    let maker = maker(&visitor, &caller);
     let made = doors.identity.rotate(&maker, &id, overlap_ms).await;
     if let Err(refusal @ KeyRefusal::Exceeds(_)) = &made {
         note_beyond(&doors, &caller, refusal);
@@ -118,7 +120,8 @@ pub(crate) async fn revoke(
     visitor: Visitor,
     Named(name): Named,
 ) -> Result<StatusCode> {
-    let (id, maker) = (key_id(&name)?, maker(&visitor, &caller));
+    let id = key_id(&name)?;
+    let maker = maker(&visitor, &caller);
     let revoked = doors.identity.revoke(&maker, &id).await;
     revoked.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(key = %id, by = %maker.subject, "an API key was revoked");
@@ -272,7 +275,8 @@ fn not_changed(name: &str, refusal: KeyRefusal) -> Failure {
 
 /// A key with its text.
 fn issued(made: &Made, now: Millis, directory: &Directory) -> Response {
-    let (key, text) = (shown(&made.stored, now, directory), made.text.expose().to_owned());
+    let key = shown(&made.stored, now, directory);
+    let text = made.text.expose().to_owned();
     not_stored(Json(IssuedKey { key, text }).into_response())
 }
 

@@ -136,7 +136,8 @@ fn missing(name: &str) -> Failure {
 fn invalid(mistakes: &[Mistake]) -> Failure {
     let errors = mistakes.iter().filter(|mistake| mistake.is_error());
     let misfit = |mistake: &Mistake| {
-        let (pointer, message) = (mistake.pointer.clone(), mistake.message.clone());
+        let pointer = mistake.pointer.clone();
+        let message = mistake.message.clone();
         let message = match &mistake.hint {
             Some(hint) => format!("{message} ({hint})"),
             None => message,

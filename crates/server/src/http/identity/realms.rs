@@ -58,7 +58,8 @@ pub(crate) async fn create(
     visitor: Visitor,
     Posted(body): Posted<RealmBody>,
 ) -> Result<Response> {
-    let (maker, name) = (maker(&visitor, &caller), body.name);
+    let maker = maker(&visitor, &caller);
+    let name = body.name;
     let by = maker.subject.clone();
     let made = doors.realms.create(maker, name.clone()).await;
     if let Err(refusal @ RealmRefusal::NotAllowed) = &made {

@@ -63,7 +63,8 @@ pub(crate) async fn issue(
         }
         None => return Err(invalid("the form has no `grant_type`")),
     }
-    let (id, secret) = (given("client_id"), given("client_secret").map(Secret::from));
+    let id = given("client_id");
+    let secret = given("client_secret").map(Secret::from);
     let scope = given("scope");
     let Client { id, secret } = client(&parts.headers, id, secret)?;
     let token = doors.identity.token(&id, secret.expose(), scope.as_deref());
@@ -93,7 +94,8 @@ fn client(
     secret: Option<Secret>,
 ) -> Result<Client, NoToken> {
     let mut sent = headers.get_all(AUTHORIZATION).iter();
-    let (first, second) = (sent.next(), sent.next());
+    let first = sent.next();
+    let second = sent.next();
     if second.is_some() {
         return Err(invalid("there is more than one `Authorization`"));
     }
@@ -213,7 +215,8 @@ fn unknown_client(why: &str) -> NoToken {
 }
 
 fn standard(status: StatusCode, error: &str, why: &str) -> NoToken {
-    let (error, error_description) = (error.to_owned(), why.to_owned());
+    let error = error.to_owned();
+    let error_description = why.to_owned();
     NoToken::Standard(status, TokenError { error, error_description })
 }
 

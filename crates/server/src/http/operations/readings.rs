@@ -161,7 +161,9 @@ impl Reading {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(value).encode(metric)?;
         }
-        let (name, help, unit) = ("start_time", "When the process began to serve", Unit::Seconds);
+        let name = "start_time";
+        let help = "When the process began to serve";
+        let unit = Unit::Seconds;
         let metric = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
         ConstGauge::new(self.started.0 as f64 / 1_000.0).encode(metric)?;
         let ended = self.counts.runs_ended.iter().map(|(status, count)| (*status, *count));
@@ -173,7 +175,8 @@ impl Reading {
         if let Some(PushReading { outcomes, live }) = &self.pushes {
             let told = counters("outcome", "pushes", "Updates that were posted to webhooks");
             told.encode(encoder, *outcomes)?;
-            let (name, help) = ("webhooks_live", "Webhooks that there may be more for");
+            let name = "webhooks_live";
+            let help = "Webhooks that there may be more for";
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(*live).encode(metric)?;
         }
@@ -186,19 +189,23 @@ impl Reading {
         let help = "Writes that wait for the store";
         let metric = encoder.encode_descriptor("store_queued", help, None, MetricType::Gauge)?;
         ConstGauge::new(*queued as u64).encode(metric)?;
-        let (help, unit) = ("What the database has on the disk, without blobs", Unit::Bytes);
+        let help = "What the database has on the disk, without blobs";
+        let unit = Unit::Bytes;
         let metric = encoder.encode_descriptor("store", help, Some(&unit), MetricType::Gauge)?;
         ConstGauge::new(*bytes).encode(metric)?;
         let help = "What of that is the write-ahead log";
         let metric =
             encoder.encode_descriptor("store_wal", help, Some(&unit), MetricType::Gauge)?;
         ConstGauge::new(*wal_bytes).encode(metric)?;
-        let (name, help, unit) = ("commit_duration", "How long commits took", Unit::Seconds);
+        let name = "commit_duration";
+        let help = "How long commits took";
+        let unit = Unit::Seconds;
         let mut metric =
             encoder.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
         let bounds = COMMIT_MS.iter().map(|ms| *ms as f64 / 1_000.0).chain([f64::INFINITY]);
         let buckets: Vec<(f64, u64)> = bounds.zip(commits.counts).collect();
-        let (sum, count) = (commits.total_ms as f64 / 1_000.0, commits.counts.iter().sum());
+        let sum = commits.total_ms as f64 / 1_000.0;
+        let count = commits.counts.iter().sum();
         metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
     }
 
@@ -208,7 +215,9 @@ impl Reading {
         let of = |kind: &str| asks.iter().find(|open| open.kind == kind);
         let open = ASK_KINDS.map(|kind| (kind, of(kind).map_or(0, |open| open.count)));
         gauges("kind", "asks_open", "Open asks").encode(encoder, open)?;
-        let (name, help, unit) = ("asks_oldest", "How long the oldest one waits", Unit::Seconds);
+        let name = "asks_oldest";
+        let help = "How long the oldest one waits";
+        let unit = Unit::Seconds;
         let mut family = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
         for kind in ASK_KINDS {
             let waits_ms = of(kind).map_or(0, |open| self.now.0.saturating_sub(open.oldest.0));

@@ -88,7 +88,8 @@ pub(crate) fn pieces<S: Source>(
     permit: StreamPlace,
 ) -> impl Stream<Item = Piece<S::Event>> + Send + 'static {
     let closing = doors.closing();
-    let (stage, heartbeat) = (Stage::Begun, None);
+    let stage = Stage::Begun;
+    let heartbeat = None;
     let tail = Tail { doors, source, stage, closing, heartbeat, _permit: permit };
     stream::unfold(tail, |mut tail| async move {
         let piece = tail.next().await?;

@@ -82,7 +82,8 @@ pub(crate) async fn resume(calling: &Calling<'_>, waiting: Waiting, retry: &Retr
     let mut taking = Vec::new();
     for ask in &waiting.asks {
         let Some(answer) = responses.get(&ask.to_string()) else { continue };
-        let (key, digest) = (format!("{state}/{ask}"), canonical::digest(answer));
+        let key = format!("{state}/{ask}");
+        let digest = canonical::digest(answer);
         let once = Once::new(ROUTE.to_owned(), key, digest);
         taking.push(take_stored(calling, *ask, answer, once));
     }
@@ -133,7 +134,8 @@ async fn ask(
     report: &RunReport,
     notes: &mut Notes,
 ) -> Result<Option<Outcome>, RpcError> {
-    let (client, limits) = (&calling.exchange.client, calling.limits());
+    let client = &calling.exchange.client;
+    let limits = calling.limits();
     let left = report.asks.iter().any(|asked| notes.left.contains(&asked.row.ask.id));
     if left || notes.misfits > ROUNDS_MAX {
         return Ok(Some(calling.unfinished(report)));
@@ -217,8 +219,8 @@ async fn take(
     answer: &Value,
     once: Option<Once>,
 ) -> Result<Taken, RpcError> {
-    let (version, chars_max) =
-        (calling.exchange.client.version, calling.limits().mcp_shown_chars_max);
+    let version = calling.exchange.client.version;
+    let chars_max = calling.limits().mcp_shown_chars_max;
     let reply = match elicit::read(ask, answer, version, chars_max) {
         Ok(Said::Reply(reply)) => reply,
         Ok(Said::Nothing) => return Ok(Taken::Left),

@@ -31,7 +31,8 @@ pub(crate) async fn call(mut exchange: Exchange) -> Answered {
     };
     let find = || lists::find(&exchange.door, &exchange.caller, &params.name);
     let Some(tool) = known.or_else(find) else {
-        let (name, trace) = (params.name.clone(), params.trace().or(exchange.trace));
+        let name = params.name.clone();
+        let trace = params.trace().or(exchange.trace);
         return Err(unseen(&exchange, &name, params.split().0, trace));
     };
     if tool.spec().pace == Pace::Task && !takes_tasks(&exchange.client) {
@@ -69,8 +70,10 @@ fn before(calling: &Calling<'_>, retry: &Retry) -> Result<(Option<Waiting>, Give
 
 /// Calls, and calls again while the tool wants more and the client can be asked at once.
 async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given) -> Answered {
-    let (engine, caller) = (calling.engine(), calling.caller());
-    let (mut arguments, mut given) = (arguments, given);
+    let engine = calling.engine();
+    let caller = calling.caller();
+    let mut arguments = arguments;
+    let mut given = given;
     // What only reads becomes no run, or one that is attended once it waits.
     let spec = calling.spec();
     let recorded = spec.reach != Reach::Reads && !spec.unrecorded;
@@ -92,7 +95,8 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             }
             Err(refusal) => return refused(refusal, calling.exchange.client.version),
         };
-        let (name, bound) = (spec.name.as_str(), calling.bound());
+        let name = spec.name.as_str();
+        let bound = calling.bound();
         let wanted = Box::pin(want(calling.exchange, Some(name), &wants, given, &bound)).await;
         if wanted.is_err() {
             // No one can answer: what the tool holds for the answer must not wait for it.

@@ -103,7 +103,8 @@ impl Params {
     /// The arguments, and what a client adds when it calls again.
     pub(crate) fn split(self) -> (Value, Retry) {
         let arguments = Value::Object(self.arguments.unwrap_or_default());
-        let (input_responses, request_state) = (self.input_responses, self.request_state);
+        let input_responses = self.input_responses;
+        let request_state = self.request_state;
         (arguments, Retry { input_responses, request_state })
     }
 }
@@ -236,7 +237,8 @@ impl<'a> Calling<'a> {
     /// The client is there for the run of the call, as long as this is held, with what it brought
     /// along.
     pub(crate) fn attend(&self, run: RunId, given: Given) -> Attendance {
-        let (can, teller) = (abilities(self.exchange), self.exchange.teller());
+        let can = abilities(self.exchange);
+        let teller = self.exchange.teller();
         self.engine().runs().attend(run, Attendant { can, teller, given })
     }
 
@@ -303,7 +305,9 @@ impl<'a> Calling<'a> {
 
     /// Waits until the run ends or pauses, as long as the call is waited for, and tells its steps.
     pub(crate) async fn wait(&self, report: &RunReport) -> Result<RunReport, RpcError> {
-        let (engine, caller, run) = (self.engine(), self.caller(), report.run.id);
+        let engine = self.engine();
+        let caller = self.caller();
+        let run = report.run.id;
         let settled = engine.runs().settled(caller, run, self.left_ms());
         // What a direct call tells is heard as it comes: its one step says nothing more.
         let tells_itself = report.session.key.space.is_call();
@@ -381,7 +385,8 @@ impl Drop for Guard {
         if self.cancelled.as_ref().is_some_and(|cancelled| !cancelled.is_set()) {
             return;
         }
-        let (engine, caller) = (self.door.doors.engine.clone(), self.caller.clone());
+        let engine = self.door.doors.engine.clone();
+        let caller = self.caller.clone();
         self.door.spawn.task("cancel", Box::pin(cancel(engine, caller, run)));
     }
 }
@@ -436,7 +441,8 @@ mod tests {
             let Some(plain) = plain else { continue };
             let whole: Params = serde_json::from_str(&text).unwrap();
             let told = |params: Params| {
-                let (trace, name) = (params.trace(), params.name.clone());
+                let trace = params.trace();
+                let name = params.name.clone();
                 let (arguments, retry) = params.split();
                 let brought = (retry.input_responses, retry.request_state);
                 (name, arguments.to_string(), brought, trace)

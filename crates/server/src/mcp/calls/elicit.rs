@@ -174,7 +174,8 @@ fn approval(calls: &[AskedCall]) -> Value {
     let mut required = Vec::new();
     for (index, call) in calls.iter().enumerate() {
         let name = approve_key(index, calls.len());
-        let (tool, arguments) = (exposed(call.tool.as_str()), arguments(call));
+        let tool = exposed(call.tool.as_str());
+        let arguments = arguments(call);
         message.push_str(&format!("May `{tool}` be called with\n{arguments}\n\n"));
         let title = format!("Call `{tool}`");
         properties.insert(name.clone(), json!({"type": "boolean", "title": title}));
@@ -210,7 +211,8 @@ fn shows_all(body: &AskBody, shown_chars_max: usize) -> bool {
 fn elsewhere(ask: &Ask, calls: &[AskedCall]) -> Value {
     let tools: Vec<String> =
         calls.iter().map(|call| format!("`{}`", exposed(call.tool.as_str()))).collect();
-    let (tools, id) = (tools.join(", "), ask.id);
+    let tools = tools.join(", ");
+    let id = ask.id;
     let message = format!(
         "A call of {tools} waits for approval. Its arguments are too long to show here, so it \
          cannot be decided here, whatever you answer. `waypost inbox show {id}` or `GET \

@@ -135,7 +135,8 @@ fn as_said(said: OwnWords, version: Version) -> Option<Answered> {
         OwnWords::Result(result) => Some(Ok(blocks(None, own_result(result)?, version))),
         OwnWords::Error(mut error) => {
             let data = error.get_mut("data").map(Value::take);
-            let (code, message) = (error["code"].as_i64()?, error["message"].as_str()?);
+            let code = error["code"].as_i64()?;
+            let message = error["message"].as_str()?;
             Some(Err(RpcError { code, message: message.to_owned(), data }))
         }
         // A lack that has no name in the protocol is explained in words.

@@ -89,7 +89,8 @@ pub(crate) async fn wanted<'r>(
     exchange: &Exchange,
     report: &'r RunReport,
 ) -> Result<Option<Wanted<'r>>, RpcError> {
-    let (asks, caller) = (exchange.door.doors.engine.asks(), &exchange.caller);
+    let asks = exchange.door.doors.engine.asks();
+    let caller = &exchange.caller;
     let of_call = |asked: &&SessionAsk| asked.row.ask.wanted.is_some();
     let Some(asked) = report.asks.iter().find(of_call) else { return Ok(None) };
     if !asks.may_answer(caller, asked) {
@@ -128,7 +129,8 @@ pub(crate) async fn ask(
     report: &RunReport,
     wanted: Wanted<'_>,
 ) -> Result<Option<Outcome>, RpcError> {
-    let (exchange, engine) = (calling.exchange, calling.engine());
+    let exchange = calling.exchange;
+    let engine = calling.engine();
     let Wanted { asked, wants } = &wanted;
     let tool = calling.spec().name.as_str();
     let judge = judge(exchange, Some(tool));
@@ -143,7 +145,8 @@ pub(crate) async fn ask(
             return Err(lacking);
         }
     };
-    let (run, ask) = (report.run.id, asked.row.ask.id);
+    let run = report.run.id;
+    let ask = asked.row.ask.id;
     if exchange.client.version.is_modern() {
         let (requests, wanted) = asked_for(exchange, &possible, judge);
         let waiting = Waiting { run, asks: vec![ask], wanted };

@@ -149,7 +149,8 @@ pub(crate) async fn want(
     given.inputs.retain(|key, _| !wants.inputs.contains_key(key));
     given.refused.retain(|key, _| !wants.inputs.contains_key(key));
     given.state = wants.state.clone();
-    let (client, engine) = (&exchange.client, &exchange.door.doors.engine);
+    let client = &exchange.client;
+    let engine = &exchange.door.doors.engine;
     let judge = judge(exchange, tool);
     let anew =
         tool.is_some_and(|tool| engine.tools().can_be_asked_anew(&exchange.caller, tool, wants));

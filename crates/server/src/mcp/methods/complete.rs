@@ -80,7 +80,8 @@ fn completed(Completed { mut values, total, more }: Completed) -> Outcome {
 }
 
 fn is_known(exchange: &Exchange, of: &Reference) -> bool {
-    let (door, caller) = (&exchange.door, &exchange.caller);
+    let door = &exchange.door;
+    let caller = &exchange.caller;
     match of {
         Reference::Prompt { name } => {
             door.shelves(caller).iter().any(|shelf| shelf.prompt_spec(caller, name).is_some())

@@ -83,7 +83,8 @@ async fn filled(
 ) -> Result<Option<Outcome>, RpcError> {
     let mut given = asked.given.clone();
     for _ in 0..ROUNDS_MAX {
-        let (name, arguments) = (asked.name.as_str(), &asked.arguments);
+        let name = asked.name.as_str();
+        let arguments = &asked.arguments;
         let prompting = Prompting { name, arguments, given: &given, can: abilities(exchange) };
         let prompt = shelf.prompt(&exchange.caller, &prompting).await;
         let wants = match prompt.map_err(failed)? {

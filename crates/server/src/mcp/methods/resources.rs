@@ -85,7 +85,8 @@ pub(crate) fn all_templates(door: &Door, caller: &Caller) -> Vec<TemplateSpec> {
 /// `resources/read`.
 pub(crate) async fn read(exchange: Exchange) -> Answered {
     let ReadParams { uri } = exchange.params()?;
-    let (version, caller) = (exchange.client.version, &exchange.caller);
+    let version = exchange.client.version;
+    let caller = &exchange.caller;
     let mut passed = None;
     for shelf in exchange.door.shelves_for(caller, &uri) {
         match shelf.read(caller, &uri).await {

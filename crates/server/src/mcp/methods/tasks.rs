@@ -183,7 +183,9 @@ async fn give(
     if answers.others.is_empty() || !report.session.key.space.is_call() {
         return Ok(());
     }
-    let (engine, caller, run) = (&exchange.door.doors.engine, &exchange.caller, report.run.id);
+    let engine = &exchange.door.doors.engine;
+    let caller = &exchange.caller;
+    let run = report.run.id;
     let wait_ms = engine.limits().mcp_task_after_ms;
     for _ in 0..GIVE_TRIES {
         if report.run.status == RunStatus::Running {
@@ -288,12 +290,14 @@ fn reply(
     if found.row.status != AskStatus::Open {
         return Ok(None);
     }
-    let (engine, asked) = (&exchange.door.doors.engine, &found.row.ask);
+    let engine = &exchange.door.doors.engine;
+    let asked = &found.row.ask;
     let ask = asked.id;
     let unfit = |wrong: &str| {
         RpcError::invalid_params(format!("the answer to `{ask}` does not fit: {wrong}"))
     };
-    let (version, chars_max) = (exchange.client.version, engine.limits().mcp_shown_chars_max);
+    let version = exchange.client.version;
+    let chars_max = engine.limits().mcp_shown_chars_max;
     let reply = match elicit::read(asked, answer, version, chars_max) {
         Ok(Said::Reply(reply)) => reply,
         Ok(Said::Nothing) => return Ok(None),

@@ -182,7 +182,8 @@ impl Own {
         caller: &Caller,
         completion: &Completion<'_>,
     ) -> Result<Option<Vec<String>>, Fault> {
-        let (argument, typed) = (completion.argument, completion.typed);
+        let argument = completion.argument;
+        let typed = completion.typed;
         let family = match completion.of {
             Completing::Prompt(name) if self.agent(caller, name).is_some() => {
                 return Ok(Some(Vec::new()));
@@ -240,7 +241,8 @@ impl Shelf for Own {
         caller: &'a Caller,
         prompting: &'a Prompting<'a>,
     ) -> Find<'a, ToolOutput> {
-        let (name, arguments) = (prompting.name, prompting.arguments);
+        let name = prompting.name;
+        let arguments = prompting.arguments;
         let agent = self.agent(caller, name);
         let agent = agent.map(|known| agent::filled(&known, arguments, self.around(caller)));
         let plan = || self.plan(caller, name).map(|plan| prompt::filled(&plan, arguments));
@@ -435,7 +437,8 @@ mod tests {
     }
 
     fn own(folder: &Path) -> Own {
-        let (clock, limits) = (Arc::new(SystemClock), Arc::new(Limits::default()));
+        let clock = Arc::new(SystemClock);
+        let limits = Arc::new(Limits::default());
         let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
         let parts = stores::Parts {
             spawn: spawn.clone(),
@@ -493,10 +496,12 @@ mod tests {
             chosen: None,
         };
         for (subject, plans) in [("ann", 1), ("root", 2)] {
-            let (caller, sees) = (caller(subject), plans == 2);
+            let caller = caller(subject);
+            let sees = plans == 2;
             assert_eq!(own.prompts(&caller).len(), plans);
             assert_eq!(own.prompt_spec(&caller, "secret--b").is_some(), sees);
-            let (arguments, given) = (&Map::new(), &Given::default());
+            let arguments = &Map::new();
+            let given = &Given::default();
             let can = Abilities::PERSON;
             let prompting = Prompting { name: "secret/b", arguments, given, can };
             let prompt = own.prompt(&caller, &prompting).await.unwrap();
@@ -512,7 +517,8 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_plan_wakes_when_it_is_stored_again() {
         let folder = tempfile::tempdir().unwrap();
-        let (own, ann) = (own(folder.path()), caller("ann"));
+        let own = own(folder.path());
+        let ann = caller("ann");
         let changes = own.changes(&ann, "waypost://plans/open%2Fa").await.unwrap();
         let mut changes = changes.unwrap();
         own.engine.catalog().register_plan(&ann, source("open/c", "y"), None).await.unwrap();
@@ -525,7 +531,8 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_session_wakes_after_its_commits() {
         let folder = tempfile::tempdir().unwrap();
-        let (own, ann) = (own(folder.path()), caller("ann"));
+        let own = own(folder.path());
+        let ann = caller("ann");
         let id = own.engine.sessions().create(&ann, None).await.unwrap().id;
         let read = own.read(&ann, &Place::Session(id).to_string()).await.unwrap().unwrap();
         assert!(read[0]["text"].as_str().unwrap().contains("\"context\":{}"), "{read:?}");

@@ -265,7 +265,8 @@ pub(crate) async fn stateless(
         let answered = alone(&mut handling).await;
         return accept.answer(&handling, &answered, status_of(&answered));
     };
-    let (clock, first) = (clock.clone(), Some(first));
+    let clock = clock.clone();
+    let first = Some(first);
     let telling = Telling { handling, clock, first, over: false, _permit: permit };
     streamed(stream::unfold(telling, |mut telling| async move {
         let event = telling.next().await?;

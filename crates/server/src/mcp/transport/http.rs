@@ -151,7 +151,8 @@ mod tests {
     async fn a_session_belongs_to_the_caller_that_began_it() {
         let folder = tempfile::tempdir().unwrap();
         let assembled = assembled_in(folder.path()).await;
-        let (door, ann) = (&assembled.door, Arc::new(Caller::new("here", "ann")));
+        let door = &assembled.door;
+        let ann = Arc::new(Caller::new("here", "ann"));
         let begun = sent(door, &ann, None, Method::POST, INITIALIZE).await;
         assert_eq!(begun.status(), StatusCode::OK);
         let session = begun.headers().get(HEADER_SESSION).cloned();
@@ -180,8 +181,10 @@ mod tests {
         let config = Config::parse("waypost.toml", "[limits]\nmcp_sessions_max = 2\n").unwrap();
         let assembled = assembled_with(folder.path(), config, None).await;
         let door = &assembled.door;
-        let (ann, bob) = (Caller::new("here", "ann"), Caller::new("here", "bob"));
-        let (ann, bob) = (Arc::new(ann), Arc::new(bob));
+        let ann = Caller::new("here", "ann");
+        let bob = Caller::new("here", "bob");
+        let ann = Arc::new(ann);
+        let bob = Arc::new(bob);
         let begun = sent(door, &ann, None, Method::POST, INITIALIZE).await;
         let session = begun.headers().get(HEADER_SESSION).cloned();
         for _ in 0..4 {
@@ -197,7 +200,8 @@ mod tests {
     async fn a_credential_that_only_reads_answers_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let assembled = assembled_in(folder.path()).await;
-        let (door, ann) = (&assembled.door, Arc::new(Caller::new("here", "ann")));
+        let door = &assembled.door;
+        let ann = Arc::new(Caller::new("here", "ann"));
         let begun = sent(door, &ann, None, Method::POST, INITIALIZE).await;
         let session = begun.headers().get(HEADER_SESSION).cloned();
         for (scopes, status) in [

@@ -229,7 +229,8 @@ impl Arrival<'_> {
     /// The client of a stateless request, once headers and body say the same, and what the request
     /// calls, if it calls a tool that is there.
     fn client(&self, method: &str, said: &Said<'_>) -> Result<(Client, Option<Called>), RpcError> {
-        let (strict, meta) = (!self.door.lenient, &said.meta);
+        let strict = !self.door.lenient;
+        let meta = &said.meta;
         if strict {
             headers::has_version(self.headers)?;
             meta.check()?;
@@ -381,7 +382,8 @@ impl Arrival<'_> {
 
     /// The answer to one request of a batch; nothing is sent before it.
     fn one_of_many(&self, session: &Arc<Session>, asked: &Asked<'_>) -> BoxFuture<'static, String> {
-        let (id, version) = (asked.id.clone(), session.version);
+        let id = asked.id.clone();
+        let version = session.version;
         let begun = known(asked).and_then(|line| {
             let progress = Said::read(asked.what.params)?.meta.progress()?;
             self.begin(session, line, asked, progress, Outbox::default())

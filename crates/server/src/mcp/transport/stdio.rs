@@ -222,7 +222,8 @@ impl Pipe {
         answering: BoxFuture<'static, Answered>,
     ) -> Result<Begun, RpcError> {
         let answering = self.requests.begin(&asked.id, cancelled, answering)?;
-        let (sender, id) = (self.sender.clone(), asked.id.clone());
+        let sender = self.sender.clone();
+        let id = asked.id.clone();
         let task = async move {
             let answered = answering.await;
             if !is_cancelled(&answered) {

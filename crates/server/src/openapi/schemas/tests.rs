@@ -193,7 +193,8 @@ fn members(schema: &Value) -> BTreeSet<String> {
 
 #[test]
 fn every_example_fits_its_schema() {
-    let (schemas, all) = (JsonSchemas::default(), all());
+    let schemas = JsonSchemas::default();
+    let all = all();
     for (name, schema) in &all {
         let whole = Arc::new(json!({
             "$ref": format!("#/components/schemas/{name}"),

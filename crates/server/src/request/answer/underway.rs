@@ -341,7 +341,8 @@ mod tests {
     #[test]
     fn who_reads_nothing_uses_up_its_own_share_and_no_one_elses() {
         let unsent = unsent(800);
-        let (ann, bob) = (Caller::new("red", "ann"), Caller::new("red", "bob"));
+        let ann = Caller::new("red", "ann");
+        let bob = Caller::new("red", "bob");
         let first = hold(&unsent, Some(&ann), 60);
         assert!(has_room(&unsent, Some(&ann)), "40 of 100 are left");
         let second = hold(&unsent, Some(&ann), 250);

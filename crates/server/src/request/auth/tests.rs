@@ -213,7 +213,8 @@ async fn a_challenge_says_what_a_client_can_do() {
         let told: Vec<_> = response.headers().get_all(WWW_AUTHENTICATE).iter().collect();
         assert_eq!(told, [challenge.as_str()], "{path}");
     }
-    let (reads, answers) = (Scopes::from_iter([Scope::Read]), Scopes::from_iter([Scope::Answer]));
+    let reads = Scopes::from_iter([Scope::Read]);
+    let answers = Scopes::from_iter([Scope::Answer]);
     for (has, scope) in [
         (None, "use"),
         (Some(Scopes::default()), "use"),

@@ -44,7 +44,8 @@ async fn two_callers_of_one_server_are_told_apart() {
         .route("/sessions", post(plan_sessions::create))
         .route("/sessions/{id}", get(plan_sessions::show))
         .with_state(assembled.doors.clone());
-    let (here, there) = (visitor_of("here"), visitor_of("there"));
+    let here = visitor_of("here");
+    let there = visitor_of("there");
     let created = answered(&router, Some(&here), Method::POST, "/sessions").await;
     assert_eq!(created.status(), StatusCode::CREATED);
     let id = body(created).await["sessionId"].as_str().unwrap().to_owned();

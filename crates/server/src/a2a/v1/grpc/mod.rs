@@ -129,7 +129,8 @@ impl Call<'_> {
 
     fn stream(&self, client: &Client, followed: Followed<Proto>) -> Result<Response> {
         let clock: Arc<dyn Clock> = client.doors.engine.clock().clone();
-        let (permit, deadline) = (client.permit()?, self.deadline);
+        let permit = client.permit()?;
+        let deadline = self.deadline;
         Ok(many(client.doors.clone(), followed, permit, Streamed { clock, deadline }))
     }
 }

@@ -43,7 +43,8 @@ impl Ear {
     /// Tells what happens until the run ends or pauses.
     pub(super) fn tell(self, doors: Shared, report: &RunReport) -> Response {
         let run = report.run.id;
-        let (run_stream, caller) = (self.listening.follow(run), self.caller);
+        let run_stream = self.listening.follow(run);
+        let caller = self.caller;
         let telling = Telling { run: run_stream, waiting: VecDeque::new(), caller };
         let response = answer(doors, telling, self.permit);
         replayed(([(LOCATION, location(run))], response).into_response(), report.replayed)

@@ -96,7 +96,8 @@ pub(crate) async fn resume(
     let (thread, given) = replies::given(body)?;
     let asks = asks(&doors, &caller, &thread).await?;
     let replies = replies::read(&thread, given, &asks);
-    let (session, once) = (session(&thread), key.once(&sent));
+    let session = session(&thread);
+    let once = key.once(&sent);
     drop(sent);
     let ear = match takes_events(&headers) {
         true => Some(Ear::open(&doors, &caller, &thread).await?),
@@ -218,7 +219,8 @@ async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<Sessio
 
 /// 200 for what is done, 202 for all that continues.
 fn answered(doors: &Doors, caller: &Caller, report: RunReport) -> Result<Response> {
-    let (run, again) = (report.run.id, report.replayed);
+    let run = report.run.id;
+    let again = report.replayed;
     let answer = threads::answer(&report, |asked| doors.engine.asks().may_answer(caller, asked))?;
     let response = match answer.status {
         ThreadStatus::Success => Json(answer).into_response(),

@@ -196,7 +196,8 @@ fn what_is_too_long_to_show_is_not_approved_by_a_form() {
     let long = ask(AskBody::Approve { calls });
     let params = request(&long, &modern(), 100).unwrap();
     assert_eq!(params["requestedSchema"], json!({"type": "object", "properties": {}}));
-    let (message, id) = (params["message"].as_str().unwrap(), AskId(7));
+    let message = params["message"].as_str().unwrap();
+    let id = AskId(7);
     assert!(message.contains("too long to show here"), "{message}");
     assert!(message.contains(&format!("`waypost inbox show {id}`")), "{message}");
     assert!(message.contains(&format!("/api/v1/asks/{id}")), "{message}");
@@ -230,7 +231,8 @@ fn nothing_in_what_is_decided_is_hidden() {
     let title = &params["requestedSchema"]["properties"]["approve"]["title"];
     assert_eq!(*title, "Call `mail.send\\u{200b}`");
     let fault = Fault::new("Failed", "no\u{1b}[2J\nApproved\u{202e}");
-    let (how, actions) = (HowFar::NotSent, vec![FixAction::Retry]);
+    let how = HowFar::NotSent;
+    let actions = vec![FixAction::Retry];
     let plans = Vec::new();
     let asked = ask(AskBody::Fix { fault, call: Some(hiding), how, actions, plans });
     let params = request(&asked, &modern(), 10).unwrap();
@@ -266,7 +268,8 @@ fn a_failed_step_offers_what_a_form_can_say() {
 
 #[test]
 fn a_page_is_opened_where_the_client_can() {
-    let (message, url) = ("log in".to_owned(), "https://a.test/".to_owned());
+    let message = "log in".to_owned();
+    let url = "https://a.test/".to_owned();
     let ask = ask(AskBody::Authorize { message, url });
     let params = request(&ask, &modern(), 10).unwrap();
     assert_eq!(params, json!({"mode": "url", "message": "log in", "url": "https://a.test/"}));
