@@ -42,7 +42,9 @@ impl Keys {
     /// Those of this environment.
     pub(crate) fn of(environment: &Environment) -> Self {
         let key = |name: &str| environment.text(name).map(str::to_owned);
-        let (admin, api, secret) = (key(ADMIN_KEY), key(API_KEY), key(SECRET_KEY));
+        let admin = key(ADMIN_KEY);
+        let api = key(API_KEY);
+        let secret = key(SECRET_KEY);
         Self { admin, api, secret, environment: environment.clone(), ..Self::default() }
     }
 

@@ -182,7 +182,8 @@ fn asked(source: &Source) -> Option<Value> {
         let place = words.iter().position(|word| word == option)?;
         words.get(place + 1).cloned()
     };
-    let (server, realm) = (after("--server"), after("--realm"));
+    let server = after("--server");
+    let realm = after("--realm");
     let output = Output::new(false).hushed(true);
     let context = Context::new(output, Some(project_folder(None)), server, realm).ok()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;

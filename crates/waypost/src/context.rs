@@ -64,7 +64,8 @@ impl Context {
     ) -> Result<Self> {
         let environment = Environment::of(project.as_deref())?;
         let server = named_server(server, &environment);
-        let (program, continues) = (program(), Arc::default());
+        let program = program();
+        let continues = Arc::default();
         Ok(Self { output, environment, project, server, realm, program, continues })
     }
 
@@ -135,7 +136,8 @@ impl Context {
             return Ok((located, None));
         }
         let folder = std::path::absolute(project).unwrap_or_else(|_| project.to_path_buf());
-        let (folder, url) = (shown(&folder), shown_url(&located.url));
+        let folder = shown(&folder);
+        let url = shown_url(&located.url);
         let unproven = Unproven::new(&folder, stale.as_deref(), &url, self.output);
         Ok((located, Some(unproven)))
     }
@@ -158,7 +160,8 @@ impl Context {
         row: impl FnMut(T) -> Vec<C>,
     ) -> Result<Exit> {
         self.show(body, |page: Page<T>| {
-            let (shown, more) = (page.items.len(), page.next_cursor.is_some());
+            let shown = page.items.len();
+            let more = page.next_cursor.is_some();
             let table = Table::new(listing.heads, page.items.into_iter().map(row));
             self.rows(&table, shown)?;
             if shown == 0 {
@@ -280,7 +283,9 @@ mod tests {
         let server = named_server(flag.map(str::to_owned), &environment);
         let output = Output::new(false);
         let program = "waypost".to_owned();
-        let (project, realm, continues) = (None, None, Arc::default());
+        let project = None;
+        let realm = None;
+        let continues = Arc::default();
         Context { output, environment, project, server, realm, program, continues }
     }
 

@@ -181,7 +181,8 @@ impl Selection {
             let named = own.plans.iter().filter(is_named).map(|plan| plan.file.clone()).collect();
             let awaited = self.known.upstreams.as_ref();
             let awaited = awaited.map(|upstreams| upstreams.prefixes_for(realm));
-            let (plans, awaited) = (ids_of(&project), awaited.unwrap_or_default());
+            let plans = ids_of(&project);
+            let awaited = awaited.unwrap_or_default();
             let known = Known { plans, awaited, ..self.known.clone() };
             Self { project, named, known }
         };
@@ -398,7 +399,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 fn read_plan(path: &Path) -> Result<PlanFile> {
-    let (file, text) = (path.display().to_string(), input::file(path)?);
+    let file = path.display().to_string();
+    let text = input::file(path)?;
     let default_id = Origin::of_file(&file).default_id.unwrap_or_else(|| PlanId::from("plan"));
     Ok(PlanFile { file, text, default_id })
 }

@@ -23,7 +23,8 @@ pub(crate) fn check(files: &PolicyFiles, tools: &[Arc<ToolSpec>]) -> Vec<Mistake
 pub(crate) fn unlisted(entries: &[Entry]) -> Vec<Mistake> {
     let open = entries.iter().filter(|entry| entry.is_open() && !entry.is_disabled());
     let told = open.map(|entry| {
-        let (name, prefix) = (&entry.name, entry.prefix());
+        let name = &entry.name;
+        let prefix = entry.prefix();
         let message = format!(
             "server `{name}` is open: it has no list of tools, so a misspelt tool of it in a \
              policy is not noticed"

@@ -45,7 +45,9 @@ pub(crate) fn lines(proposal: &Proposal) -> Vec<String> {
 
 /// The reply that takes it as it is.
 pub(crate) fn taken(proposal: &Proposal) -> FixReply {
-    let (arguments, output, plan_id) = (None, None, None);
+    let arguments = None;
+    let output = None;
+    let plan_id = None;
     FixReply { action: proposal.action, arguments, output, plan_id, proposal: true }
 }
 

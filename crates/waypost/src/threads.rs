@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn a_new_thread_has_a_name_of_its_own() {
-        let (one, two) = (new_id(), new_id());
+        let one = new_id();
+        let two = new_id();
         assert_ne!(one, two);
         assert!(one.starts_with("cli-") && one.len() == 16, "{one}");
     }

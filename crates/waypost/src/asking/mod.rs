@@ -294,7 +294,10 @@ impl Asker {
             }
             Err(said) => return Ok(said),
         };
-        let (arguments, output, plan_id, proposal) = (None, None, None, false);
+        let arguments = None;
+        let output = None;
+        let plan_id = None;
+        let proposal = false;
         let mut reply = FixReply { action, arguments, output, plan_id, proposal };
         let wanted = match action {
             // Only rules ask a model: it is not offered.

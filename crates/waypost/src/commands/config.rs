@@ -177,7 +177,8 @@ fn counted(counts: &[(&str, usize)]) -> String {
 fn path(context: &Context, folder: &Path) -> Result<Exit> {
     let file = file_of(folder)?;
     let path = std::path::absolute(&file).unwrap_or(file);
-    let (shown, is_there) = (path.display().to_string(), path.is_file());
+    let shown = path.display().to_string();
+    let is_there = path.is_file();
     let document = json!({"path": shown, "there": is_there});
     context.output.data(&document, &shown)?;
     if !is_there {

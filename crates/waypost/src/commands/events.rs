@@ -159,7 +159,8 @@ async fn resend(context: &Context, client: &Client, sink: &str, event: &str) -> 
     let body = near::or_suggest(client, SINKS, sink, client.post(request, &nothing)).await?;
     let delivery: Delivery = read(&body)?;
     let is_over_there = delivery.status == DeliveryStatus::Delivered;
-    let (event, status) = (&delivery.event, delivery.status.name());
+    let event = &delivery.event;
+    let status = delivery.status.name();
     let why = delivery.error.filter(|_| !is_over_there);
     let why = why.map(|why| format!(": {}", one_line(&why))).unwrap_or_default();
     context.output.data(&body, &format!("{status}  {event}{why}"))?;

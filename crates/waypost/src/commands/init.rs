@@ -191,7 +191,8 @@ const IGNORED: [&str; 2] = [".waypost/", ".env"];
 
 /// Writes the project.
 pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit> {
-    let (dir, files) = (&args.dir, args.template.files());
+    let dir = &args.dir;
+    let files = args.template.files();
     let present: Vec<String> = files
         .iter()
         .map(|(path, _)| dir.join(path))

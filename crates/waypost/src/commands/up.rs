@@ -164,13 +164,15 @@ pub(crate) async fn run(
     // With `--log json` every line on standard error is for programs.
     let held = if args.log == LogFormat::Text { HeldLogs::at_terminal() } else { None };
     // Listened to from here on: a signal during the start must not leave a temporary folder behind.
-    let (mut stop, stop_again) = (Signals::listen()?, Signals::listen()?);
+    let mut stop = Signals::listen()?;
+    let stop_again = Signals::listen()?;
     let descriptors = descriptors::raise();
     let (mut project, data) = sources(context, args.kept())?;
     for file in &args.pipeline {
         project.add_pipeline(file).map_err(|error| unusable(&error))?;
     }
-    let (settings, notify) = (project.config.server.clone(), project.config.inbox.notify.clone());
+    let settings = project.config.server.clone();
+    let notify = project.config.inbox.notify.clone();
     let tls = Tls::open(&project).await.map_err(|error| unencrypted(&error))?;
     let listener = bind(&args, &project, &context.environment, data.path()).await?;
     let address = listener.local_addr().map_err(|error| unbound(&error, None))?;
@@ -217,7 +219,8 @@ pub(crate) async fn run(
     // With `--log json` every line on standard error is JSON.
     if args.log == LogFormat::Text {
         invite(&args, context, &settings, address, &ports);
-        let (program, url) = (context.program.as_str(), settings.local_url(address));
+        let program = context.program.as_str();
+        let url = settings.local_url(address);
         let tries = demo.then(|| things_to_try(program, &url));
         let told = resumed(program, assembled.undone).into_iter().chain(tries);
         told.for_each(|told| output.talk(&told));
@@ -272,7 +275,8 @@ fn announce(
 
 /// Reads the settings of the project again.
 fn settings_of(context: &Context) -> ConfigReader {
-    let (project, environment) = (context.project.clone(), context.environment.clone());
+    let project = context.project.clone();
+    let environment = context.environment.clone();
     Box::new(move || {
         let settings = Settings::load(project.as_deref(), &environment);
         settings.map(|settings| settings.config).map_err(|failure| failure.to_string())
@@ -295,7 +299,8 @@ fn invite(
     address: SocketAddr,
     ports: &[OwnPort],
 ) {
-    let (output, url) = (context.output, settings.local_url(address));
+    let output = context.output;
+    let url = settings.local_url(address);
     // Commands look into the project's own data folder: at another server they change nothing.
     let is_found = matches!(args.kept(), Kept::WithProject);
     if context.project.is_some() && !is_found {
@@ -410,7 +415,8 @@ fn unopened(error: &PortError) -> Failure {
     if error.why.kind() != ErrorKind::AddrInUse {
         return Failure::new(Exit::Usage, "listen", error.to_string());
     }
-    let (pipeline, address) = (&error.pipeline, error.address);
+    let pipeline = &error.pipeline;
+    let address = error.address;
     let what = format!("port {} is taken by another program", address.port());
     let what = format!("pipeline `{pipeline}` cannot listen on {address}: {what}");
     Failure::new(Exit::Usage, "port_taken", what)

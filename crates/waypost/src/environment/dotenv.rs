@@ -45,7 +45,8 @@ impl<'t> Reader<'t> {
     fn assignment(&mut self) -> Result<Assignment, Fault> {
         let line = self.line;
         let fault = |what: &'static str| Fault { line, what };
-        let (rest, end) = (self.rest, self.rest.find('\n').unwrap_or(self.rest.len()));
+        let rest = self.rest;
+        let end = self.rest.find('\n').unwrap_or(self.rest.len());
         let equals = rest[..end].find('=').ok_or_else(|| fault("there is no `=`"))?;
         let name = name(&rest[..equals]).ok_or_else(|| fault("there is no name before the `=`"))?;
         self.rest = rest[equals + 1..].trim_start_matches([' ', '\t']);

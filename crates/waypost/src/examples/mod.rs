@@ -50,7 +50,8 @@ pub(crate) async fn run(
 
 async fn play_all(project: Project, plans: &[Plan], line: &Line) -> Result<Vec<ExampleResult>> {
     let folder = TemporaryFolder::new()?;
-    let (stubs, names) = (Stubs::default(), Stubs::names(plans));
+    let stubs = Stubs::default();
+    let names = Stubs::names(plans);
     check_stubbed(&project, &names)?;
     let extra = Extra { tools: stubs.tools(names), ..Extra::default() };
     let data = folder.path().to_path_buf();

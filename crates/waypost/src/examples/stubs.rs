@@ -34,7 +34,8 @@ impl Stubs {
     /// These tools, which answer as the example says that runs.
     pub(super) fn tools(&self, names: BTreeSet<String>) -> Vec<Arc<dyn Tool>> {
         let tool = |name: String| {
-            let (spec, stubs) = (Arc::new(spec(&name)), self.clone());
+            let spec = Arc::new(spec(&name));
+            let stubs = self.clone();
             let tool: Arc<dyn Tool> = Arc::new(StubTool { spec, stubs });
             tool
         };

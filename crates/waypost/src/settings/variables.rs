@@ -28,7 +28,8 @@ const SHORT: [(&str, &str); 2] = [("WAYPOST_HOST", "host"), ("WAYPOST_PORT", "po
 
 /// One layer for each variable that stands for a setting, and the mistakes in their names.
 pub(super) fn layers(environment: &Environment) -> (Vec<Layer>, Vec<Mistake>) {
-    let (mut layers, mut mistakes) = (Vec::new(), Vec::new());
+    let mut layers = Vec::new();
+    let mut mistakes = Vec::new();
     for section in &SECTIONS {
         for variable in environment.beginning_with(section.prefix) {
             match section.key_of(&variable.name) {

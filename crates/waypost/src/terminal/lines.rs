@@ -63,7 +63,9 @@ impl Lines {
         let typed = BufReader::new(tokio::io::stdin()).lines();
         // An editor asks the terminal for marks itself.
         let mode = (is_person && editor.is_none()).then(PasteMode::begin).flatten();
-        let (leaves, past, file) = (None, Vec::new(), None);
+        let leaves = None;
+        let past = Vec::new();
+        let file = None;
         Self { typed, is_person, leaves, past, file, mode, editor, is_dropped: false }
     }
 
@@ -151,7 +153,8 @@ impl Lines {
         prompt: &str,
         initial: &str,
     ) -> Result<Heard> {
-        let (prompt, initial) = (prompt.to_owned(), initial.to_owned());
+        let prompt = prompt.to_owned();
+        let initial = initial.to_owned();
         let lent = Lent::now();
         let reading = tokio::task::spawn_blocking(move || {
             let heard = editor.read(&prompt, &initial);

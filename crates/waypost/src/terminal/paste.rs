@@ -44,7 +44,8 @@ pub(crate) struct Paste {
 impl Paste {
     /// Takes the next line; none while the end of a paste is missing.
     pub(crate) fn take(&mut self, line: &str) -> Option<Typed> {
-        let (begin, end) = (line.rfind(BEGIN), line.rfind(END));
+        let begin = line.rfind(BEGIN);
+        let end = line.rfind(END);
         let is_pasted = !self.lines.is_empty() || begin.is_some() || end.is_some();
         if !is_pasted {
             return Some(Typed::by_hand(line.to_owned()));

@@ -204,7 +204,8 @@ fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let (mut kept, mut taken) = (String::new(), 1);
+    let mut kept = String::new();
+    let mut taken = 1;
     for letter in text.chars() {
         taken += letter.width().unwrap_or_default();
         if taken > width {
@@ -280,7 +281,9 @@ mod tests {
     fn asks() -> Table {
         let ask = |id: &str, kind: &str, step: &str, at: &str, title: &str| {
             let id = format!("ask_{id}{}", "0".repeat(ID_DIGITS - id.len()));
-            let (id, kind, at) = (Cell::id(id), Cell::word(kind), Cell::time(at));
+            let id = Cell::id(id);
+            let kind = Cell::word(kind);
+            let at = Cell::time(at);
             vec![id, kind, Cell::from(step.to_owned()), at, Cell::from(title.to_owned())]
         };
         let heads = ["ask", "kind", "step", "created", "title"];

@@ -25,8 +25,8 @@ pub(crate) struct Titled<'t> {
 
 /// The changes from one text to another; nothing where there are none.
 pub(crate) fn unified(old: Titled<'_>, new: Titled<'_>) -> Option<String> {
-    let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
-        (old.text.lines().collect(), new.text.lines().collect());
+    let old_lines: Vec<&str> = old.text.lines().collect();
+    let new_lines: Vec<&str> = new.text.lines().collect();
     let lines = compared(&old_lines, &new_lines);
     let mut parts = vec![format!("--- {}", old.name), format!("+++ {}", new.name)];
     for (begin, end) in hunks(&lines) {
@@ -48,7 +48,8 @@ fn hunks(lines: &[Line<'_>]) -> Vec<(usize, usize)> {
     let mut hunks: Vec<(usize, usize)> = Vec::new();
     let changed = |(_, line): &(usize, &Line<'_>)| line.mark != SAME;
     for (index, _) in lines.iter().enumerate().filter(changed) {
-        let (begin, end) = (index.saturating_sub(AROUND), (index + AROUND + 1).min(lines.len()));
+        let begin = index.saturating_sub(AROUND);
+        let end = (index + AROUND + 1).min(lines.len());
         match hunks.last_mut() {
             Some((_, last)) if begin <= *last => *last = end,
             _ => hunks.push((begin, end)),
@@ -60,7 +61,8 @@ fn hunks(lines: &[Line<'_>]) -> Vec<(usize, usize)> {
 /// All lines of both texts; what they begin and end with alike needs no search.
 fn compared<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
     let before = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-    let (old_rest, new_rest) = (&old[before..], &new[before..]);
+    let old_rest = &old[before..];
+    let new_rest = &new[before..];
     let backwards = old_rest.iter().rev().zip(new_rest.iter().rev());
     let after = backwards.take_while(|(old, new)| old == new).count();
     let same = |&text: &&'t str| Line { mark: SAME, text };
@@ -91,7 +93,9 @@ fn searched<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
             };
         }
     }
-    let (mut i, mut j, mut lines) = (0, 0, Vec::with_capacity(old.len() + new.len()));
+    let mut i = 0;
+    let mut j = 0;
+    let mut lines = Vec::with_capacity(old.len() + new.len());
     while i < old.len() && j < new.len() {
         if old[i] == new[j] {
             lines.push(Line { mark: SAME, text: old[i] });
@@ -143,7 +147,8 @@ mod tests {
 
     #[test]
     fn texts_that_have_little_in_common_are_compared_in_time() {
-        let (old, new) = ("a\n".repeat(50_000), "b\n".repeat(50_000));
+        let old = "a\n".repeat(50_000);
+        let new = "b\n".repeat(50_000);
         assert_eq!(diff(&old, &new).lines().count(), 100_003);
     }
 }

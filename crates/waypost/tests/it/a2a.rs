@@ -12,7 +12,8 @@ const DIALECTS: [&str; 6] = ["rpc", "rest", "grpc", "old-rpc", "old-rest", "vaul
 
 #[test]
 fn a_card_is_shown_from_its_address_and_from_a_file() {
-    let (folder, agent) = (tempfile::tempdir().unwrap(), AgentServer::start(QUICK));
+    let folder = tempfile::tempdir().unwrap();
+    let agent = AgentServer::start(QUICK);
     let place = folder.path();
     let shown = waypost(place, &["a2a", "card", &agent.url()]).code(0);
     for part in ["Test agent", "1.2.3", "JSONRPC 1.0 at http://", "echo: Says it again."] {
@@ -32,7 +33,8 @@ fn a_card_is_shown_from_its_address_and_from_a_file() {
 
 #[test]
 fn a_message_is_answered_in_every_dialect() {
-    let (folder, agent) = (tempfile::tempdir().unwrap(), AgentServer::start(QUICK));
+    let folder = tempfile::tempdir().unwrap();
+    let agent = AgentServer::start(QUICK);
     let place = folder.path();
     for dialect in DIALECTS {
         let card = agent.card_url(dialect);
@@ -49,8 +51,10 @@ fn a_message_is_answered_in_every_dialect() {
 
 #[test]
 fn a_question_ends_with_its_own_code_and_is_answered_by_the_next_message() {
-    let (folder, agent) = (tempfile::tempdir().unwrap(), AgentServer::start(QUICK));
-    let (place, url) = (folder.path(), agent.url());
+    let folder = tempfile::tempdir().unwrap();
+    let agent = AgentServer::start(QUICK);
+    let place = folder.path();
+    let url = agent.url();
     let asked = waypost(place, &["--json", "a2a", "send", &url, "tck-input-required"]).code(3);
     let task = asked.json()["task"]["id"].as_str().unwrap().to_owned();
     let answered = waypost(place, &["a2a", "send", &url, "more", "--task", &task]).code(0);
@@ -69,7 +73,8 @@ fn a_question_ends_with_its_own_code_and_is_answered_by_the_next_message() {
 
 #[test]
 fn what_a_header_holds_comes_from_the_environment_and_goes_to_the_agent() {
-    let (folder, agent) = (tempfile::tempdir().unwrap(), AgentServer::start(QUICK));
+    let folder = tempfile::tempdir().unwrap();
+    let agent = AgentServer::start(QUICK);
     let url = agent.url();
     let words = ["a2a", "send", &url, "hi", "--header", "X-Api-Key: ${KEY}"];
     waypost(folder.path(), &words).code(2).says("`KEY` is not set");
@@ -147,7 +152,8 @@ fn an_agent_that_speaks_only_grpc_is_talked_to_and_its_tasks_are_listed() {
 
 #[test]
 fn an_agent_is_added_to_the_settings() {
-    let (folder, agent) = (tempfile::tempdir().unwrap(), AgentServer::start(QUICK));
+    let folder = tempfile::tempdir().unwrap();
+    let agent = AgentServer::start(QUICK);
     let place = folder.path();
     write(place, &[("waypost.toml", "# ours\n[server]\nport = 1\n"), ("cards/a.json", "{}")]);
     let url = agent.url();
@@ -203,7 +209,8 @@ fn our_own_server_keeps_to_the_specification() {
 
 #[test]
 fn what_an_agent_does_wrong_is_told_with_its_section() {
-    let (folder, agent) = (tempfile::tempdir().unwrap(), AgentServer::start(QUICK));
+    let folder = tempfile::tempdir().unwrap();
+    let agent = AgentServer::start(QUICK);
     let place = folder.path();
     let told = waypost(place, &["a2a", "check", &agent.url()]).code(1);
     // The test agent takes every version for one that it knows.

@@ -67,7 +67,8 @@ fn an_agent_is_applied_shown_compared_and_removed() {
 fn nothing_is_stored_if_one_of_the_files_is_wrong() {
     let (server, folder) = house();
     write(folder.path(), &[("bad.yaml", "refName: bad\nllmConfigRef: m\nlimits: {step: 1}\n")]);
-    let (good, bad) = (path(&folder, "helper.yaml"), path(&folder, "bad.yaml"));
+    let good = path(&folder, "helper.yaml");
+    let bad = path(&folder, "bad.yaml");
     server
         .run(&["agent", "apply", &good, &bad])
         .code(2)

@@ -171,7 +171,8 @@ llm:
 "#;
 
 fn notes(data: &Path, file: &Path) -> Server {
-    let (data, file) = (data.to_str().unwrap(), file.to_str().unwrap());
+    let data = data.to_str().unwrap();
+    let file = file.to_str().unwrap();
     Server::start(&["--data", data, "--pipeline", file], &[("LOG_LEVEL", "warn")])
 }
 
@@ -179,7 +180,8 @@ fn notes(data: &Path, file: &Path) -> Server {
 fn a_case_is_remembered_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("notes.yaml", NOTES)]);
-    let (data, file) = (folder.path().join("data"), folder.path().join("notes.yaml"));
+    let data = folder.path().join("data");
+    let file = folder.path().join("notes.yaml");
     let event = |client: &mut Client, case: &str| {
         let body = json!({"tradeId": case, "reason": "odd"}).to_string();
         let answer = post(client, "/notes", &body);

@@ -19,7 +19,8 @@ const CLIENTS: [&str; 5] = ["claude-code", "cursor", "vscode", "codex", "claude-
 fn a_client_is_connected_as_the_guide_says() {
     let blocks = crate::blocks::read(GUIDE);
     let terminal = Terminal::open();
-    let (mut told, mut expected) = (Mask::default(), Mask::default());
+    let mut told = Mask::default();
+    let mut expected = Mask::default();
     let mut ran = 0;
     for (place, input) in blocks.iter().enumerate().filter(|(_, block)| block.language == "sh") {
         let output = blocks.get(place + 1).filter(|next| next.language != "sh");

@@ -67,14 +67,16 @@ impl Silent {
 
 #[test]
 fn an_unknown_outcome_is_titled_so_and_nobody_is_told_to_skip_it() {
-    let (shop, folder) = (Silent::start(), tempfile::tempdir().unwrap());
+    let shop = Silent::start();
+    let folder = tempfile::tempdir().unwrap();
     shop.project(folder.path(), "call_timeout_ms = 500");
     let server = Server::of_project(folder.path());
     let paused = server.run(&["plan", "run", "shop/pay", "--session", "p"]).code(3);
     let asks = server.json(&["inbox", "ls"]).code(0).json();
     let open = &asks["items"][0];
     assert_eq!(open["title"], "outcome unknown: `http::request` at step `pay`", "{asks}");
-    let (url, ask) = (&server.url, open["id"].as_str().unwrap());
+    let url = &server.url;
+    let ask = open["id"].as_str().unwrap();
     let answer = format!("  waypost --server {url} inbox answer {ask} --action");
     let steps = format!(
         "  check in the other system whether it happened, then one of\n\
@@ -117,7 +119,8 @@ fn wait_for_answers(server: &Server, count: u64) {
 
 #[test]
 fn who_interrupts_a_run_is_told_that_it_continues_and_how_to_end_it() {
-    let (shop, folder) = (Silent::start(), tempfile::tempdir().unwrap());
+    let shop = Silent::start();
+    let folder = tempfile::tempdir().unwrap();
     shop.project(folder.path(), "cancel_grace_ms = 100");
     let server = Server::of_project(folder.path());
     let running =

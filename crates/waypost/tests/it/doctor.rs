@@ -211,7 +211,8 @@ fn sessions_that_cannot_be_read_are_told() {
 
 #[test]
 fn another_waypost_on_the_port_is_told_apart_from_our_own() {
-    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let one = tempfile::tempdir().unwrap();
+    let two = tempfile::tempdir().unwrap();
     write(one.path(), &[("waypost.toml", "")]);
     let server = Server::of_project(one.path());
     let settings = format!("[server]\nport = {}\n", server.port());

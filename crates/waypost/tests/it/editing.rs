@@ -179,7 +179,8 @@ fn a_line_fits_a_terminal_that_is_resized() {
     terminal.at_prompt().types("?\r");
     terminal.shows(CARD, 1);
     let lines = terminal.shown().lines();
-    let (head, tail) = (format!("> {}", &line[..38]), format!("{}?", &line[38..]));
+    let head = format!("> {}", &line[..38]);
+    let tail = format!("{}?", &line[38..]);
     let place = lines.iter().position(|row| *row == head.trim_end());
     assert_eq!(place.and_then(|row| lines.get(row + 1)), Some(&tail), "{lines:#?}");
     terminal.at_prompt().types("y\r");
@@ -356,7 +357,8 @@ fn what_a_server_recorded_before_it_died_is_done_once() {
     let behind = format!("127.0.0.1:{}", server.port());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    let (front, url) = (format!("127.0.0.1:{port}"), format!("http://127.0.0.1:{port}"));
+    let front = format!("127.0.0.1:{port}");
+    let url = format!("http://127.0.0.1:{port}");
     let dies = dies_when_spoken_to(listener, move |request| {
         passed_on(&request.replace(&front, &behind), &behind);
     });

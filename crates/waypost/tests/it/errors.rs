@@ -239,7 +239,8 @@ fn without_ids_and_times(text: &str) -> String {
 
 /// The text with each part of this length that fits replaced.
 fn replaced(text: &str, length: usize, fits: impl Fn(&str) -> bool, with: &str) -> String {
-    let (mut made, mut rest) = (String::new(), text);
+    let mut made = String::new();
+    let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let is_part = rest.get(..length).is_some_and(&fits);
         let taken = if is_part { length } else { first.len_utf8() };

@@ -33,7 +33,8 @@ fn comes_out(guide: &str) -> usize {
     let blocks = crate::blocks::read(guide);
     let folder = tempfile::tempdir().unwrap();
     let mut terminal = Terminal::open(folder.path());
-    let (mut told, mut expected) = (Mask::default(), Mask::default());
+    let mut told = Mask::default();
+    let mut expected = Mask::default();
     let mut ran = 0;
     for (place, input) in blocks.iter().enumerate() {
         if input.language != "sh" {

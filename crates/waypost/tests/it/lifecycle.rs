@@ -37,7 +37,8 @@ fn commands_are_printed_as_a_shell_finds_them() {
     wait_for("what to try", Duration::from_secs(60), || {
         first.log().contains("mcp snippet claude-code").then_some(())
     });
-    let (log, url) = (first.log(), first.url.as_str());
+    let log = first.log();
+    let url = first.url.as_str();
     assert!(log.contains(program) && log.contains(&format!(" --server {url} chat")), "{log}");
     assert!(!log.contains("\n  waypost "), "{log}");
     let run = ["--server", url, "plan", "run", "interaction::greeting"];
@@ -141,7 +142,8 @@ fn a_folder_that_lost_its_database_is_served_only_if_a_new_one_is_wanted() {
 fn a_store_that_went_back_is_served_only_if_the_loss_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let (database, older) = (data.join("waypost.db"), folder.path().join("older.db"));
+    let database = data.join("waypost.db");
+    let older = folder.path().join("older.db");
     let data = data.to_str().unwrap();
     let first = Server::start(&["--demo", "--data", data], &[]);
     assert_eq!(first.stop().0.code, Some(0));

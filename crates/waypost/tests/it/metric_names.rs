@@ -41,7 +41,8 @@ fn told(metrics: &str) -> BTreeSet<String> {
 
 /// A server of which everything was asked that it measures.
 fn everything() -> BTreeSet<String> {
-    let (collector, folder) = (Collector::start(), tempfile::tempdir().unwrap());
+    let collector = Collector::start();
+    let folder = tempfile::tempdir().unwrap();
     let url = collector.url();
     let mut house = House::with_variables(&folder.path().join("data"), &sending(&url, &[]));
     spend_a_day(&mut house);

@@ -177,7 +177,8 @@ fn a_plan_that_calls_a_tool_of_the_demo_is_told_the_switch() {
 #[test]
 fn plans_of_single_realms_are_checked_among_those_of_the_project() {
     let folder = tempfile::tempdir().unwrap();
-    let (own, bad) = ("realms/acme/plans/x/caller.yaml", "realms/acme/plans/x/bad.yaml");
+    let own = "realms/acme/plans/x/caller.yaml";
+    let bad = "realms/acme/plans/x/bad.yaml";
     let plans = [DEMO_TOOLS, ("plans/x/callee.yaml", CALLEE), (own, CALLER)];
     write(folder.path(), &plans);
     waypost(folder.path(), &["plan", "validate"]).code(0).says("2 plans, 0 errors");

@@ -51,7 +51,8 @@ fn nothing_is_stored_if_one_of_the_files_is_wrong() {
     let (server, folder) = house();
     let wrong = GREET.replace("hello/greet", "hello/bad").replace("message", "mesage");
     write(folder.path(), &[("bad.yaml", wrong.as_str())]);
-    let (good, bad) = (path(&folder, "greet.yaml"), path(&folder, "bad.yaml"));
+    let good = path(&folder, "greet.yaml");
+    let bad = path(&folder, "bad.yaml");
     server.run(&["plan", "apply", &good, &bad]).code(2).says("bad.yaml:4:");
     server.run(&["plan", "apply", &path(&folder, "none.yaml")]).code(2).says("there is no file");
     server.run(&["plan", "show", "hello/greet"]).code(1).says("there is no plan `hello/greet`");

@@ -144,7 +144,8 @@ fn what_someone_else_decided_is_shown_with_its_outcome() {
 #[test]
 fn a_chat_outlives_its_server() {
     let (folder, server) = talk::served();
-    let (url, port) = (server.url.clone(), server.port().to_owned());
+    let url = server.url.clone();
+    let port = server.port().to_owned();
     let chat = ["--server", url.as_str(), "chat", "--thread", "t"];
     let mut terminal = Terminal::open(folder.path(), &chat);
     terminal.shows("\n> ", 1);

@@ -26,7 +26,8 @@ pub struct Screen {
 
 impl Screen {
     pub fn new(columns: u16) -> Self {
-        let (columns, rows) = (usize::from(columns), vec![Row::default()]);
+        let columns = usize::from(columns);
+        let rows = vec![Row::default()];
         Self { columns, rows, row: 0, column: 0, is_full: false }
     }
 

@@ -88,7 +88,8 @@ fn the_banner_of_a_server_is_whole() {
         lines.iter().any(|line| line.contains(" serving")).then_some(lines)
     });
     let at = |part: &str| lines.iter().position(|line| line.contains(part)).unwrap();
-    let (first, last) = (at("waypost listening on "), at(" mcp snippet "));
+    let first = at("waypost listening on ");
+    let last = at(" mcp snippet ");
     assert!(first < at("try this") && last < at(" serving"), "{lines:#?}");
     let banner = &lines[first..=last];
     assert!(!banner.iter().any(|line| line.contains(" INFO ")), "{banner:#?}");

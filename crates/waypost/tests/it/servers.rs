@@ -22,8 +22,10 @@ const ASKS: &str = "description: asks\nstartStepId: ask\nsteps:\n  \
 /// A project with two plans of its own.
 fn project(name: &str, settings: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let (says, asks) = (SAYS.replace("NAME", name), ASKS.replace("NAME", name));
-    let (at_says, at_asks) = (format!("plans/{name}/says.yaml"), format!("plans/{name}/asks.yaml"));
+    let says = SAYS.replace("NAME", name);
+    let asks = ASKS.replace("NAME", name);
+    let at_says = format!("plans/{name}/says.yaml");
+    let at_asks = format!("plans/{name}/asks.yaml");
     let files = [
         ("waypost.toml", settings),
         (at_says.as_str(), says.as_str()),
@@ -48,13 +50,17 @@ fn quiet(ended: &Ended) {
 #[test]
 fn each_command_reaches_the_server_of_its_folder() {
     let settings = "[tools]\ndemo = true\n";
-    let (one, two) = (project("one", settings), project("two", settings));
+    let one = project("one", settings);
+    let two = project("two", settings);
     let servers = [Server::of_project(one.path()), Server::of_project(two.path())];
     for (name, folder, server) in [("one", &one, &servers[0]), ("two", &two, &servers[1])] {
-        let (says, asks) = (format!("{name}/says"), format!("{name}/asks"));
+        let says = format!("{name}/says");
+        let asks = format!("{name}/asks");
         // A folder below the project is in the project.
         write(folder.path(), &[("deep/er/x", "")]);
-        let (says, asks, here) = (says.as_str(), asks.as_str(), format!("here is {name}\n"));
+        let says = says.as_str();
+        let asks = asks.as_str();
+        let here = format!("here is {name}\n");
         let table: [(&[&str], i32, &str); 16] = [
             (&["plan", "ls"], 0, says),
             (&["plan", "show", says], 0, "final_response"),
@@ -89,7 +95,8 @@ fn each_command_reaches_the_server_of_its_folder() {
 
 #[test]
 fn what_is_named_goes_first() {
-    let (one, two) = (project("one", ""), project("two", ""));
+    let one = project("one", "");
+    let two = project("two", "");
     let servers = [Server::of_project(one.path()), Server::of_project(two.path())];
     let [_, other] = &servers;
     let run = ["plan", "run", "two/says"];
@@ -119,9 +126,11 @@ fn address(folder: &Path) -> PathBuf {
 
 #[test]
 fn the_address_of_a_server_that_is_gone_is_passed_over() {
-    let (one, two) = (project("one", "[server]\nport = 0\n"), project("two", ""));
+    let one = project("one", "[server]\nport = 0\n");
+    let two = project("two", "");
     let gone = Server::of_project(one.path());
-    let (url, other) = (gone.url.clone(), Server::of_project(two.path()));
+    let url = gone.url.clone();
+    let other = Server::of_project(two.path());
     gone.stop();
     assert!(address(one.path()).is_file());
     let ended = waypost(one.path(), &["plan", "ls"]).code(6);
@@ -171,10 +180,13 @@ fn a_project_that_was_never_served_changes_nothing_at_the_default_server() {
 
 #[test]
 fn a_server_that_listens_where_another_did_is_sent_nothing() {
-    let (one, two) = (project("one", "[server]\nport = 0\n"), project("two", ""));
-    let (gone, other) = (Server::of_project(one.path()), Server::of_project(two.path()));
+    let one = project("one", "[server]\nport = 0\n");
+    let two = project("two", "");
+    let gone = Server::of_project(one.path());
+    let other = Server::of_project(two.path());
     let left = fs::read_to_string(address(one.path())).unwrap();
-    let (url, pid) = (gone.url.clone(), gone.pid());
+    let url = gone.url.clone();
+    let pid = gone.pid();
     gone.stop();
     // The system gave the port to the other server, and the process id to somebody as well.
     let stale = left

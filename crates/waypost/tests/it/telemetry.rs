@@ -173,7 +173,8 @@ fn what_was_said_is_told_where_that_is_wanted() {
 /// What it says, and to whom, when a model counts its tokens and learns of its span.
 #[test]
 fn a_turn_is_told_with_its_tokens_and_the_provider_learns_of_its_span() {
-    let (collector, fake) = (Collector::start(), FakeModels::start());
+    let collector = Collector::start();
+    let fake = FakeModels::start();
     let folder = tempfile::tempdir().unwrap();
     let settings = format!(
         "[models.fake]\nprovider = \"openai\"\nmodel = \"m--says\"\nbase_url = \"{}\"\n\

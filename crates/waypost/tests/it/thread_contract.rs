@@ -42,7 +42,8 @@ fn at_three<'a>(listed: &'a [Value], now: &Zoned) -> &'a Value {
 
 /// "Example: Complex Flow". One meeting begins at 3pm, or two; the first of them is meant.
 fn complex(house: &mut House) {
-    let (t, before) = ("complex", house.calendar());
+    let t = "complex";
+    let before = house.calendar();
     let listed = house.listed();
     let meant = Meant::from_now();
     let request = "schedule something for me, and move the meeting at 3pm to 4pm";
@@ -82,7 +83,8 @@ fn complex(house: &mut House) {
 
 /// "Test 1: Clarification Flow".
 fn clarification(house: &mut House) {
-    let (t, before) = ("test-clarify", house.calendar());
+    let t = "test-clarify";
+    let before = house.calendar();
     let questions = house.run(t, "schedule something").questions(t);
     assert_eq!(questions.len(), 1, "{questions:?}");
     let meant = Meant::from_now();
@@ -95,7 +97,8 @@ fn clarification(house: &mut House) {
 
 /// "Test 2: Direct Approval".
 fn approval(house: &mut House) {
-    let (t, before) = ("test-1", house.calendar());
+    let t = "test-1";
+    let before = house.calendar();
     let meant = Meant::from_now();
     let create = house.run(t, "create a meeting called Standup tomorrow at 9am").call(t);
     meant.is(&create.arguments, |now| creates("Standup", &tomorrow(now, 9)));
@@ -106,7 +109,8 @@ fn approval(house: &mut House) {
 
 /// "Test 2: Rejection with Feedback".
 fn rejection(house: &mut House) {
-    let (t, before) = ("test-2", house.calendar());
+    let t = "test-2";
+    let before = house.calendar();
     let meant = Meant::from_now();
     let wrong = house.run(t, "create an event called Dentist tomorrow at 9am").call(t);
     meant.is(&wrong.arguments, |now| creates("Dentist", &tomorrow(now, 9)));
@@ -121,7 +125,8 @@ fn rejection(house: &mut House) {
 
 /// "Test 3: Partial Approval".
 fn partial(house: &mut House) {
-    let (t, before) = ("test-3", house.calendar());
+    let t = "test-3";
+    let before = house.calendar();
     let request = "create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm";
     let meant = Meant::from_now();
     let calls = house.run(t, request).calls(t);
@@ -226,11 +231,13 @@ fn what_is_misused_is_refused_and_runs_nothing() {
 #[test]
 fn questions_are_answered_all_and_by_answers() {
     let (_folder, mut house) = house();
-    let (t, before) = ("asked", house.calendar());
+    let t = "asked";
+    let before = house.calendar();
     let request = "schedule something and give me directions to the Louvre";
     let asked = house.run(t, request).questions(t);
     assert_eq!(asked.len(), 2, "{asked:?}");
-    let (one, two) = (asked[0].id.as_str(), asked[1].id.as_str());
+    let one = asked[0].id.as_str();
+    let two = asked[1].id.as_str();
     let unknown = unknown();
     let unknown = unknown.as_str();
     let both = [(one, "a walk tomorrow at 3pm"), (two, "the Eiffel Tower")];
@@ -258,10 +265,12 @@ fn questions_are_answered_all_and_by_answers() {
 #[test]
 fn an_answer_counts_once() {
     let (_folder, mut house) = house();
-    let (t, before) = ("once", house.calendar());
+    let t = "once";
+    let before = house.calendar();
     let create = house.run(t, "create an event called Once tomorrow at 9am").call(t);
     let yes = approvals(t, &[(create.id.as_str(), None)]);
-    let (mut left, mut right) = (house.client(), house.client());
+    let mut left = house.client();
+    let mut right = house.client();
     let (left, right) = thread::scope(|scope| {
         let other = scope.spawn(|| Said::of(left.post("/resume", &yes)).unwrap());
         let this = Said::of(right.post("/resume", &yes)).unwrap();

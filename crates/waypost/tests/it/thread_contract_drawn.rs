@@ -159,7 +159,9 @@ impl Drawer {
     }
 
     fn wanted(&mut self) -> Wanted {
-        let (name, day, time) = (self.name(), self.day(), self.time(&[0, 15, 30, 45]));
+        let name = self.name();
+        let day = self.day();
+        let time = self.time(&[0, 15, 30, 45]);
         let digits = format!("{:02}:{:02}", time.0, time.1);
         let time_words = if self.rng.one_in(3) { digits } else { time.words() };
         Wanted { name, day, time, time_words }
@@ -269,7 +271,9 @@ fn asked_and_moved(house: &mut House, drawer: &mut Drawer, t: &str) {
     meant.is(&create.arguments, |now| wanted.arguments(now));
     house.decide(t, &[(&create, None)]).success();
 
-    let (t, other, time) = (format!("{t}-moved"), drawer.wanted(), drawer.time(&[5, 20, 40]));
+    let t = format!("{t}-moved");
+    let other = drawer.wanted();
+    let time = drawer.time(&[5, 20, 40]);
     let request =
         format!("schedule something for me, and move {} to {}", wanted.name, time.words());
     println!("{t}: {request}; {}", other.said(pattern));

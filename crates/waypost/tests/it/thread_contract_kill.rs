@@ -44,7 +44,8 @@ fn asked(house: &mut House, thread: &str, name: &str) -> Asked {
 
 /// Sends the approval, and kills the demo while it is on its way; whether it was answered.
 fn kill_amid(mut house: House, data: &Path, (thread, call): (&str, &Asked), when: When) -> bool {
-    let (mut client, body) = (house.client(), approvals(thread, &[(call.id.as_str(), None)]));
+    let mut client = house.client();
+    let body = approvals(thread, &[(call.id.as_str(), None)]);
     let calendars = processes_with(data.join("calendar").to_str().unwrap());
     if matches!(when, When::Unheard) {
         calendars.iter().for_each(|calendar| send_signal("STOP", calendar.pid));
@@ -58,7 +59,8 @@ fn kill_amid(mut house: House, data: &Path, (thread, call): (&str, &Asked), when
     match when {
         When::After(delay) => thread::sleep(delay),
         When::Written => {
-            let (file, name) = (data.join("calendar/calendars/primary.ics"), call.text("name"));
+            let file = data.join("calendar/calendars/primary.ics");
+            let name = call.text("name");
             let begun = Instant::now();
             // Without a pause: the kill is to come before anybody hears of it.
             while !fs::read_to_string(&file).is_ok_and(|text| text.contains(name)) {
@@ -79,7 +81,8 @@ fn hold_amid(house: &mut House, data: &Path, (thread, call): (&str, &Asked), cal
     wait_for("the approved call to be under way", LIMIT, || {
         (house.thread(thread)["status"] == "running").then_some(())
     });
-    let (file, name) = (data.join("calendar/calendars/primary.ics"), call.text("name"));
+    let file = data.join("calendar/calendars/primary.ics");
+    let name = call.text("name");
     let is_done = || fs::read_to_string(&file).is_ok_and(|text| text.contains(name));
     wait_for("the calendar to have done the call", LIMIT, || {
         // One of the two stands still at any time, so the answer is never heard. The rest of the
@@ -172,7 +175,8 @@ fn an_approved_call_is_done_once_whenever_the_demo_is_killed() {
     let mut seen: BTreeMap<(bool, &str), usize> = BTreeMap::new();
     let moments = delays.chain([When::Written; AT_THE_WRITE]).chain([When::Unheard; UNHEARD]);
     for (number, when) in moments.enumerate() {
-        let (t, name) = (format!("killed-{number}"), format!("Killed{number}"));
+        let t = format!("killed-{number}");
+        let name = format!("Killed{number}");
         let call = asked(&mut house, &t, &name);
         let answered = kill_amid(house, &data, (&t, &call), when);
         assert!(!(answered && matches!(when, When::Unheard)), "a stopped demo answered");

@@ -95,7 +95,8 @@ impl House {
 
     /// The same in this trace.
     pub fn post_in(&mut self, traceparent: &str, path: &str, body: &Value) -> Said {
-        let (text, headers) = (body.to_string(), [("traceparent", traceparent)]);
+        let text = body.to_string();
+        let headers = [("traceparent", traceparent)];
         let request = Request { method: "POST", path, headers: &headers, body: Some(&text) };
         Said::of(self.client.send(&request)).unwrap_or_else(|error| panic!("{body}: {error}"))
     }
@@ -298,7 +299,8 @@ impl Meant {
     /// Once it is answered: what it meant when it was sent, or a moment later.
     #[track_caller]
     pub fn is<T: PartialEq + std::fmt::Debug>(&self, said: &T, meant: impl Fn(&Zoned) -> T) {
-        let (before, after) = (meant(&self.0), meant(&Zoned::now()));
+        let before = meant(&self.0);
+        let after = meant(&Zoned::now());
         assert!(*said == before || *said == after, "{said:?}, and not {before:?}");
     }
 }

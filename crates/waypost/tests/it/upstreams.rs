@@ -193,7 +193,8 @@ fn doctor_calls_no_tool_but_those_that_are_named() {
         Some((200, "{\"rate\": 7}".to_owned()))
     }));
     // Each call of one of its tools is a request that the bank counts.
-    let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let far = tempfile::tempdir().unwrap();
+    let near = tempfile::tempdir().unwrap();
     let settings = bank.settings();
     write(far.path(), &[("waypost.toml", settings.as_str()), ("bank.yaml", rest::DOCUMENT)]);
     let behind = Server::of_project(far.path());

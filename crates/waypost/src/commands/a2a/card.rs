@@ -27,7 +27,8 @@ pub(crate) struct CardArgs {
 
 /// Shows it.
 pub(super) async fn run(args: &CardArgs, context: &Context) -> Result<Exit> {
-    let (config, parts) = (args.agent.config(context)?, parts());
+    let config = args.agent.config(context)?;
+    let parts = parts();
     let reading = async { upstreams::read_card(&config, &parts).await.map_err(failed) };
     let document = context.progress().during("reading the card", reading).await?;
     let card: Result<AgentCard> = serde_json::from_value(document.clone()).map_err(|error| {

@@ -189,9 +189,11 @@ impl Line {
         let answer = grpc::call(&self.http, call).await;
         let mut answer = answer.map_err(|error| self.unanswered(error))?;
         let status = answer.status().as_u16();
-        let (mut first, mut text) = (None, String::new());
+        let mut first = None;
+        let mut text = String::new();
         if !answer.is_grpc() {
-            let (kind, body) = (String::new(), Value::Null);
+            let kind = String::new();
+            let body = Value::Null;
             return Ok(Answer { status, kind, text, body, ended: None });
         }
         while let Some(message) = answer.message().await.map_err(|broken| self.broken(broken))? {

@@ -65,7 +65,8 @@ impl Reference {
 
 /// A text in which `${NAME}` stands for a variable.
 fn filled(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
-    let (mut filled, mut rest) = (String::new(), text);
+    let mut filled = String::new();
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let (name, behind) = after.split_once('}').ok_or("`${` has no `}`")?;
         filled.push_str(before);

@@ -55,7 +55,8 @@ pub(crate) struct SendArgs {
 
 /// Sends it, and ends with 3 where the task asks something.
 pub(super) async fn run(args: &SendArgs, context: &Context) -> Result<Exit> {
-    let (config, parts) = (args.agent.config(context)?, parts());
+    let config = args.agent.config(context)?;
+    let parts = parts();
     let talking = async {
         let peer = Peer::open(&config, &parts).await.map_err(failed)?;
         let message = message(args, &peer)?;
@@ -100,8 +101,10 @@ fn message(args: &SendArgs, peer: &Peer) -> Result<Message> {
 
 /// The task when it is over, asks something, or has taken too long.
 async fn followed(peer: &Peer, mut task: Task, seconds: u64) -> Result<Task> {
-    let (begun, limit) = (Instant::now(), Duration::from_secs(seconds));
-    let (mut pause, mut misses) = (LOOK, 0);
+    let begun = Instant::now();
+    let limit = Duration::from_secs(seconds);
+    let mut pause = LOOK;
+    let mut misses = 0;
     while !is_still(task.status.state) && begun.elapsed() < limit {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LOOK_MAX);
@@ -120,7 +123,9 @@ fn is_still(state: TaskState) -> bool {
 }
 
 fn told(args: &SendArgs, context: &Context, task: &Task) -> Result<Exit> {
-    let (id, agent, state) = (task.id.as_str(), args.agent.agent.as_str(), task.status.state);
+    let id = task.id.as_str();
+    let agent = args.agent.agent.as_str();
+    let state = task.status.state;
     let exit = exit_of(state);
     if context.output.is_json() {
         context.output.document(&json!({"task": task}))?;

@@ -81,7 +81,8 @@ pub(super) async fn run(args: &TasksArgs, context: &Context) -> Result<Exit> {
 
 /// A line to the first interface of its card that can list tasks and that we may go to.
 async fn line(args: &TasksArgs, context: &Context) -> Result<Line> {
-    let (config, parts) = (args.agent.config(context)?, parts());
+    let config = args.agent.config(context)?;
+    let parts = parts();
     let reading = async { upstreams::read_card(&config, &parts).await.map_err(failed) };
     let document = context.progress().during("reading the card", reading).await?;
     let card: AgentCard = serde_json::from_value(document).map_err(|error| {

@@ -210,7 +210,8 @@ async fn would_remove(context: &Context, name: &str) -> Result<Exit> {
 /// The agents of these files, all of them right.
 fn offered(context: &Context, files: &[PathBuf]) -> Result<Vec<Agent>> {
     let limits = Limits::default();
-    let (mut agents, mut mistakes): (Vec<Agent>, Vec<Mistake>) = (Vec::new(), Vec::new());
+    let mut agents: Vec<Agent> = Vec::new();
+    let mut mistakes: Vec<Mistake> = Vec::new();
     for path in files {
         let file = path.display().to_string();
         match read_text(&input::file(path)?, &file, &limits) {

@@ -80,7 +80,8 @@ async fn asked(client: &Client, into: &Path, context: &Context) -> Result<Backup
 
 fn tell(output: Output, made: &BackupAnswer) -> Result<Exit> {
     let BackupAnswer { dir, taken_at, files, bytes, beside, left_out } = made;
-    let (files, bytes) = (counted(*files, "file"), counted(*bytes, "byte"));
+    let files = counted(*files, "file");
+    let bytes = counted(*bytes, "byte");
     let text = format!("{dir}: {files}, {bytes}, as of {taken_at}");
     output.data(&json!(made), &text)?;
     if !beside.is_empty() {

@@ -107,7 +107,8 @@ struct Scene {
 
 impl Scene {
     async fn tell(&self) -> Result<()> {
-        let (supplier, shop) = (&self.supplier, &self.shop);
+        let supplier = &self.supplier;
+        let shop = &self.shop;
         supplier
             .say(
                 "A supplier of tea runs a Waypost server of its own. Its card says what other \

@@ -187,7 +187,8 @@ impl Setting {
     fn demo() -> Result<Self> {
         let (file, text) = DEMO_SETTINGS;
         let config = Config::parse(file, text).map_err(mistaken)?;
-        let (mut project, keys) = (Project::demo_with(config), Keys::of(&Environment::bare()));
+        let mut project = Project::demo_with(config);
+        let keys = Keys::of(&Environment::bare());
         project.plans.extend(heal::plans());
         let extra = Extra { tools: demo::shop(), ..Extra::default() };
         Ok(Self { project, extra, keys, admin: None })
@@ -197,7 +198,8 @@ impl Setting {
     fn two_teams() -> Result<Self> {
         let admin = format!("{:032x}", SystemEntropy.bits());
         let keys = Keys::of(&Environment::bare()).never_local(true).with_admin(admin.clone());
-        let (project, extra) = (two_teams().map_err(mistaken)?, Extra::default());
+        let project = two_teams().map_err(mistaken)?;
+        let extra = Extra::default();
         Ok(Self { project, extra, keys, admin: Some(admin) })
     }
 }

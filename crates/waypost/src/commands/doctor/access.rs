@@ -32,7 +32,8 @@ pub(super) async fn look(client: &Client, context: &Context) -> Vec<Finding> {
     let what = match who.mode {
         AccessMode::Local => "the server asks for no credentials".to_owned(),
         AccessMode::Credentials => {
-            let (subject, roles) = (&who.subject, who.roles.join(", "));
+            let subject = &who.subject;
+            let roles = who.roles.join(", ");
             format!("the server asks for credentials; we are `{subject}` ({roles})")
         }
     };
@@ -98,7 +99,8 @@ mod tests {
     #[test]
     fn keys_that_end_soon_or_never_are_named() {
         let now = Millis(1_800_000_000_000);
-        let (soon, later) = (now.plus_ms(SOON_MS), now.plus_ms(SOON_MS + 1));
+        let soon = now.plus_ms(SOON_MS);
+        let later = now.plus_ms(SOON_MS + 1);
         let keys = [key("a", Some(soon)), key("b", Some(later)), key("c", None)];
         let ending = ending(&keys, now).unwrap().to_string();
         assert!(ending.contains("a (ci)") && !ending.contains("b (ci)"), "{ending}");

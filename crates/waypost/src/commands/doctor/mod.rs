@@ -127,7 +127,8 @@ fn plans(folder: &Path, environment: &Environment) -> Finding {
     };
     let mistakes: Vec<&Mistake> = all.iter().flat_map(|checked| &checked.mistakes).collect();
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
-    let (plans, wrong) = (counted(all.len(), "plan"), counted(errors, "error"));
+    let plans = counted(all.len(), "plan");
+    let wrong = counted(errors, "error");
     let what = format!("{plans}, {wrong}, {}", counted(mistakes.len() - errors, "warning"));
     let hint = "`waypost plan validate` says where";
     match (errors, mistakes.len()) {
@@ -139,13 +140,15 @@ fn plans(folder: &Path, environment: &Environment) -> Finding {
 
 fn tell(context: &Context, findings: &[Finding]) -> Result<Exit> {
     let count = |level: Level| findings.iter().filter(|finding| finding.level == level).count();
-    let (fails, warnings) = (count(Level::Fail), count(Level::Warn));
+    let fails = count(Level::Fail);
+    let warnings = count(Level::Warn);
     let checks: Vec<_> = findings.iter().map(Finding::to_json).collect();
     let document = json!({"healthy": fails == 0, "checks": checks});
     let line = |finding: &Finding| context.output.judged(finding.tone(), &finding.to_string());
     context.output.either(&document, || findings.iter().try_for_each(line))?;
     let looked = findings.len();
-    let (checks, warnings) = (counted(looked, "check"), counted(warnings, "warning"));
+    let checks = counted(looked, "check");
+    let warnings = counted(warnings, "warning");
     context.output.talk(&format!("{checks}, {fails} failed, {warnings}"));
     Ok(if fails == 0 { Exit::Ok } else { Exit::Unwell })
 }

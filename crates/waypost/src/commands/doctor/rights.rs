@@ -25,7 +25,8 @@ pub(super) fn policies(folder: &Path, config: &Config) -> Option<Finding> {
     let tools: Vec<_> = tools.iter().map(|tool| Arc::clone(tool.spec())).collect();
     let mistakes = check(&files, &tools);
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
-    let (files, wrong) = (counted(files.policies.len(), "file"), counted(errors, "error"));
+    let files = counted(files.policies.len(), "file");
+    let wrong = counted(errors, "error");
     let what = format!("{files}, {wrong}, {}", counted(mistakes.len() - errors, "warning"));
     let hint = "`waypost policy validate` says where";
     Some(match (errors, mistakes.len()) {

@@ -78,7 +78,8 @@ async fn running(client: &Client) -> Vec<Finding> {
         if let Some(breaker) = &upstream.breaker
             && let Some(until) = &breaker.open_until
         {
-            let (name, failures) = (&upstream.name, breaker.failures);
+            let name = &upstream.name;
+            let failures = breaker.failures;
             let what = format!("calls of `{name}` are refused: {failures} failed in a row");
             let hint = format!("one tries after {until}; `waypost mcp test {name}` checks it now");
             return Some(Finding::warn(NAME, what, &hint));

@@ -163,7 +163,8 @@ async fn assembled(
 }
 
 async fn over_stdio(assembled: Assembled, listener: Option<TcpListener>, mut stop: Signals) {
-    let (stopper, router) = (assembled.stopper(), assembled.router());
+    let stopper = assembled.stopper();
+    let router = assembled.router();
     tokio::select! {
         () = server::serve_stdio(assembled, tokio::io::stdin(), tokio::io::stdout()) => {}
         () = stop.next() => stopper.stop().await,

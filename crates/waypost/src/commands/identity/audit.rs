@@ -135,7 +135,8 @@ async fn tail(args: TailArgs, context: &Context) -> Result<Exit> {
 /// So many of the newest entries. A page may be empty and not the last: the server looks at some
 /// entries at a time.
 async fn newest(client: &Client, request: &Request<'_>, limit: usize) -> Result<Value> {
-    let (mut items, mut cursor) = (Vec::new(), None::<String>);
+    let mut items = Vec::new();
+    let mut cursor = None::<String>;
     loop {
         let size = (limit - items.len()).min(PAGE_ITEMS);
         let page = request.clone().with("limit", Some(size)).with("cursor", cursor.as_ref());
@@ -325,7 +326,8 @@ fn row(entry: AuditEntry) -> Vec<Cell> {
 fn told(check: &AuditCheck) -> String {
     let AuditCheck { chain, rows, unchecked, unexpected, flaws, found, .. } = check;
     let whose = if chain == "*" { "the server".to_owned() } else { format!("realm `{chain}`") };
-    let (all, told_flaws) = (counted(*rows, "row"), counted(*flaws, "flaw"));
+    let all = counted(*rows, "row");
+    let told_flaws = counted(*flaws, "flaw");
     let mut lines = Vec::new();
     if *unchecked > 0 {
         lines.push(format!("{unchecked} of {all} could not be checked"));
@@ -480,7 +482,8 @@ mod tests {
     /// These rows and so many more that the server wrote, with two entries each.
     fn grown(mut rows: Vec<Row>, count: usize) -> Vec<Row> {
         for _ in 0..count {
-            let (head, caller) = (last(&rows), Caller::new("acme", "ann"));
+            let head = last(&rows);
+            let caller = Caller::new("acme", "ann");
             let at = Millis(head.seq.try_into().unwrap());
             let entry = Entry::by(at, &caller, "call", Object::new("tool", "math::add"));
             let entries = [entry.clone(), entry];
@@ -534,7 +537,8 @@ mod tests {
             1 => rows.truncate(index),
             2 if !rows.is_empty() => {
                 let other = random.below(rows.len());
-                let (one, two) = (rows[index].clone(), rows[other].clone());
+                let one = rows[index].clone();
+                let two = rows[other].clone();
                 rows[index] = Row { seq: one.seq, ..two.clone() };
                 rows[other] = Row { seq: two.seq, ..one };
             }
@@ -544,8 +548,10 @@ mod tests {
                 rows[index].body = "[]".to_owned();
             }
             5 => {
-                let (end, key) = (last(rows), ["k1", "00000000"][random.below(2)].to_owned());
-                let (body, mac) = ("[]".to_owned(), Mac([5; 32]));
+                let end = last(rows);
+                let key = ["k1", "00000000"][random.below(2)].to_owned();
+                let body = "[]".to_owned();
+                let mac = Mac([5; 32]);
                 rows.push(Row { seq: end.seq + 1, at: Millis(0), key, prev: end.mac, body, mac });
             }
             6 => *head = last(rows),
@@ -574,19 +580,22 @@ mod tests {
     #[test]
     fn whatever_is_forged_of_an_export_is_found_against_it() {
         let exported = grown(Vec::new(), 6);
-        let (kept, kept_head) = (shown(&exported), last(&exported));
+        let kept = shown(&exported);
+        let kept_head = last(&exported);
         let is_exported = |rows: &[Row]| rows.starts_with(&exported);
         let texts = |rows: &[Row]| -> Vec<(u64, String)> {
             let with_entries = |row: &&Row| row.seq <= kept_head.seq && row.body != "[]";
             rows.iter().filter(with_entries).map(|row| (row.seq, row.body.clone())).collect()
         };
-        let (mut random, mut found_by_export_alone) = (Random(7), 0);
+        let mut random = Random(7);
+        let mut found_by_export_alone = 0;
         for round in 0..2_000 {
             let there = grown(exported.clone(), random.below(3));
             let told = differences(&kept, &shown(&there), 0);
             assert!(told.is_empty() && is_valid(&there, last(&there), &[kept_head]), "{told:?}");
 
-            let (mut forged, mut head) = (there.clone(), last(&there));
+            let mut forged = there.clone();
+            let mut head = last(&there);
             for _ in 0..=random.below(4) {
                 forge(&mut forged, &mut head, &mut random);
             }

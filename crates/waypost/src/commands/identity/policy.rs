@@ -134,7 +134,8 @@ impl Read {
     }
 
     fn setup(&self) -> Setup<'_> {
-        let (tools, builtin) = (self.tools.as_slice(), self.builtin);
+        let tools = self.tools.as_slice();
+        let builtin = self.builtin;
         Setup { tools, realm: default_realm(), now: SystemClock.now(), builtin }
     }
 }
@@ -173,7 +174,8 @@ fn validate(context: &Context, read: &Read) -> Result<Exit> {
 }
 
 fn test(context: &Context, read: &Read) -> Result<Exit> {
-    let (policies, cases) = (read.policies()?, read.cases()?);
+    let policies = read.policies()?;
+    let cases = read.cases()?;
     let failed = cases.run(&policies, &read.setup());
     let passed = cases.len() - failed.len();
     let output = context.output;
@@ -188,7 +190,8 @@ fn test(context: &Context, read: &Read) -> Result<Exit> {
 }
 
 fn explain(context: &Context, read: &Read, case: &str) -> Result<Exit> {
-    let (policies, cases) = (read.policies()?, read.cases()?);
+    let policies = read.policies()?;
+    let cases = read.cases()?;
     let unread = |mistakes: Vec<Mistake>| Failure::usage("the case cannot be read").lines(mistakes);
     let decision = cases.explain(case, &policies, &read.setup()).map_err(unread)?;
     let answerers = decision.answerers();

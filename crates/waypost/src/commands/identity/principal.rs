@@ -78,7 +78,8 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
     context.table(&body, listing, |principal: Principal| {
         let roles = grants(&principal);
         let Principal { id, origin, definition, disabled_at, .. } = principal;
-        let (kind, identities) = (definition.kind.name(), definition.identities.join(", "));
+        let kind = definition.kind.name();
+        let identities = definition.identities.join(", ");
         let status = if disabled_at.is_some() { "disabled" } else { "active" };
         vec![
             id.into(),

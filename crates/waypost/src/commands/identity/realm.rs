@@ -70,7 +70,8 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
         adds one";
     context.table(&body, Listing { noun: "realm", heads: &heads, none }, |realm: Realm| {
         let tools = enabled(realm.enabled_tools.as_deref());
-        let (run_as, origin) = (acts_as(&realm), realm.origin.name());
+        let run_as = acts_as(&realm);
+        let origin = realm.origin.name();
         vec![realm.name, tools, run_as, realm.default_agent.unwrap_or_default(), origin.to_owned()]
     })
 }

@@ -101,8 +101,10 @@ fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value> {
         Action::Done | Action::Decline => return Err(misfit(ask, "does not take this action")),
     };
     let value = |text: &Option<String>| text.as_deref().map(input::text_or_file).transpose();
-    let (arguments, output) = (value(&args.arguments)?, value(&args.output)?);
-    let (plan_id, proposal) = (args.plan.clone(), false);
+    let arguments = value(&args.arguments)?;
+    let output = value(&args.output)?;
+    let plan_id = args.plan.clone();
+    let proposal = false;
     Ok(json!(FixReply { action, arguments, output, plan_id, proposal }))
 }
 

@@ -239,7 +239,8 @@ mod tests {
 
     #[test]
     fn every_client_has_its_files() {
-        let (folder, home) = (Path::new("shop"), Path::new("/home/ada"));
+        let folder = Path::new("shop");
+        let home = Path::new("/home/ada");
         for client in ["claude", "cursor", "vscode", "codex"] {
             let files = files_of(client, folder, home).unwrap();
             assert_eq!(files.len(), 2, "{client}");

@@ -34,7 +34,8 @@ pub(crate) struct InstallArgs {
 
 /// Shows the change, then writes it.
 pub(super) fn run(args: &InstallArgs, context: &Context) -> Result<Exit> {
-    let (output, program) = (context.output, args.client.client);
+    let output = context.output;
+    let program = args.client.client;
     let text = snippet(program, &way(&args.client, context)?);
     let path = match &args.file {
         Some(path) => path.clone(),
@@ -96,7 +97,8 @@ fn with_json(old: &str, snippet: &str) -> Result<String, String> {
 
 fn with_toml(old: &str, snippet: &str) -> Result<String, String> {
     let read = |text: &str| toml::from_str::<Value>(text).map_err(|error| error.to_string());
-    let (known, ours) = (read(old)?, read(snippet)?);
+    let known = read(old)?;
+    let ours = read(snippet)?;
     let entry = |settings: &Value| settings["mcp_servers"][NAME].clone();
     if entry(&known) == entry(&ours) {
         return Ok(old.to_owned());

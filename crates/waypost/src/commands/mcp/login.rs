@@ -53,7 +53,8 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Begins a login, and waits until it is done; or finishes one of the caller's own.
 pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit> {
-    let (client, output) = (context.client().await?, context.output);
+    let client = context.client().await?;
+    let output = context.output;
     if let Some(code) = &args.code {
         return prove(&client, &args.name, code, context).await;
     }
@@ -75,7 +76,8 @@ pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit> {
         output.talk("CODE is what the page shows at the end");
         return Ok(Exit::Ok);
     }
-    let (name, whose) = (args.name.as_str(), if args.mine { Whose::Own } else { Whose::Shared });
+    let name = args.name.as_str();
+    let whose = if args.mine { Whose::Own } else { Whose::Shared };
     let watch = Watch { client, name, whose, login: &login, wait_s: args.wait };
     let waiting = context.progress().during("waiting for the login", watch.until_ready(context));
     let upstream = waiting.await?;
@@ -164,7 +166,8 @@ impl Watch<'_> {
     }
 
     fn overdue(&self, upstream: &Upstream) -> Failure {
-        let (name, wait_s) = (self.name, self.wait_s);
+        let name = self.name;
+        let wait_s = self.wait_s;
         let what = format!("no one has logged in at `{name}` within {wait_s} s");
         Failure::new(Exit::Timeout, "login_overdue", what)
             .hint("the page is good for a while: the server continues by itself when you are back")

@@ -37,7 +37,8 @@ pub(super) fn run(args: &RmArgs, context: &Context) -> Result<Exit> {
     let folder = project_folder(args.dir.as_deref());
     let settings = Settings::load(Some(folder.as_path()), &context.environment)?;
     let path = file_of(&folder)?;
-    let (file, name) = (shown(&path), &args.name);
+    let file = shown(&path);
+    let name = &args.name;
     let present = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -80,7 +81,8 @@ fn place_of(config: &Config, name: &str) -> Result<String> {
 
 /// The text without the tables of this upstream. Comments before the table that follows stay.
 fn without(text: &str, name: &str) -> String {
-    let (mut kept, mut after) = (String::new(), String::new());
+    let mut kept = String::new();
+    let mut after = String::new();
     let mut is_inside = false;
     for line in text.split_inclusive('\n') {
         if let Some(path) = header(line) {

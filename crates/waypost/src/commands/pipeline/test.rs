@@ -205,7 +205,8 @@ fn tell(context: &Context, file: &str, checked: &Checked, roads: &[Road]) -> Res
     }
     let warnings = checked.mistakes.len() - errors;
     let handlers = checked.pipeline.as_ref().map_or(0, |pipeline| pipeline.handlers.len());
-    let (handlers, errors) = (counted(handlers, "handler"), counted(errors, "error"));
+    let handlers = counted(handlers, "handler");
+    let errors = counted(errors, "error");
     output.talk(&format!("{handlers}, {errors}, {}", counted(warnings, "warning")));
     Ok(())
 }

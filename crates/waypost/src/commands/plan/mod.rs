@@ -261,7 +261,8 @@ async fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit> {
         mistakes.iter().try_for_each(|mistake| output.text(&mistake.to_string()))
     })?;
     let warnings = mistakes.len() - errors;
-    let (plans, errors_told) = (counted(all.len(), "plan"), counted(errors, "error"));
+    let plans = counted(all.len(), "plan");
+    let errors_told = counted(errors, "error");
     output.talk(&format!("{plans}, {errors_told}, {}", counted(warnings, "warning")));
     Ok(if errors == 0 { Exit::Ok } else { Exit::Failed })
 }
@@ -303,7 +304,8 @@ fn tell(output: Output, results: &[ExampleResult]) -> Result<Exit> {
     let failed = results.iter().filter(|result| result.difference.is_some()).count();
     let passed = results.len() - failed;
     for result in results {
-        let (plan, name) = (&result.plan, &result.name);
+        let plan = &result.plan;
+        let name = &result.name;
         let document = json!({
             "plan": plan,
             "example": name,

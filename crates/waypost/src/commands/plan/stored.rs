@@ -85,7 +85,8 @@ fn offered(context: &Context, paths: &[PathBuf]) -> Result<Vec<Plan>> {
         let what = format!("there is no file `{}`", path.display());
         return Err(Failure::usage(what).hint("name plan files, or one folder"));
     }
-    let (mut plans, mut mistakes): (Vec<Plan>, Vec<Mistake>) = (Vec::new(), Vec::new());
+    let mut plans: Vec<Plan> = Vec::new();
+    let mut mistakes: Vec<Mistake> = Vec::new();
     for checked in Selection::read(paths, &context.environment)?.check_shared() {
         mistakes.extend(checked.mistakes);
         plans.extend(checked.plan);

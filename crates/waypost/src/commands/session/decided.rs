@@ -35,7 +35,8 @@ impl Decided {
             return String::new();
         }
         let rows = self.acts.iter().filter_map(|ask| {
-            let (held, decision) = (ask.held.as_ref()?, ask.decision.as_ref()?);
+            let held = ask.held.as_ref()?;
+            let decision = ask.decision.as_ref()?;
             let what = held.plan.as_ref().or(held.model.as_ref());
             let does =
                 what.map_or_else(|| held.does.clone(), |what| format!("{} {what}", held.does));
@@ -57,7 +58,8 @@ impl Decided {
             let said = said(ask.kind, &decision.reply);
             let title = ask.title.clone();
             let via = decision.via.clone().unwrap_or_default();
-            let (at, by) = (decision.at.clone(), decision.by.clone());
+            let at = decision.at.clone();
+            let by = decision.by.clone();
             Some(vec![at, by, via, ask.step.clone(), said, title])
         });
         table_beside(2, &["decided", "by", "via", "step", "said", "ask"], rows)

@@ -322,7 +322,8 @@ fn history_table(history: Page<HistoryEntry>) -> String {
 /// The run that is not over yet.
 async fn active_run(client: &Client, name: &str) -> Result<String> {
     let session = find(client, name).await?;
-    let (id, status) = (session.id, session.status);
+    let id = session.id;
+    let status = session.status;
     session.run.filter(|_| !status.is_over()).ok_or_else(|| {
         let what = format!("{id} has no active run: it is {}", status.name());
         Failure::new(Exit::Failed, "no_active_run", what)
@@ -369,7 +370,8 @@ async fn move_run(context: &Context, client: &Client, named: &Named, what: &str)
 
 async fn remove(context: &Context, client: &Client, name: &str, dry_run: bool) -> Result<Exit> {
     let session = find(client, name).await?;
-    let (id, status) = (&session.id, status_word(&session));
+    let id = &session.id;
+    let status = status_word(&session);
     if !dry_run {
         client.delete(Request::to(&["sessions", id])).await?;
         let document = json!({"session": id, "removed": true});

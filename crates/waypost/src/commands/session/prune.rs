@@ -112,7 +112,9 @@ fn tell(context: &Context, judged: &Judged) -> Result<Exit> {
     output.either(&document, || {
         going.iter().try_for_each(|id| output.text(id))?;
         output.talk(&format!("{} would be removed; nothing was", counted(going.len(), "session")));
-        let (active, recent, parked) = (*active, *recent, *parked);
+        let active = *active;
+        let recent = *recent;
+        let parked = *parked;
         output.talk(&Judged { going: Vec::new(), active, recent, parked }.staying());
         Ok(())
     })

@@ -35,7 +35,9 @@ impl Written {
 /// The commands of a block, each with all its lines.
 fn commands(block: &Block) -> Vec<Written> {
     let is_console = block.language == "console";
-    let (mut found, mut open, mut until) = (Vec::new(), None::<Written>, None::<String>);
+    let mut found = Vec::new();
+    let mut open = None::<Written>;
+    let mut until = None::<String>;
     for (index, raw) in block.text.lines().enumerate() {
         let prompted = raw.strip_prefix("$ ");
         let line = prompted.unwrap_or(raw);
@@ -104,7 +106,9 @@ fn run_page(file: &str) {
         let done = treated(&mut terminal, page, &nothing, setup);
         assert_eq!(done, Ok(()), "{file}: before its first command");
     }
-    let (mut wrong, mut times, mut used) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let mut wrong = Vec::new();
+    let mut times = BTreeMap::new();
+    let mut used = Vec::new();
     for command in all_commands(page.text) {
         let key = command.key().to_owned();
         let time = times.entry(key.clone()).and_modify(|time| *time += 1).or_insert(1_usize);

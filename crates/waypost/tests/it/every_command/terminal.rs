@@ -93,7 +93,9 @@ impl Terminal {
         std::os::unix::fs::symlink(binary, here).unwrap();
         fs::write(state.path().join("home/.curlrc"), "fail\n").unwrap();
         let root = root.to_owned();
-        let (servers, address, named) = (Vec::new(), None, None);
+        let servers = Vec::new();
+        let address = None;
+        let named = None;
         let shop = Rest::start(Arc::new(|_: &str| Some((200, "[]".to_owned()))));
         let mut terminal = Self { state, root, servers, address, named, folders: 0, shop };
         terminal.begin_afresh();

@@ -20,7 +20,8 @@ pub(super) fn page() -> String {
     let mut page = head("Limits", ABOUT);
     page.push_str("\n| limit | default | range | what it bounds |\n|---|---|---|---|\n");
     for (name, about) in Limits::meanings() {
-        let (default, (min, max)) = (&defaults[name], Limits::range(name).into_inner());
+        let default = &defaults[name];
+        let (min, max) = Limits::range(name).into_inner();
         page.push_str(&format!("| `{name}` | {default} | {min} to {max} | {about} |\n"));
     }
     page

@@ -69,7 +69,9 @@ fn listed<'c>(card: &'c Value, name: &str) -> Vec<(String, &'c Value)> {
 }
 
 fn interfaces(card: &Value, report: &mut Report) {
-    let (mut wrong, mut patched, mut plain) = (Vec::new(), Vec::new(), Vec::new());
+    let mut wrong = Vec::new();
+    let mut patched = Vec::new();
+    let mut plain = Vec::new();
     for (place, interface) in listed(card, "supportedInterfaces") {
         let names = ["url", "protocolBinding", "protocolVersion"];
         let missing = names.iter().filter_map(|name| lacks_text(interface, name));
@@ -80,7 +82,8 @@ fn interfaces(card: &Value, report: &mut Report) {
         }
         let written = interface["url"].as_str().unwrap_or_default();
         let binding = interface["protocolBinding"].as_str().unwrap_or_default();
-        let (url, protocol_binding) = (written.to_owned(), binding.to_owned());
+        let url = written.to_owned();
+        let protocol_binding = binding.to_owned();
         let interface = AgentInterface { url, protocol_binding, ..AgentInterface::default() };
         match Url::parse(&interface.address()) {
             Ok(url) if url.scheme() == "http" && !is_local(&url) => {
@@ -101,7 +104,8 @@ fn is_local(url: &Url) -> bool {
 }
 
 fn skills(card: &Value, report: &mut Report) {
-    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
     for (place, skill) in listed(card, "skills") {
         let missing = ["id", "name", "description"];
         let missing = missing.iter().filter_map(|name| lacks_text(skill, name));
@@ -138,7 +142,8 @@ fn security(card: &Value, report: &mut Report) {
 }
 
 fn signatures(card: &Value, report: &mut Report) {
-    let (mut wrong, mut untyped) = (Vec::new(), Vec::new());
+    let mut wrong = Vec::new();
+    let mut untyped = Vec::new();
     for (place, signature) in listed(card, "signatures") {
         wrong.extend(lacks_text(signature, "signature").map(|what| format!("{place}: {what}")));
         let header = signature["protected"].as_str().unwrap_or_default();

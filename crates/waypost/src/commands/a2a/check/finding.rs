@@ -96,7 +96,8 @@ impl Report {
 
     /// A rule that could not be looked at.
     pub(super) fn unknown(&mut self, section: &'static str, rule: &'static str, why: &str) {
-        let (interface, verdict) = (self.interface.clone(), Verdict::Unknown(why.to_owned()));
+        let interface = self.interface.clone();
+        let verdict = Verdict::Unknown(why.to_owned());
         self.findings.push(Finding { section, level: Level::Must, interface, rule, verdict });
     }
 

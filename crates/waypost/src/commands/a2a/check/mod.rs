@@ -76,7 +76,8 @@ async fn checked(args: &CheckArgs, context: &Context, config: &A2aConfig) -> Res
         return Ok(report);
     }
     let message = message(args)?;
-    let (mut is_talked_to, mut refused) = (false, None);
+    let mut is_talked_to = false;
+    let mut refused = None;
     for interface in &card.supported_interfaces {
         report.interface = format!("{} {}", interface.protocol_binding, interface.protocol_version);
         let Some(binding) = binding_of(interface) else {

@@ -124,7 +124,8 @@ impl Talk<'_> {
         let unknown = self.line.post(&request.to_string()).await?;
         let held = self.refused(&unknown, ErrorKind::MethodNotFound);
         report.must("9.5", "an unknown method is MethodNotFound", held);
-        let (version, id) = (&unknown.body["jsonrpc"], &unknown.body["id"]);
+        let version = &unknown.body["jsonrpc"];
+        let id = &unknown.body["id"];
         let held = match (version.as_str(), id.as_str()) {
             (Some("2.0"), Some("check")) => Ok(()),
             _ => Err(format!("`jsonrpc` is {version}, `id` is {id}")),

@@ -155,7 +155,8 @@ impl Scene<'_> {
 
     async fn start(&self) -> Result<ServerProcess> {
         let server = ServerProcess::start(self.project).await?;
-        let (pid, url) = (server.pid(), &server.url);
+        let pid = server.pid();
+        let url = &server.url;
         self.teller.happened(&format!("server {pid} listens at {url}")).await?;
         Ok(server)
     }

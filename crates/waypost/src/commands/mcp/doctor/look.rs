@@ -48,13 +48,15 @@ impl Picture {
                 return Self { trouble: Some(fault.to_string()), is_locked, ..Self::default() };
             }
         };
-        let (shelf, caller) = (upstream.shelf(), local_caller());
+        let shelf = upstream.shelf();
+        let caller = local_caller();
         let page = Page { cursor: None, limit: RESOURCES_MAX };
         let resources = shelf.resources(&caller, &page).await;
         let resources = resources.map(|page| page.items).unwrap_or_default();
         let tools = upstream.tools();
         let tools = tools.iter().map(|tool| (tool.spec().name.to_string(), &tool.spec().listed));
-        let (prompts, templates) = (shelf.prompts(&caller), shelf.templates(&caller));
+        let prompts = shelf.prompts(&caller);
+        let templates = shelf.templates(&caller);
         Self {
             version: status.version.unwrap_or_default(),
             trouble: None,
@@ -88,10 +90,12 @@ pub(super) async fn read(upstream: &Upstream, uri: &str) -> Value {
 
 /// What a prompt is without any arguments, or how it fails.
 pub(super) async fn prompted(upstream: &Upstream, name: &str) -> Value {
-    let (arguments, given) = (Map::new(), Given::default());
+    let arguments = Map::new();
+    let given = Given::default();
     let can = Abilities::PERSON;
     let prompting = Prompting { name, arguments: &arguments, given: &given, can };
-    let (shelf, caller) = (upstream.shelf(), local_caller());
+    let shelf = upstream.shelf();
+    let caller = local_caller();
     match shelf.prompt(&caller, &prompting).await {
         Ok(Some(ToolOutput::Value(prompt))) => json!({"prompt": without_meta(prompt)}),
         Ok(Some(ToolOutput::Wants(wants))) => json!({"asks": wants.inputs.len()}),

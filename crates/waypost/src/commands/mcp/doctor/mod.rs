@@ -135,7 +135,8 @@ async fn looked(
 
 /// The upstream lets only those in who have logged in, or whose credential it takes.
 fn locked(direct: &Upstream, trouble: &str) -> Failure {
-    let (name, origin) = (direct.name(), &direct.config().origin);
+    let name = direct.name();
+    let origin = &direct.config().origin;
     let what = format!("upstream `{name}` ({origin}) cannot be looked at directly: {trouble}");
     Failure::new(Exit::Auth, "upstream_login", what).hint(format!(
         "this command has no logins; `waypost mcp test {name}` has the server that runs look, and \

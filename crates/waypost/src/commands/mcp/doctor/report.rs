@@ -130,7 +130,8 @@ fn compared(
     there: &dyn Fn(&str) -> String,
     members: &[&str],
 ) -> String {
-    let (mut missing, mut other) = (Vec::new(), Vec::new());
+    let mut missing = Vec::new();
+    let mut other = Vec::new();
     for (name, item) in direct {
         match gateway.get(&there(name)) {
             None => missing.push(name.as_str()),

@@ -58,7 +58,8 @@ impl Greeted {
             let version = if is_answer { version(&line) } else { None };
             lines.push(line);
             if is_answer {
-                let (hello, greeting) = (hello.to_owned(), asked.to_owned());
+                let hello = hello.to_owned();
+                let greeting = asked.to_owned();
                 let session =
                     version.map(|version| Session { number: 0, id, version, hello, greeting });
                 return Ok(Self { lines, session });
@@ -81,7 +82,8 @@ mod tests {
     fn a_session_is_in_its_headers() {
         let version = version("{\"result\":{\"protocolVersion\":\"2025-06-18\"}}").unwrap();
         let id = Some(HeaderValue::from_static("abc"));
-        let (hello, greeting) = (String::new(), String::new());
+        let hello = String::new();
+        let greeting = String::new();
         let session = Session { number: 1, id, version, hello, greeting };
         let headers = session.headers();
         assert_eq!(headers[HEADER_SESSION], "abc");

@@ -63,7 +63,9 @@ impl Fake {
         let count = Arc::new(Mutex::new(0));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (told, ended, count) = (told.clone(), ended.clone(), count.clone());
+                let told = told.clone();
+                let ended = ended.clone();
+                let count = count.clone();
                 tokio::spawn(async move {
                     // A connection that breaks is what some of these tests are about.
                     let _ = connection(stream, script, (told, ended), &count).await;
