@@ -96,7 +96,8 @@ impl Caller {
 
     /// The names of all tools, over all pages.
     pub fn tools(&mut self) -> Vec<String> {
-        let (mut names, mut cursor) = (Vec::new(), Value::Null);
+        let mut names = Vec::new();
+        let mut cursor = Value::Null;
         loop {
             let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
             let page = answered(self.request("tools/list", params)).result();

@@ -239,7 +239,8 @@ impl Book {
             seen.answer = answer;
         } else {
             self.places.insert(run.id.clone(), self.runs.len());
-            let (id, session) = (run.id.clone(), session.to_owned());
+            let id = run.id.clone();
+            let session = session.to_owned();
             self.runs.push(SeenRun { id, session, answer });
         }
         for ask in run.asks.iter().filter(|ask| ask.kind != "fix") {
@@ -288,7 +289,8 @@ pub struct Load<'a> {
 impl<'a> Load<'a> {
     /// A load of such orders, numbered from 0.
     pub fn new(order: &'a (dyn Fn(u64, &mut Rng) -> Order + Sync)) -> Self {
-        let (beacon, book) = (Beacon::default(), Mutex::default());
+        let beacon = Beacon::default();
+        let book = Mutex::default();
         Self { beacon, book, orders: AtomicU64::new(0), order }
     }
 

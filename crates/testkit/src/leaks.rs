@@ -31,7 +31,8 @@ pub fn credentials_in(bytes: &[u8]) -> Vec<String> {
 /// Panics if a file has a credential behind this place. One that is not there has none.
 pub fn assert_none_in_file(path: &Path, from: u64) {
     let read = || -> io::Result<Vec<u8>> {
-        let (mut file, mut bytes) = (File::open(path)?, Vec::new());
+        let mut file = File::open(path)?;
+        let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(from))?;
         file.read_to_end(&mut bytes)?;
         Ok(bytes)

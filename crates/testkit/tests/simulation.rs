@@ -189,7 +189,9 @@ fn hunt(knobs_of: fn(u64) -> Knobs, seeds_min: u64, demanded: &[Seen]) {
     let least = if seconds.is_some() { 0 } else { seeds_min };
     let begin = Instant::now();
     let mut coverage = Coverage::default();
-    let (mut ran, mut steps, mut runs) = (0u64, 0u64, 0usize);
+    let mut ran = 0u64;
+    let mut steps = 0u64;
+    let mut runs = 0usize;
     for seed in seeds {
         let enough = ran >= least && (seconds.is_some() || has_met(&coverage, demanded));
         if enough && begin.elapsed() > budget {
@@ -234,7 +236,9 @@ fn every_event_gets_out_at_least_once_and_in_order() {
         (None, None) => 0..SINK_SEEDS,
     };
     let begin = Instant::now();
-    let (mut ran, mut told, mut again) = (0u64, 0, 0);
+    let mut ran = 0u64;
+    let mut told = 0;
+    let mut again = 0;
     for seed in seeds {
         if seconds.is_some_and(|seconds| begin.elapsed() > Duration::from_secs(seconds)) {
             break;
@@ -263,7 +267,8 @@ fn notifying(seed: u64) -> Knobs {
 fn webhooks_get_every_update_in_order_and_messages_answer_an_ask_once() {
     let one = number("WAYPOST_SIM_SEED");
     let seeds = one.map_or(0..WEBHOOK_SEEDS, |seed| seed..seed + 1);
-    let (mut told, mut again) = (0, 0);
+    let mut told = 0;
+    let mut again = 0;
     let mut coverage = Coverage::default();
     for seed in seeds {
         let outcome = simulate(notifying(seed));
@@ -289,11 +294,13 @@ fn webhooks_get_every_update_in_order_and_messages_answer_an_ask_once() {
 #[test]
 fn a_seed_is_the_same_simulation_every_time() {
     let talking = Knobs::new(5).talking();
-    let (shared, healing) = (shared(7), Knobs::new(7).healing());
+    let shared = shared(7);
+    let healing = Knobs::new(7).healing();
     let talks = [talking, talking.rough()];
     let others = [Knobs::new(3), Knobs::new(11).rough(), shared, healing];
     for knobs in talks.into_iter().chain(others) {
-        let (one, other) = (simulate(knobs), simulate(knobs));
+        let one = simulate(knobs);
+        let other = simulate(knobs);
         assert_eq!((one.steps, one.trace, one.runs), (other.steps, other.trace, other.runs));
         assert_eq!(one.coverage, other.coverage);
     }
@@ -313,7 +320,8 @@ fn a_session_that_another_writer_changed_is_read_again() {
 
 #[test]
 fn the_simulation_runs_over_the_model_store() {
-    let (mut steps, mut runs) = (0, 0);
+    let mut steps = 0;
+    let mut runs = 0;
     for seed in 0..MODEL_SEEDS {
         let outcome = simulate_on(mixed(seed), &Simulated::new(seed));
         assert!(outcome.wrong.is_empty(), "over the model store: {}", story(&outcome));

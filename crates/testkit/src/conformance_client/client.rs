@@ -92,7 +92,8 @@ impl Client {
         let upstream = remote.upstreams().first().cloned();
         let upstream = upstream.ok_or("the product keeps no upstream")?;
         let caller = Caller::new("default", "local");
-        let (version, logins) = (asked.version.clone(), AtomicU32::new(0));
+        let version = asked.version.clone();
+        let logins = AtomicU32::new(0);
         Ok(Self { remote, upstream, caller, version, logins })
     }
 
@@ -117,7 +118,8 @@ impl Client {
 
     /// Reads every resource that the server lists; says how many there are.
     pub(super) async fn read_resources(&self) -> Result<usize, String> {
-        let (shelf, page) = (self.upstream.shelf(), Page { cursor: None, limit: ITEMS_MAX });
+        let shelf = self.upstream.shelf();
+        let page = Page { cursor: None, limit: ITEMS_MAX };
         let listed = shelf.resources(&self.caller, &page).await.map_err(in_words)?;
         for resource in &listed.items {
             let read = shelf.read(&self.caller, &resource.uri).await.map_err(in_words)?;
@@ -128,7 +130,9 @@ impl Client {
 
     /// Gets every prompt that the server lists, without arguments; says how many there are.
     pub(super) async fn get_prompts(&self) -> Result<usize, String> {
-        let (shelf, arguments, given) = (self.upstream.shelf(), Map::new(), Given::default());
+        let shelf = self.upstream.shelf();
+        let arguments = Map::new();
+        let given = Given::default();
         let prompts = shelf.prompts(&self.caller);
         for prompt in &prompts {
             let prompting = Prompting {
@@ -203,7 +207,8 @@ impl Client {
 
     /// Lets go of the server; gives how it was, for those who look for a fault.
     pub(super) async fn stop(&self) -> String {
-        let (status, logins) = (self.upstream.status(), self.logins.load(Ordering::Relaxed));
+        let status = self.upstream.status();
+        let logins = self.logins.load(Ordering::Relaxed);
         self.remote.stop().await;
         format!("logins: {logins}; {status:?}")
     }

@@ -102,7 +102,8 @@ async fn rounds(client: &Client) -> Result<(), String> {
 /// Every request that there is about something of a server's: each tool, resource and prompt.
 async fn everything(client: &Client) -> Result<(), String> {
     usable_tools(client).await?;
-    let (resources, prompts) = (client.read_resources().await?, client.get_prompts().await?);
+    let resources = client.read_resources().await?;
+    let prompts = client.get_prompts().await?;
     if resources == 0 || prompts == 0 {
         return Err(format!("{resources} resources and {prompts} prompts are listed"));
     }
@@ -135,7 +136,8 @@ async fn usable_tools(client: &Client) -> Result<(), String> {
 /// Schemas that lead elsewhere are compiled as for a call; whether that goes well is another
 /// question, but nothing may be fetched.
 fn foreign_schemas(client: &Client) -> Result<(), String> {
-    let (tool, schemas) = (client.tool("lookup_user")?, JsonSchemas::default());
+    let tool = client.tool("lookup_user")?;
+    let schemas = JsonSchemas::default();
     let schema = &tool.spec().input_schema;
     if let Err(misfit) = schemas.compile(schema) {
         println!("not compiled: {}", misfit.message);

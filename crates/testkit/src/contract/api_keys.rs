@@ -113,7 +113,8 @@ pub fn the_last_use_of_a_key_never_goes_back(scene: Scene) {
 
 pub fn the_use_of_a_key_that_is_not_there_is_ignored(scene: Scene) {
     let keys = scene.api_keys();
-    let (there, later) = (new_key(A, "there"), new_key(C, "later"));
+    let there = new_key(A, "there");
+    let later = new_key(C, "later");
     assert_eq!(got(keys.put(&there, None)), 1);
     note(keys, &[(C, 10), (A, 20), (B, 30)]);
     assert_eq!(got(keys.all()), [stored(&there, 1, Some(20))]);

@@ -125,8 +125,11 @@ impl ModelArm {
 impl Arm for ModelArm {
     fn open(&self) -> OpenArm {
         let store = Arc::new(ModelStore::open(&self.state, "one"));
-        let (api_keys, claims) = (store.clone(), store.clone());
-        let (principals, realms, audit) = (store.clone(), store.clone(), store.clone());
+        let api_keys = store.clone();
+        let claims = store.clone();
+        let principals = store.clone();
+        let realms = store.clone();
+        let audit = store.clone();
         let webhooks = store.clone();
         OpenArm { store, api_keys, claims, principals, realms, webhooks, audit }
     }

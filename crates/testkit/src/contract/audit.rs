@@ -91,7 +91,8 @@ pub fn paged(
     filter: &AuditFilter,
     limit: usize,
 ) -> Vec<Found> {
-    let (mut found, mut cursor) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut cursor = None;
     loop {
         let page = got(audit.entries(chain, filter, &Page { cursor, limit }));
         assert!(page.items.len() <= limit, "{} on a page of {limit}", page.items.len());
@@ -156,7 +157,8 @@ pub fn an_append_and_its_entries_are_written_together_or_not_at_all(scene: Scene
 }
 
 pub fn a_key_and_its_entries_are_written_together_or_not_at_all(scene: Scene) {
-    let (audit, keys) = (scene.audit(), scene.api_keys());
+    let audit = scene.audit();
+    let keys = scene.api_keys();
     audit.begin(Arc::new(TestKeys));
     let key = new_key("aaaaaaaaaa", "a");
     let about = |act: &'static str| vec![(ChainName::server(), vec![entry(1, "ann", act)])];
@@ -168,7 +170,8 @@ pub fn a_key_and_its_entries_are_written_together_or_not_at_all(scene: Scene) {
 }
 
 pub fn a_principal_and_its_entries_are_written_together_or_not_at_all(scene: Scene) {
-    let (audit, principals) = (scene.audit(), scene.principals());
+    let audit = scene.audit();
+    let principals = scene.principals();
     audit.begin(Arc::new(TestKeys));
     let put = |version: Option<u64>, act: &'static str| {
         let about = vec![(of_realm(), vec![entry(1, "root", act)])];
@@ -209,7 +212,8 @@ pub fn entries_that_are_texts_become_the_same_rows(scene: Scene) {
 }
 
 pub fn nothing_is_written_to_the_audit_without_keys(scene: Scene) {
-    let (audit, keys) = (scene.audit(), scene.api_keys());
+    let audit = scene.audit();
+    let keys = scene.api_keys();
     let no_keys = |error: &StoreError| match error {
         StoreError::Failed(why) => why.contains("keys"),
         _ => false,

@@ -18,7 +18,8 @@ fn claims(subject: &str, role: &str, issued: i64) -> SubjectClaims {
 pub fn claims_of_a_subject_take_the_place_of_those_before(scene: Scene) {
     let store = scene.claims();
     assert_eq!(got(store.all_claims()), []);
-    let (ann, bob) = (claims("corp:ann", "member", 7), claims("corp:bob", "viewer", 8));
+    let ann = claims("corp:ann", "member", 7);
+    let bob = claims("corp:bob", "viewer", 8);
     got(store.put_claims(&bob));
     got(store.put_claims(&claims("corp:ann", "admin", 6)));
     got(store.put_claims(&ann));
@@ -26,7 +27,8 @@ pub fn claims_of_a_subject_take_the_place_of_those_before(scene: Scene) {
 }
 
 pub fn claims_are_there_after_a_restart_until_they_are_removed(scene: Scene) {
-    let (ann, bob) = (claims("corp:ann", "member", 7), claims("corp:bob", "viewer", 8));
+    let ann = claims("corp:ann", "member", 7);
+    let bob = claims("corp:bob", "viewer", 8);
     got(scene.claims().put_claims(&ann));
     got(scene.claims().put_claims(&bob));
     let scene = scene.reopened();

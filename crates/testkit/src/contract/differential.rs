@@ -103,7 +103,8 @@ fn all<T>(
     limit: usize,
     read: impl Fn(&Page) -> Result<Paged<T>, StoreError>,
 ) -> Result<Vec<T>, StoreError> {
-    let (mut cursor, mut items) = (None, Vec::new());
+    let mut cursor = None;
+    let mut items = Vec::new();
     loop {
         let got = read(&page(limit, cursor))?;
         items.extend(got.items);
@@ -166,7 +167,8 @@ impl Pair {
 
     /// Some append to some session; now and then one that was decided on an older state.
     fn append(&mut self) {
-        let (key, at) = (self.key(), self.tick());
+        let key = self.key();
+        let at = self.tick();
         let new = Track {
             driver: Driver::of(key.clone()),
             runs: 0,
@@ -179,7 +181,8 @@ impl Pair {
         if self.rng.chance(5) {
             track.driver.row.fence = Fence(track.driver.row.fence.0.saturating_sub(1));
         }
-        let (before, rng) = (track.clone(), self.rng.clone());
+        let before = track.clone();
+        let rng = self.rng.clone();
         let told = self.both("append", |store| {
             // The same twice: an append cannot be copied.
             let append = some_append(&mut before.clone(), &mut rng.clone(), at);
@@ -251,7 +254,8 @@ impl Pair {
 
     fn prune(&mut self) {
         let before = Millis(self.now - self.rng.below(OLD_MS) as i64);
-        let (realm, but) = (RealmId::from(self.pick(&REALMS)), self.key());
+        let realm = RealmId::from(self.pick(&REALMS));
+        let but = self.key();
         let only = self.rng.chance(50);
         let limit = 1 + self.rng.below(4) as usize;
         let mut after = Some(0);
@@ -269,7 +273,8 @@ impl Pair {
     }
 
     fn consume(&mut self, realm: &RealmId) {
-        let (name, cursor) = (self.pick(&SINKS_THERE), self.rng.below(60));
+        let name = self.pick(&SINKS_THERE);
+        let cursor = self.rng.below(60);
         match self.rng.below(8) {
             0 => {
                 self.both("forget", |store| block_on(store.forget_consumer(realm, name)));
@@ -292,14 +297,16 @@ impl Pair {
     }
 
     fn claim(&mut self) {
-        let (now, limit) = (Millis(self.now), 1 + self.rng.below(9) as usize);
+        let now = Millis(self.now);
+        let limit = 1 + self.rng.below(9) as usize;
         self.both("claim", |store| block_on(store.claim(now, limit)));
     }
 
     /// Some question.
     fn read(&mut self) {
         let key = self.key();
-        let (realm, track) = (key.realm.clone(), self.tracks.get(&key).cloned());
+        let realm = key.realm.clone();
+        let track = self.tracks.get(&key).cloned();
         match (self.rng.below(8), track) {
             (0, _) => self.look(&key),
             (1, Some(track)) => self.read_session(&track),
@@ -316,9 +323,11 @@ impl Pair {
     }
 
     fn read_session(&mut self, track: &Track) {
-        let (key, known) = (track.driver.key(), track.driver.row.known());
+        let key = track.driver.key();
+        let known = track.driver.row.known();
         self.both("load", |store| block_on(store.load(key, Some(known))));
-        let (after, limit) = (self.rng.below(9), 1 + self.rng.below(6) as usize);
+        let after = self.rng.below(9);
+        let limit = 1 + self.rng.below(6) as usize;
         self.both("events", |store| block_on(store.events(key, after, limit)));
         let run = track.driver.run_row(1 + self.rng.below(3) as u32).id;
         let only = HistoryFilter { run: self.rng.chance(30).then_some(run), step: None };
@@ -365,7 +374,8 @@ impl Pair {
     }
 
     fn read_asks(&mut self, track: &Track) {
-        let (realm, limit) = (&track.driver.key().realm, 1 + self.rng.below(4) as usize);
+        let realm = &track.driver.key().realm;
+        let limit = 1 + self.rng.below(4) as usize;
         let filter = AskFilter {
             session: self.rng.chance(50).then_some(track.driver.row.id),
             status: self.rng.chance(50).then(|| "open".to_owned()),

@@ -66,7 +66,8 @@ impl Driver {
 
     /// The first append.
     pub fn created(&mut self) -> Append {
-        let (id, key) = (self.row.id, self.row.key.clone());
+        let id = self.row.id;
+        let key = self.row.key.clone();
         self.append(vec![Fact::SessionCreated { id, key, owner: None }])
     }
 
@@ -78,7 +79,8 @@ impl Driver {
 
     /// An append of these events.
     pub fn append(&mut self, facts: Vec<Fact>) -> Append {
-        let (after, fence) = (self.row.seq, self.row.fence);
+        let after = self.row.seq;
+        let fence = self.row.fence;
         let events: Vec<Event> = (after + 1..)
             .zip(facts)
             .map(|(seq, fact)| Event { seq, at: Millis(10), v: VERSION, fact })
@@ -194,7 +196,8 @@ pub fn done(ticket: Ticket) {
 /// A call's two events and its history row, at this position.
 pub fn call(a: &mut Driver, position: &[u8], step: &str) -> Append {
     let call = CallId::of(&[position, &a.row.seq.to_be_bytes()]);
-    let (step, tool) = (StepId::from(step), ToolName::from("math::add"));
+    let step = StepId::from(step);
+    let tool = ToolName::from("math::add");
     let request = CallRequest {
         call,
         frame: FrameId(0),

@@ -7,9 +7,12 @@ use kernel::contracts::{FeedStart, SINKS};
 use kernel::values::ids::RealmId;
 
 pub fn the_feed_skips_nothing_and_never_goes_back(scene: Scene) {
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     let mut elsewhere = Driver::new("other", "a");
-    let (first, second, third) = (a.created(), b.created(), a.next());
+    let first = a.created();
+    let second = b.created();
+    let third = a.next();
     let bodies = [first.body.clone(), second.body.clone(), third.body.clone()];
     done(scene.store().append(first));
     done(scene.store().append(elsewhere.created()));

@@ -19,7 +19,8 @@ use std::sync::{Arc, Mutex};
 
 pub fn what_is_appended_is_loaded(scene: Scene) {
     let mut a = Driver::new("r", "a");
-    let (first, second) = (a.created(), a.next());
+    let first = a.created();
+    let second = a.next();
     let bodies = vec![first.body.clone(), second.body.clone()];
     done(scene.store().append(first));
     done(scene.store().append(second));
@@ -102,8 +103,11 @@ pub fn appends_are_queued_without_waiting_and_each_moves_the_fence_by_one(scene:
 }
 
 pub fn what_is_refused_leaves_nothing_and_harms_nobody(scene: Scene) {
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
-    let (created, asking, ask) = (a.created(), a.asking(&["one"]), a.ask("one"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
+    let created = a.created();
+    let asking = a.asking(&["one"]);
+    let ask = a.ask("one");
     // Of two replies the second cannot be taken, and so nothing of their append is.
     let mut twice = a.next();
     twice.asks = vec![decided(&ask, "ann"), decided(&ask, "bob")];
@@ -116,8 +120,8 @@ pub fn what_is_refused_leaves_nothing_and_harms_nobody(scene: Scene) {
         scene.store().append(Driver::new("r", "c").created()),
     ];
     let answers = tickets.map(block_on);
-    let (conflict, exists) =
-        (StoreError::Conflict("r/session/a".into()), StoreError::Exists("r/session/b".into()));
+    let conflict = StoreError::Conflict("r/session/a".into());
+    let exists = StoreError::Exists("r/session/b".into());
     assert_eq!(answers, [Ok(()), Ok(()), Ok(()), Err(conflict), Err(exists), Ok(())]);
     let found = there(got(scene.store().ask(&realm(), ask.id)));
     assert_eq!((found.row.status, found.row.decision), (AskStatus::Open, None));
@@ -188,7 +192,9 @@ pub fn history_comes_newest_first_in_pages(scene: Scene) {
     }
     let run = Some(a.run_row(1).id);
     let outputs = |only: HistoryFilter, limit: usize| {
-        let (mut cursor, mut seen, mut pages) = (None, Vec::new(), 0);
+        let mut cursor = None;
+        let mut seen = Vec::new();
+        let mut pages = 0;
         loop {
             let page = page(limit, cursor);
             let read = scene.store().history(a.key(), only.clone(), &page);
@@ -204,8 +210,9 @@ pub fn history_comes_newest_first_in_pages(scene: Scene) {
             }
         }
     };
-    let (oldest, older, new) =
-        (json!([0, 0, 0, 1, 1]), json!([0, 0, 0, 1, 2]), json!([0, 0, 0, 2, 0]));
+    let oldest = json!([0, 0, 0, 1, 1]);
+    let older = json!([0, 0, 0, 1, 2]);
+    let new = json!([0, 0, 0, 2, 0]);
     let all = vec![new.clone(), new.clone(), older.clone(), oldest.clone()];
     assert_eq!(outputs(HistoryFilter::default(), 10), (all.clone(), 1));
     assert_eq!(outputs(HistoryFilter { run, step: None }, 3), (all.clone(), 2));

@@ -21,7 +21,8 @@ fn once(run: RunId) -> OnceRow {
 }
 
 pub fn a_key_is_written_with_what_it_stands_for_and_only_once(scene: Scene) {
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     let found = |realm: &str, subject: &str| {
         block_on(scene.store().once(&realm.into(), subject, &["POST /runs"], "k"))
     };

@@ -26,7 +26,8 @@ pub fn sessions_are_listed_newest_first(scene: Scene) {
         done(scene.store().append(driver.created()));
     }
     let list = |filter: SessionFilter, limit: usize| {
-        let (mut cursor, mut seen) = (None, Vec::new());
+        let mut cursor = None;
+        let mut seen = Vec::new();
         loop {
             let page = page(limit, cursor);
             let got = got(scene.store().sessions(&realm(), &filter, &page));
@@ -53,7 +54,8 @@ pub fn sessions_are_listed_newest_first(scene: Scene) {
 }
 
 pub fn sessions_are_found_by_a_blob_that_they_hold(scene: Scene) {
-    let (held, other) = (ContentHash::of(b"held"), ContentHash::of(b"other"));
+    let held = ContentHash::of(b"held");
+    let other = ContentHash::of(b"other");
     for (realm, id, hash) in [("r", "a", &held), ("r", "b", &other), ("q", "c", &held)] {
         let mut driver = Driver::new(realm, id);
         done(scene.store().append(driver.created()));
@@ -171,7 +173,8 @@ pub fn asks_that_rules_hold_are_listed_apart(scene: Scene) {
     done(scene.store().append(a.created()));
     let mut append = a.asking(&["mine", "held"]);
     let Some(AskChange::Opened(ask)) = append.asks.last_mut() else { panic!("nothing is asked") };
-    let (rule, until) = ("step 1".into(), Millis(50));
+    let rule = "step 1".into();
+    let until = Millis(50);
     ask.held = Some(HeldBy { rule, does: Does::Retry, try_no: 1, of: 3, until });
     done(scene.store().append(append));
     let of = |held: Option<bool>| -> Vec<String> {
@@ -185,7 +188,8 @@ pub fn asks_that_rules_hold_are_listed_apart(scene: Scene) {
 }
 
 pub fn asks_are_listed_oldest_first(scene: Scene) {
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     done(scene.store().append(a.created()));
     done(scene.store().append(b.created()));
     done(scene.store().append(a.asking(&["one", "two"])));
@@ -194,7 +198,8 @@ pub fn asks_are_listed_oldest_first(scene: Scene) {
     answer.asks = vec![decided(&a.ask("one"), "ann")];
     done(scene.store().append(answer));
     let list = |filter: AskFilter, limit: usize| {
-        let (mut cursor, mut seen) = (None, Vec::new());
+        let mut cursor = None;
+        let mut seen = Vec::new();
         loop {
             let page = page(limit, cursor);
             let got = got(scene.store().asks(&realm(), &filter, &page));
@@ -244,7 +249,8 @@ pub fn a_run_is_kept_up_to_date(scene: Scene) {
 
 pub fn a_first_run_comes_with_the_first_events_of_its_session(scene: Scene) {
     let mut a = Driver::new("r", "a");
-    let (first, second) = (a.run_row(1), a.run_row(2));
+    let first = a.run_row(1);
+    let second = a.run_row(2);
     done(scene.store().append(Append { runs: vec![first.clone()], ..a.created() }));
     done(scene.store().append(Append { runs: vec![second.clone()], ..a.next() }));
     let found = |run: &RunRow, limit: usize| {
@@ -273,8 +279,9 @@ pub fn what_runs_store_is_summed_up_by_realm_and_owner(scene: Scene) {
         bytes,
     };
     assert!(got(scene.store().stored_bytes()).is_empty());
-    let (mut a, mut b, mut c) =
-        (Driver::new("q", "a"), Driver::new("r", "b"), Driver::new("r", "c"));
+    let mut a = Driver::new("q", "a");
+    let mut b = Driver::new("r", "b");
+    let mut c = Driver::new("r", "c");
     let of_ann = |driver: &Driver, no: u32, bytes: u64| RunRow {
         owner: Some("ann".into()),
         bytes,
@@ -317,7 +324,8 @@ pub fn runs_of_contexts_are_listed_by_their_last_change(scene: Scene) {
     let of_ann = |run: RunRow| RunRow { owner: Some("ann".into()), ..run };
     let one = of_ann(anns.run_row(1));
     let two = RunRow { status: RunStatus::Waiting, ..of_ann(anns.run_row(2)) };
-    let (three, four) = (local.run_row(1), other.run_row(1));
+    let three = local.run_row(1);
+    let four = other.run_row(1);
     let append = |driver: &mut Driver, run: &RunRow, at: i64| {
         let (append, row) = changed(driver, run, at);
         done(scene.store().append(append));
@@ -330,10 +338,14 @@ pub fn runs_of_contexts_are_listed_by_their_last_change(scene: Scene) {
     // The first one changes once more, and is over.
     let over = RunRow { status: RunStatus::Completed, ended_at: Some(Millis(50)), ..one };
     append(&mut anns, &over, 50);
-    let (one, two, three) = (over.id, two.id, three.id);
+    let one = over.id;
+    let two = two.id;
+    let three = three.id;
 
     let list = |filter: &RunFilter, limit: usize| {
-        let (mut cursor, mut seen, mut totals) = (None, Vec::new(), Vec::new());
+        let mut cursor = None;
+        let mut seen = Vec::new();
+        let mut totals = Vec::new();
         loop {
             let RunPage { page, total } =
                 got(scene.store().runs(&realm(), filter, &page(limit, cursor)));
@@ -400,7 +412,8 @@ pub fn sessions_that_are_not_over_are_counted_by_status(scene: Scene) {
 
 pub fn another_realm_sees_nothing(scene: Scene) {
     let mut a = Driver::new("r", "a");
-    let (run, ask) = (a.run_row(1), a.ask("one"));
+    let run = a.run_row(1);
+    let ask = a.ask("one");
     let mut created = a.created();
     created.runs = vec![run.clone()];
     created.asks = vec![AskChange::Opened(Box::new(ask.clone()))];
@@ -408,7 +421,8 @@ pub fn another_realm_sees_nothing(scene: Scene) {
     let closure = StoredClosure { hash: hash.clone(), body: "{}".to_owned() };
     created.closure = Some(Arc::new(closure));
     done(scene.store().append(created));
-    let (store, other) = (scene.store(), RealmId::from("other"));
+    let store = scene.store();
+    let other = RealmId::from("other");
     assert_eq!(block_on(store.closure(&realm(), &hash)), Ok(Some("{}".to_owned())));
     assert_eq!(block_on(store.closure(&other, &hash)), Ok(None));
     assert_eq!(block_on(store.run(&other, run.id)), Ok(None));
@@ -434,7 +448,8 @@ pub fn another_realm_sees_nothing(scene: Scene) {
 fn counted(a: &mut Driver, at: i64, deterministic: bool, reason: &str) -> Append {
     a.row.updated_at = Millis(at);
     let mut append = a.next();
-    let (pipeline, reason) = ("trades".into(), reason.into());
+    let pipeline = "trades".into();
+    let reason = reason.into();
     append.tally = Some(Tally { pipeline, deterministic, reason });
     append
 }

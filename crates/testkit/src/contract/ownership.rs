@@ -50,7 +50,8 @@ pub fn a_parked_session_is_passed_over_until_its_time_or_its_next_append(scene: 
         there(got(scene.store().session(&realm(), &named)))
     };
     for (driver, wake_at) in drivers.iter().zip([Some(2_000), Some(9_000), None]) {
-        let (wake_at, parked) = (wake_at.map(Millis), Some(parked.clone()));
+        let wake_at = wake_at.map(Millis);
+        let parked = Some(parked.clone());
         assert_eq!(row(driver), SessionRow { wake_at, parked, ..driver.row.clone() });
     }
     let claimed = |now: i64| -> Vec<String> {
@@ -60,7 +61,8 @@ pub fn a_parked_session_is_passed_over_until_its_time_or_its_next_append(scene: 
     assert_eq!((claimed(1_999), claimed(2_000)), (Vec::new(), vec!["due".to_owned()]));
     let listed = |realm: &str, limit: usize| -> Vec<String> {
         let filter = SessionFilter { parked: true, ..Default::default() };
-        let (realm, page) = (RealmId::from(realm), page(limit, None));
+        let realm = RealmId::from(realm);
+        let page = page(limit, None);
         let found = got(scene.store().sessions(&realm, &filter, &page));
         found.items.iter().map(|row| row.key.id.to_string()).collect()
     };

@@ -50,7 +50,8 @@ pub fn a_realm_is_made_once_and_is_there_after_a_restart(scene: Scene) {
 }
 
 pub fn a_removed_realm_takes_no_write_and_its_name_is_not_given_again(scene: Scene) {
-    let (mut a, mut late) = (Driver::new("r", "a"), Driver::new("r", "late"));
+    let mut a = Driver::new("r", "a");
+    let mut late = Driver::new("r", "late");
     got(scene.realms().create_realm(&made("r"), Entries::new()));
     assert_eq!(remove(scene.realms(), "other"), conflict("other"), "it was never made");
     done(scene.store().append(a.created()));
@@ -74,8 +75,11 @@ pub fn a_removed_realm_takes_no_write_and_its_name_is_not_given_again(scene: Sce
 
 pub fn a_realm_goes_with_what_could_enter_it_or_not_at_all(scene: Scene) {
     scene.audit().begin(Arc::new(TestKeys));
-    let (keys, principals, realms) = (scene.api_keys(), scene.principals(), scene.realms());
-    let (key, ann) = (new_key("aaaaaaaaaa", "a key"), record("ann", "Ann"));
+    let keys = scene.api_keys();
+    let principals = scene.principals();
+    let realms = scene.realms();
+    let key = new_key("aaaaaaaaaa", "a key");
+    let ann = record("ann", "Ann");
     got(keys.put(&key, None));
     got(principals.put_principal(&ann, None, Entries::new()));
     got(realms.create_realm(&made("r"), Entries::new()));

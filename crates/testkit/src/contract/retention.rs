@@ -16,7 +16,8 @@ use kernel::tool::call::ToolSpec;
 use kernel::values::ids::{ContentHash, Millis, RealmId, RunId, SessionId};
 
 pub fn a_removed_session_leaves_nothing(scene: Scene) {
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     let mut created = a.created();
     created.runs = vec![a.run_row(1)];
     done(scene.store().append(created));
@@ -64,8 +65,10 @@ pub fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too(s
         done(scene.store().append(created));
         drivers.push(driver);
     }
-    let (before, but) = (Millis(100), [drivers[2].key().clone()]);
-    let (others, all) = ([RealmId::from("o")], Slice { after: 0, limit: 9 });
+    let before = Millis(100);
+    let but = [drivers[2].key().clone()];
+    let others = [RealmId::from("o")];
+    let all = Slice { after: 0, limit: 9 };
     let whose = Realms::AllBut(&others);
     let prune =
         |after, limit| got(scene.store().prune(whose, before, &but, Slice { after, limit }));
@@ -87,7 +90,8 @@ pub fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too(s
     assert_eq!(left, [false, true, true, true, false]);
     let kept: Vec<bool> = (10..15)
         .map(|at: i64| {
-            let (realm, key) = (realm(), at.to_string());
+            let realm = realm();
+            let key = at.to_string();
             let found = scene.store().once(&realm, "ann", &["POST /runs"], &key);
             got(found).is_some()
         })
@@ -199,7 +203,8 @@ fn over(scene: &Scene, realm: &str, id: &str) -> Driver {
 
 pub fn sessions_stay_until_every_sink_has_passed_them(scene: Scene) {
     let store = scene.store();
-    let (a, b) = (over(&scene, "r", "a"), over(&scene, "r", "b"));
+    let a = over(&scene, "r", "a");
+    let b = over(&scene, "r", "b");
     let other = over(&scene, "o", "a");
     let feed = got(store.feed(&realm(), 0, 9));
     let prune = || {
@@ -222,7 +227,8 @@ pub fn sessions_stay_until_every_sink_has_passed_them(scene: Scene) {
 
 pub fn a_session_is_removed_once_every_sink_has_passed_it(scene: Scene) {
     let store = scene.store();
-    let (a, b) = (over(&scene, "r", "a"), over(&scene, "r", "b"));
+    let a = over(&scene, "r", "a");
+    let b = over(&scene, "r", "b");
     let feed = got(store.feed(&realm(), 0, 9));
     let remove = |driver: &Driver| got(store.remove_sent(driver.key(), driver.row.known()));
     for sink in ["sink/slow", "sink/quick"] {
@@ -253,7 +259,8 @@ pub fn old_runs_stay_until_every_sink_has_passed_them(scene: Scene) {
 }
 
 pub fn a_closure_goes_with_the_last_run_that_pins_it(scene: Scene) {
-    let (shared, own) = (closure("shared"), closure("own"));
+    let shared = closure("shared");
+    let own = closure("own");
     let a = pinning(scene.store(), "r", "a", &shared);
     let b = pinning(scene.store(), "r", "b", &shared);
     let c = pinning(scene.store(), "r", "c", &own);
@@ -270,7 +277,8 @@ pub fn a_closure_goes_with_the_last_run_that_pins_it(scene: Scene) {
     // One that is gone comes back with the next run that pins it.
     let b = pinning(scene.store(), "r", "b", &shared);
     assert!(has_closure(scene.store(), "r", &shared));
-    let (ours, slice) = (realm(), Slice { after: 0, limit: 9 });
+    let ours = realm();
+    let slice = Slice { after: 0, limit: 9 };
     let pruned = got(scene.store().prune(Realms::One(&ours), Millis(100), &[], slice));
     assert_eq!(pruned.removed, [c.key().clone(), b.key().clone()]);
     let scene = scene.reopened();
@@ -280,7 +288,8 @@ pub fn a_closure_goes_with_the_last_run_that_pins_it(scene: Scene) {
 }
 
 pub fn a_trimmed_run_takes_its_closure_along(scene: Scene) {
-    let (old, kept) = (closure("old"), closure("kept"));
+    let old = closure("old");
+    let kept = closure("kept");
     let mut a = pinning(scene.store(), "r", "a", &old);
     // Of two runs that pin the same one stays.
     let mut append = starting(&mut a, 2, &kept);
@@ -300,8 +309,10 @@ fn has_spec(scene: &Scene, spec: &ToolSpec) -> bool {
 }
 
 pub fn a_spec_is_there_as_long_as_a_closure_that_pins_it(scene: Scene) {
-    let (one, two) = (closure("one"), closure("two"));
-    let (shared, own) = (spec("shared"), spec("own"));
+    let one = closure("one");
+    let two = closure("two");
+    let shared = spec("shared");
+    let own = spec("own");
     let mut a = pinning(scene.store(), "r", "a", &one);
     let mut b = pinning(scene.store(), "r", "b", &two);
     for _ in 0..2 {

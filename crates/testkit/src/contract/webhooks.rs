@@ -42,13 +42,15 @@ fn begun(scene: &Scene, realm: &str, id: &str) -> (Driver, RunId) {
 }
 
 fn live(webhook: &Webhook) -> LiveWebhook {
-    let (name, next_at) = (webhook.name.clone(), webhook.standing.next_at);
+    let name = webhook.name.clone();
+    let next_at = webhook.standing.next_at;
     LiveWebhook { name, session: webhook.body.session, next_at }
 }
 
 pub fn a_webhook_is_there_after_a_restart_until_it_is_removed(scene: Scene) {
     let (a, run) = begun(&scene, "r", "a");
-    let (one, two) = (webhook(&a, run, "1", 7), webhook(&a, run, "2", 8));
+    let one = webhook(&a, run, "1", 7);
+    let two = webhook(&a, run, "2", 8);
     assert_eq!(got(scene.webhooks().live_webhooks()), []);
     assert_eq!(got(scene.webhooks().put_webhook(&two, MOST)), PutWebhook::Stored);
     assert_eq!(got(scene.webhooks().put_webhook(&one, MOST)), PutWebhook::Stored);
@@ -81,7 +83,8 @@ pub fn a_webhook_takes_the_place_of_one_with_its_name_and_each_run_has_so_many(s
 
 pub fn how_far_a_webhook_has_got_is_noted_of_that_webhook_alone(scene: Scene) {
     let (a, run) = begun(&scene, "r", "a");
-    let (one, two) = (webhook(&a, run, "1", 7), webhook(&a, run, "2", 8));
+    let one = webhook(&a, run, "1", 7);
+    let two = webhook(&a, run, "2", 8);
     got(scene.webhooks().put_webhook(&one, MOST));
     got(scene.webhooks().put_webhook(&two, MOST));
     let tried = WebhookStanding {
@@ -108,7 +111,9 @@ pub fn how_far_a_webhook_has_got_is_noted_of_that_webhook_alone(scene: Scene) {
 
 /// All pages of the list of the realm.
 fn listed(scene: &Scene, filter: &WebhookFilter, limit: usize) -> Vec<Webhook> {
-    let (mut found, mut cursor, mut pages) = (Vec::new(), None, 0);
+    let mut found = Vec::new();
+    let mut cursor = None;
+    let mut pages = 0;
     loop {
         let page = page(limit, cursor);
         let listed = got(scene.webhooks().list_webhooks(&realm(), filter, &page));
@@ -160,7 +165,8 @@ pub fn webhooks_of_a_realm_are_listed_in_pages_also_those_that_ended(scene: Scen
     }
     let unknown = WebhookFilter { run: Some(foreign), ..WebhookFilter::default() };
     assert_eq!(listed(&scene, &unknown, 9), [], "the run is another realm's");
-    let (filter, page) = (WebhookFilter::default(), page(1, Some("made up".to_owned())));
+    let filter = WebhookFilter::default();
+    let page = page(1, Some("made up".to_owned()));
     let refused = block_on(scene.webhooks().list_webhooks(&realm(), &filter, &page));
     assert!(matches!(refused, Err(StoreError::BadCursor(_))), "{refused:?}");
 }
@@ -176,7 +182,8 @@ pub fn a_webhook_goes_with_its_run(scene: Scene) {
     got(scene.webhooks().remove_webhook(&webhook(&b, kept, "1", 8).name));
     // Of a session that stays the old runs go.
     let c = three_runs(scene.store());
-    let (first, last) = (c.run_row(1).id, c.run_row(3).id);
+    let first = c.run_row(1).id;
+    let last = c.run_row(3).id;
     got(scene.webhooks().put_webhook(&webhook(&c, first, "1", 9), MOST));
     got(scene.webhooks().put_webhook(&webhook(&c, last, "1", 10), MOST));
     assert!(got(scene.store().trim(trim_at(&c, 6, 2))).is_some());

@@ -102,8 +102,10 @@ fn one(rng: &mut Rng, words: &[&'static str]) -> &'static str {
 pub fn policies(rng: &mut Rng) -> String {
     let mut text = String::new();
     for _ in 0..=rng.below(3) {
-        let (effect, who) = (one(rng, EFFECTS), one(rng, WHO));
-        let (done, thing) = (one(rng, DONE), one(rng, THINGS));
+        let effect = one(rng, EFFECTS);
+        let who = one(rng, WHO);
+        let done = one(rng, DONE);
+        let thing = one(rng, THINGS);
         text.push_str(&format!("{effect} ({who}, {done}, {thing})"));
         for _ in 0..rng.below(3) {
             let clause = if rng.chance(80) { "when" } else { "unless" };
@@ -124,12 +126,14 @@ fn expression(rng: &mut Rng, depth: u64) -> String {
         0..=2 => one(rng, TERMS).to_owned(),
         3 => format!("!({})", expression(rng, below)),
         4 => {
-            let (condition, yes) = (expression(rng, below), expression(rng, below));
+            let condition = expression(rng, below);
+            let yes = expression(rng, below);
             format!("if {condition} then {yes} else {}", expression(rng, below))
         }
         5 => format!("({}).contains({})", expression(rng, below), expression(rng, below)),
         _ => {
-            let (left, operator) = (expression(rng, below), one(rng, OPERATORS));
+            let left = expression(rng, below);
+            let operator = one(rng, OPERATORS);
             format!("({left}) {operator} ({})", expression(rng, below))
         }
     }

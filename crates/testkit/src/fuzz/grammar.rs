@@ -214,7 +214,8 @@ fn part(rng: &mut Rng, depth: u64) -> String {
     let member = |rng: &mut Rng| match rng.below(9) {
         0 | 1 => format!("\"{}\":{}", one(rng, SCHEMAS), part(rng, below)),
         2 | 3 => {
-            let (inner, mut more) = (part(rng, below), String::new());
+            let inner = part(rng, below);
+            let mut more = String::new();
             push_some(rng, 10, &format!(",{inner}"), &mut more);
             format!("\"{}\":[{inner}{more}]", one(rng, LISTS))
         }
@@ -249,7 +250,9 @@ fn example(rng: &mut Rng) -> &'static str {
 }
 
 fn with_texts(rng: &mut Rng) -> String {
-    let (path, text, schema) = (path(rng), template(rng), schema(rng));
+    let path = path(rng);
+    let text = template(rng);
+    let schema = schema(rng);
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap_or_default();
     json!({
         "planId": "fuzz/plan",

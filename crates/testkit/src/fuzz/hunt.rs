@@ -61,7 +61,8 @@ impl Hunt {
             }
             case += 1;
         }
-        let (ran, took) = (case - first, begun.elapsed().as_millis());
+        let ran = case - first;
+        let took = begun.elapsed().as_millis();
         let line = format!("fuzz: {}: {ran} inputs of seed {} in {took} ms", self.name, self.seed);
         // Past the test runner's capture: which inputs were looked at belongs into every log.
         let _ = writeln!(std::io::stderr(), "{line}");

@@ -293,7 +293,8 @@ mod tests {
 
     #[test]
     fn a_message_of_a2a_knows_its_path_and_its_task() {
-        let (body, id) = (format!("[\"{TASK}\",\"{TASK}\"]"), format!("run_{}", "7".repeat(32)));
+        let body = format!("[\"{TASK}\",\"{TASK}\"]");
+        let id = format!("run_{}", "7".repeat(32));
         let post = Post::of(&seed("v1-cancel-x", &body)).about_task(&id);
         assert_eq!(post.path(), Some(format!("/a2a/v1/tasks/{id}:cancel").as_str()));
         assert_eq!(post.body, body.replace(TASK, &id).into_bytes());

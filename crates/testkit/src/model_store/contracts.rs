@@ -189,7 +189,9 @@ impl Keys for ModelStore {
         key: &'a str,
     ) -> Read<'a, Option<OnceRow>> {
         let named = |route: &&str| {
-            let (subject, route, key) = (subject.to_owned(), (*route).to_owned(), key.to_owned());
+            let subject = subject.to_owned();
+            let route = (*route).to_owned();
+            let key = key.to_owned();
             KeyName { realm: realm.clone(), subject, route, key }
         };
         let names: Vec<KeyName> = routes.iter().map(named).collect();

@@ -268,7 +268,8 @@ impl ModelStore {
         let job = Job { number: node.queued, append: Box::new(append), answer };
         node.queue.push_back(job);
         drop(shared);
-        let (state, node) = (self.state.clone(), self.node);
+        let state = self.state.clone();
+        let node = self.node;
         Box::pin(async move {
             loop {
                 match answered.try_recv() {

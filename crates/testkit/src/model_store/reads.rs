@@ -218,7 +218,8 @@ impl Tables {
         let after = number_of(page)?.unwrap_or(0);
         let is_meant = |found: &SessionAsk| {
             let AskFilter { session, run, kind, status, step, held } = filter;
-            let (ask, is) = (&found.row.ask, found.row.status.name());
+            let ask = &found.row.ask;
+            let is = found.row.status.name();
             found.key.realm == *realm
                 && session.is_none_or(|session| found.session == session)
                 && run.is_none_or(|run| ask.run == run)
@@ -243,7 +244,8 @@ impl Tables {
             if of.is_none_or(|session| session.row.key.realm != *realm) {
                 continue;
             }
-            let (kind, at) = (data.row.ask.body.kind(), data.row.ask.created_at);
+            let kind = data.row.ask.body.kind();
+            let at = data.row.ask.created_at;
             let new = || OpenAsks { kind: kind.to_owned(), count: 0, oldest: at };
             let counted = open.entry(kind).or_insert_with(new);
             counted.count += 1;
@@ -284,7 +286,8 @@ impl Tables {
         let mut rows = Vec::new();
         for ((of, name, deterministic, reason), (count, last_at)) in &self.tallies {
             if of == realm && name == pipeline {
-                let (deterministic, reason) = (*deterministic, reason.clone());
+                let deterministic = *deterministic;
+                let reason = reason.clone();
                 rows.push(TallyRow { deterministic, reason, count: *count, last_at: *last_at });
             }
         }
@@ -308,7 +311,8 @@ impl Tables {
             let Some(session) = self.sessions.get(&row.session) else { continue };
             if session.row.key.realm == *realm && feed.len() < limit {
                 let SessionRow { id, key, owner, plan, .. } = session.row.clone();
-                let (cursor, body) = (*cursor, row.body.clone());
+                let cursor = *cursor;
+                let body = row.body.clone();
                 feed.push(FeedRow { cursor, session: id, key, owner, plan, body });
             }
         }

@@ -47,7 +47,8 @@ impl StoredRealms for ModelStore {
                 tables.api_keys.insert(key.id, written);
             }
             for (record, version) in lost.principals {
-                let (id, version) = (record.id.clone(), version + 1);
+                let id = record.id.clone();
+                let version = version + 1;
                 tables.principals.insert(id, StoredPrincipal { record, version });
             }
             tables.keep_audit(rows);

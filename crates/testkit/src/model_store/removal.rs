@@ -89,7 +89,8 @@ impl Tables {
 
     /// Removes the webhooks of runs that are gone; how many.
     fn drop_webhooks(&mut self) -> usize {
-        let (before, runs) = (self.webhooks.len(), &self.runs);
+        let before = self.webhooks.len();
+        let runs = &self.runs;
         self.webhooks.retain(|name, _| runs.contains_key(&name.run));
         before - self.webhooks.len()
     }
@@ -171,7 +172,8 @@ impl Tables {
 
     /// Removes keys of requests that are old and whose runs are gone; how many.
     fn prune_keys(&mut self, realms: Realms<'_>, before: Millis) -> u64 {
-        let (keys, runs) = (self.keys.len(), &self.runs);
+        let keys = self.keys.len();
+        let runs = &self.runs;
         self.keys.retain(|name, once| {
             let is_there = once.run.is_some_and(|run| runs.contains_key(&run));
             is_there || once.at >= before || !is_of(realms, &name.realm)

@@ -35,7 +35,8 @@ impl Opener for Simulated {
         let opened = Embedded.open(folder, parts)?;
         let store = Arc::new(ModelStore::open(&self.state, NODE));
         let blobs = Arc::new(Unswept(opened.blobs));
-        let (webhooks, audit) = (store.clone(), store.clone());
+        let webhooks = store.clone();
+        let audit = store.clone();
         Ok(Opened { store, webhooks, audit, blobs, ..opened })
     }
 

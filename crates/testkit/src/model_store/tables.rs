@@ -325,7 +325,8 @@ impl Tables {
         }
         session.held.extend(append.held.iter().cloned());
         self.rows_made += 1;
-        let (first, body) = (append.first_seq, append.body.clone());
+        let first = append.first_seq;
+        let body = append.body.clone();
         self.journal
             .insert(self.rows_made, JournalRow { session: number, first, last: row.seq, body });
     }
@@ -378,7 +379,8 @@ impl Tables {
             self.keys.insert(KeyName::of(realm, once), once.clone());
         }
         for pinned in &append.specs {
-            let (closure, hash) = (pinned.closure.clone(), pinned.hash.clone());
+            let closure = pinned.closure.clone();
+            let hash = pinned.hash.clone();
             let text = || pinned.spec.pinned_text();
             self.specs.entry((realm.clone(), hash.clone())).or_insert_with(text);
             self.spec_pins.insert((realm.clone(), closure, hash));

@@ -27,7 +27,9 @@ impl Stage {
             Err(error) => panic!("a proposal is not what was found: {error}: {line}"),
         };
         let found = self.session.judged(frame, found);
-        let (turns, usage, cost_micros) = (1, USAGE, Some(7));
+        let turns = 1;
+        let usage = USAGE;
+        let cost_micros = Some(7);
         let uncached_micros = None;
         let end = ProposalEnd { frame, attempt, found, turns, usage, cost_micros, uncached_micros };
         self.record(Fact::ProposalGiven(Box::new(end)));

@@ -78,7 +78,8 @@ impl Stage {
     }
 
     pub(super) fn begin(&mut self) {
-        let (id, key) = (self.session.id, self.session.key.clone());
+        let id = self.session.id;
+        let key = self.session.key.clone();
         self.record(Fact::SessionCreated { id, key, owner: None });
         self.begin_next();
     }
@@ -280,12 +281,14 @@ impl Stage {
 
     /// What a call comes back with: as scripted for its tool or step, else as the tool does.
     fn outcome(&self, open: &OpenCall) -> Result<ToolOutput, ToolError> {
-        let (step, tool) = (open.request.step.as_str(), open.request.tool.as_str());
+        let step = open.request.step.as_str();
+        let tool = open.request.tool.as_str();
         let lines_for = |wanted: &str| -> Vec<&str> {
             let lines = self.scene.tools.iter().filter_map(|line| line.split_once(' '));
             lines.filter(|(name, _)| *name == wanted).map(|(_, rest)| rest).collect()
         };
-        let (by_tool, by_step) = (lines_for(tool), lines_for(step));
+        let by_tool = lines_for(tool);
+        let by_step = lines_for(step);
         let of_tool = !by_tool.is_empty();
         let same = |requested: (&str, &str)| match of_tool {
             true => requested.0 == tool,
@@ -426,7 +429,8 @@ impl Stage {
             let words = words.map(|word| if word.starts_with("call_") { "<call>" } else { word });
             words.for_each(|word| text.push_str(&format!(" {word}")));
         }
-        let (history, context) = (history.join(" "), context.concat());
+        let history = history.join(" ");
+        let context = context.concat();
         format!("{text}\nhistory: {history}\ncontext:\n{context}{}", self.talked(run))
     }
 }

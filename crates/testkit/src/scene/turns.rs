@@ -126,7 +126,8 @@ impl Stage {
         self.asked.remove(0);
         let (agent, state) = self.agent(frame);
         let cards = Cards::of(&agent, state.route.as_ref(), &tools(&agent)).tools;
-        let (env, session) = (self.env(), &self.session);
+        let env = self.env();
+        let session = &self.session;
         let fact = match line["error"].as_str() {
             Some(kind) => {
                 let error = LlmError::new(error_kind(kind), format!("the model fails: {kind}"))
@@ -253,7 +254,8 @@ fn told(messages: &[Message]) -> String {
                 }
             }
             Message::Result { id, tool, text: said, failed } => {
-                let (id, mark) = (calls.short(id), if *failed { " failed" } else { "" });
+                let id = calls.short(id);
+                let mark = if *failed { " failed" } else { "" };
                 let said = shown_text(said);
                 text.push_str(&format!("  result {id} {tool}{mark}: {said}\n"));
             }

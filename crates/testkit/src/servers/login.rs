@@ -129,7 +129,8 @@ impl LoginServer {
         let address = before.address;
         let what = format!("{address} to be free");
         let listener = wait_for(&what, BIND_LIMIT, || TcpListener::bind(address).ok());
-        let (access, refresh) = (format!("{MARK}over"), before.refresh.to_owned());
+        let access = format!("{MARK}over");
+        let refresh = before.refresh.to_owned();
         let pair = Pair { access, refresh, is_used: true };
         let desk = Desk::new(HOUR_S, Duration::ZERO);
         {
@@ -145,8 +146,10 @@ impl LoginServer {
         let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
         let base = format!("http://{address}");
         desk.base.clone_from(&base);
-        let (desk, is_over) = (Arc::new(desk), Arc::new(AtomicBool::new(false)));
-        let (serving, ended) = (desk.clone(), is_over.clone());
+        let desk = Arc::new(desk);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let serving = desk.clone();
+        let ended = is_over.clone();
         let accepting = thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if ended.load(Ordering::SeqCst) {
@@ -211,7 +214,8 @@ impl LoginServer {
 impl Desk {
     /// One that does not know its address yet.
     fn new(lasts_s: u64, delay: Duration) -> Self {
-        let (inner, kept) = (Endpoint::new(), Mutex::default());
+        let inner = Endpoint::new();
+        let kept = Mutex::default();
         Self { base: String::new(), inner, lasts_s, delay, kept }
     }
 
@@ -231,7 +235,8 @@ impl Desk {
     /// Answers one request; whether its connection can be used for another.
     fn answer(&self, connection: &mut Connection, request: &Message) -> bool {
         let mut words = request.first_line.split(' ');
-        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let method = words.next().unwrap_or_default();
+        let target = words.next().unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let answer = match (method, path) {
             (_, "/mcp") if self.is_known(request) => return self.inner.take(connection, request),
@@ -312,7 +317,8 @@ impl Desk {
         }
         kept.made += 1;
         let code = format!("{MARK}code-{}", kept.made);
-        let (iss, state) = (encoded(&self.base), encoded(state));
+        let iss = encoded(&self.base);
+        let state = encoded(state);
         let back = format!("location: {to}?code={code}&state={state}&iss={iss}\r\n");
         kept.codes.insert(code, asked);
         Ok(head(302, &back))

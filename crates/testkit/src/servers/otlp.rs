@@ -168,14 +168,16 @@ fn take(
     message: Message,
 ) -> Result<(), NoAnswer> {
     let mut words = message.first_line.split(' ');
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let method = words.next().unwrap_or_default();
+    let path = words.next().unwrap_or_default();
     if method != "POST" || ![COLLECTOR, LANGFUSE].contains(&path) {
         return answer(connection, 404, "");
     }
     let manner = {
         let mut state = locked(state);
         let manner = state.manner;
-        let (path, headers) = (path.to_owned(), message.headers.clone());
+        let path = path.to_owned();
+        let headers = message.headers.clone();
         state.exports.push(Export { path, headers, bytes: message.bytes, manner });
         manner
     };

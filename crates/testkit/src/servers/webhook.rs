@@ -183,7 +183,9 @@ impl Door {
     fn open(listener: TcpListener, desk: &Arc<Desk>) -> Self {
         let closing = Arc::new(AtomicBool::new(false));
         let open = Arc::new(Mutex::new(Vec::new()));
-        let (is_closing, streams, desk) = (closing.clone(), open.clone(), desk.clone());
+        let is_closing = closing.clone();
+        let streams = open.clone();
+        let desk = desk.clone();
         let accepting = thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if is_closing.load(Ordering::Acquire) {
@@ -268,7 +270,8 @@ impl Desk {
         if !request.first_line.starts_with("POST /events ") {
             return Err(format!("`{}` is no delivery", request.first_line));
         }
-        let (id, at) = (header("webhook-id")?, header("webhook-timestamp")?);
+        let id = header("webhook-id")?;
+        let at = header("webhook-timestamp")?;
         let signatures = header("webhook-signature")?;
         let said = format!("{id}.{at}.{}", request.body);
         let is_signed = self.keys.iter().any(|key| {

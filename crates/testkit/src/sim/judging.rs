@@ -91,7 +91,9 @@ pub async fn judge(
 /// Brings to an end what can be read, and tells of what does not end.
 async fn end_all(clients: &Clients, store: &Arc<dyn Store>, what: &str) {
     for row in clients.bring_to_an_end().await {
-        let (name, status, last) = (&row.key.id, row.status.name(), last_of(store, &row).await);
+        let name = &row.key.id;
+        let status = row.status.name();
+        let last = last_of(store, &row).await;
         let what = format!("session {name} {what}: {status}\n      {last}");
         locked(&clients.oracle).accuse(what);
     }

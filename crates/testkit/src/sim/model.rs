@@ -170,7 +170,8 @@ fn said(messages: &[Message], commands: bool) -> Turn {
     let arguments = |number: u64| json!({"step": call_step(step, number)});
     if commands {
         let number = made + 1;
-        let (tool, args) = (tool_of(step, number), arguments(number));
+        let tool = tool_of(step, number);
+        let args = arguments(number);
         let stop = number >= wanted;
         let command = json!({"intent": "CALL_TOOL", "tool": tool, "args": args, "stop": stop});
         return Turn { text: command.to_string(), ..Turn::default() };
@@ -247,7 +248,9 @@ mod tests {
     }
 
     fn result(id: &str) -> Message {
-        let (id, tool, text) = (id.to_owned(), "t".to_owned(), "1".to_owned());
+        let id = id.to_owned();
+        let tool = "t".to_owned();
+        let text = "1".to_owned();
         Message::Result { id, tool, text, failed: false }
     }
 

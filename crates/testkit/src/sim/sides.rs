@@ -61,7 +61,8 @@ pub fn neighbours(
     let rng = Arc::new(Mutex::new(Rng::stream(seed, STREAM + life)));
     let of = |side: &Arc<Side>| {
         let other = sides.iter().find(|other| other.realm != side.realm)?;
-        let (realm, oracle) = (other.realm.clone(), other.oracle.clone());
+        let realm = other.realm.clone();
+        let oracle = other.oracle.clone();
         Some(Neighbour { realm, oracle, policy: policy.clone(), rng: rng.clone() })
     };
     sides.iter().map(of).collect()

@@ -53,7 +53,8 @@ const TOOLS: &[Tool] = &[
         done(request, talk, result)
     }),
     reads("beside", "Says what came beside the call.", |_, request, talk| {
-        let (meta, header) = (&request.params["_meta"], &request.traceparent);
+        let meta = &request.params["_meta"];
+        let header = &request.traceparent;
         done(request, talk, text(json!({"meta": meta, "traceparent": header}).to_string()))
     }),
     reads("under_way", "Says how many calls hang.", |state, request, talk| {
@@ -102,7 +103,8 @@ const TOOLS: &[Tool] = &[
         std::process::exit(1)
     }),
     writes("huge", "Answers with 100 MB.", |_, request, talk| {
-        let (id, text) = (&request.id, "x".repeat(HUGE_BYTES));
+        let id = &request.id;
+        let text = "x".repeat(HUGE_BYTES);
         talk.garble(&format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[{{\"type\":\"text\",\
              \"text\":\"{text}\"}}]}}}}"
@@ -162,7 +164,8 @@ pub(super) fn list(state: &State, request: &Request) -> Value {
     if options.is(Bad::WrongSchemas) {
         tools.push(json!({"name": "misdescribed", "inputSchema": {"type": "nonsense"}}));
         tools.push(json!({"name": "undescribed"}));
-        let (object, endless) = (json!({"type": "object"}), endless());
+        let object = json!({"type": "object"});
+        let endless = endless();
         tools.push(json!({"name": "endless_input", "inputSchema": endless}));
         tools.push(json!({"name": "endless_output", "inputSchema": object,
             "outputSchema": endless}));
@@ -228,7 +231,8 @@ fn done(request: &Request, talk: &mut dyn Talk, result: Value) -> io::Result<()>
 
 /// Answers with the bytes of a case. A stream stays open; any other answer ends here.
 fn raw(state: &State, request: &Request, talk: &mut dyn Talk, case: &Case) -> io::Result<()> {
-    let (mut answer, id) = (case.bytes(), request.id.to_string());
+    let mut answer = case.bytes();
+    let id = request.id.to_string();
     let place = |answer: &[u8]| {
         answer.windows(hostile::ID.len()).position(|part| part == hostile::ID.as_bytes())
     };

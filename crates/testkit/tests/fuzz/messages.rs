@@ -42,7 +42,8 @@ fn whatever_is_sent_is_read_or_refused_and_ids_come_back_as_they_came() {
     let all: Vec<Seed> = seeds("mcp").into_iter().chain(seeds("rpc")).collect();
     let make = |rng: &mut Rng| {
         let pick = |rng: &mut Rng| rng.pick(&all).map_or(Vec::new(), |seed| seed.bytes.clone());
-        let (message, other) = (pick(rng), pick(rng));
+        let message = pick(rng);
+        let other = pick(rng);
         mangle(rng, &message, &other)
     };
     let mut read = 0u64;

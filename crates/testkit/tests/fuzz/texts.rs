@@ -137,7 +137,8 @@ fn said_by(child: &mut Child) -> thread::JoinHandle<String> {
 /// Follows the child to its end, or ends it when one case takes too long: the last case, and how
 /// large it became.
 fn watched(child: &mut Child, lines: &Receiver<String>) -> (String, u64) {
-    let (mut last, mut memory_kb) = ("its start".to_owned(), 0);
+    let mut last = "its start".to_owned();
+    let mut memory_kb = 0;
     let mut heard = Instant::now();
     // How much it had computed when it was first waited for.
     let mut before = None;
@@ -178,7 +179,8 @@ fn computed(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
     let mut ticks = fields.split_whitespace().skip(11).map(|field| field.parse::<u64>());
-    let (user, system) = (ticks.next()?.ok()?, ticks.next()?.ok()?);
+    let user = ticks.next()?.ok()?;
+    let system = ticks.next()?.ok()?;
     Some(Duration::from_millis(10 * (user + system)))
 }
 
@@ -230,7 +232,8 @@ fn message(rng: &mut Rng) -> Vec<u8> {
     static ALL: LazyLock<Vec<Seed>> =
         LazyLock::new(|| seeds("mcp").into_iter().chain(seeds("rpc")).collect());
     let mut pick = || rng.pick(ALL.as_slice()).map(|seed| seed.bytes.clone()).unwrap_or_default();
-    let (message, other) = (pick(), pick());
+    let message = pick();
+    let other = pick();
     mangle(rng, &message, &other)
 }
 
@@ -239,7 +242,8 @@ fn a2a(rng: &mut Rng) -> Vec<u8> {
     static ALL: LazyLock<Vec<Seed>> =
         LazyLock::new(|| seeds("a2a").into_iter().chain(seeds("cards")).collect());
     let mut pick = || rng.pick(ALL.as_slice()).map(|seed| seed.bytes.clone()).unwrap_or_default();
-    let (message, other) = (pick(), pick());
+    let message = pick();
+    let other = pick();
     mangle(rng, &message, &other)
 }
 
@@ -277,7 +281,8 @@ fn taken<T: DeserializeOwned>(value: &Value) -> Option<T> {
 fn row(rng: &mut Rng) -> Vec<u8> {
     static ALL: LazyLock<Vec<String>> = LazyLock::new(rows);
     let mut pick = || rng.pick(ALL.as_slice()).cloned().unwrap_or_default();
-    let (row, other) = (pick(), pick());
+    let row = pick();
+    let other = pick();
     mangle(rng, row.as_bytes(), other.as_bytes())
 }
 
@@ -361,7 +366,8 @@ fn filled(text: &str) {
 /// Compiles a schema, and checks values.
 fn checked(text: &str) {
     let Ok(schema) = serde_json::from_str::<Value>(text) else { return };
-    let (schemas, schema) = (JsonSchemas::default(), Arc::new(schema));
+    let schemas = JsonSchemas::default();
+    let schema = Arc::new(schema);
     if schemas.compile(&schema).is_ok() {
         for value in [json!("aaaaaaaaaaaaaaaaaaaaaaaa!"), data(), data()["b"].clone()] {
             let _ = schemas.check(&schema, &value);
@@ -371,7 +377,8 @@ fn checked(text: &str) {
 
 /// Reads a file as everything that a file can be.
 fn loaded(bytes: &[u8]) {
-    let (text, limits) = (String::from_utf8_lossy(bytes), Limits::default());
+    let text = String::from_utf8_lossy(bytes);
+    let limits = Limits::default();
     let around = Surroundings {
         tools: &|_: &ToolName| None,
         withheld: &|_: &ToolName| None,
@@ -404,14 +411,18 @@ fn decided(text: &str) {
     };
     let _ = policies.check([&spec]);
     let roles: Roles = [Arc::<str>::from("clerk")].into_iter().collect();
-    let (subject, now) = (Caller::new("default", "ann"), Millis(1_794_816_000_000));
+    let subject = Caller::new("default", "ann");
+    let now = Millis(1_794_816_000_000);
     let principals = &Roster::default();
     for arguments in [json!({"amount": 5}), json!({"amount": u64::MAX, "rate": 0.123_456}), data()]
     {
         let context = Context { arguments: Some(&arguments), ..Context::default() };
-        let (act, resource) = (Act::Call, Resource::Tool(&spec));
+        let act = Act::Call;
+        let resource = Resource::Tool(&spec);
         let request = Request { act, subject: &subject, resource, context };
-        let (request, roles, builtin) = (&request, &roles, true);
+        let request = &request;
+        let roles = &roles;
+        let builtin = true;
         let _ = policies.judge(&Question { request, roles, principals, now, builtin });
     }
 }

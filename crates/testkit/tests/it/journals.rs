@@ -99,7 +99,8 @@ fn summary(session: &Session) -> String {
         text.push_str(&run_summary(run));
     }
     for open in session.asks.values().filter(|open| open.is_open()) {
-        let (step, kind) = (&open.ask.step, open.ask.body.kind());
+        let step = &open.ask.step;
+        let kind = open.ask.body.kind();
         text.push_str(&format!("ask: {step} {kind} {:?}\n", open.ask.title));
     }
     let context = session.shown_context();

@@ -84,7 +84,8 @@ async fn executes(config: &ModelConfig, model: &dyn Llm) {
             break;
         }
         let calls = turn.calls.clone();
-        let (text, native) = (turn.text, turn.native);
+        let text = turn.text;
+        let native = turn.native;
         prompt.messages.push(Message::Assistant { text, calls: turn.calls, native });
         for call in calls {
             let (text, failed) = match call.tool.as_str() {
@@ -155,7 +156,9 @@ async fn draft(
             Ok(()) => return Ok(turns),
             Err(found) => mistakes = found,
         }
-        let (text, calls, native) = (turn.text, Vec::new(), turn.native);
+        let text = turn.text;
+        let calls = Vec::new();
+        let native = turn.native;
         prompt.messages.push(Message::Assistant { text, calls, native });
         prompt.messages.push(correction(&mistakes));
     }
@@ -218,7 +221,8 @@ async fn turn(config: &ModelConfig, model: &dyn Llm, prompt: &Prompt) -> Turn {
 }
 
 fn prompt(system: &str, request: &str) -> Prompt {
-    let (system, request) = (system.to_owned(), request.to_owned());
+    let system = system.to_owned();
+    let request = request.to_owned();
     Prompt {
         trace: None,
         messages: vec![Message::System { text: system }, Message::User { text: request }],
@@ -237,7 +241,8 @@ fn tool(name: &str, description: &str, argument: &str) -> ToolCard {
         "properties": {argument: {"type": "string"}},
         "required": [argument],
     });
-    let (name, description) = (name.to_owned(), description.to_owned());
+    let name = name.to_owned();
+    let description = description.to_owned();
     ToolCard { name, description, input_schema: Arc::new(schema) }
 }
 

@@ -176,7 +176,8 @@ async fn a_server_that_does_not_stream_is_understood() {
 /// The conversation after a turn whose calls all came to this.
 fn answered(messages: &mut Vec<Message>, turn: Turn, text: &str) {
     let calls = turn.calls.clone();
-    let (text_said, native) = (turn.text, turn.native);
+    let text_said = turn.text;
+    let native = turn.native;
     messages.push(Message::Assistant { text: text_said, calls: turn.calls, native });
     messages.extend(calls.into_iter().map(|call| Message::Result {
         id: call.id,
@@ -197,7 +198,8 @@ async fn a_model_calls_tools_and_gets_their_results() {
             let turn = model.turn(&prompt, &heard).await.unwrap();
             let calls: Vec<(&str, &Value)> =
                 turn.calls.iter().map(|call| (&*call.tool, &*call.arguments)).collect();
-            let (paris, rome) = (json!({"city": "Paris"}), json!({"city": "Rome"}));
+            let paris = json!({"city": "Paris"});
+            let rome = json!({"city": "Rome"});
             assert_eq!(calls, [("get_weather", &paris), ("get_weather", &rome)], "{}", wire.name);
             let begun = Delta::Call("get_weather".to_owned());
             let heard = heard.0.into_inner().unwrap();
@@ -345,7 +347,8 @@ async fn a_turn_that_is_dropped_is_cancelled() {
     for (count, wire) in WIRES.into_iter().enumerate() {
         let mut config = config(wire, "silence");
         remote(&mut config).base_url = Some(fake.url());
-        let (model, prompt) = (opened(&config), prompt(vec![user("Hi")]));
+        let model = opened(&config);
+        let prompt = prompt(vec![user("Hi")]);
         let bell = Bell(tokio::sync::Notify::new());
         tokio::select! {
             turn = model.turn(&prompt, &bell) => panic!("{}: {turn:?}", wire.name),

@@ -74,7 +74,8 @@ fn of_two_nodes_that_decided_on_one_state_one_is_refused() {
 #[test]
 fn a_session_that_moves_is_its_owner_s_until_it_rests_or_the_owner_is_gone() {
     let state = ModelState::new(3, limits().tally_reasons_max);
-    let (one, two) = (ModelStore::open(&state, "one"), ModelStore::open(&state, "two"));
+    let one = ModelStore::open(&state, "one");
+    let two = ModelStore::open(&state, "two");
     let mut a = Driver::new("r", "a");
     a.row.wake_at = Some(Millis(10));
     done(one.append(owned(a.created(), true)));
@@ -103,7 +104,8 @@ fn a_commit_of_one_node_wakes_the_other_and_is_in_its_feed() {
         let told = commits.iter().map(|commit| (commit.key.clone(), commit.appended.is_some()));
         heard.lock().unwrap().extend(told);
     }));
-    let (mut a, mut b) = (Driver::new("r", "a"), Driver::new("r", "b"));
+    let mut a = Driver::new("r", "a");
+    let mut b = Driver::new("r", "b");
     // Queued here first, and committed there first: rows are numbered by commits.
     let queued = one.append(a.created());
     done(two.append(b.created()));

@@ -72,7 +72,8 @@ fn text(text: &str) -> Value {
 
 impl Tasks {
     pub(super) fn new(long: Duration) -> Self {
-        let (all, messages) = (Vec::new(), Vec::new());
+        let all = Vec::new();
+        let messages = Vec::new();
         Self { all, long, messages, begun: 0, authorized: false, mixed_up: 0 }
     }
 

@@ -88,7 +88,8 @@ impl Elsewhere {
         if session.phase() == Phase::Moving {
             return Ok(());
         }
-        let (seq, at) = (session.seq + 1, self.clock.now());
+        let seq = session.seq + 1;
+        let at = self.clock.now();
         let fact = Fact::TimerFired { timer: "of another writer".to_owned() };
         let event = Event { seq, at, v: VERSION, fact };
         session.apply(&event);

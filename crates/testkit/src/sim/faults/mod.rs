@@ -273,7 +273,8 @@ impl SimStore {
     /// What is known of an append that another writer may get in before.
     pub(super) fn beside(&self, append: &Append) -> Option<Beside> {
         let elsewhere = self.elsewhere.clone()?;
-        let (id, key) = (append.session.id, append.session.key.clone());
+        let id = append.session.id;
+        let key = append.session.key.clone();
         let was_told = elsewhere.was_told(&key, append.fence);
         let accepts = self.planted == Some(Planted::StaleFenceAccepted);
         Some(Beside { store: self.inner.clone(), elsewhere, id, key, was_told, accepts })

@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_repeat_gets_what_the_first_one_got() {
-        let (one, other) = (RunId(1), RunId(2));
+        let one = RunId(1);
+        let other = RunId(2);
         let ask = |run: RunId| -> Ask {
             serde_json::from_value(json!({"id": AskId(1), "run": run, "frame": 1, "step": "s",
                 "title": "?", "body": {"kind": "fill", "message": "?", "schema": {}},

@@ -89,7 +89,8 @@ impl Oracle {
 
     /// The runs, sessions and asks that someone learned of.
     pub fn known(&self) -> (Vec<RunId>, Vec<SessionId>, Vec<AskId>) {
-        let (runs, asks) = (self.runs.keys(), self.decisions.keys());
+        let runs = self.runs.keys();
+        let asks = self.decisions.keys();
         (runs.copied().collect(), self.fed.keys().copied().collect(), asks.copied().collect())
     }
 
@@ -288,7 +289,8 @@ impl Oracle {
     }
 
     fn was_fed(&mut self, row: &SessionRow, story: &Story) {
-        let (known, seq) = (self.fed.get(&row.id).copied(), story.session.seq);
+        let known = self.fed.get(&row.id).copied();
+        let seq = story.session.seq;
         let fed = known.unwrap_or(0);
         if fed != seq && (known.is_some() || !self.missed) {
             self.accuse(format!("the feed gave {fed} events of {}, it has {seq}", row.key.id));

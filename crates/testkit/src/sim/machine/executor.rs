@@ -295,7 +295,8 @@ mod tests {
         let executor = Executor::new(seed, Arc::new(Power::default()));
         let seen = Arc::new(Mutex::new(Vec::new()));
         for name in 0..8u32 {
-            let (seen, clock) = (seen.clone(), executor.clone());
+            let seen = seen.clone();
+            let clock = executor.clone();
             executor.spawn(Box::pin(async move {
                 let later = Millis(clock.now().0 + i64::from(name % 3));
                 clock.sleep_until(later).await;
@@ -321,7 +322,8 @@ mod tests {
         const HOUR_MS: i64 = 3_600_000;
         for set_by in [HOUR_MS, -HOUR_MS] {
             let executor = Executor::new(1, Arc::new(Power::default()));
-            let (begin, clock) = (executor.now(), executor.clone());
+            let begin = executor.now();
+            let clock = executor.clone();
             let waiting = executor.sleep_until(begin.plus_ms(500));
             executor.set_clock_by(set_by);
             assert_eq!(executor.now(), Millis(begin.0 + set_by));

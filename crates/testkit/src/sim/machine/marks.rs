@@ -128,7 +128,8 @@ mod tests {
         let power = Arc::new(Power::default());
         let executor = Executor::new(1, power.clone());
         let marks = Marks::new(power.clone(), Arc::new(SimClock(executor)));
-        let (one, two) = (SessionId(1), SessionId(2));
+        let one = SessionId(1);
+        let two = SessionId(2);
         power.switch_on(Some((Point::Stretch, 2)));
         marks.begin_process();
         let first = marks.begin(one, 1);

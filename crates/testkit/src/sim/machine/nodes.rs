@@ -172,7 +172,8 @@ mod tests {
     fn it_is_known_who_acted_who_was_refused_and_who_was_taken_over() {
         let executor = Executor::new(1, Arc::new(Power::default()));
         let nodes = Nodes::new(Rng::new(1), executor);
-        let (first, second) = (nodes.first(), nodes.second());
+        let first = nodes.first();
+        let second = nodes.second();
         writing(&first, true, false).ended(&Ok(()));
         assert_eq!(nodes.met(), Met::default(), "the first one alone");
         writing(&second, true, false).ended(&Ok(()));

@@ -78,7 +78,8 @@ impl Disk {
             ffi::sqlite3_initialize();
             let system = ffi::sqlite3_vfs_find(std::ptr::null());
             assert!(!system.is_null(), "SQLite has no VFS of its own");
-            let (files, failing) = (Mutex::default(), Mutex::default());
+            let files = Mutex::default();
+            let failing = Mutex::default();
             let shadows: &'static Shadows =
                 Box::leak(Box::new(Shadows { system, power, ignores_sync, files, failing }));
             let mut made = *system;

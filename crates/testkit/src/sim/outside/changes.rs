@@ -64,7 +64,8 @@ impl Changes {
     /// Nothing has changed yet.
     pub fn new(lags: bool) -> Self {
         let rules = Arc::new(Rules::default());
-        let (now, before) = (rules.clone(), rules);
+        let now = rules.clone();
+        let before = rules;
         let state = State { now, before, since: vec![Millis(i64::MIN)], said: BTreeSet::new() };
         Self { lags, state: Mutex::new(state) }
     }
@@ -217,7 +218,8 @@ mod tests {
         let requested = Fact::CallRequested(serde_json::from_value(request).unwrap());
         let spec = ContentHash::of(b"t");
         let pins = Pins { spec, reach: Reach::Reads, idempotent: true };
-        let (policy, policies) = (version.map(Arc::from), Vec::new());
+        let policy = version.map(Arc::from);
+        let policies = Vec::new();
         let judgement = Judgement::Admitted { verdict, pins, policy, policies, answerers: None };
         let facts = [requested, Fact::CallJudged { call: CallId(1), judgement }];
         let event = |(seq, fact)| Event { seq, at: Millis(at), v: kernel::event::VERSION, fact };
@@ -226,7 +228,8 @@ mod tests {
 
     #[test]
     fn a_judgement_is_of_a_version_that_held_and_what_that_version_said() {
-        let (changes, realm) = (Changes::new(false), RealmId::from("acme"));
+        let changes = Changes::new(false);
+        let realm = RealmId::from("acme");
         let arguments = json!({"step": "s"});
         let of = Asked { tool: "t", arguments: &arguments };
         changes.said(&changes.rules(), &realm, of, &Verdict::Allow);
@@ -242,8 +245,10 @@ mod tests {
 
     #[test]
     fn a_subject_goes_and_comes_back_and_rules_that_lag_are_the_old_ones() {
-        let (bob, at) = (Caller::new("acme", "bob"), Millis(10));
-        let (changes, lagging) = (Changes::new(false), Changes::new(true));
+        let bob = Caller::new("acme", "bob");
+        let at = Millis(10);
+        let changes = Changes::new(false);
+        let lagging = Changes::new(true);
         for changes in [&changes, &lagging] {
             changes.turn(&bob, at);
             assert!(changes.rules().lack(&bob));

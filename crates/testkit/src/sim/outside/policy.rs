@@ -89,7 +89,8 @@ impl SimPolicy {
 
     /// What these rules say of a call.
     fn word(&self, rules: Option<&Rules>, caller: &Caller, asked: Asked<'_>) -> Verdict {
-        let (tool, step) = (asked.tool, asked.step());
+        let tool = asked.tool;
+        let step = asked.step();
         let known = self.knows(rules, caller);
         if known != Verdict::Allow {
             return known;
@@ -146,7 +147,8 @@ fn rule(digest: u64) -> Rule {
 impl Policy for SimPolicy {
     fn decide(&self, request: &Request<'_>) -> Decision {
         let heeded = self.changes.as_ref().map(|changes| changes.heeded(self.clock.now()));
-        let (rules, subject) = (heeded.as_deref(), request.subject);
+        let rules = heeded.as_deref();
+        let subject = request.subject;
         let verdict = match (request.resource, request.context.arguments) {
             (Resource::Tool(spec), Some(arguments)) => {
                 self.panics.in_driver("the policy");
@@ -230,7 +232,8 @@ mod tests {
     fn each_realm_has_its_rules_and_who_vanished_may_do_nothing() {
         let executor = Executor::new(1, Arc::new(Power::default()));
         let policy = salted(Arc::new(SimClock(executor))).shared(false);
-        let (ann, other) = (Caller::new("acme", "ann"), Caller::new("globex", "ann"));
+        let ann = Caller::new("acme", "ann");
+        let other = Caller::new("globex", "ann");
         let said = |who: &Caller| -> Vec<Verdict> {
             let word = |step: u32| {
                 let arguments = json!({"step": format!("s{step}")});
@@ -240,7 +243,8 @@ mod tests {
         };
         let before = said(&ann);
         assert_ne!(before, said(&other));
-        let (kept, version) = (said(&other), policy.version());
+        let kept = said(&other);
+        let version = policy.version();
         policy.change(&ann.realm);
         assert_ne!(before, said(&ann));
         assert_eq!(kept, said(&other), "the rules of the other realm changed");

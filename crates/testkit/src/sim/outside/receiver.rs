@@ -103,7 +103,8 @@ impl Receiver {
             return Fate { arrive: events, is_heard: true, before_ms: 0, after_ms: 0 };
         }
         let mut rng = locked(&self.rng);
-        let (before_ms, after_ms) = (latency(&mut rng), latency(&mut rng));
+        let before_ms = latency(&mut rng);
+        let after_ms = latency(&mut rng);
         let fails = rng.chance(FAILS);
         let arrive = if fails { rng.below(events as u64 + 1) as usize } else { events };
         Fate { arrive, is_heard: !fails, before_ms, after_ms }
@@ -174,7 +175,9 @@ fn compare(session: SessionId, told: &[CloudEvent], arrived: &[&Taken]) -> Vec<S
 /// What a journal tells, in order.
 fn tells(session: SessionId, key: &SessionKey, events: &[Event]) -> Vec<CloudEvent> {
     let body = serde_json::to_string(events).unwrap_or_default();
-    let (key, owner, plan) = (key.clone(), None, None);
+    let key = key.clone();
+    let owner = None;
+    let plan = None;
     let row = FeedRow { cursor: 0, session, key, owner, plan, body };
     cloud_events(&row).unwrap_or_default()
 }

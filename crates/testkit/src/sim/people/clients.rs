@@ -295,7 +295,8 @@ impl Clients {
 
     async fn reply_twice(&self) {
         let Some(ask) = self.some_ask().await else { return };
-        let (one, other) = (self.reply_to(&ask.row.ask), self.reply_to(&ask.row.ask));
+        let one = self.reply_to(&ask.row.ask);
+        let other = self.reply_to(&ask.row.ask);
         futures::future::join(self.send(&ask, one), self.send(&ask, other)).await;
     }
 
@@ -351,7 +352,8 @@ impl Clients {
         let Troubles { damage, panics, .. } = &*self.troubles;
         for row in rows.iter().filter(|row| !damage.excuses(row)) {
             if let (Some(parked), true) = (&row.parked, panics.in_drivers() < PANICS) {
-                let (name, reason) = (&row.key.id, &parked.reason);
+                let name = &row.key.id;
+                let reason = &parked.reason;
                 let what = format!("session {name} is parked and can be read: {reason}");
                 locked(&self.oracle).accuse(what);
             }

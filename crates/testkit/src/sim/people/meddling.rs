@@ -37,7 +37,8 @@ impl Clients {
             self.must_not_be("run", runs().continue_run(&by, run).await);
         }
         if let Some(session) = neighbour.pick(&sessions) {
-            let (sessions, named) = (|| self.engine.sessions(), SessionRef::Id(session));
+            let sessions = || self.engine.sessions();
+            let named = SessionRef::Id(session);
             self.must_not_be("session", sessions().inspect(&by, &named).await);
             self.must_not_be("session", sessions().events(&by, &named, 0, EVENTS).await);
             self.must_not_be("session", sessions().fork(&by, &named, None).await);
@@ -63,7 +64,8 @@ impl Clients {
                     self.refused(&refusal);
                 }
                 _ => {
-                    let (code, message) = (refusal.code.name(), &refusal.message);
+                    let code = refusal.code.name();
+                    let message = &refusal.message;
                     let wrong = format!("a {what} of another realm is {code}: {message}");
                     locked(&self.oracle).accuse(wrong);
                 }
@@ -85,7 +87,8 @@ impl Clients {
     /// A row of a list is of this realm.
     pub(in crate::sim) fn check_row(&self, key: &SessionKey) {
         if key.realm != self.realm {
-            let (realm, id) = (&self.realm, &key.id);
+            let realm = &self.realm;
+            let id = &key.id;
             let wrong = format!("a list of `{realm}` has session {id} of `{}`", key.realm);
             locked(&self.oracle).accuse(wrong);
         }

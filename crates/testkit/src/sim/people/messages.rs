@@ -76,7 +76,8 @@ impl Clients {
                 return Ok(run);
             }
         }
-        let (reply, message) = (sent.reply.clone(), sent.message());
+        let reply = sent.reply.clone();
+        let message = sent.message();
         let report = self.engine.asks().reply_by(&by, sent.ask, reply, once, message).await?;
         locked(&self.oracle).shown_report(&report);
         Ok(report.run.id)

@@ -76,7 +76,8 @@ impl Posting {
 
     async fn turn(&self, run: RunId) {
         let Some(Webhook { name, standing, .. }) = self.webhook(run).await else { return };
-        let (runs, by) = (self.clients.engine.runs(), self.clients.caller());
+        let runs = self.clients.engine.runs();
+        let by = self.clients.caller();
         let mut stream = match runs.follow_task_after(&by, run, standing.place).await {
             Ok(stream) => stream,
             Err(refusal) => return self.clients.refused(&refusal),
@@ -144,8 +145,10 @@ impl Posting {
     }
 
     async fn made(&self, run: RunId, session: SessionId) -> Option<Webhook> {
-        let (realm, by) = (self.clients.realm.clone(), self.clients.caller());
-        let (dialect, sealed) = ("1.0".to_owned(), String::new());
+        let realm = self.clients.realm.clone();
+        let by = self.clients.caller();
+        let dialect = "1.0".to_owned();
+        let sealed = String::new();
         let webhook = Webhook {
             name: WebhookName { realm, run, id: ID.into() },
             stamp: STAMP,
@@ -168,7 +171,8 @@ impl Posting {
             let wrong = {
                 let mut book = locked(&self.notified.0);
                 let told = book.tasks.entry(run).or_default();
-                let (count, wrong) = (told.posts.len(), out_of_order(&whole, &told.posts));
+                let count = told.posts.len();
+                let wrong = out_of_order(&whole, &told.posts);
                 book.told += whole.len();
                 book.again += count.saturating_sub(whole.len());
                 wrong

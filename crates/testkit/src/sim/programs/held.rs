@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn a_join_with_a_blob_in_it_stays_made_of_references() {
-        let (small, large) = (json!(1), json!("many words in a row"));
+        let small = json!(1);
+        let large = json!("many words in a row");
         let held = |values: [&Value; 2]| {
             Held::Array(values.iter().map(|value| Held::kept((*value).clone(), 9)).collect())
         };

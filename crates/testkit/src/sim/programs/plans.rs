@@ -197,7 +197,8 @@ pub fn plans(rng: &mut Rng, count: usize, talks: bool) -> Vec<SimPlan> {
         };
         let nodes = maker.top();
         let past = (0..2).filter_map(|_| maker.past()).collect();
-        let (id, shown) = (plan_id(number), maker.shown);
+        let id = plan_id(number);
+        let shown = maker.shown;
         made.push(SimPlan { id, nodes, shown, past, heals: false, advised: false });
     }
     made
@@ -271,7 +272,8 @@ impl Maker<'_> {
             let id = self.id();
             let save = format!("{id}_out");
             self.shown.push(vec![save.clone()]);
-            let (commands, calls) = (self.rng.chance(50), 1 + self.rng.below(3));
+            let commands = self.rng.chance(50);
+            let calls = 1 + self.rng.below(3);
             nodes.push(Node { id, kind: Kind::Agent(AgentStep { commands, calls, save }) });
         }
         if self.rng.chance(30) {
@@ -354,7 +356,8 @@ impl Maker<'_> {
         if self.talks || !self.rng.chance(30) {
             return None;
         }
-        let (choice, look) = (self.rng.below(10), self.look());
+        let choice = self.rng.below(10);
+        let look = self.look();
         let step = self.rng.pick(&self.before).cloned();
         Some(match (choice, step) {
             (0..4, Some(step)) => Past::Step(step, look),
@@ -386,7 +389,8 @@ impl Maker<'_> {
     fn way_out(&mut self, inside: Inside<'_>, nodes: &mut Vec<Node>) {
         let kind = Kind::SkipUnless(self.rng.below(3));
         nodes.push(Node { id: self.id(), kind });
-        let (shows_shared, item) = (!inside.beside, inside.item.map(str::to_owned));
+        let shows_shared = !inside.beside;
+        let item = inside.item.map(str::to_owned);
         nodes.push(Node { id: self.id(), kind: Kind::Final { shows_shared, item } });
     }
 

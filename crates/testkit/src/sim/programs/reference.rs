@@ -256,7 +256,8 @@ impl Walk<'_> {
     }
 
     fn parallel(&mut self, id: &str, branches: &[Vec<Node>]) -> Flow {
-        let (mut left, mut answers) = (Vec::new(), Vec::new());
+        let mut left = Vec::new();
+        let mut answers = Vec::new();
         for branch in branches {
             self.scopes.push(Scope::default());
             let flow = self.list(branch);
@@ -298,7 +299,9 @@ impl Walk<'_> {
         concurrency: u32,
         body: &[Node],
     ) -> Flow {
-        let (mut results, mut left, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut results = Vec::new();
+        let mut left = Vec::new();
+        let mut answers = Vec::new();
         for item in items {
             let mut scope = Scope::default();
             scope.context.insert(alias.to_owned(), self.kept(item));

@@ -18,7 +18,8 @@ pub fn wants_in(call: CallId, round: u64) -> Wants {
     let form = Want::Form { message: format!("who, in round {round}?"), schema };
     let mut inputs = BTreeMap::from([(format!("form{round}"), form)]);
     if round > 1 {
-        let (message, url) = ("look here".to_owned(), "https://sim.example/".to_owned());
+        let message = "look here".to_owned();
+        let url = "https://sim.example/".to_owned();
         inputs.insert(format!("page{round}"), Want::Url { message, url });
     }
     Wants { inputs, state: state_of(call, round) }

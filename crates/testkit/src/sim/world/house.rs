@@ -88,7 +88,8 @@ impl House {
             realms: None,
         })
         .map_err(|mistakes| format!("the tools do not start: {mistakes:?}"))?;
-        let (Knobs { talks, heals, .. }, are_admitted) = (self.knobs, admit_plans(&self.limits));
+        let Knobs { talks, heals, .. } = self.knobs;
+        let are_admitted = admit_plans(&self.limits);
         let files = Files { plans: &self.plans, talks, heals, are_admitted };
         for side in &self.sides {
             side.load(&engine, &files)?;

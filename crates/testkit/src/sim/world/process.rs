@@ -37,7 +37,8 @@ impl Machine {
     /// Starts it on what the disk kept, or says why that does not work.
     pub(super) fn start(&self, place: SimPlace<'_>) -> Result<Process, String> {
         let spawn: Arc<dyn Spawn> = Arc::new(SimSpawn(self.executor.clone()));
-        let (power, oracle) = (self.power.clone(), self.oracle.clone());
+        let power = self.power.clone();
+        let oracle = self.oracle.clone();
         let parts = stores::Parts {
             spawn: spawn.clone(),
             clock: self.clock.clone(),
@@ -50,7 +51,8 @@ impl Machine {
             vfs: Some(self.disk.name().to_owned()),
         };
         let opened = place.open(parts)?;
-        let (inner, blobs) = (opened.store.clone(), opened.blobs.clone());
+        let inner = opened.store.clone();
+        let blobs = opened.blobs.clone();
         let webhooks = opened.webhooks.clone();
         let house = self.house(opened, spawn);
         let store = house.store(inner, self.nodes.as_ref().map(|nodes| nodes.first()));
@@ -68,7 +70,8 @@ impl Machine {
     fn second(&self, place: SimPlace<'_>, house: House) -> Result<Option<Second>, String> {
         let Some(nodes) = self.nodes.clone() else { return Ok(None) };
         let open = place.beside().ok_or("the store serves one supervisor alone")?;
-        let (executor, oracle) = (self.executor.clone(), self.oracle.clone());
+        let executor = self.executor.clone();
+        let oracle = self.oracle.clone();
         Ok(Some(Second { house, open, nodes, executor, oracle }))
     }
 
@@ -157,9 +160,11 @@ impl Machine {
     /// Lets events go out, if they do.
     pub(super) async fn send(&self, clients: &Clients) {
         let Some(receiver) = self.receiver.clone() else { return };
-        let (clock, power) = (self.clock.clone(), self.power.clone());
+        let clock = self.clock.clone();
+        let power = self.power.clone();
         let sink = Arc::new(SimSink { receiver, clock, power });
-        let (realm, rules) = (&clients.realm, SinkRules::default());
+        let realm = &clients.realm;
+        let rules = SinkRules::default();
         if let Err(refusal) = clients.engine.feed().keep_sending(realm, NAME, sink, rules).await {
             locked(&self.oracle).accuse(format!("no events go out: {}", refusal.message));
         }
