@@ -174,7 +174,9 @@ impl World {
 
     /// So many runs of each plan, by turns.
     async fn round(&self, runs: usize) -> Result<Round> {
-        let (mut plain, mut ruled, mut retried) = (Vec::new(), Vec::new(), Vec::new());
+        let mut plain = Vec::new();
+        let mut ruled = Vec::new();
+        let mut retried = Vec::new();
         for _ in 0..runs {
             plain.push(self.run("plain").await?);
             ruled.push(self.run("ruled").await?);

@@ -79,7 +79,8 @@ fn single_median(baselines: &Baselines, product: &Product) -> Option<Verdict> {
 
 fn marginal_step(product: &Product) -> Option<Verdict> {
     let marginal = product.marginal.as_ref()?;
-    let (step, run) = (marginal.step_ratio()?, marginal.run_ratio());
+    let step = marginal.step_ratio()?;
+    let run = marginal.run_ratio();
     let measured = format!("{step:.2} × a step, {run:.2} × a run");
     verdict(measured, step.max(run) <= MARGINAL_RATIO_MAX)
 }

@@ -66,13 +66,15 @@ impl Server {
             }
         }
         print_tail(&self.log);
-        let (name, log) = (&self.name, self.log.display());
+        let name = &self.name;
+        let log = self.log.display();
         Err(Failure::new(format!("`{name}` did not say where it listens; look at `{log}`")))
     }
 
     /// Asks it to stop, and expects it to do so in good order.
     pub fn stop(&mut self) -> Result<(), Failure> {
-        let (pid, name) = (self.child.id().to_string(), &self.name);
+        let pid = self.child.id().to_string();
+        let name = &self.name;
         shell::run("kill", Command::new("kill").args(["-TERM", pid.as_str()]))?;
         match ended(&mut self.child, STOP_WAIT)? {
             Some(status) if status.success() => Ok(()),

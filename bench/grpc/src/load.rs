@@ -73,7 +73,9 @@ async fn drive(
     let end = Instant::now() + span;
     let mut tasks = JoinSet::new();
     for channel in connected {
-        let (channel, prefix, count) = (channel.clone(), prefix.to_owned(), Arc::clone(count));
+        let channel = channel.clone();
+        let prefix = prefix.to_owned();
+        let count = Arc::clone(count);
         tasks.spawn(async move {
             let mut micros = Vec::new();
             let mut before = Instant::now();

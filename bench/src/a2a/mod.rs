@@ -121,7 +121,8 @@ pub fn messages(address: SocketAddr, count: usize) -> (Vec<Vec<u8>>, Check) {
 async fn served(options: &Options, site: &Site, targets: &mut Table) -> Result<()> {
     let data = site.data()?;
     let server = Server::start(site, data.path()).await?;
-    let (floor, address) = (Child::start(child::A2A)?, server.address());
+    let floor = Child::start(child::A2A)?;
+    let address = server.address();
     let folder = commits_folder(&options.dir)?;
     let committing = Child::start_with(child::A2A, &[folder.path().as_os_str()])?;
     let sends = Sends {

@@ -375,7 +375,8 @@ async fn slow(target: Target) {
 
 /// The upstream goes away and comes back on the same port.
 async fn flapping(target: Target, upstream: Upstream) {
-    let (port, mut up) = (upstream.port(), Some(upstream));
+    let port = upstream.port();
+    let mut up = Some(upstream);
     loop {
         count(&target.tally.upstreams);
         sleep(UPSTREAM_UP).await;

@@ -255,8 +255,10 @@ struct Counts {
 impl Running {
     fn start(load: Load, address: SocketAddr, keys: Vec<String>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stopped, counts) = (Arc::<AtomicBool>::default(), Arc::<Counts>::default());
-        let (ends, counted) = (Arc::clone(&stopped), Arc::clone(&counts));
+        let stopped = Arc::<AtomicBool>::default();
+        let counts = Arc::<Counts>::default();
+        let ends = Arc::clone(&stopped);
+        let counted = Arc::clone(&counts);
         let thread = std::thread::spawn(move || {
             if let Err(error) = setpriority_process(None, LOAD_NICE) {
                 eprintln!("bench: the load keeps the priority of the server: {error}");

@@ -216,7 +216,8 @@ async fn watch(server: &Server, span: Duration) -> Result<Vec<Sample>> {
     let mut samples = Vec::new();
     while begun.elapsed() < span {
         sleep(every).await;
-        let (rss_bytes, files) = (server.rss_bytes()?, server.open_files()?);
+        let rss_bytes = server.rss_bytes()?;
+        let files = server.open_files()?;
         let sample = Sample { at: begun.elapsed(), rss_bytes, files };
         report::progress(&format!(
             "{:.0} s: {} MB, {files} descriptors",
@@ -276,7 +277,8 @@ fn targets(alone: &Taken, beside: &Taken, samples: &[Sample]) -> Table {
     let memory = thirds(samples, |sample| sample.rss_bytes as f64);
     let files = thirds(samples, |sample| sample.files as f64);
     let is_flat = |(first, last): (f64, f64), ratio: f64, more: f64| last <= first * ratio + more;
-    let (answered, refused) = (beside.all().answered, beside.refused.iter().sum::<usize>());
+    let answered = beside.all().answered;
+    let refused = beside.refused.iter().sum::<usize>();
     let share = answered as f64 / (answered + refused) as f64;
     let rows = [
         ("ordinary requests answered ≥ 0.99", format!("{share:.4}"), share >= ANSWERED_SHARE_MIN),

@@ -133,7 +133,8 @@ pub async fn run(address: SocketAddr, span: Duration) -> Result<Taken> {
 
 /// One client until its time is over: how long each request took, and how many failed.
 async fn repeat(kind: Kind, address: SocketAddr, until: Instant) -> (Vec<Duration>, usize) {
-    let (mut times, mut refused) = (Vec::new(), 0);
+    let mut times = Vec::new();
+    let mut refused = 0;
     let mut kept: Option<Client> = None;
     while Instant::now() < until {
         let begun = Instant::now();

@@ -176,7 +176,8 @@ impl Load {
 
     /// Measures this binary once: a number for each figure.
     pub async fn measure(self, binary: &Path, options: &Options) -> Result<Vec<f64>> {
-        let (dir, span) = (options.dir.as_path(), options.span);
+        let dir = options.dir.as_path();
+        let span = options.span;
         match self {
             Self::Runs { kind, clients } => {
                 let site = Site::build(Some(binary), dir)?;

@@ -78,9 +78,12 @@ async fn compare(load: Load, options: &Options, verdicts: &mut Table) -> Result<
 async fn pair(load: Load, options: &Options, number: usize) -> Result<Vec<Pair>> {
     let is_reversed = number.is_multiple_of(2);
     let (outer, inner) = if is_reversed { (Side::New, Side::Old) } else { (Side::Old, Side::New) };
-    let (mut old, mut new) = (Vec::new(), Vec::new());
+    let mut old = Vec::new();
+    let mut new = Vec::new();
     for side in [outer, inner, inner, outer] {
-        let (title, all, name) = (load.title(), options.pairs, side.name());
+        let title = load.title();
+        let all = options.pairs;
+        let name = side.name();
         report::progress(&format!("{title}: pair {number} of {all}, {name}"));
         let values = load.measure(options.binary(side), options).await?;
         match side {

@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn a_higher_rate_is_faster_and_a_higher_latency_is_slower() {
-        let (more, less) = (quiet(&[1.25; 5]), quiet(&[0.75; 5]));
+        let more = quiet(&[1.25; 5]);
+        let less = quiet(&[0.75; 5]);
         assert_eq!(verdict(&more, Better::Higher), "faster by 25.0 %");
         assert_eq!(verdict(&more, Better::Lower), "slower by 25.0 %");
         assert_eq!(verdict(&less, Better::Higher), "slower by 25.0 %");

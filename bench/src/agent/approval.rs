@@ -42,7 +42,8 @@ impl Approval {
             ("the model is asked again", &self.asked),
             ("the run's answer is there", &self.answered),
         ] {
-            let (taken, commit) = (ms(beyond.taken), ms(beyond.commits));
+            let taken = ms(beyond.taken);
+            let commit = ms(beyond.commits);
             table.row(vec![moment.to_owned(), taken, commit, signed_ms(beyond.ms())]);
         }
         table

@@ -110,7 +110,8 @@ async fn sections(options: &Options, bare: &mut Bare) -> Result<Measured> {
     let world = World::open(&options.dir)?;
     report::progress("warm-up");
     turns::measure(&world, bare, "warm", options.runs.div_ceil(4)).await?;
-    let (mut all_turns, mut approvals) = (Vec::new(), Vec::new());
+    let mut all_turns = Vec::new();
+    let mut approvals = Vec::new();
     let mut decision = Vec::new();
     for round in 1..=ROUNDS {
         report::progress(&format!("turns and approvals, round {round}"));

@@ -48,10 +48,12 @@ impl Turns {
             ("executor's turn after a tool call", &self.next),
             ("last answer until the run's answer", &self.end),
         ] {
-            let (taken, commits) = (ms(beyond.taken), ms(beyond.commits));
+            let taken = ms(beyond.taken);
+            let commits = ms(beyond.commits);
             table.row(vec![part.to_owned(), taken, commits, signed_ms(beyond.ms())]);
         }
-        let (rows, turns) = (self.rows.to_string(), (PARTS - 1).to_string());
+        let rows = self.rows.to_string();
+        let turns = (PARTS - 1).to_string();
         table.row(vec![format!("journal rows of a run with {turns} turns"), rows, dash(), dash()]);
         table
     }

@@ -158,7 +158,9 @@ pub async fn approvals(address: SocketAddr, span: Duration) -> Result<Summary> {
     for made in make(address, 0, BATCH).await? {
         resume(&mut client, address, &made).await?;
     }
-    let (mut taken, mut elapsed, mut threads) = (Vec::new(), Duration::ZERO, BATCH);
+    let mut taken = Vec::new();
+    let mut elapsed = Duration::ZERO;
+    let mut threads = BATCH;
     while elapsed < span {
         for made in make(address, threads, BATCH).await? {
             let time = resume(&mut client, address, &made).await?;
@@ -224,7 +226,8 @@ async fn approve(
     made: &[Made],
 ) -> Result<Beyond> {
     let mut client = Client::connect(address).await?;
-    let (mut taken, mut commits) = (Vec::new(), Vec::new());
+    let mut taken = Vec::new();
+    let mut commits = Vec::new();
     for made in made {
         taken.push(resume(&mut client, address, made).await?);
         commits.extend(bare.replay(decision).await?);

@@ -165,7 +165,8 @@ impl World {
     /// An engine over a new, empty store under `dir`.
     pub fn open(dir: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("waypost-bench-agent-").tempdir_in(dir)?;
-        let (model, called) = (Arc::new(AtOnce::default()), Arc::default());
+        let model = Arc::new(AtOnce::default());
+        let called = Arc::default();
         let tools =
             vec![noted(READS, Reach::Reads, &called), noted(WRITES, Reach::Writes, &called)];
         let models = Models::default().with("at_once", Model::new(model.clone()));

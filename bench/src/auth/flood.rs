@@ -106,7 +106,8 @@ impl Case {
             let client = Client::connect(self.flood.address).await?;
             flooders.spawn(Arc::clone(&self.flood).run(client));
         }
-        let (sent, begun) = (self.flood.sent.load(Ordering::Relaxed), Instant::now());
+        let sent = self.flood.sent.load(Ordering::Relaxed);
+        let begun = Instant::now();
         // The flood ends with its set.
         let beside = tokio::select! {
             beside = load::run_for(&self.others, options.clients, options.span) => beside?,

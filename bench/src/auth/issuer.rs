@@ -59,7 +59,8 @@ fn key() -> Result<RsaKeyPair> {
 /// The public half of the key.
 fn listed(key: &RsaKeyPair) -> Value {
     let RsaPublicKeyComponents::<Vec<u8>> { n, e } = key.public().into();
-    let (n, e) = (URL_SAFE_NO_PAD.encode(n), URL_SAFE_NO_PAD.encode(e));
+    let n = URL_SAFE_NO_PAD.encode(n);
+    let e = URL_SAFE_NO_PAD.encode(e);
     json!({"kty": "RSA", "kid": KEY_ID, "n": n, "e": e})
 }
 

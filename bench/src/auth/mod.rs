@@ -130,7 +130,8 @@ struct Stations {
 impl Stations {
     async fn start(options: &Options, issuer: &Child) -> Result<Self> {
         let direct = Launcher::default();
-        let (few, many) = (policies::few(POLICIES), policies::many(POLICIES));
+        let few = policies::few(POLICIES);
+        let many = policies::many(POLICIES);
         let describe = |asking| {
             let Options { server, dir, tools, .. } = options;
             Described { binary: server.as_deref(), dir, tools: *tools, asking, launcher: &direct }
@@ -265,7 +266,8 @@ async fn compare(
 ) -> Result<Vec<Compared>> {
     let mut compared = Vec::new();
     for asked in std::iter::once(local).chain(ways.iter().map(|way| &way.asked)) {
-        let (clients, number) = (options.clients, compared.len());
+        let clients = options.clients;
+        let number = compared.len();
         report::progress(&format!("{what}, {clients} clients, {number} of {}", ways.len()));
         let turns = turns::measure(&[&local.job, &asked.job], clients, options.compared()).await;
         // Either of them may be why it failed.
@@ -297,7 +299,8 @@ fn table(rate: &str, ways: &[Way<'_>], compared: &[Compared]) -> Table {
 fn judge(options: &Options, ways: &[Way<'_>], compared: &[Compared], targets: &mut Table) {
     for (way, compared) in ways.iter().zip(&compared[1..]) {
         let Way { name, share_min, .. } = way;
-        let (share, clients) = (compared.share(), options.clients);
+        let share = compared.share();
+        let clients = options.clients;
         targets.row(vec![
             format!("{name}, {clients} clients: ≥ {share_min:.2} of local mode's rate"),
             share.spread(),
@@ -325,7 +328,8 @@ async fn tokens(station: &Station, signer: &Signer) -> Result<Tokens> {
     report::progress("new tokens");
     let address = station.address();
     let mut client = Client::connect(address).await?;
-    let (mut known, mut new) = (Vec::new(), Vec::new());
+    let mut known = Vec::new();
+    let mut new = Vec::new();
     for number in 1..=TOKENS {
         let call = wire::call_as(address, &signer.token(number)?);
         for times in [&mut new, &mut known] {

@@ -47,7 +47,8 @@ pub async fn measure(options: &Options) -> Result<Baselines> {
 
 async fn fdatasync(options: &Options) -> Result<()> {
     report::progress("baseline: append 4 KiB and fdatasync");
-    let (dir, span) = (options.dir.clone(), options.span);
+    let dir = options.dir.clone();
+    let span = options.span;
     let summary = tokio::task::spawn_blocking(move || disk::measure(&dir, span)).await??;
     let mut table = Table::new(&["case", "syncs/s", "p50 ms", "p99 ms"]);
     table.row(load_cells("append 4 KiB + fdatasync", &summary));

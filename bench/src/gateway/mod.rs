@@ -351,7 +351,8 @@ impl Compared {
         let rounds = u32::try_from(options.rounds)?;
         let mut ways = turns::measure(&jobs, clients, options.span * rounds).await?;
         let missing = "not all loads were measured";
-        let (again, direct) = (ways.pop().ok_or(missing)?, ways.pop().ok_or(missing)?);
+        let again = ways.pop().ok_or(missing)?;
+        let direct = ways.pop().ok_or(missing)?;
         Ok(Self { direct, again, ways })
     }
 
@@ -390,7 +391,8 @@ fn table(ways: &[Way], compared: &Compared) -> Table {
 fn judge(clients: usize, ways: &[Way], compared: &Compared, targets: &mut Table) {
     let met = |met: bool| if met { "yes" } else { "no" }.to_owned();
     for (way, through) in ways.iter().zip(&compared.ways).filter(|(way, _)| way.has_target) {
-        let (added, share) = (through.added_to(&compared.direct), compared.of_floor(through));
+        let added = through.added_to(&compared.direct);
+        let share = compared.of_floor(through);
         let name = &way.name;
         targets.row(if clients == 1 {
             vec![

@@ -57,7 +57,8 @@ impl Ratios {
     pub fn spread(&self) -> String {
         let quarter = self.0.len().saturating_sub(1) / 4;
         let upper = self.0.len().saturating_sub(1 + quarter);
-        let (low, high) = (self.lowest_but(quarter), self.lowest_but(upper));
+        let low = self.lowest_but(quarter);
+        let high = self.lowest_but(upper);
         format!("{:.2} ({low:.2} to {high:.2})", self.middle())
     }
 

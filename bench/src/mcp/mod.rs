@@ -91,13 +91,15 @@ async fn sections(options: &Options, server: &Server) -> Result<Table> {
     std::fs::write(file.path(), &listed)?;
     let bare = Child::start_with(child::MCP, &[file.path().as_os_str()])?;
 
-    let (calls, bare_calls) = (wire::calls(address), wire::calls(bare.address()));
+    let calls = wire::calls(address);
+    let bare_calls = wire::calls(bare.address());
     let call = pair(options, "tools/call", &calls, &bare_calls).await?;
     let note = "`tools/call` of `math::add`, 2026-07-28, answered as JSON. The bare handler parses \
                 the request with serde and answers the same members; it checks nothing.";
     report::section("tools/call", note, &call.table());
 
-    let (lists, bare_lists) = (wire::lists(address), wire::lists(bare.address()));
+    let lists = wire::lists(address);
+    let bare_lists = wire::lists(bare.address());
     let list = pair(options, "tools/list", &lists, &bare_lists).await?;
     let note = format!(
         "`tools/list` with {} plans beside the built-in tools: {} bytes. The bare handler parses \
@@ -181,7 +183,8 @@ async fn memory(options: &Options, server: &Server, calls: &std::sync::Arc<Job>)
 fn targets(options: &Options, call: &Pair, list: &Pair, memory: &Memory) -> Table {
     let met = |met: bool| if met { "yes" } else { "no" }.to_owned();
     let mut table = Table::new(&["target", "measured", "met"]);
-    let (calls, lists) = (call.share(), list.share());
+    let calls = call.share();
+    let lists = list.share();
     table.row(vec![
         format!("tools/call, {} clients ≥ {CALL_SHARE_MIN:.2} of bare", options.clients),
         format!("{calls:.2}"),

@@ -37,7 +37,8 @@ impl Lines {
                 return Ok(begun.elapsed());
             }
             if self.count > wanted || begun.elapsed() > LIMIT {
-                let (count, seconds) = (self.count, begun.elapsed().as_secs());
+                let count = self.count;
+                let seconds = begun.elapsed().as_secs();
                 let told = format!("the sink wrote {count} events of {wanted} within {seconds} s");
                 return Err(told.into());
             }

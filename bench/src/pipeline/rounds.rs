@@ -99,7 +99,8 @@ pub async fn measure(options: &Options) -> Result<Rounds> {
     traced.stop()?;
     sunk.stop()?;
     let middle_by = |by: fn(&Round) -> f64| middle(all.clone(), by).ok_or("there was no round");
-    let (by_rate, by_sink) = (middle_by(Round::of_promised)?, middle_by(Round::sink_cost)?);
+    let by_rate = middle_by(Round::of_promised)?;
+    let by_sink = middle_by(Round::sink_cost)?;
     let by_telemetry = middle_by(Round::telemetry_cost)?;
     Ok(Rounds { all, by_rate, by_telemetry, by_sink, spans, rows_per_case })
 }
@@ -107,7 +108,8 @@ pub async fn measure(options: &Options) -> Result<Rounds> {
 /// One after the other. Every second round goes the other way, so that whatever drifts on the
 /// machine favours no one.
 async fn round(options: &Options, servers: &mut Servers, number: usize) -> Result<Round> {
-    let (clients, span) = (options.clients, options.span);
+    let clients = options.clients;
+    let span = options.span;
     let axum = baseline::axum::measure(clients, span).await?;
     let sqlite = baseline::sqlite::measure(&options.dir, clients, span).await?;
     let Servers { plain, traced, sunk } = servers;
@@ -178,7 +180,8 @@ impl Rounds {
     /// The promises, each beside what was measured.
     pub fn targets(&self, clients: usize) -> Table {
         let mut table = Table::new(&["target", "measured", "met"]);
-        let (round, cost) = (&self.by_rate, self.by_telemetry.telemetry_cost());
+        let round = &self.by_rate;
+        let cost = self.by_telemetry.telemetry_cost();
         let mut row = |target: String, measured: String, met: bool| {
             table.row(vec![target, measured, if met { "yes" } else { "no" }.to_owned()]);
         };

@@ -74,7 +74,8 @@ pub async fn measure(site: &Site) -> Result<Marginal> {
     let long_step_us = probe.step_us(LONG).await?;
     probe.time(&looping(SHORT.more, Some(FRESH))).await?;
     probe.time(&looping(LONG.more, Some(GROWN))).await?;
-    let (fresh, grown) = (adding(FRESH), adding(GROWN));
+    let fresh = adding(FRESH);
+    let grown = adding(GROWN);
     let (fresh_run, grown_run) = probe.in_turn(&fresh, &grown, SMALL_REPEATS).await?;
     let Probe { client, server } = probe;
     // An open connection would hold up a server that stops in order.
@@ -98,7 +99,8 @@ struct Probe {
 
 impl Probe {
     async fn step_us(&mut self, pair: Pair) -> Result<f64> {
-        let (fewer, more) = (looping(pair.fewer, None), looping(pair.more, None));
+        let fewer = looping(pair.fewer, None);
+        let more = looping(pair.more, None);
         let (fewer, more) = self.in_turn(&fewer, &more, pair.repeats).await?;
         // Signed: noise may make the longer loop the faster one, and that must show.
         let seconds = more.as_secs_f64() - fewer.as_secs_f64();
@@ -112,7 +114,8 @@ impl Probe {
         second: &Value,
         repeats: usize,
     ) -> Result<(Duration, Duration)> {
-        let (mut firsts, mut seconds) = (Vec::new(), Vec::new());
+        let mut firsts = Vec::new();
+        let mut seconds = Vec::new();
         for _ in 0..repeats {
             firsts.push(self.time(first).await?);
             seconds.push(self.time(second).await?);

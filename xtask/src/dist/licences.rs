@@ -95,7 +95,8 @@ fn copy(from: &Path, into: &Path) -> Result<(), Failure> {
 fn linked(tree: &str) -> Vec<Package> {
     let package = |line: &str| {
         let mut words = line.split_whitespace();
-        let (name, version) = (words.next()?, words.next()?.strip_prefix('v')?);
+        let name = words.next()?;
+        let version = words.next()?.strip_prefix('v')?;
         Some(Package { name: name.to_owned(), version: version.to_owned() })
     };
     let mut packages: Vec<Package> = tree.lines().filter_map(package).collect();

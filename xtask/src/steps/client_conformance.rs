@@ -304,7 +304,8 @@ fn print_complaints(results: &Path, name: &str) {
 /// on a line of its own, those of its details deeper.
 fn complaints(checks: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    let (mut description, mut is_bad) = ("", false);
+    let mut description = "";
+    let mut is_bad = false;
     for line in checks.lines() {
         let Some((key, value)) =
             line.strip_prefix("    \"").and_then(|line| line.split_once("\": "))

@@ -70,7 +70,8 @@ pub fn a2a_folder(root: &Path) -> PathBuf {
 pub fn node_script(node: &Node, script: &Path, name: &str) -> Result<PathBuf, Failure> {
     let copy = node.folder.join(name).with_extension("mjs");
     fs::copy(script, &copy).map_err(|error| {
-        let (script, copy) = (script.display(), copy.display());
+        let script = script.display();
+        let copy = copy.display();
         Failure::new(format!("cannot copy `{script}` to `{copy}`: {error}"))
     })?;
     Ok(copy)

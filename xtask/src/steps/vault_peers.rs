@@ -90,7 +90,8 @@ impl Vault {
         let mut command = self.script("peer.py");
         command.args([agent, server.url.as_str(), secured.server.url.as_str(), ADMIN_KEY]);
         command.env("SSL_CERT_FILE", &secured.certificate);
-        let (name, log) = ("AgentVault's client", folder.join("client-agentvault.log"));
+        let name = "AgentVault's client";
+        let log = folder.join("client-agentvault.log");
         let talked = child::checks_within(name, &mut command, &log, RUN_WAIT);
         let talked = talked.map(|passed| println!("   {name}: {passed} checks"));
         secured.server.stop_after(server.stop_after(talked))
@@ -110,7 +111,8 @@ impl Vault {
         let files = Server::start(&mut files, FILES_LISTENING, &folder.join("files.log"))?;
         let mut bare = self.script("upstream.py");
         let bare = Server::start(&mut bare, BARE_LISTENING, &folder.join("bare.log"))?;
-        let (mcp, plain) = (&files.url, files.url.trim_end_matches("/mcp"));
+        let mcp = &files.url;
+        let plain = files.url.trim_end_matches("/mcp");
         let map = format!(
             r#"{{"filesystem": "{mcp}", "plain": "{plain}", "bare": "{}",
             "away": "http://127.0.0.1:1"}}"#,

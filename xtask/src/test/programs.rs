@@ -172,7 +172,8 @@ mod tests {
     }
 
     fn program(name: &str, folder: &str, executable: &str) -> Program {
-        let (folder, executable) = (PathBuf::from(folder), PathBuf::from(executable));
+        let folder = PathBuf::from(folder);
+        let executable = PathBuf::from(executable);
         Program { name: name.to_owned(), folder, executable }
     }
 

@@ -32,7 +32,8 @@ impl Told {
     pub fn hear(&mut self, program: &str, said: &str, passed: bool) {
         let failed_before = self.failed.len();
         self.reasons.extend(reasons(said));
-        let (mut in_failures, mut has_result) = (false, false);
+        let mut in_failures = false;
+        let mut has_result = false;
         for line in said.lines() {
             let listed = line.strip_prefix(INDENT).filter(|_| in_failures);
             in_failures = line == "failures:" || listed.is_some();
@@ -148,7 +149,8 @@ mod tests {
     fn why_tests_failed_is_known_at_the_end() {
         assert_eq!(told().reasons(), ["   ---- slow stdout ----\n       no\n"]);
         let mut told = Told::default();
-        let (long, many) = ("a".repeat(1_000), "b\n".repeat(100));
+        let long = "a".repeat(1_000);
+        let many = "b\n".repeat(100);
         let last = "d\nthread 'y' panicked at e:1:2:\nc\n";
         let said = format!("---- x stdout ----\n{long}\n{many}---- y stdout ----\n{last}");
         told.hear("kernel", &format!("failures:\n\n{said}stack backtrace:\n0: d\n"), false);

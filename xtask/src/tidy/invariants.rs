@@ -44,7 +44,8 @@ pub fn check(files: &[File], sources: &[Source]) -> Vec<Finding> {
 /// What is wrong with what a row says of the command that runs its tests.
 fn misplaced(row: &Row<'_>) -> Option<String> {
     let mut place = "";
-    let (mut quick, mut long) = (false, false);
+    let mut quick = false;
+    let mut long = false;
     for name in row.tests.split('`').skip(1).step_by(2) {
         if name.starts_with(SCENE) {
             quick = true;

@@ -25,7 +25,8 @@ pub fn given(source: &Source) -> Vec<Finding> {
     };
     let table = source.production().skip_while(|line| line.code.trim() != TABLE);
     let lines = table.skip_while(|line| line.code.trim() != SETTABLE).skip(1);
-    let (mut findings, mut count) = (Vec::new(), 0);
+    let mut findings = Vec::new();
+    let mut count = 0;
     let mut limit = String::new();
     for line in lines.take_while(|line| line.code.trim() != "}") {
         limit.push_str(line.code.trim());

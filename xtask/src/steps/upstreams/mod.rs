@@ -83,7 +83,9 @@ pub fn run(root: &Path, target: &Path) -> Result<(), Failure> {
     child::create_folder(&folder.join("files"))?;
     let files = fs::canonicalize(folder.join("files"))
         .map_err(|error| Failure::new(format!("no folder for files: {error}")))?;
-    let (mut servers, mut entries, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    let mut servers = Vec::new();
+    let mut entries = Vec::new();
+    let mut names = Vec::new();
     for upstream in UPSTREAMS {
         let words = ready(upstream, root, target)?;
         let name = upstream.name;
