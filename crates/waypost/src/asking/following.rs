@@ -1,7 +1,8 @@
 //! Runs that a command waits for: until they end, pause or ask a person, and then, at a terminal,
 //! from answer to answer.
 
-use super::{Asker, Settled};
+use super::Asker;
+use super::prompts::Unanswered;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
@@ -36,14 +37,11 @@ pub(crate) async fn answered(
 ) -> Result<Exit> {
     while let Some(ask) = asks_person(&run).cloned() {
         let body = match asker.settle(context, client, &ask, ANSWER_SECONDS).await {
-            Ok(Settled::Answered(body)) => body,
-            Ok(Settled::Later | Settled::Leave) => break,
-            // Someone else was faster: it says who, and the run continues here.
-            Err(failure) if failure.code == "ask_decided" => {
-                context.output.failure(&failure);
-                client.get(Request::to(&["runs", &run.id])).await?
-            }
-            Err(failure) => return Err(failure),
+            Ok(body) => body,
+            Err(Unanswered::Later | Unanswered::Leave) => break,
+            // The run continues here.
+            Err(Unanswered::Elsewhere) => client.get(Request::to(&["runs", &run.id])).await?,
+            Err(Unanswered::Failed(failure)) => return Err(failure),
         };
         let line = Line::spinning(WAITING);
         let until = Instant::now() + Duration::from_secs(ANSWER_SECONDS);

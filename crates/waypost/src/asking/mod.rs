@@ -2,6 +2,7 @@
 //! before is dropped, and a paste decides nothing about calls and failed steps. Arguments begin
 //! with what they are.
 
+pub(crate) mod prompts;
 pub(crate) mod following;
 mod fields;
 
@@ -11,38 +12,20 @@ use crate::outcome;
 use crate::proposals;
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::editor::Words;
-use crate::terminal::input;
 use crate::terminal::lines::Lines;
 use crate::terminal::output::{Output, one_line};
+use crate::terminal::paste::Typed;
 use crate::terminal::table::relative;
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
 use kernel::values::visible::{exposed, exposed_json};
+use prompts::{Answer, Prompts, Unanswered};
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal, stderr, stdin, stdout};
 use wire::rest::{
     ApproveReply, Ask, AskKind, AskedCall, AuthorizeAction, AuthorizeReply, CallDecision,
     ClarifyReply, FillAction, FillReply, FixAction, FixReply, Proposal, ReplyAnswer,
 };
-
-/// What a person said to an ask.
-#[derive(Debug, PartialEq)]
-enum Said {
-    Reply(Value),
-    Later,
-    Leave,
-}
-
-/// The outcome of an ask.
-#[derive(Debug)]
-pub(crate) enum Settled {
-    /// The reply won; what the server answered.
-    Answered(Value),
-    /// The person leaves this one for later.
-    Later,
-    /// The person leaves.
-    Leave,
-}
 
 /// What a person does about a failed step.
 #[derive(Clone, Copy)]
@@ -64,14 +47,7 @@ enum Deciding {
     Edit,
 }
 
-/// A line of an answer, or what was typed instead of one.
-enum Line {
-    Text(String),
-    Said(Said),
-}
-
 const HELP: &str = "/skip leaves this one for later, /quit or q leaves";
-const NO_PASTE: &str = "a paste does not answer this: type it";
 /// What can be typed at every prompt.
 const COMMANDS: &[&str] = &["/skip", "/quit", "/exit"];
 const JSON: &str = "JSON or @file> ";
@@ -91,36 +67,39 @@ impl Asker {
         (is_person && output.talks()).then(|| Self { output, lines: Lines::of_answers(words) })
     }
 
-    /// Asks until the server takes the answer. One that does not fit is asked for again.
+    /// Asks until the server takes the answer; what it says then. An answer that does not fit is
+    /// asked for again.
     pub(crate) async fn settle(
         &mut self,
         context: &Context,
         client: &Client,
         ask: &Ask,
         wait: u64,
-    ) -> Result<Settled> {
+    ) -> Answer<Value> {
         let said = said(client, ask).await;
         self.output.text(&card(ask, said.as_deref()))?;
         self.lines.drop_typed_ahead().await?;
         loop {
-            // At an editor Ctrl-C is a key: it ends the command as the signal does elsewhere.
-            let said = self.said(ask).await.map_err(|failure| match failure.exit {
-                Exit::Interrupted => context.interrupted(),
-                _ => failure,
-            })?;
-            let reply = match said {
-                Said::Reply(reply) => reply,
-                Said::Later => return Ok(Settled::Later),
-                Said::Leave => return Ok(Settled::Leave),
+            let reply = match self.reply(ask).await {
+                // At an editor Ctrl-C is a key: it ends the command as the signal does elsewhere.
+                Err(Unanswered::Failed(failure)) if failure.exit == Exit::Interrupted => {
+                    return Err(context.interrupted().into());
+                }
+                reply => reply?,
             };
             match send(context, client, ask, &reply, wait).await {
                 Err(failure) if failure.exit == Exit::Usage => self.output.failure(&failure),
-                sent => return sent.map(Settled::Answered),
+                // Someone else was faster: it says who.
+                Err(failure) if failure.code == "ask_decided" => {
+                    self.output.failure(&failure);
+                    return Err(Unanswered::Elsewhere);
+                }
+                sent => return Ok(sent?),
             }
         }
     }
 
-    async fn said(&mut self, ask: &Ask) -> Result<Said> {
+    async fn reply(&mut self, ask: &Ask) -> Answer<Value> {
         match ask.kind {
             AskKind::Approve => self.approve(ask).await,
             AskKind::Clarify => self.clarify(ask).await,
@@ -130,35 +109,25 @@ impl Asker {
         }
     }
 
-    async fn approve(&mut self, ask: &Ask) -> Result<Said> {
+    async fn approve(&mut self, ask: &Ask) -> Answer<Value> {
         let choices = [
             ("approve", Deciding::Approve),
             ("reject", Deciding::Reject),
             ("edit", Deciding::Edit),
         ];
-        let prompt = "[a]pprove [r]eject [e]dit [s]kip [q]uit> ";
-        let decided = match self.choice(prompt, &choices).await? {
-            Ok(decided) => decided,
-            Err(said) => return Ok(said),
-        };
-        let feedback = if decided == Deciding::Reject {
-            match self.line("why not> ").await? {
-                Line::Text(why) => Some(why),
-                Line::Said(said) => return Ok(said),
-            }
-        } else {
-            None
+        let decided = self.one_of("[a]pprove [r]eject [e]dit [s]kip [q]uit> ", &choices).await?;
+        let feedback = match decided {
+            Deciding::Reject => Some(self.line("why not> ").await?),
+            Deciding::Approve | Deciding::Edit => None,
         };
         let mut decisions = Vec::new();
         for AskedCall { call_id, tool, arguments, .. } in &ask.calls {
-            let edited = if decided == Deciding::Edit {
-                let prompt = format!("arguments of {}, {JSON}", exposed(tool));
-                match self.json(&prompt, exposed_json(&arguments.to_string())).await? {
-                    Ok(edited) => Some(edited),
-                    Err(said) => return Ok(said),
+            let edited = match decided {
+                Deciding::Edit => {
+                    let prompt = format!("arguments of {}, {JSON}", exposed(tool));
+                    Some(self.json(&prompt, exposed_json(&arguments.to_string())).await?)
                 }
-            } else {
-                None
+                Deciding::Approve | Deciding::Reject => None,
             };
             decisions.push(CallDecision {
                 call_id: call_id.clone(),
@@ -167,30 +136,26 @@ impl Asker {
                 arguments: edited,
             });
         }
-        Ok(Said::Reply(json!(ApproveReply { decisions })))
+        Ok(json!(ApproveReply { decisions }))
     }
 
-    async fn clarify(&mut self, ask: &Ask) -> Result<Said> {
+    async fn clarify(&mut self, ask: &Ask) -> Answer<Value> {
         self.output.talk(HELP);
-        let reply = |answer| Ok(Said::Reply(json!(ClarifyReply { action: None, answer })));
-        if ask.questions.len() < 2 {
-            return match self.line("answer> ").await? {
-                Line::Text(text) => reply(Some(json!(text))),
-                Line::Said(said) => Ok(said),
-            };
-        }
-        let mut answers = Map::new();
-        for asked in &ask.questions {
-            match self.line(&format!("{}> ", exposed(&asked.question))).await? {
-                Line::Text(text) => answers.insert(asked.call_id.clone(), json!(text)),
-                Line::Said(said) => return Ok(said),
-            };
-        }
-        reply(Some(Value::Object(answers)))
+        let answer = if ask.questions.len() < 2 {
+            json!(self.line("answer> ").await?)
+        } else {
+            let mut answers = Map::new();
+            for asked in &ask.questions {
+                let text = self.line(&format!("{}> ", exposed(&asked.question))).await?;
+                answers.insert(asked.call_id.clone(), json!(text));
+            }
+            Value::Object(answers)
+        };
+        Ok(json!(ClarifyReply { action: None, answer: Some(answer) }))
     }
 
     /// A form field by field; one without fields as a whole.
-    async fn fill(&mut self, ask: &Ask) -> Result<Said> {
+    async fn fill(&mut self, ask: &Ask) -> Answer<Value> {
         self.output.talk(HELP);
         let schema = ask.schema.as_ref().unwrap_or(&Value::Null);
         let fields = schema["properties"].as_object().filter(|fields| !fields.is_empty());
@@ -200,21 +165,16 @@ impl Asker {
                 let mut content = Map::new();
                 for (name, field) in fields {
                     let is_required = required.contains(&name.as_str());
-                    match self.field(name, field, is_required).await? {
-                        Ok(Some(value)) => content.insert(name.clone(), value),
-                        Ok(None) => None,
-                        Err(said) => return Ok(said),
-                    };
+                    if let Some(value) = self.field(name, field, is_required).await? {
+                        content.insert(name.clone(), value);
+                    }
                 }
                 Value::Object(content)
             }
-            None => match self.whole(schema).await? {
-                Ok(value) => value,
-                Err(said) => return Ok(said),
-            },
+            None if schema["type"] == "string" => json!(self.line("answer> ").await?),
+            None => self.json(JSON, String::new()).await?,
         };
-        let content = Some(content);
-        Ok(Said::Reply(json!(FillReply { action: FillAction::Accept, content })))
+        Ok(json!(FillReply { action: FillAction::Accept, content: Some(content) }))
     }
 
     /// One field; none where it may be left out and is.
@@ -223,63 +183,31 @@ impl Asker {
         name: &str,
         field: &Value,
         is_required: bool,
-    ) -> Result<Result<Option<Value>, Said>> {
+    ) -> Answer<Option<Value>> {
         let kind = field["type"].as_str().unwrap_or("any");
         let optional = if is_required { "" } else { ", optional" };
         let title = field["title"].as_str().unwrap_or(name);
         let prompt = exposed(&format!("{title} ({kind}{optional})> "));
         loop {
-            let Some(typed) = self.lines.ask(&prompt).await? else { return Ok(Err(Said::Leave)) };
-            if let Some(said) = command(typed.text.trim()) {
-                return Ok(Err(said));
-            }
+            let typed = self.typed(&prompt, "").await?;
             match typed.text.trim() {
-                "" if is_required => self.output.talk(HELP),
-                "" => return Ok(Ok(None)),
+                "" if is_required => self.help(),
+                "" => return Ok(None),
                 text => match fields::checked(field, value_of(text, kind)) {
-                    Ok(value) => return Ok(Ok(Some(value))),
+                    Ok(value) => return Ok(Some(value)),
                     Err(why) => self.output.talk(&exposed(&why)),
                 },
             }
         }
     }
 
-    async fn whole(&mut self, schema: &Value) -> Result<Result<Value, Said>> {
-        if schema["type"] == "string" {
-            return Ok(match self.line("answer> ").await? {
-                Line::Text(text) => Ok(json!(text)),
-                Line::Said(said) => Err(said),
-            });
-        }
-        self.json(JSON, String::new()).await
-    }
-
-    /// JSON, or a file of it, that an editor begins with this. What is neither is asked for again,
-    /// and nothing that was typed is lost.
-    async fn json(&mut self, prompt: &str, mut begin: String) -> Result<Result<Value, Said>> {
-        loop {
-            let line = match self.line_from(prompt, &begin).await? {
-                Line::Text(line) => line,
-                Line::Said(said) => return Ok(Err(said)),
-            };
-            match input::text_or_file(&line) {
-                Ok(value) => return Ok(Ok(value)),
-                Err(failure) => self.output.failure(&failure),
-            }
-            begin = line;
-        }
-    }
-
-    async fn authorize(&mut self) -> Result<Said> {
+    async fn authorize(&mut self) -> Answer<Value> {
         let choices = [("done", AuthorizeAction::Done), ("no", AuthorizeAction::Decline)];
-        let action = match self.choice("[d]one [n]o [s]kip [q]uit> ", &choices).await? {
-            Ok(action) => action,
-            Err(said) => return Ok(said),
-        };
-        Ok(Said::Reply(json!(AuthorizeReply { action, code: None })))
+        let action = self.one_of("[d]one [n]o [s]kip [q]uit> ", &choices).await?;
+        Ok(json!(AuthorizeReply { action, code: None }))
     }
 
-    async fn fix(&mut self, ask: &Ask) -> Result<Said> {
+    async fn fix(&mut self, ask: &Ask) -> Answer<Value> {
         let acts = outcome::fix_actions(ask);
         let names: Vec<&str> = acts.iter().map(|(name, _)| *name).collect();
         let take = if ask.proposal.is_some() { "[t]ake the proposal, " } else { "" };
@@ -287,102 +215,76 @@ impl Asker {
         let mut offered: Vec<(&str, Mending<'_>)> =
             acts.iter().map(|(name, action)| (*name, Mending::Act(*action))).collect();
         offered.extend(ask.proposal.iter().map(|proposal| ("take", Mending::Take(proposal))));
-        let action = match self.choice(&prompt, &offered).await? {
-            Ok(Mending::Act(action)) => action,
-            Ok(Mending::Take(proposal)) => {
-                return Ok(Said::Reply(json!(proposals::taken(proposal))));
-            }
-            Err(said) => return Ok(said),
+        let action = match self.one_of(&prompt, &offered).await? {
+            Mending::Act(action) => action,
+            Mending::Take(proposal) => return Ok(json!(proposals::taken(proposal))),
         };
         let arguments = None;
         let output = None;
         let plan_id = None;
         let proposal = false;
         let mut reply = FixReply { action, arguments, output, plan_id, proposal };
-        let wanted = match action {
+        match action {
             // Only rules ask a model: it is not offered.
-            FixAction::Retry | FixAction::Skip | FixAction::Abort | FixAction::Propose => None,
+            FixAction::Retry | FixAction::Skip | FixAction::Abort | FixAction::Propose => {}
             FixAction::Edit => {
-                let before =
-                    ask.calls.first().map(|call| exposed_json(&call.arguments.to_string()));
-                Some((&mut reply.arguments, "the whole arguments", before.unwrap_or_default()))
+                let before = ask.calls.first();
+                let before = before.map(|call| exposed_json(&call.arguments.to_string()));
+                self.output.talk("the whole arguments");
+                reply.arguments = Some(self.json(JSON, before.unwrap_or_default()).await?);
             }
-            FixAction::Settle => Some((&mut reply.output, "what it returned", String::new())),
-            FixAction::Correct => {
-                match self.line("the plan's id> ").await? {
-                    Line::Text(id) => reply.plan_id = Some(id),
-                    Line::Said(said) => return Ok(said),
-                }
-                None
+            FixAction::Settle => {
+                self.output.talk("what it returned");
+                reply.output = Some(self.json(JSON, String::new()).await?);
             }
-        };
-        if let Some((place, what, before)) = wanted {
-            self.output.talk(what);
-            match self.json(JSON, before).await? {
-                Ok(value) => *place = Some(value),
-                Err(said) => return Ok(said),
-            }
+            FixAction::Correct => reply.plan_id = Some(self.line("the plan's id> ").await?),
         }
-        Ok(Said::Reply(json!(reply)))
+        Ok(json!(reply))
     }
 
-    /// One of these words, or the beginning of one; typed, not pasted.
-    async fn choice<T: Copy>(
-        &mut self,
-        prompt: &str,
-        choices: &[(&str, T)],
-    ) -> Result<Result<T, Said>> {
-        loop {
-            let Some(typed) = self.lines.ask(prompt).await? else { return Ok(Err(Said::Leave)) };
-            let word = typed.text.trim().to_lowercase();
-            if typed.is_pasted {
-                self.output.talk(NO_PASTE);
-            } else if let Some(said) = command(&word) {
-                return Ok(Err(said));
-            } else {
-                match chosen(&word, choices) {
-                    Some(Ok(choice)) => return Ok(Ok(choice)),
-                    Some(Err(said)) => return Ok(Err(said)),
-                    None if word.is_empty() => self.output.talk(HELP),
-                    None => self.output.talk(&unknown(&word)),
-                }
-            }
-            // Lines that came with one that is no answer are none either.
-            self.lines.drop_typed_ahead().await?;
-        }
+    /// One of these words, or the beginning of one.
+    async fn one_of<T: Copy>(&mut self, prompt: &str, choices: &[(&str, T)]) -> Answer<T> {
+        let read = |word: &str| chosen(word, choices).ok_or_else(|| unknown(word));
+        self.choice(prompt, "it", read).await
+    }
+}
+
+impl Prompts for Asker {
+    fn output(&self) -> Output {
+        self.output
     }
 
-    /// A line that says something.
-    async fn line(&mut self, prompt: &str) -> Result<Line> {
-        self.line_from(prompt, "").await
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
     }
 
-    /// The same, where an editor begins with this text.
-    async fn line_from(&mut self, prompt: &str, initial: &str) -> Result<Line> {
-        loop {
-            let Some(typed) = self.lines.ask_from(prompt, initial).await? else {
-                return Ok(Line::Said(Said::Leave));
-            };
-            match (command(typed.text.trim()), typed.text.trim()) {
-                (Some(said), _) => return Ok(Line::Said(said)),
-                (None, "") => self.output.talk(HELP),
-                (None, text) => return Ok(Line::Text(text.to_owned())),
-            }
-        }
+    async fn next_line(&mut self, prompt: &str, initial: &str) -> Answer<Typed> {
+        self.lines.ask_from(prompt, initial).await?.ok_or(Unanswered::Leave)
+    }
+
+    async fn command(&mut self, typed: &Typed) -> Answer<bool> {
+        command(typed.text.trim()).map_or(Ok(false), Err)
+    }
+
+    fn help(&self) {
+        self.output.talk(HELP);
     }
 }
 
 /// What a person reads who typed a word that is not offered, such as the `y` of a chat.
 fn unknown(word: &str) -> String {
+    if word.is_empty() {
+        return HELP.to_owned();
+    }
     let word = exposed(word);
     format!("`{word}` is not offered here: type one of the words, or how only it begins; {HELP}")
 }
 
 /// What can be typed at every prompt.
-fn command(line: &str) -> Option<Said> {
+fn command(line: &str) -> Option<Unanswered> {
     match line {
-        "/skip" => Some(Said::Later),
-        "/quit" | "/exit" | "q" => Some(Said::Leave),
+        "/skip" => Some(Unanswered::Later),
+        "/quit" | "/exit" | "q" => Some(Unanswered::Leave),
         _ => None,
     }
 }
@@ -406,7 +308,7 @@ pub(crate) fn run_of(body: &Value) -> Result<wire::rest::Run> {
 }
 
 /// The choice that a word stands for: whole, or so much of it that only one fits.
-fn chosen<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<Result<T, Said>> {
+fn chosen<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<Answer<T>> {
     if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == word) {
         return Some(Ok(*choice));
     }
@@ -414,8 +316,9 @@ fn chosen<T: Copy>(word: &str, choices: &[(&str, T)]) -> Option<Result<T, Said>>
         choices.iter().filter(|(name, _)| !word.is_empty() && name.starts_with(word)).collect();
     match (fitting.as_slice(), word) {
         ([(_, choice)], _) => Some(Ok(*choice)),
-        ([], "s" | "skip") => Some(Err(Said::Later)),
-        ([], "q" | "quit") => Some(Err(Said::Leave)),
+        ([], "s" | "skip") => Some(Err(Unanswered::Later)),
+        ([], "quit") => Some(Err(Unanswered::Leave)),
+        ([], word) => command(word).map(Err),
         _ => None,
     }
 }
@@ -489,16 +392,16 @@ mod tests {
     #[test]
     fn the_beginning_of_a_word_is_enough_if_it_is_unique() {
         let two = [("approve", 1), ("reject", 2)];
-        assert_eq!(chosen("a", &two), Some(Ok(1)));
-        assert_eq!(chosen("reject", &two), Some(Ok(2)));
-        assert_eq!(chosen("s", &two), Some(Err(Said::Later)));
-        assert_eq!(chosen("q", &two), Some(Err(Said::Leave)));
-        assert_eq!(chosen("", &two), None);
-        assert_eq!(chosen("perhaps", &two), None);
+        assert!(matches!(chosen("a", &two), Some(Ok(1))));
+        assert!(matches!(chosen("reject", &two), Some(Ok(2))));
+        assert!(matches!(chosen("s", &two), Some(Err(Unanswered::Later))));
+        assert!(matches!(chosen("q", &two), Some(Err(Unanswered::Leave))));
+        assert!(chosen("", &two).is_none());
+        assert!(chosen("perhaps", &two).is_none());
         let many = [("settle", 1), ("skip", 2)];
-        assert_eq!(chosen("s", &many), None, "it could be both");
-        assert_eq!(chosen("sk", &many), Some(Ok(2)));
-        assert_eq!(chosen("skip", &many), Some(Ok(2)), "the action, not the one for later");
+        assert!(chosen("s", &many).is_none(), "it could be both");
+        assert!(matches!(chosen("sk", &many), Some(Ok(2))));
+        assert!(matches!(chosen("skip", &many), Some(Ok(2))), "the action, not the one for later");
     }
 
     #[test]

@@ -108,6 +108,10 @@ impl Output {
             to_stderr(&labelled(&printable(&failure.to_string())));
         }
     }
+    /// The value, if there is one; a failure is told.
+    pub(crate) fn or_tell<T>(self, result: Result<T>) -> Option<T> {
+        result.map_err(|failure| self.failure(&failure)).ok()
+    }
 }
 
 /// One write and one flush: a reader of a stream sees whole lines as they come.

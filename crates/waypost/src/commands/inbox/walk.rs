@@ -1,8 +1,9 @@
 //! `waypost inbox` at a terminal: one open ask after the other, answered on the spot.
 
-use crate::asking::{Asker, Settled, run_of};
+use crate::asking::prompts::Unanswered;
+use crate::asking::{Asker, run_of};
 use crate::context::Context;
-use crate::exit::{Exit, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::remote::client::{Client, Request};
 use crate::terminal::output::counted;
@@ -33,16 +34,18 @@ pub(super) async fn run(context: &Context, client: &Client, asker: &mut Asker) -
         output.talk(&format!("{} to go", counted(left.len(), "ask")));
         seen.push(ask.id.clone());
         match asker.settle(context, client, ask, WAIT_SECONDS).await {
-            Ok(Settled::Answered(body)) => tell(context, &run_of(&body)?)?,
-            Ok(Settled::Later) => {}
-            Ok(Settled::Leave) => return Ok(Exit::Ok),
-            Err(failure) if [Exit::Unreachable, Exit::Interrupted].contains(&failure.exit) => {
-                return Err(failure);
-            }
-            // Someone else may have answered first; the failure says who.
-            Err(failure) => output.failure(&failure),
+            Ok(body) => tell(context, &run_of(&body)?)?,
+            Err(Unanswered::Later | Unanswered::Elsewhere) => {}
+            Err(Unanswered::Leave) => return Ok(Exit::Ok),
+            Err(Unanswered::Failed(failure)) if ends(&failure) => return Err(failure),
+            Err(Unanswered::Failed(failure)) => output.failure(&failure),
         }
     }
+}
+
+/// Whether nothing more can be asked after this.
+fn ends(failure: &Failure) -> bool {
+    [Exit::Unreachable, Exit::Interrupted].contains(&failure.exit)
 }
 
 /// The outcome of an answer. What the run asks next comes next.

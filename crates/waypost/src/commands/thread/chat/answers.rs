@@ -1,13 +1,16 @@
 //! What a person answers to what an agent asks: cards are shown, and only what is typed after that
 //! decides. Commands work at every prompt; Ctrl-C leaves the answer for later.
 
+use super::Chat;
 use super::cards::{self, Said};
 use super::typed::Meant;
-use super::{Came, Chat};
+use crate::asking::prompts::{Answer, Prompts, Unanswered};
 use crate::exit::{Failure, Result};
 use crate::outcome;
 use crate::process::folder::TemporaryFolder;
 use crate::terminal::input;
+use crate::terminal::lines::Lines;
+use crate::terminal::output::Output;
 use crate::terminal::paste::{Heard, Typed};
 use crate::terminal::screen::Tone;
 use crate::threads;
@@ -20,31 +23,22 @@ use wire::conversations::{
 };
 
 const CHOICE: &str = "run it? [y]es [n]o [e]dit [a]ll> ";
+const CHOICES: &str = "y, n, e or a";
 
 impl Chat {
     /// What a person answers to what is asked, or how the chat continues without an answer.
-    pub(super) async fn answered(
-        &mut self,
-        action: &PendingAction,
-    ) -> Result<Result<ResumeThread, Came>> {
+    pub(super) async fn answered(&mut self, action: &PendingAction) -> Answer<ResumeThread> {
         let mut body = ResumeThread { thread_id: self.thread.clone(), ..ResumeThread::default() };
         match action {
             PendingAction::Clarification { clarifications } => {
-                match self.clarify(clarifications).await? {
-                    Ok(answers) => body.clarification_responses = Some(answers),
-                    Err(came) => return Ok(Err(came)),
-                }
+                body.clarification_responses = Some(self.clarify(clarifications).await?);
             }
-            PendingAction::Confirmation { tool_calls } => match self.decide(tool_calls).await? {
-                Ok(approvals) => body.approvals = Some(approvals),
-                Err(came) => return Ok(Err(came)),
-            },
+            PendingAction::Confirmation { tool_calls } => {
+                body.approvals = Some(self.decide(tool_calls).await?);
+            }
             PendingAction::FormElicitation { elicitation_id, schema, message } => {
                 self.show_anew(&cards::form(message, schema)).await?;
-                let content = match self.fill().await? {
-                    Ok(content) => content,
-                    Err(came) => return Ok(Err(came)),
-                };
+                let content = self.fill().await?;
                 let action = match content {
                     Some(_) => ElicitationAction::Accept,
                     None => ElicitationAction::Decline,
@@ -53,9 +47,9 @@ impl Chat {
                 let response = ElicitationResponse { elicitation_id, action, content };
                 body.elicitation_responses = Some(vec![response]);
             }
-            PendingAction::OauthUrl { .. } => return Ok(Err(Came::NobodyAnswers)),
+            PendingAction::OauthUrl { .. } => return Err(Unanswered::Leave),
         }
-        Ok(Ok(body))
+        Ok(body)
     }
 
     /// Prints a card; a program has it in the event already.
@@ -73,26 +67,19 @@ impl Chat {
         Ok(())
     }
 
-    async fn clarify(
-        &mut self,
-        asked: &[ClarificationInfo],
-    ) -> Result<Result<Vec<ClarificationResponse>, Came>> {
+    async fn clarify(&mut self, asked: &[ClarificationInfo]) -> Answer<Vec<ClarificationResponse>> {
         let mut answers = Vec::new();
         for one in asked {
             self.show_anew(&cards::question(one)).await?;
-            match self.words("answer> ").await? {
-                Ok(response) => {
-                    answers.push(ClarificationResponse { call_id: one.call_id.clone(), response });
-                }
-                Err(came) => return Ok(Err(came)),
-            }
+            let response = self.line("answer> ").await?;
+            answers.push(ClarificationResponse { call_id: one.call_id.clone(), response });
         }
-        Ok(Ok(answers))
+        Ok(answers)
     }
 
     /// A decision about every call. After a reply that the server refused, only those with edited
     /// arguments are asked about again.
-    async fn decide(&mut self, calls: &[ToolCallInfo]) -> Result<Result<Vec<Approval>, Came>> {
+    async fn decide(&mut self, calls: &[ToolCallInfo]) -> Answer<Vec<Approval>> {
         let kept = std::mem::take(&mut self.decided);
         let mut all = false;
         for (index, call) in calls.iter().enumerate() {
@@ -104,137 +91,43 @@ impl Chat {
             let card = cards::call(call, index, calls.len());
             let said = if all {
                 self.show(&card)?;
-                Ok(Said::Yes)
+                Said::Yes
             } else {
                 self.show_anew(&card).await?;
-                self.choice().await?
+                self.choice(CHOICE, CHOICES, read).await?
             };
-            all |= said == Ok(Said::All);
-            let approval = match said {
-                Ok(said) => self.approval(call, said).await?,
-                Err(came) => Err(came),
-            };
-            match approval {
-                Ok(approval) => self.decided.push(approval),
-                Err(came) => return Ok(Err(came)),
-            }
+            all |= said == Said::All;
+            let approval = self.approval(call, said).await?;
+            self.decided.push(approval);
         }
-        Ok(Ok(self.decided.clone()))
+        Ok(self.decided.clone())
     }
 
-    async fn approval(
-        &mut self,
-        call: &ToolCallInfo,
-        said: Said,
-    ) -> Result<Result<Approval, Came>> {
+    async fn approval(&mut self, call: &ToolCallInfo, said: Said) -> Answer<Approval> {
         let mut approval = threads::approval(&call.call_id);
         match said {
             Said::Yes | Said::All => {}
-            Said::No => match self.words("why not> ").await? {
-                Ok(why) => (approval.approved, approval.feedback) = (false, Some(why)),
-                Err(came) => return Ok(Err(came)),
-            },
-            Said::Edit => match self.arguments(call).await? {
-                Ok(arguments) => approval.arguments = Some(arguments),
-                Err(came) => return Ok(Err(came)),
-            },
-        }
-        Ok(Ok(approval))
-    }
-
-    async fn choice(&mut self) -> Result<Result<Said, Came>> {
-        loop {
-            let typed = match self.reply(CHOICE).await? {
-                Ok(typed) => typed,
-                Err(came) => return Ok(Err(came)),
-            };
-            match Said::read(&typed.text) {
-                _ if typed.is_pasted => {
-                    self.output.talk("a paste does not answer this: type y, n, e or a");
-                }
-                Some(said) => return Ok(Ok(said)),
-                None => self.output.talk("y, n, e or a; /later leaves it open, /quit leaves"),
+            Said::No => {
+                approval.feedback = Some(self.line("why not> ").await?);
+                approval.approved = false;
             }
-            // Lines that came with one that is no answer are none either.
-            self.lines.drop_typed_ahead().await?;
+            Said::Edit => approval.arguments = Some(self.arguments(call).await?),
         }
-    }
-
-    /// The next line at a prompt that wants an answer. Commands are done on the spot.
-    pub(super) async fn reply(&mut self, prompt: &str) -> Result<Result<Typed, Came>> {
-        self.reply_from(prompt, "").await
-    }
-
-    /// The same with a text to begin with, where there is a line editor.
-    async fn reply_from(&mut self, prompt: &str, initial: &str) -> Result<Result<Typed, Came>> {
-        loop {
-            let heard = match initial {
-                "" => match self.hear_unless_answered(prompt).await? {
-                    Ok(heard) => heard,
-                    Err(came) => return Ok(Err(came)),
-                },
-                _ => self.lines.hear(prompt, initial).await?,
-            };
-            let typed = match heard {
-                Heard::Line(typed) => typed,
-                Heard::Interrupt => return Ok(Err(Came::Later)),
-                Heard::End => return Ok(Err(Came::NobodyAnswers)),
-            };
-            let line = typed.text.trim();
-            if !line.starts_with('/') || line == "/decline" || typed.is_pasted {
-                return Ok(Ok(typed));
-            }
-            match self.meant(line)? {
-                Meant::Leave => return Ok(Err(Came::NobodyAnswers)),
-                Meant::Later => return Ok(Err(Came::Later)),
-                Meant::Say(_) => return Ok(Ok(typed)),
-                Meant::Agent(name) => {
-                    if let Err(failure) = self.switch(&name).await {
-                        self.output.failure(&failure);
-                    }
-                }
-                Meant::Card => self.show(&self.card)?,
-                Meant::Nothing => {}
-            }
-        }
-    }
-
-    /// A line that says something.
-    async fn words(&mut self, prompt: &str) -> Result<Result<String, Came>> {
-        self.words_from(prompt, "").await
-    }
-
-    /// The same with a text to begin with.
-    async fn words_from(&mut self, prompt: &str, initial: &str) -> Result<Result<String, Came>> {
-        loop {
-            match self.reply_from(prompt, initial).await? {
-                Ok(typed) if typed.text.trim().is_empty() => {}
-                Ok(typed) => return Ok(Ok(typed.text.trim().to_owned())),
-                Err(came) => return Ok(Err(came)),
-            }
-        }
+        Ok(approval)
     }
 
     /// The arguments with which a call may run: edited in the person's editor, else on the line,
     /// which begins with what they are. Lines that came together with the `e` do not count.
-    async fn arguments(&mut self, call: &ToolCallInfo) -> Result<Result<Value, Came>> {
+    async fn arguments(&mut self, call: &ToolCallInfo) -> Answer<Value> {
         self.lines.drop_typed_ahead().await?;
-        let mut text = self.edited(&call.arguments).await?;
         let mut before = exposed_json(&call.arguments.to_string());
-        loop {
-            let line = match text.take() {
-                Some(text) => text,
-                None => match self.words_from("arguments, JSON or @file> ", &before).await? {
-                    Ok(line) => line,
-                    Err(came) => return Ok(Err(came)),
-                },
-            };
-            match input::text_or_file(&line) {
-                Ok(value) => return Ok(Ok(value)),
-                Err(failure) => self.output.failure(&failure),
+        if let Some(text) = self.edited(&call.arguments).await? {
+            if let Some(value) = self.output.or_tell(input::text_or_file(&text)) {
+                return Ok(value);
             }
-            before = line;
+            before = text;
         }
+        self.json("arguments, JSON or @file> ", before).await
     }
 
     /// These arguments as the person leaves them in `$VISUAL` or `$EDITOR`; none where no such
@@ -265,24 +158,66 @@ impl Chat {
         }
     }
 
-    /// What a form is filled in with; the inner none declines it.
-    async fn fill(&mut self) -> Result<Result<Option<Value>, Came>> {
+    /// What a form is filled in with; none declines it.
+    async fn fill(&mut self) -> Answer<Option<Value>> {
         loop {
-            let line = match self.words("name=value .., JSON or @file> ").await? {
-                Ok(line) => line,
-                Err(came) => return Ok(Err(came)),
-            };
+            let line = self.line("name=value .., JSON or @file> ").await?;
             if line == "/decline" {
-                return Ok(Ok(None));
+                return Ok(None);
             }
             let words: Vec<String> = match line.starts_with(['{', '@']) {
                 true => vec![line],
                 false => line.split_whitespace().map(str::to_owned).collect(),
             };
-            match input::words(&words) {
-                Ok(value) => return Ok(Ok(Some(value))),
-                Err(failure) => self.output.failure(&failure),
+            if let Some(value) = self.output.or_tell(input::words(&words)) {
+                return Ok(Some(value));
             }
         }
     }
+}
+
+impl Prompts for Chat {
+    fn output(&self) -> Output {
+        self.output
+    }
+
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    /// Ends, too, where someone else answers before anything is typed.
+    async fn next_line(&mut self, prompt: &str, initial: &str) -> Answer<Typed> {
+        let heard = match initial {
+            "" => self.hear_unless_answered(prompt).await?,
+            _ => self.lines.hear(prompt, initial).await?,
+        };
+        match heard {
+            Heard::Line(typed) => Ok(typed),
+            Heard::Interrupt => Err(Unanswered::Later),
+            Heard::End => Err(Unanswered::Leave),
+        }
+    }
+
+    async fn command(&mut self, typed: &Typed) -> Answer<bool> {
+        let line = typed.text.trim();
+        if !line.starts_with('/') || line == "/decline" || typed.is_pasted {
+            return Ok(false);
+        }
+        match self.meant(line)? {
+            Meant::Leave => return Err(Unanswered::Leave),
+            Meant::Later => return Err(Unanswered::Later),
+            Meant::Say(_) => return Ok(false),
+            Meant::Agent(name) => {
+                self.output.or_tell(self.switch(&name).await);
+            }
+            Meant::Card => self.show(&self.card)?,
+            Meant::Nothing => {}
+        }
+        Ok(true)
+    }
+}
+
+fn read(word: &str) -> Result<Answer<Said>, String> {
+    let said = Said::read(word).map(Ok);
+    said.ok_or_else(|| format!("{CHOICES}; /later leaves it open, /quit leaves"))
 }

@@ -1,8 +1,8 @@
 //! Answers that others give while a card is shown here: they appear at once, unless the person
 //! has begun to type.
 
-use super::{Came, Chat};
-use crate::exit::Result;
+use super::Chat;
+use crate::asking::prompts::{Answer, Unanswered};
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::paste::Heard;
 use kernel::values::visible::exposed;
@@ -17,20 +17,13 @@ const LOOK_MAX: Duration = Duration::from_secs(8);
 impl Chat {
     /// What a person types at this prompt, or that someone else answered what is asked. Who did is
     /// told; the outcome is still to be shown.
-    pub(super) async fn hear_unless_answered(
-        &mut self,
-        prompt: &str,
-    ) -> Result<Result<Heard, Came>> {
-        let Some(ask) = self.watched().await else {
-            return self.lines.hear(prompt, "").await.map(Ok);
-        };
-        match self.lines.hear_or(prompt, closed(&self.client, &ask)).await? {
-            Ok(heard) => Ok(Ok(heard)),
-            Err(ask) => {
-                self.output.talk(&told(&ask));
-                Ok(Err(Came::Elsewhere))
-            }
-        }
+    pub(super) async fn hear_unless_answered(&mut self, prompt: &str) -> Answer<Heard> {
+        let Some(ask) = self.watched().await else { return Ok(self.lines.hear(prompt, "").await?) };
+        let heard = self.lines.hear_or(prompt, closed(&self.client, &ask)).await?;
+        heard.map_err(|ask| {
+            self.output.talk(&told(&ask));
+            Unanswered::Elsewhere
+        })
     }
 
     /// The id of the ask that the thread waits for, where waiting for a line can be ended. Where it

@@ -8,6 +8,7 @@ mod elsewhere;
 mod standing;
 mod stuck;
 
+use crate::asking::prompts::{Answer, Unanswered};
 use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::remote::client::{CUT, Client, Request, problem, read};
@@ -105,19 +106,6 @@ struct Chat {
     card: String,
 }
 
-/// The outcome of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Came {
-    /// An answer.
-    Answer,
-    /// The person answers later what is asked.
-    Later,
-    /// Someone else answered what is asked.
-    Elsewhere,
-    /// There is nothing more to read, or the person leaves, and something has to be answered.
-    NobodyAnswers,
-}
-
 impl Chat {
     async fn go(&mut self) -> Result<Exit> {
         loop {
@@ -126,7 +114,7 @@ impl Chat {
                 Meant::Nothing | Meant::Later => continue,
                 Meant::Leave => return Ok(Exit::Ok),
                 Meant::Card => self.reopen().await,
-                Meant::Agent(name) => self.switch(&name).await.map(|()| Came::Answer),
+                Meant::Agent(name) => self.switch(&name).await.map_err(Unanswered::Failed),
                 Meant::Say(line) => {
                     self.lines.remember(&line);
                     self.say(&line).await
@@ -149,24 +137,24 @@ impl Chat {
 
     /// How the chat ends after this; none if it continues. A person reads a failure and continues,
     /// a program has to know.
-    fn ends(&self, came: Result<Came>) -> Result<Option<Exit>> {
+    fn ends(&self, came: Answer<()>) -> Result<Option<Exit>> {
         match came {
-            Ok(Came::Answer | Came::Elsewhere) => Ok(None),
-            Ok(Came::Later) => {
+            Ok(()) | Err(Unanswered::Elsewhere) => Ok(None),
+            Err(Unanswered::Later) => {
                 self.output.talk("(it waits for your answer: /card shows it again)");
                 Ok(None)
             }
-            Ok(Came::NobodyAnswers) => Ok(Some(Exit::Paused)),
-            Err(failure) if self.lines.is_person => {
+            Err(Unanswered::Leave) => Ok(Some(Exit::Paused)),
+            Err(Unanswered::Failed(failure)) if self.lines.is_person => {
                 self.output.failure(&failure);
                 Ok(None)
             }
-            Err(failure) => Err(failure),
+            Err(Unanswered::Failed(failure)) => Err(failure),
         }
     }
 
     /// Says something, and answers what is asked until it is done.
-    async fn say(&mut self, text: &str) -> Result<Came> {
+    async fn say(&mut self, text: &str) -> Answer<()> {
         let body = RunThread {
             thread_id: self.thread.clone(),
             user_request: text.to_owned(),
@@ -177,32 +165,32 @@ impl Chat {
     }
 
     /// Answers what is asked until it is done.
-    async fn finish(&mut self, mut outcome: Result<ThreadAnswer>) -> Result<Came> {
+    async fn finish(&mut self, mut outcome: Result<ThreadAnswer>) -> Answer<()> {
         loop {
             if stuck::is_stuck(&outcome)
                 && let Some((ask, proposal)) = self.proposed().await?
             {
-                outcome = match self.take(&ask, &proposal).await? {
-                    Ok(answer) => Ok(answer),
-                    Err(Came::Elsewhere) => self.outcome(standing::standing).await,
-                    Err(came) => return Ok(came),
+                outcome = match self.take(&ask, &proposal).await {
+                    Err(Unanswered::Elsewhere) => self.outcome(standing::standing).await,
+                    taken => Ok(taken?),
                 };
                 continue;
             }
-            let action = outcome?.pending_action;
-            let Some(action) = action else { return Ok(Came::Answer) };
+            let Some(action) = outcome?.pending_action else { return Ok(()) };
             if let PendingAction::OauthUrl { url, message, .. } = &action {
                 outcome = self.await_login(message, url).await;
                 continue;
             }
-            outcome = match self.answered(&action).await? {
+            outcome = match self.answered(&action).await {
                 Ok(body) => self.resume(action, &json!(body)).await,
-                Err(came) => {
+                Err(Unanswered::Elsewhere) => {
                     self.decided.clear();
-                    if came != Came::Elsewhere {
-                        return Ok(came);
-                    }
                     self.outcome(standing::standing).await
+                }
+                Err(Unanswered::Failed(failure)) => return Err(failure.into()),
+                Err(unanswered) => {
+                    self.decided.clear();
+                    return Err(unanswered);
                 }
             };
         }
@@ -283,9 +271,7 @@ impl Chat {
     async fn cancel(&self, run: Option<&str>) {
         let Some(run) = run else { return };
         let asked = self.client.post(Request::to(&["runs", run, "cancel"]), &json!({})).await;
-        if let Err(failure) = asked {
-            self.output.failure(&failure);
-        }
+        self.output.or_tell(asked);
     }
 
     fn heard(&mut self, event: &Event) -> Result<()> {

@@ -1,7 +1,8 @@
 //! Where a thread stands: what was said before, what it waits for, and what became of a run whose
 //! stream broke off or that someone else decided about.
 
-use super::{Came, Chat};
+use super::Chat;
+use crate::asking::prompts::Answer;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Request, read};
 use crate::terminal::output::{one_line, printable};
@@ -18,9 +19,9 @@ const PAST_MESSAGES: usize = 6;
 
 impl Chat {
     /// Shows a person where the thread stands: the last lines, and what it waits for.
-    pub(super) async fn reopen(&mut self) -> Result<Came> {
+    pub(super) async fn reopen(&mut self) -> Answer<()> {
         let session = match self.session().await {
-            Err(failure) if failure.code == "not_found" => return Ok(Came::Answer),
+            Err(failure) if failure.code == "not_found" => return Ok(()),
             session => session?,
         };
         if let Some(state) = &session.request_state {
@@ -33,9 +34,7 @@ impl Chat {
                 let answer = self.outcome(standing).await;
                 self.finish(answer).await
             }
-            Status::Completed | Status::Failed | Status::Cancelled | Status::Paused => {
-                Ok(Came::Answer)
-            }
+            Status::Completed | Status::Failed | Status::Cancelled | Status::Paused => Ok(()),
         }
     }
 

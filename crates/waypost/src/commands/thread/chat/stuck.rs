@@ -1,9 +1,10 @@
 //! A failed step of a thread about which something is proposed: it is shown, and one key takes it.
 //! What else can be done about failed steps is offered by `waypost inbox`.
 
+use super::Chat;
 use super::standing::standing;
-use super::{Came, Chat};
 use crate::asking;
+use crate::asking::prompts::{Answer, Prompts, Unanswered};
 use crate::exit::Result;
 use crate::proposals;
 use crate::remote::client::Request;
@@ -40,34 +41,20 @@ impl Chat {
     }
 
     /// Shows what is proposed. Where the person takes it, the state of the thread after that.
-    pub(super) async fn take(
-        &mut self,
-        ask: &Ask,
-        proposal: &Proposal,
-    ) -> Result<Result<ThreadAnswer, Came>> {
+    pub(super) async fn take(&mut self, ask: &Ask, proposal: &Proposal) -> Answer<ThreadAnswer> {
         self.show_anew(&asking::card(ask, None)).await?;
-        loop {
-            let typed = match self.reply(CHOICE).await? {
-                Ok(typed) => typed,
-                Err(came) => return Ok(Err(came)),
-            };
-            match typed.text.trim().to_lowercase().as_str() {
-                _ if typed.is_pasted => {
-                    self.output.talk("a paste does not answer this: type t or l");
-                }
-                "t" | "take" => break,
-                "l" | "later" => return Ok(Err(Came::Later)),
-                _ => self.output.talk("t or l; `waypost inbox` offers what else can be done"),
-            }
-            // Lines that came with one that is no answer are none either.
-            self.lines.drop_typed_ahead().await?;
-        }
+        let read = |word: &str| match word {
+            "t" | "take" => Ok(Ok(())),
+            "l" | "later" => Ok(Err(Unanswered::Later)),
+            _ => Err("t or l; `waypost inbox` offers what else can be done".to_owned()),
+        };
+        self.choice(CHOICE, "t or l", read).await?;
         let request = Request::to(&["asks", &ask.id]).waiting(WAIT_SECONDS);
         match self.client.post(request, &json!(proposals::taken(proposal))).await {
             // Someone else did something about it: it says who, and the outcome is shown.
             Err(failure) if failure.code == "ask_decided" => self.output.failure(&failure),
             sent => drop(sent?),
         }
-        self.outcome(standing).await.map(Ok)
+        Ok(self.outcome(standing).await?)
     }
 }
