@@ -13,6 +13,7 @@ mod command;
 mod sessions;
 mod shared;
 mod handles;
+mod planted;
 mod advice;
 mod driver;
 mod api;

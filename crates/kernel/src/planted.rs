@@ -1,7 +1,11 @@
 //! Faults on purpose, all off: switches by which the simulation shows that it would notice. They
-//! sit inside the rules, where no wrapper can reach, and exist in debug builds only.
+//! sit inside the rules, where no wrapper can reach. They are there only with the feature
+//! `planted-faults`, which the tests of `testkit` alone turn on: without it nothing is ever on.
 
-use std::cell::Cell;
+#[cfg(feature = "planted-faults")]
+pub use switched::{began_after, begin_process, is_on, plant};
+#[cfg(not(feature = "planted-faults"))]
+pub use without::{began_after, begin_process, is_on, plant};
 
 /// A rule that can be broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,20 +20,12 @@ pub enum Switch {
     WithdrawnAskAnswered,
     /// A fork takes over approvals that were not used yet.
     ForkKeepsApproval,
-    /// What policy says at the start of a call is not heard.
-    DenyIgnoredAtStart,
-    /// A call passes without being judged when it is requested.
-    JudgementSkipped,
     /// What ends, a plan that is answered or an iteration that fails, leaves writes under way.
     AnswerLeavesWrites,
     /// A write that panicked counts as not sent, so that it may be repeated without a question.
     PanickedWriteRepeated,
     /// The limits of today apply to the plans that runs under way began with.
     PinnedPlansLimited,
-    /// The death of a process is not counted against the run that it worked on.
-    DeathsForgotten,
-    /// A session that cannot be read is tried again at once, again and again.
-    UnreadableNotParked,
     /// Rules repeat writes of unknown outcome.
     UnknownWriteRetried,
     /// A rule that is used up acts again.
@@ -50,29 +46,73 @@ pub enum Switch {
     WritingDraftRuns,
 }
 
-thread_local! {
-    /// A simulation is one thread, and several run at the same time.
-    static ON: Cell<Option<Switch>> = const { Cell::new(None) };
-    /// When the simulated process began, in milliseconds.
-    static BEGAN_MS: Cell<i64> = const { Cell::new(i64::MIN) };
+/// By how many milliseconds a rule that acts early is too early.
+const EARLY_MS: u64 = 2_000;
+/// After how many a rule acts that is lost: longer than anyone waits.
+const YEAR_MS: u64 = 365 * 24 * 60 * 60 * 1_000;
+
+/// How far ahead a rule looks: not at all, unless it acts early on purpose.
+pub fn early_ms() -> u64 {
+    if is_on(Switch::RuleActsEarly) { EARLY_MS } else { 0 }
 }
 
-/// Breaks this rule on this thread, until told otherwise.
-pub fn plant(switch: Option<Switch>) {
-    ON.set(switch);
+/// How long a rule waits at least: not at all, unless it is lost on purpose.
+pub fn lost_ms() -> u64 {
+    if is_on(Switch::HeldByNobody) { YEAR_MS } else { 0 }
 }
 
-/// Whether this rule is broken on purpose.
-pub fn is_on(switch: Switch) -> bool {
-    cfg!(debug_assertions) && ON.get() == Some(switch)
+#[cfg(feature = "planted-faults")]
+mod switched {
+    use super::Switch;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// A simulation is one thread, and several run at the same time.
+        static ON: Cell<Option<Switch>> = const { Cell::new(None) };
+        /// When the simulated process began, in milliseconds.
+        static BEGAN_MS: Cell<i64> = const { Cell::new(i64::MIN) };
+    }
+
+    /// Breaks this rule on this thread, until told otherwise.
+    pub fn plant(switch: Option<Switch>) {
+        ON.set(switch);
+    }
+
+    /// Whether this rule is broken on purpose.
+    pub fn is_on(switch: Switch) -> bool {
+        ON.get() == Some(switch)
+    }
+
+    /// A simulated process begins: some faults show after a restart alone.
+    pub fn begin_process(now_ms: i64) {
+        BEGAN_MS.set(now_ms);
+    }
+
+    /// When the simulated process began, for what was there before it.
+    pub fn began_after(ms: i64) -> Option<i64> {
+        Some(BEGAN_MS.get()).filter(|began_ms| *began_ms > ms)
+    }
 }
 
-/// A simulated process begins: some faults show after a restart alone.
-pub fn begin_process(now_ms: i64) {
-    BEGAN_MS.set(now_ms);
-}
+#[cfg(not(feature = "planted-faults"))]
+mod without {
+    use super::Switch;
 
-/// When the simulated process began, for what was there before it.
-pub fn began_after(ms: i64) -> Option<i64> {
-    Some(BEGAN_MS.get()).filter(|began_ms| *began_ms > ms)
+    /// A simulation that wants a fault would wait for it in vain.
+    pub fn plant(switch: Option<Switch>) {
+        assert!(switch.is_none(), "{switch:?} takes the feature `planted-faults` of `kernel`");
+    }
+
+    /// No rule is ever broken.
+    pub const fn is_on(_: Switch) -> bool {
+        false
+    }
+
+    /// Nothing is kept.
+    pub const fn begin_process(_: i64) {}
+
+    /// Nothing was kept.
+    pub const fn began_after(_: i64) -> Option<i64> {
+        None
+    }
 }

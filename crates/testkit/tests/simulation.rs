@@ -449,12 +449,12 @@ fn a_fork_that_keeps_an_approval_is_caught() {
 
 #[test]
 fn a_deny_that_is_ignored_at_the_start_is_caught() {
-    is_caught(Planted::Inside(Switch::DenyIgnoredAtStart));
+    is_caught(Planted::DenyIgnored);
 }
 
 #[test]
 fn a_judgement_that_is_skipped_is_caught() {
-    is_caught(Planted::Inside(Switch::JudgementSkipped));
+    is_caught(Planted::JudgementSkipped);
 }
 
 #[test]
@@ -484,12 +484,12 @@ fn limits_of_today_for_plans_of_yesterday_are_caught() {
 
 #[test]
 fn deaths_that_count_for_nothing_are_caught() {
-    is_caught(Planted::Inside(Switch::DeathsForgotten));
+    is_caught(Planted::DeathsForgotten);
 }
 
 #[test]
 fn an_unreadable_session_that_is_not_parked_is_caught() {
-    is_caught(Planted::Inside(Switch::UnreadableNotParked));
+    is_caught(Planted::UnreadableNotParked);
 }
 
 #[test]

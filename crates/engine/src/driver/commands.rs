@@ -4,6 +4,7 @@ use super::counting::refuse_reply;
 use super::state::{Driver, Waiter};
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::gate::rights::facts;
+use crate::planted;
 use crate::refusal::{ActiveRun, ClosedAsk, Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::{Resume, RunReport};
 use crate::shares::Share;
@@ -13,7 +14,6 @@ use kernel::contracts::AskFilter;
 use kernel::contracts::policy::Resource;
 use kernel::event::{Fact, Occasion};
 use kernel::journal::projection::{SessionRow, session_row};
-use kernel::planted::{Switch, is_on};
 use kernel::session::Session;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
@@ -97,7 +97,7 @@ impl Driver {
     async fn prepare(&mut self, fresh: bool) -> Result<()> {
         self.fresh = fresh;
         if !fresh && let Err(refusal) = self.load().await {
-            if refusal.kind() == RefusalKind::Failed && !is_on(Switch::UnreadableNotParked) {
+            if refusal.kind() == RefusalKind::Failed {
                 // Tried again at once, it would fail again, and others wait to be recovered.
                 self.shared.park(&self.key, &refusal.message).await;
             }
@@ -373,8 +373,9 @@ impl Driver {
     ) -> Obeyed<(Ask, Decision)> {
         let Some(ask) = self.open_ask(id) else {
             let refusal = self.closed_ask(id).await?;
-            let answered = self.answered_anyway(&refusal, id, reply, &by).await?;
-            return Ok(answered.ok_or(refusal));
+            let answered = planted::withdrawn(&self.shared, &self.key.realm, id, &refusal).await?;
+            let decided = |ask| (ask, Decision::of(&by.caller, self.shared.clock.now(), reply));
+            return Ok(answered.map(decided).ok_or(refusal));
         };
         if let Err(refusal) = self.counts(&by.caller, &ask, &reply) {
             return Ok(Err(refusal));
@@ -393,24 +394,6 @@ impl Driver {
             self.record(message.received(ask.run)).await?;
         }
         Ok(Ok((ask, decision)))
-    }
-
-    /// What must never happen, unless the simulation wants to see that it notices.
-    async fn answered_anyway(
-        &mut self,
-        refusal: &Refusal,
-        id: AskId,
-        reply: Reply,
-        by: &Replier,
-    ) -> Result<Option<(Ask, Decision)>> {
-        if !matches!(refusal.code, RefusalCode::AskWithdrawn(_))
-            || !is_on(Switch::WithdrawnAskAnswered)
-        {
-            return Ok(None);
-        }
-        let found = self.shared.store.ask(&self.key.realm, id).await?;
-        let decision = Decision::of(&by.caller, self.shared.clock.now(), reply);
-        Ok(found.map(|ask| (ask.row.ask, decision)))
     }
 
     /// Why a reply to an ask that is not open cannot count; told only once it is durable.

@@ -6,7 +6,6 @@ use super::{Gate, OutgoingCall, TOOL_NOT_FOUND};
 use crate::catalog::registry::Listed;
 use crate::system::panics::{caught_now, panic_fault};
 use kernel::contracts::policy::{Context, Decision};
-use kernel::planted::{Switch, is_on};
 use kernel::tool::call::{Abilities, CallPlace, Caller, Judgement, Pins, Reach, Teller};
 use kernel::tool::schema::{Misfit, sentence};
 use kernel::values::datum::Sources;
@@ -84,10 +83,7 @@ impl Gate {
         self.check_arguments(&listed, arguments)?;
         let (reach, idempotent) = listed.tool.reach(arguments);
         let context = Context { arguments: Some(arguments), ..context };
-        let decision = match is_on(Switch::JudgementSkipped) {
-            true => Decision::allow(),
-            false => self.decide_call(caller, listed.tool.judged(), context),
-        };
+        let decision = self.decide_call(caller, listed.tool.judged(), context);
         let arguments = arguments.clone();
         Ok(AdmittedCall { caller, listed, arguments, reach, decision, idempotent })
     }

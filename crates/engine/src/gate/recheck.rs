@@ -5,7 +5,6 @@ use super::noted::DeniedCall;
 use super::{Gate, OutgoingCall, POLICY_DENIED, RATE_LIMITED, TOOL_NOT_FOUND};
 use crate::catalog::registry::Listed;
 use kernel::contracts::policy::{Context, Trigger};
-use kernel::planted::{Switch, is_on};
 use kernel::tool::call::{ToolError, Verdict};
 use std::sync::Arc;
 
@@ -23,9 +22,6 @@ impl Gate {
         let Verdict::Deny(why) = &decision.verdict else {
             return self.heed_consent(call, &decision);
         };
-        if is_on(Switch::DenyIgnoredAtStart) {
-            return Ok(());
-        }
         // An event says so of a call of a run.
         if call.place.run.is_none() {
             let OutgoingCall { caller, tool, arguments, .. } = call;

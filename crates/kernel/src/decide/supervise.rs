@@ -5,15 +5,12 @@
 use super::At;
 use crate::ask::held::{Does, Found, HeldBy, Tried};
 use crate::definition::rule::{Act, BUILT_IN, Failure, Retry, Rule, RuleList};
-use crate::planted::{Switch, is_on};
+use crate::planted::{Switch, is_on, lost_ms};
 use crate::session::OpenCall;
 use crate::tool::call::HowFar;
 use crate::values::fault::Fault;
 use crate::values::ids::{AskId, PlanId};
 use std::sync::Arc;
-
-/// Longer than anyone waits, for a fault that is planted.
-const YEAR_MS: u64 = 365 * 24 * 60 * 60 * 1_000;
 
 /// A step that failed.
 pub(super) struct Failed<'a> {
@@ -186,8 +183,7 @@ impl<'e> At<'e> {
         let chance = AskId::of(&[&self.place(), &seq, b"wait"]).0 as u64;
         let wait_ms = retry.wait_ms(try_no, chance, self.env.limits.rule_wait_ms_max);
         let refused_ms = failed.fault.refused_ms.unwrap_or(0);
-        let lost_ms = if is_on(Switch::HeldByNobody) { YEAR_MS } else { 0 };
-        let until = self.env.now.plus_ms(wait_ms.saturating_add(refused_ms).max(lost_ms));
+        let until = self.env.now.plus_ms(wait_ms.saturating_add(refused_ms).max(lost_ms()));
         Some(HeldBy { rule, does: Does::Retry, try_no, of: retry.times, until })
     }
 }

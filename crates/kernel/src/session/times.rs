@@ -5,12 +5,9 @@ use super::{Frame, OpenAsk, Phase, Session};
 use crate::ask::held::{HeldBy, SUPERVISOR};
 use crate::ask::{Ask, Decision};
 use crate::event::Fact;
-use crate::planted::{Switch, began_after, is_on};
+use crate::planted::{Switch, began_after, early_ms, is_on};
 use crate::values::fault::Fault;
 use crate::values::ids::{FrameId, Millis, RunId};
-
-/// How much too early a rule acts, for a fault that is planted.
-const EARLY_MS: u64 = 2_000;
 
 impl Session {
     /// When it should be driven: now, at its next deadline, or when someone comes.
@@ -76,7 +73,7 @@ impl Session {
         if let Some(open) = self.asks.values().find(is_due) {
             return Some(Fact::AskExpired { ask: open.ask.id });
         }
-        let by = if is_on(Switch::RuleActsEarly) { now.plus_ms(EARLY_MS) } else { now };
+        let by = now.plus_ms(early_ms());
         let acts = |(ask, held): &(&Ask, &HeldBy)| acts_at(ask, held) <= by;
         if let Some((ask, held)) = self.held_asks().find(acts) {
             let decision = Decision::new(SUPERVISOR, now, held.reply());

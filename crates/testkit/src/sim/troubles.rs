@@ -1,7 +1,9 @@
 //! What a rough seed adds: panics, marks of deaths, sessions that cannot be read. All of it is
 //! outside the process and survives its crashes.
 
+use super::faults::Planted;
 use super::faults::damage::{Damage, Harm};
+use super::knobs::Knobs;
 use super::rng::Rng;
 use crate::sim::machine::marks::Marks;
 use crate::sim::machine::power::Power;
@@ -32,12 +34,14 @@ pub struct Troubles {
 
 impl Troubles {
     /// The troubles of a seed; those that are not rough have marks alone.
-    pub fn new(seed: u64, rough: bool, power: &Arc<Power>, clock: &Arc<dyn Clock>) -> Self {
+    pub fn new(knobs: Knobs, power: &Arc<Power>, clock: &Arc<dyn Clock>) -> Self {
+        let Knobs { seed, rough, planted, .. } = knobs;
         let rng = Rng::stream(seed, PANICS_STREAM);
+        let blurred = planted == Some(Planted::DeathsForgotten);
         Self {
             rough,
             panics: Arc::new(Panics::new(rng, rough, power.clone())),
-            marks: Arc::new(Marks::new(power.clone(), clock.clone())),
+            marks: Arc::new(Marks::new(power.clone(), clock.clone(), blurred)),
             damage: Arc::default(),
             rng: Mutex::new(Rng::stream(seed, HARM_STREAM)),
         }

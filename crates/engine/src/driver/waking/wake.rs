@@ -62,8 +62,7 @@ impl Driver {
     /// Claims the runs that were moving, durably, then continues with what was under way.
     async fn take_over(&mut self, id: SessionId) -> Result<()> {
         let suspects = &self.shared.suspects;
-        let died = self.session.as_ref().is_some_and(|session| suspects.contains(session))
-            && !is_on(Switch::DeathsForgotten);
+        let died = self.session.as_ref().is_some_and(|session| suspects.contains(session));
         let runs = self.session.iter().flat_map(|session| session.runs.values());
         let moving: Vec<Claim> = runs
             .filter(|run| run.status() == RunStatus::Running && !run.is_queued())

@@ -57,6 +57,14 @@ pub enum Planted {
     ListOfTwoRealms,
     /// A supervisor that was refused because another one had acted acts all the same.
     RefusedActs,
+    /// The policy allows each call without its rules.
+    JudgementSkipped,
+    /// A deny of a call that the policy had not denied before is not heard.
+    DenyIgnored,
+    /// What a process died of is not recognised by the next one.
+    DeathsForgotten,
+    /// A session that cannot be read is tried again at once, again and again.
+    UnreadableNotParked,
     /// A rule inside is broken.
     Inside(Switch),
 }
@@ -89,9 +97,7 @@ impl Planted {
     pub fn takes_two_realms(self) -> bool {
         matches!(
             self,
-            Planted::OldPolicyDecides
-                | Planted::ListOfTwoRealms
-                | Planted::Inside(Switch::JudgementSkipped)
+            Planted::OldPolicyDecides | Planted::ListOfTwoRealms | Planted::JudgementSkipped
         )
     }
 
@@ -120,15 +126,11 @@ impl Planted {
 
     /// Whether only a rough seed can meet it.
     pub fn is_rough(self) -> bool {
-        let switch = self.switch();
         matches!(
-            switch,
-            Some(
-                Switch::PanickedWriteRepeated
-                    | Switch::PinnedPlansLimited
-                    | Switch::DeathsForgotten
-                    | Switch::UnreadableNotParked
-            )
+            self,
+            Planted::DeathsForgotten
+                | Planted::UnreadableNotParked
+                | Planted::Inside(Switch::PanickedWriteRepeated | Switch::PinnedPlansLimited)
         )
     }
 }

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Marks {
     power: Arc<Power>,
     clock: Arc<dyn Clock>,
+    /// Whether the next process does not recognise what it finds: a fault on purpose.
+    blurred: bool,
     state: Mutex<State>,
 }
 
@@ -47,8 +49,8 @@ pub struct Settled {
 
 impl Marks {
     /// No marks yet.
-    pub fn new(power: Arc<Power>, clock: Arc<dyn Clock>) -> Self {
-        Self { power, clock, state: Mutex::default() }
+    pub fn new(power: Arc<Power>, clock: Arc<dyn Clock>, blurred: bool) -> Self {
+        Self { power, clock, blurred, state: Mutex::default() }
     }
 
     /// Another process begins: it finds what the one before left.
@@ -98,7 +100,9 @@ impl CrashMarks for Marks {
     }
 
     fn suspects(&self) -> Vec<Suspect> {
-        self.state().left.iter().map(|left| left.mark).collect()
+        let claims = |mark: Suspect| if self.blurred { Some(u32::MAX) } else { mark.claims };
+        let found = |left: &Left| Suspect { claims: claims(left.mark), ..left.mark };
+        self.state().left.iter().map(found).collect()
     }
 
     fn settle(&self, session: SessionId) {
@@ -127,7 +131,7 @@ mod tests {
     fn a_mark_is_left_only_by_a_process_that_dies_in_between() {
         let power = Arc::new(Power::default());
         let executor = Executor::new(1, power.clone());
-        let marks = Marks::new(power.clone(), Arc::new(SimClock(executor)));
+        let marks = Marks::new(power.clone(), Arc::new(SimClock(executor)), false);
         let one = SessionId(1);
         let two = SessionId(2);
         power.switch_on(Some((Point::Stretch, 2)));

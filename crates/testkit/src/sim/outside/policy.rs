@@ -5,13 +5,15 @@
 
 use super::changes::{Asked, Changes, Rules};
 use super::panicking::Panics;
+use crate::sim::faults::Planted;
 use crate::sim::rng::{Rng, mix};
 use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::contracts::{Clock, Policy};
 use kernel::tool::call::{Caller, Verdict};
 use kernel::values::ids::RealmId;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// For how long one that wavers stays with what it said.
 const MOOD_MS: i64 = 3_000;
@@ -28,6 +30,10 @@ pub struct SimPolicy {
     /// It denies nothing any more.
     calm: AtomicBool,
     panics: Arc<Panics>,
+    /// What is wrong with it on purpose.
+    planted: Option<Planted>,
+    /// The calls that it did not deny once.
+    passed: Mutex<BTreeSet<String>>,
 }
 
 /// What holds for a tool at a step.
@@ -46,7 +52,14 @@ impl SimPolicy {
     pub fn new(rng: &mut Rng, clock: Arc<dyn Clock>, panics: Arc<Panics>) -> Self {
         let salt = rng.draw();
         let salt = rng.chance(60).then_some(salt);
-        Self { salt, changes: None, clock, calm: AtomicBool::new(false), panics }
+        let (calm, passed) = (AtomicBool::new(false), Mutex::default());
+        Self { salt, changes: None, clock, calm, panics, planted: None, passed }
+    }
+
+    /// The same with a fault on purpose, if it is one of a policy.
+    #[must_use]
+    pub fn planted(self, planted: Option<Planted>) -> Self {
+        Self { planted, ..self }
     }
 
     /// The same for two realms that share the machine; whether changes are heeded late, which is a
@@ -118,6 +131,20 @@ impl SimPolicy {
         }
     }
 
+    /// What is heard of what it says of a call.
+    fn heard(&self, caller: &Caller, asked: Asked<'_>, verdict: Verdict) -> Verdict {
+        if self.planted != Some(Planted::DenyIgnored) {
+            return verdict;
+        }
+        let call = format!("{} at {} in {}", asked.tool, asked.step(), caller.realm);
+        let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(verdict, Verdict::Deny(_)) {
+            passed.insert(call);
+            return verdict;
+        }
+        if passed.contains(&call) { Verdict::Allow } else { verdict }
+    }
+
     /// Whether these rules know a caller: one that they do not may do nothing.
     fn knows(&self, rules: Option<&Rules>, caller: &Caller) -> Verdict {
         let is_gone = rules.is_some_and(|rules| rules.lack(caller));
@@ -150,6 +177,9 @@ impl Policy for SimPolicy {
         let rules = heeded.as_deref();
         let subject = request.subject;
         let verdict = match (request.resource, request.context.arguments) {
+            (Resource::Tool(_), Some(_)) if self.planted == Some(Planted::JudgementSkipped) => {
+                return Decision::allow();
+            }
             (Resource::Tool(spec), Some(arguments)) => {
                 self.panics.in_driver("the policy");
                 let asked = Asked { tool: spec.name.as_str(), arguments };
@@ -157,7 +187,7 @@ impl Policy for SimPolicy {
                 if let (Some(changes), Some(rules)) = (&self.changes, rules) {
                     changes.said(rules, &subject.realm, asked, &verdict);
                 }
-                verdict
+                self.heard(subject, asked, verdict)
             }
             _ => self.knows(rules, subject),
         };
@@ -177,11 +207,11 @@ mod tests {
     use crate::sim::machine::executor::Executor;
     use crate::sim::machine::power::Power;
     use serde_json::json;
-    use std::collections::BTreeSet;
 
     fn salted(clock: Arc<dyn Clock>) -> SimPolicy {
         let panics = Arc::new(Panics::new(Rng::new(1), false, Arc::default()));
-        SimPolicy { salt: Some(7), changes: None, clock, calm: AtomicBool::new(false), panics }
+        let policy = SimPolicy::new(&mut Rng::new(1), clock, panics);
+        SimPolicy { salt: Some(7), ..policy }
     }
 
     fn says(policy: &SimPolicy, step: &str) -> Verdict {

@@ -195,12 +195,13 @@ impl Machine {
         if knobs.rough {
             usual = of_rough_seed(usual, &mut rng);
         }
-        let troubles = Arc::new(Troubles::new(knobs.seed, knobs.rough, &power, &clock));
+        let troubles = Arc::new(Troubles::new(knobs, &power, &clock));
         let elsewhere = knobs.elsewhere.then(|| Arc::new(Elsewhere::new(clock.clone())));
         let of_nodes = || Nodes::new(Rng::stream(knobs.seed, NODES_STREAM), executor.clone());
         let nodes = knobs.two.then(of_nodes);
         let whims = &mut Rng::stream(knobs.seed, 7);
-        let mut policy = SimPolicy::new(whims, clock.clone(), troubles.panics.clone());
+        let mut policy =
+            SimPolicy::new(whims, clock.clone(), troubles.panics.clone()).planted(knobs.planted);
         if knobs.shared {
             policy = policy.shared(knobs.planted == Some(Planted::OldPolicyDecides));
         }
