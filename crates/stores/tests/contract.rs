@@ -1,6 +1,6 @@
 //! What the embedded store promises beyond the contract suite of `testkit`: batches and the queue
 //! of its writer, its folder and its lock, blobs, definitions and API keys, large sessions,
-//! databases of earlier releases.
+//! databases of other releases.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "deadlines here are the real clock's")]
@@ -21,11 +21,11 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::ask::AskStatus;
 use kernel::contracts::{
-    Against, Definition, Holder, Incoming, Loaded, Page, Realms, SessionFilter, SessionRef, Slice,
-    Spawn, Store, StoreError, Stored, StoredBy, WHOLE,
+    Against, Definition, Holder, Incoming, Loaded, Realms, SessionRef, Slice, Spawn, Store,
+    StoreError, Stored, StoredBy, WHOLE,
 };
 use kernel::event::{Event, VERSION};
-use kernel::journal::projection::{Append, RunRow};
+use kernel::journal::projection::RunRow;
 use kernel::journal::trim::Trim;
 use kernel::limits::Limits;
 use kernel::session::RunSpent;
@@ -38,8 +38,8 @@ use std::time::{Duration, Instant};
 use stores::{OpenError, Opened, Parts, Place};
 use testkit::contract::arms::{Threads, parts, start};
 use testkit::contract::driver::{
-    Driver, calling, closure, decided, done, has_closure, holding, pinning, realm, speaking_of,
-    spec, spec_of, starting, swept, three_runs, trim_at,
+    Driver, calling, closure, decided, done, has_closure, holding, realm, speaking_of, spec,
+    spec_of, starting, swept, trim_at,
 };
 
 struct Scene {
@@ -295,43 +295,15 @@ fn a_reopened_store_has_everything() {
 }
 
 #[test]
-fn a_database_of_the_first_release_gets_its_fences() {
-    let scene = Scene::new();
-    let mut a = Driver::new("r", "a");
-    let mut b = Driver::new("r", "b");
-    a.row.wake_at = Some(Millis(500));
-    done(scene.store().append(Append { owned: true, ..a.created() }));
-    done(scene.store().append(b.created()));
-    let end = block_on(scene.store().feed_end()).unwrap();
-    block_on(scene.store().remove(b.key(), b.row.known())).unwrap();
-    let folder = scene.closed();
-    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    let as_before = "ALTER TABLE sessions DROP COLUMN fence;
-        ALTER TABLE sessions RENAME COLUMN node TO epoch;
-        DELETE FROM meta WHERE name = 'feed_removed';
-        DELETE FROM migrations WHERE version = 9;";
-    database.execute_batch(as_before).unwrap();
-    drop(database);
-    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
-    let scene = Scene { opened, folder };
-    let claimed = block_on(scene.store().claim(Millis(1_000), 9)).unwrap();
-    assert_eq!(claimed, [a.key().clone()]);
-    assert_eq!(block_on(scene.store().feed_end()), Ok(end));
-    a.row.fence = scene.load(a.key()).unwrap().fence;
-    assert_eq!(a.row.fence, Fence(1));
-    done(scene.store().append(a.next()));
-}
-
-#[test]
 fn another_release_s_database_is_refused() {
     let folder = Scene::new().closed();
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
     database.execute("INSERT INTO migrations VALUES (99, 'future', 'x', 0)", ()).unwrap();
-    assert!(matches!(again(), OpenError::Newer { found: 99, known: 21, .. }));
+    assert!(matches!(again(), OpenError::Newer { found: 99, known: 1, .. }));
     database.execute("DELETE FROM migrations WHERE version = 99", ()).unwrap();
     database.execute("UPDATE migrations SET checksum = 'x'", ()).unwrap();
-    assert!(matches!(again(), OpenError::Changed { version: 21, .. }));
+    assert!(matches!(again(), OpenError::Changed { version: 1, .. }));
 }
 
 #[test]
@@ -693,36 +665,6 @@ fn what_a_call_holds_it_holds_no_longer_than_its_process_lives() {
 }
 
 #[test]
-fn an_older_database_keeps_what_its_sessions_name() {
-    let scene = Scene::new();
-    let hash = BlobsOf(&scene).put("r", "large");
-    let mut a = Driver::new("r", "a");
-    done(scene.store().append(a.created()));
-    done(scene.store().append(a.append(vec![holding(&hash)])));
-    let folder = scene.closed();
-    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    let as_before = "CREATE TABLE blob_refs (
-            session INTEGER NOT NULL REFERENCES sessions (pk) ON DELETE CASCADE,
-            hash TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (session, hash)) WITHOUT ROWID;
-        INSERT INTO blob_refs SELECT holder, hash, seq FROM blob_holds WHERE kind = 'session';
-        DROP TRIGGER sessions_let_go; DROP TABLE blob_holds;
-        DELETE FROM migrations WHERE version IN (10, 13);";
-    database.execute_batch(as_before).unwrap();
-    drop(database);
-    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
-    let scene = Scene { opened, folder };
-    // What was noted before counts as mentioned, and gives nobody a right.
-    let filter = SessionFilter { blob: Some(hash.clone()), ..SessionFilter::default() };
-    let page = Page { cursor: None, limit: 9 };
-    let found = block_on(scene.store().sessions(&realm(), &filter, &page)).unwrap();
-    assert!(found.items.is_empty(), "{found:?}");
-    let blobs = BlobsOf(&scene);
-    assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 0), true));
-    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
-    assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 1), false));
-}
-
-#[test]
 fn a_trimmed_session_names_what_its_base_and_the_rest_name() {
     let scene = Scene::new();
     let blobs = BlobsOf(&scene);
@@ -753,36 +695,7 @@ fn a_trimmed_session_names_what_its_base_and_the_rest_name() {
 }
 
 #[test]
-fn an_older_database_learns_what_its_journals_name() {
-    let scene = Scene::new();
-    let hash = BlobsOf(&scene).put("r", "large");
-    let mut a = three_runs(scene.store());
-    done(scene.store().append(a.append(vec![holding(&hash)])));
-    let folder = scene.closed();
-    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    let as_before = "DROP TRIGGER sessions_let_go; DROP TABLE blob_holds; DROP TABLE loose_blobs;
-        DROP INDEX sessions_to_trim; ALTER TABLE sessions DROP COLUMN trim_at;
-        DROP INDEX runs_in_session; CREATE INDEX runs_of_session ON runs (session);
-        DELETE FROM migrations WHERE version IN (2, 10, 13);";
-    database.execute_batch(as_before).unwrap();
-    drop(database);
-    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
-    let scene = Scene { opened, folder };
-    let ours = [realm()];
-    let old = scene.store().trimmable(
-        Realms::One(&ours[0]),
-        Millis(100),
-        Slice { after: None, limit: 9 },
-    );
-    assert_eq!(block_on(old).unwrap().len(), 1);
-    let blobs = BlobsOf(&scene);
-    assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((0, 0), true));
-    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
-    assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &hash)), ((1, 1), false));
-}
-
-#[test]
-fn what_a_run_spent_is_kept_and_an_older_database_has_spent_nothing() {
+fn what_a_run_spent_is_kept() {
     let scene = Scene::new();
     let mut a = Driver::new("r", "a");
     done(scene.store().append(a.created()));
@@ -805,73 +718,10 @@ fn what_a_run_spent_is_kept_and_an_older_database_has_spent_nothing() {
     done(scene.store().append(second));
     let found = block_on(scene.store().run(&realm(), asked.id)).unwrap().unwrap();
     assert_eq!(found.row, asked);
-
-    let folder = scene.closed();
-    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    let as_before = "ALTER TABLE runs DROP COLUMN spent; ALTER TABLE runs DROP COLUMN stopped;
-        DELETE FROM migrations WHERE version = 3;";
-    database.execute_batch(as_before).unwrap();
-    drop(database);
-    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
-    let scene = Scene { opened, folder };
-    let found = block_on(scene.store().run(&realm(), asked.id)).unwrap().unwrap();
-    assert_eq!(found.row, RunRow { spent: RunSpent::default(), stopped: None, ..asked });
-}
-
-/// Takes back what gave runs an order.
-const UNCHANGED_RUNS: &str = "DROP INDEX runs_by_change; DROP INDEX runs_by_status;
-    DROP INDEX runs_by_owner; DROP INDEX runs_by_owner_and_status; DROP INDEX runs_of_context;
-    ALTER TABLE runs DROP COLUMN changed_at; ALTER TABLE runs DROP COLUMN listed;
-    DELETE FROM migrations WHERE version = 17;";
-
-#[test]
-fn a_run_of_an_older_database_changed_when_it_ended_or_began() {
-    let scene = Scene::new();
-    let mut a = Driver::new("r", "a");
-    done(scene.store().append(a.created()));
-    let mut both = a.next();
-    let begun = RunRow { changed_at: Millis(70), ..a.run_row(2) };
-    let ended = RunRow { ended_at: Some(Millis(20)), changed_at: Millis(60), ..a.run_row(1) };
-    both.runs = vec![ended.clone(), begun.clone()];
-    done(scene.store().append(both));
-    let folder = scene.closed();
-    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    database.execute_batch(UNCHANGED_RUNS).unwrap();
-    drop(database);
-    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
-    let scene = Scene { opened, folder };
-    for (run, at) in [(ended, 20), (begun, 11)] {
-        let found = block_on(scene.store().run(&realm(), run.id)).unwrap().unwrap();
-        assert_eq!(found.row, RunRow { changed_at: Millis(at), ..run });
-    }
 }
 
 #[test]
-fn what_runs_of_an_older_database_store_is_the_size_of_their_journal() {
-    let scene = Scene::new();
-    let mut a = Driver::new("r", "a");
-    let created = a.created();
-    let mut both = a.next();
-    both.runs = vec![RunRow { ended_at: Some(Millis(20)), ..a.run_row(1) }, a.run_row(2)];
-    let bytes = (created.body.len() + both.body.len()) as u64;
-    done(scene.store().append(created));
-    done(scene.store().append(both));
-    let folder = scene.closed();
-    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    let as_before = "ALTER TABLE runs DROP COLUMN bytes;
-        DELETE FROM migrations WHERE version = 18;";
-    database.execute_batch(as_before).unwrap();
-    drop(database);
-    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
-    let scene = Scene { opened, folder };
-    for (no, bytes) in [(1, 0), (2, bytes)] {
-        let found = block_on(scene.store().run(&realm(), a.run_row(no).id)).unwrap().unwrap();
-        assert_eq!(found.row.bytes, bytes, "run {no}");
-    }
-}
-
-#[test]
-fn owners_are_kept_and_rows_of_an_older_database_have_none() {
+fn owners_are_kept() {
     let scene = Scene::new();
     let mut a = Driver::new("r", "a");
     done(scene.store().append(a.created()));
@@ -880,23 +730,10 @@ fn owners_are_kept_and_rows_of_an_older_database_have_none() {
     let run = RunRow { owner: Some("bob".into()), ..a.run_row(1) };
     first.runs = vec![run.clone()];
     done(scene.store().append(first));
-    let owners = |scene: &Scene| {
-        let id = SessionRef::Id(a.row.id);
-        let session = block_on(scene.store().session(&realm(), &id)).unwrap().unwrap();
-        let run = block_on(scene.store().run(&realm(), run.id)).unwrap().unwrap();
-        (session.owner, run.row.owner)
-    };
-    assert_eq!(owners(&scene), (Some("ann".into()), Some("bob".into())));
-
-    let folder = scene.closed();
-    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    let as_before = "ALTER TABLE sessions DROP COLUMN owner; ALTER TABLE runs DROP COLUMN owner;
-        DROP TABLE tool_specs; DROP TABLE spec_pins; DELETE FROM migrations WHERE version = 8;";
-    database.execute_batch(UNCHANGED_RUNS).unwrap();
-    database.execute_batch(as_before).unwrap();
-    drop(database);
-    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
-    assert_eq!(owners(&Scene { opened, folder }), (None, None));
+    let id = SessionRef::Id(a.row.id);
+    let session = block_on(scene.store().session(&realm(), &id)).unwrap().unwrap();
+    let run = block_on(scene.store().run(&realm(), run.id)).unwrap().unwrap();
+    assert_eq!((session.owner, run.row.owner), (Some("ann".into()), Some("bob".into())));
 }
 
 #[test]
@@ -942,29 +779,4 @@ fn a_spec_is_kept_whatever_else_of_its_batch_is_written_again() {
     tickets.into_iter().for_each(done);
     assert!(block_on(fails).is_err(), "an ask is decided once");
     assert!(spec_of(scene.store(), "r", &spec).is_some());
-}
-
-#[test]
-fn an_older_database_learns_what_its_runs_pin_and_loses_what_none_does() {
-    let scene = Scene::new();
-    let pinned = closure("pinned");
-    let orphan = closure("orphan");
-    let a = pinning(scene.store(), "r", "a", &pinned);
-    let folder = scene.closed();
-    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    let as_before = "ALTER TABLE runs DROP COLUMN closure;
-        DROP TABLE loose_closures; DELETE FROM migrations WHERE version = 6;";
-    database.execute_batch(as_before).unwrap();
-    let sql = "INSERT INTO closures (realm, hash, body) VALUES ('r', ?1, ?2)";
-    database.execute(sql, [orphan.hash.as_str(), orphan.body.as_str()]).unwrap();
-    drop(database);
-    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
-    let scene = Scene { opened, folder };
-    assert!(has_closure(scene.store(), "r", &orphan));
-    assert_eq!(swept(scene.store()), (2, 1));
-    assert!(!has_closure(scene.store(), "r", &orphan) && has_closure(scene.store(), "r", &pinned));
-    assert_eq!(swept(scene.store()), (0, 0));
-    block_on(scene.store().remove(a.key(), a.row.known())).unwrap();
-    assert_eq!(swept(scene.store()), (1, 1));
-    assert!(!has_closure(scene.store(), "r", &pinned));
 }

@@ -1,5 +1,5 @@
 //! API keys in the embedded store: what a power cut leaves of them, how many writes a note of their
-//! uses is, a row that cannot be read, and a database from before them.
+//! uses is, and a row that cannot be read.
 
 use super::machine::{Machine, STEPS_MAX};
 use super::{Scene, open};
@@ -103,11 +103,4 @@ fn a_key_that_cannot_be_read_is_not_left_out() {
     let scene = changed_by("UPDATE api_keys SET body = '{}';");
     let error = block_on(scene.opened.api_keys.all()).unwrap_err();
     assert!(matches!(&error, StoreError::Unreadable(why) if why.contains(ID)), "{error}");
-}
-
-#[test]
-fn an_older_database_gets_a_place_for_keys() {
-    let scene = changed_by("DROP TABLE api_keys; DELETE FROM migrations WHERE version = 11;");
-    assert_eq!(block_on(scene.opened.api_keys.all()), Ok(Vec::new()));
-    assert_eq!(block_on(scene.opened.api_keys.put(&of_version(1), None)), Ok(1));
 }

@@ -3,7 +3,6 @@
 
 use super::machine::{Machine, STEPS_MAX};
 use super::{Scene, open};
-use futures::executor::block_on;
 use kernel::contracts::Loaded;
 use kernel::identity::chain::{Flaw, Head, Verified};
 use kernel::journal::projection::Append;
@@ -137,14 +136,4 @@ fn a_power_cut_leaves_an_event_with_its_entry_or_neither() {
     assert!(unheard > 0, "no cut came between a commit and its answer");
     drop(opened);
     machine.executor.drop_tasks();
-}
-
-#[test]
-fn an_older_database_gets_a_place_for_the_audit() {
-    let older = "DROP TABLE audit; DROP TABLE audit_heads; \
-         DELETE FROM migrations WHERE version = 14;";
-    let scene = changed_by(chained(3), older);
-    assert_eq!(block_on(scene.opened.audit.chains()).unwrap(), []);
-    write(&scene, 1);
-    assert_eq!(verified(&scene, &[]), Verified { rows: 1, ..Verified::default() });
 }

@@ -1,6 +1,6 @@
 //! The log of deliveries, and how the feed is read that they come from.
 
-use super::{Scene, open};
+use super::Scene;
 use futures::executor::block_on;
 use kernel::contracts::SINKS;
 use kernel::contracts::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
@@ -145,17 +145,4 @@ fn large_rows_are_read_a_few_at_a_time_and_none_is_skipped() {
         reads.push(rows.len());
     }
     assert_eq!(reads, [3, 2], "a small one and two large ones, then the others");
-}
-
-#[test]
-fn a_database_of_before_gets_its_log() {
-    let folder = Scene::new().closed();
-    let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
-    let as_before = "DROP TABLE deliveries; DELETE FROM migrations WHERE version = 5;";
-    database.execute_batch(as_before).unwrap();
-    drop(database);
-    let opened = open(&folder, Arc::new(Threads::default()), Limits::default()).unwrap();
-    let scene = Scene { opened, folder };
-    keep(&scene, vec![row("a", 1, DeliveryStatus::Delivered)], None);
-    assert_eq!(kept(&scene, &of("a")), [1]);
 }

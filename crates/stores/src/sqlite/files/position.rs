@@ -63,8 +63,8 @@ pub(crate) fn loss(
     Ok(found.is_behind(expected).then_some(StoreLoss { expected, found }))
 }
 
-/// How far the folder says that its database had come. A folder of an earlier release, a new one
-/// and a restored one do not say it, and what a power cut left of the file says nothing.
+/// How far the folder says that its database had come. A new folder and a restored one do not say
+/// it, and what a power cut left of the file says nothing.
 pub(crate) fn read(folder: &Path) -> io::Result<Option<StorePosition>> {
     let Some(bytes) = found(fs::read(folder.join(POSITION)))? else { return Ok(None) };
     let position = parsed(&String::from_utf8_lossy(&bytes));

@@ -7,9 +7,8 @@ use super::known::{KnownPins, Pin};
 use super::specs;
 use crate::sqlite::trouble::Result;
 use kernel::journal::projection::StoredClosure;
-use kernel::values::ids::{ContentHash, RealmId, RunId};
+use kernel::values::ids::{ContentHash, RealmId};
 use rusqlite::{Connection, params};
-use serde_json::Value;
 use std::collections::HashSet;
 
 const KEEP: &str = "INSERT INTO closures (realm, hash, body) VALUES (?1, ?2, ?3)";
@@ -125,40 +124,4 @@ pub(crate) fn remove(connection: &Connection, looked_at: &[Loose]) -> Result<u64
         execute(connection, &unlist, params)?;
     }
     Ok(removed)
-}
-
-/// Notes what the runs pin that began before anyone kept count, and lists all closures, to be
-/// looked at. Nothing is listed where a journal cannot be read: it may name any.
-pub(crate) fn fill(connection: &Connection) -> rusqlite::Result<()> {
-    let sql = "SELECT body FROM journal WHERE instr(body, 'run.started') > 0";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query(())?;
-    let mut all_read = true;
-    while let Some(row) = rows.next()? {
-        let body: String = row.get(0)?;
-        match serde_json::from_str::<Vec<Value>>(&body) {
-            Ok(events) => events.iter().try_for_each(|event| note(connection, event))?,
-            Err(_) => all_read = false,
-        }
-    }
-    if all_read {
-        let sql = "INSERT INTO loose_closures (realm, hash, stamp) \
-             SELECT realm, hash, 1 FROM closures";
-        connection.execute(sql, ())?;
-    }
-    Ok(())
-}
-
-/// Notes what a run pins, if this event is its start.
-fn note(connection: &Connection, event: &Value) -> rusqlite::Result<()> {
-    let data = &event["data"];
-    let run: Option<RunId> = data["run"].as_str().and_then(|run| run.parse().ok());
-    if let (Some("run.started"), Some(run), Some(closure)) =
-        (event["type"].as_str(), run, data["closure"].as_str())
-    {
-        let sql = "UPDATE runs SET closure = ?2 WHERE id = ?1";
-        let mark = mark(&ContentHash(closure.into()));
-        connection.prepare_cached(sql)?.execute(params![run.0.to_be_bytes(), mark])?;
-    }
-    Ok(())
 }

@@ -24,7 +24,7 @@ pub(crate) const AFTER_SESSION: usize = 16;
 /// The columns that `run` reads, from the tables `s` and `r`.
 pub(crate) const RUN: &str = "s.id, s.realm, s.space, s.key, r.id, r.no, r.plan, r.status, \
      r.step, r.answer, r.last_error, r.started_at, r.ended_at, r.spent, r.stopped, r.owner, \
-     coalesce(r.changed_at, r.ended_at, r.started_at), r.bytes";
+     r.changed_at, r.bytes";
 /// Where the columns after `RUN` begin.
 pub(crate) const AFTER_RUN: usize = 18;
 /// The columns that `ask` reads, from the tables `s` and `a`.

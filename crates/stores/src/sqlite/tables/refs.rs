@@ -6,7 +6,6 @@
 use super::columns::{execute, integer, limit_of, many};
 use crate::sqlite::trouble::Result;
 use kernel::contracts::Holder;
-use kernel::values::datum::blobs_named;
 use kernel::values::ids::{ContentHash, Millis, RealmId};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -16,10 +15,6 @@ const NAME: &str = "INSERT INTO blob_holds (kind, holder, realm, hash, seq, is_v
      VALUES ('session', ?1, (SELECT realm FROM sessions WHERE pk = ?1), ?2, ?3, ?4) \
      ON CONFLICT (kind, holder, realm, hash) DO UPDATE \
      SET seq = max(seq, excluded.seq), is_value = max(is_value, excluded.is_value)";
-
-/// The same where migration 2 left it.
-const NAME_BEFORE_HOLDERS: &str = "INSERT INTO blob_refs (session, hash, seq) VALUES (?1, ?2, ?3) \
-     ON CONFLICT (session, hash) DO UPDATE SET seq = max(seq, excluded.seq)";
 
 const HOLD: &str = "INSERT OR IGNORE INTO blob_holds (kind, holder, realm, hash) \
      VALUES (?1, ?2, ?3, ?4)";
@@ -64,23 +59,6 @@ pub(crate) fn name(
     for hash in hashes {
         let is_value = held.contains(hash);
         execute(connection, NAME, params![session, hash.as_str(), integer(seq), is_value])?;
-    }
-    Ok(())
-}
-
-/// What the journals name that were written before anyone kept count.
-pub(crate) fn fill(connection: &Connection) -> rusqlite::Result<()> {
-    let sql = "SELECT session, last_seq, body FROM journal WHERE instr(body, 'blob') > 0";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query(())?;
-    while let Some(row) = rows.next()? {
-        let session: i64 = row.get(0)?;
-        let seq: i64 = row.get(1)?;
-        let body: String = row.get(2)?;
-        for hash in blobs_named(&body) {
-            let params = params![session, hash.as_str(), seq];
-            connection.prepare_cached(NAME_BEFORE_HOLDERS)?.execute(params)?;
-        }
     }
     Ok(())
 }
