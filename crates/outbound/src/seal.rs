@@ -16,8 +16,6 @@ pub const SECRET_BYTES: usize = 32;
 
 /// The first byte of an envelope: how the rest is sealed. The id of the secret follows it.
 const FORM: u8 = 2;
-/// The form of 0.1.0, which names no secret. Nothing is sealed in it any more.
-const FORM_UNNAMED: u8 = 1;
 /// The form of stable envelopes.
 const FORM_STABLE: u8 = 3;
 const ID_BYTES: usize = 4;
@@ -31,8 +29,6 @@ pub const ENVELOPE_BYTES: usize = HEAD_BYTES + SALT_BYTES + TAG_BYTES;
 /// Too many for anybody to guess one. With the head and any text they are a multiple of three:
 /// base64 has no bits left over that could be changed unseen.
 const STABLE_TAG_BYTES: usize = 13;
-/// Those of stable envelopes before they had a head.
-const STABLE_UNNAMED_TAG_BYTES: usize = 12;
 /// Stable texts are filled up to whole blocks: how long one is does not tell how large a number is.
 const BLOCK_BYTES: usize = 12;
 /// What stands between a text and the zeros that fill it up.
@@ -59,9 +55,8 @@ pub enum Unopened {
     /// The secret that it names is none of ours.
     #[error("it was sealed with the secret key `{0}`, which this server does not have")]
     UnknownKey(KeyId),
-    /// It was changed or cut, is of another purpose, or is bound to something else. If it names no
-    /// secret, it may be sealed with a foreign one.
-    #[error("it was changed, or it was sealed with another secret key or for something else")]
+    /// It was changed or cut, is of another purpose, or is bound to something else.
+    #[error("it was changed, or it was sealed for something else")]
     Changed,
 }
 
@@ -104,13 +99,13 @@ impl<K> Keyring<K> {
         once(&self.current).chain(&self.older)
     }
 
-    /// What the secret with this id opens; any may where none is named.
-    fn open<T>(&self, id: Option<KeyId>, open: impl Fn(&K) -> Option<T>) -> Result<T, Unopened> {
-        let mut fitting = self.all().filter(|one| id.is_none_or(|id| one.id == id)).peekable();
-        match id {
-            Some(id) if fitting.peek().is_none() => Err(Unopened::UnknownKey(id)),
-            _ => fitting.find_map(|one| open(&one.key)).ok_or(Unopened::Changed),
+    /// What the secret with this id opens.
+    fn open<T>(&self, id: KeyId, open: impl Fn(&K) -> Option<T>) -> Result<T, Unopened> {
+        let mut fitting = self.all().filter(|one| one.id == id).peekable();
+        if fitting.peek().is_none() {
+            return Err(Unopened::UnknownKey(id));
         }
+        fitting.find_map(|one| open(&one.key)).ok_or(Unopened::Changed)
     }
 }
 
@@ -147,24 +142,18 @@ impl Named<hmac::Key> {
 /// An envelope in parts.
 struct Parts<'e> {
     /// The secret that it names.
-    id: Option<KeyId>,
+    id: KeyId,
     /// What stands before that which is sealed, and is bound as well.
     head: &'e [u8],
     sealed: &'e [u8],
 }
 
 impl<'e> Parts<'e> {
-    fn named(form: u8, envelope: &'e [u8]) -> Result<Self, Unopened> {
-        let parts = Self::unnamed(HEAD_BYTES, envelope)?;
+    fn of(form: u8, envelope: &'e [u8]) -> Result<Self, Unopened> {
+        let (head, sealed) = envelope.split_at_checked(HEAD_BYTES).ok_or(Unopened::Changed)?;
         let id: Option<[u8; ID_BYTES]> =
-            parts.head.strip_prefix(&[form]).and_then(|id| id.try_into().ok());
-        Ok(Self { id: Some(KeyId(id.ok_or(Unopened::Changed)?)), ..parts })
-    }
-
-    /// Those of one that names no secret and has a head of so many bytes.
-    fn unnamed(head_bytes: usize, envelope: &'e [u8]) -> Result<Self, Unopened> {
-        let (head, sealed) = envelope.split_at_checked(head_bytes).ok_or(Unopened::Changed)?;
-        Ok(Self { id: None, head, sealed })
+            head.strip_prefix(&[form]).and_then(|id| id.try_into().ok());
+        Ok(Self { id: KeyId(id.ok_or(Unopened::Changed)?), head, sealed })
     }
 }
 
@@ -199,19 +188,7 @@ impl Envelopes {
 
     /// The text in an envelope, if it is one of ours, of this purpose and with this `bound`.
     pub fn open(&self, bound: &[u8], envelope: &[u8]) -> Result<Vec<u8>, Unopened> {
-        match envelope.first() {
-            Some(&FORM_UNNAMED) => self.open_unnamed(bound, envelope),
-            _ => self.opened(bound, &Parts::named(FORM, envelope)?),
-        }
-    }
-
-    /// The same for an envelope from before there were names. Its first byte, whatever the sealer
-    /// put there, is bound.
-    pub fn open_unnamed(&self, bound: &[u8], envelope: &[u8]) -> Result<Vec<u8>, Unopened> {
-        self.opened(bound, &Parts::unnamed(1, envelope)?)
-    }
-
-    fn opened(&self, bound: &[u8], parts: &Parts<'_>) -> Result<Vec<u8>, Unopened> {
+        let parts = Parts::of(FORM, envelope)?;
         let bound = [parts.head, bound].concat();
         self.keys.open(parts.id, |key| {
             let (salt, sealed) = parts.sealed.split_first_chunk::<SALT_BYTES>()?;
@@ -270,15 +247,13 @@ impl StableEnvelopes {
 
     /// Whether this is as long as an envelope is.
     pub fn is_one(bytes: &[u8]) -> bool {
-        is_unnamed(bytes) || has_blocks(bytes, HEAD_BYTES + STABLE_TAG_BYTES)
+        let before = HEAD_BYTES + STABLE_TAG_BYTES;
+        bytes.len() > before && (bytes.len() - before).is_multiple_of(BLOCK_BYTES)
     }
 
     /// The text in an envelope, if it is one of ours, of this purpose and with this `bound`.
     pub fn open(&self, bound: &[u8], envelope: &[u8]) -> Result<Vec<u8>, Unopened> {
-        let parts = match is_unnamed(envelope) {
-            true => Parts::unnamed(0, envelope)?,
-            false => Parts::named(FORM_STABLE, envelope)?,
-        };
+        let parts = Parts::of(FORM_STABLE, envelope)?;
         self.keys.open(parts.id, |key| key.opened(bound, &parts))
     }
 }
@@ -300,16 +275,12 @@ impl StableKey {
     }
 
     fn opened(&self, bound: &[u8], parts: &Parts<'_>) -> Option<Vec<u8>> {
-        let tag_bytes = match parts.id {
-            Some(_) => STABLE_TAG_BYTES,
-            None => STABLE_UNNAMED_TAG_BYTES,
-        };
-        let (tag, masked) = parts.sealed.split_at_checked(tag_bytes)?;
+        let (tag, masked) = parts.sealed.split_at_checked(STABLE_TAG_BYTES)?;
         let mut text = masked.to_vec();
         self.mask(tag, &mut text);
         let whole = self.tag(parts.head, bound, &text);
         let whole: &[u8] = whole.as_ref();
-        if !is_same_secret(tag, &whole[..tag_bytes]) {
+        if !is_same_secret(tag, &whole[..STABLE_TAG_BYTES]) {
             return None;
         }
         // The zeros go, and `FILL` before them.
@@ -394,16 +365,6 @@ fn head(form: u8, id: KeyId) -> Vec<u8> {
     once(form).chain(id.0).collect()
 }
 
-/// Whether a stable envelope is from before there were names: its length says so.
-fn is_unnamed(envelope: &[u8]) -> bool {
-    has_blocks(envelope, STABLE_UNNAMED_TAG_BYTES)
-}
-
-/// Whether whole blocks follow so many bytes.
-fn has_blocks(bytes: &[u8], before: usize) -> bool {
-    bytes.len() > before && (bytes.len() - before).is_multiple_of(BLOCK_BYTES)
-}
-
 /// Each key seals one text only, so one nonce does for all.
 fn nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; NONCE_LEN])
@@ -415,11 +376,8 @@ mod tests {
 
     const PURPOSE: &[u8] = b"waypost vault";
     const BOUND: &[u8] = b"token desk";
-    /// `hushhush`, as 0.1.0 sealed it with the secret of these tests.
-    const BEFORE: &str =
-        "01000102030405060708090a0b0c0d0e0f3f4d67ff07b62638f0797c7ae0cd9db8ea13009733de4453";
-    /// The same as it is sealed now, with the same random bytes.
-    const NOW: &str = "0229bfed58000102030405060708090a0b0c0d0e0f\
+    /// `hushhush`, sealed with the secret of these tests.
+    const SEALED: &str = "0229bfed58000102030405060708090a0b0c0d0e0f\
         3f4d67ff07b62638b0e562d2681cc03fd839f01e7da99204";
     const SALT: u128 = 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f;
 
@@ -435,39 +393,31 @@ mod tests {
     #[test]
     fn an_envelope_opens_as_it_was_sealed_and_its_form_stays() {
         let sealed = envelopes().seal(BOUND, SALT, b"hushhush").unwrap();
-        assert_eq!(sealed, bytes(NOW));
+        assert_eq!(sealed, bytes(SEALED));
         assert_eq!(sealed.len(), b"hushhush".len() + ENVELOPE_BYTES);
-        for envelope in [NOW, BEFORE] {
-            let opened = envelopes().open(BOUND, &bytes(envelope));
-            assert_eq!(opened, Ok(b"hushhush".to_vec()));
-        }
-        assert_eq!(envelopes().open_unnamed(BOUND, &bytes(BEFORE)), Ok(b"hushhush".to_vec()));
-        assert_eq!(envelopes().open_unnamed(BOUND, &bytes(NOW)), Err(Unopened::Changed));
+        assert_eq!(envelopes().open(BOUND, &sealed), Ok(b"hushhush".to_vec()));
         let nothing = envelopes().seal(b"", 1, b"").unwrap();
         assert_eq!(envelopes().open(b"", &nothing), Ok(Vec::new()));
     }
 
     #[test]
     fn no_byte_of_it_can_be_changed() {
-        for envelope in [bytes(NOW), bytes(BEFORE)] {
-            for index in 0..envelope.len() {
-                let mut changed = envelope.clone();
-                changed[index] ^= 3;
-                assert!(envelopes().open(BOUND, &changed).is_err(), "{index}");
-                let cut = envelopes().open(BOUND, &envelope[..index]);
-                assert_eq!(cut, Err(Unopened::Changed), "cut at {index}");
-            }
+        let envelope = bytes(SEALED);
+        for index in 0..envelope.len() {
+            let mut changed = envelope.clone();
+            changed[index] ^= 3;
+            assert!(envelopes().open(BOUND, &changed).is_err(), "{index}");
+            let cut = envelopes().open(BOUND, &envelope[..index]);
+            assert_eq!(cut, Err(Unopened::Changed), "cut at {index}");
         }
     }
 
     #[test]
     fn it_is_good_for_one_purpose_and_bound_to_one_thing() {
-        for envelope in [bytes(NOW), bytes(BEFORE)] {
-            let other = Envelopes::new([7; 32], b"other");
-            assert_eq!(envelopes().open(b"token des", &envelope), Err(Unopened::Changed));
-            assert_eq!(other.open(BOUND, &envelope), Err(Unopened::Changed));
-            assert!(Envelopes::new([8; 32], PURPOSE).open(BOUND, &envelope).is_err());
-        }
+        let (envelope, other) = (bytes(SEALED), Envelopes::new([7; 32], b"other"));
+        assert_eq!(envelopes().open(b"token des", &envelope), Err(Unopened::Changed));
+        assert_eq!(other.open(BOUND, &envelope), Err(Unopened::Changed));
+        assert!(Envelopes::new([8; 32], PURPOSE).open(BOUND, &envelope).is_err());
     }
 
     fn replaced() -> Keyring {
@@ -477,9 +427,7 @@ mod tests {
     #[test]
     fn what_an_older_secret_sealed_opens_and_the_new_one_seals() {
         let replaced = Envelopes::new(replaced(), PURPOSE);
-        for envelope in [NOW, BEFORE] {
-            assert!(replaced.open(BOUND, &bytes(envelope)).is_ok());
-        }
+        assert!(replaced.open(BOUND, &bytes(SEALED)).is_ok());
         let sealed = replaced.seal(BOUND, SALT, b"hushhush").unwrap();
         let unknown = envelopes().open(BOUND, &sealed).unwrap_err();
         assert_eq!(
@@ -490,9 +438,7 @@ mod tests {
     }
 
     /// `42` for `list`, in a stable envelope.
-    const STABLE_NOW: &str = "0329bfed5887d9f79a4c626d7af5b609fb1c7aea175787d8f2901084c8ce";
-    /// The same before envelopes named their secret.
-    const STABLE_BEFORE: &str = "6e85a83dcc4e59a7fbb244a63c1dfbaf7e53c02594dd7016";
+    const STABLE: &str = "0329bfed5887d9f79a4c626d7af5b609fb1c7aea175787d8f2901084c8ce";
 
     fn stable(keys: impl Into<Keyring>) -> StableEnvelopes {
         StableEnvelopes::new(keys, b"waypost cursor")
@@ -500,12 +446,11 @@ mod tests {
 
     #[test]
     fn a_stable_envelope_is_the_same_for_the_same_text() {
-        assert_eq!(stable([7; 32]).seal(b"list", b"42"), bytes(STABLE_NOW));
-        for envelope in [bytes(STABLE_NOW), bytes(STABLE_BEFORE)] {
-            assert!(StableEnvelopes::is_one(&envelope));
-            assert_eq!(stable([7; 32]).open(b"list", &envelope), Ok(b"42".to_vec()));
-            assert_eq!(stable([7; 32]).open(b"lis", &envelope), Err(Unopened::Changed));
-        }
+        let envelope = stable([7; 32]).seal(b"list", b"42");
+        assert_eq!(envelope, bytes(STABLE));
+        assert!(StableEnvelopes::is_one(&envelope));
+        assert_eq!(stable([7; 32]).open(b"list", &envelope), Ok(b"42".to_vec()));
+        assert_eq!(stable([7; 32]).open(b"lis", &envelope), Err(Unopened::Changed));
         for text in ["", "123456789ab", "123456789abc", &"x".repeat(1_000)] {
             let sealed = stable([7; 32]).seal(b"", text.as_bytes());
             assert!(StableEnvelopes::is_one(&sealed) && sealed.len().is_multiple_of(3), "{text}");
@@ -515,30 +460,26 @@ mod tests {
 
     #[test]
     fn no_byte_of_a_stable_envelope_can_be_changed() {
-        for envelope in [bytes(STABLE_NOW), bytes(STABLE_BEFORE)] {
-            for index in 0..envelope.len() {
-                let mut changed = envelope.clone();
-                changed[index] ^= 3;
-                assert!(stable([7; 32]).open(b"list", &changed).is_err(), "{index}");
-                let cut = stable([7; 32]).open(b"list", &envelope[..index]);
-                assert!(cut.is_err(), "cut at {index}");
-            }
-            let headless = stable([7; 32]).open(b"list", &envelope[HEAD_BYTES..]);
-            assert!(headless.is_err(), "without a head");
+        let envelope = bytes(STABLE);
+        for index in 0..envelope.len() {
+            let mut changed = envelope.clone();
+            changed[index] ^= 3;
+            assert!(stable([7; 32]).open(b"list", &changed).is_err(), "{index}");
+            let cut = stable([7; 32]).open(b"list", &envelope[..index]);
+            assert!(cut.is_err(), "cut at {index}");
         }
+        let headless = stable([7; 32]).open(b"list", &envelope[HEAD_BYTES..]);
+        assert!(headless.is_err(), "without a head");
     }
 
     #[test]
     fn a_stable_envelope_of_an_older_secret_opens() {
-        let old = [bytes(STABLE_NOW), bytes(STABLE_BEFORE)];
-        for envelope in &old {
-            assert_eq!(stable(replaced()).open(b"list", envelope), Ok(b"42".to_vec()));
-        }
-        assert_ne!(stable(replaced()).seal(b"list", b"42"), old[0]);
+        let old = bytes(STABLE);
+        assert_eq!(stable(replaced()).open(b"list", &old), Ok(b"42".to_vec()));
+        assert_ne!(stable(replaced()).seal(b"list", b"42"), old);
         let gone = [9_u8; 32];
         let unknown = Unopened::UnknownKey(stable([7; 32]).keys.current.id);
-        assert_eq!(stable(gone).open(b"list", &old[0]), Err(unknown));
-        assert_eq!(stable(gone).open(b"list", &old[1]), Err(Unopened::Changed));
+        assert_eq!(stable(gone).open(b"list", &old), Err(unknown));
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Client {
         let mut cursor = match request.page_token.is_empty() {
             true => None,
             false => {
-                let opened = self.doors.cursors.open_or(&of, &request.page_token, |_| None);
+                let opened = self.doors.cursors.open(&of, &request.page_token);
                 let wrong = |_| invalid("pageToken", "`pageToken` is not one of this list");
                 Some(opened.map_err(wrong)?)
             }

@@ -52,8 +52,6 @@ pub(super) fn doors(setup: &Setup, ground: &Ground, inside: Inside) -> Shared {
     let Inside { engine, entrance, realms, gateway, telemetry, sinks, files, choose } = inside;
     let backup = ground.opened.backup.clone();
     let cursors = Cursors::new(&ground.keys);
-    // A caller who needs a credential sees only a part of what there is.
-    let cursors = if entrance.base().is_some() { cursors.only_sealed() } else { cursors };
     let mut doors = Doors::new(engine, entrance, realms, gateway, backup, cursors, telemetry);
     doors.usual_agent.clone_from(&setup.project.config.agents.default);
     doors.a2a = serving(setup);

@@ -65,8 +65,7 @@ pub(crate) fn after(exchange: &Exchange, list: &str) -> Result<Option<String>, R
     let Some(cursor) = cursor else { return Ok(None) };
     let cursors = &exchange.door.doors.cursors;
     let of = purpose(&exchange.caller, list);
-    let place = cursors.open_or(&of, &cursor, |old| old_place(list, old));
-    place.map(Some).map_err(refused_rpc)
+    cursors.open(&of, &cursor).map(Some).map_err(refused_rpc)
 }
 
 /// A place in a list as an opaque cursor.
@@ -76,17 +75,6 @@ pub(crate) fn cursor(exchange: &Exchange, list: &str, place: &str) -> String {
 
 fn purpose(caller: &Caller, list: &str) -> Purpose {
     Purpose::of(caller, "/mcp").filtered(&list)
-}
-
-/// The place that a cursor of this list stands for, as 0.1.0 wrote them: hexadecimal digits.
-fn old_place(list: &str, cursor: &str) -> Option<String> {
-    let bytes: Option<Vec<u8>> = cursor
-        .as_bytes()
-        .chunks(2)
-        .map(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok())
-        .collect();
-    let text = String::from_utf8(bytes?).ok()?;
-    text.strip_prefix(list)?.strip_prefix(':').map(str::to_owned)
 }
 
 /// The cursor is not one of ours.
@@ -181,21 +169,6 @@ pub(crate) fn failed(fault: Fault) -> RpcError {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use wire::jsonrpc::INVALID_PARAMS;
-
-    #[test]
-    fn an_old_cursor_is_read_by_its_own_list_only() {
-        for at in ["", "a", "math::add", "1:ä:2"] {
-            let cursor: String =
-                format!("{TOOLS}:{at}").bytes().map(|byte| format!("{byte:02x}")).collect();
-            assert_eq!(old_place(TOOLS, &cursor).as_deref(), Some(at));
-            assert_eq!(old_place("prompts", &cursor), None, "{at}");
-        }
-        for cursor in ["", "7", "zz", "ff", "tools:a", "äb", "746f6f6c73"] {
-            assert_eq!(old_place(TOOLS, cursor), None, "{cursor}");
-        }
-        assert_eq!(bad_cursor().code, INVALID_PARAMS);
-    }
 
     #[test]
     fn pages_follow_each_other_without_gaps() {

@@ -29,8 +29,6 @@ pub(crate) const NOT_OF_LIST: &str =
 #[derive(Clone)]
 pub(crate) struct Cursors {
     envelopes: StableEnvelopes,
-    /// Whether places are taken as 0.1.0 gave them out.
-    takes_plain: bool,
 }
 
 /// What a place is good for: one list of one realm, under one filter.
@@ -71,14 +69,7 @@ impl Cursors {
     /// With the server's secrets. Places that another one sealed are gone: a client reads the list
     /// from its beginning then.
     pub(crate) fn new(keys: impl Into<Keyring>) -> Self {
-        Self { envelopes: StableEnvelopes::new(keys, PURPOSE), takes_plain: true }
-    }
-
-    /// The same where only sealed places are taken: a caller who can name any row finds out, from
-    /// those of its own on either side of it, how many others there are.
-    #[must_use]
-    pub(crate) fn only_sealed(self) -> Self {
-        Self { takes_plain: false, ..self }
+        Self { envelopes: StableEnvelopes::new(keys, PURPOSE) }
     }
 
     /// Where the page begins that a client asks for; none for the first one.
@@ -97,33 +88,17 @@ impl Cursors {
         format!("{FORM}{}", URL_SAFE_NO_PAD.encode(self.envelopes.seal(&of.0, place.as_bytes())))
     }
 
-    /// The place that a client sent, if it is of this purpose.
+    /// The place that a client sent, if it is of this purpose. Only sealed places are taken: a
+    /// caller who can name any row finds out, from those of its own on either side of it, how many
+    /// others there are.
     pub(crate) fn open(&self, of: &Purpose, sent: &str) -> Result<String, Unopened> {
-        self.open_or(of, sent, |old| Some(old.to_owned()))
-    }
-
-    /// The same, where `old` reads what 0.1.0 gave out in this place.
-    pub(crate) fn open_or(
-        &self,
-        of: &Purpose,
-        sent: &str,
-        old: impl FnOnce(&str) -> Option<String>,
-    ) -> Result<String, Unopened> {
-        match sealed(sent) {
-            Some(bytes) => {
-                let place = self.envelopes.open(&of.0, &bytes)?;
-                String::from_utf8(place).map_err(|_| Unopened::Changed)
-            }
-            // As 0.1.0 gave places out: in clear, and bound to nothing. Everybody who reaches a
-            // server in local mode may see all of it.
-            None if self.takes_plain => old(sent).ok_or(Unopened::Changed),
-            None => Err(Unopened::Changed),
-        }
+        let bytes = sealed(sent).ok_or(Unopened::Changed)?;
+        let place = self.envelopes.open(&of.0, &bytes)?;
+        String::from_utf8(place).map_err(|_| Unopened::Changed)
     }
 }
 
-/// The bytes of a text that has the form of a sealed place. One that is of another form, such as a
-/// name that begins with the same letter, is of 0.1.0 or of no one.
+/// The bytes of a text that has the form of a sealed place.
 fn sealed(sent: &str) -> Option<Vec<u8>> {
     let bytes = URL_SAFE_NO_PAD.decode(sent.strip_prefix(FORM)?).ok()?;
     StableEnvelopes::is_one(&bytes).then_some(bytes)
@@ -190,24 +165,14 @@ mod tests {
     #[test]
     fn places_that_clients_hold_stay_good() {
         let feed = Purpose::feed(&caller("default"));
-        for (place, text, before) in [
-            (
-                "2a-0",
-                "wAym_7Vj3evPdSe8yBe85VxYWIZdsvEgQjUU8baB2",
-                "wj72t3RImyMcGv-pKLNbDZWnEIMBKo4-E",
-            ),
-            (
-                "2a-1",
-                "wAym_7VgKLx8KPOkDrTrwK_vmXF07EeJFObRPYavf",
-                "wTMJASrEQXKTPjcw9QB0NAH-ZxhgL2k-K",
-            ),
+        for (place, text) in [
+            ("2a-0", "wAym_7Vj3evPdSe8yBe85VxYWIZdsvEgQjUU8baB2"),
+            ("2a-1", "wAym_7VgKLx8KPOkDrTrwK_vmXF07EeJFObRPYavf"),
         ] {
             assert_eq!(cursors().seal(&feed, place), text);
             let replaced = Cursors::new(Keyring::new([9; 32]).with_older([7; 32]));
-            for text in [text, before] {
-                assert_eq!(cursors().open(&feed, text).as_deref(), Ok(place));
-                assert_eq!(replaced.open(&feed, text).as_deref(), Ok(place));
-            }
+            assert_eq!(cursors().open(&feed, text).as_deref(), Ok(place));
+            assert_eq!(replaced.open(&feed, text).as_deref(), Ok(place));
             let anew = replaced.seal(&feed, place);
             assert_ne!(anew, text, "the new secret seals");
             assert_eq!(Cursors::new([9; 32]).open(&feed, &anew).as_deref(), Ok(place));
@@ -295,20 +260,11 @@ mod tests {
     }
 
     #[test]
-    fn places_of_the_release_before_are_read_as_they_are() {
-        for old in ["", "42", "2a-1", "desk", "wide::plan", "w", "what-a-long-name-for-one-plan/x"]
+    fn a_place_that_is_not_sealed_is_none() {
+        for plain in ["", "42", "2a-1", "desk", "wide::plan", "w", "what-a-long-name-for-a-plan/x"]
         {
-            assert_eq!(cursors().open(&purpose(), old).as_deref(), Ok(old));
+            let opened = cursors().open(&purpose(), plain);
+            assert_eq!(opened, Err(Unopened::Changed), "{plain}");
         }
-        let read = |old: &str| old.strip_prefix("tools:").map(str::to_owned);
-        let opened = |sent: &str| cursors().open_or(&purpose(), sent, read);
-        assert_eq!(opened("tools:a").as_deref(), Ok("a"));
-        assert_eq!(opened("nope"), Err(Unopened::Changed));
-        let sealed = cursors().only_sealed();
-        assert_eq!(sealed.open_or(&purpose(), "tools:a", read), Err(Unopened::Changed));
-        assert_eq!(sealed.open(&purpose(), "42"), Err(Unopened::Changed));
-        let own = sealed.open(&purpose(), &cursors().seal(&purpose(), "42"));
-        assert_eq!(own.as_deref(), Ok("42"));
-        assert_eq!(opened(&cursors().seal(&purpose(), "b")).as_deref(), Ok("b"));
     }
 }

@@ -32,10 +32,6 @@ const MARK_CHARS: usize = 32;
 /// The first byte of a file: how it is sealed. An envelope follows, which has the version of the
 /// entry before its value.
 const FORM: u8 = 3;
-/// The form before: the same, but what seals it does not name the secret.
-const FORM_UNNAMED: u8 = 2;
-/// The form of 0.1.0: without that name too, and the value alone. Such an entry has version 0.
-const FORM_WITHOUT_VERSION: u8 = 1;
 /// What the secret is used for here: keys for other purposes differ.
 const PURPOSE: &[u8] = b"waypost vault";
 /// The size of an entry: far more than tokens and registrations need.
@@ -301,20 +297,14 @@ impl Files {
 
     fn opened(&self, key: &str, bytes: &[u8]) -> Result<Kept, Unopened> {
         let (&form, envelope) = bytes.split_first().ok_or(Unopened::Changed)?;
-        let plain = match form {
-            FORM => self.envelopes.open(&bound(key), envelope)?,
-            FORM_UNNAMED | FORM_WITHOUT_VERSION => {
-                self.envelopes.open_unnamed(key.as_bytes(), bytes)?
-            }
-            _ => return Err(Unopened::Changed),
-        };
-        let (version, value) = match plain.split_first_chunk::<VERSION_BYTES>() {
-            _ if form == FORM_WITHOUT_VERSION => (0, plain.as_slice()),
-            Some((version, value)) => (u64::from_be_bytes(*version), value),
-            None => return Err(Unopened::Changed),
-        };
+        if form != FORM {
+            return Err(Unopened::Changed);
+        }
+        let plain = self.envelopes.open(&bound(key), envelope)?;
+        let (version, value) =
+            plain.split_first_chunk::<VERSION_BYTES>().ok_or(Unopened::Changed)?;
         let value = std::str::from_utf8(value).map_err(|_| Unopened::Changed)?;
-        Ok(Kept { value: Secret::from(value), version })
+        Ok(Kept { value: Secret::from(value), version: u64::from_be_bytes(*version) })
     }
 
     /// Tells once that a file is no good to us.
@@ -562,47 +552,6 @@ mod tests {
         assert_eq!(again.read("a").unwrap().unwrap().version, written);
         again.remove("a").unwrap();
         assert!(write(&mut again, "a", "y") > written);
-    }
-
-    /// `hushhush` under `token desk`, as 0.1.0 wrote it with the secret 7.
-    const WITHOUT_VERSION: &str =
-        "01000102030405060708090a0b0c0d0e0f3f4d67ff07b62638f0797c7ae0cd9db8ea13009733de4453";
-    /// The same as version 5, as it was written before envelopes named their secret.
-    const UNNAMED: &str = "02000102030405060708090a0b0c0d0e0f573814976fc3555555d87d31debdda4c\
-        12308a19e3942107cb7974fdc053188f";
-
-    fn bytes(digits: &str) -> Vec<u8> {
-        let pairs = (0..digits.len()).step_by(2);
-        pairs.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
-    }
-
-    #[test]
-    fn a_file_of_a_form_before_opens_and_is_written_anew_with_the_next_change() {
-        let key = "token desk";
-        for (digits, version) in [(WITHOUT_VERSION, 0), (UNNAMED, 5)] {
-            let data = tempfile::tempdir().unwrap();
-            let before = bytes(digits);
-            vault(&data, 7).replace(&name_of(key), &before).unwrap();
-            let path = files(&data).remove(0);
-            for mut vault in [vault(&data, 7), with_new_secret(&data, 9, 7)] {
-                let kept = vault.read(key).unwrap().unwrap();
-                assert_eq!((kept.value.expose(), kept.version), ("hushhush", version));
-                assert_eq!(fs::read(&path).unwrap(), before, "looking changes nothing");
-            }
-            let mut vault = vault(&data, 7);
-            // Nobody can have it taken for a file of another form.
-            for form in (0..=4).filter(|form| *form != before[0]) {
-                fs::write(&path, [[form].as_slice(), &before[1..]].concat()).unwrap();
-                assert_eq!(read(&mut vault, key), None, "{form}");
-                fs::write(&path, [[form].as_slice(), &before].concat()).unwrap();
-                assert_eq!(read(&mut vault, key), None, "{form} before all of it");
-            }
-            fs::write(&path, &before).unwrap();
-            let written = vault.write(key, &"new".into(), Expected::Version(version));
-            assert_eq!(written, Ok(version + 1));
-            assert_eq!(fs::read(&path).unwrap()[0], FORM);
-            assert_eq!(read(&mut vault, key).as_deref(), Some("new"));
-        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ async fn a_cursor_is_good_for_its_own_list_and_filter() {
 }
 
 #[tokio::test]
-async fn no_row_can_be_read_from_a_cursor_and_old_ones_are_taken() {
+async fn no_row_can_be_read_from_a_cursor() {
     let house = house().await;
     let caller = Caller::new("default", "local");
     let mut place = None;
@@ -91,10 +91,6 @@ async fn no_row_can_be_read_from_a_cursor_and_old_ones_are_taken() {
         let found = house.engine.sessions().list(&caller, &filter, &plain).await.unwrap();
         let shown = page(&house, SESSIONS, cursor.as_ref()).await;
         assert_eq!(shown["items"][0]["id"], found.items[0].id.to_string());
-        // What the release before gave out leads to the same page.
-        if let Some(place) = &place {
-            assert_eq!(page(&house, SESSIONS, Some(&json!(place))).await, shown);
-        }
         let Some(next) = found.next_cursor else { break };
         next.parse::<u64>().expect("the store counts rows");
         let sealed = text(&shown["nextCursor"]);
@@ -162,12 +158,14 @@ async fn a_new_secret_takes_the_cursors_of_the_old_one_until_that_is_gone() {
 }
 
 #[tokio::test]
-async fn who_needs_a_credential_names_no_row() {
-    let house = asking("").await;
+async fn nobody_names_a_row() {
+    let (house, local) = (asking("").await, house().await);
     for path in [SESSIONS, "/api/v1/asks", "/api/v1/plans", "/api/v1/tools"] {
         for made_up in ["1", "42", "math::add"] {
-            let answer = get(&house, ADMIN, &format!("{path}?cursor={made_up}")).await;
-            assert_eq!(answer.refusal(), refused(400, "bad_cursor", &[]), "{path} {made_up}");
+            let path = format!("{path}?cursor={made_up}");
+            for answer in [get(&house, ADMIN, &path).await, local.get(&path).await] {
+                assert_eq!(answer.refusal(), refused(400, "bad_cursor", &[]), "{path}");
+            }
         }
     }
     // Else the last row of all realms could be found by trying.

@@ -138,14 +138,6 @@ async fn long_lists_come_in_pages() {
 }
 
 #[tokio::test]
-async fn cursors_of_the_release_before_are_taken() {
-    let house = House::demo().await;
-    let old: String = "tools:m".bytes().map(|byte| format!("{byte:02x}")).collect();
-    let list = result(&house, "tools/list", json!({"cursor": old})).await;
-    assert_eq!(each(&list["tools"], "name")[0], "math__add", "{list}");
-}
-
-#[tokio::test]
 async fn a_history_goes_on_where_it_is_listed() {
     let house = House::within(Limits { page_items_default: 1, ..Limits::default() }).await;
     let input = json!({"a": 1, "b": 1});
