@@ -66,7 +66,7 @@ pub(super) fn read_pinned_plan(node: &Node, limits: &Limits) -> Result<Plan, Vec
 }
 
 fn read_with(reader: Reader<'_>, node: &Node) -> Checked<Plan> {
-    let mut steps = Steps { reader, seen: BTreeMap::new(), count: 0, unpacks: false };
+    let mut steps = Steps { reader, seen: BTreeMap::new(), count: 0 };
     let plan = steps.plan(&Spot::root(node));
     checked(plan, steps.reader.mistakes)
 }
@@ -98,8 +98,6 @@ struct Steps<'a> {
     /// Every step id so far and its line.
     seen: BTreeMap<String, u32>,
     count: usize,
-    /// Whether the plan takes values out of the results of MCP itself.
-    unpacks: bool,
 }
 
 impl Steps<'_> {
@@ -118,7 +116,6 @@ impl Steps<'_> {
         let list = self.reader.need(spot, "steps").and_then(|field| self.reader.filled(&field));
         let examples = self.examples(spot);
         let list = list?;
-        self.unpacks = self.unpacks(spot);
         let scope = Scope::of(&list, Level::Top);
         let start = match spot.field("startStepId") {
             Some(field) => self.target(&field, &scope),
@@ -146,23 +143,6 @@ impl Steps<'_> {
             hash,
             index,
         })
-    }
-
-    /// Whether the plan takes values out of the results of MCP itself, as all had to before
-    /// `saveAs` did that: then its outputs are as they were for it.
-    fn unpacks(&mut self, spot: &Spot<'_>) -> bool {
-        let source = spot.node.to_value().to_string();
-        let reads = |what: &str| source.contains(what);
-        let unpacks = (reads("structuredContent") || reads(".content[")) && !reads("saveResultAs");
-        if unpacks && !self.reader.pinned {
-            let message = "the plan takes values out of whole results of MCP, so `saveAs` keeps \
-                           whole results in it";
-            let mistake = Mistake::warning(message);
-            let hint = "read the values directly, as in `$.context.sum.total`, or name whole \
-                        results with `saveResultAs`";
-            self.reader.note(spot, mistake.hint(hint));
-        }
-        unpacks
     }
 
     fn plan_id(&mut self, spot: &Spot<'_>) -> Option<PlanId> {
@@ -302,7 +282,7 @@ impl Steps<'_> {
                 Some(key) => ContextKey::from(key),
                 None => ContextKey::from(format!("{tool}_result")),
             },
-            whole: result.is_some() || self.unpacks,
+            whole: result.is_some(),
             approve: approve.unwrap_or(false),
             next,
             on_rejected,

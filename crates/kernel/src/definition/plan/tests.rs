@@ -732,7 +732,7 @@ fn the_seeds_plan_is_taken_as_it_stands() {
 #[test]
 fn an_output_is_kept_as_its_value_or_as_the_whole_result() {
     let read = |key: &str, message: &str| {
-        let (plan, warnings) = good(&format!(
+        let (plan, _) = good(&format!(
             "planId: t/p\nsteps:\n  - {{id: a, type: tool_call, toolId: math::add, {key}: r, \
              arguments: {{a: 1, b: 1}}, nextStepId: end}}\n  - {{id: end, type: final_response, \
              message: \"{message}\"}}\n"
@@ -741,13 +741,11 @@ fn an_output_is_kept_as_its_value_or_as_the_whole_result() {
             panic!("not a tool call")
         };
         assert_eq!(call.save_as.as_str(), "r");
-        (call.whole, warnings.iter().any(|one| one.message.contains("whole results")))
+        call.whole
     };
-    assert_eq!(read("saveAs", "{{ context.r.sum }}"), (false, false));
-    assert_eq!(read("saveResultAs", "{{ context.r.structuredContent.sum }}"), (true, false));
-    // As plans had to be written before.
-    assert_eq!(read("saveAs", "{{ context.r.structuredContent.sum }}"), (true, true));
-    assert_eq!(read("saveAs", "{{ context.r.content[0].text }}"), (true, true));
+    assert!(!read("saveAs", "{{ context.r.sum }}"));
+    assert!(!read("saveAs", "{{ context.r.structuredContent.sum }}"));
+    assert!(read("saveResultAs", "{{ context.r.structuredContent.sum }}"));
     let both = "planId: t/p\nsteps:\n  - {id: a, type: tool_call, toolId: math::add, saveAs: r, \
                 saveResultAs: s, arguments: {a: 1, b: 1}, nextStepId: end}\n  - {id: end, type: \
                 final_response, message: ok}\n";
