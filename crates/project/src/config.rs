@@ -1,6 +1,6 @@
 //! `waypost.toml`, and the layers around it: what an operator can set. An unknown key is an error
 //! with its line and the key that was most likely meant: a setting that is silently ignored is
-//! worse than none. A limit that earlier releases let an operator set is a warning.
+//! worse than none.
 
 use crate::a2a_serving::A2aServing;
 use crate::event_sinks::{SinkEntry, SinkKeys};
@@ -22,7 +22,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::rule::Rules;
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::realm::RealmSettings;
-use kernel::limits::{FIXED, Limits, OutOfRange};
+use kernel::limits::{Limits, OutOfRange};
 use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
 use kernel::values::ids::{AgentName, RealmId};
 use serde::{Deserialize, Deserializer};
@@ -241,8 +241,7 @@ fn tree(layer: &Layer, warnings: &mut Vec<Mistake>) -> Result<Written, Vec<Mista
         let mistake = Mistake::error(message).hint("remove what is not needed");
         return Err(vec![layer.spots().of(None).mistake(mistake)]);
     }
-    let mut tree = Written::of_toml(layer).map_err(|mistake| vec![mistake])?;
-    warnings.extend(tree.take_out("limits", FIXED).iter().map(fixed));
+    let tree = Written::of_toml(layer).map_err(|mistake| vec![mistake])?;
     let mut mistakes = Vec::new();
     let written: Settings = read(&tree, &[], Owner::Ours, &mut mistakes);
     mistakes.extend(written.wrong_patterns());
@@ -253,13 +252,6 @@ fn tree(layer: &Layer, warnings: &mut Vec<Mistake>) -> Result<Written, Vec<Mista
     }
     mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
     if mistakes.is_empty() { Ok(tree) } else { Err(mistakes) }
-}
-
-/// The warning that a limit cannot be set any more.
-fn fixed(name: &Text) -> Mistake {
-    let what =
-        format!("`{}` has no effect: this limit is fixed now, at what was its default", name.text);
-    name.mistake(Mistake::warning(what).hint("remove it"))
 }
 
 /// The settings as they are written.
@@ -657,30 +649,9 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_fixed_now_is_a_warning() {
-        let below = "[limits]\nhistory_query_max = 5\nbody_depth_max = 8\nframes_max = \"x\"\n";
-        let above = "[limits]\nrpc_batch_max = 1\n";
-        let layers = [Layer::file("below.toml", below), Layer::file("above.toml", above)];
-        let config = Config::layered(&layers).unwrap();
-        let told: Vec<String> = config.warnings.iter().map(Mistake::to_string).collect();
-        let why =
-            "has no effect: this limit is fixed now, at what was its default; hint: remove it";
-        assert_eq!(
-            told,
-            [
-                format!("below.toml:2:1: warning: `history_query_max` {why}"),
-                format!("below.toml:4:1: warning: `frames_max` {why}"),
-                format!("above.toml:2:1: warning: `rpc_batch_max` {why}"),
-            ]
-        );
-        assert_eq!(config.limits, Limits { body_depth_max: 8, ..Limits::default() });
-        for name in FIXED {
-            let text = format!("[limits]\n{name} = 1\n");
-            assert!(Config::parse("waypost.toml", &text).is_ok(), "{name}");
-        }
-        // One that never was is a mistake, and is not taken for a fixed one.
-        let told = mistakes("[limits]\nhistory_querry_max = 5\nrun_calls_mox = 5\n");
-        assert!(told[0].starts_with("waypost.toml:2:1: error: unknown key `history_querry_max`"));
+    fn a_limit_that_cannot_be_set_is_a_mistake_like_a_misspelt_one() {
+        let told = mistakes("[limits]\nrpc_batch_max = 5\nrun_calls_mox = 5\n");
+        assert!(told[0].starts_with("waypost.toml:2:1: error: unknown key `rpc_batch_max`"));
         assert!(told[1].ends_with("hint: did you mean `run_calls_max`?"), "{told:?}");
     }
 

@@ -120,17 +120,6 @@ impl Written {
         }
     }
 
-    /// Takes keys of these names out of a table of the file, and gives those that were there.
-    pub fn take_out(&mut self, table: &str, names: &[&str]) -> Vec<Text> {
-        let Shape::Table(root) = &mut self.value else { return Vec::new() };
-        let found = root.0.iter_mut().find(|(key, _)| key.text == table);
-        let Some((_, Written { value: Shape::Table(table), .. })) = found else {
-            return Vec::new();
-        };
-        let is_named = |entry: &mut (Text, Written)| names.contains(&entry.0.text.as_str());
-        table.0.extract_if(.., is_named).map(|(key, _)| key).collect()
-    }
-
     /// What stands below these keys.
     pub fn at(&self, path: &[&str]) -> Option<&Written> {
         let Some((first, rest)) = path.split_first() else { return Some(self) };

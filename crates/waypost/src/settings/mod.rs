@@ -8,7 +8,7 @@ use crate::environment::place::{Roots, shown};
 use crate::environment::{ADMIN_KEY, API_KEY, Environment, LOG_LEVEL, SECRET_KEY};
 use crate::exit::{Failure, Result};
 use kernel::definition::plan::mistake::Mistake;
-use kernel::limits::{FIXED, Limits};
+use kernel::limits::Limits;
 use project::config::{AdminRule, Config};
 use project::folder::{CONFIG_FILE, DEMO_PROXY, DEMO_PROXY_SERVER, DEMO_SETTINGS};
 use project::layer::{Layer, Source};
@@ -235,10 +235,6 @@ fn written(layer: &Layer) -> Vec<Setting> {
     if let Ok(table) = DeTable::parse(&layer.text) {
         collect(layer, table.get_ref(), &Value::Object(values), &[], &mut all);
     }
-    let is_fixed = |setting: &Setting| {
-        setting.key.strip_prefix("limits.").is_some_and(|name| FIXED.contains(&name))
-    };
-    all.retain(|setting| !is_fixed(setting));
     all
 }
 

@@ -3,7 +3,7 @@
 
 use crate::environment::{Environment, Variable};
 use kernel::definition::plan::mistake::{Mistake, Position, did_you_mean};
-use kernel::limits::{FIXED, Limits};
+use kernel::limits::Limits;
 use project::config::SERVER_KEYS;
 use project::layer::{Layer, Source};
 use serde_json::{Value, json};
@@ -14,13 +14,11 @@ struct Section {
     /// How its variables begin. The client's own `WAYPOST_SERVER` does not: it ends before the `_`.
     prefix: &'static str,
     keys: &'static [&'static str],
-    /// Keys that set nothing any more; their variables get the warning of the same line in a file.
-    fixed: &'static [&'static str],
 }
 
 const SECTIONS: [Section; 2] = [
-    Section { name: "server", prefix: "WAYPOST_SERVER_", keys: SERVER_KEYS, fixed: &[] },
-    Section { name: "limits", prefix: "WAYPOST_LIMITS_", keys: Limits::NAMES, fixed: FIXED },
+    Section { name: "server", prefix: "WAYPOST_SERVER_", keys: SERVER_KEYS },
+    Section { name: "limits", prefix: "WAYPOST_LIMITS_", keys: Limits::NAMES },
 ];
 
 /// The short names of two settings; they go before the long ones.
@@ -49,12 +47,11 @@ pub(super) fn layers(environment: &Environment) -> (Vec<Layer>, Vec<Mistake>) {
 impl Section {
     fn key_of(&self, variable: &str) -> Option<&'static str> {
         let word = variable.strip_prefix(self.prefix)?;
-        let mut known = self.keys.iter().chain(self.fixed).copied();
-        known.find(|key| key.to_uppercase() == word)
+        self.keys.iter().copied().find(|key| key.to_uppercase() == word)
     }
 
     fn unknown(&self, variable: &Variable) -> Mistake {
-        let Section { name: section, prefix, keys, .. } = self;
+        let Section { name: section, prefix, keys } = self;
         let word = variable.name.strip_prefix(prefix).unwrap_or_default();
         let hint = match did_you_mean(word, keys.iter().copied()) {
             Some(key) => format!("did you mean `{prefix}{}`?", key.to_uppercase()),
@@ -150,20 +147,6 @@ mod tests {
         );
         let told = told(&[("WAYPOST_LIMITS_SOMETHING_ELSE", "1")], "");
         assert!(told[0].ends_with("`waypost config show` lists all settings of `[limits]`"));
-    }
-
-    #[test]
-    fn a_variable_of_a_limit_that_is_fixed_now_is_a_warning() {
-        let process = [("WAYPOST_LIMITS_RPC_BATCH_MAX", "1")];
-        let file = "WAYPOST_LIMITS_FRAMES_MAX=soon\n";
-        let (layers, mistakes) = layers(&Environment::of_test(&process, file));
-        assert!(mistakes.is_empty(), "{mistakes:?}");
-        let warnings = Config::layered(&layers).unwrap().warnings;
-        let told: Vec<String> = warnings.iter().map(Mistake::to_string).collect();
-        assert!(told[0].starts_with(".env:1:1: warning: `frames_max` has no effect"), "{told:?}");
-        let variable = "environment WAYPOST_LIMITS_RPC_BATCH_MAX: warning: `rpc_batch_max` has no";
-        assert!(told[1].starts_with(variable), "{told:?}");
-        assert_eq!(told.len(), 2);
     }
 
     #[test]

@@ -214,23 +214,8 @@ fn a_check_counts_what_is_right_also_while_a_server_runs() {
 }
 
 #[test]
-fn a_limit_that_is_fixed_now_is_a_warning_and_the_server_starts() {
+fn an_unknown_limit_is_an_error_and_the_server_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), &[("waypost.toml", "[limits]\nhistory_query_max = 5\n")]);
-    let why = "warning: `history_query_max` has no effect: this limit is fixed now, at what was \
-               its default; hint: remove it";
-    let told = format!("waypost.toml:2:1: {why}");
-    let ended = waypost(folder.path(), &["config", "check"]).code(0).says(&told);
-    assert!(ended.stdout.starts_with("ok: "), "{ended:#?}");
-    let found = waypost(folder.path(), &["--json", "config", "check"]).code(0).json();
-    assert_eq!(found["warnings"].as_array().map(Vec::len), Some(1), "{found}");
-    assert_eq!(found["warnings"][0]["severity"], "warning", "{found}");
-    let shown = waypost(folder.path(), &["config", "show"]).code(0).stdout;
-    assert!(!shown.contains("history_query_max"), "{shown}");
-    let server = Server::of_project(folder.path());
-    assert!(server.log().contains(why), "{}", server.log());
-    drop(server);
-
     write(folder.path(), &[("waypost.toml", "[limits]\nrun_calls_mox = 5\n")]);
     for command in [&["config", "check"][..], &["up", "--port", "0"]] {
         waypost(folder.path(), command)

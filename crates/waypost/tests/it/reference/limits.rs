@@ -13,7 +13,7 @@ milliseconds, `_bytes` bytes.
 A value outside of its range is an error with its file and line, or its variable: `waypost up` does
 not start with it. Some limits must not be larger than another one: `body_bytes_max` than
 `bodies_bytes_max`, and `run_wait_ms`, `delivery_backoff_ms` and `upstream_backoff_ms` than the same
-name with `_max`. A limit that could be set in 0.1.0 and is fixed now is a warning.";
+name with `_max`.";
 
 pub(super) fn page() -> String {
     let defaults = json!(Limits::default());
