@@ -1,9 +1,9 @@
 """Records the data folder of a release: all that can be stored, killed in the middle of work.
 
-    python3 crates/testkit/data/record.py PROGRAM FOLDER
+    python3 crates/testkit/record/record.py PROGRAM FOLDER
 
-PROGRAM is the release's `waypost`, FOLDER is `crates/testkit/data/<release>` with a `project` in
-it. `FOLDER/data` and `FOLDER/expected.json` are written anew. Python's standard library only."""
+PROGRAM is the release's `waypost`, FOLDER is `crates/testkit/data/<release>`, which is written anew:
+`project` as it is beside this file, `data` and `expected.json`. Python's standard library only."""
 
 import concurrent.futures
 import contextlib
@@ -21,7 +21,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-# Folders beside this file are those of releases.
 sys.dont_write_bytecode = True
 import standin  # noqa: E402
 
@@ -30,7 +29,9 @@ PUBLIC = "http://127.0.0.1:1"
 HOOK_SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 BANNER = "waypost listening on "
 LIMIT_S = 60
-ITEMS = list(range(40))
+# So many that the session gets a snapshot.
+ITEMS = list(range(100))
+PROJECT = pathlib.Path(__file__).resolve().parent / "project"
 INLINE = {
     "planId": "inline",
     "description": "comes with its request",
@@ -283,7 +284,7 @@ def main(program, folder):
     variables |= {"WAYPOST_PROVIDER_SHELF": variables["HUB_URL"] + "/open"}
     with tempfile.TemporaryDirectory() as place:
         place = pathlib.Path(place)
-        shutil.copytree(folder / "project", place / "project")
+        shutil.copytree(PROJECT, place / "project")
         lines = "".join(f"{name}={value}\n" for name, value in variables.items())
         (place / "project" / ".env").write_text(lines)
         noted = record(program, place, servers)
@@ -333,7 +334,8 @@ def record(program, place, servers):
 def keep(data, folder, noted):
     """Keeps the folder as the kill left it, but for what every start makes anew."""
     target = folder / "data"
-    shutil.rmtree(target, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(PROJECT, folder / "project")
     shutil.copytree(data, target, ignore=shutil.ignore_patterns("*-shm", "lock"))
     with tempfile.TemporaryDirectory() as place:
         copy = pathlib.Path(place) / "data"
@@ -342,8 +344,11 @@ def keep(data, folder, noted):
             found = database.execute("SELECT cursor FROM consumers WHERE name LIKE '%hook%'")
             noted["rest"] = events_after(database, found.fetchone()[0])
             noted["calls"] = calls_under_way(database)
-            blobs = database.execute("SELECT DISTINCT hash FROM blob_refs ORDER BY hash")
+            blobs = database.execute(
+                "SELECT DISTINCT hash FROM blob_holds WHERE kind = 'session' ORDER BY hash")
             noted["blobs"] = [row[0] for row in blobs]
+            if not database.execute("SELECT 1 FROM snapshots").fetchone():
+                raise SystemExit("no session got a snapshot; raise ITEMS")
     text = json.dumps(noted, indent=1, sort_keys=True)
     (folder / "expected.json").write_text(text + "\n")
     size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
