@@ -30,7 +30,7 @@ impl Sessions<'_> {
     pub async fn create(self, caller: &Caller, key: Option<String>) -> Result<SessionRow> {
         let id = SessionId(self.shared.id_bits());
         let key = match key {
-            Some(key) => self.shared.chosen_key(caller, self.shared.client_key(key)?).await?,
+            Some(key) => caller.key(Space::session(), self.shared.client_key(key)?),
             None => caller.key(Space::session(), id.to_string()),
         };
         let owner = caller.owner();
@@ -127,12 +127,7 @@ impl Runs<'_> {
             },
             RunSession::Existing(reference) => reference.clone(),
         };
-        let found = match (&request.session, &place) {
-            (RunSession::Named(name), SessionRef::Key { .. }) => {
-                self.shared.chosen(caller, name).await?
-            }
-            _ => self.shared.store.session(&caller.realm, &caller.meant(&place)).await?,
-        };
+        let found = self.shared.store.session(&caller.realm, &caller.meant(&place)).await?;
         match found.as_ref().map(session_of) {
             Some(there) if gate.reads(caller, there) => gate.permit(caller, Act::Run, there),
             Some(_) => Err(no_session(&place)),
@@ -213,8 +208,7 @@ impl Runs<'_> {
                 }
                 Err(_) => {
                     let name = self.shared.client_key(name)?;
-                    let key = self.shared.chosen_key(caller, name).await?;
-                    Ok((key, Presence::MayExist, id))
+                    Ok((caller.key(Space::session(), name), Presence::MayExist, id))
                 }
             },
             RunSession::Existing(reference) => {
@@ -362,29 +356,6 @@ impl Shared {
             }
             RunTarget::Pinned(closure) => Ok(closure.clone()),
         }
-    }
-
-    /// The session in `/sessions` that has this id of the caller's choice. One that was written
-    /// before ids there were their owner's has no owner in its key: it counts if it is the
-    /// caller's own, or of local mode and the caller may read it.
-    async fn chosen(&self, caller: &Caller, name: &str) -> Result<Option<SessionRow>> {
-        let named = SessionRef::Key { key: name.into(), space: Some(Space::session()) };
-        let found = self.store.session(&caller.realm, &caller.meant(&named)).await?;
-        let owner = caller.owner();
-        Ok(found.filter(|row| {
-            let is_older = row.owner.is_none() || row.owner == owner;
-            row.key.owner == owner || (is_older && self.gate.reads(caller, session_of(row)))
-        }))
-    }
-
-    /// The key of the session that the caller means, or makes, under this id.
-    async fn chosen_key(&self, caller: &Caller, name: Arc<str>) -> Result<SessionKey> {
-        let own = caller.key(Space::session(), name);
-        if own.owner.is_none() {
-            return Ok(own);
-        }
-        let found = self.chosen(caller, &own.id).await?;
-        Ok(found.map_or(own, |row| row.key))
     }
 
     /// A key that a client chose, if it can be one.

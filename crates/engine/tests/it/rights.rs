@@ -10,15 +10,10 @@ use engine::{
 use kernel::ask::{FixAction, Reply};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::contracts::{AskFilter, Page, Policy, SessionFilter, SessionRef};
-use kernel::event::{Event, Fact, VERSION};
-use kernel::journal::projection::Append;
 use kernel::limits::Limits;
-use kernel::session::Session;
 use kernel::tool::call::{Caller, Verdict};
 use kernel::values::caller::{Act, LOCAL, Scope};
-use kernel::values::ids::{
-    AskId, ContentHash, Fence, Millis, RealmId, RunId, SessionId, SessionKey, Space,
-};
+use kernel::values::ids::{AskId, ContentHash, RealmId, RunId};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -597,53 +592,6 @@ async fn two_who_choose_one_id_get_a_session_each_and_know_nothing_of_the_other(
         let twice = sessions.create(who, Some("made".to_owned())).await.unwrap_err();
         assert_eq!(twice.code, RefusalCode::SessionExists);
     }
-}
-
-/// A session as it was written while all ids of `/sessions` were one namespace.
-async fn written_before(world: &World, id: u128, name: &str, owner: Option<&str>) -> SessionId {
-    let id = SessionId(id);
-    let key = SessionKey::new("default", Space::session(), name);
-    let fact = Fact::SessionCreated { id, key: key.clone(), owner: owner.map(Arc::from) };
-    let event = Event { seq: 1, at: Millis(1), v: VERSION, fact };
-    let mut session = Session::new(id, key);
-    drop(session.apply(&event));
-    let append = Append::new(&session, Fence::NONE, &[event], Vec::new(), Millis(1)).unwrap();
-    world.store.append(append).await.unwrap();
-    id
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_session_of_before_ids_were_their_owners_is_still_its_owners() {
-    let folder = tempfile::tempdir().unwrap();
-    let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
-    let world = World::changed(folder.path(), &[], judged).await;
-    let runs = world.engine.runs();
-    let sessions = world.engine.sessions();
-    let ann = caller();
-    let bob = Caller::new("default", "bob");
-    let old = written_before(&world, 7, "old", Some("ann")).await;
-    let left = written_before(&world, 8, "left", None).await;
-    let request = |name: &str| {
-        let session = RunSession::Named(name.to_owned());
-        RunRequest { session, ..inline(says_ok()) }
-    };
-    assert_eq!(sessions.get(&ann, &named("old")).await.unwrap().id, old);
-    let twice = sessions.create(&ann, Some("old".to_owned())).await.unwrap_err();
-    assert_eq!(twice.code, RefusalCode::SessionExists, "its maker has it already");
-    let report = runs.start(&ann, request("old"), WAIT_MS).await.unwrap();
-    assert_eq!((report.session.id, report.session.key.owner), (old, None));
-    sessions.fork(&ann, &named("old"), None).await.unwrap();
-    for (name, others) in [("old", old), ("left", left)] {
-        let hidden = sessions.get(&bob, &named(name)).await.unwrap_err();
-        assert_eq!(hidden.code, RefusalCode::NotFound, "{name}");
-        let own = runs.start(&bob, request(name), WAIT_MS).await.unwrap().session;
-        assert_eq!((own.id == others, own.key.owner.as_deref()), (false, Some("bob")), "{name}");
-        assert_eq!(sessions.get(&bob, &named(name)).await.unwrap().id, own.id);
-    }
-    assert_eq!(sessions.get(&ann, &named("old")).await.unwrap().id, old);
-    sessions.remove(&ann, &named("old")).await.unwrap();
-    let made = sessions.create(&ann, Some("old".to_owned())).await.unwrap();
-    assert_eq!(made.key.owner.as_deref(), Some("ann"));
 }
 
 /// Lets everyone but `bob` run the plan `ask`.

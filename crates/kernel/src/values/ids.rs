@@ -304,8 +304,7 @@ pub struct SessionKey {
     /// The client's own key, or the session's id where the client chose none.
     pub id: Arc<str>,
     /// The subject that chose the id, in a space whose ids are their owner's. There is none in
-    /// local mode, in what release 0.1.0 wrote, nor in what was written to `session` before its
-    /// ids were their owner's.
+    /// local mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Arc<str>>,
 }

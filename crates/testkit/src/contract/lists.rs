@@ -124,47 +124,26 @@ pub fn the_same_id_of_two_owners_is_two_sessions(scene: Scene) {
 }
 
 pub fn a_subject_means_its_own_where_ids_are_their_owners(scene: Scene) {
-    let nobodys = SessionKey::new(realm(), Space::thread(), "t");
-    let anns = SessionKey { owner: Some("ann".into()), ..nobodys.clone() };
     let of_case = SessionKey::new(realm(), Space::case(&"cases".into()), "c");
-    for key in [&nobodys, &anns, &of_case] {
-        done(scene.store().append(Driver::of(key.clone()).created()));
-    }
+    done(scene.store().append(Driver::of(of_case.clone()).created()));
     let found = |named: SessionRef| got(scene.store().session(&realm(), &named)).map(|row| row.key);
     let means = |key: &str, owner: &str, space: Option<Space>| {
         found(SessionRef::Owned { key: key.into(), space, owner: owner.into() })
     };
-    for space in [None, Some(Space::thread())] {
-        assert_eq!(means("t", "ann", space.clone()), Some(anns.clone()));
-        assert_eq!(means("t", "bob", space.clone()), None);
-        assert_eq!(found(SessionRef::Key { key: "t".into(), space }), Some(nobodys.clone()));
+    for (id, owned) in [("t", Space::thread()), ("s", Space::session())] {
+        let nobodys = SessionKey::new(realm(), owned.clone(), id);
+        let anns = SessionKey { owner: Some("ann".into()), ..nobodys.clone() };
+        for key in [&nobodys, &anns] {
+            done(scene.store().append(Driver::of(key.clone()).created()));
+        }
+        for space in [None, Some(owned)] {
+            assert_eq!(means(id, "ann", space.clone()), Some(anns.clone()));
+            assert_eq!(means(id, "bob", space.clone()), None);
+            assert_eq!(found(SessionRef::Key { key: id.into(), space }), Some(nobodys.clone()));
+        }
     }
     for space in [None, Some(of_case.space.clone())] {
         assert_eq!(means("c", "bob", space), Some(of_case.clone()));
-    }
-}
-
-pub fn a_subject_means_its_own_session_before_one_without_an_owner(scene: Scene) {
-    let nobodys = SessionKey::new(realm(), Space::session(), "s");
-    let of = |owner: &str| SessionKey { owner: Some(owner.into()), ..nobodys.clone() };
-    let means = |owner: &str, space: Option<Space>| {
-        let named = SessionRef::Owned { key: "s".into(), space, owner: owner.into() };
-        got(scene.store().session(&realm(), &named)).map(|row| row.key)
-    };
-    let spaces = || [None, Some(Space::session())];
-    for space in spaces() {
-        assert_eq!(means("ann", space), None);
-    }
-    for key in [of("bob"), nobodys.clone(), of("ann")] {
-        done(scene.store().append(Driver::of(key.clone()).created()));
-    }
-    for space in spaces() {
-        assert_eq!(means("ann", space.clone()), Some(of("ann")));
-        assert_eq!(means("bob", space.clone()), Some(of("bob")));
-        assert_eq!(means("eve", space.clone()), Some(nobodys.clone()));
-        let named = SessionRef::Key { key: "s".into(), space };
-        let found = got(scene.store().session(&realm(), &named)).map(|row| row.key);
-        assert_eq!(found, Some(nobodys.clone()));
     }
 }
 

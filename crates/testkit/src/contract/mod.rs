@@ -46,7 +46,6 @@ macro_rules! store_contract {
                 a_key_without_a_space_is_the_only_one_or_the_session,
                 the_same_id_of_two_owners_is_two_sessions,
                 a_subject_means_its_own_where_ids_are_their_owners,
-                a_subject_means_its_own_session_before_one_without_an_owner,
                 asks_are_listed_oldest_first,
                 asks_that_rules_hold_are_listed_apart,
                 a_run_is_kept_up_to_date,

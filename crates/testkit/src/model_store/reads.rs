@@ -111,16 +111,12 @@ impl Tables {
                 the_only(ours.filter(is_meant), space.as_ref())
             }
             SessionRef::Owned { key, space, owner } => {
-                let session = Space::session();
                 let is_meant = |row: &&SessionRow| {
                     let is_own = row.key.owner.as_ref() == Some(owner);
-                    // In `session` no one's are older than that ids there are their owner's.
-                    let is_anyones = !row.key.space.is_owned() || row.key.space == session;
-                    row.key.id == *key && (is_own || (is_anyones && row.key.owner.is_none()))
+                    let is_anyones = !row.key.space.is_owned() && row.key.owner.is_none();
+                    row.key.id == *key && (is_own || is_anyones)
                 };
-                let mut found: Vec<&SessionRow> = ours.filter(is_meant).collect();
-                found.sort_by_key(|row| row.key.owner.is_none());
-                the_only(found.into_iter(), space.as_ref())
+                the_only(ours.filter(is_meant), space.as_ref())
             }
         }
     }

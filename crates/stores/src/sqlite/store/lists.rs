@@ -51,18 +51,8 @@ static SESSION_BY_ID: LazyLock<String> = LazyLock::new(|| format!("{} AND s.id =
 static SESSION_BY_KEY: LazyLock<String> =
     LazyLock::new(|| format!("{} AND s.key = ?2 AND s.space = ?3", *SESSIONS));
 
-/// Of ids that are their owner's only those of the owner count; in `session` also those of no one,
-/// as they were written before ids there were their owner's.
-const OWN: &str = "(s.key = ?3 OR s.space = 'session' \
-     OR s.space NOT IN (SELECT value FROM json_each(?4)))";
-
-/// The session that a subject means by a key of `session`: its own comes first.
-static SESSION_BY_OWN_KEY: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "{} AND s.key IN (?2, ?3) AND s.space = 'session' ORDER BY s.key <> ?3 LIMIT 1",
-        *SESSIONS
-    )
-});
+/// Of ids that are their owner's only those of the owner count.
+const OWN: &str = "(s.key = ?3 OR s.space NOT IN (SELECT value FROM json_each(?4)))";
 
 impl Lists for SqliteStore {
     fn session<'a>(
@@ -309,11 +299,6 @@ fn find_session(
             let params = params![realm, key_text(key, None), space.as_str()];
             one(connection, &SESSION_BY_KEY, params, session)
         }
-        SessionRef::Owned { key, space: Some(space), owner } if *space == Space::session() => {
-            let nobodys = key_text(key, None);
-            let own = key_text(key, Some(&**owner));
-            one(connection, &SESSION_BY_OWN_KEY, params![realm, nobodys, own], session)
-        }
         SessionRef::Owned { key, space: Some(space), owner } => {
             let key = key_text(key, Some(&**owner).filter(|_| space.is_owned()));
             one(connection, &SESSION_BY_KEY, params![realm, key, space.as_str()], session)
@@ -326,7 +311,7 @@ fn find_session(
         SessionRef::Owned { key, space: None, owner } => {
             let sql = format!(
                 "{sessions} AND s.key IN (?2, ?3) AND {OWN} \
-                 ORDER BY s.space <> 'session', s.key <> ?3 LIMIT 2"
+                 ORDER BY s.space <> 'session' LIMIT 2"
             );
             let nobodys = key_text(key, None);
             let own = key_text(key, Some(&**owner));
