@@ -229,7 +229,8 @@ impl RealmBook {
         let principals = self.principals.stored().into_iter().filter_map(|stored| {
             let StoredPrincipal { mut record, version } = stored;
             let principal = without_principal(record.principal.as_deref()?, realm)?;
-            (record.by, record.changed) = (maker.subject.clone(), now);
+            record.by = maker.subject.clone();
+            record.changed = now;
             record.principal = Some(Arc::new(principal));
             Some((record, version))
         });

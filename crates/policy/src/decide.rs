@@ -392,7 +392,8 @@ impl<'p> Moment<'p> {
         if let Some(spec) = policies.own_tool(request) {
             let (called, expression) =
                 CalledTool::new(policies, spec, asked.arguments, &prepared.members);
-            (tool, own) = (Some(called), context(trigger, now, sources, expression));
+            tool = Some(called);
+            own = context(trigger, now, sources, expression);
         }
         // A policy that reads arguments names the tool's own action.
         let is_plain = reads_sources || reads_time;

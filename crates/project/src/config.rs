@@ -220,7 +220,8 @@ impl Config {
         let mut config = written.config(&mut mistakes);
         match rules(&merged, &config.limits) {
             Ok((all, _)) => {
-                (config.rules.project, config.realm_rules) = (all.project, all.realms);
+                config.rules.project = all.project;
+                config.realm_rules = all.realms;
                 config.rule_places = all.places;
             }
             Err(found) => mistakes.extend(found),

@@ -102,7 +102,8 @@ fn a_conflict_leaves_the_others_of_its_batch_alone() {
     let mut a = Driver::new("r", "a");
     let mut b = Driver::new("r", "b");
     let mut wrong = a.clone();
-    (wrong.row.seq, wrong.row.fence) = (7, Fence(7));
+    wrong.row.seq = 7;
+    wrong.row.fence = Fence(7);
     let tickets = [
         scene.store().append(a.created()),
         scene.store().append(b.created()),

@@ -121,7 +121,8 @@ impl Told {
         if more == 0 || quiet {
             return None;
         }
-        (self.lost, self.at) = (lost, Some(now));
+        self.lost = lost;
+        self.at = Some(now);
         Some(more)
     }
 }

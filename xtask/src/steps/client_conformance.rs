@@ -84,7 +84,8 @@ fn play_late(
         }
         if passes_alone(revision, target, node, &scenario.name)? {
             scenario.passed += scenario.failed + scenario.warnings;
-            (scenario.failed, scenario.warnings) = (0, 0);
+            scenario.failed = 0;
+            scenario.warnings = 0;
         } else {
             all = false;
         }

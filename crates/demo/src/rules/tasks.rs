@@ -135,7 +135,8 @@ impl TaskRules {
             let standing = if sentence { Standing::Sentence } else { Standing::Inside };
             if self.begins(self.stripped(right), standing) {
                 pieces.push(Piece { text: left, own });
-                (from, own) = (joint.end, true);
+                from = joint.end;
+                own = true;
                 continue;
             }
             let kind = if own { self.classify(self.stripped(left)).0.or(given) } else { current };
@@ -143,7 +144,8 @@ impl TaskRules {
                 kind.and_then(|kind| self.kinds.get(kind)).is_some_and(|kind: &Kind| kind.inherits);
             if inherits && is_timed(left) && is_timed(right) {
                 pieces.push(Piece { text: left, own });
-                (from, own) = (joint.end, false);
+                from = joint.end;
+                own = false;
                 current = kind;
             }
         }

@@ -197,7 +197,8 @@ impl Catalog {
         let mut left_out = Vec::new();
         // What is done about failed steps is the same, whatever files fit.
         let rules = listed.rules.clone();
-        (files.rules, files.realm_rules) = (Rules::default(), BTreeMap::new());
+        files.rules = Rules::default();
+        files.realm_rules = BTreeMap::new();
         // It ends: each time there are fewer files, and without any nothing is wrong.
         loop {
             match self.read_files(realm, &files) {

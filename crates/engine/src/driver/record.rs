@@ -198,7 +198,8 @@ impl Driver {
         let mut has_looked = false;
         while let Some(fact) = self.session.as_ref().and_then(|session| session.due(now)) {
             if let Some(looked_at) = self.look_again(&fact) {
-                (now, has_looked) = (looked_at, true);
+                now = looked_at;
+                has_looked = true;
                 continue;
             }
             self.log_act(&fact);

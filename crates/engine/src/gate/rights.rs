@@ -205,7 +205,8 @@ impl Gate {
         if !is_narrowed && let Some(mut list) = self.policy.answerers() {
             list.retain(|who| who != OWNER || subject.is_some());
             let answerers = answerers.get_or_insert_default();
-            (answerers.lists, answerers.is_general) = (vec![list], true);
+            answerers.lists = vec![list];
+            answerers.is_general = true;
         }
         asked
     }

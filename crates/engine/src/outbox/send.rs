@@ -305,7 +305,8 @@ impl Sender {
 
     fn delivered(&mut self, batch: Batch, began: Millis, handed: Handed) {
         let now = self.shared.clock.now();
-        (self.taken_at, self.is_told) = (Some(now), false);
+        self.taken_at = Some(now);
+        self.is_told = false;
         let is_logged = self.outbox.sink.is_logged();
         let mut tried = batch.tried;
         for event in &batch.events {
@@ -420,7 +421,8 @@ impl Sender {
         if !at_once && now < due && self.unkept < DELIVERIES_PER_KEEP {
             return;
         }
-        (self.keep_at, self.unkept) = (None, 0);
+        self.keep_at = None;
+        self.unkept = 0;
         let rows = std::mem::take(&mut self.log);
         let shared = self.shared.clone();
         let outbox = self.outbox.clone();

@@ -104,7 +104,8 @@ impl Admin<'_> {
             by_agent.insert(agent.clone(), self.kept(key, talk).await?);
         }
         if let Fact::BaseSet(base) = &mut cut.base.fact {
-            (base.talk, base.talks) = (whole, by_agent);
+            base.talk = whole;
+            base.talks = by_agent;
         }
         Ok(cut)
     }

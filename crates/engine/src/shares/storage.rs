@@ -145,7 +145,8 @@ impl Counted {
             // Until it is measured.
             self.measured.add_one(whose, bytes);
         }
-        (self.measured_at, self.is_measuring) = (Some(now), true);
+        self.measured_at = Some(now);
+        self.is_measuring = true;
         true
     }
 

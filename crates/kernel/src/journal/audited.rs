@@ -197,7 +197,8 @@ fn withdrawn(session: &Session, event: &Event, ask: AskId) -> Option<Entry> {
 }
 
 fn deny(entry: &mut Entry, fault: &Fault) {
-    (entry.verdict, entry.why) = (Said::Deny, Some(fault.message.clone()));
+    entry.verdict = Said::Deny;
+    entry.why = Some(fault.message.clone());
 }
 
 fn in_a_word(reply: &Reply) -> &'static str {

@@ -81,7 +81,8 @@ impl Run {
 
     /// It got further: what went wrong before is no longer in its way.
     pub(crate) fn progressed(&mut self) {
-        (self.claims, self.deaths) = (0, 0);
+        self.claims = 0;
+        self.deaths = 0;
     }
 
     /// Where it stands, by its counters.

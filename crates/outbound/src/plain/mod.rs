@@ -245,7 +245,8 @@ impl Body {
             Err(Unanswered::Garbled(why)) => (why, true),
             Err(Unanswered::Lost(why) | Unanswered::Unreachable(why)) => (why, false),
         };
-        (self.coming, self.is_garbled) = (Coming::Lost, is_garbled);
+        self.coming = Coming::Lost;
+        self.is_garbled = is_garbled;
         Poll::Ready(Err(why))
     }
 

@@ -348,7 +348,8 @@ mod tests {
 
     fn plan(input: Value) -> Skill {
         let mut skill = Skill::of_proxy();
-        (skill.kind, skill.input) = (Kind::Plan, Arc::new(input));
+        skill.kind = Kind::Plan;
+        skill.input = Arc::new(input);
         skill
     }
 

@@ -197,12 +197,14 @@ impl Reload {
         warnings.extend(parts.files.strangers(&realms));
         warnings.extend(self.idle_agents(&parts, &names));
         warnings.extend(other_ports(&self.open, &self.taken.readable, &parts.readable));
-        (outcome.taken, outcome.warnings) = (true, warnings);
+        outcome.taken = true;
+        outcome.warnings = warnings;
         outcome.changed = parts.names_beside(&self.taken);
         let all_changed = parts.files.all != self.taken.files.all;
         let mut behind = kept;
         behind.retain(|realm| all_changed || self.behind.contains(realm));
-        (self.behind, self.taken) = (behind, parts);
+        self.behind = behind;
+        self.taken = parts;
         outcome
     }
 

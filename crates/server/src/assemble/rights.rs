@@ -92,7 +92,8 @@ impl RightsReload {
         let (policies, warnings) = read_again(before, now.as_ref(), &self.taken.built_in)?;
         let mut outcome = Outcome { warnings, ..Outcome::default() };
         if let (Some(policies), Some(served)) = (policies, &self.policies) {
-            (outcome.taken, outcome.changed) = (true, differing_files(before, now.as_ref()));
+            outcome.taken = true;
+            outcome.changed = differing_files(before, now.as_ref());
             served.replace(policies);
             let version = served.policies().version().clone();
             self.changes.push(("policies.reload", json!({ "version": version })));

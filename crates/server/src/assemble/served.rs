@@ -63,7 +63,9 @@ pub(super) fn doors(setup: &Setup, ground: &Ground, inside: Inside) -> Shared {
     if let Some(push) = doors.push.clone() {
         doors.realms.when_purged(move |realm| push.drop_realm(realm));
     }
-    (doors.sinks, doors.policies, doors.choose_skill) = (sinks, files, choose);
+    doors.sinks = sinks;
+    doors.policies = files;
+    doors.choose_skill = choose;
     doors.data = std::path::absolute(&setup.data).unwrap_or_else(|_| setup.data.clone());
     let doors = Arc::new(doors);
     a2a::push::keep(&doors, &*ground.system.spawn);

@@ -35,7 +35,8 @@ impl<S> Socket<S> {
     fn now(&mut self, is_full: bool, is_unsent: bool) {
         let was_stalled = self.is_full || self.is_unsent;
         let is_stalled = is_full || is_unsent;
-        (self.is_full, self.is_unsent) = (is_full, is_unsent);
+        self.is_full = is_full;
+        self.is_unsent = is_unsent;
         if was_stalled != is_stalled {
             self.line.stalled(is_stalled);
         }

@@ -96,7 +96,8 @@ async fn no_row_can_be_read_from_a_cursor() {
         let sealed = text(&shown["nextCursor"]);
         let bytes = URL_SAFE_NO_PAD.decode(sealed.strip_prefix('w').unwrap()).unwrap();
         assert_eq!((bytes.len(), sealed.len()), (30, 41), "{sealed}");
-        (place, cursor) = (Some(next), Some(shown["nextCursor"].clone()));
+        place = Some(next);
+        cursor = Some(shown["nextCursor"].clone());
         cursors.push(sealed);
     }
     assert_eq!(cursors.len(), 3);

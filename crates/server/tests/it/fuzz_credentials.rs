@@ -147,7 +147,8 @@ fn sent(post: &Post) -> Request<Body> {
         && name == PATH
     {
         let named = std::str::from_utf8(value).ok().filter(|path| path.starts_with('/'));
-        (path, headers) = (named.unwrap_or(path), rest);
+        path = named.unwrap_or(path);
+        headers = rest;
     }
     let method = if path == TOKEN { Method::POST } else { Method::GET };
     let mut request = request(method, path, Body::from(post.body.clone()));

@@ -330,7 +330,8 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
     // Nobody lives to see it looked at in its own time.
     let mut project = project(&format!("[mcp.servers.hub]\nurl = \"{url}\"\ntrusted = true\n"));
     let limits = &mut project.config.limits;
-    (limits.authorize_poll_ms, limits.authorize_poll_ms_max) = (3_600_000, 3_600_000);
+    limits.authorize_poll_ms = 3_600_000;
+    limits.authorize_poll_ms_max = 3_600_000;
     let house = House::build(project, None).await;
     let page = known_and_logged_out(&house, &login).await;
 

@@ -130,7 +130,8 @@ fn a_power_cut_leaves_an_event_with_its_entry_or_neither() {
             let chains = machine.run(opened.audit.chains());
             assert_eq!(chains.len(), 1, "{place}");
             assert_eq!(chains[0].head.seq, events, "{place}: one row for each append");
-            (driver.row.seq, driver.row.fence) = (events, stored.fence);
+            driver.row.seq = events;
+            driver.row.fence = stored.fence;
         }
     }
     assert!(unheard > 0, "no cut came between a commit and its answer");

@@ -75,14 +75,17 @@ fn deliveries_are_kept_with_the_sink_s_place_and_listed_newest_first() {
 fn a_delivery_has_one_row_that_is_brought_up_to_date() {
     let scene = Scene::new();
     let mut tried = row("a", 1, DeliveryStatus::Retrying);
-    (tried.code, tried.error) = (Some(500), Some("answered 500".to_owned()));
+    tried.code = Some(500);
+    tried.error = Some("answered 500".to_owned());
     tried.next_at = Some(Millis(99));
     let event = tried.event.clone();
     keep(&scene, vec![tried.clone(), row("a", 2, DeliveryStatus::Delivered)], None);
     let found = || block_on(scene.opened.deliveries.delivery(&realm(), "a", &event)).unwrap();
     assert_eq!(found(), Some(tried));
     let mut done = row("a", 1, DeliveryStatus::Delivered);
-    (done.attempts, done.first_at, done.last_at) = (2, Millis(50), Millis(50));
+    done.attempts = 2;
+    done.first_at = Millis(50);
+    done.last_at = Millis(50);
     keep(&scene, vec![done.clone()], None);
     // When it was tried first stays as it was.
     assert_eq!(found(), Some(DeliveryRow { first_at: Millis(10), ..done }));

@@ -79,7 +79,8 @@ impl House {
     fn large(&self) -> Driver {
         let blob = self.run(self.opened.blobs.put(&realm(), b"large".to_vec()));
         let mut a = Driver::new("r", "a");
-        (a.row.status, a.row.wake_at) = (RunStatus::Completed, Some(Millis(500)));
+        a.row.status = RunStatus::Completed;
+        a.row.wake_at = Some(Millis(500));
         let mut created = a.created();
         created.runs = vec![RunRow { ended_at: Some(Millis(20)), ..a.run_row(1) }, a.run_row(2)];
         self.append(created);

@@ -467,7 +467,8 @@ fn later(track: &mut Track, rng: &mut Rng, at: i64) -> Append {
     let no = track.runs;
     match (rng.below(6), track.running) {
         (0 | 1, false) => {
-            (track.runs, track.running) = (no + 1, true);
+            track.runs = no + 1;
+            track.running = true;
             let pinned = closure(rng.pick(&CLOSURES).copied().unwrap_or_default());
             track.driver.row.status = RunStatus::Running;
             track.driver.row.run = Some(track.driver.run_row(no + 1).id);

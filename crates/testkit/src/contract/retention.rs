@@ -57,7 +57,8 @@ pub fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too(s
     ] {
         let mut driver = Driver::new("r", id);
         let run = driver.run_row(1);
-        (driver.row.status, driver.row.run) = (status, Some(run.id));
+        driver.row.status = status;
+        driver.row.run = Some(run.id);
         driver.row.updated_at = Millis(updated_at);
         let mut created = driver.created();
         created.once = Some(key(run.id, 10 + drivers.len() as i64));

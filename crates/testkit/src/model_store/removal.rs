@@ -250,7 +250,8 @@ impl Tables {
         let body = format!("[{}]", events.join(","));
         let gone = self.cut(session, place, trim, &body);
         if let Some(row) = self.journal.get_mut(&place) {
-            (row.first, row.body) = (trim.seq, body);
+            row.first = trim.seq;
+            row.body = body;
         }
         self.advance(&trim.key.realm, RETENTION, place);
         Ok(Some(gone))

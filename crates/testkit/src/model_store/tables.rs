@@ -313,7 +313,8 @@ impl Tables {
             fence: session.row.fence.next(),
             ..row.clone()
         };
-        (session.owner, session.claimed) = (owner, NOBODY);
+        session.owner = owner;
+        session.claimed = NOBODY;
         if let Some(snapshot) = &append.snapshot {
             session.snapshot = Some((row.seq, snapshot.clone()));
         }

@@ -400,7 +400,8 @@ impl Kept {
             return Ok(None);
         }
         if !is_newest {
-            (login.is_over, login.is_lost) = (true, true);
+            login.is_over = true;
+            login.is_lost = true;
             return match newest.is_used {
                 true => Err(format!("`{token}` came again, and what replaced it was in use")),
                 false => Ok(None),

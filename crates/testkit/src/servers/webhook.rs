@@ -132,7 +132,8 @@ impl WebhookReceiver {
     /// Changes how it is; a request that hangs is released.
     pub fn be(&self, mood: Mood) {
         let mut state = self.desk.state();
-        (state.mood, state.tries) = (mood, 0);
+        state.mood = mood;
+        state.tries = 0;
         self.desk.changed.notify_all();
     }
 

@@ -61,7 +61,8 @@ impl Knobs {
     /// The same with more that goes wrong, and one crash more to be met by it.
     #[must_use]
     pub fn rough(mut self) -> Self {
-        (self.rough, self.crashes) = (true, self.crashes + 1);
+        self.rough = true;
+        self.crashes += 1;
         self
     }
 
@@ -75,7 +76,8 @@ impl Knobs {
     /// The same with two realms, and some commands more for the second.
     #[must_use]
     pub fn shared(mut self) -> Self {
-        (self.shared, self.commands) = (true, self.commands + 6);
+        self.shared = true;
+        self.commands += 6;
         self
     }
 
@@ -89,14 +91,16 @@ impl Knobs {
     /// The same with rules that ask a model, which proposes arguments and writes corrections.
     #[must_use]
     pub fn advised(mut self) -> Self {
-        (self.heals, self.advised) = (true, true);
+        self.heals = true;
+        self.advised = true;
         self
     }
 
     /// The same with rules, and with two engines over one store that act by them.
     #[must_use]
     pub fn supervised_by_two(mut self) -> Self {
-        (self.heals, self.two) = (true, true);
+        self.heals = true;
+        self.two = true;
         self
     }
 

@@ -151,7 +151,8 @@ fn watched(child: &mut Child, lines: &Receiver<String>) -> (String, u64) {
                 } else if let Some((_, size)) = line.split_once(MEMORY) {
                     memory_kb = memory_kb.max(size.parse().unwrap());
                 }
-                (heard, before) = (Instant::now(), None);
+                heard = Instant::now();
+                before = None;
             }
             Err(RecvTimeoutError::Timeout) => {
                 let Some(now) = computed(child.id()) else { continue };

@@ -99,7 +99,9 @@ impl Screen {
         while self.rows.len() <= row {
             self.rows.push(Row::default());
         }
-        (self.row, self.column, self.is_full) = (row, column.min(self.columns - 1), false);
+        self.row = row;
+        self.column = column.min(self.columns - 1);
+        self.is_full = false;
     }
 
     fn put(&mut self, letter: char) {

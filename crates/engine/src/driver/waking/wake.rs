@@ -34,7 +34,8 @@ impl Driver {
         }
         let rested = self.shared.rest.take(&self.key);
         let Some(found) = self.shared.current(&self.key, rested).await? else { return Ok(false) };
-        (self.tail_bytes, self.snapshot_bytes) = (found.tail_bytes, found.snapshot_bytes);
+        self.tail_bytes = found.tail_bytes;
+        self.snapshot_bytes = found.snapshot_bytes;
         self.fence = found.fence;
         let session = found.session;
         for run in session.runs.values() {

@@ -16,7 +16,9 @@ impl Fork {
         fact.data_mut().into_iter().for_each(|datum| *datum = self.datum(datum));
         match fact {
             Fact::SessionCreated { id, key, owner } => {
-                (*id, *key, *owner) = (self.source.id, self.source.key.clone(), self.owner());
+                *id = self.source.id;
+                *key = self.source.key.clone();
+                *owner = self.owner();
             }
             Fact::RunStarted { .. } => self.rename_run(fact),
             Fact::RunEnded { run, outcome: Outcome::Cancelled { unknown, .. } } => {
@@ -84,7 +86,8 @@ impl Fork {
     }
 
     fn rename_queued(&self, Queued { run, behind }: &mut Queued) {
-        (*run, *behind) = (self.run(*run), self.run(*behind));
+        *run = self.run(*run);
+        *behind = self.run(*behind);
     }
 
     fn rename_made(&self, made: &mut [CallMade]) {
@@ -104,8 +107,10 @@ impl Fork {
         about.parent = Some(*run);
         about.makers = self.maker.makers.subjects().cloned().collect();
         *run = self.run(*run);
-        (*by, *subject) = (self.maker.subject.clone(), None);
-        (*actor, *scopes) = (self.maker.actor.clone(), self.maker.scopes);
+        *by = self.maker.subject.clone();
+        *subject = None;
+        *actor = self.maker.actor.clone();
+        *scopes = self.maker.scopes;
     }
 
     fn rename_decision(&self, ask: &mut AskId, decision: &mut Decision) {
@@ -139,7 +144,8 @@ impl Fork {
     }
 
     fn rename_base(&self, base: &mut Base) {
-        (base.id, base.key) = (self.source.id, self.source.key.clone());
+        base.id = self.source.id;
+        base.key = self.source.key.clone();
         base.owner = self.owner().or_else(|| self.source.key.owner.clone());
         base.context.values_mut().for_each(|datum| *datum = self.datum(datum));
         base.timers.clear();

@@ -30,7 +30,8 @@ pub(super) fn states(pattern: &str) -> u64 {
         match char {
             '(' => {
                 open.push(sum);
-                (sum, last) = (0, 0);
+                sum = 0;
+                last = 0;
                 continue;
             }
             ')' => {

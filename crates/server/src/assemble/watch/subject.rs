@@ -45,7 +45,8 @@ impl Subject {
         if !is_quiet || (is_known && !is_due_again) {
             return None;
         }
-        (self.tried, self.looks) = (Some(self.last.clone()), 0);
+        self.tried = Some(self.last.clone());
+        self.looks = 0;
         Some(if is_known { Due::Again } else { Due::Changed })
     }
 

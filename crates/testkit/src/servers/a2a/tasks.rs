@@ -147,7 +147,8 @@ impl Tasks {
                 complete(task, &format!("{} it is", said.data["content"]["count"]));
             }
             (Kind::Form, _) => {
-                (task.state, task.kind) = ("TASK_STATE_REJECTED", Kind::Still);
+                task.state = "TASK_STATE_REJECTED";
+                task.kind = Kind::Still;
                 task.status = vec![text("not wanted")];
             }
             (Kind::Still | Kind::Until(_) | Kind::Auth, _) => return Reply::Refused,
@@ -181,7 +182,8 @@ impl Tasks {
         let task = self.all.iter_mut().find(|task| task.id == id)?;
         let is_open = task.kind != Kind::Still || task.state == "TASK_STATE_WORKING";
         if is_open {
-            (task.state, task.kind) = ("TASK_STATE_CANCELED", Kind::Still);
+            task.state = "TASK_STATE_CANCELED";
+            task.kind = Kind::Still;
             task.status = vec![text("cancelled")];
         }
         let asked = shown(task);
@@ -202,7 +204,8 @@ impl Tasks {
 }
 
 fn complete(task: &mut Task, words: &str) {
-    (task.state, task.kind) = ("TASK_STATE_COMPLETED", Kind::Still);
+    task.state = "TASK_STATE_COMPLETED";
+    task.kind = Kind::Still;
     task.status = vec![text(words)];
 }
 
@@ -217,7 +220,9 @@ fn trigger(said: &Said) -> &str {
 fn begin(task: &mut Task, trigger: &str, long: Duration) {
     let starts = |begin: &str| trigger.starts_with(begin);
     let wait = |task: &mut Task, state: &'static str, kind: Kind, asked: Vec<Value>| {
-        (task.state, task.kind, task.status) = (state, kind, asked);
+        task.state = state;
+        task.kind = kind;
+        task.status = asked;
     };
     let input = "TASK_STATE_INPUT_REQUIRED";
     match () {

@@ -51,7 +51,8 @@ impl Elsewhere {
     /// A new process begins.
     pub fn begin_life(&self) {
         let mut state = self.state();
-        (state.writes_now, state.told) = (0, BTreeMap::new());
+        state.writes_now = 0;
+        state.told = BTreeMap::new();
     }
 
     /// Someone loads a session, and may have it in memory: then it comes.

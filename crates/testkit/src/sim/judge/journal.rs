@@ -164,7 +164,10 @@ impl Story {
             ask.elsewhere = ask.decision.is_some();
         }
         for call in self.calls.values_mut() {
-            (call.starts, call.unsent, call.wants, call.resumes) = (0, 0, 0, 0);
+            call.starts = 0;
+            call.unsent = 0;
+            call.wants = 0;
+            call.resumes = 0;
         }
     }
 
@@ -186,7 +189,8 @@ impl Story {
                 if let AskBody::Fix { call: Some(call), .. } = &ask.body
                     && let Some(call) = self.calls.get_mut(&call.call_id)
                 {
-                    (call.untold, call.told) = (false, true);
+                    call.untold = false;
+                    call.told = true;
                 }
                 let story = AskStory {
                     ask: (**ask).clone(),
@@ -221,7 +225,8 @@ impl Story {
             return;
         };
         if story.status == AskStatus::Open {
-            (story.status, story.decision) = (to, decision);
+            story.status = to;
+            story.decision = decision;
         } else {
             let was = story.status.name();
             self.wrong.push(format!("event {seq} makes ask {id} {}, it is {was}", to.name()));
@@ -278,7 +283,8 @@ impl Story {
             self.wrong.push(format!("event {seq}: {call} wants something and is {state:?}"));
             return;
         }
-        (story.state, story.wanted) = (CallNow::Wanting, Some(wants));
+        story.state = CallNow::Wanting;
+        story.wanted = Some(wants);
         story.answers.clear();
         story.wants += 1;
     }
@@ -328,7 +334,8 @@ impl Story {
                     return;
                 }
                 story.state = CallNow::Finished;
-                (story.untold, story.told) = (false, true);
+                story.untold = false;
+                story.told = true;
                 if settled.is_some() {
                     let run = story.run;
                     self.steered_run(run);
@@ -435,7 +442,8 @@ impl Story {
         };
         for (id, call) in self.calls.iter_mut().filter(|(_, call)| call.run == run) {
             if listed.contains(id) || words.contains(&id.to_string()) {
-                (call.untold, call.told) = (false, true);
+                call.untold = false;
+                call.told = true;
             }
             if call.untold {
                 self.wrong.push(format!("run {run} ends and nobody is told of {id}"));

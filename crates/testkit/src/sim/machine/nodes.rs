@@ -69,7 +69,8 @@ impl Nodes {
     /// The first node of another life: all before it are dead.
     pub fn first(self: &Arc<Self>) -> Node {
         let mut state = self.state();
-        (state.second, state.fenced) = (None, BTreeSet::new());
+        state.second = None;
+        state.fenced = BTreeSet::new();
         self.made(&mut state)
     }
 

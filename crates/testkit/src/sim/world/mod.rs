@@ -207,7 +207,8 @@ impl Machine {
         }
         let mut plans = plans(&mut Rng::stream(knobs.seed, 2), knobs.plans.max(1), knobs.talks);
         for plan in &mut plans {
-            (plan.heals, plan.advised) = (knobs.heals, knobs.advised);
+            plan.heals = knobs.heals;
+            plan.advised = knobs.advised;
         }
         let mut kinds = BTreeMap::new();
         for plan in &plans {

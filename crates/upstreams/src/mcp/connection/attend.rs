@@ -165,7 +165,8 @@ impl Attended {
         // One list that changes all the time must not keep the others from being read.
         let is_time_for_all = self.due == Which::NONE || self.now() >= self.refresh_at;
         let which = if is_time_for_all { Which::ALL } else { self.due };
-        (self.reading, self.due) = (which, Which::NONE);
+        self.reading = which;
+        self.due = Which::NONE;
         self.answers += std::mem::take(&mut self.asked);
         let peer = self.peer.clone();
         let known = self.link.lists();
@@ -190,7 +191,8 @@ impl Attended {
         // What changed or was due is not known yet: we try again, but ever less often.
         self.stumbles = self.stumbles.saturating_add(1);
         // Those who wait are notified.
-        (self.asked, self.answers) = (0, 0);
+        self.asked = 0;
+        self.answers = 0;
         self.due = self.due | self.reading;
         self.due_at = self.now().plus_ms(self.link.parts.backoff_ms(self.stumbles));
         self.refresh_at = self.refresh_at.max(self.due_at);

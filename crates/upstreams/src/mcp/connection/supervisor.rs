@@ -93,7 +93,8 @@ impl Keeper {
                 Ok((peer, news)) => self.attend(peer, news).await,
                 Err(error) => {
                     // Whatever answers there next time may be another server.
-                    (self.way, self.era) = (Way::Usual, None);
+                    self.way = Way::Usual;
+                    self.era = None;
                     (error, None)
                 }
             };

@@ -241,7 +241,8 @@ impl Endpoint {
             else {
                 return Ok(response);
             };
-            (url, way) = (Cow::Owned(next), Cow::Owned(next_way));
+            url = Cow::Owned(next);
+            way = Cow::Owned(next_way);
             redirects += 1;
         }
     }

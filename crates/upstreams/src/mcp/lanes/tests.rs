@@ -105,7 +105,8 @@ impl Child {
     /// Ends it as a process ends that is killed.
     fn kill(&self) {
         let mut state = self.state.lock().unwrap();
-        (state.news, state.is_closed) = (None, true);
+        state.news = None;
+        state.is_closed = true;
         for (_, call) in state.open.drain(..) {
             let _ = call.try_send(Incoming::Broken(dead(HowFar::Unknown)));
         }

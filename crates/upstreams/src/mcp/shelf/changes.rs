@@ -67,7 +67,8 @@ impl Watching {
             parts.clock.sleep_ms(wait_ms).await;
             // One that cannot tell now may be able to again: it comes and goes, as it did.
             if let Ok(Some(source)) = Source::open(&self.link, &self.uri).await {
-                (self.source, self.since) = (source, parts.clock.now());
+                self.source = source;
+                self.since = parts.clock.now();
                 return;
             }
         }

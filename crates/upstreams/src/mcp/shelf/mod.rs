@@ -330,7 +330,8 @@ fn fits(template: &str, uri: &str) -> bool {
     while let Some((_, after)) = rest.split_once('}') {
         let Some((fixed, next)) = after.split_once('{') else { return uri.ends_with(after) };
         let Some((_, behind)) = uri.split_once(fixed) else { return false };
-        (uri, rest) = (behind, next);
+        uri = behind;
+        rest = next;
     }
     false
 }

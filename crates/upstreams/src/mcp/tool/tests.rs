@@ -53,7 +53,9 @@ fn a_tool_is_as_its_server_lists_it() {
     // It says that it reads, but no one says that it can be believed.
     assert_eq!((spec.reach, spec.idempotent), (Reach::Writes, false));
     let trusted = Scene::with(Era::Modern, |config, _| {
-        (config.trusted, config.journal, config.prefix) = (true, false, String::new());
+        config.trusted = true;
+        config.journal = false;
+        config.prefix = String::new();
     });
     let tool = trusted.tool(more).unwrap();
     let spec = tool.spec();

@@ -559,7 +559,8 @@ mod tests {
                 // All is numbered and linked anew, as far as that needs no secret.
                 let mut before = Head::default();
                 for row in rows.iter_mut() {
-                    (row.seq, row.prev) = (before.seq + 1, before.mac);
+                    row.seq = before.seq + 1;
+                    row.prev = before.mac;
                     before = row.head();
                 }
                 *head = before;

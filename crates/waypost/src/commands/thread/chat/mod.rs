@@ -225,7 +225,8 @@ impl Chat {
 
     /// Follows a request to its answer, and prints what is heard on the way.
     async fn follow(&mut self, door: &str, body: &Value) -> Result<ThreadAnswer> {
-        (self.spoken, self.turn) = (String::new(), 0);
+        self.spoken = String::new();
+        self.turn = 0;
         // What a stream that broke off left is no part of what comes now.
         let _ = self.prose.end();
         let begun = self.begin(door, body).await;
