@@ -66,11 +66,10 @@ fn call_started() -> Value {
 
 fn events(facts: &[Value]) -> Vec<Event> {
     let mut row = Vec::new();
-    for (seq, fact) in (1..).zip(facts) {
+    for (seq, fact) in (1_u64..).zip(facts) {
         let kind: &Value = &fact["type"];
         let data: &Value = &fact["data"];
-        let (seq, at): (u64, u64) = (seq, seq);
-        row.push(json!({"seq": seq, "at": at, "v": 1, "type": kind, "data": data}));
+        row.push(json!({"seq": seq, "at": seq, "v": 1, "type": kind, "data": data}));
     }
     read(&Value::Array(row).to_string()).unwrap()
 }
