@@ -41,7 +41,6 @@ pub fn get(address: SocketAddr, path: &str) -> Vec<u8> {
 /// One answer; it borrows the client's buffer until the next request.
 #[derive(Debug)]
 pub struct Answer<'a> {
-    /// The HTTP status.
     pub status: u16,
     /// The whole body, without chunk marks.
     pub body: &'a [u8],

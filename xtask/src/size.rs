@@ -16,7 +16,6 @@ const NEVER_SHIPPED: &str = "testkit";
 pub enum Form {
     /// For people.
     Table,
-    /// For programs.
     Json,
 }
 

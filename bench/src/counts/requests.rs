@@ -86,7 +86,6 @@ impl Prepared {
         self.server.server().address()
     }
 
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.server.server().pid()
     }

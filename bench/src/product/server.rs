@@ -173,7 +173,6 @@ impl Server {
         self.address
     }
 
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.process.child.id()
     }

@@ -85,7 +85,6 @@ pub struct Parts {
     /// Local time.
     pub zones: Arc<dyn Zones>,
     pub entropy: Arc<dyn Entropy>,
-    /// Tasks.
     pub spawn: Arc<dyn Spawn>,
     pub limits: Arc<Limits>,
     /// `session_ttl_ms` of realms that have one of their own.

@@ -70,7 +70,6 @@ pub enum KeyRefusal {
     /// The key of its maker was revoked in the meantime, or its principal disabled.
     #[error("the credential that this was asked with is not valid any more")]
     MakerRevoked,
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

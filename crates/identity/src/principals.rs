@@ -66,7 +66,6 @@ pub enum PrincipalRefusal {
     /// The credential of its maker ended in the meantime.
     #[error("the credential that this was asked with is not valid any more")]
     MakerRevoked,
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -50,7 +50,6 @@ pub enum RealmRefusal {
     /// The credential of its maker ended in the meantime.
     #[error("the credential that this was asked with is not valid any more")]
     MakerRevoked,
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -40,7 +40,6 @@ pub struct Call {
 pub enum Broken {
     /// It has more bytes than it may.
     TooLarge,
-    /// The connection broke.
     Lost(reqwest::Error),
     /// It ends in the middle of a message, or without a status.
     CutOff,
@@ -81,7 +80,6 @@ pub async fn call(client: &Client, call: Call) -> Result<Answer, reqwest::Error>
 }
 
 impl Answer {
-    /// The status of HTTP.
     pub fn status(&self) -> StatusCode {
         self.status
     }

@@ -143,7 +143,6 @@ pub enum OpenError {
 /// The process that holds a data folder, as far as it says so.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holder {
-    /// Its process id.
     pub pid: Option<u32>,
     /// Since when, in RFC 3339.
     pub since: Option<String>,

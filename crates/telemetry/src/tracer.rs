@@ -18,7 +18,6 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// What telemetry needs.
 pub struct Parts {
     pub clock: Arc<dyn Clock>,
-    /// Tasks.
     pub spawn: Arc<dyn Spawn>,
     pub limits: Arc<Limits>,
 }

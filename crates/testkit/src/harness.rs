@@ -211,7 +211,6 @@ impl Server {
         Client::new(self.address())
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.child.id()
     }

@@ -18,7 +18,6 @@ pub struct Next {
 }
 
 impl Next {
-    /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         self.yes.is_none() && self.no.is_none()
     }

@@ -84,10 +84,13 @@ pub enum Closing {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "lowercase")]
 pub enum Outcome {
-    /// With an answer.
-    Completed { answer: Arc<Datum> },
+    Completed {
+        answer: Arc<Datum>,
+    },
     /// Aborted, rejected, or a limit was reached.
-    Failed { fault: Fault },
+    Failed {
+        fault: Fault,
+    },
     Cancelled {
         by: Arc<str>,
         /// Calls whose outcome no one knows.
@@ -406,7 +409,6 @@ pub struct Base {
     pub key: SessionKey,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Arc<str>>,
-    /// When it began.
     pub created_at: Millis,
     /// The context that the removed runs left.
     pub context: BTreeMap<ContextKey, Arc<Datum>>,

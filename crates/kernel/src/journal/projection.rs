@@ -43,7 +43,6 @@ pub struct SessionRow {
     pub seq: u64,
     /// When it should be driven: now, a time, or never (it waits for someone).
     pub wake_at: Option<Millis>,
-    /// When it began.
     pub created_at: Millis,
     /// When its last event was recorded.
     pub updated_at: Millis,

@@ -53,7 +53,6 @@ pub struct Session {
     pub key: SessionKey,
     /// Whose it is: of who made it, or started its first run. No one's in local mode.
     pub owner: Option<Arc<str>>,
-    /// When it began.
     pub created_at: Millis,
     /// When its last event was recorded.
     pub updated_at: Millis,

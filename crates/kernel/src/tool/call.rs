@@ -256,7 +256,6 @@ impl Publisher {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HowFar {
-    /// Nothing was sent.
     NotSent,
     /// The tool said that it failed.
     Failed,

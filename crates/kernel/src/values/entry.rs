@@ -19,7 +19,6 @@ pub struct Entry {
     pub tool: ToolName,
     /// What it was given.
     pub arguments: Arc<Value>,
-    /// The outcome.
     pub result: EntryResult,
 }
 

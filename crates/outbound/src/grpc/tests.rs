@@ -85,7 +85,6 @@ enum End {
     Cut,
     TooLarge,
     Malformed,
-    /// The connection broke.
     Lost,
 }
 

@@ -25,7 +25,6 @@ pub(crate) struct Door {
     pub(crate) lists: Lists,
     /// The sessions of the versions with a handshake.
     pub(crate) sessions: Sessions,
-    /// Tasks.
     pub(crate) spawn: Arc<dyn Spawn>,
     /// Whether requests are taken that the stateless version would refuse: `[mcp] lenient`.
     pub(crate) lenient: bool,

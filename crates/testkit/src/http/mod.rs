@@ -46,7 +46,6 @@ impl std::error::Error for NoAnswer {}
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The HTTP status.
     pub status: u16,
     /// The headers in the order they came, names in lower case.
     pub headers: Vec<(String, String)>,

@@ -95,7 +95,6 @@ impl Schemes {
         Self { token, keys: keys.collect() }
     }
 
-    /// Whether it says nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.token.is_none() && self.keys.is_empty()
     }

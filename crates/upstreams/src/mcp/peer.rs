@@ -212,7 +212,6 @@ impl Peer {
         self.doubts.send_modify(|doubts| *doubts += 1);
     }
 
-    /// Whether the connection is lost.
     pub(crate) fn is_lost(&self) -> bool {
         self.requests.is_lost()
     }

@@ -166,7 +166,6 @@ impl Requests {
         self.lost.send_replace(None);
     }
 
-    /// Whether the connection is lost.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.borrow().is_some()
     }

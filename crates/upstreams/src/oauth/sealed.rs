@@ -6,7 +6,6 @@ pub(super) mod exposed {
     use crate::config::Secret;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes it.
     pub(crate) fn serialize<S: Serializer>(secret: &Secret, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(secret.expose())
     }
@@ -22,7 +21,6 @@ pub(super) mod exposed_maybe {
     use crate::config::Secret;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// Writes it.
     pub(crate) fn serialize<S: Serializer>(
         secret: &Option<Secret>,
         to: S,
@@ -30,7 +28,6 @@ pub(super) mod exposed_maybe {
         secret.as_ref().map(Secret::expose).serialize(to)
     }
 
-    /// Reads it.
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<Secret>, D::Error> {

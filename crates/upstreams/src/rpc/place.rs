@@ -45,7 +45,6 @@ pub(super) struct Request<'a> {
 /// A whole answer, whatever it says.
 #[derive(Debug)]
 pub(super) struct Reply {
-    /// The HTTP status.
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }

@@ -47,7 +47,6 @@ impl House {
         client_of(&self.server)
     }
 
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.server.pid()
     }

@@ -40,7 +40,6 @@ pub enum ErrorKind {
     InvalidRequest,
     /// There is no such method or path.
     MethodNotFound,
-    /// The parameters are not right.
     InvalidParams,
     /// Credentials are missing or wrong.
     Unauthenticated,

@@ -160,7 +160,6 @@ pub struct Message {
     #[serde(alias = "task_id", deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "is_default")]
     pub task_id: String,
-    /// Who wrote it.
     #[serde(deserialize_with = "or_default")]
     pub role: Role,
     /// What it says.

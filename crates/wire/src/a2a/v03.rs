@@ -143,7 +143,6 @@ pub struct Task {
     /// What it made.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub artifacts: Vec<Artifact>,
-    /// The messages so far.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub history: Vec<Message>,
     #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]

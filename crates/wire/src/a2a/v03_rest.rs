@@ -92,7 +92,6 @@ pub struct Message {
     #[serde(alias = "task_id", deserialize_with = "or_default")]
     #[serde(skip_serializing_if = "is_default")]
     pub task_id: String,
-    /// Who wrote it.
     #[serde(deserialize_with = "or_default")]
     pub role: Role,
     /// What it says.
@@ -152,7 +151,6 @@ pub struct Task {
     /// What it made.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub artifacts: Vec<Artifact>,
-    /// The messages so far.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub history: Vec<Message>,
     /// More for programs.

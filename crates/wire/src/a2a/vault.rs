@@ -110,7 +110,6 @@ pub struct Task {
     pub state: String,
     pub created_at: Option<Timestamp>,
     pub updated_at: Option<Timestamp>,
-    /// The messages so far.
     #[serde(deserialize_with = "or_default")]
     pub messages: Vec<Message>,
     /// What it made.

@@ -10,11 +10,9 @@ use std::fmt;
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
-    /// As it should be.
     Ok,
     /// It works, but someone should know.
     Warn,
-    /// It does not work.
     Fail,
 }
 
@@ -41,7 +39,6 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// As it should be.
     pub(super) fn ok(name: &'static str, what: impl Into<String>) -> Self {
         Self { level: Level::Ok, name, what: what.into(), hint: None }
     }

@@ -54,7 +54,6 @@ impl Finding {
         }
     }
 
-    /// For programs.
     pub(super) fn to_json(&self) -> Value {
         let level = match self.level {
             Level::Must => "must",

@@ -59,7 +59,6 @@ impl ServerProcess {
         }
     }
 
-    /// Its process id.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -45,7 +45,6 @@ impl Report {
         Self { upstream: upstream.to_owned(), same, checks }
     }
 
-    /// For people.
     pub(super) fn text(&self) -> String {
         let row = |check: &Check| -> Vec<String> {
             let verdict = if check.same { "same" } else { "differs" }.to_owned();
