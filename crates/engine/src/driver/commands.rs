@@ -203,7 +203,6 @@ impl Driver {
             frame: FrameId(frame),
             start: main.start.clone(),
             trace: self.shared.observers.trace_of_run(start.run, start.about.trace),
-            metered: true,
             subject: None,
             actor: start.caller.actor.clone(),
             scopes: start.caller.scopes,

@@ -104,7 +104,7 @@ async fn local_mode_leaves_no_names() {
     let data = started(&world, "s").await;
     let members = data.as_object().unwrap().keys().filter(|member| *member != "trace");
     let members: BTreeSet<&str> = members.map(String::as_str).collect();
-    let before = ["by", "closure", "frame", "input", "metered", "plan", "rules", "run", "start"];
+    let before = ["by", "closure", "frame", "input", "plan", "rules", "run", "start"];
     assert_eq!(members, BTreeSet::from(before));
 }
 

@@ -192,9 +192,7 @@ impl<'e> At<'e> {
     /// Whether the run may continue: steps begin only while it is within its own limits, and while
     /// it is held nothing of it moves but the frame that asks.
     fn within_limits(&self) -> Within {
-        let Some(used) = &self.run.used else {
-            return Within::Fact(Box::new(Fact::RunMetered { run: self.run.id }));
-        };
+        let used = &self.run.used;
         if let Some(held) = used.held {
             return if held == self.frame.id { Within::Limits } else { Within::Hold };
         }

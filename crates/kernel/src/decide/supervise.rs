@@ -137,8 +137,7 @@ impl<'e> At<'e> {
         plans
     }
 
-    /// All rules for this frame's step, in order, each with its number in its list. A run that an
-    /// earlier release began has those of its plans alone.
+    /// All rules for this frame's step, in order, each with its number in its list.
     fn rules(&self, failed: &Failed<'_>) -> Vec<(RuleList, usize, &'e Rule)> {
         let step = self.frame.step.as_ref().and_then(|step| self.plan.step(step));
         let of_step: &[Rule] = step.map_or(&[], |step| &step.rules);

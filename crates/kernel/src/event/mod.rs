@@ -73,9 +73,6 @@ pub enum Fact {
         /// The span that it is a part of: the caller's, or its own where its trace begins with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<TraceParent>,
-        /// What it uses is counted from here on. Releases that did not count leave it out.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        metered: bool,
         /// For whom it acts, where that is not who started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<Arc<str>>,
@@ -88,15 +85,9 @@ pub enum Fact {
         /// What caused it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         about: Option<Box<Occasion>>,
-        /// What is done about its failed steps; absent where a release knew no rules.
+        /// What is done about its failed steps, beside what its plans say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rules: Option<Arc<Rules>>,
-    },
-    /// What the run uses is counted from here on: an earlier release began it.
-    #[serde(rename = "run.metered")]
-    RunMetered {
-        /// The run.
-        run: RunId,
     },
     /// The run reached a limit of its own: a person decides whether it may use as much again.
     #[serde(rename = "run.held")]

@@ -125,7 +125,6 @@ impl Fact {
     pub fn topic(&self) -> Topic {
         match self {
             Fact::RunStarted { run, .. }
-            | Fact::RunMetered { run }
             | Fact::RunHeld { run, .. }
             | Fact::RunQueued(Queued { run, .. })
             | Fact::RunClaimed { run, .. }

@@ -415,7 +415,6 @@ mod tests {
                 frame: FrameId(1),
                 start: "pay".into(),
                 trace: None,
-                metered: true,
                 subject: None,
                 actor: None,
                 scopes: None,

@@ -291,7 +291,7 @@ pub fn run_row(run: &Run) -> RunRow {
         changed_at: run.changed_at,
         spent: run.spent,
         stopped: run.stopped.clone(),
-        bytes: run.used.map_or(0, |used| used.bytes),
+        bytes: run.used.bytes,
     }
 }
 

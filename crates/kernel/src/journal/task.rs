@@ -287,7 +287,6 @@ fn is_work(fact: &Fact) -> bool {
     !matches!(
         fact,
         Fact::RunStarted { .. }
-            | Fact::RunMetered { .. }
             | Fact::RunQueued(_)
             | Fact::RunClaimed { .. }
             | Fact::RunPaused { .. }

@@ -198,7 +198,6 @@ mod tests {
                 frame,
                 start: "call".into(),
                 trace: None,
-                metered: true,
                 subject: None,
                 actor: None,
                 scopes: None,

@@ -39,7 +39,6 @@ impl Session {
             Fact::SessionForked { .. } => self.created_at = event.at,
             Fact::BaseSet(base) => self.begin_at(base),
             Fact::RunStarted { .. }
-            | Fact::RunMetered { .. }
             | Fact::RunHeld { .. }
             | Fact::RunQueued(_)
             | Fact::RunClaimed { .. }
@@ -124,9 +123,6 @@ impl Session {
     fn apply_run(&mut self, event: &Event) {
         match &event.fact {
             Fact::RunStarted { .. } => self.start_run(event),
-            Fact::RunMetered { run } => {
-                self.with_run(*run, |run| run.used = Some(Metered::default()));
-            }
             Fact::RunHeld { run, frame, fault, .. } => self.hold_run(*run, *frame, fault),
             Fact::RunQueued(queued) => self.queue_run(*queued),
             Fact::RunClaimed { run, attempt, died } => self.claim_run(*run, *attempt, *died),
@@ -150,7 +146,6 @@ impl Session {
             frame,
             start,
             trace,
-            metered,
             subject,
             actor,
             scopes,
@@ -191,7 +186,7 @@ impl Session {
             behind: None,
             claims: 0,
             deaths: 0,
-            used: metered.then(Metered::default),
+            used: Metered::default(),
             ready: 0,
             in_flight: 0,
             open_asks: 0,

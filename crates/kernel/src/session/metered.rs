@@ -51,9 +51,9 @@ impl Metered {
 }
 
 impl Session {
-    /// Counts an event that was just applied, for every active run that is counted: a session is
-    /// one journal, and what the limits protect is that journal. Where several runs are active it
-    /// counts for the one that it is about: none is held for what another one uses.
+    /// Counts an event that was just applied, for every active run: a session is one journal, and
+    /// what the limits protect is that journal. Where several runs are active it counts for the one
+    /// that it is about: none is held for what another one uses.
     pub(super) fn meter(&mut self, event: &Event, only: Option<RunId>) {
         if self.runs.is_empty() {
             return;
@@ -66,7 +66,7 @@ impl Session {
             if changes {
                 run.changed_at = event.at;
             }
-            let Some(used) = run.used.as_mut() else { continue };
+            let used = &mut run.used;
             used.calls += calls;
             used.events += 1;
             used.bytes = used.bytes.saturating_add(bytes);
@@ -75,7 +75,7 @@ impl Session {
 
     /// A run that reached a limit stands still, and one of its frames asks for it.
     pub(super) fn hold_run(&mut self, run: RunId, frame: FrameId, fault: &Fault) {
-        self.with_run(run, |run| run.used.get_or_insert_default().held = Some(frame));
+        self.with_run(run, |run| run.used.held = Some(frame));
         self.with_frame(frame, |frame| frame.state = FrameState::Faulted(fault.clone()));
         self.set_ready(frame);
     }
@@ -84,9 +84,9 @@ impl Session {
     pub(super) fn release_run(&mut self, frame: FrameId, granted: Granted) {
         let Some(run) = self.frames.get(&frame).map(|frame| frame.run) else { return };
         self.with_run(run, |run| {
-            if let Some(used) = run.used.as_mut().filter(|used| used.held == Some(frame)) {
-                used.held = None;
-                used.grants += u32::from(granted == Granted::More);
+            if run.used.held == Some(frame) {
+                run.used.held = None;
+                run.used.grants += u32::from(granted == Granted::More);
             }
         });
     }

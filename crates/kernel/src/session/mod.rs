@@ -180,8 +180,8 @@ pub struct Run {
     /// progress since.
     #[serde(default)]
     pub deaths: u32,
-    /// What it used, once that is counted.
-    pub used: Option<Metered>,
+    /// What it used.
+    pub used: Metered,
     /// How many of its frames are ready.
     pub ready: u32,
     /// How many of its calls are in flight, judgement included.
@@ -198,8 +198,7 @@ pub struct Run {
     /// The span that it is a part of, with whether its trace is recorded: the caller's, or its own
     /// where its trace begins with it.
     pub trace: Option<TraceParent>,
-    /// What is done about its failed steps, beside what its plans say; none in a run that an
-    /// earlier release began.
+    /// What is done about its failed steps, beside what its plans say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Arc<Rules>>,
     /// How many corrections it had.

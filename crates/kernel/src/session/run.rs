@@ -71,7 +71,7 @@ impl Run {
 
     /// The frame that asks whether the run may use more, while it stands still for that.
     pub fn held(&self) -> Option<FrameId> {
-        self.used.as_ref().and_then(|used| used.held)
+        self.used.held
     }
 
     /// Whether it stands behind another run and does nothing until that one is over.

@@ -294,7 +294,6 @@ pub fn starting(a: &mut Driver, no: u32, pinned: &Arc<StoredClosure>) -> Append 
         frame: FrameId(no),
         start: StepId::from("one"),
         trace: None,
-        metered: true,
         subject: None,
         actor: None,
         scopes: None,

@@ -8,8 +8,7 @@ use kernel::definition::rule::Rules;
 use kernel::limits::Limits;
 use std::str::FromStr;
 
-/// What runs of this scene pin for their failed steps; nothing, like runs of earlier releases,
-/// where the scene says nothing of it.
+/// What runs of this scene pin for their failed steps; nothing where the scene says nothing of it.
 pub(super) fn rules(scene: &Scene) -> Option<Rules> {
     let built_in = scene.options.get("built_in").is_some_and(|word| word == "on");
     if scene.rules.is_empty() {

@@ -105,7 +105,6 @@ impl Stage {
             frame: FrameId(self.session.frames_made + 1),
             start: main.start.clone(),
             trace: None,
-            metered: true,
             subject: None,
             actor: None,
             scopes: None,

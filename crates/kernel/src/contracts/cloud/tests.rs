@@ -59,7 +59,6 @@ fn started() -> Fact {
         frame: FrameId(0),
         start: "a".into(),
         trace: None,
-        metered: true,
         subject: None,
         actor: None,
         scopes: None,

@@ -27,8 +27,7 @@ impl Fork {
             }
             Fact::RunQueued(queued) => self.rename_queued(queued),
             Fact::MessageReceived(received) => received.run = self.run(received.run),
-            Fact::RunMetered { run }
-            | Fact::RunHeld { run, .. }
+            Fact::RunHeld { run, .. }
             | Fact::RunClaimed { run, .. }
             | Fact::RunPaused { run, .. }
             | Fact::RunContinued { run, .. }
