@@ -34,9 +34,8 @@ pub struct WebhookBody {
     pub dialect: String,
     /// Where it is and what it is shown, sealed, as text.
     pub sealed: String,
-    /// When it was made; not known of those that an earlier release made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_at: Option<Millis>,
+    /// When it was made.
+    pub made_at: Millis,
 }
 
 /// How far a webhook has got.
@@ -166,7 +165,6 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The store keeps bodies of earlier releases, and an earlier one may read ours.
     #[test]
     fn a_body_that_says_nothing_of_impersonation_is_of_one_who_acts_for_itself() {
         let body = WebhookBody {
@@ -175,15 +173,15 @@ mod tests {
             session: SessionId(7),
             dialect: "1.0".to_owned(),
             sealed: "sealed".to_owned(),
-            made_at: None,
+            made_at: Millis(9),
         };
         let by = json!({"realm": "acme", "subject": "ann", "admin": false});
-        let kept = json!({"by": by, "session": SessionId(7), "dialect": "1.0", "sealed": "sealed"});
+        let kept = json!({"by": by, "session": SessionId(7), "dialect": "1.0", "sealed": "sealed",
+            "madeAt": 9});
         assert_eq!(json!(body), kept);
         assert_eq!(serde_json::from_value::<WebhookBody>(kept).unwrap(), body);
-        let other = WebhookBody { impersonated: true, made_at: Some(Millis(9)), ..body };
+        let other = WebhookBody { impersonated: true, ..body };
         assert_eq!(json!(other)["impersonated"], true);
-        assert_eq!(json!(other)["madeAt"], 9);
         assert_eq!(serde_json::from_value::<WebhookBody>(json!(other)).unwrap(), other);
     }
 }

@@ -23,8 +23,7 @@ pub struct Starts {
 struct Found {
     /// The head of each chain, as people keep it.
     heads: BTreeMap<String, String>,
-    /// The keys of each chain. Earlier releases wrote none.
-    #[serde(default)]
+    /// The keys of each chain.
     keys: BTreeMap<String, Vec<KeySpan>>,
 }
 
@@ -169,15 +168,6 @@ mod tests {
         assert_eq!(renewed.of(&realm()).keys, keys);
         assert_eq!(renewed.of(&realm()).heads.len(), 1, "the other one cannot be checked");
         assert_eq!(renewed.of(&ChainName::server()), Recorded::default());
-    }
-
-    #[test]
-    fn a_start_of_an_earlier_release_names_its_own_key() {
-        let keys = TestKeys(&["k1"]);
-        let detail = json!({"heads": {"acme": head(4).to_string()}});
-        let mut starts = Starts::default();
-        starts.take(&keys, &start(&keys, &Head::default(), detail));
-        assert_eq!(starts.of(&realm()).keys, [span("k1", 5)]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub fn webhook(driver: &Driver, run: RunId, id: &str, stamp: u64) -> Webhook {
         session: driver.row.id,
         dialect: "1.0".to_owned(),
         sealed: format!("sealed {stamp}"),
-        made_at: Some(Millis(12)),
+        made_at: Millis(12),
     };
     let standing = WebhookStanding { place: 3, is_live: true, ..WebhookStanding::default() };
     Webhook { name: WebhookName { realm, run, id: id.into() }, stamp, body, standing }

@@ -36,7 +36,6 @@ pub(super) struct Asked {
     pub(super) theirs: Option<String>,
     pub(super) status: String,
     /// What that status said.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) said: String,
 }
 
@@ -78,8 +77,7 @@ pub(super) fn question(status: &TaskStatus, number: u32) -> (Asked, Want) {
 /// Whether a task that asked this shows with this status that it went on. Some agents give the same
 /// message another id each time: what it says counts.
 pub(super) fn has_moved(asked: &Asked, status: &TaskStatus) -> bool {
-    let is_other = !asked.said.is_empty() && asked.said != said(status);
-    !status.state.is_interrupted() || is_other
+    !status.state.is_interrupted() || asked.said != said(status)
 }
 
 /// What a status says, and in which state.
@@ -242,9 +240,6 @@ mod tests {
         ] {
             assert!(has_moved(&asked, &other), "{other:?}");
         }
-        // What an earlier release wrote does not have the words.
-        let older = Asked { said: String::new(), ..asked };
-        assert!(!has_moved(&older, &status(TaskState::AuthRequired, json!([{"text": "b"}]))));
     }
 
     #[test]

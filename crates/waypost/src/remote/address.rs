@@ -61,8 +61,7 @@ pub(crate) fn forget(data: &Path) {
 struct Left {
     pid: u32,
     url: String,
-    /// None where an earlier release left it.
-    token: Option<String>,
+    token: String,
 }
 
 /// What was left in this folder, if it leads to this machine: a folder may be someone else's, and
@@ -71,7 +70,7 @@ fn read(data: &Path) -> Option<Left> {
     let text = fs::read_to_string(file(data)).ok()?;
     let after = |word: &str| text.lines().find_map(|line| line.strip_prefix(word));
     let url = after("url ").filter(|url| is_here(url))?.to_owned();
-    let token = after("token ").map(str::to_owned);
+    let token = after("token ")?.to_owned();
     Some(Left { pid: after("pid ")?.parse().ok()?, url, token })
 }
 
@@ -127,8 +126,7 @@ pub(crate) struct Answering {
 pub(crate) async fn ask(url: &str, data: &Path) -> Result<Answering> {
     let challenge = format!("{:032x}", SystemEntropy.bits());
     let instance = Client::new(url)?.instance(&challenge).await?;
-    let token = read(data).and_then(|left| left.token);
-    let is_ours = token.is_some_and(|token| proof(&token, &challenge) == instance.proof);
+    let is_ours = read(data).is_some_and(|left| proof(&left.token, &challenge) == instance.proof);
     Ok(Answering { is_ours, instance })
 }
 
@@ -189,7 +187,8 @@ mod tests {
         leave(data, "https://[::1]:8420", "secret");
         assert_eq!(of_holder(data, None).as_deref(), Some("https://[::1]:8420"));
         for elsewhere in ["https://192.0.2.1:80", "http://127.0.0.1.evil.test:80", "nowhere"] {
-            std::fs::write(data.join(FILE), format!("pid {ours}\nurl {elsewhere}\n")).unwrap();
+            std::fs::write(data.join(FILE), format!("pid {ours}\nurl {elsewhere}\ntoken x\n"))
+                .unwrap();
             assert_eq!(of_holder(data, Some(ours)), None, "{elsewhere}");
         }
         forget(data);
@@ -199,16 +198,16 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn an_address_is_private_also_where_an_earlier_release_left_one() {
+    fn an_address_is_private_also_where_another_file_lies() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = file(folder.path());
         std::fs::write(&path, "pid 1\nurl http://127.0.0.1:1\n").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(read(folder.path()).unwrap().token, None);
+        assert!(read(folder.path()).is_none(), "it has no token");
         leave(folder.path(), "http://127.0.0.1:8420", "secret");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(read(folder.path()).unwrap().token.as_deref(), Some("secret"));
+        assert_eq!(read(folder.path()).unwrap().token, "secret");
         assert!(!folder.path().join("address.new").exists());
     }
 

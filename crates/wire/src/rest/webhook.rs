@@ -28,10 +28,9 @@ pub struct Webhook {
     pub live: bool,
     /// How often in a row it did not take what it was sent.
     pub attempts: u32,
-    /// When it was made; absent if an earlier release made it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// When it was made.
     #[schemars(extend("format" = "date-time"))]
-    pub made_at: Option<String>,
+    pub made_at: String,
     /// When it is tried again, after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]

@@ -182,7 +182,7 @@ impl Client {
             session: found.session,
             dialect: form.word().to_owned(),
             sealed,
-            made_at: Some(self.doors.engine.clock().now()),
+            made_at: self.doors.engine.clock().now(),
         };
         // Stamps have 63 bits.
         let stamp = (entropy.bits() >> 65) as u64;

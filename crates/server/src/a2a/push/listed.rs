@@ -60,7 +60,7 @@ fn shown(parts: &PushParts, webhook: Webhook) -> rest::Webhook {
         target: target.and_then(|target| target.place()),
         live: standing.is_live,
         attempts: standing.attempts,
-        made_at: body.made_at.map(|at| at.rfc3339()),
+        made_at: body.made_at.rfc3339(),
         next_at: standing.next_at.map(|at| at.rfc3339()),
         last_error: standing.error,
     }

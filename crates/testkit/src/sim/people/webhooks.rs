@@ -7,7 +7,7 @@ use kernel::contracts::webhooks::{
     PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding, Webhooks,
 };
 use kernel::journal::task::TaskUpdate;
-use kernel::values::ids::{RunId, SessionId};
+use kernel::values::ids::{Millis, RunId, SessionId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -152,7 +152,14 @@ impl Posting {
         let webhook = Webhook {
             name: WebhookName { realm, run, id: ID.into() },
             stamp: STAMP,
-            body: WebhookBody { by, impersonated: false, session, dialect, sealed, made_at: None },
+            body: WebhookBody {
+                by,
+                impersonated: false,
+                session,
+                dialect,
+                sealed,
+                made_at: Millis(0),
+            },
             standing: WebhookStanding { is_live: true, ..WebhookStanding::default() },
         };
         let put = self.store.put_webhook(&webhook, 1).await;
@@ -214,7 +221,6 @@ fn out_of_order(whole: &[TaskUpdate], posts: &[TaskUpdate]) -> Option<String> {
 mod tests {
     use super::*;
     use kernel::journal::task::{TaskState, TaskStatus};
-    use kernel::values::ids::Millis;
 
     fn update(at: i64) -> TaskUpdate {
         TaskUpdate::Status(TaskStatus { state: TaskState::Working, at: Millis(at) })
