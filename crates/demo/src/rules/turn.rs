@@ -431,8 +431,8 @@ fn names(prompt: &Prompt, list: &[String], tool: &str) -> bool {
     list.iter().any(|name| seen_as(prompt, name) == tool)
 }
 
-/// The name under which the prompt has a tool. A file or a conversation may have it escaped, as
-/// earlier releases wrote it.
+/// The name under which the prompt has a tool. A file or a conversation may have it escaped, from
+/// when two short names were alike.
 fn seen_as<'n>(prompt: &Prompt, name: &'n str) -> Cow<'n, str> {
     if is_shown(prompt, name) {
         return Cow::Borrowed(name);

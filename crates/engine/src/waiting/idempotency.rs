@@ -16,7 +16,7 @@ use tokio::sync::watch;
 const ACTOR: char = '\u{1f}';
 
 /// Who asked, as keys are distinguished: one subject has other keys with each actor. A subject
-/// without an actor stands as it is, as in rows of earlier releases.
+/// without an actor stands as it is.
 fn asked_by(caller: &Caller) -> Arc<str> {
     let Caller { subject, actor, .. } = caller;
     match actor {
@@ -197,7 +197,7 @@ mod tests {
             let caller = Caller::new("r", subject);
             asked_by(&Caller { actor: actor.map(Into::into), ..caller })
         };
-        assert_eq!(&*by("idp:j\u{f6}rg", None), "idp:j\u{f6}rg", "as earlier releases wrote it");
+        assert_eq!(&*by("idp:j\u{f6}rg", None), "idp:j\u{f6}rg", "as it is");
         assert_eq!(&*by("ann", Some("eve")), "ann\u{1f}eve");
         let all = [
             by("ann", None),

@@ -322,8 +322,8 @@ mod tests {
     use super::*;
     use crate::values::caller::Via;
 
-    /// A question as release 0.1.0 wrote it.
-    const BEFORE: &str = concat!(
+    /// A question that says only what every ask says.
+    const PLAIN: &str = concat!(
         r#"{"id":"ask_00000000000000000000000000000004","#,
         r#""run":"run_00000000000000000000000000000007","frame":1,"step":"work","#,
         r#""title":"go on?","body":{"kind":"clarify","message":"go on?"},"#,
@@ -331,12 +331,12 @@ mod tests {
     );
 
     #[test]
-    fn an_ask_of_an_earlier_release_is_for_everyone() {
-        let ask: Ask = serde_json::from_str(BEFORE).unwrap();
+    fn an_ask_that_names_nobody_is_for_everyone() {
+        let ask: Ask = serde_json::from_str(PLAIN).unwrap();
         assert_eq!((&ask.answerers, &ask.subject), (&None, &None));
         assert_eq!((&ask.held, ask.tried.len()), (&None, 0));
         assert!(ask.next.is_empty() && ask.about.is_empty());
-        assert_eq!(serde_json::to_string(&ask).unwrap(), BEFORE, "nothing is added");
+        assert_eq!(serde_json::to_string(&ask).unwrap(), PLAIN, "nothing is added");
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
         let ask = Ask {
             answerers: Some(Answerers { lists, other: true, ..Answerers::default() }),
             subject: Some("ann".into()),
-            ..serde_json::from_str(BEFORE).unwrap()
+            ..serde_json::from_str(PLAIN).unwrap()
         };
         let text = serde_json::to_string(&ask).unwrap();
         let written = r#""answerers":{"lists":[["role:lead","principal:eve"]],"other":true}"#;
@@ -354,11 +354,11 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_keeps_the_kind_of_its_door_and_an_older_one_is_read_and_written_as_it_is() {
-        let before = r#"{"by":"ann","at":5,"reply":{"kind":"authorize","done":true}}"#;
-        let older: Decision = serde_json::from_str(before).unwrap();
-        assert_eq!(older.via, None);
-        assert_eq!(serde_json::to_string(&older).unwrap(), before, "nothing is added");
+    fn a_decision_keeps_the_kind_of_its_door_where_it_came_by_one() {
+        let ruled = r#"{"by":"ann","at":5,"reply":{"kind":"authorize","done":true}}"#;
+        let read: Decision = serde_json::from_str(ruled).unwrap();
+        assert_eq!(read.via, None);
+        assert_eq!(serde_json::to_string(&read).unwrap(), ruled, "nothing is added");
         let via = Via::new("mcp /mcp".to_owned(), None);
         let ann = Caller { via, ..Caller::new("default", "ann") };
         let decision = Decision::of(&ann, Millis(5), Reply::Authorize { done: true });

@@ -59,7 +59,7 @@ pub struct OpenSessions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBytes {
     pub realm: RealmId,
-    /// Whose runs they are: a subject. None in local mode, nor for runs of release 0.1.0.
+    /// Whose runs they are: a subject. None in local mode.
     pub owner: Option<Arc<str>>,
     /// About how many bytes of journal and blobs.
     pub bytes: u64,

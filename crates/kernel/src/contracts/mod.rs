@@ -133,7 +133,7 @@ pub struct Definition {
     pub body: Value,
     /// When this version was stored.
     pub updated_at: Millis,
-    /// Who stored this version; none in local mode, and of what was stored before that was kept.
+    /// Who stored this version; none in local mode.
     pub by: Option<Arc<str>>,
 }
 

@@ -114,7 +114,7 @@ impl<'e> At<'e> {
             Some(OpenAsk { ask, .. }) => found(ask, &answer.to_value(), leeway),
             None => Found::nothing(Fault::new("CorrectionMisfit", "no one asked for it")),
         };
-        // Earlier releases let drafts begin unasked for writes, too: one may be under way.
+        // What a model wrote and ran unasked never says what became of a write.
         let reads = ask.is_some_and(|open| self.session.asks_about_read(open.ask.id));
         let may_act = reads || !self.is_unseen(failed);
         self.end_correction(failed, Found { acts: found.acts && may_act, ..found })

@@ -1,4 +1,4 @@
-//! One event of a journal, and reading journal rows back. Upgrades of events that older releases
+//! One event of a journal, and reading journal rows back. Upgrades of events that released programs
 //! wrote belong here.
 
 use super::Fact;

@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub struct SessionRow {
     pub id: SessionId,
     pub key: SessionKey,
-    /// Whose it is: a subject. None in local mode, nor in rows of release 0.1.0.
+    /// Whose it is: a subject. None in local mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Arc<str>>,
     /// The status of its latest run; `Running` before the first.
@@ -77,7 +77,7 @@ pub struct RunRow {
     pub id: RunId,
     /// Which run of its session, from 1.
     pub no: u32,
-    /// Whose it is: a subject. None in local mode, nor in rows of release 0.1.0.
+    /// Whose it is: a subject. None in local mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Arc<str>>,
     pub plan: PlanId,
@@ -89,7 +89,7 @@ pub struct RunRow {
     pub last_error: Option<Fault>,
     pub started_at: Millis,
     pub ended_at: Option<Millis>,
-    /// When something of it changed last; in rows of older releases when it ended, or began.
+    /// When something of it changed last.
     pub changed_at: Millis,
     /// What its models took.
     #[serde(default, skip_serializing_if = "RunSpent::is_nothing")]

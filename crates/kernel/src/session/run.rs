@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// For whom a run acts, beyond who started it: the start keeps what held then. Local mode knows
-/// nothing of it, and neither did release 0.1.0: such a run acts for who started it, with no
-/// ceiling.
+/// nothing of it: such a run acts for who started it, with no ceiling.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Behalf {
     /// The subject, where that is not who started it.
@@ -118,8 +117,8 @@ mod tests {
     use crate::values::caller::Scope;
     use crate::values::ids::{Millis, RunId};
 
-    /// A session and its run as release 0.1.0 wrote them.
-    const BEFORE: &str = concat!(
+    /// A session and its run, of whose start nothing more is said.
+    const PLAIN: &str = concat!(
         r#"[{"seq":1,"at":1,"v":1,"type":"session.created","data":{"#,
         r#""id":"ses_00000000000000000000000000000001","#,
         r#""key":{"realm":"r","space":"session","id":"s"}}},"#,
@@ -141,19 +140,19 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_an_earlier_release_acts_for_who_started_it_with_no_ceiling() {
-        let session = replayed(BEFORE);
+    fn a_run_acts_for_who_started_it_with_no_ceiling_where_its_start_says_nothing_else() {
+        let session = replayed(PLAIN);
         let run = only_run(&session);
         assert_eq!(run.caller(&"r".into()), Caller::new("r", "ann"));
         assert_eq!(session_row(&session, Millis(2)).owner.as_deref(), Some("ann"));
-        let events = event::read(BEFORE).unwrap();
-        assert_eq!(serde_json::to_string(&events).unwrap(), BEFORE, "nothing is added");
+        let events = event::read(PLAIN).unwrap();
+        assert_eq!(serde_json::to_string(&events).unwrap(), PLAIN, "nothing is added");
     }
 
     #[test]
     fn what_a_start_says_of_its_caller_holds_for_the_run() {
         let more = r#","subject":"robot","actor":"eve","scopes":["use"],"about":{"trigger":"mcp"}"#;
-        let journal = BEFORE.replace(r#""start":"one""#, &format!(r#""start":"one"{more}"#));
+        let journal = PLAIN.replace(r#""start":"one""#, &format!(r#""start":"one"{more}"#));
         let session = replayed(&journal);
         let scopes = Some([Scope::Use].into_iter().collect());
         let expected = Caller { actor: Some("eve".into()), scopes, ..Caller::new("r", "robot") };
@@ -169,7 +168,7 @@ mod tests {
     #[test]
     fn who_made_the_key_of_a_starter_is_kept_with_the_run() {
         let more = r#","about":{"trigger":"rest","makers":["eve"]}"#;
-        let journal = BEFORE.replace(r#""start":"one""#, &format!(r#""start":"one"{more}"#));
+        let journal = PLAIN.replace(r#""start":"one""#, &format!(r#""start":"one"{more}"#));
         let session = replayed(&journal);
         let run = only_run(&session);
         let names = |people: BTreeSet<&Arc<str>>| -> Vec<String> {
@@ -187,22 +186,22 @@ mod tests {
 
     #[test]
     fn what_local_mode_leaves_is_nobodys() {
-        let session = replayed(&BEFORE.replace(r#""by":"ann""#, r#""by":"local""#));
+        let session = replayed(&PLAIN.replace(r#""by":"ann""#, r#""by":"local""#));
         assert_eq!((only_run(&session).owner(), &session.owner), (None, &None));
         assert_eq!(only_run(&session).acts_for(), None);
     }
 
     #[test]
     fn a_session_is_its_makers_for_runs_of_any_caller() {
-        let made = BEFORE.replace(r#""id":"s"}}"#, r#""id":"s"},"owner":"eve"}"#);
+        let made = PLAIN.replace(r#""id":"s"}}"#, r#""id":"s"},"owner":"eve"}"#);
         assert_eq!(replayed(&made).owner.as_deref(), Some("eve"));
-        let owned = BEFORE.replace(r#""id":"s"}}"#, r#""id":"s","owner":"bob"}}"#);
+        let owned = PLAIN.replace(r#""id":"s"}}"#, r#""id":"s","owner":"bob"}}"#);
         assert_eq!(replayed(&owned).owner.as_deref(), Some("bob"));
     }
 
     #[test]
     fn a_case_is_nobodys_once_two_submitted_it() {
-        let case = BEFORE.replace(r#""space":"session""#, r#""space":"case:desk""#);
+        let case = PLAIN.replace(r#""space":"session""#, r#""space":"case:desk""#);
         let first = event::read(&case).unwrap().remove(1);
         let owners = |starters: [&str; 2]| {
             let mut session = replayed(&case);

@@ -106,8 +106,8 @@ pub struct Ask {
     /// Fix: the plans that can correct it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<String>,
-    /// What follows each answer, as the pinned plan has it. Absent where that is not known: for a
-    /// failed step, and for asks of earlier releases.
+    /// What follows each answer, as the pinned plan has it. Absent for a failed step, where that is
+    /// not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<AskNext>,
     /// sha256 over exactly what is asked.
@@ -346,7 +346,7 @@ pub struct Decision {
     /// What, with its `kind`.
     pub reply: Value,
     /// By which kind of endpoint: `rest`, `run`, `mcp`, `a2a`, `rpc` or `pipeline`. Absent for
-    /// rules, and for decisions of earlier releases.
+    /// rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
 }

@@ -32,7 +32,7 @@ pub trait Journal: Send + Sync {
     -> Read<'a, Option<String>>;
 
     /// The text of a tool's spec that a call pinned. It is there as long as a closure of which a
-    /// run pinned it; specs that release 0.1.0 pinned are not.
+    /// run pinned it.
     fn tool_spec<'a>(
         &'a self,
         realm: &'a RealmId,

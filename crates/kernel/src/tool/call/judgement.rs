@@ -52,18 +52,18 @@ impl Judgement {
 mod tests {
     use super::*;
 
-    /// A judgement as release 0.1.0 wrote it.
-    const BEFORE: &str = concat!(
+    /// A judgement of a policy that has no version.
+    const PLAIN: &str = concat!(
         r#"{"admitted":{"verdict":"allow","#,
         r#""pins":{"spec":"s","reach":"reads","idempotent":false}}}"#,
     );
 
     #[test]
     fn a_judgement_names_the_policy_that_decided_only_where_that_has_a_version() {
-        let before: Judgement = serde_json::from_str(BEFORE).unwrap();
-        assert_eq!(serde_json::to_string(&before).unwrap(), BEFORE, "nothing is added");
-        let Judgement::Admitted { verdict, pins, policy: None, .. } = before else {
-            panic!("{BEFORE}")
+        let plain: Judgement = serde_json::from_str(PLAIN).unwrap();
+        assert_eq!(serde_json::to_string(&plain).unwrap(), PLAIN, "nothing is added");
+        let Judgement::Admitted { verdict, pins, policy: None, .. } = plain else {
+            panic!("{PLAIN}")
         };
         let policy = Some("7".into());
         let policies = vec!["large".into()];

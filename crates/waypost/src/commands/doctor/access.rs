@@ -18,7 +18,7 @@ const SOON_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// More than most servers have.
 const LOOKED_AT: usize = 1_000;
 
-/// What there is to say; nothing of a server of an earlier release, which knows no credentials.
+/// What there is to say; nothing where the server does not answer.
 pub(super) async fn look(client: &Client, context: &Context) -> Vec<Finding> {
     let who = match asked(client, context).await {
         Ok(who) => who,

@@ -12,7 +12,7 @@ const LOOKED_AT: usize = 1_000;
 
 /// What there is to say of parked sessions; nothing where there are none.
 pub(super) async fn look(client: &Client) -> Option<Finding> {
-    // A server of an earlier release knows no such status.
+    // Who may not list them is told nothing of them.
     let request = Request::to(&["sessions"]).with("status", Some("parked"));
     let body = client.list(request, LOOKED_AT).await.ok()?;
     let page: Page<Session> = read(&body).ok()?;

@@ -61,7 +61,7 @@ fn unwritable(sending: &Sending) -> Option<Finding> {
 
 /// Those that do not take what they are sent, and those that are not configured any more.
 async fn running(client: &Client) -> Vec<Finding> {
-    // A server of an earlier release has no such list.
+    // Who may not list them is told nothing of them.
     let sinks: Vec<Sink> =
         client.items(Request::to(&["sinks"]), LOOKED_AT).await.unwrap_or_default();
     let troubled = |sink: Sink| {

@@ -66,7 +66,7 @@ fn absent(config: &UpstreamConfig, environment: &Environment) -> Option<Finding>
 
 /// Those that a server which runs cannot use.
 async fn running(client: &Client) -> Vec<Finding> {
-    // A server of an earlier release has no such list.
+    // Who may not list them is told nothing of them.
     let all: Vec<Upstream> =
         client.items(Request::to(&["upstreams"]), LOOKED_AT).await.unwrap_or_default();
     let failing = |upstream: Upstream| {
