@@ -116,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_release_stored_is_read() {
-        let old = r#"{"turns":2,"input":30,"output":7,"costMicros":11,"unpriced":1}"#;
-        let spent: RunSpent = serde_json::from_str(old).unwrap();
+    fn counts_that_are_left_out_are_zero() {
+        let short = r#"{"turns":2,"input":30,"output":7,"costMicros":11,"unpriced":1}"#;
+        let spent: RunSpent = serde_json::from_str(short).unwrap();
         assert_eq!((spent.input, spent.cached, spent.saved_micros), (30, 0, 0));
     }
 }

@@ -436,21 +436,21 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_of_an_earlier_release_says_nothing_of_what_it_did_not_record() {
+    fn an_ask_says_nothing_of_what_it_did_not_record() {
         let call = format!("call_{:032x}", 9);
         let body = json!({"kind": "approve", "calls": [
             {"callId": call, "tool": "bank::pay", "arguments": {}},
         ]});
-        let older = shown_with(json!({"body": body}));
-        assert_eq!(older.get("next"), None);
+        let plain = shown_with(json!({"body": body}));
+        assert_eq!(plain.get("next"), None);
         let known = json!({"callId": call, "tool": "bank::pay", "arguments": {}});
-        assert_eq!(older["calls"], json!([known]));
+        assert_eq!(plain["calls"], json!([known]));
         let pins = json!({"spec": "s", "reach": "writes", "idempotent": false});
         let about = json!([{"callId": call, "pins": pins, "why": {"policy": "large"}}]);
         let next = json!({"yes": {"step": "done"}, "no": "ends"});
-        let newer = shown_with(json!({"body": body, "about": about, "next": next}));
-        assert_eq!(newer["next"], json!({"yes": {"step": "done"}, "no": {"ends": true}}));
-        let shown = &newer["calls"][0];
+        let full = shown_with(json!({"body": body, "about": about, "next": next}));
+        assert_eq!(full["next"], json!({"yes": {"step": "done"}, "no": {"ends": true}}));
+        let shown = &full["calls"][0];
         assert_eq!((&shown["reach"], &shown["idempotent"]), (&json!("writes"), &json!(false)));
         assert_eq!(shown["why"], json!({"by": "policy", "says": "large"}));
     }
