@@ -89,9 +89,9 @@ impl SeenTools {
         self.0.iter().find(own).map(|(seen, _)| seen.as_str())
     }
 
-    /// What it means by this name: as it sees it, or escaped, as a conversation or a prompt may have
-    /// it from when two short names were alike. A short name that was clear once and is not any more
-    /// is no tool's.
+    /// What it means by this name: as it sees it, or escaped, as a conversation or a prompt may
+    /// have it from when two short names were alike. A short name that was clear once and is not
+    /// any more is no tool's.
     pub fn meant(&self, said: &str) -> Meant<'_> {
         if let Some(tool) = self.0.get(said) {
             return Meant::Tool(tool);
