@@ -5,7 +5,7 @@ use super::Session;
 use serde::{Deserialize, Serialize};
 
 /// The version of the state's shape; a change of `Session` or what it holds changes it.
-const STATE_VERSION: u32 = 9;
+const STATE_VERSION: u32 = 10;
 
 #[derive(Serialize)]
 struct Written<'s> {
