@@ -1,5 +1,5 @@
-//! The schema and its migrations: plain SQL, embedded, each applied once and never changed after
-//! its release.
+//! The schema and its migrations: plain SQL, embedded, each applied once. One that is there is
+//! never changed.
 
 use crate::parts::OpenError;
 use crate::sqlite::files::connect::refused;
@@ -15,7 +15,7 @@ struct Migration {
     sql: &'static str,
 }
 
-/// A change of a table is one more line. A line that was released stays as it is.
+/// A change of a table is one more line.
 const MIGRATIONS: &[Migration] =
     &[Migration { version: 1, name: "init", sql: include_str!("migrations/0001_init.sql") }];
 
