@@ -169,6 +169,7 @@ pub(crate) fn failed(fault: Fault) -> RpcError {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+    use wire::jsonrpc::INVALID_PARAMS;
 
     #[test]
     fn pages_follow_each_other_without_gaps() {
