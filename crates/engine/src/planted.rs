@@ -1,5 +1,5 @@
-//! A fault on purpose that takes more than a switch of `kernel::planted`. It is there only with the
-//! feature `planted-faults`, which the tests of `testkit` alone turn on.
+//! A fault on purpose that takes more than a switch of `kernel::planted`. It is there only in
+//! debug builds.
 
 use crate::refusal::{Refusal, Result};
 use crate::shared::Shared;
@@ -8,7 +8,7 @@ use kernel::values::ids::{AskId, RealmId};
 
 /// The ask that a refused reply names, if it was withdrawn and the simulation wants to see that an
 /// answer to it is noticed.
-#[cfg(feature = "planted-faults")]
+#[cfg(debug_assertions)]
 pub(crate) async fn withdrawn(
     shared: &Shared,
     realm: &RealmId,
@@ -27,7 +27,7 @@ pub(crate) async fn withdrawn(
 }
 
 /// No reply to a withdrawn ask counts.
-#[cfg(not(feature = "planted-faults"))]
+#[cfg(not(debug_assertions))]
 pub(crate) async fn withdrawn(
     _: &Shared,
     _: &RealmId,

@@ -1,10 +1,10 @@
 //! Faults on purpose, all off: switches by which the simulation shows that it would notice. They
-//! sit inside the rules, where no wrapper can reach. They are there only with the feature
-//! `planted-faults`, which the tests of `testkit` alone turn on: without it nothing is ever on.
+//! sit inside the rules, where no wrapper can reach. They are there only in debug
+//! builds: in a release build nothing is ever on.
 
-#[cfg(feature = "planted-faults")]
+#[cfg(debug_assertions)]
 pub use switched::{began_after, begin_process, is_on, plant};
-#[cfg(not(feature = "planted-faults"))]
+#[cfg(not(debug_assertions))]
 pub use without::{began_after, begin_process, is_on, plant};
 
 /// A rule that can be broken on purpose.
@@ -61,7 +61,7 @@ pub fn lost_ms() -> u64 {
     if is_on(Switch::HeldByNobody) { YEAR_MS } else { 0 }
 }
 
-#[cfg(feature = "planted-faults")]
+#[cfg(debug_assertions)]
 mod switched {
     use super::Switch;
     use std::cell::Cell;
@@ -94,13 +94,13 @@ mod switched {
     }
 }
 
-#[cfg(not(feature = "planted-faults"))]
+#[cfg(not(debug_assertions))]
 mod without {
     use super::Switch;
 
     /// A simulation that wants a fault would wait for it in vain.
     pub fn plant(switch: Option<Switch>) {
-        assert!(switch.is_none(), "{switch:?} takes the feature `planted-faults` of `kernel`");
+        assert!(switch.is_none(), "{switch:?} takes a debug build");
     }
 
     /// No rule is ever broken.
