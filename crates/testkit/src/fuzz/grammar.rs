@@ -27,14 +27,14 @@ const FIELDS: &[&str] = &["a", "b", "list", "text", "n"];
 const COMPARISONS: &[&str] = &["==", "!=", "<", "<=", ">", ">="];
 const FUNCTIONS: &[&str] = &["length", "count", "value", "match", "search", "none"];
 const OPERATORS: &[&str] =
-    &["+", "-", "*", "//", "%", "**", "~", "~", "~", "==", "<", " and ", " or ", " in "];
+    &["==", "!=", "<", "<=", " and ", " or ", " in ", " not in ", " if 1 else "];
 const FILTERS: &[&str] = &[
-    "upper", "length", "tojson", "list", "sort", "reverse", "unique", "join('x')", "join(x)",
-    "replace('x', 'xx')", "replace('', x)", "indent(1000)", "indent(4000000000)", "batch(3, 'x')",
-    "batch(4000000000, 'x')", "slice(1000)", "center(100000)", "escape", "urlencode", "items",
-    "dictsort", "map('upper')", "select('odd')", "groupby('a')", "default(x)", "first", "last",
-    "sum", "min", "round(9)", "string", "format(1)", "pprint", "lines", "split('x')",
+    "default('x')", "default(promptInput)", "first", "join", "join('x')", "join(promptInput.text)",
+    "join(attribute='a')", "last", "length", "lower", "trim", "trim(promptInput.text)", "upper",
 ];
+/// What no template may have.
+const STRANGE: &[&str] =
+    &[" ~ 'x'", " * 4000000000", "|tojson", "|indent(4000000000)", "[1:]", "(1)", " is odd"];
 const SCHEMAS: &[&str] =
     &["additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"];
 const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
@@ -148,7 +148,7 @@ fn operand(rng: &mut Rng, depth: u64, text: &mut String) {
 }
 
 pub fn template(rng: &mut Rng) -> String {
-    let mut text = "{% set x = 'xx' %}".to_owned();
+    let mut text = String::new();
     blocks(rng, DEPTH, &mut text);
     spoiled(rng, Kind::Template, text)
 }
@@ -160,14 +160,13 @@ fn blocks(rng: &mut Rng, depth: u64, text: &mut String) {
         if depth > 0 && rng.chance(40) {
             blocks(rng, depth - 1, &mut inner);
         }
-        let made = match rng.below(8) {
-            0 => "words ".to_owned(),
-            1 | 2 => format!("{{{{ {value} }}}}"),
-            3 => format!("{{% set x = {value} %}}"),
-            4 => format!("{{% set x %}}{inner}{{{{ x }}}}{{% endset %}}"),
-            5 => format!("{{% for a in {value} %}}{inner}{{% endfor %}}"),
-            6 => format!("{{% if {value} %}}{inner}{{% else %}}{inner}{{% endif %}}"),
-            _ => format!("{{% with x = {value} %}}{inner}{{% endwith %}}"),
+        let made = match rng.below(60) {
+            0 => format!("{{{{ {value}{} }}}}", one(rng, STRANGE)),
+            1 => format!("{{% set x = {value} %}}"),
+            2..=8 => "words ".to_owned(),
+            9..=28 => format!("{{{{ {value} }}}}"),
+            29..=44 => format!("{{% for a in {value} %}}{inner}{{{{ a }}}}{{% endfor %}}"),
+            _ => format!("{{% if {value} %}}{inner}{{% else %}}{inner}{{% endif %}}"),
         };
         push_some(rng, 5, &made, text);
     }
@@ -178,16 +177,15 @@ fn expression(rng: &mut Rng, depth: u64) -> String {
         return match rng.below(4) {
             0 => one(rng, PLAIN).to_owned(),
             1 => "'x\\ny'".to_owned(),
-            2 => "x".to_owned(),
+            2 => "[1, 'x', [2]]".to_owned(),
             _ => format!("promptInput.{}", one(rng, FIELDS)),
         };
     };
     let left = expression(rng, below);
     match rng.below(9) {
         0 | 1 => format!("({left} {} {})", one(rng, OPERATORS), expression(rng, below)),
-        2 | 3 => format!("{left}|{}", one(rng, FILTERS)),
-        4 => format!("[{left}, {}]", expression(rng, below)),
-        5 => format!("{{'a': {left}}}"),
+        2..=4 => format!("{left}|{}", one(rng, FILTERS)),
+        5 => format!("({left} is defined)"),
         6 => format!("(not -{left})"),
         7 => format!("({left})[{}]", one(rng, PLAIN)),
         _ => left,

@@ -294,7 +294,12 @@ impl Form<'_> {
         let names = PLACEHOLDERS.iter().map(|name| (*name).to_owned()).chain(used);
         let sample = names.map(|name| (name, json!("x")));
         if let Err(why) = fill(content, Map::from_iter(sample)) {
-            let mistake = Mistake::error(format!("the text cannot be filled: {why}"));
+            let what = format!("the text cannot be filled: {why}");
+            let mistake = match self.strangers {
+                // A run's agent that was accepted once: its turn fails where a person can see it.
+                Strangers::Pinned => Mistake::warning(what),
+                Strangers::Refused | Strangers::Kept => Mistake::error(what),
+            };
             self.reader.note(spot, mistake.hint(hint));
         }
     }

@@ -198,7 +198,10 @@ fn a_prompt_that_cannot_be_filled_is_told() {
     );
     bad(&step("{{ zoen }}"), "`{{ zoen }}` is not known in a prompt; hint: did you mean `zone`?");
     bad(&step("{{ now"), "the text cannot be filled: ");
-    bad(&step("{{ now | shout }}"), "the text cannot be filled: ");
+    bad(
+        &step("{{ now | shout }}"),
+        "the text cannot be filled: there is no filter `shout`; use one of `default`, ",
+    );
     bad(
         &with("promptSteps: [{content: x, role: «admin}]\n"),
         "`role` cannot be `admin`; hint: write",

@@ -304,6 +304,7 @@ impl<'a> Reader<'a> {
         }
         match Template::parse(text) {
             Ok(template) => Some(Text::Template(Box::new(template))),
+            Err(why) if self.pinned => Some(Text::Template(Box::new(Template::refused(text, why)))),
             Err(why) => {
                 let mistake = Mistake::error(format!("the text cannot be filled: {why}"));
                 self.note(spot, mistake.hint("`{{ context.key }}` is replaced, all else stays"));

@@ -775,6 +775,27 @@ fn a_pinned_plan_keeps_a_pointer_that_is_refused_now() {
 }
 
 #[test]
+fn a_pinned_plan_keeps_a_text_that_is_refused_now() {
+    let text = "{{ context.sum|shout }}";
+    let source = json!({"planId": "t/p", "description": "loud", "startStepId": "end", "steps": [
+        {"id": "end", "type": "final_response", "message": text},
+    ]});
+    let (origin, limits) = (Origin::default(), Limits::default());
+    let loaded = surrounded(|around| load_value(&source, &origin, &limits, around));
+    let Err(mistakes) = loaded else { panic!("{text} was loaded") };
+    let [mistake] = &mistakes[..] else { panic!("{mistakes:?}") };
+    assert_eq!(mistake.pointer, "/steps/0/message");
+    let why = "there is no filter `shout`; use one of `default`, `first`, `join`, `last`, \
+               `length`, `lower`, `trim`, `upper`";
+    assert!(mistake.message.contains(why), "{mistake:?}");
+    let plan = reload(&source).unwrap();
+    let StepKind::Final { message: Text::Template(template) } = &plan.steps[0].kind else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(template.render(serde_json::Map::new()), Err(why.to_owned()));
+}
+
+#[test]
 fn a_pinned_plan_keeps_a_pattern_that_is_refused_now() {
     let pattern = json!(r"\w{500}");
     let source = json!({"planId": "t/p", "description": "large", "startStepId": "a", "steps": [

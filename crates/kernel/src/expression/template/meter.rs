@@ -1,7 +1,6 @@
 //! What one render may cost. Everything that reads or makes a value pays its size here first, so
 //! neither memory nor time can grow beyond the budget, whatever the text says.
 
-use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, State, Value};
 use std::fmt::{self, Write};
 
@@ -10,9 +9,6 @@ use std::fmt::{self, Write};
 pub(super) const WORK_MAX: u64 = 32 * 1024 * 1024;
 /// How long a rendered text may be.
 pub(super) const RENDERED_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How much may be written: the text, and once more as much into blocks that it keeps
-/// (`{% set x %}..{% endset %}`).
-const WRITTEN_MAX: u64 = 2 * RENDERED_BYTES_MAX as u64;
 /// What one value costs besides its bytes.
 pub(super) const NODE: u64 = 32;
 /// What one piece of a written value costs besides its bytes.
@@ -28,7 +24,7 @@ pub(super) struct Meter {
 
 impl Default for Meter {
     fn default() -> Self {
-        Self { work: WORK_MAX, room: WRITTEN_MAX, bytes: 0 }
+        Self { work: WORK_MAX, room: RENDERED_BYTES_MAX as u64, bytes: 0 }
     }
 }
 
@@ -79,35 +75,14 @@ impl Meter {
         Ok(self.bytes)
     }
 
-    /// The same for how `pprint` writes it: the indentation grows with the depth.
-    pub(super) fn laid_out(&mut self, value: &Value) -> Result<u64, Error> {
-        self.bytes = 0;
-        write!(self, "{value:#?}").map_err(|_| spent())?;
-        Ok(self.bytes)
-    }
-
-    /// Pays for a value that is written into the text, where a byte may become `growth` bytes.
-    pub(super) fn emitted(&mut self, value: &Value, growth: u64) -> Result<(), Error> {
-        let bytes = self.whole(value)?.saturating_mul(growth);
+    /// Pays for a value that is written into the text.
+    pub(super) fn emitted(&mut self, value: &Value) -> Result<(), Error> {
+        let bytes = self.whole(value)?;
         self.room = self.room.checked_sub(bytes).ok_or_else(|| {
             let what = format!("the text becomes longer than {RENDERED_BYTES_MAX} bytes");
             Error::new(ErrorKind::InvalidOperation, what)
         })?;
         Ok(())
-    }
-
-    /// A list instead of what only says how to make one. Lazy values could otherwise be stacked,
-    /// and would cost more to walk than they seem to hold.
-    pub(super) fn collected(&mut self, value: Value) -> Result<Value, Error> {
-        if value.kind() != ValueKind::Iterable {
-            return Ok(value);
-        }
-        let mut items: Vec<Value> = Vec::new();
-        for item in value.try_iter()? {
-            self.pay(NODE)?;
-            items.push(item);
-        }
-        Ok(Value::from(items))
     }
 }
 

@@ -1,20 +1,20 @@
-//! Texts with `{{ }}`: minijinja over the same root as pointers. An undefined name is a fault.
+//! Texts with `{{ }}`, `if` and `for`: a small part of minijinja, over the same root as pointers.
+//! An undefined name is a fault.
 //!
 //! Texts come from anybody who can send a plan, so none may cost more than a bounded amount of
 //! stack, memory and time. Four things see to that, in this order:
 //!
 //! 1. `scan.rs` bounds a text's length and how deep its tree can be, before the recursive parser
-//!    and compiler of minijinja see it.
-//! 2. `program.rs` puts a payment before every instruction whose work depends on its operands, and
-//!    bounds how deep the values are that a text can build. No value outlives an iteration of its
-//!    loop, because there is no `namespace`, so the number of instructions that nest is a bound.
-//! 3. `prices.rs` gives every filter and test whose work depends on its arguments a price that is
-//!    at least that work, and writes output through a formatter that counts.
-//! 4. `meter.rs` holds what is left for one render. Lazy lists become lists as soon as they are
-//!    made, so the length of a value is what it costs to walk it.
+//!    and compiler of minijinja see it. It refuses whatever calculates or keeps a value: nothing
+//!    grows from one step to the next.
+//! 2. `program.rs` refuses functions and all filters and tests but a few, and puts a payment before
+//!    every instruction whose work depends on its operands.
+//! 3. `prices.rs` gives every filter whose work depends on its arguments a price that is at least
+//!    that work, and writes output through a formatter that counts.
+//! 4. `meter.rs` holds what is left for one render.
 //!
 //! What is left costs constant work for each instruction, and `FUEL` bounds the instructions.
-//! `parse`, `names` and `fill` cannot differ: each goes through `scan::checked`, and then through
+//! `parse`, `names` and `fill` cannot differ: each goes through `scan::check`, and then through
 //! `names_in` or `rendered`.
 
 mod meter;
@@ -25,7 +25,6 @@ mod simple;
 #[cfg(test)]
 mod tests;
 
-use meter::RENDERED_BYTES_MAX;
 use minijinja::machinery::{eval, make_string_output};
 use minijinja::value::Serde;
 use serde_json::{Map, Value};
@@ -35,19 +34,28 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const NAME: &str = "text";
+/// What is said of an operator that no text may have.
+const NO_OPERATOR: &str = "a text shows, compares, chooses and repeats: it cannot calculate, join \
+                           texts with `~`, cut with `:` or write maps; let a tool do that";
 
 /// A text, checked when the plan is loaded.
 pub struct Template {
     source: String,
-    /// None for a text without `{{`, which is most of them.
-    checked: Option<Checked>,
+    state: State,
+}
+
+enum State {
+    /// A text without `{{`, which is most of them.
+    Plain,
+    Checked(Checked),
+    /// It was accepted once and is refused now, for this reason.
+    Refused(String),
 }
 
 struct Checked {
-    /// The text for the parser. It is compiled when it is filled: a program borrows its text.
-    text: String,
     needs: Needs,
-    /// The same text where it needs no program.
+    /// The same text where it needs no program. All others are compiled when they are filled: a
+    /// program borrows its text.
     simple: Option<Simple>,
 }
 
@@ -70,14 +78,20 @@ impl fmt::Debug for Template {
 impl Template {
     /// Reads a text. The error says what is wrong and where.
     pub fn parse(source: &str) -> Result<Self, String> {
-        let checked = if scan::has_syntax(source) {
-            let text = scan::checked(source)?;
-            let needs = Needs::read(names_in(&text, true)?.into_iter())?;
-            Some(Checked { simple: Simple::read(source), text, needs })
+        let state = if scan::has_syntax(source) {
+            scan::check(source)?;
+            let needs = Needs::read(names_in(source, true)?.into_iter())?;
+            State::Checked(Checked { simple: Simple::read(source), needs })
         } else {
-            None
+            State::Plain
         };
-        Ok(Self { source: source.to_owned(), checked })
+        Ok(Self { source: source.to_owned(), state })
+    }
+
+    /// A text of a stored plan that was accepted once and is refused now: to fill it is a fault, so
+    /// that its run ends in a way that a person can see.
+    pub fn refused(source: &str, why: String) -> Self {
+        Self { source: source.to_owned(), state: State::Refused(why) }
     }
 
     /// The text as it was written.
@@ -87,29 +101,35 @@ impl Template {
 
     /// What it looks at; nothing for a plain text.
     pub fn needs(&self) -> Option<&Needs> {
-        self.checked.as_ref().map(|checked| &checked.needs)
+        match &self.state {
+            State::Checked(checked) => Some(&checked.needs),
+            State::Plain | State::Refused(_) => None,
+        }
     }
 
     /// The text with every `{{ }}` filled from `root`.
     pub fn render(&self, root: Map<String, Value>) -> Result<String, String> {
-        match &self.checked {
-            Some(Checked { simple, text, .. }) => {
+        match &self.state {
+            State::Plain => Ok(self.source.clone()),
+            State::Checked(Checked { simple, .. }) => {
                 let simply = simple.as_ref().and_then(|simple| simple.render(&root));
-                simply.map_or_else(|| rendered(text, root), Ok)
+                simply.map_or_else(|| rendered(&self.source, root), Ok)
             }
-            None => Ok(self.source.clone()),
+            State::Refused(why) => Err(why.clone()),
         }
     }
 }
 
 /// The names that a text uses, without what stands after a dot.
 pub fn names(source: &str) -> Result<BTreeSet<String>, String> {
-    names_in(&scan::checked(source)?, false)
+    scan::check(source)?;
+    names_in(source, false)
 }
 
 /// Fills a text that may use the names of `root` and no others.
 pub fn fill(source: &str, root: Map<String, Value>) -> Result<String, String> {
-    rendered(&scan::checked(source)?, root)
+    scan::check(source)?;
+    rendered(source, root)
 }
 
 /// The same for a text that another program fills as well: other names stay as they are.
@@ -134,7 +154,7 @@ fn names_in(text: &str, fields: bool) -> Result<BTreeSet<String>, String> {
 
 fn rendered(text: &str, root: Map<String, Value>) -> Result<String, String> {
     let root = minijinja::Value::from(Serde(Value::Object(root)));
-    let text = guarded(|| {
+    guarded(|| {
         let program = program::compiled(text)?;
         let mut filled = String::new();
         eval(
@@ -148,14 +168,10 @@ fn rendered(text: &str, root: Map<String, Value>) -> Result<String, String> {
         .map(drop)
         .map_err(|error| first_line(&error))?;
         Ok(filled)
-    })?;
-    if text.len() > RENDERED_BYTES_MAX {
-        return Err(format!("the text becomes longer than {RENDERED_BYTES_MAX} bytes"));
-    }
-    Ok(text)
+    })
 }
 
-/// A panic of the engine, for example at `loop.cycle()`, is a mistake in the text like others.
+/// A panic of the engine is a mistake in the text like others.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err("the engine of templates failed at this text; write it in another way".to_owned())
@@ -188,4 +204,10 @@ impl Needs {
 
 fn first_line(error: &minijinja::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// Says that there is nothing of this name, and what there is.
+fn unknown(what: &str, name: &str, all: &[&str]) -> String {
+    let all: Vec<String> = all.iter().map(|known| format!("`{known}`")).collect();
+    format!("there is no {what} `{name:.60}`; use one of {}", all.join(", "))
 }

@@ -1,22 +1,13 @@
-//! A template's program, with a payment before every instruction that could make or read much.
-//! Filters and tests pay by themselves (`prices.rs`); operators cannot be replaced, so a filter of
-//! ours takes their operands, pays, and puts them back.
+//! A template's program, with a payment before every instruction that could read much. It has only
+//! the filters and tests that a text may use. Filters pay by themselves (`prices.rs`); operators
+//! cannot be replaced, so a filter of ours takes their operands, pays, and puts them back.
 
-use super::prices::{ADD, COMPARE, CONCAT, FLAT, ITEM, LIST, MAP, METHOD, MULTIPLY, SLICE};
-use super::{NAME, first_line};
+use super::prices::{COMPARE, FILTERS, FLAT, ITEM, TESTS};
+use super::{NAME, NO_OPERATOR, first_line, unknown};
 use minijinja::Value;
 use minijinja::machinery::{CodeGenerator, Instruction, Instructions, parse};
 use minijinja::syntax::SyntaxConfig;
 
-/// How many levels of lists and maps a text can add to what it was given. The engine writes,
-/// compares and drops values recursively.
-const LEVELS_MAX: usize = 64;
-/// Filters that put values into new lists, and those into another.
-const NESTING: [&str; 7] = ["batch", "slice", "groupby", "zip", "items", "dictsort", "map"];
-/// How many entries a map in a text has.
-const ENTRIES_MAX: usize = 1_000;
-/// The flag of `{% for .. recursive %}`.
-const RECURSIVE: u8 = 2;
 /// The place of filters that are looked up by name each time.
 const BY_NAME: u8 = u8::MAX;
 
@@ -26,7 +17,6 @@ pub(super) fn compiled(text: &str) -> Result<Instructions<'_>, String> {
     let mut generator = CodeGenerator::new(NAME, text);
     generator.compile_stmt(&parsed);
     let (plain, _) = generator.finish();
-    check_levels(&plain)?;
 
     let mut code = Vec::new();
     let mut places = Vec::new();
@@ -49,31 +39,6 @@ fn each<'p, 't>(plain: &'p Instructions<'t>) -> impl Iterator<Item = (u32, &'p I
     (0..).map_while(move |index| Some((index, plain.get(index)?)))
 }
 
-/// No value outlives an iteration of its loop, so a value can be nested by each instruction once,
-/// unless a loop calls itself.
-fn check_levels(plain: &Instructions<'_>) -> Result<(), String> {
-    let mut levels = 0;
-    let mut recursive = false;
-    for (_, instruction) in each(plain) {
-        match instruction {
-            Instruction::BuildList(Some(_))
-            | Instruction::BuildTuple(_)
-            | Instruction::BuildMap(_)
-            | Instruction::BuildKwargs(_) => levels += 1,
-            Instruction::ApplyFilter(name, ..) if NESTING.contains(name) => levels += 2,
-            Instruction::PushLoop(flags) => recursive |= flags & RECURSIVE != 0,
-            _ => {}
-        }
-    }
-    if levels > LEVELS_MAX {
-        return Err(format!("a text builds at most {LEVELS_MAX} lists and maps"));
-    }
-    if recursive && levels > 0 {
-        return Err("a text with a `recursive` loop cannot build lists or maps".to_owned());
-    }
-    Ok(())
-}
-
 /// An instruction with what is paid for it.
 fn metered<'t>(instruction: &Instruction<'t>) -> Result<Vec<Instruction<'t>>, String> {
     let plain = instruction.clone();
@@ -83,10 +48,6 @@ fn metered<'t>(instruction: &Instruction<'t>) -> Result<Vec<Instruction<'t>>, St
             let text = Value::from_safe_string((*text).to_owned());
             vec![Instruction::LoadConst(text), Instruction::Emit]
         }
-        Instruction::Add => paid(ADD, 2, plain, true),
-        Instruction::Mul => paid(MULTIPLY, 2, plain, true),
-        Instruction::Slice => paid(SLICE, 4, plain, true),
-        Instruction::StringConcat => paid(CONCAT, 2, plain, false),
         Instruction::Eq
         | Instruction::Ne
         | Instruction::Gt
@@ -94,19 +55,23 @@ fn metered<'t>(instruction: &Instruction<'t>) -> Result<Vec<Instruction<'t>>, St
         | Instruction::Lt
         | Instruction::Lte
         | Instruction::In
-        | Instruction::CompareAndPreserve(_) => paid(COMPARE, 2, plain, false),
-        Instruction::GetItem => paid(ITEM, 2, plain, false),
+        | Instruction::CompareAndPreserve(_) => paid(COMPARE, plain),
+        Instruction::GetItem => paid(ITEM, plain),
         Instruction::UnpackList(_) => vec![pay(FLAT, 1), plain],
-        Instruction::BuildMap(entries) if *entries > ENTRIES_MAX => {
-            return Err(format!("a map in a text has at most {ENTRIES_MAX} entries"));
+        Instruction::ApplyFilter(name, ..) if !FILTERS.contains(name) => {
+            return Err(unknown("filter", name, &FILTERS));
         }
-        Instruction::BuildMap(entries) if *entries > 0 => {
-            paid(MAP, 2 * *entries as u16, plain, false)
+        Instruction::PerformTest(name, ..) if !TESTS.contains(name) => {
+            return Err(unknown("test", name, &TESTS));
         }
-        Instruction::CallMethod(_, Some(operands)) => paid(METHOD, *operands, plain, false),
-        Instruction::UnpackLists(_) | Instruction::MergeKwargs(_) => {
-            return Err("`*` and `**` cannot pass arguments in a text".to_owned());
+        Instruction::Sub => return Err(NO_OPERATOR.to_owned()),
+        Instruction::BuildList(Some(_)) | Instruction::BuildTuple(_) => {
+            return Err("a text cannot make lists of values".to_owned());
         }
+        Instruction::CallFunction(..)
+        | Instruction::CallMethod(..)
+        | Instruction::CallObject(_)
+        | Instruction::FastRecurse => return Err("a text cannot call functions".to_owned()),
         _ => vec![plain],
     })
 }
@@ -115,20 +80,9 @@ fn pay(price: &'static str, operands: u16) -> Instruction<'static> {
     Instruction::ApplyFilter(price, Some(operands), BY_NAME)
 }
 
-/// Pays for an operator: its operands come back in a list, the last one first.
-fn paid<'s>(
-    price: &'static str,
-    operands: u16,
-    plain: Instruction<'s>,
-    lazy: bool,
-) -> Vec<Instruction<'s>> {
-    let mut steps = vec![pay(price, operands)];
-    if operands > 1 {
-        steps.push(Instruction::UnpackList(operands as usize));
-    }
-    steps.push(plain);
-    steps.extend(lazy.then(|| pay(LIST, 1)));
-    steps
+/// Pays for an operator of two operands, which come back in a list, the last one first.
+fn paid<'s>(price: &'static str, plain: Instruction<'s>) -> Vec<Instruction<'s>> {
+    vec![pay(price, 2), Instruction::UnpackList(2), plain]
 }
 
 fn redirect(step: &mut Instruction<'_>, places: &[u32]) {

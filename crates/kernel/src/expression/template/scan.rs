@@ -1,9 +1,9 @@
 //! The shape of a template's text, checked before minijinja's recursive parser sees it. Its parser
-//! guards brackets and blocks, but neither chains of operators (`---1`, `not not x`, `a ~ b ~ c`,
+//! guards brackets and blocks, but neither chains of operators (`---1`, `not not x`, `a and b`,
 //! `x if y else ..`, `x.y.z`, `x|f|g`) nor `elif`; its compiler and the drop of its tree guard
 //! nothing. One pass over the tokens bounds how deep that tree can be.
 
-use super::NAME;
+use super::{NAME, NO_OPERATOR, unknown};
 use minijinja::machinery::{Token, Tokenizer};
 use minijinja::syntax::SyntaxConfig;
 
@@ -18,17 +18,16 @@ const BRACKETS_MAX: usize = 64;
 /// How many blocks may be open at the same time; an `elif` is one more.
 const BLOCKS_MAX: usize = 128;
 
-/// Stands after each `*`, so that the compiler cannot know the product: it would make
-/// `'x' * 100000000` while the text is loaded, where nothing is metered.
-const UNKNOWN_FACTOR: &str = "1|int*";
+/// The words with which a block begins, goes on and ends.
+const KEYWORDS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
 
 /// Whether a text is one for a template at all.
 pub(super) fn has_syntax(source: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|opening| source.contains(opening))
 }
 
-/// The text for the parser, if it is within the limits.
-pub(super) fn checked(source: &str) -> Result<String, String> {
+/// Checks that a text is within the limits, and that it only shows, chooses and repeats.
+pub(super) fn check(source: &str) -> Result<(), String> {
     if source.len() > SOURCE_BYTES_MAX && has_syntax(source) {
         return Err(format!(
             "a text with `{{{{ }}}}` has at most {SOURCE_BYTES_MAX} bytes, this one has {}",
@@ -42,22 +41,12 @@ pub(super) fn checked(source: &str) -> Result<String, String> {
         ));
     }
     let mut scan = Scan::default();
-    let mut text = String::with_capacity(source.len());
-    let mut copied = 0;
     let mut tokens = Tokenizer::new(source, NAME, false, SyntaxConfig::default());
     // Where the tokens end with an error the parser stops too, and says why.
-    while let Ok(Some((token, span))) = tokens.next_token() {
+    while let Ok(Some((token, _))) = tokens.next_token() {
         scan.token(&token)?;
-        if matches!(token, Token::Mul) {
-            let end = span.end_offset as usize;
-            text.push_str(&source[copied..end]);
-            text.push_str(UNKNOWN_FACTOR);
-            copied = end;
-        }
     }
-    scan.end()?;
-    text.push_str(&source[copied..]);
-    Ok(text)
+    scan.end()
 }
 
 /// One expression, or those between two brackets.
@@ -92,8 +81,6 @@ struct Scan {
     blocks: Vec<usize>,
     /// Whether the next word says what kind of block this is.
     begins: bool,
-    /// Whether this tag is a `set` that has no `=` so far.
-    sets_block: bool,
 }
 
 impl Scan {
@@ -107,14 +94,7 @@ impl Scan {
                 self.keyword(word)?;
             }
             Token::Ident("if" | "else" | "and" | "or" | "not" | "in")
-            | Token::Plus
             | Token::Minus
-            | Token::Mul
-            | Token::Div
-            | Token::FloorDiv
-            | Token::Pow
-            | Token::Mod
-            | Token::Tilde
             | Token::Eq
             | Token::Ne
             | Token::Gt
@@ -122,11 +102,19 @@ impl Scan {
             | Token::Lt
             | Token::Lte => self.top().operator(),
             Token::Ident("is") | Token::Dot | Token::Pipe => self.top().operand += 1,
-            Token::ParenOpen | Token::BracketOpen | Token::BraceOpen => self.open()?,
-            Token::ParenClose | Token::BracketClose | Token::BraceClose => self.close(),
-            Token::Comma | Token::Colon | Token::Assign => {
-                self.separate(matches!(token, Token::Assign))
-            }
+            Token::ParenOpen | Token::BracketOpen => self.open()?,
+            Token::ParenClose | Token::BracketClose => self.close(),
+            Token::Comma | Token::Assign => self.separate(),
+            Token::Plus
+            | Token::Mul
+            | Token::Div
+            | Token::FloorDiv
+            | Token::Pow
+            | Token::Mod
+            | Token::Tilde
+            | Token::Colon
+            | Token::BraceOpen
+            | Token::BraceClose => return Err(NO_OPERATOR.to_owned()),
             _ => {}
         }
         Ok(())
@@ -135,22 +123,21 @@ impl Scan {
     fn begin(&mut self, block: bool) {
         self.levels.clear();
         self.begins = block;
-        self.sets_block = false;
     }
 
     fn keyword(&mut self, word: &str) -> Result<(), String> {
         match word {
-            "if" | "for" | "with" | "filter" | "autoescape" => self.blocks.push(1),
-            "set" => self.sets_block = true,
+            "if" | "for" => self.blocks.push(1),
             "elif" => {
                 if let Some(branches) = self.blocks.last_mut() {
                     *branches += 1;
                 }
             }
-            _ if word.starts_with("end") => {
+            "endif" | "endfor" => {
                 self.blocks.pop();
             }
-            _ => {}
+            "else" => {}
+            _ => return Err(unknown("block", word, &KEYWORDS)),
         }
         if self.blocks.iter().sum::<usize>() > BLOCKS_MAX {
             return Err(format!(
@@ -184,10 +171,7 @@ impl Scan {
         }
     }
 
-    fn separate(&mut self, assigns: bool) {
-        if assigns && self.levels.len() <= 1 {
-            self.sets_block = false;
-        }
+    fn separate(&mut self) {
         let level = self.top();
         *level = Level { before: level.depth(), ..Level::default() };
     }
@@ -202,10 +186,6 @@ impl Scan {
                 "an expression in `{{{{ }}}}` is at most {DEPTH_MAX} levels deep, counting its \
                  operators, filters, fields and brackets"
             ));
-        }
-        if self.sets_block {
-            self.blocks.push(1);
-            self.sets_block = false;
         }
         Ok(())
     }

@@ -70,7 +70,7 @@ fn texts_are_filled_and_plain_ones_stay() {
 #[test]
 fn an_undefined_name_is_a_fault() {
     assert!(render("{{ context.missing }}").unwrap_err().contains("undefined"));
-    assert!(render("{{ context.missing ~ 'x' }}").unwrap_err().contains("undefined"));
+    assert!(render("{{ context.missing.name }}").unwrap_err().contains("undefined"));
     assert!(render("{{ context.missing == 1 }}").unwrap_err().contains("undefined"));
     assert!(render("{{ contxt.sum }}").unwrap_err().contains("`contxt` is not known"));
     assert!(render("{{ context.sum").is_err());
@@ -86,15 +86,7 @@ fn only_what_a_text_looks_at_is_needed() {
 
 /// Texts as plans have them, and what they come to.
 const ORDINARY: &[(&str, &str)] = &[
-    ("{{ context.sum + 1 }} {{ 2 * context.sum }} {{ -context.sum }}", "4 6 -3"),
-    ("{{ 'a' ~ context.sum ~ 'b' + 'c' }}", "a3bc"),
-    ("{{ '=' * 3 ~ 2 * 3 ~ [1, 2] * 2 }}", "===6[1, 2, 1, 2]"),
-    ("{{ context.tags + ['c'] }} {{ (1, 2) }}", "['b', 'a', 'b', 'c'] (1, 2)"),
-    ("{{ context.rows[0].id }}{{ context['rows'][-1]['id'] }}{{ context.name[1] }}", "13n"),
-    (
-        "{{ context.tags[1:] }} {{ context.name[:3] }} {{ context.name[::-1] }}",
-        "['a', 'b'] Ann eeL nnA",
-    ),
+    ("{{ -context.sum }} {{ context.rows[0].id }}{{ context['rows'][-1]['id'] }}", "-3 13"),
     (
         "{{ 1 < context.sum <= 3 }} {{ 'Lee' in context.name }} {{ 'z' not in context.tags }}",
         "True True True",
@@ -106,59 +98,21 @@ const ORDINARY: &[(&str, &str)] = &[
         "1/3x 2/3y 3/3x ",
     ),
     ("{% for r in context.rows if r.kind == 'x' %}{{ r.id }}{% else %}none{% endfor %}", "13"),
-    ("{% for k, v in context.by|items %}{{ k }}={{ v }} {% endfor %}", "a=1 b=2 "),
-    (
-        "{% for t in context.tags %}{{ loop.cycle(1, 2) }}{{ loop.changed(t) }}{% endfor %}",
-        "1True2True1True",
-    ),
-    ("{% for x in context.tree recursive %}{{ x if x is number else loop(x) }}{% endfor %}", "123"),
-    (
-        "{% set a = 'x' %}{% set a = a ~ a %}{% set b %}<{{ a }}>{% endset %}{{ a ~ b|upper }}",
-        "xx<XX>",
-    ),
-    ("{% with a = 1, b = context.sum %}{{ a + b }}{% endwith %}{% set c, d = [1, 2] %}{{d}}", "42"),
-    ("{% filter upper %}a{{ context.name }}{% endfilter %}", "AANN LEE"),
-    ("{% autoescape true %}<{{ '<' }}>{% endautoescape %}", "<&lt;>"),
+    ("{% for k in context.by %}{{ k }}={{ context.by[k] }} {% endfor %}", "a=1 b=2 "),
     ("{% raw %}{{ ---- }}{% endraw %}{# {{ #}", "{{ ---- }}"),
-    (
-        "{{ context.name|upper }} {{ context.name|lower|title|replace('A', 'E') }}",
-        "ANN LEE Enn Lee",
-    ),
+    ("{{ context.name|upper }} {{ ' Ann '|lower|trim }}", "ANN LEE ann"),
     ("{{ context.missing|default('d') }} {{ context.missing is defined }}", "d False"),
     ("{{ context.tags|length }} {{ context.tags|first }}{{ context.tags|last }}", "3 bb"),
     ("{{ context.tags|join(', ') }} {{ context.rows|join('-', attribute='id') }}", "b, a, b 1-2-3"),
-    ("{{ context.tags|unique|list }} {{ context.tags|sort|reverse|join }}", "['b', 'a'] bba"),
     (
-        "{{ context.rows|map(attribute='cost')|sum }} {{ [3, 1]|sort }} {{ [3, 1]|max }}",
-        "6.5 [1, 3] 3",
+        "{{ context.by }} {{ context.tags }} {{ context.tree }}",
+        "{'a': 1, 'b': 2} ['b', 'a', 'b'] [1, [2, [3]]]",
     ),
     (
-        "{{ context.rows|sort(attribute='kind,id', reverse=true)|map(attribute='id')|list }}",
-        "[2, 3, 1]",
-    ),
-    ("{{ context.rows|selectattr('kind', 'eq', 'x')|list|length }}", "2"),
-    (
-        "{% for g in context.rows|groupby('id') %}{{ g.grouper ~ g.list|count }}{% endfor %}",
-        "112131",
-    ),
-    (
-        "{{ [1, 2, 3]|batch(2, 0)|list }} {{ [1, 2, 3]|slice(2)|list }}",
-        "[[1, 2], [3, 0]] [[1, 2], [3]]",
-    ),
-    ("{{ context.text|indent(2) }}|{{ context.text|lines|length }}", "one\n  two|2"),
-    (
-        "{{ 'a,b'|split(',') }} {{ '%s-%03d'|format('x', 7) }} {{ 1.26|round(1) }}",
-        "['a', 'b'] x-007 1.3",
-    ),
-    (
-        "{{ context.by|dictsort }} {{ [1]|chain([2])|list }} {{ [1]|zip(['a'])|list }}",
-        "[('a', 1), ('b', 2)] [1, 2] [(1, 'a')]",
-    ),
-    ("{{ context.by }} {{ {'a': context.sum}.a }} {{ '7'|int + 1 }}", "{'a': 1, 'b': 2} 3 8"),
-    (
-        "{{ context.name is startingwith 'Ann' }} {{ context.sum is eq 3 }} {{ 2 is in [2] }}",
+        "{{ context.sum is number }} {{ context.name is string }} {{ none is none }}",
         "True True True",
     ),
+    ("{{ 1 in [1, 2] and context.missing is undefined }}", "True"),
 ];
 
 #[test]
@@ -166,6 +120,56 @@ fn ordinary_texts_work() {
     for (source, expected) in ORDINARY {
         assert_eq!(render(source).as_deref(), Ok(*expected), "{source}");
     }
+}
+
+#[test]
+fn an_unknown_filter_test_or_block_is_refused_with_those_that_there_are() {
+    let filters = "there is no filter `shout`; use one of `default`, `first`, `join`, `last`, \
+                   `length`, `lower`, `trim`, `upper`";
+    refused("{{ context.name|shout }}", filters);
+    refused("{% if 1 %}{{ context.name|upper|shout('x') }}{% endif %}", filters);
+    let tests = "there is no test `odd`; use one of `defined`, `none`, `number`, `string`, \
+                 `undefined`";
+    refused("{{ 1 if context.sum is not odd }}", tests);
+    let blocks = "there is no block `set`; use one of `if`, `elif`, `else`, `endif`, `for`, \
+                  `endfor`";
+    refused("{% set a = 1 %}{{ a }}", blocks);
+    for block in ["with a = 1", "filter upper", "macro m()", "include 'x'", "autoescape true"] {
+        refused(&format!("{{% {block} %}}"), "there is no block `");
+    }
+}
+
+#[test]
+fn a_text_neither_calculates_nor_makes_values_nor_calls() {
+    let signs = [
+        "context.sum + 1", "context.sum - 1", "2 * context.sum", "1 / 2", "1 // 2", "1 % 2",
+        "2 ** 8", "'a' ~ 'b'", "context.tags[1:]", "context.name[::-1]", "{'a': 1}", "{'a': 1}.a",
+    ];
+    for sign in signs {
+        refused(&format!("{{{{ {sign} }}}}"), "it cannot calculate");
+    }
+    // The compiler would make this one while the text is loaded, where nothing is metered.
+    refused("{{ 'x' * 4000000000 }}", "it cannot calculate");
+    for list in ["[context.sum]", "[[1, context]]", "(context, 1)"] {
+        refused(&format!("{{{{ {list} }}}}"), "a text cannot make lists of values");
+    }
+    for call in ["range(9)", "dict(a)", "context.name.upper()", "context.f(1)(2)", "''[:range(9)]"]
+    {
+        refused(&format!("{{{{ {call} }}}}"), "cannot");
+    }
+    for looped in ["loop([x])", "loop(x)", "loop.cycle()", "loop.changed(x)"] {
+        let text = format!("{{% for x in [1] recursive %}}{{{{ {looped} }}}}{{% endfor %}}");
+        refused(&text, "a text cannot");
+    }
+}
+
+#[test]
+fn a_text_that_was_accepted_once_fails_when_it_is_filled() {
+    let source = "{% set a = 1 %}{{ a }}";
+    let why = Template::parse(source).unwrap_err();
+    let template = Template::refused(source, why.clone());
+    assert_eq!((template.source(), template.needs()), (source, None));
+    assert_eq!(template.render(root()), Err(why));
 }
 
 #[test]
@@ -178,11 +182,10 @@ fn chains_of_operators_have_a_limit() {
             // Without an end: the parser would come as far as this too.
             format!("{{{{ {}", "not ".repeat(length)),
             format!("{{% if {}1 %}}{{% endif %}}", "- ".repeat(length)),
-            format!("{{{{ x{} }}}}", " ~ x".repeat(length)),
-            format!("{{{{ x{} }}}}", " + x".repeat(length)),
+            format!("{{{{ x{} }}}}", " - x".repeat(length)),
             format!("{{{{ x{} }}}}", ".x".repeat(length)),
             format!("{{{{ x{} }}}}", "[0]".repeat(length)),
-            format!("{{{{ x{} }}}}", "|e".repeat(length)),
+            format!("{{{{ x{} }}}}", "|trim".repeat(length)),
             format!("{{{{ x{} }}}}", " if x else x".repeat(length)),
             format!("{{{{ x{} }}}}", " is defined".repeat(length)),
             format!("{{{{ x{} }}}}", " and x or x".repeat(length)),
@@ -198,30 +201,21 @@ fn chains_of_operators_have_a_limit() {
 #[test]
 fn brackets_and_blocks_have_a_limit() {
     for length in [100, 6_800] {
-        for (open, close) in [("(", ")"), ("[", "]"), ("{1:", "}"), ("x[", "]"), ("x(", ")")] {
+        for (open, close) in [("(", ")"), ("[", "]"), ("x[", "]"), ("x(", ")")] {
             let nested = format!("{{{{ {}1{} }}}}", open.repeat(length), close.repeat(length));
             refused(&nested, "64 brackets");
             refused(&format!("{{{{ {}", open.repeat(length)), "64 brackets");
         }
-        let target = format!("{{% set {}a{} = 1 %}}", "(".repeat(length), ")".repeat(length));
-        refused(&target, "64 brackets");
     }
     let length = 6_800;
-    for (open, close) in [
-        ("{% if 1 %}", "{% endif %}"),
-        ("{% for a in [] %}", "{% endfor %}"),
-        ("{% with %}", "{% endwith %}"),
-        ("{% set a %}", "{% endset %}"),
-        ("{% set a | upper(b=1) %}", "{% endset %}"),
-        ("{% filter upper %}", "{% endfilter %}"),
-    ] {
+    for (open, close) in [("{% if 1 %}", "{% endif %}"), ("{% for a in [] %}", "{% endfor %}")] {
         refused(&format!("{}{}", open.repeat(length), close.repeat(length)), "128 blocks");
     }
     refused(&format!("{{% if 1 %}}{}", "{% elif 1 %}".repeat(length)), "128 blocks");
     // Groups with chains in them are as deep as both together.
     let group = format!("{}(", "not ".repeat(200));
     refused(&format!("{{{{ {}", group.repeat(60)), "256 levels deep");
-    let left = format!("{{{{ ({}){} }}}}", "x ~ ".repeat(200) + "x", " ~ x".repeat(200));
+    let left = format!("{{{{ ({}){} }}}}", "x and ".repeat(200) + "x", " and x".repeat(200));
     refused(&left, "256 levels deep");
 }
 
@@ -230,8 +224,8 @@ fn what_is_within_the_limits_fits_the_stack() {
     let table = [
         (format!("{{{{ {}1 }}}}", "not ".repeat(250)), "True".to_owned()),
         (format!("{{{{ {}1 }}}}", "-".repeat(250)), "1".to_owned()),
-        (format!("{{{{ 1{} }}}}", " ~ context.sum".repeat(250)), format!("1{}", "3".repeat(250))),
-        (format!("{{{{ context.sum{} }}}}", "|string".repeat(250)), "3".to_owned()),
+        (format!("{{{{ 1{} }}}}", " and context.sum".repeat(250)), "3".to_owned()),
+        (format!("{{{{ context.name{} }}}}", "|trim".repeat(250)), "Ann Lee".to_owned()),
         (format!("{{{{ {}2 }}}}", "1 if context.sum == 1 else ".repeat(80)), "2".to_owned()),
         (format!("{{{{ {}1{} }}}}", "(".repeat(60), ")".repeat(60)), "1".to_owned()),
         (
@@ -248,15 +242,12 @@ fn what_is_within_the_limits_fits_the_stack() {
 
 #[test]
 fn what_is_side_by_side_is_not_deep() {
-    let many =
-        "{{ context.sum }}{% if context.sum %}{% endif %}{% set a = context.sum %}".repeat(500);
+    let many = "{{ context.sum }}{% if context.sum %}{% endif %}".repeat(500);
     assert_eq!(render(&many).unwrap(), "3".repeat(500));
     let listed = format!("{{{{ [{}]|length }}}}", "-1, ".repeat(5_000));
     assert_eq!(render(&listed).unwrap(), "5000");
     let long = format!("{{{{ context.sum }}}}{}", "x\n".repeat(100_000));
     assert_eq!(render(&long).unwrap().len(), 200_000);
-    let pieces = format!("{{{{ ''{} }}}}", " ~ context.sum|string".repeat(100));
-    assert_eq!(render(&pieces).unwrap(), "3".repeat(100));
     let plain = "x".repeat(2_000_000);
     assert_eq!(fill(&plain, Map::new()).unwrap(), plain);
 }
@@ -270,91 +261,14 @@ fn a_name_that_another_program_fills_stays_as_it_is() {
 }
 
 #[test]
-fn doubling_a_value_is_too_much_work() {
-    for times in [24, 30, 200] {
-        let begin = "{% set x = 'sixteen letters.' %}";
-        let sets = [
-            "{% set x = x ~ x %}",
-            "{% set x = x + x %}",
-            "{% set x = x * 2 %}",
-            "{% set x = x|replace('s', 'ss') ~ x %}",
-            "{% set x = [x, x]|join %}",
-            "{% set x = '%s%s'|format(x, x) %}",
-        ];
-        for set in sets {
-            let source = format!("{begin}{}{{{{ x|length }}}}", set.repeat(times));
-            let error = render(&source).expect_err(set);
-            let levels = error.contains("64 lists and maps");
-            assert!(error.contains(&work()) || (levels && times > 64), "{set}: {error}");
-        }
-        let block = format!("{begin}{}x", "{% set x %}{{ x }}{{ x }}{% endset %}".repeat(times));
-        assert!(render(&block).unwrap_err().contains(&length()), "{block}");
-        let times = times.min(100);
-        let open = "{% with x = x ~ x %}".repeat(times);
-        let close = "{% endwith %}".repeat(times);
-        assert!(render(&format!("{begin}{open}{{{{ x }}}}{close}")).unwrap_err().contains(&work()));
-    }
-    let lists =
-        format!("{{% set x = [1] %}}{}{{{{ x|length }}}}", "{% set x = x + x %}".repeat(90));
-    assert!(render(&lists).unwrap_err().contains(&work()));
-    let shared = format!("{{% set x = [1] %}}{}", "{% set x = [x, x] %}".repeat(60));
-    for end in ["{{ x }}", "{{ x == x[0] }}"] {
-        assert!(render(&format!("{shared}{end}")).unwrap_err().contains(&work()), "{end}");
-    }
-}
-
-#[test]
-fn no_text_carries_values_from_one_iteration_to_the_next() {
-    let doubled = "{% for i in context.rows %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}";
-    let named = format!("{{% set ns = namespace(x='x') %}}{doubled}");
-    assert!(render(&named).unwrap_err().contains("`namespace` is not known here"));
-    // The name counts as declared, but there is nothing behind it.
-    let hidden = "{% set namespace = namespace %}";
-    let text = format!("{hidden}{{% set ns = namespace(x='x') %}}{doubled}");
-    assert!(render(&text).is_err());
-    for function in ["range(9)", "dict(a=1)", "debug()", "namespace()"] {
-        let used = format!("{{{{ ''[:{function}] }}}}");
-        assert!(fill(&used, Map::new()).unwrap_err().contains("unknown"), "{used}");
-    }
-    let deep = format!("{{% set x = [1] %}}{}", "{% set x = [x] %}".repeat(65));
-    refused(&deep, "64 lists and maps");
-    let recursive = "{% for x in [1] recursive %}{{ loop([[x]]) }}{% endfor %}";
-    refused(recursive, "cannot build lists or maps");
-    let endless = "{% for x in 'a' recursive %}{{ loop(x ~ x) }}{% endfor %}";
-    assert!(render(endless).unwrap_err().contains("recursion limit"));
-}
-
-#[test]
 fn filters_that_multiply_are_too_much_work() {
-    let table = [
-        "{{ 'a\nb'|indent(4000000000) }}",
-        "{{ 'a\nb'|indent(width=4000000000) }}",
-        "{{ [1]|batch(4000000000, 'x') }}",
-        "{{ [1]|slice(4000000000) }}",
-        "{{ '%4000000000d'|format(1) }}",
-        "{{ '%.4000000000f'|format(1.5) }}",
-        "{{ '%*d'|format(4000000000, 1) }}",
-        "{{ 'x' * 99999999 * 3 }}",
-        "{{ ('x' * 99999999)|upper ~ 'x' * 99999999 }}",
-        "{{ ['x'] * 99999999 }}",
-        "{% set x = 'x' * 1000000 %}{{ x|replace('x', x)|length }}",
-        "{% set x = 'x' * 1000000 %}{{ x|replace('', x)|length }}",
-        "{% set x = 'x' * 1000000 %}{{ x|list|join(x)|length }}",
-        "{% set x = 'x' * 1000000 %}{{ x|join(x)|length }}",
-        "{% set x = 'x' * 1000000 %}{{ x|map('replace', 'x', x)|list }}",
-        "{% set x = 'x' * 1000000 %}{{ ('%s' * 1000)|format(x, x)|length }}",
-        "{% set x = 'x' * 1000000 %}{{ ('%(a)s' * 1000)|format(a=x)|length }}",
-        "{% set x = 'x' * 1000000 %}{{ x|trim(x)|length }}",
-        "{% set x = ['x' * 1000000] * 1000 %}{{ x|sort|length }}",
-        "{% set x = ['x'] * 10000 + ['x' * 1000000] %}{{ x|max|length }}",
-        "{% set x = ['x'] * 100000 %}{{ x|sum(start='')|length }}",
-    ];
-    for source in table {
-        let error = render(source).expect_err(source);
-        assert!(error.contains(&work()), "{source}: {error}");
+    let big = 1_000_000;
+    let render = |source: &str| Template::parse(source).unwrap().render(large(big));
+    for source in
+        ["{{ context.numbers|join(context.big)|length }}", "{{ context.big|trim(context.big) }}"]
+    {
+        assert!(render(source).unwrap_err().contains(&work()), "{source}");
     }
-    let all = "{{ ['x' * 1000000] | zip(*context.tags) }}";
-    assert!(render(all).unwrap_err().contains("cannot pass arguments"));
 }
 
 #[test]
@@ -365,15 +279,13 @@ fn a_text_has_a_longest_length() {
     assert!(render(looped).unwrap_err().contains(&length()));
     let raw = format!("{{% for n in context.numbers %}}{}{{% endfor %}}", "x\n".repeat(50_000));
     assert!(render(&raw).unwrap_err().contains(&length()));
-    let kept = format!("{{% set x %}}{raw}{{% endset %}}");
-    assert!(render(&kept).unwrap_err().contains(&length()));
     let nine = "{{ context.big }}".repeat(9);
-    assert_eq!(render(&nine).unwrap_err(), length());
+    assert!(render(&nine).unwrap_err().contains(&length()));
     let eight = "{{ context.big }}".repeat(8);
     assert_eq!(render(&eight).unwrap().len(), RENDERED_BYTES_MAX);
     let floats: Vec<f64> = vec![1e308; 30_000];
     let root = Map::from_iter([("context".to_owned(), json!({"floats": floats}))]);
-    let printed = Template::parse("{{ context.floats|map('string')|join }}").unwrap();
+    let printed = Template::parse("{{ context.floats|join }}").unwrap();
     assert!(printed.render(root).is_err(), "it is too long, or too much work");
 }
 
@@ -381,37 +293,27 @@ fn a_text_has_a_longest_length() {
 fn a_large_value_can_be_used_many_times_but_not_in_every_iteration() {
     let big = 4_000_000;
     let render = |source: &str| Template::parse(source).unwrap().render(large(big));
-    let uses = "{{ 'y' in context.big|lower }}{{ context.big|length }}{{ context.big[:2] }}";
-    assert_eq!(render(uses).unwrap(), "False4000000xx");
+    let uses = "{{ 'y' in context.big|lower }}{{ context.big|length }}{{ context.big[0] }}";
+    assert_eq!(render(uses).unwrap(), "False4000000x");
     assert_eq!(render(&"{{ 'y' in context.big }}".repeat(5)).unwrap(), "False".repeat(5));
     assert_eq!(render("{{ context.big }}").unwrap().len(), big);
     let each = [
         "'y' in context.big",
-        "context.big == context.big ~ ''",
+        "context.big == context.big",
         "context.big|length",
         "context.big|upper|length",
         "context.big[3000000]",
-        "context.big[3000000:]",
-        "context.big is lower",
-        "context.big is endingwith 'y'",
-        "{context.big: 1}[context.big]",
-        "loop.changed(context.big)",
-        "context.big|int(default=1)",
+        "context.numbers == context.numbers",
         "context.big|last",
+        "context.big|join",
     ];
     for use_of_it in each {
         let source = format!("{{% for n in context.numbers %}}{{{{ {use_of_it} }}}}{{% endfor %}}");
         let error = render(&source).expect_err(use_of_it);
         assert!(error.contains(&work()), "{use_of_it}: {error}");
     }
-    let rows = "{% for n in context.numbers[:500] %}{{ n in context.numbers }}{% endfor %}";
+    let rows = "{% for n in context.numbers if n < 500 %}{{ n in context.numbers }}{% endfor %}";
     assert_eq!(render(rows).unwrap(), "True".repeat(500));
-}
-
-#[test]
-fn a_panic_of_the_engine_is_an_error() {
-    let source = "{% for n in context.tags %}{{ loop.cycle() }}{% endfor %}";
-    assert!(render(source).unwrap_err().contains("the engine of templates failed"));
 }
 
 #[test]
@@ -448,7 +350,7 @@ fn simple_texts_are_filled_as_the_engine_fills_them() {
         "{{ context.sum }}\n",
         "{{ context['sum'] }}",
         "{{ 'x' }}",
-        "{{ context.sum + 1 }}",
+        "{{ -context.sum }}",
         "{{ context.text|upper }}",
         "{# a #}{{ context.sum }}",
     ];
