@@ -12,7 +12,7 @@ use futures::future::{BoxFuture, ready};
 use kernel::contracts::Tool;
 use kernel::definition::rule::Rules;
 use kernel::session::RunStatus;
-use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::tool::call::{Call, Caller, OutputKind, Pace, Reach, ToolError, ToolOutput, ToolSpec};
 use kernel::values::ids::{PlanId, RealmId};
 use serde_json::json;
 
@@ -216,7 +216,7 @@ fn spec() -> ToolSpec {
         idempotent: false,
         tags: Vec::new(),
         pace: Pace::Quick,
-        yields: Yields::Value,
+        yields: OutputKind::Value,
         unrecorded: false,
         listed: None,
     }

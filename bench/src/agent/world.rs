@@ -9,14 +9,14 @@ use std::time::Instant;
 use engine::catalog::schema::JsonSchemas;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{
-    AgentFile, AllowAll, Engine, Model, Models, Parts, Refusal, RunReport, Saying, SwitchedOff,
-    ToolSource, Utc,
+    AgentFile, AllowAll, Engine, Model, Models, Parts, Refusal, RunReport, SwitchedOff,
+    ThreadMessage, ToolSource, Utc,
 };
 use futures::future::{BoxFuture, ready};
 use kernel::contracts::Tool;
 use kernel::conversation::llm::{DeltaSink, Llm, LlmError, ModelCall, Prompt, Turn};
 use kernel::limits::Limits;
-use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::tool::call::{Call, Caller, OutputKind, Pace, Reach, ToolError, ToolOutput, ToolSpec};
 use kernel::tool::rules::ToolRules;
 use kernel::values::ids::RealmId;
 use kernel::values::names::for_models;
@@ -144,7 +144,7 @@ fn noted(name: &str, reach: Reach, called: &Arc<Mutex<Option<Instant>>>) -> Arc<
         idempotent: false,
         tags: Vec::new(),
         pace: Pace::Quick,
-        yields: Yields::Value,
+        yields: OutputKind::Value,
         unrecorded: false,
         listed: None,
     };
@@ -188,7 +188,11 @@ impl World {
         let said = self
             .engine
             .threads()
-            .say(&Self::caller(), Saying { thread, text: "note it", ..Saying::default() }, WAIT_MS)
+            .say(
+                &Self::caller(),
+                ThreadMessage { thread, text: "note it", ..ThreadMessage::default() },
+                WAIT_MS,
+            )
             .await;
         Ok(said.map_err(refused)?)
     }
@@ -232,7 +236,7 @@ pub fn parts(folder: &Path, tools: Vec<Arc<dyn Tool>>, models: Models) -> Result
         }),
         vfs: None,
     };
-    let opened = stores::open(&stores::Place::Folder(folder.to_owned()), of_store)?;
+    let opened = stores::open(&stores::StoreLocation::Folder(folder.to_owned()), of_store)?;
     Ok(Parts {
         store: opened.store,
         definitions: opened.definitions,

@@ -1,7 +1,7 @@
 //! How a tool of the demo is listed. What MCP says of it beside what all our tools say is exact
 //! here: a new event overwrites nothing, and nothing outside of this machine is touched.
 
-use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::tool::call::{OutputKind, Pace, Reach, ToolSpec};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wire::mcp::META_IDEMPOTENCY_KEY;
@@ -59,7 +59,7 @@ impl Card {
             idempotent: true,
             tags: vec![family.to_owned()],
             pace: Pace::Quick,
-            yields: Yields::Value,
+            yields: OutputKind::Value,
             // The caller keeps the journal; what is done is in the files.
             unrecorded: true,
             listed: Some(Arc::new(listed)),

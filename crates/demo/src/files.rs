@@ -5,7 +5,7 @@
 
 use futures::future::BoxFuture;
 use kernel::contracts::{Spawn, Tool};
-use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::tool::call::{Call, Caller, OutputKind, Pace, Reach, ToolError, ToolOutput, ToolSpec};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, mkdirat, open, openat, renameat, statat, unlinkat,
@@ -132,7 +132,7 @@ fn spec(name: &str, about: &str, reach: Reach, inputs: &[&str]) -> ToolSpec {
         idempotent: true,
         tags: vec!["files".to_owned()],
         pace: Pace::Quick,
-        yields: Yields::Content,
+        yields: OutputKind::Content,
         unrecorded: false,
         listed: None,
     }

@@ -3,7 +3,7 @@
 
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
-use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::tool::call::{Call, Caller, OutputKind, Pace, Reach, ToolError, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,7 +77,7 @@ fn spec(name: &str, about: &str, reach: Reach, inputs: &[&str]) -> ToolSpec {
         idempotent: false,
         tags: vec!["shop".to_owned()],
         pace: Pace::Quick,
-        yields: Yields::Value,
+        yields: OutputKind::Value,
         unrecorded: false,
         listed: None,
     }

@@ -1,13 +1,13 @@
 //! What endpoints send to the driver of a session.
 
 use crate::refusal::{Refusal, Result};
-use crate::request::{Message, ReplyReport, Resume, RunAbout, RunReport};
+use crate::request::{Message, ReplyReport, RunMetadata, RunReport, SessionReply};
 use crate::waiting::idempotency::Claim;
 use kernel::ask::Reply;
 use kernel::definition::plan::Closure;
 use kernel::event::{Event, Fact};
 use kernel::journal::projection::SessionRow;
-use kernel::tool::call::{Caller, Given};
+use kernel::tool::call::{Caller, InputResponses};
 use kernel::values::ids::{AskId, RunId, SessionId};
 use serde_json::Value;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) enum Command {
     },
     /// A reply that names the session.
     Resume {
-        resume: Resume,
+        resume: SessionReply,
         by: Box<Replier>,
         answer: Answer<RunReport>,
     },
@@ -68,7 +68,7 @@ pub(crate) enum Command {
     /// the ask that is open for it. The state is the call's own.
     Give {
         ask: AskId,
-        said: Box<Given>,
+        said: Box<InputResponses>,
         by: Box<Replier>,
         answer: Answer<RunReport>,
     },
@@ -145,7 +145,7 @@ pub(crate) struct StartRun {
     /// Its one call was sent already, and continues elsewhere under this state.
     pub(crate) sent: Option<Value>,
     /// What else is to be remembered of it.
-    pub(crate) about: RunAbout,
+    pub(crate) about: RunMetadata,
 }
 
 impl Command {

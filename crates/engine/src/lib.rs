@@ -22,42 +22,44 @@ mod recovery;
 mod outbox;
 
 pub use advice::drafting::{Draft, DraftWrite, DraftedPlan};
-pub use api::copies::Exported;
-pub use api::drafting::{DraftRequest, Drafted};
-pub use api::finding::Found;
-pub use api::reading::follow::{Listening, RunStream, RunUpdate, SessionStream, SessionUpdate};
-pub use api::reading::pinned::Pinned;
+pub use api::copies::ExportStream;
+pub use api::drafting::{DraftOutcome, DraftRequest};
+pub use api::finding::SearchResults;
+pub use api::reading::follow::{
+    RunStream, RunUpdate, SessionStream, SessionUpdate, ThreadListener,
+};
+pub use api::reading::pinned::PinnedDefinitions;
 pub use api::reading::transcript::Transcript;
-pub use api::tasks::{Started, TaskReport, TaskStream};
-pub use catalog::check::{Around, check_files};
+pub use api::tasks::{TaskReport, TaskRun, TaskStream};
+pub use catalog::check::{CheckContext, check_files};
 pub use catalog::models::{Model, Models, Price};
 pub use catalog::registry::{SwitchedOff, ToolSource};
 pub use catalog::roster::KnownAgent;
 pub use catalog::{
-    AgentFile, Callable, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles, RulePlace,
-    RulePlaces, UpstreamRealms,
+    AgentFile, Callable, CheckedFiles, ListChanges, PipelineFile, PlanFile, ProjectFiles,
+    RulePlace, RulePlaces, UpstreamRealms,
 };
 pub use gate::breakers::BreakerState;
-pub use gate::judged::ListVersion;
+pub use gate::list_cache::ListVersion;
 pub use gate::rights::AllowAll;
 pub use gate::trail::{AuditParts, AuditRules};
 pub use handles::{Admin, Asks, Audits, Cases, Catalog, Feed, Runs, Sessions, Threads, Tools};
 pub use observe::counts::Counts;
 pub use observe::sinks::{SinkRules, SinkState};
 pub use outbox::heads::HeadRules;
-pub use recovery::Undone;
+pub use recovery::UnfinishedRuns;
 pub use refusal::{Refusal, RefusalCode, RefusalKind};
 pub use request::{
-    CallReport, CallRequest, CaseReport, ContextRuns, Inspection, Message, Once, ProxyCall,
-    RegisteredAgent, RegisteredPlan, ReplyReport, Resume, RunAbout, RunReport, RunRequest,
-    RunSession, RunTarget, Saying, SubmitOptions, UnseenCall,
+    CallReport, CallRequest, CaseReport, ContextRuns, IdempotencyKey, Inspection, Message,
+    ProxyCall, RegisteredAgent, RegisteredPlan, ReplyReport, RunMetadata, RunReport, RunRequest,
+    RunSession, RunTarget, SessionReply, SubmitOptions, ThreadMessage, UnseenCall,
 };
-pub use retention::Pruned;
+pub use retention::PruneReport;
 pub use shared::{Engine, Parts};
-pub use shares::{Full, RealmSource, Share, Shares};
+pub use shares::{RealmSource, Share, ShareExhausted, Shares};
 pub use system::clock::timeout;
 pub use system::zones::Utc;
 pub use waiting::attending::{Attendance, Attendant};
-pub use waiting::deltas::{Heard, TurnPlace};
+pub use waiting::deltas::{TurnPlace, TurnUpdate};
 pub use waiting::feed::Watch;
-pub use waiting::login_pages::Hearer;
+pub use waiting::login_pages::PageCallback;

@@ -16,7 +16,7 @@ const LOOK_AGAIN_MS: u64 = 20;
 
 /// What a server that starts finds undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Undone {
+pub struct UnfinishedRuns {
     /// Runs that resume by themselves.
     pub running: u64,
     /// Runs that wait for a person, or for rules about a failed step.
@@ -27,8 +27,8 @@ pub struct Undone {
 
 impl Admin<'_> {
     /// What is undone in these realms. To be asked before recovery begins, which moves it.
-    pub async fn undone(self, realms: &[RealmId]) -> Result<Undone> {
-        let mut undone = Undone::default();
+    pub async fn undone(self, realms: &[RealmId]) -> Result<UnfinishedRuns> {
+        let mut undone = UnfinishedRuns::default();
         for realm in realms {
             for OpenSessions { status, count } in self.shared.store.open_sessions(realm).await? {
                 match status.as_str() {

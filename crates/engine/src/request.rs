@@ -5,10 +5,10 @@ use kernel::contracts::SessionAsk;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Tally;
 use kernel::definition::plan::Closure;
-use kernel::event::{Fact, Occasion, Received};
-use kernel::journal::projection::{Earlier, RunRow, SessionRow};
+use kernel::event::{Fact, Occasion, ReceivedMessage};
+use kernel::journal::projection::{FormerRoute, RunRow, SessionRow};
 use kernel::session::RunStatus;
-use kernel::tool::call::{Abilities, Given, Teller, Wants};
+use kernel::tool::call::{Abilities, CallReporter, InputRequired, InputResponses};
 use kernel::values::datum::{BlobRef, Datum, Origin};
 use kernel::values::ids::{
     AgentName, AskId, ContentHash, Millis, PipelineName, PlanId, RunId, StepId, ToolName,
@@ -59,7 +59,7 @@ pub struct ContextRuns {
 
 /// A key by which a client repeats a request without repeating what it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Once {
+pub struct IdempotencyKey {
     /// The door: method and path, ids in it included.
     pub route: String,
     /// The client's key.
@@ -67,10 +67,10 @@ pub struct Once {
     /// The hash of the request's body: another body under the same key is refused.
     pub digest: ContentHash,
     /// Where the same request may be remembered as well.
-    pub earlier: Option<Earlier>,
+    pub earlier: Option<FormerRoute>,
 }
 
-impl Once {
+impl IdempotencyKey {
     /// A key that counts for as long as the store remembers it.
     pub fn new(route: String, key: String, digest: ContentHash) -> Self {
         Self { route, key, digest, earlier: None }
@@ -85,14 +85,14 @@ pub struct RunRequest {
     pub input: Value,
     pub session: RunSession,
     /// The request's key, if it has one.
-    pub once: Option<Once>,
+    pub once: Option<IdempotencyKey>,
     /// What else is to be remembered of it.
-    pub about: RunAbout,
+    pub about: RunMetadata,
 }
 
 /// What is remembered of a run beside what it does.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct RunAbout {
+pub struct RunMetadata {
     /// The caller's span.
     pub trace: Option<TraceParent>,
     /// The path that a case takes: it is counted with the run's start.
@@ -120,7 +120,7 @@ impl Message {
     pub(crate) fn received(self, run: RunId) -> Fact {
         let Self { id, body, files, misfit } = self;
         let message = Arc::new(Datum::inline(body, Origin::Input));
-        Fact::MessageReceived(Box::new(Received { run, id, message, files, misfit }))
+        Fact::MessageReceived(Box::new(ReceivedMessage { run, id, message, files, misfit }))
     }
 }
 
@@ -134,22 +134,22 @@ pub struct ProxyCall {
     /// The context, or a new one.
     pub session: RunSession,
     /// The request's key, if it has one.
-    pub once: Option<Once>,
+    pub once: Option<IdempotencyKey>,
     /// What else is to be remembered of it.
-    pub about: RunAbout,
+    pub about: RunMetadata,
     /// How long its end is waited for; without it, until it has begun.
     pub wait_ms: Option<u64>,
 }
 
 /// What a person says in a thread.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Saying<'a> {
+pub struct ThreadMessage<'a> {
     /// To whom; the only agent of the realm where no one is named.
     pub agent: Option<&'a AgentName>,
     pub thread: &'a str,
     pub text: &'a str,
     /// The request's key, if it has one.
-    pub once: Option<Once>,
+    pub once: Option<IdempotencyKey>,
     /// The caller's span.
     pub trace: Option<TraceParent>,
     /// What causes the run.
@@ -162,7 +162,7 @@ pub struct SubmitOptions {
     /// How long the caller waits, for its turn and for the run together.
     pub wait_ms: u64,
     /// The request's key, if it has one.
-    pub once: Option<Once>,
+    pub once: Option<IdempotencyKey>,
     /// The caller's span.
     pub trace: Option<TraceParent>,
     /// What causes the run; the kind of case is added to it.
@@ -186,7 +186,7 @@ pub enum CaseReport {
 
 /// A reply that names a session instead of an ask.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Resume {
+pub struct SessionReply {
     /// The input, by kind of ask.
     pub input: Option<Value>,
     /// The ask, if several are open.
@@ -194,7 +194,7 @@ pub struct Resume {
     /// The step, beside or instead of the ask.
     pub step: Option<StepId>,
     /// The request's key, if it has one.
-    pub once: Option<Once>,
+    pub once: Option<IdempotencyKey>,
 }
 
 /// A run as a door may show it: everything in it is durable.
@@ -234,13 +234,13 @@ pub struct CallRequest {
     pub tool: Callable,
     pub arguments: Arc<Value>,
     /// The answers to what it wanted when it was called before.
-    pub given: Given,
+    pub given: InputResponses,
     /// What the caller can do for it. What becomes a run can ask a person instead.
     pub can: Abilities,
     /// Whom it tells how far it is, while the caller waits.
-    pub teller: Teller,
+    pub teller: CallReporter,
     /// The request's key, if it has one.
-    pub once: Option<Once>,
+    pub once: Option<IdempotencyKey>,
     /// The id of the run, if it becomes one.
     pub run: Option<RunId>,
     /// Whether what is slow, or continues elsewhere, becomes a run at once, which the caller looks
@@ -260,9 +260,9 @@ impl CallRequest {
         Self {
             tool,
             arguments: arguments.into(),
-            given: Given::default(),
+            given: InputResponses::default(),
             can: Abilities::PERSON,
-            teller: Teller::default(),
+            teller: CallReporter::default(),
             once: None,
             run: None,
             as_task: false,
@@ -294,7 +294,7 @@ pub enum CallReport {
     Repeated(Value),
     /// A tool that reads needs something of its caller first; nothing happened yet. What became a
     /// run asks a person instead, and is pending.
-    Wants(Box<Wants>),
+    Wants(Box<InputRequired>),
     /// A person is asked, or it takes longer than the caller waits.
     Pending(Box<RunReport>),
     /// It is over, without an output: it failed or was cancelled.

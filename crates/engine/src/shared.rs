@@ -1,21 +1,21 @@
 //! What all parts of the engine share, and how an engine is built.
 
-use crate::catalog::made::MadePlans;
 use crate::catalog::models::Models;
+use crate::catalog::plan_cache::PlanCache;
 use crate::catalog::registry::{Registry, SwitchedOff, ToolSource};
 use crate::catalog::{Catalog, UpstreamRealms};
 use crate::command::Command;
 use crate::gate::Gate;
 use crate::gate::arrivals::Arrivals;
 use crate::gate::breakers::Breakers;
-use crate::gate::judged::JudgedLists;
+use crate::gate::list_cache::ListCaches;
 use crate::gate::rates::Rates;
 use crate::gate::trail::{AuditParts, Trail};
 use crate::observe::counts::{Counters, Counts};
 use crate::observe::observers::Observers;
 use crate::observe::sinks::Outboxes;
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::sessions::cache::Rest;
+use crate::sessions::cache::SessionCache;
 use crate::sessions::closed_realms::ClosedRealms;
 use crate::sessions::suspects::Suspects;
 use crate::shares::processor::Processor;
@@ -23,8 +23,8 @@ use crate::shares::storage::Storage;
 use crate::shares::{RealmSource, Shares};
 use crate::system::clock::timeout;
 pub(crate) use crate::system::locks::lock;
-use crate::waiting::attending::Attending;
-use crate::waiting::case_queue::Lines;
+use crate::waiting::attending::Attendants;
+use crate::waiting::case_queue::CaseQueues;
 use crate::waiting::deltas::Listeners;
 use crate::waiting::feed::Watchers;
 use crate::waiting::idempotency::Keys;
@@ -32,7 +32,7 @@ use crate::waiting::login_pages::Pages;
 use kernel::contracts::observe::Observer;
 use kernel::contracts::sink::Deliveries;
 use kernel::contracts::{
-    Blobs, Clock, Committed, CrashMarks, Definitions, Entropy, Policy, Spawn, Store, Zones,
+    Blobs, Clock, CommitNotice, CrashMarks, Definitions, Entropy, Policy, Spawn, Store, Zones,
 };
 use kernel::definition::plan::Closure;
 use kernel::definition::plan::mistake::Mistake;
@@ -140,17 +140,17 @@ pub(crate) struct Shared {
     /// Where to send commands for the sessions that are being driven.
     pub(crate) driven: Mutex<HashMap<SessionKey, mpsc::Sender<Command>>>,
     /// Sessions that no one drives, a few of them.
-    pub(crate) rest: Rest,
+    pub(crate) rest: SessionCache,
     /// Keyed requests that are under way.
     pub(crate) keys: Arc<Keys>,
     /// Who waits for cases of pipelines.
-    pub(crate) lines: Arc<Lines>,
+    pub(crate) lines: Arc<CaseQueues>,
     /// The pages that threads wait for.
     pub(crate) pages: Pages,
     /// The clients that wait for the runs of their direct calls.
-    pub(crate) attending: Arc<Attending>,
+    pub(crate) attending: Arc<Attendants>,
     /// The plans of calls that have a run of their own.
-    pub(crate) made: MadePlans,
+    pub(crate) made: PlanCache,
     /// Closures of runs that came out of the store.
     pub(crate) closures: Cache<ContentHash, Arc<Closure>>,
     /// The realms in which nothing is driven any more.
@@ -196,14 +196,14 @@ impl Engine {
             rates: Rates::new(CALL_RATES_MAX),
             breakers: Breakers::default(),
             arrivals,
-            judged: JudgedLists::default(),
+            judged: ListCaches::default(),
             trail: parts
                 .audit
                 .map(|audit| Arc::new(Trail::new(audit, parts.clock.clone(), parts.spawn.clone()))),
         });
         let watchers = Arc::new(Watchers::default());
         let woken = watchers.clone();
-        let told = move |commits: &[Committed<'_>]| woken.committed(commits);
+        let told = move |commits: &[CommitNotice<'_>]| woken.committed(commits);
         parts.store.on_commit(Arc::new(told));
         let clock = parts.clock.clone();
         let spawn = parts.spawn.clone();
@@ -239,13 +239,13 @@ impl Engine {
                 processor: realms.is_some().then(|| Processor::new(workers)),
                 counters: Counters::default(),
                 outboxes: Arc::default(),
-                rest: Rest::default(),
+                rest: SessionCache::default(),
                 keys: Arc::default(),
                 lines: Arc::default(),
                 pages: Pages::default(),
                 attending: Arc::default(),
                 driven: Mutex::default(),
-                made: MadePlans::default(),
+                made: PlanCache::default(),
                 closures: Cache::new(CLOSURES_MAX),
                 closed: ClosedRealms::default(),
                 parked: Mutex::default(),

@@ -28,14 +28,14 @@ pub(crate) struct ClaimsBook {
     clock: Arc<dyn Clock>,
     /// For how many milliseconds the claims of each issuer count.
     ages: HashMap<Arc<str>, u64>,
-    newest: Mutex<HashMap<Arc<str>, Newest>>,
+    newest: Mutex<HashMap<Arc<str>, NewestToken>>,
     /// Held by who changes something, from its look to what everyone sees.
     changing: tokio::sync::Mutex<()>,
 }
 
 /// The newest token of a subject.
 #[derive(Debug, Clone)]
-struct Newest {
+struct NewestToken {
     issuer: Arc<str>,
     issued: Millis,
     /// The moment that is stored.
@@ -44,7 +44,7 @@ struct Newest {
 
 /// What a token changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum News {
+enum ClaimChange {
     /// Nothing: a newer one was seen, or this one.
     Nothing,
     /// It is newer and claims the same.
@@ -72,7 +72,7 @@ impl ClaimsBook {
             false => store.all_claims().await?,
         };
         stored.retain(|claims| ages.contains_key(&claims.issuer));
-        let newest = stored.iter().map(|claims| (claims.subject.clone(), Newest::of(claims)));
+        let newest = stored.iter().map(|claims| (claims.subject.clone(), NewestToken::of(claims)));
         let newest = Mutex::new(newest.collect());
         let all = stored.into_iter().map(|claims| (claims.subject, Some(Arc::new(claims.realms))));
         keys.take_claims(all.collect());
@@ -97,14 +97,14 @@ impl ClaimsBook {
             return;
         }
         let news = self.news(&claims);
-        let mut newest = Newest::of(&claims);
+        let mut newest = NewestToken::of(&claims);
         if let Err(error) = self.store.put_claims(&claims).await {
             // The token proves its claims as long as this process lives.
             tracing::warn!(%error, "the claims of a token cannot be stored");
             newest.stored = Millis(0);
         }
         self.newest().insert(claims.subject.clone(), newest);
-        if news == News::Roles {
+        if news == ClaimChange::Roles {
             self.keys.take_claims(vec![(claims.subject, Some(Arc::new(claims.realms)))]);
             self.forget(self.superfluous()).await;
         }
@@ -113,31 +113,35 @@ impl ClaimsBook {
     /// Whether nothing is to be stored; a newer moment is noted.
     fn took_moment(&self, claims: &SubjectClaims) -> bool {
         match self.news(claims) {
-            News::Nothing => true,
-            News::Newer => {
+            ClaimChange::Nothing => true,
+            ClaimChange::Newer => {
                 if let Some(newest) = self.newest().get_mut(&claims.subject) {
                     newest.issued = newest.issued.max(claims.issued);
                 }
                 true
             }
-            News::StoreAgain | News::Roles => false,
+            ClaimChange::StoreAgain | ClaimChange::Roles => false,
         }
     }
 
-    fn news(&self, claims: &SubjectClaims) -> News {
-        let Some(newest) = self.newest().get(&claims.subject).cloned() else { return News::Roles };
+    fn news(&self, claims: &SubjectClaims) -> ClaimChange {
+        let Some(newest) = self.newest().get(&claims.subject).cloned() else {
+            return ClaimChange::Roles;
+        };
         let snapshot = self.keys.snapshot();
         let held = snapshot.directory.claims.get(&claims.subject);
         match held {
-            _ if claims.issued <= newest.issued => News::Nothing,
-            Some(held) if **held != claims.realms => News::Roles,
-            None => News::Roles,
-            Some(_) if claims.issued.0 - newest.stored.0 >= STORE_AGAIN_MS => News::StoreAgain,
-            Some(_) => News::Newer,
+            _ if claims.issued <= newest.issued => ClaimChange::Nothing,
+            Some(held) if **held != claims.realms => ClaimChange::Roles,
+            None => ClaimChange::Roles,
+            Some(_) if claims.issued.0 - newest.stored.0 >= STORE_AGAIN_MS => {
+                ClaimChange::StoreAgain
+            }
+            Some(_) => ClaimChange::Newer,
         }
     }
 
-    fn newest(&self) -> MutexGuard<'_, HashMap<Arc<str>, Newest>> {
+    fn newest(&self) -> MutexGuard<'_, HashMap<Arc<str>, NewestToken>> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -161,7 +165,7 @@ impl ClaimsBook {
 
     fn outdated(&self) -> Vec<Arc<str>> {
         let now = self.clock.now();
-        let is_over = |newest: &Newest| {
+        let is_over = |newest: &NewestToken| {
             let age = self.ages.get(&newest.issuer).copied().unwrap_or_default();
             newest.issued.plus_ms(age) <= now
         };
@@ -203,7 +207,7 @@ pub(crate) fn claimed(token: &KnownToken) -> SubjectClaims {
     }
 }
 
-impl Newest {
+impl NewestToken {
     fn of(claims: &SubjectClaims) -> Self {
         let SubjectClaims { issuer, issued, .. } = claims;
         Self { issuer: issuer.clone(), issued: *issued, stored: *issued }

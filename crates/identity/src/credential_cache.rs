@@ -2,7 +2,7 @@
 //! directory alone until the credential ends, so an entry holds until the directory changes.
 
 use crate::sent::Fingerprint;
-use crate::verified::Verified;
+use crate::verified::VerifiedCaller;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct CredentialCache(Cache<Fingerprint, Entry>);
 struct Entry {
     /// The number of the directory by which the credential was good.
     number: u64,
-    verified: Arc<Verified>,
+    verified: Arc<VerifiedCaller>,
 }
 
 impl Default for CredentialCache {
@@ -28,13 +28,18 @@ impl Default for CredentialCache {
 impl CredentialCache {
     /// What a credential proved by the directory of this number. Whether it has ended is not known
     /// here.
-    pub(crate) fn get(&self, number: u64, fingerprint: Fingerprint) -> Option<Arc<Verified>> {
+    pub(crate) fn get(&self, number: u64, fingerprint: Fingerprint) -> Option<Arc<VerifiedCaller>> {
         let entry = self.0.get(&fingerprint).filter(|entry| entry.number == number)?;
         Some(entry.verified)
     }
 
     /// Keeps what a credential proves by the directory of this number, or a later one.
-    pub(crate) fn insert(&self, number: u64, fingerprint: Fingerprint, verified: Arc<Verified>) {
+    pub(crate) fn insert(
+        &self,
+        number: u64,
+        fingerprint: Fingerprint,
+        verified: Arc<VerifiedCaller>,
+    ) {
         self.0.insert(fingerprint, Entry { number, verified });
     }
 }

@@ -7,9 +7,9 @@ use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::identity::directory::Directory;
-use kernel::identity::grants::{Exceeds, Grants};
+use kernel::identity::grants::{ExceededGrant, Grants};
 use kernel::identity::key::{
-    ApiKey, Dead, EXPIRES_DEFAULT_DAYS, KeyId, KeyText, SecretHash, hash_of,
+    ApiKey, EXPIRES_DEFAULT_DAYS, KeyId, KeyRejection, KeyText, SecretHash, hash_of,
 };
 use kernel::identity::principal::Roster;
 use kernel::identity::realm::Realms;
@@ -33,7 +33,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// A key that was made, or got another text.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct KeyWithText {
     /// The key.
     pub stored: StoredKey,
     /// Its text. No one sees it again.
@@ -45,13 +45,13 @@ pub struct Made {
 pub enum KeyRefusal {
     /// It would reach further than its maker administers.
     #[error(transparent)]
-    Exceeds(#[from] Exceeds),
+    Exceeds(#[from] ExceededGrant),
     /// There is none of this id, or none that this maker may see.
     #[error("there is no such key")]
     Unknown,
     /// It is not good any more.
     #[error(transparent)]
-    Dead(#[from] Dead),
+    Dead(#[from] KeyRejection),
     /// It would be good for nothing.
     #[error("a key needs at least one realm, with at least one role")]
     NoRealm,
@@ -173,8 +173,8 @@ impl Keys {
             return Err("the secret of the key is wrong, or it was replaced");
         }
         key.check(now).map_err(|dead| match dead {
-            Dead::Revoked => "the key was revoked",
-            Dead::Expired => "the key has expired",
+            KeyRejection::Revoked => "the key was revoked",
+            KeyRejection::Expired => "the key has expired",
         })?;
         if key.of.as_ref().is_some_and(|of| !is_enabled(&snapshot.directory, of)) {
             return Err("the principal of the key is disabled, or not there any more");
@@ -198,11 +198,11 @@ impl Keys {
         self: &Arc<Self>,
         maker: &Maker,
         new: NewKey,
-    ) -> Result<Made, KeyRefusal> {
+    ) -> Result<KeyWithText, KeyRefusal> {
         let maker = maker.clone();
         let made = self.change(move |keys| keys.new_key(&maker, &new));
         let (stored, text) = made.await?;
-        Ok(Made { stored, text })
+        Ok(KeyWithText { stored, text })
     }
 
     /// Gives a key another text; the one before it is good for so many milliseconds more.
@@ -211,7 +211,7 @@ impl Keys {
         maker: &Maker,
         id: &KeyId,
         overlap_ms: u64,
-    ) -> Result<Made, KeyRefusal> {
+    ) -> Result<KeyWithText, KeyRefusal> {
         let maker = maker.clone();
         let id = id.clone();
         let rotated = self.change(move |keys| {
@@ -226,7 +226,7 @@ impl Keys {
             Ok(Draft { key, over: Some(version), gives: text, audit })
         });
         let (stored, text) = rotated.await?;
-        Ok(Made { stored, text })
+        Ok(KeyWithText { stored, text })
     }
 
     /// Ends a key, for good. One that has ended stays as it is.

@@ -25,9 +25,9 @@ mod tests;
 use crate::claims::ClaimsBook;
 use crate::credential_cache::CredentialCache;
 use crate::failures::Failures;
-use crate::failures::failed::Failed;
+use crate::failures::failed::FailureLog;
 use crate::issuer::{IssuerParts, Issuers};
-use crate::keys::{KeyParts, KeyRefusal, Keys, Made, NewKey};
+use crate::keys::{KeyParts, KeyRefusal, KeyWithText, Keys, NewKey};
 use crate::maker::Maker;
 use crate::principals::{PrincipalParts, Principals};
 use crate::realms::{FirstRealms, RealmBook};
@@ -54,7 +54,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub use crate::issuer::PublicIssuer;
-pub use crate::verified::{Denied, Door, Standing, Verified};
+pub use crate::verified::{CredentialRefusal, Door, Standing, VerifiedCaller};
 
 /// What an identity is made of.
 pub struct IdentityParts {
@@ -99,7 +99,7 @@ pub struct Identity {
     verified: CredentialCache,
     failures: Failures,
     /// What of them is kept.
-    failed: Option<Arc<Failed>>,
+    failed: Option<Arc<FailureLog>>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 }
@@ -124,7 +124,8 @@ impl Identity {
         let admin = admin_key.filter(|key| !key.expose().is_empty()).map(AdminKey::new);
         let tokens = Tokens::new(seal);
         let failures = Failures::default();
-        let failed = audit.map(|audit| Arc::new(Failed::new(audit, clock.clone(), spawn.clone())));
+        let failed =
+            audit.map(|audit| Arc::new(FailureLog::new(audit, clock.clone(), spawn.clone())));
         let spawning = spawn.clone();
         let entropy_of_keys = entropy.clone();
         let key_parts =
@@ -212,7 +213,7 @@ impl Identity {
         let text = sealed.ok_or(TokenRefusal::Failed)?;
         let left_ms = expires.0.saturating_sub(now.0);
         let expires_in_s = u64::try_from(left_ms / 1_000).unwrap_or_default();
-        let Verified { subject, realms, .. } = verified;
+        let VerifiedCaller { subject, realms, .. } = verified;
         Ok(Token { text, scopes, expires_in_s, subject, realms })
     }
 
@@ -237,7 +238,7 @@ impl Identity {
     }
 
     /// Makes a key. It is good once this returns.
-    pub async fn create(&self, maker: &Maker, new: NewKey) -> Result<Made, KeyRefusal> {
+    pub async fn create(&self, maker: &Maker, new: NewKey) -> Result<KeyWithText, KeyRefusal> {
         self.keys.create(maker, new).await
     }
 
@@ -247,7 +248,7 @@ impl Identity {
         maker: &Maker,
         id: &KeyId,
         overlap_ms: u64,
-    ) -> Result<Made, KeyRefusal> {
+    ) -> Result<KeyWithText, KeyRefusal> {
         self.keys.rotate(maker, id, overlap_ms).await
     }
 

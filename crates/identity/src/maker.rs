@@ -4,10 +4,10 @@
 use crate::snapshot::Snapshot;
 use kernel::identity::audit::{Entry, Object};
 use kernel::identity::directory::Directory;
-use kernel::identity::grants::{Exceeds, Grants, RealmPattern};
+use kernel::identity::grants::{ExceededGrant, Grants, RealmPattern};
 use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::roles::{Role, Roles};
-use kernel::values::caller::{Makers, Via};
+use kernel::values::caller::{KeyMakers, Via};
 use kernel::values::ids::Millis;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Maker {
     /// several, and one of them may be revoked.
     pub key: Option<KeyId>,
     /// Who else could have its credential.
-    pub makers: Makers,
+    pub makers: KeyMakers,
     /// Where it administers. Nothing that reaches further is seen, made or changed.
     pub grants: Grants,
     /// Where its request came in.
@@ -51,14 +51,18 @@ impl Maker {
 
     /// Whether it may be shown a text of this key: who has one has all roles that the key gives, so
     /// these must be roles that it may give.
-    pub(crate) fn may_be_shown(&self, key: &ApiKey, directory: &Directory) -> Result<(), Exceeds> {
+    pub(crate) fn may_be_shown(
+        &self,
+        key: &ApiKey,
+        directory: &Directory,
+    ) -> Result<(), ExceededGrant> {
         // It has no roles while it is disabled, and has them again afterwards.
         let is_away = key.of.as_ref().is_some_and(|of| !directory.is_active(of));
         if is_away
             && !self.administers_everything()
             && let Ok(realm) = RealmPattern::parse("*")
         {
-            return Err(Exceeds { realm, role: Role::Admin.name().into() });
+            return Err(ExceededGrant { realm, role: Role::Admin.name().into() });
         }
         let given = match &key.of {
             Some(of) => directory.all_grants(of).limited_to(key.realms.0.keys()),

@@ -11,7 +11,7 @@ use kernel::contracts::{Clock, Spawn, StoreError};
 use kernel::definition::plan::mistake::{Mistake, Position};
 use kernel::definition::plan::source::child_pointer;
 use kernel::identity::audit::Entries;
-use kernel::identity::grants::{Exceeds, Grants, RealmPattern};
+use kernel::identity::grants::{ExceededGrant, Grants, RealmPattern};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::principal::{
     Clash, KnownPrincipal, Origin, PRINCIPALS_FILE, PRINCIPALS_MAX, Principal, PrincipalRecord,
@@ -43,7 +43,7 @@ impl SeenPrincipal {
 pub enum PrincipalRefusal {
     /// It would reach further than its maker administers.
     #[error(transparent)]
-    Exceeds(#[from] Exceeds),
+    Exceeds(#[from] ExceededGrant),
     /// There is none of this id, or none that this maker may see.
     #[error("there is no such principal")]
     Unknown,
@@ -89,13 +89,13 @@ pub(crate) struct Principals {
     spawn: Arc<dyn Spawn>,
     /// The realms that tokens of each issuer can enter: an identity there is worth that much.
     issuers: HashMap<Arc<str>, Vec<RealmPattern>>,
-    held: Mutex<Held>,
+    held: Mutex<PrincipalSources>,
     /// Held by who changes something that is stored, from its first look to what everyone sees.
     changing: tokio::sync::Mutex<()>,
 }
 
 /// What they are made of.
-struct Held {
+struct PrincipalSources {
     file: Vec<Arc<Principal>>,
     stored: BTreeMap<Arc<str>, StoredPrincipal>,
 }
@@ -109,7 +109,7 @@ struct Draft {
     audit: Entries,
 }
 
-impl Held {
+impl PrincipalSources {
     fn combined(&self) -> (Roster, Vec<Clash>) {
         Roster::combine(&self.file, self.stored.values().map(|stored| &stored.record))
     }
@@ -125,19 +125,19 @@ impl Principals {
         let stored = by_id(store.all_principals().await?);
         let issuers = issuers.iter().map(|entry| (entry.name.clone(), entry.realms.clone()));
         let issuers = issuers.collect();
-        let held = Mutex::new(Held { file, stored });
+        let held = Mutex::new(PrincipalSources { file, stored });
         let changing = tokio::sync::Mutex::new(());
         let principals = Arc::new(Self { store, keys, clock, spawn, issuers, held, changing });
         let clashes = principals.publish(&principals.held());
         Ok((principals, clashes))
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, PrincipalSources> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets everyone see what is held. It stays locked, so that no older one comes after it.
-    fn publish(&self, held: &Held) -> Vec<Clash> {
+    fn publish(&self, held: &PrincipalSources) -> Vec<Clash> {
         let (roster, clashes) = held.combined();
         self.keys.take_principals(roster);
         clashes
@@ -387,7 +387,7 @@ impl Identity {
     /// What is wrong with these principals of a file, beside those that are stored.
     pub fn check_principals(&self, file: &[Arc<Principal>]) -> Vec<Mistake> {
         let stored = self.principals.held().stored.clone();
-        let (_, clashes) = Held { file: file.to_vec(), stored }.combined();
+        let (_, clashes) = PrincipalSources { file: file.to_vec(), stored }.combined();
         mistakes(&clashes)
     }
 

@@ -4,7 +4,7 @@
 
 use crate::Identity;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
-use kernel::identity::audit::Said;
+use kernel::identity::audit::Ruling;
 use kernel::identity::directory::Directory;
 use kernel::identity::realm::RealmSettings;
 use kernel::tool::call::Verdict;
@@ -80,7 +80,7 @@ impl Policy for RealmPolicy {
         }
     }
 
-    fn word(&self, request: &Request<'_>) -> Said {
+    fn word(&self, request: &Request<'_>) -> Ruling {
         let directory = self.identity.directory();
         match directory.realms.restricting(&request.subject.realm) {
             Some(settings) => self.narrowed(&directory, settings, request).word(),

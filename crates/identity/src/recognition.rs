@@ -5,11 +5,11 @@ use crate::Identity;
 use crate::claims::claimed;
 use crate::issuer::{self, KnownToken};
 use crate::keys::{Holder, earliest};
-use crate::sent::{Fingerprint, Sent};
+use crate::sent::{Fingerprint, SentCredential};
 use crate::token::{self, Claims};
-use crate::verified::{Denied, Door, KeyProof, Proof, Standing, Verified};
+use crate::verified::{CredentialRefusal, Door, KeyProof, Proof, Standing, VerifiedCaller};
 use kernel::identity::key::{KeyText, TOKEN_PREFIX, hash_of};
-use kernel::values::caller::{Makers, Scopes};
+use kernel::values::caller::{KeyMakers, Scopes};
 use kernel::values::ids::Millis;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,7 +32,11 @@ impl Identity {
     /// Who sends this credential from this address, as far as it is known at once. Keys and tokens
     /// of ours are cheap to check, so a good one passes whatever else came from there; only what
     /// fails is counted.
-    pub fn authenticate(&self, sent: &Sent<'_>, from: IpAddr) -> Result<Arc<Verified>, Denied> {
+    pub fn authenticate(
+        &self,
+        sent: &SentCredential<'_>,
+        from: IpAddr,
+    ) -> Result<Arc<VerifiedCaller>, CredentialRefusal> {
         self.recognized(sent, Door::Other).map_err(|unrecognized| match unrecognized {
             Unrecognized::Wrong(why) => self.failed(from, why),
             Unrecognized::Unread(_) => self.failed(from, "the token was not seen yet"),
@@ -44,10 +48,10 @@ impl Identity {
     /// its issuer that are not known yet.
     pub async fn verify(
         &self,
-        sent: &Sent<'_>,
+        sent: &SentCredential<'_>,
         from: IpAddr,
         door: Door,
-    ) -> Result<Arc<Verified>, Denied> {
+    ) -> Result<Arc<VerifiedCaller>, CredentialRefusal> {
         let fingerprint = match self.recognized(sent, door) {
             Ok(verified) => return Ok(verified),
             Err(Unrecognized::Wrong(why)) => return Err(self.failed(from, why)),
@@ -63,25 +67,29 @@ impl Identity {
 
     /// Counts a failed attempt of this address, and says how it is answered. Attempts that do not
     /// come to `authenticate`, such as a request for a token, are counted by their door.
-    pub fn failed(&self, from: IpAddr, why: &'static str) -> Denied {
+    pub fn failed(&self, from: IpAddr, why: &'static str) -> CredentialRefusal {
         if let Some(failed) = &self.failed {
             failed.note(from);
         }
         match self.failures.note(from, self.clock.elapsed()) {
-            Ok(()) => Denied::Invalid(why),
+            Ok(()) => CredentialRefusal::Invalid(why),
             Err(wait) => too_many(wait),
         }
     }
 
     /// Counts that a good credential asked for a realm that it may not enter. The server's own
     /// audit has it once a minute: who knocks at other realms is no business of theirs.
-    pub fn realm_refused(&self, verified: &Verified, realm: &str) {
+    pub fn realm_refused(&self, verified: &VerifiedCaller, realm: &str) {
         if let Some(failed) = &self.failed {
             failed.note_realm(&verified.subject, realm);
         }
     }
 
-    fn recognized(&self, sent: &Sent<'_>, door: Door) -> Result<Arc<Verified>, Unrecognized> {
+    fn recognized(
+        &self,
+        sent: &SentCredential<'_>,
+        door: Door,
+    ) -> Result<Arc<VerifiedCaller>, Unrecognized> {
         // Taken first: what is found after that is found by this directory, or by a later one.
         let number = self.number();
         let now = self.clock.now();
@@ -104,7 +112,7 @@ impl Identity {
         text: &str,
         fingerprint: Fingerprint,
         door: Door,
-    ) -> Result<Verified, Unrecognized> {
+    ) -> Result<VerifiedCaller, Unrecognized> {
         let sha256 = hash_of(text);
         let admin = self.admin.as_ref().filter(|admin| admin.hash.holds(&sha256, Millis(0)));
         if let Some(admin) = admin {
@@ -134,7 +142,7 @@ impl Identity {
 
     /// Who shows a token of an issuer at this door. Its roles are those of the subject's newest
     /// token, and those of the principal that it belongs to, in the realms that this one may enter.
-    fn shown(&self, token: Arc<KnownToken>, door: Door) -> Result<Verified, &'static str> {
+    fn shown(&self, token: Arc<KnownToken>, door: Door) -> Result<VerifiedCaller, &'static str> {
         let claims = &token.claims;
         if claims.is_for_mcp_only && door != Door::Mcp {
             return Err("the token is for `/mcp` only");
@@ -148,12 +156,12 @@ impl Identity {
             Some(known) => known.principal.id.clone(),
             None => subject.clone(),
         };
-        Ok(Verified {
+        Ok(VerifiedCaller {
             subject: who(&claims.subject),
             actor: claims.actor.as_ref().map(who),
             scopes: Some(claims.scopes),
             key: None,
-            makers: Makers::default(),
+            makers: KeyMakers::default(),
             realms,
             until: Some(claims.until),
             proof: Some(Proof::Token(token.clone())),
@@ -166,7 +174,7 @@ impl Identity {
         &self,
         proof: KeyProof,
         scopes: Option<Scopes>,
-    ) -> Result<Verified, &'static str> {
+    ) -> Result<VerifiedCaller, &'static str> {
         let now = self.clock.now();
         let holder = self.holder(&proof, now)?;
         let used = holder.note_use(now);
@@ -177,7 +185,7 @@ impl Identity {
             Some(scopes) => Some(token::below(key.scopes, scopes)),
             None => key.scopes,
         };
-        Ok(Verified {
+        Ok(VerifiedCaller {
             subject: key.subject(),
             actor: None,
             scopes,
@@ -202,7 +210,7 @@ impl Identity {
 
     /// Whether a credential still stands: for streams and waits, which look again at every change
     /// and when it ends.
-    pub fn standing(&self, verified: &Verified) -> Standing {
+    pub fn standing(&self, verified: &VerifiedCaller) -> Standing {
         let now = self.clock.now();
         match &verified.proof {
             None => Standing::Good { until: None },
@@ -223,13 +231,13 @@ impl Identity {
     }
 
     /// Whether a credential is still good.
-    pub fn is_good(&self, verified: &Verified) -> bool {
+    pub fn is_good(&self, verified: &VerifiedCaller) -> bool {
         self.standing(verified) != Standing::Ended
     }
 }
 
 /// Whether a credential that was good by this directory has not ended, and is good at this door.
-fn is_shown_at(verified: &Verified, door: Door, now: Millis) -> bool {
+fn is_shown_at(verified: &VerifiedCaller, door: Door, now: Millis) -> bool {
     match &verified.proof {
         None => true,
         Some(Proof::Key(_)) => verified.until.is_none_or(|until| now < until),
@@ -239,7 +247,7 @@ fn is_shown_at(verified: &Verified, door: Door, now: Millis) -> bool {
     }
 }
 
-fn too_many(wait: Duration) -> Denied {
+fn too_many(wait: Duration) -> CredentialRefusal {
     let retry_after_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    Denied::TooMany { retry_after_s }
+    CredentialRefusal::TooMany { retry_after_s }
 }

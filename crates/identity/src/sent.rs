@@ -10,14 +10,14 @@ pub const SENT_BYTES_MAX: usize = 16 * 1024;
 
 /// A credential as it was sent, where its request holds it. Nothing is known of it yet.
 #[derive(Clone, Copy)]
-pub struct Sent<'r> {
+pub struct SentCredential<'r> {
     text: &'r str,
 }
 
 /// Without the text.
-impl fmt::Debug for Sent<'_> {
+impl fmt::Debug for SentCredential<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sent(***)")
+        f.write_str("SentCredential(***)")
     }
 }
 
@@ -62,7 +62,7 @@ pub enum Malformed {
     TooLong,
 }
 
-impl<'r> Sent<'r> {
+impl<'r> SentCredential<'r> {
     /// What these headers bring: all values of `Authorization`, and all of `X-Api-Key`. None where
     /// there are none.
     pub fn of(authorization: &[&'r [u8]], api_key: &[&'r [u8]]) -> Result<Option<Self>, Malformed> {
@@ -114,16 +114,16 @@ mod tests {
     use super::*;
 
     fn bearer(value: &[u8]) -> Result<String, Malformed> {
-        Sent::of(&[value], &[]).map(|sent| sent.unwrap().text().to_owned())
+        SentCredential::of(&[value], &[]).map(|sent| sent.unwrap().text().to_owned())
     }
 
     fn api_key(value: &[u8]) -> Result<String, Malformed> {
-        Sent::of(&[], &[value]).map(|sent| sent.unwrap().text().to_owned())
+        SentCredential::of(&[], &[value]).map(|sent| sent.unwrap().text().to_owned())
     }
 
     #[test]
     fn a_credential_is_in_one_of_two_headers() {
-        assert!(Sent::of(&[], &[]).unwrap().is_none());
+        assert!(SentCredential::of(&[], &[]).unwrap().is_none());
         for value in ["Bearer abc", "bearer abc", "BEARER   abc", " Bearer abc ", "Bearer\tabc"] {
             assert_eq!(bearer(value.as_bytes()).as_deref(), Ok("abc"), "{value}");
         }
@@ -147,7 +147,7 @@ mod tests {
             (&[basic], &[key]),
         ];
         for (authorization, api_key) in cases {
-            let several = Sent::of(authorization, api_key).unwrap_err();
+            let several = SentCredential::of(authorization, api_key).unwrap_err();
             assert_eq!(several, Malformed::Several, "{authorization:?} {api_key:?}");
         }
     }
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn it_is_never_shown() {
-        let sent = Sent::of(&[b"Bearer hush"], &[]).unwrap();
+        let sent = SentCredential::of(&[b"Bearer hush"], &[]).unwrap();
         assert!(!format!("{sent:?}").contains("hush"));
     }
 }

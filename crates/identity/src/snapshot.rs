@@ -23,12 +23,12 @@ pub(crate) struct Snapshot {
     pub(crate) directory: Arc<Directory>,
     /// The directory's number as text.
     pub(crate) version: Arc<str>,
-    beside: Arc<HashMap<KeyId, Beside>>,
+    beside: Arc<HashMap<KeyId, KeyRecord>>,
 }
 
 /// What is remembered beside a key.
 #[derive(Clone)]
-struct Beside {
+struct KeyRecord {
     /// The version that is stored.
     version: u64,
     /// The same in all snapshots.
@@ -56,7 +56,7 @@ impl Snapshot {
         let mut next = Draft::default();
         for StoredKey { key, version, used } in stored {
             let used = self.last_use(&key.id).unwrap_or_else(|| Arc::new(LastUse::new(used)));
-            next.take(key, Beside { version, used });
+            next.take(key, KeyRecord { version, used });
         }
         self.followed_by(next)
     }
@@ -66,7 +66,7 @@ impl Snapshot {
         let used = self.last_use(&key.id).unwrap_or_else(|| Arc::new(LastUse::new(None)));
         let keys = HashMap::clone(&self.directory.keys);
         let mut next = Draft { keys, beside: HashMap::clone(&self.beside) };
-        next.take(key, Beside { version, used });
+        next.take(key, KeyRecord { version, used });
         self.followed_by(next)
     }
 
@@ -124,7 +124,7 @@ impl Snapshot {
 
     /// The last uses that are not stored yet.
     pub(crate) fn unstored_uses(&self) -> Vec<(KeyId, Millis)> {
-        let unstored = |(id, beside): (&KeyId, &Beside)| {
+        let unstored = |(id, beside): (&KeyId, &KeyRecord)| {
             beside.used.unstored().map(|moment| (id.clone(), moment))
         };
         self.beside.iter().filter_map(unstored).collect()
@@ -144,11 +144,11 @@ impl Snapshot {
 #[derive(Default)]
 struct Draft {
     keys: HashMap<KeyId, Arc<ApiKey>>,
-    beside: HashMap<KeyId, Beside>,
+    beside: HashMap<KeyId, KeyRecord>,
 }
 
 impl Draft {
-    fn take(&mut self, key: ApiKey, beside: Beside) {
+    fn take(&mut self, key: ApiKey, beside: KeyRecord) {
         self.beside.insert(key.id.clone(), beside);
         self.keys.insert(key.id.clone(), Arc::new(key));
     }

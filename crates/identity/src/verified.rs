@@ -7,7 +7,7 @@ use kernel::identity::directory::{ADMIN, Directory};
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::key::{ApiKey, KeyId, hash_of};
 use kernel::identity::roles::{Role, Roles};
-use kernel::values::caller::{Act, Caller, Makers, Scopes, Via};
+use kernel::values::caller::{Act, Caller, KeyMakers, Scopes, Via};
 use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// The admin key: not itself, only its hash.
 pub(crate) struct AdminKey {
     pub(crate) hash: ApiKey,
-    pub(crate) verified: Verified,
+    pub(crate) verified: VerifiedCaller,
 }
 
 /// Who calls, as its credential proves.
 #[derive(Debug, Clone)]
-pub struct Verified {
+pub struct VerifiedCaller {
     pub subject: Arc<str>,
     /// Who really calls, where that is not the subject.
     pub actor: Option<Arc<str>>,
@@ -29,7 +29,7 @@ pub struct Verified {
     /// The key that it is, or that its token was given for.
     pub key: Option<KeyId>,
     /// Who else could have it.
-    pub makers: Makers,
+    pub makers: KeyMakers,
     /// The realms that it may enter, and its roles there.
     pub realms: Arc<Grants>,
     /// When the credential ends, as far as it is known now.
@@ -73,7 +73,7 @@ pub enum Standing {
 
 /// Why a credential is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
+pub enum CredentialRefusal {
     /// It is wrong or not good any more; why, for logs alone.
     #[error("the credential is not valid")]
     Invalid(&'static str),
@@ -90,7 +90,7 @@ pub enum Door {
     Other,
 }
 
-impl Verified {
+impl VerifiedCaller {
     /// This subject as the caller in a realm, which it must be allowed to enter.
     pub fn caller(&self, realm: RealmId, directory: &Directory) -> Caller {
         let is_within_scopes = self.scopes.is_none_or(|scopes| scopes.allow(Act::Administer));
@@ -111,12 +111,12 @@ impl AdminKey {
     pub(crate) fn new(key: Secret) -> Self {
         let everywhere = RealmPattern::parse("*");
         let realms = everywhere.map(|every| Grants::one(every, Roles::of(&[Role::Admin])));
-        let verified = Verified {
+        let verified = VerifiedCaller {
             subject: ADMIN.into(),
             actor: None,
             scopes: None,
             key: None,
-            makers: Makers::default(),
+            makers: KeyMakers::default(),
             // The pattern is good; without it the key would open nothing.
             realms: Arc::new(realms.unwrap_or_default()),
             until: None,

@@ -89,18 +89,18 @@ impl Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::conversation::llm::Unheard;
+    use kernel::conversation::llm::NullDeltaSink;
     use serde_json::json;
 
     #[test]
     fn what_comes_in_parts_becomes_one_turn() {
         let mut draft = Draft::default();
-        draft.say("Hel", &Unheard);
-        draft.say("", &Unheard);
-        draft.say("lo", &Unheard);
-        let at = draft.begin("", "", &Unheard).unwrap();
-        draft.name(at, "get_", &Unheard);
-        draft.name(at, "time", &Unheard);
+        draft.say("Hel", &NullDeltaSink);
+        draft.say("", &NullDeltaSink);
+        draft.say("lo", &NullDeltaSink);
+        let at = draft.begin("", "", &NullDeltaSink).unwrap();
+        draft.name(at, "get_", &NullDeltaSink);
+        draft.name(at, "time", &NullDeltaSink);
         draft.argue(at, "{\"zone\":");
         draft.argue(at, "\"UTC\"}");
         let turn = draft.finish(Stop::Done, false, None).unwrap();
@@ -113,10 +113,10 @@ mod tests {
     #[test]
     fn a_call_has_a_name_and_there_is_an_end_of_calls() {
         let mut draft = Draft::default();
-        draft.begin("a", "", &Unheard).unwrap();
+        draft.begin("a", "", &NullDeltaSink).unwrap();
         assert!(matches!(draft.finish(Stop::Done, false, None), Err(Fault::Unreadable(_))));
         let mut draft = Draft::default();
-        let begun = (0..=CALLS_MAX).map(|_| draft.begin("a", "t", &Unheard).is_ok());
+        let begun = (0..=CALLS_MAX).map(|_| draft.begin("a", "t", &NullDeltaSink).is_ok());
         assert_eq!(begun.filter(|begun| *begun).count(), CALLS_MAX);
     }
 
@@ -124,7 +124,7 @@ mod tests {
     fn only_a_whole_answer_is_made_into_its_form() {
         let fenced = || {
             let mut draft = Draft::default();
-            draft.say("```json\n{}\n```", &Unheard);
+            draft.say("```json\n{}\n```", &NullDeltaSink);
             draft
         };
         assert_eq!(fenced().finish(Stop::Done, true, None).unwrap().text, "{}");

@@ -9,7 +9,7 @@ use kernel::values::secret::Secret;
 use kernel::values::trace::TraceParent;
 use outbound::addresses::web_url;
 use outbound::client::{ClientOptions, LazyClient};
-use outbound::redaction::Hidden;
+use outbound::redaction::Redactor;
 use outbound::words::{place, reasons};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Response, StatusCode, Url};
@@ -35,7 +35,7 @@ pub(crate) struct Endpoint {
     headers: HeaderMap,
     timeout: Duration,
     /// What must never be shown, even if the provider repeats it.
-    hidden: Hidden,
+    hidden: Redactor,
     /// What it is called in messages.
     name: String,
 }
@@ -209,14 +209,14 @@ fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), Mista
 }
 
 /// What the configuration holds that no one else should read.
-fn hidden(url: &Url, remote: &Remote) -> Hidden {
+fn hidden(url: &Url, remote: &Remote) -> Redactor {
     let values = remote.key.iter().chain(remote.headers.iter().map(|(_, value)| value));
     let values = values.map(|value| value.expose().trim());
     // `Bearer abc` is one secret, `abc` is the same one.
     let tokens = values.clone().filter_map(|value| Some(value.rsplit_once(' ')?.1));
     let given = values.chain(tokens).chain(url.password()).map(str::to_owned);
     let asked = url.query_pairs().map(|(_, value)| value.into_owned());
-    Hidden::default().credentials(asked.chain(given))
+    Redactor::default().credentials(asked.chain(given))
 }
 
 fn is_mark(letter: char) -> bool {

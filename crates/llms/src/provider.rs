@@ -7,7 +7,7 @@ use crate::refusal;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kernel::conversation::llm::{DeltaSink, Llm, LlmError, LlmErrorKind, Prompt, Turn};
-use outbound::answer::{self, Unread};
+use outbound::answer::{self, ReadError};
 use outbound::sse::SseReader;
 use reqwest::Response;
 use serde_json::Value;
@@ -101,8 +101,8 @@ impl<D: Dialect> Provider<D> {
     ) -> Result<Turn, LlmError> {
         let body = answer::collect(&mut response, ANSWER_BYTES_MAX).await;
         let body = body.map_err(|unread| match unread {
-            Unread::TooLarge => self.too_large(),
-            Unread::Lost(error) => self.endpoint.broken(error),
+            ReadError::TooLarge => self.too_large(),
+            ReadError::Lost(error) => self.endpoint.broken(error),
         })?;
         let body: Value = serde_json::from_slice(&body)
             .map_err(|error| self.unreadable(&format!("answered with broken JSON: {error}")))?;

@@ -32,22 +32,22 @@ pub(crate) enum Entry<'a> {
     /// A person: texts that came one after the other.
     User(String),
     /// The model, and the outcomes of its calls.
-    Model(Said<'a>),
+    Model(ModelMessage<'a>),
 }
 
 /// What the model said.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Said<'a> {
+pub(crate) struct ModelMessage<'a> {
     /// In words; may be empty where there are calls.
     pub(crate) text: &'a str,
     /// The tools that it called.
-    pub(crate) calls: Vec<Called<'a>>,
+    pub(crate) calls: Vec<TranscriptCall<'a>>,
     native: Option<&'a Native>,
 }
 
 /// One call and its result.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Called<'a> {
+pub(crate) struct TranscriptCall<'a> {
     /// An id that no other call of the conversation has.
     pub(crate) id: String,
     pub(crate) tool: &'a str,
@@ -65,7 +65,7 @@ pub(crate) struct Outcome<'a> {
     pub(crate) failed: bool,
 }
 
-impl<'a> Said<'a> {
+impl<'a> ModelMessage<'a> {
     /// What the provider wants back, if it is this one's and this model's: no one else can read it.
     pub(crate) fn native(&self, provider: &str, model: &str) -> Option<&'a Value> {
         let native = self.native.filter(|native| native.provider == provider)?;
@@ -74,7 +74,7 @@ impl<'a> Said<'a> {
     }
 }
 
-impl<'a> Called<'a> {
+impl<'a> TranscriptCall<'a> {
     /// The outcome. A call whose result is missing has one in spite of that: providers refuse a
     /// conversation in which one is open.
     pub(crate) fn outcome(&self) -> Outcome<'a> {
@@ -91,9 +91,9 @@ pub(crate) struct Pieces<'d> {
     /// A text of a person's.
     pub(crate) text: fn(&str) -> Value,
     /// What the model said.
-    pub(crate) spoken: &'d dyn Fn(&Said<'_>) -> Vec<Value>,
+    pub(crate) spoken: &'d dyn Fn(&ModelMessage<'_>) -> Vec<Value>,
     /// What came of a call.
-    pub(crate) result: fn(&Called<'_>) -> Value,
+    pub(crate) result: fn(&TranscriptCall<'_>) -> Value,
 }
 
 impl Pieces<'_> {
@@ -143,7 +143,7 @@ impl<'a> Transcript<'a> {
                 Message::Assistant { text, calls, native } => {
                     if !text.trim().is_empty() || !calls.is_empty() {
                         let calls = calls.iter().map(|call| ids.called(call)).collect();
-                        let said = Said { text, calls, native: native.as_deref() };
+                        let said = ModelMessage { text, calls, native: native.as_deref() };
                         transcript.entries.push(Entry::Model(said));
                     }
                 }
@@ -173,7 +173,7 @@ impl<'a> Transcript<'a> {
 
     /// The call that waits for a result under this id: one of the model's last message. Ids repeat,
     /// so older messages are not looked at.
-    fn open_call(&mut self, id: &str) -> Option<&mut Called<'a>> {
+    fn open_call(&mut self, id: &str) -> Option<&mut TranscriptCall<'a>> {
         let said = self.entries.iter_mut().rev().find_map(|entry| match entry {
             Entry::Model(said) => Some(said),
             Entry::User(_) => None,
@@ -207,10 +207,10 @@ pub(crate) fn append(whole: &mut String, text: &str) {
 struct Ids(HashSet<String>);
 
 impl Ids {
-    fn called<'a>(&mut self, call: &'a ModelCall) -> Called<'a> {
+    fn called<'a>(&mut self, call: &'a ModelCall) -> TranscriptCall<'a> {
         let id = self.take(&call.id);
         let arguments = shape::object(&call.arguments);
-        Called { id, tool: &call.tool, arguments, call, result: None }
+        TranscriptCall { id, tool: &call.tool, arguments, call, result: None }
     }
 
     /// The id itself where that can be; it depends on nothing that comes later, so a conversation
@@ -301,7 +301,7 @@ mod tests {
             result("a", "t", "one", false),
             user("y"),
         ];
-        let spoken = |said: &Said<'_>| -> Vec<Value> {
+        let spoken = |said: &ModelMessage<'_>| -> Vec<Value> {
             let calls = said.calls.iter().map(|called| json!(called.id));
             [json!(said.text)].into_iter().filter(|text| text != "").chain(calls).collect()
         };
@@ -392,7 +392,7 @@ mod tests {
     fn what_is_a_providers_own_goes_to_nobody_else() {
         let content = json!({"model": "m", "x": 1});
         let native = Native { provider: "anthropic".to_owned(), content: content.clone() };
-        let said = Said { text: "", calls: Vec::new(), native: Some(&native) };
+        let said = ModelMessage { text: "", calls: Vec::new(), native: Some(&native) };
         assert_eq!(said.native("anthropic", "m"), Some(&content));
         assert_eq!(said.native("anthropic", "n"), None);
         assert_eq!(said.native("gemini", "m"), None);

@@ -7,21 +7,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Whom `http::request` may talk to; no one by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpSettings {
-    allow: Vec<Allowed>,
+    allow: Vec<AllowedHost>,
     /// Whether names may lead to addresses that are not public.
     private: bool,
 }
 
 /// One entry of the list: a host on every port, or on one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Allowed {
-    place: Place,
+struct AllowedHost {
+    place: UrlHost,
     port: Option<u16>,
 }
 
 /// A host as it stands in a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum UrlHost {
     Name(String),
     Address(IpAddr),
 }
@@ -35,7 +35,7 @@ impl HttpSettings {
     /// The settings of a list of `host` (any port) and `host:port`. An address that is private,
     /// loopback or link-local is reached only if it is listed itself; `localhost` counts as such.
     pub fn new<T: AsRef<str>>(allow: &[T]) -> Result<Self, BadHost> {
-        let allow = allow.iter().map(|entry| Allowed::read(entry.as_ref()));
+        let allow = allow.iter().map(|entry| AllowedHost::read(entry.as_ref()));
         Ok(Self { allow: allow.collect::<Result<_, _>>()?, private: false })
     }
 
@@ -52,7 +52,7 @@ impl HttpSettings {
 
     /// Whether this URL's host and port are listed.
     pub fn permits(&self, url: &Url) -> bool {
-        let Some(place) = url.host_str().map(Place::read) else { return false };
+        let Some(place) = url.host_str().map(UrlHost::read) else { return false };
         let port = url.port_or_known_default();
         self.allow.iter().any(|allowed| {
             allowed.place == place && (allowed.port.is_none() || allowed.port == port)
@@ -63,10 +63,10 @@ impl HttpSettings {
     /// address must be public or listed itself, and so must `localhost`. Any other name is judged
     /// by where it leads.
     pub fn permits_host(&self, url: &Url) -> bool {
-        let Some(place) = url.host_str().map(Place::read) else { return false };
+        let Some(place) = url.host_str().map(UrlHost::read) else { return false };
         let public = match place {
-            Place::Address(address) => is_public(address),
-            Place::Name(name) => name != "localhost",
+            UrlHost::Address(address) => is_public(address),
+            UrlHost::Name(name) => name != "localhost",
         };
         public || self.private || self.permits(url)
     }
@@ -77,13 +77,14 @@ impl HttpSettings {
         let name = name.trim_end_matches('.');
         let local = name.eq_ignore_ascii_case("localhost") && address.is_loopback();
         // The port is not known here, so an address listed with a port does not count.
-        let listed =
-            |allowed: &Allowed| allowed.port.is_none() && allowed.place == Place::Address(address);
+        let listed = |allowed: &AllowedHost| {
+            allowed.port.is_none() && allowed.place == UrlHost::Address(address)
+        };
         self.private || local || is_public(address) || self.allow.iter().any(listed)
     }
 }
 
-impl Allowed {
+impl AllowedHost {
     fn read(entry: &str) -> Result<Self, BadHost> {
         let bad = || BadHost(entry.to_owned());
         let (host, port) = match entry.rsplit_once(':') {
@@ -95,18 +96,18 @@ impl Allowed {
         };
         let plain = !host.is_empty() && !host.contains(['/', '?', '#', '@', '*', '\\', ' ']);
         let url = Url::parse(&format!("http://{host}/")).ok().filter(|_| plain);
-        let place = url.as_ref().and_then(Url::host_str).map(Place::read);
+        let place = url.as_ref().and_then(Url::host_str).map(UrlHost::read);
         Ok(Self { place: place.ok_or_else(bad)?, port })
     }
 }
 
-impl Place {
+impl UrlHost {
     /// `host` as a parsed URL spells it: lower case, version 6 in brackets.
     fn read(host: &str) -> Self {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         match bare.parse::<IpAddr>() {
-            Ok(address) => Place::Address(address.to_canonical()),
-            Err(_) => Place::Name(bare.trim_end_matches('.').to_owned()),
+            Ok(address) => UrlHost::Address(address.to_canonical()),
+            Err(_) => UrlHost::Name(bare.trim_end_matches('.').to_owned()),
         }
     }
 }
@@ -123,9 +124,9 @@ pub fn web_url(what: &str, text: &str) -> Result<Url, String> {
 
 /// Whether a URL leads to this machine, as it is written.
 pub fn is_loopback(url: &Url) -> bool {
-    match url.host_str().map(Place::read) {
-        Some(Place::Address(address)) => address.is_loopback(),
-        Some(Place::Name(name)) => name == "localhost",
+    match url.host_str().map(UrlHost::read) {
+        Some(UrlHost::Address(address)) => address.is_loopback(),
+        Some(UrlHost::Name(name)) => name == "localhost",
         None => false,
     }
 }

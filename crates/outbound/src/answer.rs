@@ -1,7 +1,7 @@
 //! What came back: an output, or an error that says how far the call got.
 
 use crate::client::AddressNotAllowed;
-use crate::spool::{Inside, Spooled, pieces};
+use crate::spool::{BodyEncoder, SpooledText, pieces};
 use crate::words::reasons;
 use kernel::tool::call::{BlobError, Call, CallBlobs, ToolError};
 use kernel::values::datum::BlobRef;
@@ -37,22 +37,22 @@ impl Effect {
 }
 
 /// Why a body could not be read.
-pub enum Unread {
+pub enum ReadError {
     /// It has more bytes than it may.
     TooLarge,
     /// The connection broke.
     Lost(reqwest::Error),
 }
 
-impl Unread {
+impl ReadError {
     /// The error of an answer that began with this status.
     pub fn error(self, status: StatusCode, effect: Effect, bytes_max: usize) -> ToolError {
         match self {
-            Unread::TooLarge => effect.lost(
+            ReadError::TooLarge => effect.lost(
                 "OutputTooLarge",
                 format!("the answer ({status}) has more than {bytes_max} bytes"),
             ),
-            Unread::Lost(error) => {
+            ReadError::Lost(error) => {
                 let why = reasons(&error.without_url());
                 let message = format!("the answer ({status}) broke off: {why}");
                 effect.lost("AnswerLost", message).passing()
@@ -95,11 +95,11 @@ pub async fn read(
     };
     // JSON is read as a whole, for its values to be there.
     let blobs = (!is_json(&media_type(&headers))).then_some(&call.place.blobs);
-    let body = Place { bytes_max, blobs }.take(response, effect, || {
+    let body = BodyDestination { bytes_max, blobs }.take(response, effect, || {
         let headers = serde_json::to_string(&answer.headers).unwrap_or_default();
-        Some(Spooled {
+        Some(SpooledText {
             before: "{\"body\":\"".to_owned(),
-            inside: Inside::Text(Vec::new()),
+            inside: BodyEncoder::Text(Vec::new()),
             after: format!("\",\"headers\":{headers},\"status\":{}}}", answer.status),
         })
     });
@@ -122,21 +122,21 @@ pub enum Body {
 
 /// Where the body of an answer may go.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct BodyDestination<'a> {
     /// How many bytes may be held.
     pub bytes_max: usize,
     /// Where it goes if it is too large for a journal; held it is if there are none.
     pub blobs: Option<&'a CallBlobs>,
 }
 
-impl Place<'_> {
+impl BodyDestination<'_> {
     /// Takes a body. One that is too large for a journal goes into a blob while it comes, as `text`
     /// says, if it says something.
     pub async fn take(
         self,
         mut response: Response,
         effect: Effect,
-        text: impl FnOnce() -> Option<Spooled>,
+        text: impl FnOnce() -> Option<SpooledText>,
     ) -> Result<Body, ToolError> {
         let status = response.status();
         let bytes_max = self.bytes_max;
@@ -151,7 +151,7 @@ impl Place<'_> {
         if begun.is_all {
             return Ok(Body::Whole(begun.bytes));
         }
-        let lost = move |error| Unread::Lost(error).error(status, effect, bytes_max);
+        let lost = move |error| ReadError::Lost(error).error(status, effect, bytes_max);
         let put = blobs.put(pieces(text, &begun.bytes, response, lost)).await;
         put.map(Body::Stored).map_err(|error| unkept(error, status, effect))
     }
@@ -188,29 +188,29 @@ pub fn unanswered(error: reqwest::Error, effect: Effect) -> ToolError {
 }
 
 /// An answer's body, up to its limit.
-pub async fn collect(response: &mut Response, bytes_max: usize) -> Result<Vec<u8>, Unread> {
-    let Begun { bytes, is_all } = begin(response, bytes_max).await?;
-    if is_all { Ok(bytes) } else { Err(Unread::TooLarge) }
+pub async fn collect(response: &mut Response, bytes_max: usize) -> Result<Vec<u8>, ReadError> {
+    let BodyStart { bytes, is_all } = begin(response, bytes_max).await?;
+    if is_all { Ok(bytes) } else { Err(ReadError::TooLarge) }
 }
 
 /// How a body begins.
-struct Begun {
+struct BodyStart {
     bytes: Vec<u8>,
     /// Nothing comes after it.
     is_all: bool,
 }
 
 /// All of a body, or a little more than so many bytes of it.
-async fn begin(response: &mut Response, bytes: usize) -> Result<Begun, Unread> {
+async fn begin(response: &mut Response, bytes: usize) -> Result<BodyStart, ReadError> {
     let mut begun = Vec::new();
     while begun.len() <= bytes {
         match response.chunk().await {
             Ok(Some(chunk)) => begun.extend_from_slice(&chunk),
-            Ok(None) => return Ok(Begun { bytes: begun, is_all: true }),
-            Err(error) => return Err(Unread::Lost(error)),
+            Ok(None) => return Ok(BodyStart { bytes: begun, is_all: true }),
+            Err(error) => return Err(ReadError::Lost(error)),
         }
     }
-    Ok(Begun { bytes: begun, is_all: false })
+    Ok(BodyStart { bytes: begun, is_all: false })
 }
 
 /// The error of an answer of 400 or above. A gateway that got no answer knows as little as we do;

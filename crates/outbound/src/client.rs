@@ -170,7 +170,7 @@ impl ClientOptions {
         }
         if let Some(settings) = &self.guard {
             let settings = settings.clone();
-            builder = builder.dns_resolver(Guarded { settings, look_up });
+            builder = builder.dns_resolver(GuardedResolver { settings, look_up });
         }
         builder
     }
@@ -206,7 +206,7 @@ impl LazyClient {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let settings = options.guard.clone().unwrap_or_default();
         let builder = options.builder().tls_certs_only(Vec::new());
-        let made = builder.dns_resolver(Guarded { settings, look_up }).build();
+        let made = builder.dns_resolver(GuardedResolver { settings, look_up }).build();
         Self { options, client: OnceLock::from(made.map_err(|error| error.to_string())) }
     }
 }
@@ -290,13 +290,13 @@ pub struct AddressNotAllowed {
 
 /// Looks names up and keeps only permitted addresses. What it returns is what is connected to, so
 /// a name cannot lead elsewhere after it was judged.
-struct Guarded<L> {
+struct GuardedResolver<L> {
     settings: Arc<HttpSettings>,
     /// Where a name leads at this moment.
     look_up: L,
 }
 
-impl<L, F> Resolve for Guarded<L>
+impl<L, F> Resolve for GuardedResolver<L>
 where
     L: Fn(String) -> F + Send + Sync,
     F: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,

@@ -28,7 +28,7 @@ pub struct Document {
 /// Why a document could not be read, for logs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unread(String);
+pub struct DocumentError(String);
 
 /// Reads documents.
 pub struct Documents {
@@ -54,13 +54,13 @@ impl Documents {
         address: &str,
         ground: Ground,
         bytes_max: usize,
-    ) -> Result<Option<Document>, Unread> {
+    ) -> Result<Option<Document>, DocumentError> {
         let url = checked(address)?;
         let client = match ground {
             Ground::Public => &self.public,
             Ground::Anywhere => &self.anywhere,
         };
-        let unread = |why: String| Unread(format!("`{address}`: {why}"));
+        let unread = |why: String| DocumentError(format!("`{address}`: {why}"));
         if !client.settings().permits_host(&url) {
             return Err(unread("a public server leads to an address that is not".to_owned()));
         }
@@ -95,14 +95,14 @@ fn led_from(response: &Response) -> Ground {
 }
 
 /// An address that what comes from it can be believed: https, or this machine itself.
-fn checked(address: &str) -> Result<Url, Unread> {
-    let wrong = |why: &str| Unread(format!("`{address}` {why}"));
+fn checked(address: &str) -> Result<Url, DocumentError> {
+    let wrong = |why: &str| DocumentError(format!("`{address}` {why}"));
     let url = Url::parse(address).map_err(|_| wrong("is not an address"))?;
     if url.scheme() != "https" && !(url.scheme() == "http" && is_loopback(&url)) {
         return Err(wrong("is not https"));
     }
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        return Err(Unread("an address has a user or a fragment".to_owned()));
+        return Err(DocumentError("an address has a user or a fragment".to_owned()));
     }
     Ok(url)
 }

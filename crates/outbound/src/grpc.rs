@@ -37,7 +37,7 @@ pub struct Call {
 
 /// Why there is no more of an answer.
 #[derive(Debug)]
-pub enum Broken {
+pub enum StreamError {
     /// It has more bytes than it may.
     TooLarge,
     Lost(reqwest::Error),
@@ -92,20 +92,20 @@ impl Answer {
     }
 
     /// The next message; none at the end of a call that has its status.
-    pub async fn message(&mut self) -> Result<Option<Bytes>, Broken> {
+    pub async fn message(&mut self) -> Result<Option<Bytes>, StreamError> {
         loop {
             if let Some(message) = self.messages.first()? {
                 return Ok(Some(message));
             }
             let Some(frame) = self.body.frame().await else { break };
-            match frame.map_err(Broken::Lost)?.into_data() {
+            match frame.map_err(StreamError::Lost)?.into_data() {
                 Ok(piece) => self.messages.add(&piece)?,
                 Err(other) => self.trailers = other.into_trailers().unwrap_or_default(),
             }
         }
         match self.messages.held.is_empty() && self.ending().is_some() {
             true => Ok(None),
-            false => Err(Broken::CutOff),
+            false => Err(StreamError::CutOff),
         }
     }
 
@@ -126,27 +126,27 @@ struct Messages {
 }
 
 impl Messages {
-    fn add(&mut self, piece: &[u8]) -> Result<(), Broken> {
-        self.bytes_left = self.bytes_left.checked_sub(piece.len()).ok_or(Broken::TooLarge)?;
+    fn add(&mut self, piece: &[u8]) -> Result<(), StreamError> {
+        self.bytes_left = self.bytes_left.checked_sub(piece.len()).ok_or(StreamError::TooLarge)?;
         self.held.extend_from_slice(piece);
         Ok(())
     }
 
     /// The first message, if all of it is there.
-    fn first(&mut self) -> Result<Option<Bytes>, Broken> {
+    fn first(&mut self) -> Result<Option<Bytes>, StreamError> {
         let Some((prefix, rest)) = self.held.split_first_chunk::<PREFIX_BYTES>() else {
             return Ok(None);
         };
         let [flag, length @ ..] = *prefix;
         match flag {
             0 => {}
-            1 => return Err(Broken::Malformed("a message is compressed")),
-            _ => return Err(Broken::Malformed("a message begins with neither 0 nor 1")),
+            1 => return Err(StreamError::Malformed("a message is compressed")),
+            _ => return Err(StreamError::Malformed("a message begins with neither 0 nor 1")),
         }
         let length = u32::from_be_bytes(length) as usize;
         let missing = length.saturating_sub(rest.len());
         if missing > self.bytes_left {
-            return Err(Broken::TooLarge);
+            return Err(StreamError::TooLarge);
         }
         if missing > 0 {
             return Ok(None);

@@ -27,7 +27,7 @@ const MASK: &str = "***";
 
 /// Texts that are shown to no one.
 #[derive(Clone, Default)]
-pub struct Hidden {
+pub struct Redactor {
     /// All of them, the longest first: one may be a part of another, as in `Bearer abc` and `abc`.
     words: Vec<String>,
     /// Those that are taken out of everything, in the same order.
@@ -36,7 +36,7 @@ pub struct Hidden {
     cores: Vec<String>,
 }
 
-impl Hidden {
+impl Redactor {
     /// Hides these credentials too, in every form in which they are usually repeated.
     #[must_use]
     pub fn credentials<T: Into<String>>(self, credentials: impl IntoIterator<Item = T>) -> Self {
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn headers_and_addresses_are_hidden_in_all_their_parts() {
         let headers = secrets(&[("authorization", "Bearer abcdef"), ("x-tenant", "7")]);
-        let hidden = Hidden::default().headers(&headers);
+        let hidden = Redactor::default().headers(&headers);
         assert_eq!(hidden.told("`Bearer abcdef`, abcdef, 7"), "`***`, ***, 7");
         let url = Url::parse("http://me:hushhush@a.test/x?key=let%20me&n=1").unwrap();
         let hidden = hidden.url(&url);
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn credentials_are_taken_out_of_everything_and_other_settings_out_of_words() {
         let headers = secrets(&[("Authorization", "Bearer s3cr/t-token"), ("X-Tenant", "acme")]);
-        let hidden = Hidden::default().headers(&headers);
+        let hidden = Redactor::default().headers(&headers);
         let mut value = json!({
             "a": ["Bearer s3cr/t-token", "is s3cr/t-token.", "?t=s3cr%2Ft-token", 7, null],
             "json": r#"{"t":"s3cr\/t-token"}"#,
@@ -283,11 +283,11 @@ mod tests {
 
     #[test]
     fn a_text_is_looked_at_only_if_it_may_have_a_credential() {
-        let hidden = Hidden::default().credentials(["hushhush"]);
+        let hidden = Redactor::default().credentials(["hushhush"]);
         assert!(hidden.may_be_in(r#"{"a":"hushhush"}"#));
         assert!(hidden.may_be_in(r#"{"a":"hush\u0068ush"}"#), "an escape may hide one");
         assert!(!hidden.may_be_in(r#"{"a":"hush"}"#));
-        assert!(!Hidden::default().may_be_in(r#"{"a":"\n"}"#), "nothing is hidden");
+        assert!(!Redactor::default().may_be_in(r#"{"a":"\n"}"#), "nothing is hidden");
     }
 
     #[test]
@@ -296,14 +296,14 @@ mod tests {
         let basic = format!("Basic {pair}");
         let basic = secrets(&[("Authorization", basic.as_str())]);
         let url = Url::parse("https://ada:pass%3Aword@a.test/mcp").unwrap();
-        for hidden in [Hidden::default().headers(&basic), Hidden::default().url(&url)] {
+        for hidden in [Redactor::default().headers(&basic), Redactor::default().url(&url)] {
             assert_eq!(hidden.masked(&format!("{pair}, pass:word")), "***, ***");
             assert_eq!(hidden.masked("ada"), "ada");
         }
         let key = Url::parse("https://k3y-without-a-user@a.test/").unwrap();
-        assert_eq!(Hidden::default().url(&key).masked("k3y-without-a-user"), "***");
+        assert_eq!(Redactor::default().url(&key).masked("k3y-without-a-user"), "***");
         let user = Url::parse("https://admin@a.test/").unwrap();
-        assert_eq!(Hidden::default().url(&user).masked("admin"), "admin");
+        assert_eq!(Redactor::default().url(&user).masked("admin"), "admin");
     }
 
     #[test]
@@ -325,11 +325,11 @@ mod tests {
             ("LOG_LEVEL", "warning", false),
             ("DB_PASSWORD", "x", false),
         ] {
-            let hidden = Hidden::of_child(&secrets(&[(name, value)]), &[]);
+            let hidden = Redactor::of_child(&secrets(&[(name, value)]), &[]);
             let expected = if is_hidden { MASK } else { value };
             assert_eq!(hidden.masked(value), expected, "{name}");
         }
-        let url = Hidden::of_child(&secrets(&[("DATABASE", "pg://me:hushhush@db.test/x")]), &[]);
+        let url = Redactor::of_child(&secrets(&[("DATABASE", "pg://me:hushhush@db.test/x")]), &[]);
         assert_eq!(url.masked("hushhush at db.test"), "*** at db.test");
     }
 
@@ -339,7 +339,7 @@ mod tests {
         let more =
             ["--api-key=t0ken-three", "https://a.test/?token=t0ken-four", "--root", "/tmp/x"];
         let args: Vec<String> = args.into_iter().chain(more).map(str::to_owned).collect();
-        let hidden = Hidden::of_child(&[], &args);
+        let hidden = Redactor::of_child(&[], &args);
         let said = "t0ken-one t0ken-two t0ken-three t0ken-four /tmp/x";
         assert_eq!(hidden.masked(said), "*** *** *** *** /tmp/x");
     }

@@ -14,34 +14,34 @@ const REPLACEMENT: &str = "\u{fffd}";
 const GROUP_BYTES: usize = 3;
 
 /// The JSON text of an output around a body.
-pub struct Spooled {
+pub struct SpooledText {
     /// What stands before the body, up to the quote.
     pub before: String,
     /// How the body is written.
-    pub inside: Inside,
+    pub inside: BodyEncoder,
     /// What stands behind it, from the quote on.
     pub after: String,
 }
 
 /// How a body is written inside a JSON string. Each keeps the last bytes that it cannot write yet.
-pub enum Inside {
+pub enum BodyEncoder {
     /// As text; what is no UTF-8 is replaced.
     Text(Vec<u8>),
     Base64(Vec<u8>),
 }
 
-impl Inside {
+impl BodyEncoder {
     /// What of it can be written now.
     fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         match self {
-            Inside::Text(carried) => {
+            BodyEncoder::Text(carried) => {
                 let mut joined = mem::take(carried);
                 joined.extend_from_slice(bytes);
                 let (written, unfinished) = text(&joined);
                 *carried = unfinished.to_vec();
                 written
             }
-            Inside::Base64(carried) => {
+            BodyEncoder::Base64(carried) => {
                 carried.extend_from_slice(bytes);
                 let whole = carried.len() - carried.len() % GROUP_BYTES;
                 let rest = carried.split_off(whole);
@@ -53,9 +53,9 @@ impl Inside {
     /// The last of it.
     fn end(self) -> Vec<u8> {
         match self {
-            Inside::Text(carried) if carried.is_empty() => Vec::new(),
-            Inside::Text(_) => REPLACEMENT.as_bytes().to_vec(),
-            Inside::Base64(carried) => STANDARD.encode(carried).into_bytes(),
+            BodyEncoder::Text(carried) if carried.is_empty() => Vec::new(),
+            BodyEncoder::Text(_) => REPLACEMENT.as_bytes().to_vec(),
+            BodyEncoder::Base64(carried) => STANDARD.encode(carried).into_bytes(),
         }
     }
 }
@@ -89,12 +89,12 @@ fn escape(text: &str, into: &mut Vec<u8>) {
 
 /// The pieces of the text: what was read of the body, and then what is still to come.
 pub fn pieces(
-    text: Spooled,
+    text: SpooledText,
     begun: &[u8],
     response: Response,
     lost: impl Fn(reqwest::Error) -> ToolError + Copy + Send + 'static,
 ) -> Pieces<'static> {
-    let Spooled { before, mut inside, after } = text;
+    let SpooledText { before, mut inside, after } = text;
     let mut first = before.into_bytes();
     first.extend(inside.push(begun));
     let rest = stream::try_unfold(Some((response, inside, after)), move |state| async move {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     /// The body, cut into pieces of so many bytes.
-    fn written(mut inside: Inside, body: &[u8], piece_bytes: usize) -> String {
+    fn written(mut inside: BodyEncoder, body: &[u8], piece_bytes: usize) -> String {
         let mut all = Vec::new();
         for piece in body.chunks(piece_bytes) {
             all.extend(inside.push(piece));
@@ -131,7 +131,7 @@ mod tests {
         let body = b"a \"quoted\" \\ line\n\xc3\xa4 \xf0\x9f\x98\x80 \xff\xfe \xe2\x82 \xf0\x9f";
         let whole = serde_json::to_string(&String::from_utf8_lossy(body)).unwrap();
         for piece_bytes in 1..=body.len() {
-            let text = written(Inside::Text(Vec::new()), body, piece_bytes);
+            let text = written(BodyEncoder::Text(Vec::new()), body, piece_bytes);
             assert_eq!(format!("\"{text}\""), whole, "{piece_bytes} bytes at once");
         }
     }
@@ -141,7 +141,7 @@ mod tests {
         for length in 0..9_u8 {
             let body: Vec<u8> = (0..length).collect();
             for piece_bytes in 1..=9 {
-                let text = written(Inside::Base64(Vec::new()), &body, piece_bytes);
+                let text = written(BodyEncoder::Base64(Vec::new()), &body, piece_bytes);
                 assert_eq!(text, STANDARD.encode(&body), "{piece_bytes} bytes at once");
             }
         }

@@ -9,7 +9,7 @@ use kernel::identity::grants::Grants;
 use kernel::identity::principal::{DataDomain, Principal, Roster};
 use kernel::identity::roles::Roles;
 use kernel::limits::Limits;
-use kernel::tool::call::{Pace, Reach, ToolSpec, Verdict, Yields};
+use kernel::tool::call::{OutputKind, Pace, Reach, ToolSpec, Verdict};
 use kernel::values::caller::{Act, Caller};
 use kernel::values::ids::{Millis, RealmId};
 use serde::Deserialize;
@@ -383,7 +383,7 @@ impl DescribedTool {
             idempotent: self.idempotent,
             tags: self.tags,
             pace: Pace::Quick,
-            yields: Yields::Value,
+            yields: OutputKind::Value,
             unrecorded: false,
             listed: None,
         }

@@ -3,16 +3,16 @@
 //! `forbid` that fails holds as what it is, and a `permit` that fails does not.
 
 use crate::arguments::Inexpressible;
-use crate::entities::{Names, Stated, context};
+use crate::entities::{CedarQuestion, Names, context};
 use crate::files::{self, Effect, FilePolicy, error};
-use crate::fit::{Fits, Fitted, validate};
+use crate::fit::{Fits, FittedPolicies, validate};
 use crate::index::Index;
 use crate::reads::{Members, Reads};
 use crate::schema::identity;
 use crate::tally::{Outcome, Tally};
 use cedar_policy::{Authorizer, Context, PolicySet, Request as CedarRequest, RestrictedExpression};
 use kernel::contracts::policy::{Decision, Request, Resource};
-use kernel::definition::plan::mistake::{Checked, Mistake};
+use kernel::definition::plan::mistake::{CheckResult, Mistake};
 use kernel::identity::principal::Roster;
 use kernel::identity::roles::{Role, Roles, answerers};
 use kernel::tool::call::ToolSpec;
@@ -74,9 +74,9 @@ pub struct Question<'a> {
 
 /// A question, answered as far as arguments and time do not change the answer. It belongs to the
 /// policies and to the roles that it was made with.
-pub(crate) struct Prepared {
+pub(crate) struct PartialDecision {
     /// None where no policy could apply, or Cedar does not take it.
-    stated: Option<Stated>,
+    stated: Option<CedarQuestion>,
     /// What the policies said that could apply, in their order; none where that changes.
     outcomes: Vec<(usize, Option<Outcome>)>,
     /// The built-in role that permits it, if one does.
@@ -87,7 +87,7 @@ pub(crate) struct Prepared {
     reads: Reads,
 }
 
-impl Prepared {
+impl PartialDecision {
     /// Whether the same question always has the same answer.
     pub(crate) fn is_settled(&self) -> bool {
         self.outcomes.iter().all(|(_, outcome)| outcome.is_some())
@@ -97,7 +97,7 @@ impl Prepared {
 impl Policies {
     /// Reads policy files, given by name and text: the policies with warnings, or what is wrong.
     /// Their order does not matter.
-    pub fn read<'f>(texts: impl IntoIterator<Item = (&'f str, &'f str)>) -> Checked<Self> {
+    pub fn read<'f>(texts: impl IntoIterator<Item = (&'f str, &'f str)>) -> CheckResult<Self> {
         let mut texts: Vec<(&str, &str)> = texts.into_iter().collect();
         texts.sort_unstable();
         let version = version_of(&texts);
@@ -205,7 +205,7 @@ impl Policies {
     }
 
     /// A question, as far as it can be answered for all arguments and times.
-    pub(crate) fn prepare(&self, question: &Question<'_>) -> Prepared {
+    pub(crate) fn prepare(&self, question: &Question<'_>) -> PartialDecision {
         let Request { act, resource, .. } = question.request;
         let (kind, name) = identity(resource);
         let candidates = self.index.candidates(*act, kind, &name);
@@ -213,7 +213,13 @@ impl Policies {
         if candidates.is_empty() {
             let outcomes = Vec::new();
             let members = Members::default();
-            return Prepared { stated: None, outcomes, role, members, reads: Reads::default() };
+            return PartialDecision {
+                stated: None,
+                outcomes,
+                role,
+                members,
+                reads: Reads::default(),
+            };
         }
         let mut could_apply = candidates.iter().filter_map(|place| self.policies.get(*place));
         let reads_principal = could_apply.any(|policy| policy.reads_principal);
@@ -226,7 +232,7 @@ impl Policies {
             members = members.or(&policy.members);
             reads = reads.or(policy.reads);
         }
-        Prepared { stated, outcomes, role, members, reads }
+        PartialDecision { stated, outcomes, role, members, reads }
     }
 
     /// The policies that have not said anything yet.
@@ -238,7 +244,7 @@ impl Policies {
     /// The answer to a question that was prepared, at this moment.
     pub(crate) fn finish(
         &self,
-        prepared: &Prepared,
+        prepared: &PartialDecision,
         request: &Request<'_>,
         now: Millis,
     ) -> Decision {
@@ -264,7 +270,7 @@ impl Policies {
         &self,
         candidates: Vec<usize>,
         request: &Request<'_>,
-        stated: Option<&Stated>,
+        stated: Option<&CedarQuestion>,
     ) -> Vec<(usize, Option<Outcome>)> {
         let trigger = request.context.trigger;
         let tool = self.own_tool(request).map(|spec| spec.name.as_str());
@@ -321,14 +327,18 @@ fn counting(builtin: bool) -> &'static [Role] {
 /// A question with a context, in the words of Cedar.
 struct View<'p> {
     authorizer: Authorizer,
-    stated: Option<&'p Stated>,
+    stated: Option<&'p CedarQuestion>,
     /// For policies that do not name the own action of the tool.
     plain: Option<CedarRequest>,
     own: Option<CedarRequest>,
 }
 
 impl<'p> View<'p> {
-    fn new(stated: Option<&'p Stated>, plain: Option<Context>, own: Option<Context>) -> Self {
+    fn new(
+        stated: Option<&'p CedarQuestion>,
+        plain: Option<Context>,
+        own: Option<Context>,
+    ) -> Self {
         Self {
             authorizer: Authorizer::new(),
             stated,
@@ -371,14 +381,14 @@ struct Moment<'p> {
 /// The tool that is called, where a policy names its own action.
 struct CalledTool {
     name: String,
-    fitted: Arc<Fitted>,
+    fitted: Arc<FittedPolicies>,
     arguments: Arguments,
 }
 
 impl<'p> Moment<'p> {
     fn new(
         policies: &Policies,
-        prepared: &'p Prepared,
+        prepared: &'p PartialDecision,
         request: &Request<'_>,
         now: Millis,
     ) -> Self {
@@ -473,7 +483,7 @@ fn reason(mistakes: &[Mistake]) -> String {
 }
 
 /// The mistakes of the policies that do not fit this tool.
-fn misfits(fitted: &Fitted, tool: &str) -> Vec<Mistake> {
+fn misfits(fitted: &FittedPolicies, tool: &str) -> Vec<Mistake> {
     let named = |mistake: &Mistake| {
         let message = format!("does not fit the tool `{tool}`: {}", mistake.message);
         Mistake { message, ..mistake.clone() }

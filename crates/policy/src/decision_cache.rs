@@ -1,6 +1,6 @@
 //! Decision cache, valid for one policy snapshot.
 
-use crate::decide::Prepared;
+use crate::decide::PartialDecision;
 use crate::schema::{Kind, identity};
 use kernel::contracts::policy::{Decision, Request, Resource, SessionFacts, Trigger};
 use kernel::tool::call::{Reach, ToolSpec};
@@ -12,15 +12,15 @@ use std::sync::Arc;
 const DECISIONS_MAX: usize = 20_000;
 
 /// Decisions by what they follow from.
-pub(crate) struct DecisionCache(Cache<Key, Cached>);
+pub(crate) struct DecisionCache(Cache<Key, CachedDecision>);
 
 /// What is known of a request.
 #[derive(Clone)]
-pub(crate) enum Cached {
+pub(crate) enum CachedDecision {
     /// The decision, where neither arguments nor time change it.
     Settled(Decision),
     /// The part of it that they do not change.
-    Open(Arc<Prepared>),
+    Open(Arc<PartialDecision>),
 }
 
 /// Everything that a decision follows from, beside the snapshot, arguments and time.
@@ -62,11 +62,11 @@ impl Default for DecisionCache {
 }
 
 impl DecisionCache {
-    pub(crate) fn get(&self, request: &Request<'_>) -> Option<Cached> {
+    pub(crate) fn get(&self, request: &Request<'_>) -> Option<CachedDecision> {
         self.0.get(&Key::of(request))
     }
 
-    pub(crate) fn insert(&self, request: &Request<'_>, cached: Cached) {
+    pub(crate) fn insert(&self, request: &Request<'_>, cached: CachedDecision) {
         self.0.insert(Key::of(request), cached);
     }
 }
@@ -143,7 +143,7 @@ mod tests {
                 resource: Resource::Plan(&name),
                 context: Context::default(),
             };
-            cache.insert(&request, Cached::Settled(Decision::allow()));
+            cache.insert(&request, CachedDecision::Settled(Decision::allow()));
         }
         // Each shard rounds its part of the limit up.
         assert!(cache.0.len() < DECISIONS_MAX + cache.0.num_shards());

@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 type Attributes = HashMap<String, RestrictedExpression>;
 
 /// A question in the words of Cedar, without its context.
-pub(crate) struct Stated {
+pub(crate) struct CedarQuestion {
     pub(crate) entities: Entities,
     subject: EntityUid,
     act: EntityUid,
@@ -29,7 +29,7 @@ pub(crate) struct Stated {
     tool: Option<EntityUid>,
 }
 
-impl Stated {
+impl CedarQuestion {
     /// The question, for policies that do not name the tool's own action.
     pub(crate) fn request(&self, context: Context) -> Option<Request> {
         self.with_action(&self.act, context)
@@ -81,7 +81,7 @@ impl Names {
         asked: &Asked<'_>,
         roles: &Roles,
         principals: Option<&Roster>,
-    ) -> Option<Stated> {
+    ) -> Option<CedarQuestion> {
         let caller = asked.subject;
         let about = &asked.resource;
         let realm = self.uid(Kind::Realm, caller.realm.as_str());
@@ -112,7 +112,7 @@ impl Names {
         }
         let subject = self.uid(Kind::Subject, &caller.subject);
         let entities = Entities::from_entities(entities, None).ok()?;
-        Some(Stated { entities, subject, act, resource, tool })
+        Some(CedarQuestion { entities, subject, act, resource, tool })
     }
 
     /// Someone, with the data domain and the properties of its principal, if it is one.

@@ -69,12 +69,12 @@ pub(crate) enum Effect {
     Permit,
     Forbid,
     /// A `forbid` with `@ask`: a person may allow it.
-    Ask(Asking),
+    Ask(AskEffect),
 }
 
 /// What is asked where such a policy holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asking {
+pub(crate) struct AskEffect {
     pub(crate) why: String,
     pub(crate) obligations: Vec<Obligation>,
 }
@@ -371,7 +371,7 @@ impl<'t> Draft<'t> {
             );
             self.note_annotation(ASK, mistake);
         }
-        Effect::Ask(Asking { why, obligations })
+        Effect::Ask(AskEffect { why, obligations })
     }
 
     fn obligations(&mut self) -> Vec<Obligation> {

@@ -19,7 +19,7 @@ const VERSIONS_MAX: usize = 16;
 
 /// The policies that name a tool's own action, held against one input schema.
 #[derive(Debug)]
-pub(crate) struct Fitted {
+pub(crate) struct FittedPolicies {
     input_schema: Arc<Value>,
     /// The type of the arguments.
     pub(crate) arguments: Record,
@@ -29,7 +29,7 @@ pub(crate) struct Fitted {
 
 /// The input schemas that were seen, by tool.
 #[derive(Debug, Default)]
-pub(crate) struct Fits(RwLock<HashMap<String, Vec<Arc<Fitted>>>>);
+pub(crate) struct Fits(RwLock<HashMap<String, Vec<Arc<FittedPolicies>>>>);
 
 impl Fits {
     /// How the policies that read the arguments of this tool fit it.
@@ -38,11 +38,11 @@ impl Fits {
         spec: &ToolSpec,
         policies: &[FilePolicy],
         tools: &BTreeSet<String>,
-    ) -> Arc<Fitted> {
+    ) -> Arc<FittedPolicies> {
         if let Some(known) = self.known(spec) {
             return known;
         }
-        let fitted = Arc::new(Fitted::new(spec, policies, tools));
+        let fitted = Arc::new(FittedPolicies::new(spec, policies, tools));
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let versions = all.entry(spec.name.as_str().to_owned()).or_default();
         if versions.len() >= VERSIONS_MAX {
@@ -52,16 +52,16 @@ impl Fits {
         fitted
     }
 
-    fn known(&self, spec: &ToolSpec) -> Option<Arc<Fitted>> {
+    fn known(&self, spec: &ToolSpec) -> Option<Arc<FittedPolicies>> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let versions = all.get(spec.name.as_str())?;
-        let same = |one: &&Arc<Fitted>| Arc::ptr_eq(&one.input_schema, &spec.input_schema);
-        let equal = |one: &&Arc<Fitted>| one.input_schema == spec.input_schema;
+        let same = |one: &&Arc<FittedPolicies>| Arc::ptr_eq(&one.input_schema, &spec.input_schema);
+        let equal = |one: &&Arc<FittedPolicies>| one.input_schema == spec.input_schema;
         versions.iter().find(same).or_else(|| versions.iter().find(equal)).cloned()
     }
 }
 
-impl Fitted {
+impl FittedPolicies {
     fn new(spec: &ToolSpec, policies: &[FilePolicy], tools: &BTreeSet<String>) -> Self {
         let name = spec.name.as_str();
         let arguments = Record::of(&spec.input_schema);

@@ -17,8 +17,8 @@ pub mod cases;
 #[cfg(test)]
 mod tests;
 
-use crate::decide::{Policies, Prepared, Question};
-use crate::decision_cache::{Cached, DecisionCache};
+use crate::decide::{PartialDecision, Policies, Question};
+use crate::decision_cache::{CachedDecision, DecisionCache};
 use kernel::contracts::Clock;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
 use kernel::identity::directory::Directory;
@@ -125,8 +125,8 @@ impl CedarPolicy {
     /// What one snapshot says of a request at this moment.
     fn judged(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
         match snapshot.decisions.get(request) {
-            Some(Cached::Settled(decision)) => decision,
-            Some(Cached::Open(prepared)) => self.finished(snapshot, &prepared, request),
+            Some(CachedDecision::Settled(decision)) => decision,
+            Some(CachedDecision::Open(prepared)) => self.finished(snapshot, &prepared, request),
             None => self.judged_first(snapshot, request),
         }
     }
@@ -146,14 +146,19 @@ impl CedarPolicy {
         let prepared = self.prepared(snapshot, &asked, &roles);
         let decision = self.finished(snapshot, &prepared, &asked);
         let cached = match prepared.is_settled() {
-            true => Cached::Settled(decision.clone()),
-            false => Cached::Open(Arc::new(prepared)),
+            true => CachedDecision::Settled(decision.clone()),
+            false => CachedDecision::Open(Arc::new(prepared)),
         };
         snapshot.decisions.insert(request, cached);
         decision
     }
 
-    fn prepared(&self, snapshot: &Snapshot, request: &Request<'_>, roles: &Roles) -> Prepared {
+    fn prepared(
+        &self,
+        snapshot: &Snapshot,
+        request: &Request<'_>,
+        roles: &Roles,
+    ) -> PartialDecision {
         let now = self.parts.clock.now();
         let builtin = self.parts.builtin;
         let principals = &*snapshot.directory.principals;
@@ -163,7 +168,7 @@ impl CedarPolicy {
     fn finished(
         &self,
         snapshot: &Snapshot,
-        prepared: &Prepared,
+        prepared: &PartialDecision,
         request: &Request<'_>,
     ) -> Decision {
         let decision = snapshot.policies.finish(prepared, request, self.parts.clock.now());

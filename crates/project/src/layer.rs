@@ -37,7 +37,7 @@ impl fmt::Display for Source {
 
 /// A place that a person can look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The file, or what else it is: a variable.
     pub file: Arc<str>,
     /// The line, from 1; 0 where there is none.
@@ -46,7 +46,7 @@ pub struct Place {
     pub column: u32,
 }
 
-impl Place {
+impl Location {
     /// All of a file, or of what else it is.
     pub fn whole(file: &str) -> Self {
         Self { file: file.into(), line: 0, column: 0 }
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         match self.line {
@@ -130,14 +130,14 @@ pub struct Spots<'l> {
 
 impl Spots<'_> {
     /// Where this part of the text stands; without one, where all of it does.
-    pub fn of(&self, span: Option<&Range<usize>>) -> Place {
+    pub fn of(&self, span: Option<&Range<usize>>) -> Location {
         let (line, column) = match &self.layer.source {
             Source::File(_) => span.map(|span| self.place(span.start)).unwrap_or_default(),
             // The text is ours: what a person can look up is the line that it stands for.
             Source::Line { line, .. } => (*line, 1),
             Source::Variable(_) => (0, 0),
         };
-        Place { file: self.file.clone(), line, column }
+        Location { file: self.file.clone(), line, column }
     }
 
     /// The line and the column, both from 1.

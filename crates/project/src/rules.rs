@@ -49,7 +49,7 @@ fn missing(rule: &Rule, models: &[String]) -> Option<Mistake> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::definition::rule::{Act, Rules};
+    use kernel::definition::rule::{RuleAction, Rules};
 
     #[test]
     fn a_model_that_is_not_there_is_told_with_its_file() {
@@ -62,7 +62,7 @@ mod tests {
             text: text.to_owned(),
             default_id: "a/b".into(),
         };
-        let project = vec![Rule::always(Act::Propose("gone".into()))];
+        let project = vec![Rule::always(RuleAction::Propose("gone".into()))];
         let rules = Rules { project, ..Rules::default() };
         let files = ProjectFiles { plans: vec![file], rules, ..ProjectFiles::default() };
         let told = |models: &[&str]| -> Vec<String> {

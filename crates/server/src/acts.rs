@@ -24,21 +24,21 @@ use wire::jsonrpc::{INVALID_REQUEST, RpcError};
 pub enum Right {
     Engine(Act),
     /// The door itself, about this.
-    Door(Act, Of),
+    Door(Act, ActTarget),
     /// No one, and why.
     Open(&'static str),
 }
 
 /// What a door asks about; its name is in the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of {
+pub enum ActTarget {
     /// A stored provider.
     Provider,
     Upstream,
     Server,
 }
 
-impl Of {
+impl ActTarget {
     fn resource<'a>(self, name: &'a str, defined_by: Option<&'a str>) -> Resource<'a> {
         match self {
             Self::Provider => Resource::Definition { kind: KIND, name, defined_by },
@@ -121,10 +121,10 @@ pub(crate) fn out_of_scope(scope: Scope) -> RpcError {
 
 /// What a door asks about.
 #[derive(Clone)]
-struct Asked {
+struct ActQuestion {
     doors: Shared,
     act: Act,
-    of: Of,
+    of: ActTarget,
 }
 
 /// The handler of a route behind what the door asks, if it asks anything.
@@ -135,7 +135,7 @@ pub(crate) fn guarded(
 ) -> MethodRouter<Shared> {
     match right {
         Right::Door(act, of) => {
-            let asked = Asked { doors: doors.clone(), act, of };
+            let asked = ActQuestion { doors: doors.clone(), act, of };
             handler.route_layer(from_fn_with_state(asked, ask))
         }
         Right::Engine(_) | Right::Open(_) => handler,
@@ -143,13 +143,13 @@ pub(crate) fn guarded(
 }
 
 async fn ask(
-    State(asked): State<Asked>,
+    State(asked): State<ActQuestion>,
     visitor: Visitor,
     params: Result<RawPathParams, RawPathParamsRejection>,
     mut request: Request,
     next: Next,
 ) -> Result<Response> {
-    let Asked { doors, act, of } = asked;
+    let ActQuestion { doors, act, of } = asked;
     let first = params.as_ref().ok().and_then(|params| params.iter().next());
     let name = first.map_or("", |(_, name)| name);
     let caller = visitor.foremost();

@@ -34,7 +34,7 @@ pub(crate) fn connections_within(descriptors: u64) -> usize {
 
 /// What a connection waits for its client to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Awaited {
+enum ClientWait {
     /// To send anything at all.
     FirstByte,
     /// To send the rest of a request's head.
@@ -45,7 +45,7 @@ enum Awaited {
     Reading,
 }
 
-impl Awaited {
+impl ClientWait {
     fn seconds(self) -> u64 {
         match self {
             Self::FirstByte => FIRST_BYTE_WAIT_S,
@@ -82,7 +82,7 @@ pub(crate) struct Connections {
     second: AtomicU64,
     /// The last number that was given to a wait.
     waits: AtomicU64,
-    open: Mutex<HashMap<u64, Arc<Open>>>,
+    open: Mutex<HashMap<u64, Arc<OpenConnection>>>,
     /// How many are open.
     count: AtomicUsize,
     /// When it was last logged that no connection can be accepted.
@@ -92,7 +92,7 @@ pub(crate) struct Connections {
 }
 
 /// An open connection.
-struct Open {
+struct OpenConnection {
     wait: Mutex<Wait>,
     hang_up: Notify,
 }
@@ -100,7 +100,7 @@ struct Open {
 /// What a connection waits for, and since when.
 struct Wait {
     /// What its request needs next; nothing while it is worked for.
-    stage: Option<Awaited>,
+    stage: Option<ClientWait>,
     /// How many requests it works for.
     works: u32,
     /// Several requests may be on their way: what is heard need not be a head.
@@ -118,17 +118,17 @@ struct Wait {
 }
 
 impl Wait {
-    fn awaited(&self) -> Option<Awaited> {
-        if self.stalled || self.unread > 0 { Some(Awaited::Reading) } else { self.stage }
+    fn awaited(&self) -> Option<ClientWait> {
+        if self.stalled || self.unread > 0 { Some(ClientWait::Reading) } else { self.stage }
     }
 
     /// Whether it may be closed for another one.
     fn is_idle(&self) -> bool {
-        !self.leaving && self.awaited().is_some_and(Awaited::is_idle)
+        !self.leaving && self.awaited().is_some_and(ClientWait::is_idle)
     }
 }
 
-impl Open {
+impl OpenConnection {
     fn wait(&self) -> MutexGuard<'_, Wait> {
         locked(&self.wait)
     }
@@ -158,7 +158,7 @@ impl Connections {
 
     /// A place for one more. Where all are taken, the connection that has been idle longest is
     /// closed; where none is idle, this waits.
-    pub(crate) async fn enter(self: &Arc<Self>) -> Line {
+    pub(crate) async fn enter(self: &Arc<Self>) -> ConnectionGuard {
         let mut asked = None;
         loop {
             // Made before the look, so that no change after it is missed.
@@ -172,14 +172,17 @@ impl Connections {
 
     /// A place, if there is one; else a connection is asked to leave, unless the one that was asked
     /// before still has to.
-    fn try_enter(self: &Arc<Self>, asked: &mut Option<Arc<Open>>) -> Option<Line> {
+    fn try_enter(
+        self: &Arc<Self>,
+        asked: &mut Option<Arc<OpenConnection>>,
+    ) -> Option<ConnectionGuard> {
         let mut all = locked(&self.open);
         if all.len() < self.max {
             let open = Arc::new(self.begin());
             let number = open.wait().number;
             all.insert(number, open.clone());
             self.count.store(all.len(), Ordering::SeqCst);
-            return Some(Line { connections: self.clone(), number, open });
+            return Some(ConnectionGuard { connections: self.clone(), number, open });
         }
         if !asked.as_ref().is_some_and(|open| open.is_leaving()) {
             *asked = close_longest_idle(&all);
@@ -188,7 +191,7 @@ impl Connections {
     }
 
     /// A connection whose client has sent nothing yet.
-    fn begin(&self) -> Open {
+    fn begin(&self) -> OpenConnection {
         let wait = Wait {
             stage: None,
             works: 0,
@@ -199,8 +202,8 @@ impl Connections {
             due: 0,
             leaving: false,
         };
-        let open = Open { wait: Mutex::new(wait), hang_up: Notify::new() };
-        self.change(&open, |wait| wait.stage = Some(Awaited::FirstByte));
+        let open = OpenConnection { wait: Mutex::new(wait), hang_up: Notify::new() };
+        self.change(&open, |wait| wait.stage = Some(ClientWait::FirstByte));
         open
     }
 
@@ -234,7 +237,7 @@ impl Connections {
     }
 
     /// Changes a connection. Its wait begins again only if it waits for something else.
-    fn change(&self, open: &Open, change: impl FnOnce(&mut Wait)) {
+    fn change(&self, open: &OpenConnection, change: impl FnOnce(&mut Wait)) {
         let mut wait = open.wait();
         let before = wait.awaited();
         change(&mut wait);
@@ -258,8 +261,8 @@ impl Connections {
 }
 
 /// The connection that is to be closed, if there is an idle one.
-fn close_longest_idle(all: &HashMap<u64, Arc<Open>>) -> Option<Arc<Open>> {
-    let idle = |open: &&Arc<Open>| {
+fn close_longest_idle(all: &HashMap<u64, Arc<OpenConnection>>) -> Option<Arc<OpenConnection>> {
+    let idle = |open: &&Arc<OpenConnection>| {
         let wait = open.wait();
         wait.is_idle().then_some(wait.number)
     };
@@ -271,14 +274,14 @@ fn close_longest_idle(all: &HashMap<u64, Arc<Open>>) -> Option<Arc<Open>> {
 }
 
 /// A connection's place. It is free again when this is dropped.
-pub(crate) struct Line {
+pub(crate) struct ConnectionGuard {
     connections: Arc<Connections>,
     /// By which it is found among the open ones.
     number: u64,
-    open: Arc<Open>,
+    open: Arc<OpenConnection>,
 }
 
-impl Line {
+impl ConnectionGuard {
     fn change(&self, change: impl FnOnce(&mut Wait)) {
         self.connections.change(&self.open, change);
     }
@@ -287,12 +290,12 @@ impl Line {
     pub(crate) fn heard(&self) {
         self.change(|wait| {
             let is_head = match wait.stage {
-                Some(Awaited::FirstByte) => true,
-                Some(Awaited::Request) => !wait.is_multiplexed,
-                Some(Awaited::Head | Awaited::Reading) | None => false,
+                Some(ClientWait::FirstByte) => true,
+                Some(ClientWait::Request) => !wait.is_multiplexed,
+                Some(ClientWait::Head | ClientWait::Reading) | None => false,
             };
             if is_head {
-                wait.stage = Some(Awaited::Head);
+                wait.stage = Some(ClientWait::Head);
             }
         });
     }
@@ -338,7 +341,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let mut all = locked(&self.connections.open);
         all.remove(&self.number);
@@ -352,7 +355,7 @@ impl Drop for Line {
 
 /// A request that is worked for: its connection is not idle.
 pub(crate) struct Work {
-    line: Arc<Line>,
+    line: Arc<ConnectionGuard>,
     /// A piece of its answer waits for room at the client.
     is_unread: bool,
 }
@@ -379,7 +382,7 @@ impl Drop for Work {
         self.line.change(|wait| {
             wait.works = wait.works.saturating_sub(1);
             if wait.works == 0 {
-                wait.stage = Some(Awaited::Request);
+                wait.stage = Some(ClientWait::Request);
             }
         });
     }
@@ -390,11 +393,11 @@ mod tests {
     use super::*;
     use futures::FutureExt;
 
-    fn opened(connections: &Arc<Connections>) -> Arc<Line> {
+    fn opened(connections: &Arc<Connections>) -> Arc<ConnectionGuard> {
         Arc::new(connections.enter().now_or_never().expect("a place"))
     }
 
-    fn is_hung_up(line: &Line) -> bool {
+    fn is_hung_up(line: &ConnectionGuard) -> bool {
         line.hung_up().now_or_never().is_some()
     }
 

@@ -3,13 +3,13 @@
 //! what is stored is one realm's own, and comes and goes.
 
 mod follow;
-mod provided;
+mod stored_provider;
 mod configured;
 
-use configured::Configured;
+use configured::ConfiguredUpstream;
 use engine::Engine;
 use engine::refusal::Refusal;
-use follow::{Followed, follow};
+use follow::{FollowedUpstream, follow};
 use identity::Identity;
 use kernel::contracts::Definitions;
 use kernel::definition::plan::mistake::Mistake;
@@ -24,12 +24,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{oneshot, watch};
 use upstreams::{
-    LoggedIn, LoginPlaces, Remote, RemoteParts, Returned, Upstream, UpstreamConfig, UpstreamState,
-    place_of, subject_mark,
+    LoginCallback, LoginPlaces, LoginResult, Remote, RemoteParts, Upstream, UpstreamConfig,
+    UpstreamState, place_of, subject_mark,
 };
 
-pub(crate) use configured::TakenUpstreams;
-pub(crate) use provided::{Provided, leads_inside, left_out, stored_providers};
+pub(crate) use configured::UpstreamChanges;
+pub(crate) use stored_provider::{StoredProvider, leads_inside, left_out, stored_providers};
 
 /// Looks a variable of the environment up.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -59,10 +59,10 @@ pub(crate) struct GatewayParts {
 pub(crate) struct Gateway {
     parts: GatewayParts,
     /// What is configured, also what is left alone.
-    configured: Mutex<Vec<Configured>>,
+    configured: Mutex<Vec<ConfiguredUpstream>>,
     stored: Mutex<Stored>,
     /// What was started and is not in the catalog yet; nothing once that is watched.
-    coming: Mutex<Option<Vec<Coming>>>,
+    coming: Mutex<Option<Vec<StartingUpstream>>>,
     /// What is stored or configured changes one by one, with what runs for it.
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Whether everything is being stopped: what begins after that would be stopped by no one.
@@ -79,23 +79,23 @@ pub(crate) struct Member {
 }
 
 /// The stored ones of each realm, by name.
-type Stored = BTreeMap<RealmId, BTreeMap<String, Kept>>;
+type Stored = BTreeMap<RealmId, BTreeMap<String, StoredUpstream>>;
 
 /// A stored one.
-struct Kept {
+struct StoredUpstream {
     member: Member,
-    running: Option<Running>,
+    running: Option<RunningUpstream>,
 }
 
 /// What runs for an upstream; who follows it ends with this.
-struct Running {
+struct RunningUpstream {
     remote: Arc<Remote>,
     stop: watch::Sender<bool>,
     /// Its tools are out of the catalog.
     gone: oneshot::Receiver<()>,
 }
 
-impl Running {
+impl RunningUpstream {
     /// Ends it; its tools are gone on return.
     async fn end(self) {
         self.stop.send_replace(true);
@@ -106,7 +106,7 @@ impl Running {
 }
 
 /// An upstream that was started.
-struct Coming {
+struct StartingUpstream {
     upstream: Arc<Upstream>,
     /// Ends when its tools are in the catalog for the first time.
     listed: oneshot::Receiver<()>,
@@ -137,7 +137,7 @@ impl Gateway {
         let mut coming = Vec::new();
         for entry in entries {
             let config = configs.iter().find(|config| config.name == entry.name).cloned();
-            let (known, next) = Configured::start(&parts, entry, config);
+            let (known, next) = ConfiguredUpstream::start(&parts, entry, config);
             configured.push(known);
             coming.extend(next);
         }
@@ -160,27 +160,28 @@ impl Gateway {
         }
         let arriving = async move {
             let engine = &engine;
-            let arrivals = coming.into_iter().map(|Coming { upstream, listed }| async move {
-                upstream.tried().await;
-                note_away(engine, &upstream);
-                if !upstream.tools().is_empty() {
-                    // An error means that they are in the catalog, or were taken out already.
-                    let _ = listed.await;
-                }
-            });
+            let arrivals =
+                coming.into_iter().map(|StartingUpstream { upstream, listed }| async move {
+                    upstream.tried().await;
+                    note_away(engine, &upstream);
+                    if !upstream.tools().is_empty() {
+                        // An error means that they are in the catalog, or were taken out already.
+                        let _ = listed.await;
+                    }
+                });
             futures::future::join_all(arrivals).await;
             engine.tools().end_arrivals();
         };
         self.parts.remote.spawn.task("upstream arrivals", Box::pin(arriving));
     }
 
-    fn await_first(&self, next: Coming) {
+    fn await_first(&self, next: StartingUpstream) {
         if let Some(coming) = self.coming().as_mut() {
             coming.push(next);
         }
     }
 
-    fn coming(&self) -> MutexGuard<'_, Option<Vec<Coming>>> {
+    fn coming(&self) -> MutexGuard<'_, Option<Vec<StartingUpstream>>> {
         self.coming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -219,7 +220,8 @@ impl Gateway {
 
     /// The configured upstream of this name that is there for a realm.
     pub(crate) fn configured(&self, realm: &RealmId, name: &str) -> Option<Facts> {
-        let is_it = |known: &&Configured| known.entry.name == name && known.entry.is_for(realm);
+        let is_it =
+            |known: &&ConfiguredUpstream| known.entry.name == name && known.entry.is_for(realm);
         self.all_configured().iter().find(is_it).map(|known| known.member.facts.clone())
     }
 
@@ -240,7 +242,7 @@ impl Gateway {
 
     /// Someone came back from a login: the upstream that it was for. Each stored provider has its
     /// own `Remote`, and one that does not know a login says so and leaves it to the others.
-    pub(crate) async fn finish_login(&self, returned: Returned) -> Result<LoggedIn, Fault> {
+    pub(crate) async fn finish_login(&self, returned: LoginCallback) -> Result<LoginResult, Fault> {
         let unknown = Fault::new(NOT_FOUND, "this login is not known: what it was for is gone");
         let mut finished = Err(unknown.hint("begin another"));
         for remote in self.remotes_of(&returned.state) {
@@ -261,7 +263,8 @@ impl Gateway {
         // Locked in the same order everywhere.
         let known = self.all_configured();
         let stored = self.stored();
-        let remote = |kept: &Kept| kept.running.as_ref().map(|running| running.remote.clone());
+        let remote =
+            |kept: &StoredUpstream| kept.running.as_ref().map(|running| running.remote.clone());
         let Some(place) = place_of(state) else {
             let of_store = stored.get(&default_realm()).into_iter().flatten();
             let of_store = of_store.filter_map(|(_, kept)| remote(kept));
@@ -277,7 +280,8 @@ impl Gateway {
         if let Some(kept) = stored.get(&realm).and_then(|own| own.get(name)) {
             return remote(kept).into_iter().collect();
         }
-        let is_it = |known: &&Configured| known.entry.name == name && known.entry.is_for(&realm);
+        let is_it =
+            |known: &&ConfiguredUpstream| known.entry.name == name && known.entry.is_for(&realm);
         let running = known.iter().find(is_it).and_then(|known| known.running.as_ref());
         running.map(|running| running.remote.clone()).into_iter().collect()
     }
@@ -301,8 +305,8 @@ impl Gateway {
 
     /// What a stored provider leads to, if it can be used beside the others. The caller holds
     /// `changing`.
-    pub(crate) fn config_of(&self, provided: &Provided) -> Result<UpstreamConfig, Mistake> {
-        let Provided { realm, entry, .. } = provided;
+    pub(crate) fn config_of(&self, provided: &StoredProvider) -> Result<UpstreamConfig, Mistake> {
+        let StoredProvider { realm, entry, .. } = provided;
         let config = self.looked_up(realm, entry)?;
         if self.parts.ourselves.are(&config) {
             let what = format!("`{}` leads back to this server", entry.name);
@@ -362,8 +366,8 @@ impl Gateway {
 
     /// Starts a stored provider in the place of the one of its name; one that is left alone is only
     /// shown, and one that runs just so continues. The caller holds `changing`.
-    pub(crate) async fn begin(&self, provided: &Provided, config: UpstreamConfig) {
-        let Provided { realm, entry, .. } = provided;
+    pub(crate) async fn begin(&self, provided: &StoredProvider, config: UpstreamConfig) {
+        let StoredProvider { realm, entry, .. } = provided;
         if !entry.is_disabled() && self.runs_as(realm, entry, &config) {
             return;
         }
@@ -373,13 +377,13 @@ impl Gateway {
         let upstream =
             running.as_ref().and_then(|running| running.remote.upstreams().first().cloned());
         let member = Member { facts: entry.facts(), upstream };
-        let kept = Kept { member, running };
+        let kept = StoredUpstream { member, running };
         self.stored().entry(realm.clone()).or_default().insert(entry.name.clone(), kept);
     }
 
     /// Starts to connect to a stored provider.
-    fn started(&self, provided: &Provided, config: UpstreamConfig) -> Running {
-        let Provided { realm, entry, is_inside } = provided;
+    fn started(&self, provided: &StoredProvider, config: UpstreamConfig) -> RunningUpstream {
+        let StoredProvider { realm, entry, is_inside } = provided;
         let parts = match self.place(realm, &entry.name) {
             Some(place) => self.parts.remote.kept_at(&place),
             None => self.parts.remote.clone(),
@@ -389,21 +393,22 @@ impl Gateway {
         let stop = watch::Sender::new(false);
         let upstream = remote.upstreams().first().cloned();
         let gone = upstream.map(|upstream| {
-            let followed = Followed { upstream: upstream.clone(), realm: Some(realm.clone()) };
+            let followed =
+                FollowedUpstream { upstream: upstream.clone(), realm: Some(realm.clone()) };
             let (listed, gone) = follow(&self.parts, followed, stop.subscribe());
-            self.await_first(Coming { upstream, listed });
+            self.await_first(StartingUpstream { upstream, listed });
             gone
         });
         // There is always the one that was given.
         let gone = gone.unwrap_or_else(|| oneshot::channel().1);
-        Running { remote, stop, gone }
+        RunningUpstream { remote, stop, gone }
     }
 
     /// Whether a stored provider runs with exactly this; then it is shown as the entry says.
     fn runs_as(&self, realm: &RealmId, entry: &Entry, config: &UpstreamConfig) -> bool {
         let mut stored = self.stored();
         let kept = stored.get_mut(realm).and_then(|own| own.get_mut(&entry.name));
-        let Some(Kept { member, .. }) = kept else { return false };
+        let Some(StoredUpstream { member, .. }) = kept else { return false };
         let is_same = member.upstream.as_ref().is_some_and(|known| known.config() == config);
         if is_same {
             member.facts = entry.facts();
@@ -420,7 +425,7 @@ impl Gateway {
         }
     }
 
-    fn take(&self, realm: &RealmId, name: &str) -> Option<Kept> {
+    fn take(&self, realm: &RealmId, name: &str) -> Option<StoredUpstream> {
         let mut stored = self.stored();
         let kept = stored.get_mut(realm).and_then(|own| own.remove(name));
         stored.retain(|_, own| !own.is_empty());
@@ -447,7 +452,7 @@ impl Gateway {
     }
 
     /// Starts these; what cannot be used is reported and left out. The caller holds `changing`.
-    pub(crate) async fn begin_all(&self, providers: &[Provided]) -> Vec<Mistake> {
+    pub(crate) async fn begin_all(&self, providers: &[StoredProvider]) -> Vec<Mistake> {
         let mut warnings = Vec::new();
         for provided in providers {
             match self.config_of(provided) {

@@ -8,7 +8,7 @@ mod problem;
 pub mod secrets;
 mod gateway;
 mod realms;
-mod counted;
+mod counters;
 mod connections;
 mod request;
 mod views;
@@ -25,12 +25,12 @@ mod serve;
 
 pub use a2a::{OPERATIONS as A2A_OPERATIONS, Operation as A2aOperation};
 pub use a2a::{VAULT_METHODS, VAULT_ROUTES};
-pub use acts::{METHODS, Of, Right};
+pub use acts::{ActTarget, METHODS, Right};
 pub use assemble::pipelines::check_pipeline;
-pub use assemble::watch::{ConfigReader, Watch, Watching};
+pub use assemble::watch::{ConfigReader, Watch, WatchGuard};
 pub use assemble::{
-    AssembleError, Assembled, Checked, Extra, HeldKeys, HeldVault, ProjectPart, Setup, Stopper,
-    ToCheck, assemble, check_project, good_keys, unfit_documents,
+    AssembleError, Assembled, Extra, HeldKeys, HeldVault, ProjectPart, ProjectReport, Setup,
+    Stopper, ToCheck, assemble, check_project, good_keys, unfit_documents,
 };
 pub use gateway::Lookup;
 pub use ports::{OwnPort, PortError};

@@ -50,7 +50,7 @@ pub struct PortError {
 
 /// The doors of one pipeline.
 #[derive(Clone)]
-struct Own {
+struct PipelinePort {
     doors: Shared,
     pipeline: PipelineName,
 }
@@ -96,11 +96,15 @@ fn router(doors: &Shared, address: SocketAddr, pipeline: PipelineName) -> Router
         .fallback(serve)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(frame, own_frame))
-        .with_state(Own { doors: doors.clone(), pipeline })
+        .with_state(PipelinePort { doors: doors.clone(), pipeline })
 }
 
 /// The pipeline's route as it is now: it may have changed since the port was opened.
-async fn serve(State(own): State<Own>, visitor: Visitor, request: Request) -> Result<Response> {
+async fn serve(
+    State(own): State<PipelinePort>,
+    visitor: Visitor,
+    request: Request,
+) -> Result<Response> {
     let caller = &visitor.caller;
     let pipeline = own.doors.engine.catalog().pipeline(caller, &own.pipeline);
     match pipeline.filter(|pipeline| pipeline.route == request.uri().path()) {

@@ -17,7 +17,7 @@ use wire::plan_sessions::PlainError;
 use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};
 
 /// Where in a door's body stood what the engine refuses with this code.
-pub(crate) type Place = fn(&RefusalCode) -> Option<&'static str>;
+pub(crate) type BodyPointer = fn(&RefusalCode) -> Option<&'static str>;
 
 /// What a door found or did, or why it refuses the request.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -26,7 +26,7 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     status: StatusCode,
-    told: Box<Told>,
+    told: Box<ProblemBody>,
     /// The door's shape, where the path alone does not say it.
     shape: Option<Shape>,
     /// Where to look, or what is allowed instead.
@@ -36,7 +36,7 @@ pub(crate) struct Failure {
 /// What the client reads of it. A code of the engine is only a name here: code that tells codes
 /// apart matches on the `Refusal` before.
 #[derive(Debug, Clone, Default)]
-struct Told {
+struct ProblemBody {
     /// A stable word for programs.
     code: &'static str,
     /// Who failed and why.
@@ -74,7 +74,7 @@ pub(crate) enum Shape {
 impl Failure {
     /// A failure that a door finds by itself, under a stable word of its own.
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        let told = Told { code, message: message.into(), ..Told::default() };
+        let told = ProblemBody { code, message: message.into(), ..ProblemBody::default() };
         Self { status, told: Box::new(told), shape: None, headers: Vec::new() }
     }
 
@@ -84,7 +84,8 @@ impl Failure {
         let detail = code.detail();
         let retry_ms = code.retry_ms();
         let quota = code.quota();
-        let told = Told { code: code.name(), message, hint, errors, detail, retry_ms, quota };
+        let told =
+            ProblemBody { code: code.name(), message, hint, errors, detail, retry_ms, quota };
         Self { status, told: Box::new(told), shape: None, headers: Vec::new() }
     }
 
@@ -123,7 +124,7 @@ impl Failure {
 
     /// A refusal of the engine, which speaks of a value; the door knows where in the body it stood:
     /// `place` gives the pointer for a code.
-    pub(crate) fn placed(mut refusal: Refusal, place: Place) -> Self {
+    pub(crate) fn placed(mut refusal: Refusal, place: BodyPointer) -> Self {
         if let Some(pointer) = place(&refusal.code) {
             if refusal.errors.is_empty() {
                 let message = refusal.message.clone();
@@ -287,7 +288,7 @@ impl Failure {
     }
 
     fn problem(self, trace_id: String) -> Problem {
-        let Told { code, message, hint, errors, detail, .. } = *self.told;
+        let ProblemBody { code, message, hint, errors, detail, .. } = *self.told;
         Problem {
             kind: format!("urn:waypost:problem:{code}"),
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
@@ -305,7 +306,7 @@ impl Failure {
     }
 
     fn plain(self, trace_id: String) -> PlainError {
-        let Told { code, message, hint, errors, detail, .. } = *self.told;
+        let ProblemBody { code, message, hint, errors, detail, .. } = *self.told;
         PlainError {
             error: message,
             code: code.to_owned(),
@@ -318,7 +319,7 @@ impl Failure {
 
     /// The same as the object of `/run` and `/resume`.
     pub(crate) fn thread(self, trace_id: String) -> ThreadError {
-        let Told { code, message, hint, errors, detail, .. } = *self.told;
+        let ProblemBody { code, message, hint, errors, detail, .. } = *self.told;
         ThreadError {
             status: ThreadStatus::Error,
             response: None,
@@ -506,7 +507,7 @@ mod tests {
 
     #[test]
     fn pointers_lead_from_the_root_of_the_body() {
-        let place: Place = |code| match code {
+        let place: BodyPointer = |code| match code {
             RefusalCode::InvalidPlan => Some("/plan"),
             RefusalCode::BadSessionId => Some("/y"),
             _ => None,

@@ -4,7 +4,7 @@
 //! result that says so.
 
 use crate::acts::out_of_scope;
-use crate::request::body::{Raw, is_deeper};
+use crate::request::body::{RawBody, is_deeper};
 use crate::request::cursors::{Purpose, refused_rpc};
 use crate::request::doors::{Doors, Who, missing_scope};
 use crate::request::key::{Key, replayed};
@@ -16,11 +16,11 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{Refusal, RefusalCode, RefusalKind};
-use engine::{CallReport, CallRequest, Callable, Once, RunReport, UnseenCall};
+use engine::{CallReport, CallRequest, Callable, IdempotencyKey, RunReport, UnseenCall};
 use futures::future::join_all;
 use kernel::definition::plan::mistake::meant;
 use kernel::event::Occasion;
-use kernel::tool::call::{Caller, ToolSpec, Wants};
+use kernel::tool::call::{Caller, InputRequired, ToolSpec};
 use kernel::tool::schema::{Misfit, sentence};
 use kernel::values::caller::Act;
 use kernel::values::ids::ToolName;
@@ -67,13 +67,13 @@ enum Dialect {
 }
 
 /// A result as JSON.
-struct Done {
+struct RpcResult {
     result: String,
     /// An earlier request with the same key did it.
     replayed: bool,
 }
 
-impl Done {
+impl RpcResult {
     fn new(result: String) -> Self {
         Self { result, replayed: false }
     }
@@ -92,7 +92,7 @@ impl Reply {
 }
 
 /// What goes with a request beside its text.
-struct Aside {
+struct RequestContext {
     /// Who sends it.
     caller: Arc<Caller>,
     /// The key under which it is done once.
@@ -106,7 +106,7 @@ pub(crate) async fn serve(
     Who { doors, caller }: Who,
     key: Key,
     Trace(trace): Trace,
-    Raw(sent): Raw,
+    RawBody(sent): RawBody,
 ) -> Response {
     let body = sent.trim_ascii();
     let depth_max = doors.limits().body_depth_max;
@@ -115,9 +115,9 @@ pub(crate) async fn serve(
         return shown_as_json(error(None, &why));
     }
     if body.first() == Some(&b'[') {
-        return batch(&doors, &Aside { caller, key, trace }, body).await;
+        return batch(&doors, &RequestContext { caller, key, trace }, body).await;
     }
-    let reply = one(&doors, Aside { caller, key, trace }, body).await;
+    let reply = one(&doors, RequestContext { caller, key, trace }, body).await;
     match reply.text {
         Some(text) => replayed(shown_as_json(text), reply.replayed),
         None => StatusCode::NO_CONTENT.into_response(),
@@ -125,7 +125,7 @@ pub(crate) async fn serve(
 }
 
 /// Several requests, done side by side and answered in their order.
-async fn batch(doors: &Doors, aside: &Aside, body: &[u8]) -> Response {
+async fn batch(doors: &Doors, aside: &RequestContext, body: &[u8]) -> Response {
     let refused = |why: RpcError| shown_as_json(error(None, &why));
     let requests: Vec<&RawValue> = match serde_json::from_slice(body) {
         Ok(requests) => requests,
@@ -142,7 +142,7 @@ async fn batch(doors: &Doors, aside: &Aside, body: &[u8]) -> Response {
         .map(|(index, request)| {
             let caller = aside.caller.clone();
             let key = aside.key.nth(index);
-            let aside = Aside { caller, key, trace: aside.trace };
+            let aside = RequestContext { caller, key, trace: aside.trace };
             one(doors, aside, request.get().as_bytes())
         })
         .collect();
@@ -155,7 +155,7 @@ async fn batch(doors: &Doors, aside: &Aside, body: &[u8]) -> Response {
 }
 
 /// Does one request.
-async fn one(doors: &Doors, aside: Aside, text: &[u8]) -> Reply {
+async fn one(doors: &Doors, aside: RequestContext, text: &[u8]) -> Reply {
     let sent = match read_frame(text) {
         Ok(sent) => sent,
         Err(why) => return Reply::error(None, &why),
@@ -194,10 +194,10 @@ fn read_frame(text: &[u8]) -> Result<Frame<'_>, RpcError> {
 
 async fn dispatch(
     doors: &Doors,
-    Aside { caller, key, trace }: Aside,
+    RequestContext { caller, key, trace }: RequestContext,
     method: &str,
     params: Option<&RawValue>,
-) -> Result<Done, RpcError> {
+) -> Result<RpcResult, RpcError> {
     let (name, arguments, dialect) = match method {
         "tools/list" => return list(doors, &caller, &read(params)?),
         "tools/call" => {
@@ -232,10 +232,12 @@ async fn dispatch(
 }
 
 /// The outcome of a call.
-fn came(doors: &Doors, caller: &Caller, spec: &ToolSpec, report: CallReport) -> Done {
+fn came(doors: &Doors, caller: &Caller, spec: &ToolSpec, report: CallReport) -> RpcResult {
     match report {
-        CallReport::Done(output) => Done::new(content(spec, &output)),
-        CallReport::Repeated(output) => Done { result: content(spec, &output), replayed: true },
+        CallReport::Done(output) => RpcResult::new(content(spec, &output)),
+        CallReport::Repeated(output) => {
+            RpcResult { result: content(spec, &output), replayed: true }
+        }
         CallReport::Wants(wants) => {
             doors.engine.tools().forget_wants(caller, spec.name.as_str(), &wants);
             wanted(&spec.name, &wants)
@@ -273,7 +275,7 @@ fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, RpcError> {
 }
 
 /// A request is the same whatever its id: a client that sends it again may give it another id.
-fn once(key: Key, method: &str, params: Option<&RawValue>) -> Option<Once> {
+fn once(key: Key, method: &str, params: Option<&RawValue>) -> Option<IdempotencyKey> {
     if !key.is_given() {
         return None;
     }
@@ -307,7 +309,7 @@ fn unknown(doors: &Doors, caller: &Caller, name: &str, dialect: Dialect) -> RpcE
 }
 
 /// `tools/list`: a page of what the caller can call, by name.
-fn list(doors: &Doors, caller: &Caller, asked: &ToolList) -> Result<Done, RpcError> {
+fn list(doors: &Doors, caller: &Caller, asked: &ToolList) -> Result<RpcResult, RpcError> {
     let mut specs = doors.engine.tools().callables(caller);
     let of = Purpose::of(caller, "/rpc tools/list");
     if let Some(cursor) = &asked.cursor {
@@ -324,7 +326,7 @@ fn list(doors: &Doors, caller: &Caller, asked: &ToolList) -> Result<Done, RpcErr
         result.push_str(&format!(",\"nextCursor\":\"{next}\""));
     }
     result.push('}');
-    Ok(Done::new(result))
+    Ok(RpcResult::new(result))
 }
 
 fn tool(spec: &ToolSpec) -> Value {
@@ -341,27 +343,27 @@ fn tool(spec: &ToolSpec) -> Value {
 }
 
 /// The tool needs something that only a protocol with questions can bring.
-fn wanted(tool: &ToolName, wants: &Wants) -> Done {
+fn wanted(tool: &ToolName, wants: &InputRequired) -> RpcResult {
     let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
     let keys = keys.join("`, `");
-    Done::new(failure(&format!(
+    RpcResult::new(failure(&format!(
         "`{tool}` wants `{keys}` of its caller first; call it through `/mcp` with a client that \
          takes questions"
     )))
 }
 
 /// It became a run, and that is over without an output.
-fn failed(tool: &ToolName, report: &RunReport) -> Done {
+fn failed(tool: &ToolName, report: &RunReport) -> RpcResult {
     let error = report.run.last_error.as_ref();
     let why = error.map_or_else(|| report.run.status.name().to_owned(), ToString::to_string);
     let hint = error.and_then(|fault| fault.hint.as_ref());
     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
     let message = format!("`{tool}` gave no output: {why} (run `{}`){hint}", report.run.id);
-    Done { result: failure(&message), replayed: report.replayed }
+    RpcResult { result: failure(&message), replayed: report.replayed }
 }
 
 /// A person is asked, or it takes longer than the caller waits.
-fn pending(tool: &ToolName, report: RunReport) -> Done {
+fn pending(tool: &ToolName, report: RunReport) -> RpcResult {
     let again = report.replayed;
     let run = rows::run_answer(report).run;
     let id = &run.id;
@@ -376,18 +378,18 @@ fn pending(tool: &ToolName, report: RunReport) -> Done {
         ),
     };
     let values = json!({"run": run.id, "status": run.status, "asks": run.asks});
-    Done { result: words_with(&message, &values), replayed: again }
+    RpcResult { result: words_with(&message, &values), replayed: again }
 }
 
 /// What the engine refuses: a failure that the caller's model can read, or an error.
-fn refused(refusal: &Refusal, dialect: Dialect) -> Result<Done, RpcError> {
+fn refused(refusal: &Refusal, dialect: Dialect) -> Result<RpcResult, RpcError> {
     let misfit = matches!(refusal.code, RefusalCode::InputMisfit(_));
     let code = match refusal.kind() {
         RefusalKind::Upstream | RefusalKind::Forbidden | RefusalKind::TooMany => {
-            return Ok(Done::new(failure(&told(refusal))));
+            return Ok(RpcResult::new(failure(&told(refusal))));
         }
         RefusalKind::WrongShape if misfit && dialect == Dialect::Tools => {
-            return Ok(Done::new(failure(&told(refusal))));
+            return Ok(RpcResult::new(failure(&told(refusal))));
         }
         RefusalKind::BadRequest | RefusalKind::WrongShape | RefusalKind::TooLarge => INVALID_PARAMS,
         RefusalKind::NotFound if dialect == Dialect::Tools => INVALID_PARAMS,

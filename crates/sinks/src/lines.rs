@@ -4,7 +4,7 @@
 use futures::future::BoxFuture;
 use kernel::contracts::Spawn;
 use kernel::contracts::cloud::CloudEvent;
-use kernel::contracts::sink::{EventSink, Handed, SinkError};
+use kernel::contracts::sink::{DeliveryReceipt, EventSink, SinkError};
 use std::io;
 use tokio::sync::{mpsc, oneshot};
 
@@ -72,10 +72,13 @@ impl EventSink for LineSink {
         self.kind
     }
 
-    fn deliver<'a>(&'a self, events: &'a [CloudEvent]) -> BoxFuture<'a, Result<Handed, SinkError>> {
+    fn deliver<'a>(
+        &'a self,
+        events: &'a [CloudEvent],
+    ) -> BoxFuture<'a, Result<DeliveryReceipt, SinkError>> {
         Box::pin(async move {
             let written = self.write(events).await;
-            written.map(|()| Handed::default()).map_err(|error| SinkError {
+            written.map(|()| DeliveryReceipt::default()).map_err(|error| SinkError {
                 message: format!("{} cannot be written: {error}", self.place),
                 status: None,
                 retry_after_ms: None,

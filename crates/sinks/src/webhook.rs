@@ -5,7 +5,7 @@ use crate::sign::Signer;
 use futures::future::{BoxFuture, select};
 use kernel::contracts::Clock;
 use kernel::contracts::cloud::CloudEvent;
-use kernel::contracts::sink::{EventSink, Handed, SinkError};
+use kernel::contracts::sink::{DeliveryReceipt, EventSink, SinkError};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::secret::Secret;
 use outbound::addresses::web_url;
@@ -76,7 +76,7 @@ impl Webhook {
         }
     }
 
-    async fn post(&self, event: &CloudEvent) -> Result<Handed, SinkError> {
+    async fn post(&self, event: &CloudEvent) -> Result<DeliveryReceipt, SinkError> {
         let client = self.client.get().map_err(|why| {
             self.error(format!("cannot be talked to: there is no HTTP client: {why}"))
         })?;
@@ -99,7 +99,7 @@ impl Webhook {
             // end holds up no one: the event is taken.
             let rest = self.clock.sleep_until(self.clock.now().plus_ms(REST_MS));
             select(pin!(words(&mut answer)), rest).await;
-            return Ok(Handed { status: Some(status.as_u16()) });
+            return Ok(DeliveryReceipt { status: Some(status.as_u16()) });
         }
         let words = words(&mut answer).await;
         Err(SinkError { retry_after_ms: wait_ms, ..self.refused(status, &words) })
@@ -145,9 +145,12 @@ impl EventSink for Webhook {
         "webhook"
     }
 
-    fn deliver<'a>(&'a self, events: &'a [CloudEvent]) -> BoxFuture<'a, Result<Handed, SinkError>> {
+    fn deliver<'a>(
+        &'a self,
+        events: &'a [CloudEvent],
+    ) -> BoxFuture<'a, Result<DeliveryReceipt, SinkError>> {
         Box::pin(async move {
-            let mut handed = Handed::default();
+            let mut handed = DeliveryReceipt::default();
             for event in events {
                 handed = self.post(event).await?;
             }

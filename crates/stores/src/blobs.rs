@@ -12,12 +12,12 @@ mod shelves;
 pub(crate) use shelves::is_hash;
 
 use crate::parts::Parts;
-use crate::sqlite::{Loose, SqliteStore};
+use crate::sqlite::{LooseBlob, SqliteStore};
 use futures::stream::{self, Stream, StreamExt};
 use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read, StoreError};
 use kernel::values::datum::BlobRef;
 use kernel::values::ids::{ContentHash, Millis, RealmId};
-use shelves::{Rest, Shelves};
+use shelves::{BlobPart, Shelves};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ enum Job {
         /// At most so many.
         limit: usize,
         /// Told what was looked at, and how many files went.
-        answer: oneshot::Sender<Result<(Vec<Loose>, u64), StoreError>>,
+        answer: oneshot::Sender<Result<(Vec<LooseBlob>, u64), StoreError>>,
     },
 }
 
@@ -103,7 +103,7 @@ impl FileBlobs {
 /// The other pieces, each read when someone wants it.
 fn read_on(
     queue: mpsc::Sender<Job>,
-    rest: Rest,
+    rest: BlobPart,
 ) -> impl Stream<Item = Result<Vec<u8>, StoreError>> + Send + 'static {
     stream::try_unfold((queue, rest), |(queue, mut rest)| async move {
         if rest.is_read() {

@@ -13,7 +13,7 @@ mod marks;
 mod backup;
 
 pub use backup::restore;
-pub use parts::{Fatal, Holder, OpenError, Parts, Place};
+pub use parts::{FatalHandler, Holder, OpenError, Parts, StoreLocation};
 
 use backup::FolderBackup;
 use kernel::contracts::backup::Backup;
@@ -31,7 +31,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// An open store.
-pub struct Opened {
+pub struct OpenStore {
     /// Sessions: their journal and the lists beside it.
     pub store: Arc<dyn Store>,
     /// Plans, agents, providers.
@@ -63,7 +63,7 @@ pub struct Opened {
 /// Opens the store at a place and starts its threads. A new place is made ready; one that another
 /// process holds, that a newer release wrote, or that has lost its database or acknowledged writes
 /// is refused.
-pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
+pub fn open(place: &StoreLocation, parts: Parts) -> Result<OpenStore, OpenError> {
     let folder = place.folder();
     let (store, loss) = sqlite::open(place, &parts)?;
     let store = Arc::new(store);
@@ -71,7 +71,7 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
         .map_err(|why| OpenError::Folder { folder: folder.to_owned(), why })?;
     let blobs = blobs::FileBlobs::open(folder.join(blobs::FOLDER), store.clone(), &parts);
     let backup = FolderBackup::of_open(folder, &parts, blobs.sweeping());
-    Ok(Opened {
+    Ok(OpenStore {
         store: store.clone(),
         definitions: store.clone(),
         api_keys: store.clone(),
@@ -89,13 +89,13 @@ pub fn open(place: &Place, parts: Parts) -> Result<Opened, OpenError> {
 }
 
 /// A folder that is held without its store being open. Others are refused as long as this lives.
-pub struct Hold {
+pub struct FolderHold {
     _lock: FolderLock,
 }
 
 /// Holds a data folder that is there, for users of what lies beside the store.
-pub fn hold(folder: &Path, now: Millis) -> Result<Hold, OpenError> {
-    Ok(Hold { _lock: FolderLock::take(folder, now)? })
+pub fn hold(folder: &Path, now: Millis) -> Result<FolderHold, OpenError> {
+    Ok(FolderHold { _lock: FolderLock::take(folder, now)? })
 }
 
 /// What the database of a folder that no one holds has lost, as its next opening would find; none

@@ -22,12 +22,12 @@ const NAME: &str = "working";
 /// The marks of one data folder.
 pub(crate) struct FileMarks {
     file: File,
-    places: Mutex<Places>,
+    places: Mutex<MarkTable>,
     left: Vec<Suspect>,
 }
 
 /// What stands in the places.
-struct Places {
+struct MarkTable {
     taken: [bool; PLACES],
     /// The marks that the process before left, by place, each until it is settled.
     left: BTreeMap<usize, SessionId>,
@@ -41,7 +41,7 @@ impl FileMarks {
         options.read(true).write(true).create(true).truncate(false);
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(folder.join(NAME))?;
-        let mut places = Places { taken: [false; PLACES], left: BTreeMap::new() };
+        let mut places = MarkTable { taken: [false; PLACES], left: BTreeMap::new() };
         let mut left = Vec::new();
         let mut bytes = [0; BYTES];
         for (place, taken) in places.taken.iter_mut().enumerate() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Where the data lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreLocation {
     /// A folder of this machine: the embedded store, for one process at a time.
     Folder(PathBuf),
     /// The same, with a new database where the folder has lost its own.
@@ -17,20 +17,20 @@ pub enum Place {
     FolderAfterLoss(PathBuf),
 }
 
-impl Place {
+impl StoreLocation {
     /// The folder.
     pub(crate) fn folder(&self) -> &Path {
         match self {
-            Place::Folder(folder)
-            | Place::RenewedFolder(folder)
-            | Place::FolderAfterLoss(folder) => folder,
+            StoreLocation::Folder(folder)
+            | StoreLocation::RenewedFolder(folder)
+            | StoreLocation::FolderAfterLoss(folder) => folder,
         }
     }
 }
 
 /// Told why the process must end: a sync failed, which is never tried again since what the disk
 /// holds now is known only after a restart, or the folder is not this process's alone any more.
-pub type Fatal = Arc<dyn Fn(String) + Send + Sync>;
+pub type FatalHandler = Arc<dyn Fn(String) + Send + Sync>;
 
 /// What a store takes from the process around it.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ pub struct Parts {
     /// Bounds the queues.
     pub limits: Arc<Limits>,
     /// Ends the process.
-    pub fatal: Fatal,
+    pub fatal: FatalHandler,
     /// The SQLite VFS to use; none is the system's. A simulation injects its faults here.
     pub vfs: Option<String>,
 }

@@ -21,8 +21,8 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::ask::AskStatus;
 use kernel::contracts::{
-    Against, Definition, Holder, Incoming, Loaded, Realms, SessionRef, Slice, Spawn, Store,
-    StoreError, Stored, StoredBy, WHOLE,
+    Definition, Holder, Incoming, LoadResult, Precondition, RealmSet, SessionRef, Slice, Spawn,
+    Store, StoreError, StoredBy, StoredSession, WHOLE,
 };
 use kernel::event::{Event, VERSION};
 use kernel::journal::projection::RunRow;
@@ -35,7 +35,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use stores::{OpenError, Opened, Parts, Place};
+use stores::{OpenError, OpenStore, Parts, StoreLocation};
 use testkit::contract::arms::{Threads, parts, start};
 use testkit::contract::driver::{
     Driver, calling, closure, decided, done, has_closure, holding, realm, speaking_of, spec,
@@ -43,7 +43,7 @@ use testkit::contract::driver::{
 };
 
 struct Scene {
-    opened: Opened,
+    opened: OpenStore,
     folder: tempfile::TempDir,
 }
 
@@ -74,11 +74,11 @@ impl Scene {
         self.folder
     }
 
-    fn load(&self, key: &SessionKey) -> Option<Stored> {
+    fn load(&self, key: &SessionKey) -> Option<StoredSession> {
         match block_on(self.store().load(key, None)).unwrap() {
-            Loaded::Missing => None,
-            Loaded::Unchanged => panic!("nothing was said to be known"),
-            Loaded::Found(stored) => Some(stored),
+            LoadResult::Missing => None,
+            LoadResult::Unchanged => panic!("nothing was said to be known"),
+            LoadResult::Found(stored) => Some(stored),
         }
     }
 
@@ -91,8 +91,8 @@ fn open(
     folder: &tempfile::TempDir,
     spawn: Arc<dyn Spawn>,
     limits: Limits,
-) -> Result<Opened, OpenError> {
-    stores::open(&Place::Folder(folder.path().join("data")), parts(spawn, limits))
+) -> Result<OpenStore, OpenError> {
+    stores::open(&StoreLocation::Folder(folder.path().join("data")), parts(spawn, limits))
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_holder_whose_lock_is_removed_or_replaced_ends() {
     let fatal = Arc::new(move |why: String| told.send(why).unwrap());
     let parts = Parts { fatal, ..parts(Arc::new(Threads::default()), Limits::default()) };
     let folder = tempfile::tempdir().unwrap();
-    let opened = stores::open(&Place::Folder(folder.path().to_owned()), parts).unwrap();
+    let opened = stores::open(&StoreLocation::Folder(folder.path().to_owned()), parts).unwrap();
     let claim = || block_on(opened.store.claim(Millis(1_000), 9));
     assert_eq!((claim(), why.try_recv().is_ok()), (Ok(Vec::new()), false));
     let lock = folder.path().join("lock");
@@ -244,7 +244,7 @@ fn a_folder_that_lost_its_database_is_refused_unless_it_is_renewed() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().to_owned();
     let threads = || Arc::new(Threads::default());
-    let open = |place: Place| stores::open(&place, parts(threads(), Limits::default()));
+    let open = |place: StoreLocation| stores::open(&place, parts(threads(), Limits::default()));
     let log = data.join("waypost.db-wal");
     for name in ["waypost.db", "waypost.db-shm", "lock"] {
         std::fs::write(data.join(name), "").unwrap();
@@ -254,7 +254,7 @@ fn a_folder_that_lost_its_database_is_refused_unless_it_is_renewed() {
     std::fs::create_dir(data.join("blobs")).unwrap();
     // An empty database is as good as none, and an empty folder is no blob.
     for _ in 0..2 {
-        let error = open(Place::Folder(data.clone())).err().unwrap();
+        let error = open(StoreLocation::Folder(data.clone())).err().unwrap();
         let is_lost = matches!(&error, OpenError::Lost { left, .. }
             if left == "`waypost.db-wal`, `secret.key`");
         assert!(is_lost && error.to_string().contains("`waypost up --new`"), "{error}");
@@ -262,17 +262,17 @@ fn a_folder_that_lost_its_database_is_refused_unless_it_is_renewed() {
         let _ = std::fs::remove_file(data.join("waypost.db"));
     }
     std::fs::write(data.join("waypost.db-wal.orphan-1"), "from before").unwrap();
-    let opened = open(Place::RenewedFolder(data.clone())).unwrap();
+    let opened = open(StoreLocation::RenewedFolder(data.clone())).unwrap();
     let mut a = Driver::new("r", "a");
     done(opened.store.append(a.created()));
     block_on(opened.store.close()).unwrap();
     let aside = std::fs::read_to_string(data.join("waypost.db-wal.orphan-2"));
     assert_eq!(aside.unwrap(), "the last of it");
     // A database that is there is opened as it is, renewed or not.
-    for place in [Place::RenewedFolder(data.clone()), Place::Folder(data)] {
+    for place in [StoreLocation::RenewedFolder(data.clone()), StoreLocation::Folder(data)] {
         let opened = open(place).unwrap();
         let found = block_on(opened.store.load(a.key(), None)).unwrap();
-        assert!(matches!(found, Loaded::Found(_)));
+        assert!(matches!(found, LoadResult::Found(_)));
         block_on(opened.store.close()).unwrap();
     }
 }
@@ -321,7 +321,7 @@ fn definitions_are_put_against_a_version() {
         by: (body != 2).then(|| format!("author {body}").into()),
     };
     let put = |body: i64, version: Option<u64>| {
-        let against = Against { version, owner: None };
+        let against = Precondition { version, owner: None };
         block_on(definitions.put(&realm(), draft(body), against))
     };
     let stored =
@@ -342,12 +342,12 @@ fn definitions_are_put_against_a_version() {
     // Versions are not counted, names and kinds are.
     let agent = Definition { kind: "agent".to_owned(), ..draft(1) };
     for (realm, definition) in [("a", draft(1)), ("r", agent)] {
-        block_on(definitions.put(&realm.into(), definition, Against::default())).unwrap();
+        block_on(definitions.put(&realm.into(), definition, Precondition::default())).unwrap();
     }
     let counts = vec![("a".into(), 1), ("r".into(), 2)];
     assert_eq!(block_on(definitions.counts()), Ok(counts));
     let delete = |realm: &str| {
-        let against = Against::default();
+        let against = Precondition::default();
         block_on(definitions.delete(&realm.into(), "plan", "math/add", against))
     };
     assert_eq!(delete("other"), Ok(false));
@@ -361,7 +361,7 @@ fn a_definition_is_changed_only_while_it_is_of_the_same_owner() {
     let scene = Scene::new();
     let definitions = &scene.opened.definitions;
     let owner = |name: &str| StoredBy((!name.is_empty()).then(|| name.into()));
-    let against = |name: &str| Against { version: None, owner: Some(owner(name)) };
+    let against = |name: &str| Precondition { version: None, owner: Some(owner(name)) };
     let put = |by: &str, judged: &str| {
         let definition = Definition {
             kind: "provider".to_owned(),
@@ -604,7 +604,7 @@ fn a_blob_goes_when_nothing_has_named_it_for_long() {
     assert!(blobs.has("r", &shared), "the other session still names it");
     let ours = realm();
     let slice = Slice { after: 0, limit: 9 };
-    block_on(scene.store().prune(Realms::One(&ours), Millis(100), &[], slice)).unwrap();
+    block_on(scene.store().prune(RealmSet::One(&ours), Millis(100), &[], slice)).unwrap();
     assert_eq!((blobs.sweep(1_001, 9), blobs.has("r", &shared)), ((1, 1), false));
     assert_eq!(blobs.put("r", "shared"), shared);
     assert!(blobs.has("r", &shared) && stray.exists());

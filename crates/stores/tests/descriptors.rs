@@ -14,7 +14,7 @@ use std::fs::File;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use stores::{Parts, Place};
+use stores::{Parts, StoreLocation};
 
 /// Set where the limit holds.
 const LIMITED: &str = "WAYPOST_TEST_FEW_DESCRIPTORS";
@@ -70,7 +70,7 @@ fn put_without_descriptors() {
         fatal: Arc::new(move |_why: String| told.store(true, Ordering::SeqCst)),
         vfs: None,
     };
-    let opened = stores::open(&Place::Folder(folder.path().join("data")), parts).unwrap();
+    let opened = stores::open(&StoreLocation::Folder(folder.path().join("data")), parts).unwrap();
     let realm = RealmId::from("r");
     let put = || block_on(opened.blobs.put(&realm, b"large".to_vec()));
     let mut all = Vec::new();

@@ -32,7 +32,7 @@ pub(crate) struct Counts {
 }
 
 /// Who sends, and what goes with every batch.
-pub(crate) struct Sending {
+pub(crate) struct SpanSender {
     /// What the place is called.
     pub(crate) name: &'static str,
     pub(crate) wire: Box<dyn Wire>,
@@ -54,7 +54,7 @@ pub(crate) struct Exporter {
 
 impl Exporter {
     /// An exporter, and the task that sends what it is offered.
-    pub(crate) fn new(sending: Sending) -> (Self, BoxFuture<'static, ()>) {
+    pub(crate) fn new(sending: SpanSender) -> (Self, BoxFuture<'static, ()>) {
         let (spans, offered) = mpsc::channel(sending.batch.queue_max);
         let (stop, stopped) = oneshot::channel();
         let counts = Arc::new(Counts::default());
@@ -65,7 +65,7 @@ impl Exporter {
             stop: Mutex::new(Some(stop)),
             clock: sending.clock.clone(),
         };
-        let task = Task { sending, counts, told: Told::default() };
+        let task = Task { sending, counts, told: LossReport::default() };
         (exporter, Box::pin(task.run(offered, stopped)))
     }
 
@@ -98,14 +98,14 @@ enum Woken {
 }
 
 struct Task {
-    sending: Sending,
+    sending: SpanSender,
     counts: Arc<Counts>,
-    told: Told,
+    told: LossReport,
 }
 
 /// What was reported of lost spans.
 #[derive(Debug, Default)]
-struct Told {
+struct LossReport {
     /// How many.
     lost: u64,
     at: Option<Millis>,
@@ -113,7 +113,7 @@ struct Told {
     why: Option<String>,
 }
 
-impl Told {
+impl LossReport {
     /// How many were lost since the last report, if it is time for another.
     fn due(&mut self, lost: u64, now: Millis) -> Option<u64> {
         let more = lost.saturating_sub(self.lost);
@@ -225,7 +225,7 @@ impl Task {
     }
 
     fn written(&self, spans: &[Arc<Span>]) -> Vec<u8> {
-        let Sending { resource, scope, .. } = &self.sending;
+        let SpanSender { resource, scope, .. } = &self.sending;
         let spans = spans.iter().map(|span| Span::clone(span)).collect();
         let scope_spans = vec![ScopeSpans { scope: Some(scope.clone()), spans }];
         let resource = Some(resource.clone());

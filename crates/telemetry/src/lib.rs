@@ -66,7 +66,7 @@ impl Telemetry {
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(registry);
         if let Some(tracer) = &self.tracer {
-            registry.register_collector(Box::new(Exported(tracer.counts())));
+            registry.register_collector(Box::new(ExportCounts(tracer.counts())));
         }
     }
 
@@ -80,9 +80,9 @@ impl Telemetry {
 
 /// What became of spans, by the place that they go to.
 #[derive(Debug)]
-struct Exported(Vec<(&'static str, Arc<Counts>)>);
+struct ExportCounts(Vec<(&'static str, Arc<Counts>)>);
 
-impl Collector for Exported {
+impl Collector for ExportCounts {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         type Which = fn(&Counts) -> &AtomicU64;
         let told: [(&str, &str, Which); 3] = [

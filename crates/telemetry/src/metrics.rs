@@ -1,7 +1,7 @@
 //! Durations and counts of what ended, for Prometheus. Labels come from lists that are short: names
 //! are bounded, ids are never labels.
 
-use kernel::contracts::observe::{Observer, Seen, What};
+use kernel::contracts::observe::{Observation, ObservedWork, Observer};
 use kernel::values::ids::Space;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -100,8 +100,8 @@ impl Metrics {
         registry.register("pipeline", help, self.pipelines.clone());
     }
 
-    fn saw_run(&self, seen: &Seen) {
-        let What::Run { status, agent, agent_step, .. } = &seen.what else { return };
+    fn saw_run(&self, seen: &Observation) {
+        let ObservedWork::Run { status, agent, agent_step, .. } = &seen.what else { return };
         // By where it happened: a plan that someone sent may have any name.
         let space = seen.session.as_ref().map(|key| &key.space);
         let pipeline = space.and_then(Space::pipeline);
@@ -120,8 +120,8 @@ impl Metrics {
         }
     }
 
-    fn saw_turn(&self, seen: &Seen) {
-        let What::Turn { model, kind, usage, cost_micros, .. } = &seen.what else { return };
+    fn saw_turn(&self, seen: &Observation) {
+        let ObservedWork::Turn { model, kind, usage, cost_micros, .. } = &seen.what else { return };
         let model = self.models.bounded(model);
         let outcome = if seen.error.is_some() { "failed" } else { "ok" };
         let labels = OfTurn { model: model.clone(), kind, outcome };
@@ -133,8 +133,8 @@ impl Metrics {
         self.costs.get_or_create(&OfCost { model }).inc_by(cost_micros.unwrap_or_default());
     }
 
-    fn saw_call(&self, seen: &Seen) {
-        let What::Call { tool, upstream, outcome, .. } = &seen.what else { return };
+    fn saw_call(&self, seen: &Observation) {
+        let ObservedWork::Call { tool, upstream, outcome, .. } = &seen.what else { return };
         let upstream = upstream.as_ref().map(|upstream| &upstream.name);
         let own = upstream.unwrap_or(&self.ours).clone();
         let mut labels = OfCall { tool: tool.0.clone(), upstream: own, outcome };
@@ -152,17 +152,17 @@ impl Metrics {
 }
 
 impl Observer for Metrics {
-    fn saw(&self, seen: &Seen) {
+    fn saw(&self, seen: &Observation) {
         match &seen.what {
-            What::Run { .. } => self.saw_run(seen),
-            What::Turn { .. } => self.saw_turn(seen),
-            What::Call { .. } => self.saw_call(seen),
-            What::Wait { kind, ending, .. } => {
+            ObservedWork::Run { .. } => self.saw_run(seen),
+            ObservedWork::Turn { .. } => self.saw_turn(seen),
+            ObservedWork::Call { .. } => self.saw_call(seen),
+            ObservedWork::Wait { kind, ending, .. } => {
                 let labels = OfWait { kind, ending };
                 self.waits.get_or_create(&labels).observe(seen.seconds());
             }
             // Its turns, its calls and its run are measured.
-            What::Agent { .. } => {}
+            ObservedWork::Agent { .. } => {}
         }
     }
 }
@@ -201,12 +201,12 @@ fn wait() -> Histogram {
 mod tests {
     use super::*;
     use kernel::conversation::llm::Usage;
-    use kernel::tool::call::{Speaks, Upstream};
+    use kernel::tool::call::{Upstream, UpstreamProtocol};
     use kernel::values::ids::{AskId, CallId, Millis, SessionKey};
     use prometheus_client::encoding::text;
 
-    fn seen(space: Space, what: What) -> Seen {
-        Seen {
+    fn seen(space: Space, what: ObservedWork) -> Observation {
+        Observation {
             realm: "r".into(),
             subject: None,
             actor: None,
@@ -223,16 +223,23 @@ mod tests {
         }
     }
 
-    fn run(plan: &str, agent: Option<&str>, agent_step: bool) -> What {
+    fn run(plan: &str, agent: Option<&str>, agent_step: bool) -> ObservedWork {
         let agent = agent.map(Into::into);
-        What::Run { plan: plan.into(), status: "completed", agent, turns: 0, agent_step }
+        ObservedWork::Run { plan: plan.into(), status: "completed", agent, turns: 0, agent_step }
     }
 
-    fn call(tool: &str) -> What {
-        let upstream = tool
-            .split_once('.')
-            .map(|(upstream, _)| Upstream { name: upstream.into(), speaks: Speaks::Rest });
-        What::Call { tool: tool.into(), upstream, id: CallId(1), reach: "reads", outcome: "ok" }
+    fn call(tool: &str) -> ObservedWork {
+        let upstream = tool.split_once('.').map(|(upstream, _)| Upstream {
+            name: upstream.into(),
+            speaks: UpstreamProtocol::Rest,
+        });
+        ObservedWork::Call {
+            tool: tool.into(),
+            upstream,
+            id: CallId(1),
+            reach: "reads",
+            outcome: "ok",
+        }
     }
 
     fn told(metrics: &Metrics) -> String {
@@ -265,11 +272,11 @@ mod tests {
         metrics.saw(&seen(Space::thread(), run("agent/desk", Some("desk"), true)));
         metrics.saw(&seen(Space::session(), run("trade/repair", None, false)));
         metrics.saw(&seen(Space::call(), run("call/math::add", None, false)));
-        let wait = What::Wait { ask: AskId(1), kind: "approve", ending: "decided" };
+        let wait = ObservedWork::Wait { ask: AskId(1), kind: "approve", ending: "decided" };
         metrics.saw(&seen(Space::session(), wait));
         metrics.saw(&seen(Space::session(), call("math::add")));
         metrics.saw(&seen(Space::session(), call("crm.find")));
-        let turn = What::Turn {
+        let turn = ObservedWork::Turn {
             agent: "desk".into(),
             model: "fast".into(),
             provider: None,

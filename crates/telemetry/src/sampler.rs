@@ -13,11 +13,11 @@ const RANDOM_BITS: u32 = 56;
 
 /// Decides about traces.
 pub(crate) struct Sampler {
-    how: How,
+    how: SamplingMode,
     follows_caller: bool,
 }
 
-enum How {
+enum SamplingMode {
     Always(bool),
     /// Ids whose random bits are at least this.
     From(u64),
@@ -28,12 +28,12 @@ enum How {
 impl Sampler {
     pub(crate) fn new(sampling: Sampling, per_second: u32) -> Self {
         let how = match sampling.rule {
-            Rule::All => How::Always(true),
-            Rule::None => How::Always(false),
-            Rule::Share(share) => How::From(threshold(share)),
+            Rule::All => SamplingMode::Always(true),
+            Rule::None => SamplingMode::Always(false),
+            Rule::Share(share) => SamplingMode::From(threshold(share)),
             Rule::Limited => match NonZeroU32::new(per_second) {
-                Some(count) => How::Limited(Rate::per_second(count), Mutex::default()),
-                None => How::Always(false),
+                Some(count) => SamplingMode::Limited(Rate::per_second(count), Mutex::default()),
+                None => SamplingMode::Always(false),
             },
         };
         Self { how, follows_caller: sampling.follows_caller }
@@ -46,9 +46,9 @@ impl Sampler {
             _ => {}
         }
         match &self.how {
-            How::Always(sampled) => *sampled,
-            How::From(least) => random_bits(trace) >= *least,
-            How::Limited(rate, bucket) => {
+            SamplingMode::Always(sampled) => *sampled,
+            SamplingMode::From(least) => random_bits(trace) >= *least,
+            SamplingMode::Limited(rate, bucket) => {
                 bucket.lock().unwrap_or_else(PoisonError::into_inner).take(*rate, now).is_ok()
             }
         }

@@ -6,12 +6,12 @@ use crate::otlp::{
     CLIENT, ERROR, INTERNAL, KeyValue, REMOTE, REMOTE_KNOWN, SAMPLED, Span, Status, count, list,
     number, text,
 };
-use kernel::contracts::observe::{Seen, StepPlace, What};
-use kernel::tool::call::{Speaks, Upstream};
+use kernel::contracts::observe::{Observation, ObservedWork, StepPlace};
+use kernel::tool::call::{Upstream, UpstreamProtocol};
 use kernel::values::ids::Millis;
 
 /// The span that this is; none where its trace is not recorded.
-pub(crate) fn span(seen: &Seen) -> Option<Span> {
+pub(crate) fn span(seen: &Observation) -> Option<Span> {
     let trace = seen.trace?;
     let (name, kind, mut attributes) = described(&seen.what);
     attributes.extend(placed(seen));
@@ -35,18 +35,18 @@ pub(crate) fn span(seen: &Seen) -> Option<Span> {
 
 /// Whether all that is above it is a caller's, or nothing is: the parents of parts of a run are
 /// ours.
-pub(crate) fn is_first(seen: &Seen) -> bool {
-    matches!(seen.what, What::Run { .. }) || seen.session.is_none()
+pub(crate) fn is_first(seen: &Observation) -> bool {
+    matches!(seen.what, ObservedWork::Run { .. }) || seen.session.is_none()
 }
 
-fn is_remote(seen: &Seen) -> bool {
+fn is_remote(seen: &Observation) -> bool {
     is_first(seen) && seen.parent.is_some()
 }
 
 /// The name of its fault, or the conventions' word where they have one.
-fn error_type(seen: &Seen) -> Option<&str> {
-    let mcp = matches!(&seen.what, What::Call { upstream: Some(upstream), .. }
-        if matches!(upstream.speaks, Speaks::Mcp { .. }));
+fn error_type(seen: &Observation) -> Option<&str> {
+    let mcp = matches!(&seen.what, ObservedWork::Call { upstream: Some(upstream), .. }
+        if matches!(upstream.speaks, UpstreamProtocol::Mcp { .. }));
     match seen.error.as_deref() {
         Some(error::TOOL_FAILED) if mcp => Some(error::MCP_TOOL),
         other => other,
@@ -58,9 +58,9 @@ fn nanos(at: Millis) -> u64 {
 }
 
 /// Name, kind, and what belongs to its kind.
-fn described(what: &What) -> (String, i32, Vec<KeyValue>) {
+fn described(what: &ObservedWork) -> (String, i32, Vec<KeyValue>) {
     match what {
-        What::Run { plan, status, agent, turns, .. } => {
+        ObservedWork::Run { plan, status, agent, turns, .. } => {
             let mut attributes = vec![
                 text(key::OPERATION, operation::WORKFLOW),
                 text(key::WORKFLOW, plan.as_str()),
@@ -70,7 +70,7 @@ fn described(what: &What) -> (String, i32, Vec<KeyValue>) {
             attributes.extend(agent.as_ref().map(|agent| text(key::AGENT, agent.as_str())));
             (format!("{} {plan}", operation::WORKFLOW), INTERNAL, attributes)
         }
-        What::Agent { agent, turns, calls, stopped } => {
+        ObservedWork::Agent { agent, turns, calls, stopped } => {
             let mut attributes = vec![
                 text(key::OPERATION, operation::AGENT),
                 text(key::AGENT, agent.as_str()),
@@ -80,8 +80,8 @@ fn described(what: &What) -> (String, i32, Vec<KeyValue>) {
             attributes.extend(stopped.as_deref().map(|limit| text(key::OUR_STOPPED, limit)));
             (format!("{} {agent}", operation::AGENT), INTERNAL, attributes)
         }
-        What::Turn { .. } => turn(what),
-        What::Call { tool, upstream, id, reach, outcome } => {
+        ObservedWork::Turn { .. } => turn(what),
+        ObservedWork::Call { tool, upstream, id, reach, outcome } => {
             let mut attributes = vec![
                 text(key::OPERATION, operation::TOOL),
                 text(key::TOOL, tool.as_str()),
@@ -92,7 +92,7 @@ fn described(what: &What) -> (String, i32, Vec<KeyValue>) {
             attributes.extend(upstream.iter().flat_map(of_upstream));
             (format!("{} {tool}", operation::TOOL), INTERNAL, attributes)
         }
-        What::Wait { ask, kind, ending } => {
+        ObservedWork::Wait { ask, kind, ending } => {
             let attributes = vec![
                 text(key::OUR_ASK, ask.to_string()),
                 text(key::OUR_ASK_KIND, *kind),
@@ -107,15 +107,15 @@ fn described(what: &What) -> (String, i32, Vec<KeyValue>) {
 /// there, the conventions want it told here.
 fn of_upstream(upstream: &Upstream) -> Vec<KeyValue> {
     let mut attributes = vec![text(key::OUR_UPSTREAM, &*upstream.name)];
-    if let Speaks::Mcp { version } = &upstream.speaks {
+    if let UpstreamProtocol::Mcp { version } = &upstream.speaks {
         attributes.push(text(key::MCP_METHOD, MCP_CALL));
         attributes.extend(version.as_deref().map(|version| text(key::MCP_VERSION, version)));
     }
     attributes
 }
 
-fn turn(what: &What) -> (String, i32, Vec<KeyValue>) {
-    let What::Turn {
+fn turn(what: &ObservedWork) -> (String, i32, Vec<KeyValue>) {
+    let ObservedWork::Turn {
         agent,
         model,
         provider,
@@ -158,7 +158,7 @@ fn turn(what: &What) -> (String, i32, Vec<KeyValue>) {
 }
 
 /// Where it happened, and for whom.
-fn placed(seen: &Seen) -> Vec<KeyValue> {
+fn placed(seen: &Observation) -> Vec<KeyValue> {
     let mut attributes = vec![text(key::OUR_REALM, seen.realm.as_str())];
     attributes.extend(seen.subject.as_deref().map(|subject| text(key::OUR_SUBJECT, subject)));
     attributes.extend(seen.actor.as_deref().map(|actor| text(key::OUR_ACTOR, actor)));

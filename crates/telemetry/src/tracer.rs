@@ -1,14 +1,14 @@
 //! Makes spans of what ended, and offers them to every place that takes them.
 
 use crate::config::{Config, Destination, LANGFUSE_PLACE};
-use crate::exporter::{Counts, Exporter, Sending};
+use crate::exporter::{Counts, Exporter, SpanSender};
 use crate::names::{SCOPE, key};
 use crate::otlp::{KeyValue, Resource, Scope, text};
 use crate::sampler::Sampler;
 use crate::spans::{is_first, span};
 use crate::wire::Http;
 use futures::future::join_all;
-use kernel::contracts::observe::{Observer, Seen};
+use kernel::contracts::observe::{Observation, Observer};
 use kernel::contracts::{Clock, Spawn};
 use kernel::limits::Limits;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Tracer {
     pub(crate) fn start(config: &Config, parts: &Parts) -> Self {
         let Parts { clock, spawn, limits } = parts;
         let begin = |to: &Destination| {
-            let (exporter, task) = Exporter::new(Sending {
+            let (exporter, task) = Exporter::new(SpanSender {
                 name: to.name,
                 wire: Box::new(Http::new(to, clock.clone())),
                 resource: resource(config),
@@ -81,7 +81,7 @@ impl Observer for Tracer {
         self.content
     }
 
-    fn saw(&self, seen: &Seen) {
+    fn saw(&self, seen: &Observation) {
         let Some(mut span) = span(seen) else { return };
         if self.named && is_first(seen) {
             let name = text(key::LANGFUSE_NAME, span.name.as_str());

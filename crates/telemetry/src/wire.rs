@@ -23,12 +23,12 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Takes written spans.
 pub(crate) trait Wire: Send + Sync {
     /// Sends them once; gives how many of them were not taken.
-    fn post(&self, body: Vec<u8>) -> BoxFuture<'_, Result<u64, Failed>>;
+    fn post(&self, body: Vec<u8>) -> BoxFuture<'_, Result<u64, SendError>>;
 }
 
 /// Why spans were not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failed {
+pub(crate) struct SendError {
     /// In words.
     pub(crate) why: String,
     /// Whether the same may do better a moment later.
@@ -63,28 +63,28 @@ impl Http {
         Self { client, url: destination.url.clone(), headers, timeout, clock }
     }
 
-    async fn sent(&self, body: Vec<u8>) -> Result<u64, Failed> {
+    async fn sent(&self, body: Vec<u8>) -> Result<u64, SendError> {
         let client = self.client.get().map_err(|why| {
             let why = format!("there is no HTTP client: {why}");
-            Failed { why, again: false, wait_ms: None }
+            SendError { why, again: false, wait_ms: None }
         })?;
         let request = client.post(self.url.clone()).headers(self.headers.clone());
         let answer = request.timeout(self.timeout).body(body).send().await;
         let mut answer = answer.map_err(|error| {
             let why = reasons(&error.without_url());
-            Failed { why, again: true, wait_ms: None }
+            SendError { why, again: true, wait_ms: None }
         })?;
         let status = answer.status();
         if status.is_success() {
             return Ok(rejected(&read(&mut answer).await));
         }
         let wait_ms = retry_after::wait_ms(answer.headers(), self.clock.now());
-        Err(Failed { why: format!("it answered {status}"), again: may_pass(status), wait_ms })
+        Err(SendError { why: format!("it answered {status}"), again: may_pass(status), wait_ms })
     }
 }
 
 impl Wire for Http {
-    fn post(&self, body: Vec<u8>) -> BoxFuture<'_, Result<u64, Failed>> {
+    fn post(&self, body: Vec<u8>) -> BoxFuture<'_, Result<u64, SendError>> {
         Box::pin(self.sent(body))
     }
 }

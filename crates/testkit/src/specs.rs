@@ -1,6 +1,6 @@
 //! What tools that exist only in tests say of themselves.
 
-use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use kernel::tool::call::{OutputKind, Pace, Reach, ToolSpec};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub fn tool(name: &str) -> ToolSpec {
         idempotent: false,
         tags: Vec::new(),
         pace: Pace::Quick,
-        yields: Yields::Value,
+        yields: OutputKind::Value,
         unrecorded: false,
         listed: None,
     }

@@ -3,7 +3,8 @@
 use crate::typed::{TypedTool, typed};
 use futures::executor::block_on;
 use kernel::tool::call::{
-    Abilities, Call, CallBlobs, CallPlace, Caller, Given, Publisher, Teller, ToolError, ToolOutput,
+    Abilities, Call, CallBlobs, CallPlace, CallReporter, Caller, InputResponses, Publisher,
+    ToolError, ToolOutput,
 };
 use kernel::values::ids::{CallId, RunId, SessionKey, Space};
 use serde_json::Value;
@@ -23,9 +24,9 @@ pub(crate) fn call_of(tool: &str, arguments: Value) -> Call {
         arguments: Arc::new(arguments),
         timeout_ms: 1_000,
         output_bytes_max: 1_000_000,
-        given: Arc::new(Given::default()),
+        given: Arc::new(InputResponses::default()),
         can: Abilities::RUN,
-        teller: Teller::default(),
+        teller: CallReporter::default(),
         place: CallPlace {
             session: Some(session),
             run: Some(RunId(0x0193_2f4e_5d6c_7aaa_8bbb_0123_4567_89ab)),

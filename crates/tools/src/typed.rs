@@ -4,7 +4,7 @@
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::tool::arguments::read;
-use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields};
+use kernel::tool::call::{Call, Caller, OutputKind, Pace, Reach, ToolError, ToolOutput, ToolSpec};
 use kernel::values::datum::BlobRef;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -73,7 +73,7 @@ pub(crate) fn typed<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
         idempotent: T::IDEMPOTENT,
         tags: vec![family.to_owned()],
         pace: Pace::Quick,
-        yields: Yields::Value,
+        yields: OutputKind::Value,
         unrecorded: false,
         listed: None,
     };
@@ -184,7 +184,7 @@ fn refuse_null(property: &mut Value) {
 mod tests {
     use super::*;
     use crate::calls::{answer, call_of};
-    use kernel::tool::call::HowFar;
+    use kernel::tool::call::CallProgress;
     use serde::Deserialize;
     use serde_json::json;
     use std::collections::BTreeMap;
@@ -260,10 +260,10 @@ mod tests {
             (error.how, error.fault.name, error.fault.message)
         };
         let misfit = "the arguments do not fit: missing field `minutes`";
-        let refused = (HowFar::NotSent, "InputValidationError".to_owned(), misfit.to_owned());
+        let refused = (CallProgress::NotSent, "InputValidationError".to_owned(), misfit.to_owned());
         assert_eq!(told(json!({})), refused);
         let (how, name, message) = told(json!({"minutes": 1}));
-        assert_eq!((how, name), (HowFar::Unknown, "OutputValidationError".to_owned()));
+        assert_eq!((how, name), (CallProgress::Unknown, "OutputValidationError".to_owned()));
         assert!(message.starts_with("`broken::tool` was done"), "{message}");
         let tool = typed(Broken);
         assert_eq!(tool.check(&json!({})).unwrap_err().fault.message, misfit);

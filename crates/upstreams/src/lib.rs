@@ -38,9 +38,9 @@ pub use config::{
     OauthConfig, PinnedKey, RestAuth, RestConfig, Secret, StoredKey, TokenClient, UpstreamConfig,
     UpstreamKind,
 };
-pub use oauth::{Holds, LoginPlaces, MemoryVault, Returned};
+pub use oauth::{HoldRegistry, LoginCallback, LoginPlaces, MemoryVault};
 pub use rpc::refused_method;
-pub use state::{AgentFacts, Changed, UpstreamState, UpstreamStatus};
+pub use state::{AgentFacts, ListVersions, UpstreamState, UpstreamStatus};
 pub use upstream::{OwnLogin, Upstream};
 
 /// What a call gives, or why it does not.
@@ -237,7 +237,7 @@ impl RemoteParts {
 }
 
 /// The outcome of a login that a user came back from.
-pub struct LoggedIn {
+pub struct LoginResult {
     /// The upstream that it was for.
     pub upstream: Arc<Upstream>,
     /// The code that the user who began it must send before it counts: the login is theirs, even
@@ -267,7 +267,7 @@ impl Remote {
     /// A person came back from a login: the upstream that it was for, which is connected to at
     /// once. A fault for a login that is not under way or took too long, for another issuer than
     /// the one that was asked, and for whatever the server says that went wrong.
-    pub async fn finish_login(&self, returned: Returned) -> Result<LoggedIn, Fault> {
+    pub async fn finish_login(&self, returned: LoginCallback) -> Result<LoginResult, Fault> {
         let below = self.parts.below(&returned.state);
         let login = self.pending(below.as_deref(), &returned.state).await;
         let login = login.ok_or_else(oauth::unknown_login)?;
@@ -280,7 +280,7 @@ impl Remote {
                 None
             }
         };
-        Ok(LoggedIn { upstream, code })
+        Ok(LoginResult { upstream, code })
     }
 
     /// Whether a login of this state is under way, be it here or at another that shares our vault.

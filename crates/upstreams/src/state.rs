@@ -79,7 +79,7 @@ pub(crate) type Check = oneshot::Sender<Result<UpstreamStatus, Fault>>;
 
 /// The board of one upstream.
 pub(crate) struct Board {
-    shown: Mutex<Shown>,
+    shown: Mutex<BoardState>,
     changes: watch::Sender<u64>,
     checks: mpsc::Sender<Check>,
     /// It was heard, could not be reached, or was let go.
@@ -90,19 +90,19 @@ pub(crate) struct Board {
     stopped: watch::Sender<bool>,
 }
 
-struct Shown {
+struct BoardState {
     status: UpstreamStatus,
     tools: Vec<Arc<dyn Tool>>,
     /// Why tools that it lists are not among them, one by one as far as that is kept.
     left_out: Vec<String>,
     /// Why calls of some of them are denied, whoever calls.
     unfit: Option<Fault>,
-    changed: Changed,
+    changed: ListVersions,
 }
 
 /// How often each list of an upstream changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Changed {
+pub struct ListVersions {
     pub tools: u64,
     pub prompts: u64,
     /// Its resources, families of them included.
@@ -126,12 +126,12 @@ impl Board {
         };
         let (checks, wanted) = mpsc::channel(CHECKS_MAX);
         let board = Self {
-            shown: Mutex::new(Shown {
+            shown: Mutex::new(BoardState {
                 status,
                 tools: Vec::new(),
                 left_out: Vec::new(),
                 unfit: None,
-                changed: Changed::default(),
+                changed: ListVersions::default(),
             }),
             changes: watch::Sender::new(0),
             checks,
@@ -240,7 +240,7 @@ impl Board {
     }
 
     /// How often each list changed.
-    pub(crate) fn changed(&self) -> Changed {
+    pub(crate) fn changed(&self) -> ListVersions {
         lock(&self.shown).changed
     }
 

@@ -4,9 +4,9 @@
 use super::RemoteParts;
 use super::config::{UpstreamConfig, UpstreamKind};
 use super::mcp::{KeptServer, RemoteShelf, Users, no_logins};
-use super::oauth::{Finished, Pending, Returned};
+use super::oauth::{LoginCallback, LoginOutcome, Pending};
 use super::{TOOLS_MAX, a2a, rest, rpc};
-use crate::state::{Board, Changed, Check, UpstreamState, UpstreamStatus};
+use crate::state::{Board, Check, ListVersions, UpstreamState, UpstreamStatus};
 use futures::future::select;
 use kernel::contracts::Tool;
 use kernel::contracts::shelf::Shelf;
@@ -64,7 +64,7 @@ impl Upstream {
                 };
                 let kept = keep_loaded(loader, board.clone());
                 parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
-                let shelf: Arc<dyn Shelf> = Arc::new(Bare);
+                let shelf: Arc<dyn Shelf> = Arc::new(EmptyShelf);
                 // It never asks for a page.
                 let opened = broadcast::Sender::new(1);
                 Self { config, board, shelf, kept: None, opened }
@@ -112,7 +112,7 @@ impl Upstream {
     }
 
     /// How often each of its lists changed.
-    pub fn changed(&self) -> Changed {
+    pub fn changed(&self) -> ListVersions {
         self.board.changed()
     }
 
@@ -204,7 +204,7 @@ impl Upstream {
         &self,
         place: &str,
         login: Pending,
-        returned: Returned,
+        returned: LoginCallback,
     ) -> Result<Option<String>, Fault> {
         self.of_users()?.finish(place, login, returned).await
     }
@@ -228,8 +228,8 @@ impl Upstream {
     pub(crate) async fn finish_login(
         &self,
         login: Pending,
-        returned: Returned,
-    ) -> Result<Finished, Fault> {
+        returned: LoginCallback,
+    ) -> Result<LoginOutcome, Fault> {
         self.kept()?.finish_login(login, returned).await
     }
 
@@ -259,9 +259,9 @@ impl Upstream {
 }
 
 /// The shelf of a server that has only tools.
-struct Bare;
+struct EmptyShelf;
 
-impl Shelf for Bare {}
+impl Shelf for EmptyShelf {}
 
 /// Keeps the tools of a server without connections: they are loaded, and loaded again now and then.
 struct Loader {
@@ -320,7 +320,7 @@ impl Loader {
             UpstreamKind::Rest(config) => {
                 let known = self.document.as_ref();
                 let loaded = rest::load(&self.config, config, &self.parts, known).await?;
-                Ok(loaded.map(|rest::Loaded { tools, document }| {
+                Ok(loaded.map(|rest::RestTools { tools, document }| {
                     self.document = Some(document);
                     tools
                 }))
@@ -333,7 +333,7 @@ impl Loader {
                 let known = self.document.as_ref();
                 let board = &self.board;
                 let loaded = a2a::load(&self.config, config, &self.parts, board, known).await?;
-                Ok(loaded.map(|a2a::Loaded { tools, card, is_withholding }| {
+                Ok(loaded.map(|a2a::AgentTools { tools, card, is_withholding }| {
                     self.document = Some(card);
                     self.withheld = is_withholding.then_some(0);
                     tools

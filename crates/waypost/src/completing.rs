@@ -66,18 +66,22 @@ const fn source(list: &'static str, names: &'static [&'static str], about: &'sta
 }
 
 /// An argument of a command, and what it names.
-struct Place {
+struct NamedArgument {
     command: &'static [&'static str],
     argument: &'static str,
     kind: Kind,
 }
 
-const fn place(command: &'static [&'static str], argument: &'static str, kind: Kind) -> Place {
-    Place { command, argument, kind }
+const fn place(
+    command: &'static [&'static str],
+    argument: &'static str,
+    kind: Kind,
+) -> NamedArgument {
+    NamedArgument { command, argument, kind }
 }
 
 /// Every argument that names something on the server.
-const PLACES: &[Place] = &[
+const PLACES: &[NamedArgument] = &[
     place(&["plan", "show"], "id", Kind::Plan),
     place(&["plan", "rm"], "id", Kind::Plan),
     place(&["plan", "run"], "id", Kind::PlanOrFile),
@@ -131,7 +135,7 @@ pub(crate) fn completed(command: Command) -> Command {
     PLACES.iter().fold(command, |command, place| named_at(command, place.command, place))
 }
 
-fn named_at(command: Command, path: &[&str], place: &Place) -> Command {
+fn named_at(command: Command, path: &[&str], place: &NamedArgument) -> Command {
     match path.split_first() {
         Some((first, rest)) => command.mut_subcommand(first, |inner| named_at(inner, rest, place)),
         // All of them are gone through: `mut_arg` would put this one behind the others.
@@ -145,7 +149,7 @@ fn named_at(command: Command, path: &[&str], place: &Place) -> Command {
 /// Checks that every argument that is completed exists.
 #[cfg(test)]
 pub(crate) fn misplaced(command: &Command) -> Vec<String> {
-    let is_there = |place: &&Place| {
+    let is_there = |place: &&NamedArgument| {
         let mut inner = Some(command);
         for name in place.command {
             inner = inner.and_then(|inner| inner.find_subcommand(name));

@@ -5,10 +5,10 @@ use crate::environment::place::{is_project, shown};
 use crate::environment::program::program;
 use crate::environment::{ADMIN_KEY, API_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
 use crate::exit::{Exit, Failure, Result};
-use crate::remote::address::{self, Found};
+use crate::remote::address::{self, AddressState};
 use crate::remote::client::{Client, DEFAULT_SERVER, read};
 use crate::remote::unproven::Unproven;
-use crate::settings::{Located, Origin, Settings};
+use crate::settings::{Origin, ServerLocation, Settings};
 use crate::terminal::output::{Output, counted};
 use crate::terminal::progress::Progress;
 use crate::terminal::screen::Screen;
@@ -44,7 +44,7 @@ pub(crate) struct Context {
     /// The folder of the project; none for the demo.
     pub(crate) project: Option<PathBuf>,
     /// Where the server is, as the command line or a variable says it; else the default.
-    pub(crate) server: Located,
+    pub(crate) server: ServerLocation,
     /// The realm that the command line names.
     pub(crate) realm: Option<String>,
     /// What the commands begin with that a user is shown.
@@ -78,7 +78,7 @@ impl Context {
     /// serves this folder. Where neither is there: of the one that the settings describe, or of
     /// the default one. That may be another project's, and then it is only read from.
     pub(crate) async fn client(&self) -> Result<Client> {
-        let (Located { url, origin }, unproven) = match &self.project {
+        let (ServerLocation { url, origin }, unproven) = match &self.project {
             Some(project) if !self.has_named_server() => self.of_folder(project).await?,
             _ => (self.server.clone(), None),
         };
@@ -113,12 +113,14 @@ impl Context {
 
     /// The server of this project. Where none proves to be that: the one that the settings
     /// describe, and whether it may be another project's.
-    async fn of_folder(&self, project: &Path) -> Result<(Located, Option<Unproven>)> {
+    async fn of_folder(&self, project: &Path) -> Result<(ServerLocation, Option<Unproven>)> {
         let data = project.join(DATA_FOLDER);
         let stale = match address::find(&data).await? {
-            Found::Running(url) => return Ok((Located { url, origin: Origin::Default }, None)),
-            Found::Stale(why) => Some(why),
-            Found::Nothing => None,
+            AddressState::Running(url) => {
+                return Ok((ServerLocation { url, origin: Origin::Default }, None));
+            }
+            AddressState::Stale(why) => Some(why),
+            AddressState::Nothing => None,
         };
         let settings = Settings::load(Some(project), &self.environment)?;
         let Some(located) = settings.served_at() else {
@@ -265,13 +267,13 @@ fn kept_back(key: &str, who_names_it: &str, url: &str) -> Failure {
         .hint(format!("name the server yourself: `--server {}`", shown_url(url)))
 }
 
-fn named_server(flag: Option<String>, environment: &Environment) -> Located {
+fn named_server(flag: Option<String>, environment: &Environment) -> ServerLocation {
     let (url, origin) = match (flag, environment.get(SERVER)) {
         (Some(url), _) => (url, Origin::Flag("--server")),
         (None, Some(found)) => (found.text.clone(), Origin::At(found.source.clone())),
         (None, None) => (DEFAULT_SERVER.to_owned(), Origin::Default),
     };
-    Located { url, origin }
+    ServerLocation { url, origin }
 }
 
 #[cfg(test)]

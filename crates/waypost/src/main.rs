@@ -276,7 +276,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
 
 /// Serves until a signal stops it.
 fn serve(
-    wanted: up::Wanted,
+    wanted: up::ServeOptions,
     context: impl FnOnce(Option<PathBuf>) -> Result<Context>,
 ) -> Result<Exit> {
     let context = context(wanted.project())?;

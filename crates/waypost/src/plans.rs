@@ -10,7 +10,7 @@ use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use engine::{PlanFile, ProjectFiles, SwitchedOff};
 use kernel::definition::agent_reader::read_text;
 use kernel::definition::plan::Plan;
-use kernel::definition::plan::check::{KEPT_OUT, Surroundings};
+use kernel::definition::plan::check::{KEPT_OUT, PlanScope};
 use kernel::definition::plan::flow::load_text;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
@@ -37,12 +37,12 @@ pub(crate) struct Selection {
     pub(crate) project: Project,
     /// The files of the named plans.
     named: Vec<String>,
-    known: Known,
+    known: KnownNames,
 }
 
 /// A plan file and what is wrong with it.
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedPlan {
     /// The file, as mistakes name it.
     pub(crate) file: String,
     /// The plan, if it can be used.
@@ -142,7 +142,7 @@ impl Selection {
     }
 
     fn new(project: Project, named: Vec<String>, environment: &Environment) -> Self {
-        let known = Known::of(&project, environment);
+        let known = KnownNames::of(&project, environment);
         Self { project, named, known }
     }
 
@@ -164,7 +164,7 @@ impl Selection {
     }
 
     /// Checks the named plans, each among the files of its realm.
-    pub(crate) fn check(&self) -> Vec<Checked> {
+    pub(crate) fn check(&self) -> Vec<CheckedPlan> {
         let mut all = self.check_shared();
         all.extend(self.in_realms().iter().flat_map(Self::check_shared));
         all
@@ -183,18 +183,18 @@ impl Selection {
             let awaited = awaited.map(|upstreams| upstreams.prefixes_for(realm));
             let plans = ids_of(&project);
             let awaited = awaited.unwrap_or_default();
-            let known = Known { plans, awaited, ..self.known.clone() };
+            let known = KnownNames { plans, awaited, ..self.known.clone() };
             Self { project, named, known }
         };
         files.own.iter().map(in_realm).collect()
     }
 
     /// Checks those of the named plans that are every realm's.
-    pub(crate) fn check_shared(&self) -> Vec<Checked> {
-        let Known { tools, plans: ids, .. } = &self.known;
+    pub(crate) fn check_shared(&self) -> Vec<CheckedPlan> {
+        let KnownNames { tools, plans: ids, .. } = &self.known;
         let agents = self.agents();
         let schemas = JsonSchemas::default();
-        let around = Surroundings {
+        let around = PlanScope {
             tools: &|name: &ToolName| tools.get(name).cloned(),
             withheld: &|name: &ToolName| self.known.kept_out(name.as_str()),
             awaited: &|name: &ToolName| self.known.awaits(name.as_str()),
@@ -227,20 +227,20 @@ impl Selection {
         read.filter_map(|read| read.ok().map(|(agent, _)| agent.name)).collect()
     }
 
-    fn check_one(&self, plan: &PlanFile, around: &Surroundings<'_>) -> Checked {
+    fn check_one(&self, plan: &PlanFile, around: &PlanScope<'_>) -> CheckedPlan {
         let origin =
             Origin { file: Some(plan.file.clone()), default_id: Some(plan.default_id.clone()) };
         let file = plan.file.clone();
         match load_text(&plan.text, &origin, &self.project.config.limits, around) {
-            Ok((plan, mistakes)) => Checked { file, plan: Some(plan), mistakes },
-            Err(mistakes) => Checked { file, plan: None, mistakes },
+            Ok((plan, mistakes)) => CheckedPlan { file, plan: Some(plan), mistakes },
+            Err(mistakes) => CheckedPlan { file, plan: None, mistakes },
         }
     }
 }
 
 /// What the plans and pipelines of a project may name, as far as it is known without a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct KnownNames {
     tools: BTreeMap<ToolName, Arc<ToolSpec>>,
     /// What the rules keep out is not there, here as in the server.
     withheld: BTreeMap<ToolName, Arc<ToolSpec>>,
@@ -253,7 +253,7 @@ pub(crate) struct Known {
     plans: Vec<PlanId>,
 }
 
-impl Known {
+impl KnownNames {
     /// What there is in this project.
     pub(crate) fn of(project: &Project, environment: &Environment) -> Self {
         let rules = &project.config.tools;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Where the data is to be kept, as the command line says it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kept<'a> {
+pub(crate) enum DataChoice<'a> {
     /// In this folder.
     In(&'a Path),
     /// In the project; the demo has none, and keeps nothing.
@@ -22,25 +22,25 @@ pub(crate) enum Kept<'a> {
 
 /// Where the data is.
 #[derive(Debug)]
-pub(crate) enum Data {
+pub(crate) enum DataLocation {
     /// In a folder that stays.
     Kept(PathBuf),
     /// In one that goes with this process.
     Temporary(TemporaryFolder),
 }
 
-impl Data {
+impl DataLocation {
     /// The folder.
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Data::Kept(path) => path,
-            Data::Temporary(folder) => folder.path(),
+            DataLocation::Kept(path) => path,
+            DataLocation::Temporary(folder) => folder.path(),
         }
     }
 }
 
 /// The project that the context names, else the demo, and where its data is.
-pub(crate) fn sources(context: &Context, kept: Kept<'_>) -> Result<(Project, Data)> {
+pub(crate) fn sources(context: &Context, kept: DataChoice<'_>) -> Result<(Project, DataLocation)> {
     let environment = &context.environment;
     let project = match &context.project {
         Some(folder) => load_project(folder, environment)?,
@@ -53,9 +53,11 @@ pub(crate) fn sources(context: &Context, kept: Kept<'_>) -> Result<(Project, Dat
         tracing::warn!(folder = %folder.display(), "the project has no plans; {hint}");
     }
     let data = match (kept, &context.project) {
-        (Kept::In(data), _) => Data::Kept(data.to_path_buf()),
-        (Kept::WithProject, Some(folder)) => Data::Kept(folder.join(DATA_FOLDER)),
-        (Kept::WithProject | Kept::Nowhere, _) => Data::Temporary(TemporaryFolder::new()?),
+        (DataChoice::In(data), _) => DataLocation::Kept(data.to_path_buf()),
+        (DataChoice::WithProject, Some(folder)) => DataLocation::Kept(folder.join(DATA_FOLDER)),
+        (DataChoice::WithProject | DataChoice::Nowhere, _) => {
+            DataLocation::Temporary(TemporaryFolder::new()?)
+        }
     };
     Ok((project, data))
 }

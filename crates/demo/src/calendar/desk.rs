@@ -8,7 +8,7 @@ use super::login::Page;
 use super::{DemoParts, seed};
 use crate::zone::Zone;
 use jiff::Zoned;
-use kernel::tool::call::{Call, ToolError, ToolOutput, Want, Wants};
+use kernel::tool::call::{Call, InputRequest, InputRequired, ToolError, ToolOutput};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
@@ -98,9 +98,9 @@ impl Desk {
             return Err(ToolError::failed("LoginDeclined", message)
                 .hint(format!("open {url} and allow it, then call again")));
         }
-        let want = Want::Url { message: WHY.to_owned(), url };
+        let want = InputRequest::Url { message: WHY.to_owned(), url };
         // Nothing is kept for the call: it is simply made again.
-        let wants = Wants { inputs: BTreeMap::from([(id, want)]), state: Value::Null };
+        let wants = InputRequired { inputs: BTreeMap::from([(id, want)]), state: Value::Null };
         Ok(Some(ToolOutput::Wants(Box::new(wants))))
     }
 }

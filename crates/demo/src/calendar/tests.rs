@@ -8,7 +8,8 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::tool::call::{
-    Call, CallPlace, Caller, Given, HowFar, Reach, Teller, ToolError, ToolOutput, ToolSpec, Want,
+    Call, CallPlace, CallProgress, CallReporter, Caller, InputRequest, InputResponses, Reach,
+    ToolError, ToolOutput, ToolSpec,
 };
 use kernel::values::ids::{CallId, Millis};
 use serde_json::{Value, json};
@@ -91,7 +92,7 @@ impl Office {
         &self,
         (name, key): (&str, u128),
         arguments: Value,
-        given: Given,
+        given: InputResponses,
     ) -> Result<ToolOutput, ToolError> {
         let caller = Caller::new("default", "local");
         let call = Call {
@@ -101,7 +102,7 @@ impl Office {
             timeout_ms: 1_000,
             output_bytes_max: 1_000_000,
             given: Arc::new(given),
-            teller: Teller::default(),
+            teller: CallReporter::default(),
             place: CallPlace::default(),
             can: kernel::tool::call::Abilities::PERSON,
         };
@@ -109,7 +110,7 @@ impl Office {
     }
 
     fn call_as(&self, key: u128, name: &str, arguments: Value) -> Result<Value, ToolError> {
-        match self.output((name, key), arguments, Given::default())? {
+        match self.output((name, key), arguments, InputResponses::default())? {
             ToolOutput::Value(value) => Ok(value),
             other => panic!("{other:?}"),
         }
@@ -274,12 +275,12 @@ fn what_is_not_there_is_told() {
     };
     let (how, name, message, hint) =
         failed("create_event", json!({"start": "2026-11-16T10:00", "calendar_id": "../x"}));
-    assert_eq!((how, name.as_str()), (HowFar::Failed, "CalendarNotFound"));
+    assert_eq!((how, name.as_str()), (CallProgress::Failed, "CalendarNotFound"));
     assert_eq!(message, "there is no calendar `../x`");
     assert_eq!(hint, "the calendars are `primary`, `team`");
     let (how, name, message, _) =
         failed("update_event", json!({"event_id": "x", "start": "2026-11-16T10:00"}));
-    assert_eq!((how, name.as_str()), (HowFar::Failed, "EventNotFound"));
+    assert_eq!((how, name.as_str()), (CallProgress::Failed, "EventNotFound"));
     assert_eq!(message, "there is no event `x` in calendar `primary`");
 }
 
@@ -288,7 +289,7 @@ fn arguments_that_cannot_be_meant_are_refused_before_anybody_is_asked() {
     let office = Office::open();
     let refused = |name: &str, arguments: Value| {
         let error = office.tool(name).check(&arguments).unwrap_err();
-        assert_eq!(error.how, HowFar::NotSent);
+        assert_eq!(error.how, CallProgress::NotSent);
         error.fault.message
     };
     assert_eq!(
@@ -313,7 +314,7 @@ fn a_broken_file_is_told_and_never_written() {
     fs::write(office.file("team"), broken).unwrap();
     let arguments = json!({"start": "2026-11-16T10:00", "calendar_id": "team"});
     let error = office.call("create_event", arguments).unwrap_err();
-    assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "CalendarBroken"));
+    assert_eq!((error.how, error.fault.name.as_str()), (CallProgress::Failed, "CalendarBroken"));
     assert!(error.fault.message.contains("team.ics` cannot be read: line 3"), "{error:?}");
     assert_eq!(office.text("team"), broken);
     let undated = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
@@ -348,19 +349,22 @@ fn a_login_is_wanted_until_somebody_did_it() {
     login.listens_at(SocketAddr::from(([127, 0, 0, 1], 4000))).unwrap();
     let office = Office::of(folder, Some(login.clone()));
     let arguments = json!({"start": "2026-11-16T10:00:00"});
-    let output = |given: Given| office.output(("create_event", 1), arguments.clone(), given);
-    let ToolOutput::Wants(wants) = output(Given::default()).unwrap() else { panic!("no login") };
+    let output =
+        |given: InputResponses| office.output(("create_event", 1), arguments.clone(), given);
+    let ToolOutput::Wants(wants) = output(InputResponses::default()).unwrap() else {
+        panic!("no login")
+    };
     let (id, want) = wants.inputs.first_key_value().unwrap();
-    let Want::Url { url, .. } = want else { panic!("{want:?}") };
+    let InputRequest::Url { url, .. } = want else { panic!("{want:?}") };
     assert_eq!(*url, format!("http://127.0.0.1:4000/auth/connect/{id}"));
     assert!(wants.state.is_null());
-    let answer = |action: &str| Given {
+    let answer = |action: &str| InputResponses {
         inputs: [(id.clone(), json!({"action": action}))].into(),
-        ..Given::default()
+        ..InputResponses::default()
     };
     assert!(matches!(output(answer("accept")), Ok(ToolOutput::Wants(_))), "nobody did it");
     assert_eq!(output(answer("decline")).unwrap_err().fault.name, "LoginDeclined");
     assert!(login.done(id).unwrap());
     assert!(matches!(output(answer("accept")), Ok(ToolOutput::Value(_))));
-    assert!(matches!(output(Given::default()), Ok(ToolOutput::Value(_))));
+    assert!(matches!(output(InputResponses::default()), Ok(ToolOutput::Value(_))));
 }

@@ -2,7 +2,7 @@
 
 use super::{Rules, stub_rules};
 use kernel::conversation::llm::{
-    AnswerForm, Llm, Message, ModelCall, Prompt, ToolCard, ToolChoice, Turn, Unheard,
+    AnswerForm, Llm, Message, ModelCall, NullDeltaSink, Prompt, ToolCard, ToolChoice, Turn,
 };
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
@@ -283,7 +283,7 @@ fallback: {say: fallen back}
 fn a_turn_is_the_same_every_time() {
     let rules = rules("version: 1\nrules: []\nfallback: {say: '{{ now }} {{ when(text).start }}'}");
     let prompt = prompt(vec![user("tomorrow at 3pm")], &[]);
-    let turn = || futures::executor::block_on(rules.turn(&prompt, &Unheard)).unwrap();
+    let turn = || futures::executor::block_on(rules.turn(&prompt, &NullDeltaSink)).unwrap();
     assert_eq!(turn().text, "2026-11-15T10:30:00 2026-11-16T15:00:00");
     assert_eq!(turn(), turn());
 }

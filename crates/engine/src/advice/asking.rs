@@ -5,7 +5,7 @@ use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::Shared;
 use crate::system::zones::here;
 use kernel::conversation::llm::{
-    LlmError, Message, Prompt, Stop, ToolChoice, Turn, Unheard, Usage,
+    LlmError, Message, NullDeltaSink, Prompt, Stop, ToolChoice, Turn, Usage,
 };
 use kernel::values::caller::Caller;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use std::sync::Arc;
 const SHOWN_CHARS_MAX: usize = 60_000;
 
 /// A model, and what was said.
-pub(crate) struct Asking<'a> {
+pub(crate) struct ModelConversation<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     /// Whose turns they are.
     caller: &'a Caller,
     pub(crate) model: String,
     messages: Vec<Message>,
-    pub(crate) took: Took,
+    pub(crate) took: TurnsUsage,
 }
 
 /// What turns took.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Took {
+pub(crate) struct TurnsUsage {
     pub(crate) turns: u32,
     pub(crate) usage: Usage,
     /// What they cost, as far as prices are known.
@@ -34,7 +34,7 @@ pub(crate) struct Took {
     pub(crate) uncached_micros: Option<u64>,
 }
 
-impl Took {
+impl TurnsUsage {
     /// Takes one more turn in, which was counted when it began.
     fn add(&mut self, usage: Usage, cost_micros: Option<u64>, uncached_micros: Option<u64>) {
         self.usage.input += usage.input;
@@ -52,14 +52,14 @@ impl Took {
     }
 }
 
-impl<'a> Asking<'a> {
+impl<'a> ModelConversation<'a> {
     pub(crate) fn new(
         shared: &'a Arc<Shared>,
         caller: &'a Caller,
         model: String,
         messages: Vec<Message>,
     ) -> Self {
-        Self { shared, caller, model, messages, took: Took::default() }
+        Self { shared, caller, model, messages, took: TurnsUsage::default() }
     }
 
     /// One turn. A model that cannot answer, or refuses, is not asked again.
@@ -79,7 +79,7 @@ impl<'a> Asking<'a> {
         let counters = &self.shared.counters;
         count(&counters.turns_started);
         self.took.turns += 1;
-        let asked = self.shared.one_turn(self.caller, &self.model, &prompt, &Unheard).await;
+        let asked = self.shared.one_turn(self.caller, &self.model, &prompt, &NullDeltaSink).await;
         let turn = asked.result.map_err(|error| {
             count(&counters.turns_failed);
             model_failed(&self.model, &error)

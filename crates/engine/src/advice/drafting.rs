@@ -1,7 +1,7 @@
 //! Plans that models write: read as any plan of their caller, with every call in them that could
 //! change something approved first. What is wrong goes back to the model.
 
-use crate::advice::asking::{Asking, Took};
+use crate::advice::asking::{ModelConversation, TurnsUsage};
 use crate::refusal::Result;
 use crate::shared::Shared;
 use kernel::conversation::llm::{Stop, Turn, Usage};
@@ -60,7 +60,7 @@ pub struct DraftWrite {
 
 /// A draft that is being written.
 pub(crate) struct Drafting<'a> {
-    pub(crate) asking: Asking<'a>,
+    pub(crate) asking: ModelConversation<'a>,
     pub(crate) caller: &'a Caller,
     /// The tools that the plan may call.
     pub(crate) tools: Vec<Arc<ToolSpec>>,
@@ -76,14 +76,14 @@ pub(crate) enum Purpose {
 }
 
 /// A plan as it was read, and its JSON.
-struct Read {
+struct ParsedPlan {
     source: Value,
     /// None where it cannot be used.
     plan: Option<DraftedPlan>,
     mistakes: Vec<Mistake>,
 }
 
-impl Read {
+impl ParsedPlan {
     fn wrong(mistake: Mistake) -> Self {
         Self { source: Value::Null, plan: None, mistakes: vec![mistake] }
     }
@@ -95,8 +95,8 @@ impl Drafting<'_> {
         let rounds_max = self.asking.shared.limits.draft_rounds_max;
         loop {
             let turn = self.asking.turn().await?;
-            let Read { source, plan, mistakes } = self.read(&turn);
-            let Took { turns, usage, cost_micros, .. } = self.asking.took;
+            let ParsedPlan { source, plan, mistakes } = self.read(&turn);
+            let TurnsUsage { turns, usage, cost_micros, .. } = self.asking.took;
             if plan.is_some() || turns > rounds_max {
                 let model = self.asking.model.clone();
                 // The model itself never reads its own words as a mistake: rules would act on them.
@@ -109,10 +109,10 @@ impl Drafting<'_> {
     }
 
     /// The plan in an answer, read as any plan of its caller.
-    fn read(&self, turn: &Turn) -> Read {
+    fn read(&self, turn: &Turn) -> ParsedPlan {
         if turn.stop == Stop::Length {
             let mistake = Mistake::error("the answer was cut off: it is longer than allowed");
-            return Read::wrong(mistake.hint("write a shorter plan with fewer steps"));
+            return ParsedPlan::wrong(mistake.hint("write a shorter plan with fewer steps"));
         }
         let Shared { limits, gate, .. } = &**self.asking.shared;
         let bytes_max = match self.purpose {
@@ -121,7 +121,7 @@ impl Drafting<'_> {
         };
         let mut source = match answered(&turn.text, bytes_max) {
             Ok(source) => source,
-            Err(mistake) => return Read::wrong(mistake),
+            Err(mistake) => return ParsedPlan::wrong(mistake),
         };
         // A tool that is not there makes no plan; the ones that are say themselves what they do.
         let writes = |name: &str| {
@@ -137,14 +137,14 @@ impl Drafting<'_> {
             }
         };
         match read {
-            Err(mistakes) => Read { source, plan: None, mistakes },
+            Err(mistakes) => ParsedPlan { source, plan: None, mistakes },
             Ok((plan, mut mistakes)) => {
                 let drafted = self.judged(plan);
                 let mut beyond = self.beyond(&drafted.plan);
                 beyond.extend(unasked(&drafted.writes));
                 let plan = beyond.is_empty().then_some(drafted);
                 mistakes.extend(beyond);
-                Read { source, plan, mistakes }
+                ParsedPlan { source, plan, mistakes }
             }
         }
     }

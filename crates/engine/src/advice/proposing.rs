@@ -2,21 +2,21 @@
 //! it. It is checked as if the run's starter had sent it, and what is wrong goes back. Here is
 //! decided, too, whether what it calls could change something: then it is a person's to take.
 
-use crate::advice::asking::{Asking, Took};
+use crate::advice::asking::{ModelConversation, TurnsUsage};
 use crate::advice::drafting::{Draft, Drafting, Purpose};
 use crate::catalog::models::Models;
 use crate::catalog::ranked::best_first;
 use crate::refusal::Refusal;
 use crate::shared::Shared;
-use kernel::ask::held::{Does, Drafter, Found};
+use kernel::ask::remedy::{Drafter, Remedy, RemedyResult};
 use kernel::ask::{AskedCall, FixAction, Reply};
 use kernel::conversation::llm::Stop;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::planted::{Switch, is_on};
 use kernel::prompt::draft::correction_opening;
 use kernel::prompt::masking::{hushed, masked};
-use kernel::prompt::propose::{FailedCall, Proposed, again, answered, opening};
-use kernel::tool::call::{Caller, HowFar, Reach, ToolSpec};
+use kernel::prompt::propose::{FailedCall, ModelProposal, again, answered, opening};
+use kernel::tool::call::{CallProgress, Caller, Reach, ToolSpec};
 use kernel::values::fault::Fault;
 use kernel::values::ids::{AskId, PlanId, StepId};
 use serde_json::{Value, json};
@@ -42,26 +42,26 @@ pub(crate) struct FailedStep {
     /// What failed, and how.
     pub(crate) call: Option<AskedCall>,
     pub(crate) fault: Fault,
-    pub(crate) how: HowFar,
+    pub(crate) how: CallProgress,
     /// How often it was tried.
     pub(crate) tries: u32,
 }
 
 /// The outcome.
 pub(crate) struct Proposal {
-    pub(crate) found: Found,
-    pub(crate) took: Took,
+    pub(crate) found: RemedyResult,
+    pub(crate) took: TurnsUsage,
 }
 
 impl Proposal {
     /// Nothing: no model was asked.
     pub(crate) fn nothing(fault: Fault) -> Self {
-        Self { found: Found::nothing(fault), took: Took::default() }
+        Self { found: RemedyResult::nothing(fault), took: TurnsUsage::default() }
     }
 }
 
 /// Asks a model what could be done about a failed step.
-pub(crate) async fn propose(shared: &Arc<Shared>, failed: &FailedStep, does: &Does) -> Proposal {
+pub(crate) async fn propose(shared: &Arc<Shared>, failed: &FailedStep, does: &Remedy) -> Proposal {
     let models = shared.models_of(&failed.caller.realm);
     let model = match does.model().map(|name| asked_model(&models, name)) {
         Some(Ok(model)) => model,
@@ -69,8 +69,10 @@ pub(crate) async fn propose(shared: &Arc<Shared>, failed: &FailedStep, does: &Do
         None => return Proposal::nothing(no_proposal("no model is asked")),
     };
     match does {
-        Does::Draft(drafter) => correction(shared, failed, drafter, model).await,
-        Does::Propose(_) | Does::Retry | Does::Correct(_) => arguments(shared, failed, model).await,
+        Remedy::Draft(drafter) => correction(shared, failed, drafter, model).await,
+        Remedy::Propose(_) | Remedy::Retry | Remedy::Correct(_) => {
+            arguments(shared, failed, model).await
+        }
     }
 }
 
@@ -114,17 +116,17 @@ async fn arguments(shared: &Arc<Shared>, failed: &FailedStep, model: String) -> 
     let Some(messages) = opening(&shown) else {
         return Proposal::nothing(no_proposal("the call is too large to be shown to a model"));
     };
-    let mut asking = Asking::new(shared, &failed.caller, model, messages);
+    let mut asking = ModelConversation::new(shared, &failed.caller, model, messages);
     let found = rounds(&mut asking, failed, &shown).await;
-    Proposal { found: found.unwrap_or_else(Found::nothing), took: asking.took }
+    Proposal { found: found.unwrap_or_else(RemedyResult::nothing), took: asking.took }
 }
 
 /// Asks until what is proposed could be sent, a few times.
 async fn rounds(
-    asking: &mut Asking<'_>,
+    asking: &mut ModelConversation<'_>,
     failed: &FailedStep,
     shown: &FailedCall<'_>,
-) -> Result<Found, Fault> {
+) -> Result<RemedyResult, Fault> {
     let mut rounds = 0;
     loop {
         let turn = asking.turn().await.map_err(failed_model)?;
@@ -133,13 +135,13 @@ async fn rounds(
             Stop::Done | Stop::Refused => answered(shown, &turn.text),
         };
         let wrong = match read {
-            Ok(Proposed { arguments: None, why }) => {
+            Ok(ModelProposal { arguments: None, why }) => {
                 let fault = no_proposal(format!("model `{}` knows no other", asking.model));
-                return Ok(Found { why, ..Found::nothing(fault) });
+                return Ok(RemedyResult { why, ..RemedyResult::nothing(fault) });
             }
-            Ok(Proposed { arguments: Some(arguments), why }) => {
+            Ok(ModelProposal { arguments: Some(arguments), why }) => {
                 match usable(asking.shared, failed, shown, arguments) {
-                    Ok(found) => return Ok(Found { why, ..found }),
+                    Ok(found) => return Ok(RemedyResult { why, ..found }),
                     Err(wrong) => wrong,
                 }
             }
@@ -162,7 +164,7 @@ fn usable(
     failed: &FailedStep,
     shown: &FailedCall<'_>,
     arguments: Value,
-) -> Result<Found, String> {
+) -> Result<RemedyResult, String> {
     if arguments == *shown.call.arguments {
         return Err("these are the arguments that failed".to_owned());
     }
@@ -177,7 +179,7 @@ fn usable(
         output: None,
         plan_id: None,
     };
-    Ok(Found { reply: Some(reply), acts, ..Found::default() })
+    Ok(RemedyResult { reply: Some(reply), acts, ..RemedyResult::default() })
 }
 
 async fn correction(
@@ -197,7 +199,7 @@ async fn correction(
     };
     let id = PlanId::from(format!("{DRAFTED}{}", failed.ask).as_str());
     let mut drafting = Drafting {
-        asking: Asking::new(shared, &failed.caller, model, messages),
+        asking: ModelConversation::new(shared, &failed.caller, model, messages),
         caller: &failed.caller,
         tools,
         purpose: Purpose::ToCorrect(id.clone()),
@@ -206,7 +208,7 @@ async fn correction(
     let took = drafting.asking.took;
     let found = match drafted {
         Ok(draft) => written(draft, id, drafter),
-        Err(refusal) => Found::nothing(failed_model(refusal)),
+        Err(refusal) => RemedyResult::nothing(failed_model(refusal)),
     };
     Proposal { found, took }
 }
@@ -235,19 +237,19 @@ fn as_shown(failed: &FailedStep, tools: &[Arc<ToolSpec>]) -> Value {
 
 /// A correction that can be used, as a reply that runs it. For a call that writes it is a proposal
 /// all the same: `Session::judged`.
-fn written(draft: Draft, id: PlanId, drafter: &Drafter) -> Found {
+fn written(draft: Draft, id: PlanId, drafter: &Drafter) -> RemedyResult {
     let Draft { source, plan, mistakes, model, .. } = draft;
     let Some(drafted) = plan else {
         let wrong = mistakes.iter().find(|mistake| mistake.is_error());
         let wrong = wrong.map(Mistake::to_string).unwrap_or_default();
         let message = format!("model `{model}` wrote no plan that can be used: {wrong}");
-        return Found::nothing(no_proposal(message));
+        return RemedyResult::nothing(no_proposal(message));
     };
     let reads = drafted.reach == Reach::Reads && drafted.writes.is_empty();
     let why = Some(drafted.plan.description).filter(|about| !about.trim().is_empty());
     let reply =
         Reply::Fix { action: FixAction::Correct, arguments: None, output: None, plan_id: Some(id) };
-    Found {
+    RemedyResult {
         reply: Some(reply),
         acts: (drafter.auto_reads && reads) || is_on(Switch::WritingDraftRuns),
         plan: Some(Arc::new(source)),

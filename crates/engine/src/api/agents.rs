@@ -1,12 +1,12 @@
 //! Agents as endpoints see them: brought by files, stored, listed, removed.
 
 use crate::catalog::AgentFile;
-use crate::catalog::roster::{KnownAgent, Talked};
+use crate::catalog::roster::{KnownAgent, TalkPlan};
 use crate::handles::Catalog;
 use crate::refusal::{Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::RegisteredAgent;
 use kernel::contracts::policy::Resource;
-use kernel::contracts::{Against, Definition};
+use kernel::contracts::{Definition, Precondition};
 use kernel::definition::agent_reader::read_value;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::Caller;
@@ -60,7 +60,7 @@ impl Catalog<'_> {
             updated_at: self.shared.clock.now(),
             by: caller.owner(),
         };
-        let against = Against { version: expected, owner: judged };
+        let against = Precondition { version: expected, owner: judged };
         let stored = self.store(caller, definition, against).await?;
         self.shared.catalog.set_stored_agent(&caller.realm, stored.version, talked);
         Ok(RegisteredAgent { agent, version: stored.version, updated_at: stored.updated_at })
@@ -109,7 +109,7 @@ impl Catalog<'_> {
         Ok(())
     }
 
-    fn read_agent(self, source: &Value) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {
+    fn read_agent(self, source: &Value) -> Result<(TalkPlan, Vec<Mistake>), Vec<Mistake>> {
         let (agent, warnings) = read_value(source)?;
         Ok((self.shared.catalog.talked(agent)?, warnings))
     }

@@ -6,12 +6,12 @@ use crate::handles::Audits;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::UnseenCall;
 use crate::shared::Shared;
-use kernel::contracts::identity::audit::{AuditFilter, ChainState, Found};
+use kernel::contracts::identity::audit::{AuditFilter, ChainState, LocatedEntry};
 use kernel::contracts::policy::Resource;
-use kernel::contracts::{Page, Paged, StoreError};
+use kernel::contracts::{ListPage, PageRequest, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Object};
-use kernel::identity::chain::{Head, Verified, Verifier};
-use kernel::identity::starts::{Lost, START, Starts};
+use kernel::identity::chain::{ChainReport, Head, Verifier};
+use kernel::identity::starts::{ChainLoss, START, StartRecords};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{Millis, PlanId};
@@ -105,8 +105,8 @@ impl Audits<'_> {
         caller: &Caller,
         chain: &ChainName,
         filter: &AuditFilter,
-        page: &Page,
-    ) -> Result<Paged<Found>> {
+        page: &PageRequest,
+    ) -> Result<ListPage<LocatedEntry>> {
         let trail = self.administered(caller)?;
         Ok(trail.audit.entries(chain, filter, page).await?)
     }
@@ -126,7 +126,7 @@ impl Audits<'_> {
         chain: &ChainName,
         known: &[Head],
         unchecked_until: u64,
-    ) -> Result<Verified> {
+    ) -> Result<ChainReport> {
         let trail = self.administered(caller)?;
         let starts = all_starts(trail).await?;
         let mut reading = 1;
@@ -153,7 +153,7 @@ impl Audits<'_> {
         let starts = match last_start(trail).await {
             Err(StoreError::Unreadable(why)) => {
                 tracing::error!(%why, "the server's own audit cannot be read");
-                Starts::default()
+                StartRecords::default()
             }
             read => read?,
         };
@@ -164,7 +164,7 @@ impl Audits<'_> {
                 trail.mark_broken(chain);
             }
         }
-        for Lost { chain, found, known } in starts.lost(&heads) {
+        for ChainLoss { chain, found, known } in starts.lost(&heads) {
             let known = known.seq;
             tracing::error!(%chain, found, known, "the audit was cut: a chain has fewer rows than \
                 the start before found; `waypost audit verify` says more");
@@ -213,7 +213,7 @@ async fn read_through(
     trail: &Trail,
     before: &ChainState,
     mut verifier: Verifier<'_>,
-) -> Result<Verified, StoreError> {
+) -> Result<ChainReport, StoreError> {
     let ChainState { chain, mut head, .. } = before.clone();
     let mut after = 0;
     loop {
@@ -240,9 +240,9 @@ async fn read_through(
 }
 
 /// What all starts wrote down that the server's own chain still has.
-async fn all_starts(trail: &Trail) -> Result<Starts, StoreError> {
+async fn all_starts(trail: &Trail) -> Result<StartRecords, StoreError> {
     let server = ChainName::server();
-    let mut starts = Starts::default();
+    let mut starts = StartRecords::default();
     let mut after = 0;
     loop {
         let rows = trail.audit.rows(&server, after, ROWS_PER_READ).await?;
@@ -256,20 +256,20 @@ async fn all_starts(trail: &Trail) -> Result<Starts, StoreError> {
 
 /// The same of the last start alone, which has what those before it knew: a start must not wait
 /// until a long chain is read.
-async fn last_start(trail: &Trail) -> Result<Starts, StoreError> {
+async fn last_start(trail: &Trail) -> Result<StartRecords, StoreError> {
     let server = ChainName::server();
-    let mut starts = Starts::default();
+    let mut starts = StartRecords::default();
     let filter = AuditFilter { act: Some(START.to_owned()), ..AuditFilter::default() };
-    let mut page = Page { cursor: None, limit: 1 };
+    let mut page = PageRequest { cursor: None, limit: 1 };
     loop {
         let found = trail.audit.entries(&server, &filter, &page).await?;
-        if let Some(Found { seq, .. }) = found.items.first() {
+        if let Some(LocatedEntry { seq, .. }) = found.items.first() {
             let rows = trail.audit.rows(&server, seq.saturating_sub(1), 1).await?;
             rows.iter().for_each(|row| starts.take(trail.keys(), row));
         }
         // One that cannot be checked says nothing.
         match found.next_cursor {
-            Some(cursor) if starts == Starts::default() => page.cursor = Some(cursor),
+            Some(cursor) if starts == StartRecords::default() => page.cursor = Some(cursor),
             Some(_) | None => return Ok(starts),
         }
     }

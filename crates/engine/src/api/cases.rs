@@ -5,12 +5,12 @@ use crate::command::Command;
 use crate::handles::Cases;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::{
-    CaseReport, RunAbout, RunReport, RunRequest, RunSession, RunTarget, SubmitOptions,
+    CaseReport, RunMetadata, RunReport, RunRequest, RunSession, RunTarget, SubmitOptions,
 };
 use crate::shared::Shared;
 use crate::system::clock::timeout;
-use crate::waiting::case_queue::InLine;
-use crate::waiting::idempotency::Turn;
+use crate::waiting::case_queue::QueueTicket;
+use crate::waiting::idempotency::ClaimOutcome;
 use kernel::contracts::policy::Resource;
 use kernel::definition::pipeline::{Case, Pipeline, Tally, TallyRow};
 use kernel::tool::call::Caller;
@@ -50,7 +50,7 @@ impl Cases<'_> {
         // Pinned before it stands in line: the path that is counted is the one that is taken.
         let closure = self.shared.catalog.closure(&caller.realm, &pipeline.plan);
         // A repeat need not wait for its own first request.
-        if let Turn::Repeat(row) = self.shared.turn(caller, once.as_ref()).await? {
+        if let ClaimOutcome::Repeat(row) = self.shared.turn(caller, once.as_ref()).await? {
             return self.shared.runs().repeated(caller, &row, wait_ms).await.map(came_of);
         }
         let closure = closure?;
@@ -67,14 +67,14 @@ impl Cases<'_> {
             input: case.input,
             session: RunSession::Case(pipeline.name.clone(), case.id),
             once,
-            about: RunAbout { trace, tally: Some(tally), occasion, message: None },
+            about: RunMetadata { trace, tally: Some(tally), occasion, message: None },
         };
-        let held = Held { shared: self.shared.clone(), key, run: None, place: Some(place) };
+        let held = CaseTurn { shared: self.shared.clone(), key, run: None, place: Some(place) };
         self.take_turn(caller, pipeline, request, held, deadline).await
     }
 
     /// Stands in a case's line until it is its turn; nothing where that takes too long.
-    async fn in_line(self, key: &SessionKey, wait_ms: u64) -> Result<Option<InLine>> {
+    async fn in_line(self, key: &SessionKey, wait_ms: u64) -> Result<Option<QueueTicket>> {
         let most = self.shared.limits.case_queue_max;
         let turn = self.shared.lines.clone().turn(key.clone(), most);
         match timeout(self.shared.clock.as_ref(), wait_ms, turn).await {
@@ -94,7 +94,7 @@ impl Cases<'_> {
         caller: &Caller,
         pipeline: &Pipeline,
         request: RunRequest,
-        mut held: Held,
+        mut held: CaseTurn,
         deadline: Millis,
     ) -> Result<CaseReport> {
         let resource = Resource::Pipeline(pipeline.name.as_str());
@@ -148,14 +148,14 @@ impl Cases<'_> {
 
 /// A case's turn, with the run that has it. If that still moves when this is dropped, the turn
 /// stays with it until it is over or waits.
-struct Held {
+struct CaseTurn {
     shared: Arc<Shared>,
     key: SessionKey,
     run: Option<RunId>,
-    place: Option<InLine>,
+    place: Option<QueueTicket>,
 }
 
-impl Drop for Held {
+impl Drop for CaseTurn {
     fn drop(&mut self) {
         let (Some(run), Some(place)) = (self.run, self.place.take()) else { return };
         let shared = self.shared.clone();

@@ -6,12 +6,12 @@ use crate::command::{Command, Slice};
 use crate::handles::Sessions;
 use crate::refusal::{Quota, Refusal, RefusalCode, Result};
 use crate::shared::Shared;
-use crate::shares::{Full, Share};
+use crate::shares::{Share, ShareExhausted};
 use futures::stream::{BoxStream, StreamExt, try_unfold};
-use kernel::contracts::{HistoryFilter, Page, Paged, SessionRef, StoreError};
+use kernel::contracts::{HistoryFilter, ListPage, PageRequest, SessionRef, StoreError};
 use kernel::event::{self, Event};
 use kernel::identity::shares::SharedLimit;
-use kernel::journal::fork::{Following, Fork};
+use kernel::journal::fork::{Fork, ForkScan};
 use kernel::journal::projection::SessionRow;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
@@ -27,7 +27,7 @@ const EVENTS_PER_READ: usize = 500;
 const SLICES_MAX: usize = 2;
 
 /// The text of an export, piece by piece. One that ends with a refusal is not whole.
-pub type Exported = BoxStream<'static, Result<String>>;
+pub type ExportStream = BoxStream<'static, Result<String>>;
 
 impl Sessions<'_> {
     /// Makes a new session that begins as a copy of another, up to one of its events (default: the
@@ -49,13 +49,13 @@ impl Sessions<'_> {
         let id = SessionId(self.shared.id_bits());
         let key = caller.key(row.key.space.clone(), id.to_string());
         let (fork, reading) = loop {
-            let mut reading = Reading::new(self.shared, &row.key, at);
-            let following = Following::new(id, key.clone(), caller.clone());
+            let mut reading = JournalReader::new(self.shared, &row.key, at);
+            let following = ForkScan::new(id, key.clone(), caller.clone());
             match self.weighed(&mut reading, following).await {
                 Ok(fork) => break (fork, reading),
                 // Retention took the beginning while it was read: from the new one on.
-                Err(Unread::Trimmed(_)) => {}
-                Err(Unread::Refused(refusal)) => return Err(refusal),
+                Err(ReadFailure::Trimmed(_)) => {}
+                Err(ReadFailure::Refused(refusal)) => return Err(refusal),
             }
         };
         // At an earlier event the session may have been about other plans.
@@ -82,9 +82,9 @@ impl Sessions<'_> {
     /// A fork that is ready to be copied: its source was read twice.
     async fn weighed(
         self,
-        reading: &mut Reading,
-        mut following: Following,
-    ) -> Result<Fork, Unread> {
+        reading: &mut JournalReader,
+        mut following: ForkScan,
+    ) -> Result<Fork, ReadFailure> {
         while let Some(events) = reading.events().await? {
             for event in &events {
                 following.see(event, |_| RunId(self.shared.id_bits()));
@@ -100,13 +100,13 @@ impl Sessions<'_> {
     }
 
     /// The whole session as JSON: its journal, its history newest first, and its row.
-    pub async fn export(self, caller: &Caller, session: &SessionRef) -> Result<Exported> {
+    pub async fn export(self, caller: &Caller, session: &SessionRef) -> Result<ExportStream> {
         let row = self.get_for(caller, Act::Export, session).await?;
         let place = self.export_place(caller)?;
-        let mut reading = Reading::new(self.shared, &row.key, row.seq);
+        let mut reading = JournalReader::new(self.shared, &row.key, row.seq);
         // Whatever refuses it does so now, before anything is sent.
-        let first = reading.texts().await.map_err(Unread::refusal)?;
-        let export = Export { row, reading, first, at: At::Start, _place: place };
+        let first = reading.texts().await.map_err(ReadFailure::refusal)?;
+        let export = Export { row, reading, first, at: ExportStep::Start, _place: place };
         Ok(try_unfold(export, Export::piece).boxed())
     }
 
@@ -116,7 +116,7 @@ impl Sessions<'_> {
             let code = RefusalCode::ExportsActiveMax(Box::new(quota));
             Refusal::new(code, message).hint(hint)
         };
-        let of_share = |full: Full| refused(full.quota(), full.message(), full.hint());
+        let of_share = |full: ShareExhausted| refused(full.quota(), full.message(), full.hint());
         let shares = &self.shared.export_shares;
         let share = shares.try_take(caller).map_err(of_share)?;
         match self.shared.exports.clone().try_acquire_owned() {
@@ -141,7 +141,7 @@ impl Sessions<'_> {
 }
 
 /// Reads the source a last time and hands on its copy.
-async fn copy(mut fork: Fork, mut reading: Reading, slices: mpsc::Sender<Result<Slice>>) {
+async fn copy(mut fork: Fork, mut reading: JournalReader, slices: mpsc::Sender<Result<Slice>>) {
     loop {
         let (slice, is_over) = match reading.events().await {
             Ok(read) => {
@@ -163,24 +163,24 @@ async fn copy(mut fork: Fork, mut reading: Reading, slices: mpsc::Sender<Result<
 }
 
 /// Why a journal cannot be read on.
-enum Unread {
+enum ReadFailure {
     /// Retention took its beginning away while it was read.
     Trimmed(StoreError),
     /// It cannot be read, or has too many events.
     Refused(Refusal),
 }
 
-impl Unread {
+impl ReadFailure {
     fn refusal(self) -> Refusal {
         match self {
-            Unread::Trimmed(error) => error.into(),
-            Unread::Refused(refusal) => refusal,
+            ReadFailure::Trimmed(error) => error.into(),
+            ReadFailure::Refused(refusal) => refusal,
         }
     }
 }
 
 /// A journal that is read from its oldest event on, up to one of its events.
-struct Reading {
+struct JournalReader {
     shared: Arc<Shared>,
     key: SessionKey,
     /// The oldest event, once it was read.
@@ -189,7 +189,7 @@ struct Reading {
     until: u64,
 }
 
-impl Reading {
+impl JournalReader {
     fn new(shared: &Arc<Shared>, key: &SessionKey, until: u64) -> Self {
         Self { shared: shared.clone(), key: key.clone(), oldest: None, after: 0, until }
     }
@@ -205,23 +205,23 @@ impl Reading {
     }
 
     /// The next events as texts; none after the last.
-    async fn texts(&mut self) -> Result<Option<Vec<String>>, Unread> {
+    async fn texts(&mut self) -> Result<Option<Vec<String>>, ReadFailure> {
         if self.is_over() {
             return Ok(None);
         }
         let read = self.shared.store.events(&self.key, self.after, EVENTS_PER_READ).await;
         let read = read.map_err(|error| match error {
-            StoreError::Gone(_) => Unread::Trimmed(error),
-            other => Unread::Refused(other.into()),
+            StoreError::Gone(_) => ReadFailure::Trimmed(error),
+            other => ReadFailure::Refused(other.into()),
         })?;
         let (Some((oldest, _)), Some((last, _))) = (read.first(), read.last()) else {
             return Ok(None);
         };
         if self.after == 0 {
             if self.oldest.is_some_and(|before| before != *oldest) {
-                return Err(Unread::Trimmed(StoreError::Gone(*oldest)));
+                return Err(ReadFailure::Trimmed(StoreError::Gone(*oldest)));
             }
-            self.within(*oldest).map_err(Unread::Refused)?;
+            self.within(*oldest).map_err(ReadFailure::Refused)?;
             self.oldest = Some(*oldest);
         }
         self.after = *last;
@@ -230,10 +230,10 @@ impl Reading {
     }
 
     /// The next events; none after the last.
-    async fn events(&mut self) -> Result<Option<Vec<Event>>, Unread> {
+    async fn events(&mut self) -> Result<Option<Vec<Event>>, ReadFailure> {
         let Some(texts) = self.texts().await? else { return Ok(None) };
         let read = event::read(&format!("[{}]", texts.join(",")));
-        read.map(Some).map_err(|error| Unread::Refused(Refusal::unreadable(error.to_string())))
+        read.map(Some).map_err(|error| ReadFailure::Refused(Refusal::unreadable(error.to_string())))
     }
 
     /// Whether the events from the oldest on are there, and not too many.
@@ -265,15 +265,15 @@ struct ExportPlace {
 /// An export on its way. It reads only as fast as its text is taken, and ends when it is dropped.
 struct Export {
     row: SessionRow,
-    reading: Reading,
+    reading: JournalReader,
     /// Events that were read and not given out yet.
     first: Option<Vec<String>>,
-    at: At,
+    at: ExportStep,
     _place: ExportPlace,
 }
 
 /// What of an export comes next.
-enum At {
+enum ExportStep {
     Start,
     /// More events.
     Events,
@@ -286,39 +286,39 @@ impl Export {
     /// The next piece of its text; none after the last. Events are written as they are stored: what
     /// this release cannot read is exported all the same.
     async fn piece(mut self) -> Result<Option<(String, Self)>> {
-        let (piece, at) = match std::mem::replace(&mut self.at, At::End) {
-            At::Start => {
+        let (piece, at) = match std::mem::replace(&mut self.at, ExportStep::End) {
+            ExportStep::Start => {
                 let events = self.first.take().unwrap_or_default();
-                (format!("{{\"events\":[{}", events.join(",")), At::Events)
+                (format!("{{\"events\":[{}", events.join(",")), ExportStep::Events)
             }
-            At::Events => match self.reading.texts().await.map_err(Unread::refusal)? {
-                Some(events) if events.is_empty() => (String::new(), At::Events),
-                Some(events) => (format!(",{}", events.join(",")), At::Events),
-                None => ("],\"history\":[".to_owned(), At::History(None)),
+            ExportStep::Events => match self.reading.texts().await.map_err(ReadFailure::refusal)? {
+                Some(events) if events.is_empty() => (String::new(), ExportStep::Events),
+                Some(events) => (format!(",{}", events.join(",")), ExportStep::Events),
+                None => ("],\"history\":[".to_owned(), ExportStep::History(None)),
             },
-            At::History(cursor) => self.history(cursor).await?,
-            At::End => return Ok(None),
+            ExportStep::History(cursor) => self.history(cursor).await?,
+            ExportStep::End => return Ok(None),
         };
         self.at = at;
         Ok(Some((piece, self)))
     }
 
-    async fn history(&self, cursor: Option<String>) -> Result<(String, At)> {
+    async fn history(&self, cursor: Option<String>) -> Result<(String, ExportStep)> {
         let shared = &self.reading.shared;
         let is_first = cursor.is_none();
-        let page = Page { cursor, limit: shared.limits.page_items_max };
+        let page = PageRequest { cursor, limit: shared.limits.page_items_max };
         let paged = shared.store.history(&self.row.key, HistoryFilter::default(), &page).await;
         let paged = match paged {
             // Its values stand in events that this release cannot read.
-            Err(StoreError::Unreadable(_)) => Paged { items: Vec::new(), next_cursor: None },
+            Err(StoreError::Unreadable(_)) => ListPage { items: Vec::new(), next_cursor: None },
             paged => paged?,
         };
         let items = paged.items.iter().map(|item| item.entry.datum().to_value().to_string());
         let items = items.collect::<Vec<_>>().join(",");
         let comma = if is_first || items.is_empty() { "" } else { "," };
         Ok(match paged.next_cursor {
-            Some(cursor) => (format!("{comma}{items}"), At::History(Some(cursor))),
-            None => (format!("{comma}{items}],\"session\":{}}}", json!(self.row)), At::End),
+            Some(cursor) => (format!("{comma}{items}"), ExportStep::History(Some(cursor))),
+            None => (format!("{comma}{items}],\"session\":{}}}", json!(self.row)), ExportStep::End),
         })
     }
 }

@@ -5,7 +5,7 @@
 use crate::handles::Catalog;
 use crate::refusal::{Refusal, Result};
 use kernel::contracts::policy::Resource;
-use kernel::contracts::{Against, Definition, Read, StoreError, StoredBy};
+use kernel::contracts::{Definition, Precondition, Read, StoreError, StoredBy};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 
@@ -16,11 +16,11 @@ impl Catalog<'_> {
         self,
         caller: &Caller,
         definition: Definition,
-        against: Against,
+        against: Precondition,
     ) -> Result<Definition> {
         let definitions = &self.shared.definitions;
         let realm = &caller.realm;
-        let put = |against: Against| definitions.put(realm, definition.clone(), against);
+        let put = |against: Precondition| definitions.put(realm, definition.clone(), against);
         self.changed(caller, &definition.kind, &definition.name, against, put).await
     }
 
@@ -35,8 +35,8 @@ impl Catalog<'_> {
     ) -> Result<bool> {
         let definitions = &self.shared.definitions;
         let realm = &caller.realm;
-        let delete = |against: Against| definitions.delete(realm, kind, name, against);
-        self.changed(caller, kind, name, Against { owner, version: None }, delete).await
+        let delete = |against: Precondition| definitions.delete(realm, kind, name, against);
+        self.changed(caller, kind, name, Precondition { owner, version: None }, delete).await
     }
 
     /// Refuses to change a stored definition that this caller may not change. Who stored it, as
@@ -69,8 +69,8 @@ impl Catalog<'_> {
         caller: &Caller,
         kind: &str,
         name: &str,
-        mut against: Against,
-        change: impl Fn(Against) -> Read<'a, T>,
+        mut against: Precondition,
+        change: impl Fn(Precondition) -> Read<'a, T>,
     ) -> Result<T> {
         loop {
             let error = match change(against.clone()).await {

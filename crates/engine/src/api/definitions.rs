@@ -3,13 +3,13 @@
 use crate::catalog::models::Models;
 use crate::catalog::roster::starting;
 use crate::catalog::{
-    Author, Filed, ListChanges, PipelineFile, PlanFile, ProjectFiles, invalid_plan,
+    Author, CheckedFiles, ListChanges, PipelineFile, PlanFile, ProjectFiles, invalid_plan,
 };
 use crate::handles::Catalog;
 use crate::refusal::{Refusal, RefusalCode, RefusalKind, Result};
 use crate::request::RegisteredPlan;
 use kernel::contracts::policy::Resource;
-use kernel::contracts::{Against, Definition};
+use kernel::contracts::{Definition, Precondition};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
@@ -85,7 +85,7 @@ impl Catalog<'_> {
         self,
         realm: &RealmId,
         files: &ProjectFiles,
-    ) -> Result<(Filed, Vec<Mistake>), Vec<Mistake>> {
+    ) -> Result<(CheckedFiles, Vec<Mistake>), Vec<Mistake>> {
         self.shared.catalog.read_files(realm, files)
     }
 
@@ -95,13 +95,13 @@ impl Catalog<'_> {
         self,
         realm: &RealmId,
         files: &ProjectFiles,
-    ) -> (Filed, Vec<Mistake>) {
+    ) -> (CheckedFiles, Vec<Mistake>) {
         self.shared.catalog.read_fitting(realm, files)
     }
 
     /// A project's files bring these now, in place of what they brought before: all at once. Runs
     /// that began keep what they pin, and what is stored stays.
-    pub fn set_files(self, realm: &RealmId, files: Filed) {
+    pub fn set_files(self, realm: &RealmId, files: CheckedFiles) {
         self.shared.catalog.set_files(realm, files);
     }
 
@@ -150,7 +150,7 @@ impl Catalog<'_> {
             updated_at: self.shared.clock.now(),
             by: caller.owner(),
         };
-        let against = Against { version: expected, owner: judged };
+        let against = Precondition { version: expected, owner: judged };
         // The catalog has the plan that was stored last: one after the other.
         let _storing = self.shared.catalog.storing.lock().await;
         let version = self.store(caller, definition, against).await?.version;

@@ -3,7 +3,7 @@
 //! nothing drafted is kept or run here, and every call in it that could change something asks a
 //! person first.
 
-use crate::advice::asking::Asking;
+use crate::advice::asking::ModelConversation;
 use crate::advice::drafting::{Draft, Drafting, Purpose};
 use crate::catalog::ranked::best_first;
 use crate::handles::Catalog;
@@ -41,7 +41,7 @@ pub struct DraftRequest {
 
 /// The outcome.
 #[derive(Debug)]
-pub struct Drafted {
+pub struct DraftOutcome {
     /// The plans that fit the goal already: none where one was written.
     pub existing: Vec<Arc<Plan>>,
     /// What the model wrote.
@@ -50,7 +50,7 @@ pub struct Drafted {
 
 impl Catalog<'_> {
     /// Plans that fit a goal already, or one that a model writes for it. Nothing is kept.
-    pub async fn draft_plan(self, caller: &Caller, request: DraftRequest) -> Result<Drafted> {
+    pub async fn draft_plan(self, caller: &Caller, request: DraftRequest) -> Result<DraftOutcome> {
         let gate = &self.shared.gate;
         gate.permit(caller, Act::Run, Resource::InlinePlan)?;
         let goal = goal(&request)?;
@@ -58,7 +58,7 @@ impl Catalog<'_> {
         if !request.fresh {
             let existing = self.fitting_plans(caller, goal, EXISTING_MAX);
             if !existing.is_empty() {
-                return Ok(Drafted { existing, draft: None });
+                return Ok(DraftOutcome { existing, draft: None });
             }
         }
         let model = self.drafting_model(&caller.realm, request.model.as_deref())?;
@@ -68,10 +68,10 @@ impl Catalog<'_> {
         tools.retain(|spec| is_among(only.as_deref(), spec));
         let shown = best_first(&tools, goal, self.shared.limits.draft_tools_max);
         let messages = opening(goal, &shown);
-        let asking = Asking::new(self.shared, caller, model, messages);
+        let asking = ModelConversation::new(self.shared, caller, model, messages);
         let purpose = Purpose::ToKeep;
         let draft = Some(Drafting { asking, caller, tools, purpose }.run().await?);
-        Ok(Drafted { existing: Vec::new(), draft })
+        Ok(DraftOutcome { existing: Vec::new(), draft })
     }
 
     /// The model that writes, of those of the realm.

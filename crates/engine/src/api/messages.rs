@@ -1,14 +1,14 @@
 //! Messages of clients that read them back with the task: each is recorded in the commit of what it
 //! does, which starts a run, answers an ask or only adds a note.
 
-use crate::api::tasks::Started;
+use crate::api::tasks::TaskRun;
 use crate::command::{Answer, Command, Replier};
 use crate::gate::rights::run_of;
 use crate::handles::{Asks, Runs, Sessions};
 use crate::refusal::Result;
-use crate::request::{Message, Once, RunReport, RunRequest, RunSession};
+use crate::request::{IdempotencyKey, Message, RunReport, RunRequest, RunSession};
 use crate::waiting::feed::Watch;
-use crate::waiting::idempotency::{Look, Turn};
+use crate::waiting::idempotency::{ClaimOutcome, RepeatCheck};
 use futures::FutureExt;
 use kernel::ask::Reply;
 use kernel::contracts::SessionRun;
@@ -33,15 +33,15 @@ impl Runs<'_> {
         caller: &Caller,
         request: RunRequest,
         wait_ms: Option<u64>,
-    ) -> Result<Started> {
+    ) -> Result<TaskRun> {
         // From before the start on: what the run records comes with its commits, without a read.
         let watch = self.watch_context(caller, &request.session);
         let Some(wait_ms) = wait_ms else {
-            return Ok(Started::watched(self.begin(caller, request).await?, watch));
+            return Ok(TaskRun::watched(self.begin(caller, request).await?, watch));
         };
         let run = self.new_id();
         match self.start_as(caller, run, request, wait_ms).await {
-            Ok(report) => Ok(Started::watched(report, watch)),
+            Ok(report) => Ok(TaskRun::watched(report, watch)),
             Err(refusal) => match self.stored(caller, run).await {
                 Ok(found) => Ok(found.row.id.into()),
                 Err(_) => Err(refusal),
@@ -73,10 +73,14 @@ impl Runs<'_> {
 
     /// What an earlier request with this key did, if there was one. A request that holds the key
     /// is waited for.
-    pub async fn done_before(self, caller: &Caller, once: &Once) -> Result<Option<OnceRow>> {
+    pub async fn done_before(
+        self,
+        caller: &Caller,
+        once: &IdempotencyKey,
+    ) -> Result<Option<OnceRow>> {
         match self.shared.turn(caller, Some(once)).await? {
-            Turn::Repeat(row) => Ok(Some(row)),
-            Turn::First(_) => Ok(None),
+            ClaimOutcome::Repeat(row) => Ok(Some(row)),
+            ClaimOutcome::First(_) => Ok(None),
         }
     }
 
@@ -105,19 +109,20 @@ impl Asks<'_> {
         caller: &Caller,
         ask: AskId,
         reply: Reply,
-        once: Option<Once>,
+        once: Option<IdempotencyKey>,
         message: Message,
     ) -> Result<RunReport> {
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
-            Turn::Repeat(row) => {
+            ClaimOutcome::Repeat(row) => {
                 return Ok(self.repeated_reply(caller, ask, &row, 0).await?.run);
             }
-            Turn::First(claim) => claim,
+            ClaimOutcome::First(claim) => claim,
         };
         let by = Replier { caller: caller.clone(), claim, message: Some(message) };
         match self.send_message(caller, ask, reply, Box::new(by)).await {
             Err(refusal) => {
-                let row = self.shared.winner(caller, once.as_ref(), Look::First, refusal).await?;
+                let row =
+                    self.shared.winner(caller, once.as_ref(), RepeatCheck::First, refusal).await?;
                 Ok(self.repeated_reply(caller, ask, &row, 0).await?.run)
             }
             report => report,

@@ -2,8 +2,8 @@
 //! became of the call. Who asks for it learns that from the run's events, also where the call was
 //! refused or no one knows whether it happened.
 
-use crate::api::tasks::Started;
-use crate::catalog::made::{MadeFor, closure};
+use crate::api::tasks::TaskRun;
+use crate::catalog::plan_cache::{PlanCacheKey, closure};
 use crate::handles::Tools;
 use crate::refusal::Result;
 use crate::request::{ProxyCall, RunRequest, RunTarget};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 impl Tools<'_> {
     /// Begins such a run, and gives it once that is durable, or once it ended where that is wanted.
-    pub async fn begin_proxied(self, caller: &Caller, call: ProxyCall) -> Result<Started> {
+    pub async fn begin_proxied(self, caller: &Caller, call: ProxyCall) -> Result<TaskRun> {
         self.shared.gate.permit_act(caller, Act::Call)?;
         let ProxyCall { tool, input, session, once, about, wait_ms } = call;
         let request = RunRequest {
@@ -33,7 +33,7 @@ impl Tools<'_> {
         let made = &self.shared.made;
         let limits = &self.shared.limits;
         match tool {
-            Some(tool) => made.get(MadeFor::Proxied(tool.clone()), limits),
+            Some(tool) => made.get(PlanCacheKey::Proxied(tool.clone()), limits),
             None => closure(&nothing(), limits),
         }
     }

@@ -4,27 +4,31 @@
 use crate::command::Command;
 use crate::handles::{Asks, Runs};
 use crate::refusal::{Refusal, RefusalCode, RefusalKind, Result};
-use crate::request::{Once, ReplyReport, RunReport};
+use crate::request::{IdempotencyKey, ReplyReport, RunReport};
 use crate::shared::Shared;
-use crate::waiting::idempotency::{Look, Turn, mismatch, removed};
+use crate::waiting::idempotency::{ClaimOutcome, RepeatCheck, mismatch, removed};
 use kernel::journal::projection::OnceRow;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{AskId, RunId, SessionKey};
 
 impl Shared {
     /// Takes the request's key, if it has one, or finds the outcome.
-    pub(crate) async fn turn(&self, caller: &Caller, once: Option<&Once>) -> Result<Turn> {
-        self.turn_by(caller, once, Look::First).await
+    pub(crate) async fn turn(
+        &self,
+        caller: &Caller,
+        once: Option<&IdempotencyKey>,
+    ) -> Result<ClaimOutcome> {
+        self.turn_by(caller, once, RepeatCheck::First).await
     }
 
     /// The same; where it is left to the commit, the outcome may be found by `winner`.
     pub(crate) async fn turn_by(
         &self,
         caller: &Caller,
-        once: Option<&Once>,
-        look: Look,
-    ) -> Result<Turn> {
-        let Some(once) = once else { return Ok(Turn::First(None)) };
+        once: Option<&IdempotencyKey>,
+        look: RepeatCheck,
+    ) -> Result<ClaimOutcome> {
+        let Some(once) = once else { return Ok(ClaimOutcome::First(None)) };
         let length = once.key.chars().count();
         let max = self.limits.client_id_chars_max;
         if length == 0 || length > max {
@@ -41,18 +45,18 @@ impl Shared {
     pub(crate) async fn winner(
         &self,
         caller: &Caller,
-        once: Option<&Once>,
-        looked: Look,
+        once: Option<&IdempotencyKey>,
+        looked: RepeatCheck,
         refusal: Refusal,
     ) -> Result<OnceRow> {
         // The code of a conflict in the store, no matter who met it first. A request that was not
         // looked for may be a repeat, whatever it was refused for.
-        if looked == Look::First && refusal.code != RefusalCode::SessionReloading {
+        if looked == RepeatCheck::First && refusal.code != RefusalCode::SessionReloading {
             return Err(refusal);
         }
         match self.turn(caller, once).await? {
-            Turn::Repeat(row) => Ok(row),
-            Turn::First(_) => Err(refusal),
+            ClaimOutcome::Repeat(row) => Ok(row),
+            ClaimOutcome::First(_) => Err(refusal),
         }
     }
 }

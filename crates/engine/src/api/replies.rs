@@ -3,9 +3,9 @@
 use crate::command::{Answer, Command, Replier};
 use crate::handles::Asks;
 use crate::refusal::Result;
-use crate::request::{Once, ReplyReport, Resume, RunReport};
+use crate::request::{IdempotencyKey, ReplyReport, RunReport, SessionReply};
 use crate::system::clock::timeout;
-use crate::waiting::idempotency::{Look, Turn};
+use crate::waiting::idempotency::{ClaimOutcome, RepeatCheck};
 use futures::FutureExt;
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
@@ -22,17 +22,20 @@ impl Asks<'_> {
         caller: &Caller,
         ask: AskId,
         reply: Reply,
-        once: Option<Once>,
+        once: Option<IdempotencyKey>,
         wait_ms: u64,
     ) -> Result<ReplyReport> {
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
-            Turn::Repeat(row) => return self.repeated_reply(caller, ask, &row, wait_ms).await,
-            Turn::First(claim) => claim,
+            ClaimOutcome::Repeat(row) => {
+                return self.repeated_reply(caller, ask, &row, wait_ms).await;
+            }
+            ClaimOutcome::First(claim) => claim,
         };
         let by = Replier::new(caller, claim);
         match self.send_reply(caller, ask, reply, by, wait_ms).await {
             Err(refusal) => {
-                let row = self.shared.winner(caller, once.as_ref(), Look::First, refusal).await?;
+                let row =
+                    self.shared.winner(caller, once.as_ref(), RepeatCheck::First, refusal).await?;
                 self.repeated_reply(caller, ask, &row, wait_ms).await
             }
             report => report,
@@ -66,13 +69,13 @@ impl Asks<'_> {
         self,
         caller: &Caller,
         session: &SessionRef,
-        mut resume: Resume,
+        mut resume: SessionReply,
         wait_ms: u64,
     ) -> Result<RunReport> {
         let once = resume.once.take();
         let ask = resume.ask;
         let command = |by, answer| Command::Resume { resume, by, answer };
-        self.resumed(caller, session, Resuming { ask, once, wait_ms }, command).await
+        self.resumed(caller, session, ReplyTarget { ask, once, wait_ms }, command).await
     }
 
     /// Answers several asks of one run of a session, in one commit or not at all, and waits like
@@ -82,12 +85,12 @@ impl Asks<'_> {
         caller: &Caller,
         session: &SessionRef,
         replies: Vec<(AskId, Reply)>,
-        once: Option<Once>,
+        once: Option<IdempotencyKey>,
         wait_ms: u64,
     ) -> Result<RunReport> {
         let ask = replies.first().map(|(ask, _)| *ask);
         let command = |by, answer| Command::Replies { replies, by, answer };
-        self.resumed(caller, session, Resuming { ask, once, wait_ms }, command).await
+        self.resumed(caller, session, ReplyTarget { ask, once, wait_ms }, command).await
     }
 
     /// Sends a command that answers asks of a session; a repeat under the same key gets what came
@@ -96,15 +99,17 @@ impl Asks<'_> {
         self,
         caller: &Caller,
         session: &SessionRef,
-        resuming: Resuming,
+        resuming: ReplyTarget,
         command: impl FnOnce(Box<Replier>, Answer<RunReport>) -> Command,
     ) -> Result<RunReport> {
-        let Resuming { ask, once, wait_ms } = resuming;
+        let ReplyTarget { ask, once, wait_ms } = resuming;
         let row = self.shared.sessions().get(caller, session).await?;
         let key = &row.key;
         let claim = match self.shared.turn(caller, once.as_ref()).await? {
-            Turn::Repeat(row) => return self.repeated_resume(caller, key, &row, wait_ms).await,
-            Turn::First(claim) => claim,
+            ClaimOutcome::Repeat(row) => {
+                return self.repeated_resume(caller, key, &row, wait_ms).await;
+            }
+            ClaimOutcome::First(claim) => claim,
         };
         let by = Replier::new(caller, claim);
         let command = |answer| command(by, answer);
@@ -114,7 +119,8 @@ impl Asks<'_> {
         };
         match resumed {
             Err(refusal) => {
-                let row = self.shared.winner(caller, once.as_ref(), Look::First, refusal).await?;
+                let row =
+                    self.shared.winner(caller, once.as_ref(), RepeatCheck::First, refusal).await?;
                 self.repeated_resume(caller, key, &row, wait_ms).await
             }
             report => report,
@@ -131,9 +137,9 @@ impl Asks<'_> {
 }
 
 /// How asks of a session are answered.
-struct Resuming {
+struct ReplyTarget {
     /// One of them, where it is named.
     ask: Option<AskId>,
-    once: Option<Once>,
+    once: Option<IdempotencyKey>,
     wait_ms: u64,
 }

@@ -9,7 +9,7 @@ use crate::request::{RunReport, RunRequest, RunSession, RunTarget};
 use crate::shared::{Shared, lock, stopping};
 use crate::shares::processor::driving;
 use crate::system::clock::timeout;
-use crate::waiting::idempotency::{Claim, Look, Turn};
+use crate::waiting::idempotency::{Claim, ClaimOutcome, RepeatCheck};
 use futures::FutureExt;
 use kernel::contracts::SessionRef;
 use kernel::contracts::policy::Resource;
@@ -66,12 +66,12 @@ impl Runs<'_> {
         request: RunRequest,
         wait_ms: u64,
     ) -> Result<RunReport> {
-        self.start_until(caller, run, request, Until::Settled(wait_ms)).await
+        self.start_until(caller, run, request, StartWait::Settled(wait_ms)).await
     }
 
     /// Starts a run and waits until that is durable, not for what it does.
     pub async fn begin(self, caller: &Caller, request: RunRequest) -> Result<RunReport> {
-        self.start_until(caller, self.new_id(), request, Until::Begun).await
+        self.start_until(caller, self.new_id(), request, StartWait::Begun).await
     }
 
     async fn start_until(
@@ -79,7 +79,7 @@ impl Runs<'_> {
         caller: &Caller,
         run: RunId,
         mut request: RunRequest,
-        until: Until,
+        until: StartWait,
     ) -> Result<RunReport> {
         self.may_start(caller, &request).await?;
         let once = request.once.take();
@@ -87,10 +87,10 @@ impl Runs<'_> {
         // In a session that is there, a key that was taken would stop what others do.
         let is_fresh = matches!(request.session, RunSession::New | RunSession::NewContext(_));
         let may_be_in_vain = closure.as_ref().is_ok_and(|closure| is_fresh && !closure.calls);
-        let look = if may_be_in_vain { Look::AtCommit } else { Look::First };
+        let look = if may_be_in_vain { RepeatCheck::AtCommit } else { RepeatCheck::First };
         let claim = match self.shared.turn_by(caller, once.as_ref(), look).await? {
-            Turn::Repeat(row) => return self.repeated(caller, &row, until.wait_ms()).await,
-            Turn::First(claim) => claim,
+            ClaimOutcome::Repeat(row) => return self.repeated(caller, &row, until.wait_ms()).await,
+            ClaimOutcome::First(claim) => claim,
         };
         let start = Start { run, closure: closure?, claim, until };
         match self.start_run(caller, request, start).await {
@@ -169,8 +169,8 @@ impl Runs<'_> {
         };
         let command = |answer| Command::Run { start: Box::new(start), answer };
         match until {
-            Until::Settled(wait_ms) => self.wait_for(&key, run, wait_ms, command).await,
-            Until::Begun => self.begun(&key, run, command).await,
+            StartWait::Settled(wait_ms) => self.wait_for(&key, run, wait_ms, command).await,
+            StartWait::Begun => self.begun(&key, run, command).await,
         }
     }
 
@@ -275,19 +275,19 @@ struct Start {
     run: RunId,
     closure: Arc<Closure>,
     claim: Option<Claim>,
-    until: Until,
+    until: StartWait,
 }
 
 /// How long a start is waited for.
 #[derive(Debug, Clone, Copy)]
-enum Until {
+enum StartWait {
     /// Until the run ends or pauses, at most so long.
     Settled(u64),
     /// Until it is durable.
     Begun,
 }
 
-impl Until {
+impl StartWait {
     /// How long a repeat waits for the run that the first request started.
     fn wait_ms(self) -> u64 {
         match self {

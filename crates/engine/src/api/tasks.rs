@@ -6,7 +6,7 @@ use crate::handles::Runs;
 use crate::refusal::{Refusal, Result};
 use crate::request::RunReport;
 use crate::shared::Shared;
-use crate::waiting::feed::{AtHand, Watch};
+use crate::waiting::feed::{RecentEvents, Watch};
 use kernel::contracts::{RunWithEvents, SessionRef, SessionRun};
 use kernel::event::{Event, Fact};
 use kernel::journal::task::{Task, TaskUpdate};
@@ -25,7 +25,7 @@ pub struct TaskReport {
 
 /// A run that is followed as a task: one that was started just now, or any by its id.
 #[derive(Debug)]
-pub struct Started {
+pub struct TaskRun {
     run: RunId,
     /// An earlier request with the same key started it.
     replayed: bool,
@@ -33,7 +33,7 @@ pub struct Started {
     told: Option<Box<(SessionRun, Watch)>>,
 }
 
-impl Started {
+impl TaskRun {
     /// A run that was started while its session was watched.
     pub(super) fn watched(report: RunReport, watch: Option<Watch>) -> Self {
         let RunReport { run: row, session, replayed, .. } = report;
@@ -60,7 +60,7 @@ impl Started {
     }
 }
 
-impl From<RunId> for Started {
+impl From<RunId> for TaskRun {
     fn from(run: RunId) -> Self {
         Self { run, replayed: false, told: None }
     }
@@ -68,7 +68,7 @@ impl From<RunId> for Started {
 
 /// Where a stream finds what comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ahead {
+enum NextEvents {
     /// Nowhere yet: a commit wakes it.
     Nothing,
     /// At hand, with the commits that were told, and in the store where it is not. Only for who is
@@ -78,12 +78,12 @@ enum Ahead {
 }
 
 /// An event that was not looked at.
-enum Unread {
+enum UnreadEvent {
     Event(Arc<Event>),
     Text(String),
 }
 
-impl Unread {
+impl UnreadEvent {
     fn event(self) -> Option<Arc<Event>> {
         match self {
             Self::Event(event) => Some(event),
@@ -103,9 +103,9 @@ pub struct TaskStream {
     own: OwnEvents,
     /// The last event that was read, and those behind it that were not looked at.
     after: u64,
-    page: VecDeque<(u64, Unread)>,
+    page: VecDeque<(u64, UnreadEvent)>,
     watch: Watch,
-    ahead: Ahead,
+    ahead: NextEvents,
     task: Task,
     /// The last event that the task is made from.
     seq: u64,
@@ -124,7 +124,7 @@ impl TaskStream {
             after: 0,
             page: VecDeque::new(),
             watch,
-            ahead: Ahead::Stored,
+            ahead: NextEvents::Stored,
             task: Task::default(),
             seq: 0,
             held: VecDeque::new(),
@@ -180,13 +180,13 @@ impl TaskStream {
     /// Waits until there may be more.
     pub async fn woken(&mut self) {
         // Commits that a look noticed before it was given up do not wake again.
-        if self.ahead != Ahead::Nothing {
+        if self.ahead != NextEvents::Nothing {
             return;
         }
         // Before the wait: a follower that gives it up, after a while, reads again all the same.
-        self.ahead = Ahead::Stored;
+        self.ahead = NextEvents::Stored;
         self.watch.changed().await;
-        self.ahead = Ahead::Told;
+        self.ahead = NextEvents::Told;
     }
 
     /// The run's next event that is recorded.
@@ -199,7 +199,7 @@ impl TaskStream {
                     return Ok(event);
                 }
             }
-            if self.ahead == Ahead::Nothing {
+            if self.ahead == NextEvents::Nothing {
                 return Ok(None);
             }
             self.read().await?;
@@ -214,12 +214,13 @@ impl TaskStream {
     /// Gets the events that come next, for a caller that may still read them.
     async fn read(&mut self) -> Result<()> {
         let at_hand = match self.ahead {
-            Ahead::Told => self.watch.at_hand(self.run.session, self.after),
-            Ahead::Nothing | Ahead::Stored => None,
+            NextEvents::Told => self.watch.at_hand(self.run.session, self.after),
+            NextEvents::Nothing | NextEvents::Stored => None,
         };
-        if let Some(AtHand { events, are_newest }) = at_hand {
-            self.ahead = if are_newest { Ahead::Nothing } else { Ahead::Told };
-            self.page.extend(events.into_iter().map(|event| (event.seq, Unread::Event(event))));
+        if let Some(RecentEvents { events, are_newest }) = at_hand {
+            self.ahead = if are_newest { NextEvents::Nothing } else { NextEvents::Told };
+            self.page
+                .extend(events.into_iter().map(|event| (event.seq, UnreadEvent::Event(event))));
         } else {
             // What was told before the read is in it.
             self.watch.notice();
@@ -239,8 +240,8 @@ impl TaskStream {
     /// behind it wakes.
     fn unread(&mut self, page: Vec<(u64, String)>) {
         let is_full = page.len() >= self.shared.limits.page_items_max;
-        self.ahead = if is_full { Ahead::Stored } else { Ahead::Nothing };
-        self.page.extend(page.into_iter().map(|(seq, body)| (seq, Unread::Text(body))));
+        self.ahead = if is_full { NextEvents::Stored } else { NextEvents::Nothing };
+        self.page.extend(page.into_iter().map(|(seq, body)| (seq, UnreadEvent::Text(body))));
     }
 
     /// Goes to the place where the stream begins: behind the last message with this id, where one
@@ -320,16 +321,16 @@ impl Runs<'_> {
     pub async fn follow_task(
         self,
         caller: &Caller,
-        started: impl Into<Started>,
+        started: impl Into<TaskRun>,
         message: Option<&str>,
     ) -> Result<TaskStream> {
-        let Started { run, told, .. } = started.into();
+        let TaskRun { run, told, .. } = started.into();
         let mut stream = match told {
             None => self.replay_task(caller, run).await?,
             Some(told) => {
                 let (found, watch) = *told;
                 let stream = TaskStream::new(self.shared, caller, found, watch);
-                TaskStream { ahead: Ahead::Told, ..stream }
+                TaskStream { ahead: NextEvents::Told, ..stream }
             }
         };
         stream.seek(message).await?;

@@ -5,7 +5,7 @@ use crate::api::agents::no_agent;
 use crate::command::Command;
 use crate::handles::Threads;
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::request::{RunAbout, RunReport, RunRequest, RunSession, RunTarget, Saying};
+use crate::request::{RunMetadata, RunReport, RunRequest, RunSession, RunTarget, ThreadMessage};
 use kernel::contracts::SessionRef;
 use kernel::definition::agent::talk_id;
 use kernel::session::RunStatus;
@@ -17,15 +17,20 @@ impl Threads<'_> {
     /// Says something to an agent in a thread and waits until its run ends or pauses, at most so
     /// long. A thread has one run at a time: while another one is open this is a conflict that
     /// names its asks, unless it only waits for a login, which it then gives up.
-    pub async fn say(self, caller: &Caller, saying: Saying<'_>, wait_ms: u64) -> Result<RunReport> {
-        let Saying { agent, thread, text, once, trace, occasion } = saying;
+    pub async fn say(
+        self,
+        caller: &Caller,
+        saying: ThreadMessage<'_>,
+        wait_ms: u64,
+    ) -> Result<RunReport> {
+        let ThreadMessage { agent, thread, text, once, trace, occasion } = saying;
         let agent = self.spoken_to(caller, agent)?;
         let request = RunRequest {
             target: RunTarget::Plan(talk_id(&agent)),
             input: json!({"user_request": text}),
             session: RunSession::Thread(thread.to_owned()),
             once,
-            about: RunAbout { trace, occasion, ..RunAbout::default() },
+            about: RunMetadata { trace, occasion, ..RunMetadata::default() },
         };
         self.shared.runs().start(caller, request, wait_ms).await
     }

@@ -3,14 +3,14 @@
 use crate::catalog::Callable;
 use crate::catalog::registry::ToolSource;
 use crate::command::Command;
-use crate::gate::arrivals::Away;
+use crate::gate::arrivals::MissingUpstream;
 use crate::gate::breakers::BreakerState;
-use crate::gate::judged::ListVersion;
+use crate::gate::list_cache::ListVersion;
 use crate::handles::Tools;
 use crate::refusal::Refusal;
-use crate::waiting::login_pages::Hearer;
+use crate::waiting::login_pages::PageCallback;
 use kernel::definition::plan::mistake::Mistake;
-use kernel::tool::call::{Caller, ToolSpec, Wants};
+use kernel::tool::call::{Caller, InputRequired, ToolSpec};
 use kernel::tool::schema::Misfit;
 use kernel::values::caller::Act;
 use kernel::values::ids::{RealmId, ToolName};
@@ -94,7 +94,7 @@ impl Tools<'_> {
     /// The server whose tools begin so has brought none yet, and why; without a reason it has. An
     /// agent that names such tools is not asked without them.
     pub fn note_away(self, upstream: &str, beginning: &str, why: Option<String>) {
-        let away = why.map(|why| Away { upstream: upstream.to_owned(), why });
+        let away = why.map(|why| MissingUpstream { upstream: upstream.to_owned(), why });
         self.shared.gate.arrivals.note_away(beginning, away);
     }
 
@@ -110,21 +110,26 @@ impl Tools<'_> {
     }
 
     /// Whether a call that wants this can simply be made again: nothing is held for the answer.
-    pub fn can_be_asked_anew(self, caller: &Caller, tool: &str, wants: &Wants) -> bool {
+    pub fn can_be_asked_anew(self, caller: &Caller, tool: &str, wants: &InputRequired) -> bool {
         let listed = self.shared.gate.find(caller, tool);
         listed.is_some_and(|listed| listed.tool.can_be_asked_anew(&wants.state))
     }
 
     /// Whether a call that wants this takes a part of it, and wants the rest again. A tool that may
     /// still come after the start is waited for; none where it is not there.
-    pub async fn takes_parts(self, caller: &Caller, tool: &str, wants: &Wants) -> Option<bool> {
+    pub async fn takes_parts(
+        self,
+        caller: &Caller,
+        tool: &str,
+        wants: &InputRequired,
+    ) -> Option<bool> {
         let gate = &self.shared.gate;
         gate.await_tool(&caller.realm, &ToolName::from(tool)).await;
         gate.find(caller, tool).map(|listed| listed.tool.takes_parts(&wants.state))
     }
 
     /// What a tool wanted of this caller will not be given.
-    pub fn forget_wants(self, caller: &Caller, tool: &str, wants: &Wants) {
+    pub fn forget_wants(self, caller: &Caller, tool: &str, wants: &InputRequired) {
         if let Some(listed) = self.shared.gate.find(caller, tool) {
             listed.tool.forget(&wants.state);
         }
@@ -143,7 +148,7 @@ impl Tools<'_> {
 
     /// Lets this one hear once when a page is opened that a tool of a realm wants under this key,
     /// as far as the tool's provider reports it.
-    pub fn when_opened(self, realm: &RealmId, tool: &str, key: &str, hearer: Hearer) {
+    pub fn when_opened(self, realm: &RealmId, tool: &str, key: &str, hearer: PageCallback) {
         let catalog = &self.shared.catalog;
         if let (Some(source), Some(listed)) =
             (catalog.source(realm, tool), catalog.tool(realm, tool))

@@ -2,7 +2,7 @@
 //! began keep theirs.
 
 use super::{Catalog, ListChanges, in_file, sound};
-use crate::catalog::roster::{KnownAgent, Roster, Talked, talk_plan};
+use crate::catalog::roster::{KnownAgent, Roster, TalkPlan, talk_plan};
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_text;
 use kernel::definition::plan::mistake::{Mistake, Position};
@@ -49,9 +49,9 @@ impl Catalog {
     }
 
     /// Reads agents that came as files, without adding them, and says all that is wrong with them.
-    pub(super) fn read_agents(&self, files: &[AgentFile]) -> (Vec<Talked>, Vec<Mistake>) {
+    pub(super) fn read_agents(&self, files: &[AgentFile]) -> (Vec<TalkPlan>, Vec<Mistake>) {
         let mut mistakes = Vec::new();
-        let mut read: BTreeMap<AgentName, (Talked, &str)> = BTreeMap::new();
+        let mut read: BTreeMap<AgentName, (TalkPlan, &str)> = BTreeMap::new();
         for file in files {
             match self.read_filed(file) {
                 Ok((talked, warnings)) => {
@@ -70,7 +70,7 @@ impl Catalog {
         (read.into_values().map(|(talked, _)| talked).collect(), mistakes)
     }
 
-    fn read_filed(&self, file: &AgentFile) -> Result<(Talked, Vec<Mistake>), Vec<Mistake>> {
+    fn read_filed(&self, file: &AgentFile) -> Result<(TalkPlan, Vec<Mistake>), Vec<Mistake>> {
         let (agent, warnings) = read_text(&file.text, &file.file, &self.limits)?;
         let filed = |found: Vec<Mistake>| -> Vec<Mistake> {
             // Read once more, for the lines alone.
@@ -87,7 +87,7 @@ impl Catalog {
 
     /// An agent with the plan by which it is talked to, unless it names a tool that the settings
     /// leave out.
-    pub(crate) fn talked(&self, agent: Agent) -> Result<Talked, Vec<Mistake>> {
+    pub(crate) fn talked(&self, agent: Agent) -> Result<TalkPlan, Vec<Mistake>> {
         let mut left_out = Vec::new();
         for key in NAMING_TOOLS {
             self.note_left_out(&agent.source[key], &format!("/{key}"), &mut left_out);
@@ -123,7 +123,7 @@ impl Catalog {
     }
 
     /// The store has this agent in this version now.
-    pub(crate) fn set_stored_agent(&self, realm: &RealmId, version: u64, talked: Talked) {
+    pub(crate) fn set_stored_agent(&self, realm: &RealmId, version: u64, talked: TalkPlan) {
         self.change_agents(realm, |roster| roster.set_stored(version, talked));
     }
 

@@ -1,7 +1,7 @@
 //! What can be called: a tool, or a plan as a tool, as a caller found it. A request carries it, so
 //! that no one has to look for it by its name a second time before it is sent.
 
-use crate::catalog::registry::Listed;
+use crate::catalog::registry::ListedTool;
 use kernel::tool::call::ToolSpec;
 use kernel::values::ids::ToolName;
 use std::fmt;
@@ -14,12 +14,12 @@ pub struct Callable(Kind);
 
 #[derive(Clone)]
 enum Kind {
-    Tool(Arc<Listed>),
+    Tool(Arc<ListedTool>),
     Plan(Arc<ToolSpec>),
 }
 
 impl Callable {
-    pub(crate) fn tool(listed: Arc<Listed>) -> Self {
+    pub(crate) fn tool(listed: Arc<ListedTool>) -> Self {
         Self(Kind::Tool(listed))
     }
 
@@ -44,7 +44,7 @@ impl Callable {
         self.as_tool().is_none()
     }
 
-    pub(crate) fn as_tool(&self) -> Option<&Arc<Listed>> {
+    pub(crate) fn as_tool(&self) -> Option<&Arc<ListedTool>> {
         match &self.0 {
             Kind::Tool(listed) => Some(listed),
             Kind::Plan(_) => None,

@@ -11,7 +11,7 @@ use kernel::values::ids::RealmId;
 use std::sync::Arc;
 
 /// What a project's files are checked against.
-pub struct Around {
+pub struct CheckContext {
     /// The tools that are there from the start.
     pub tools: Vec<ToolSource>,
     /// The rules for tools.
@@ -25,8 +25,11 @@ pub struct Around {
 }
 
 /// Warnings of these files, or all mistakes in them. What a data folder holds is not known here.
-pub fn check_files(files: &ProjectFiles, around: Around) -> Result<Vec<Mistake>, Vec<Mistake>> {
-    let Around { tools, rules, awaited, switched_off, limits } = around;
+pub fn check_files(
+    files: &ProjectFiles,
+    around: CheckContext,
+) -> Result<Vec<Mistake>, Vec<Mistake>> {
+    let CheckContext { tools, rules, awaited, switched_off, limits } = around;
     let schemas = Arc::new(JsonSchemas::default());
     let registry = Registry::new(tools, rules, awaited, switched_off, schemas.as_ref())?;
     let catalog = Catalog::new(registry, schemas, limits, None);

@@ -8,10 +8,10 @@ use super::{
     AgentFile, Author, Catalog, ListChanges, Others, PipelineFile, PlanFile, RealmPlans, in_file,
     sound,
 };
-use crate::catalog::roster::Talked;
+use crate::catalog::roster::TalkPlan;
 use kernel::definition::agent::TALKS;
 use kernel::definition::plan::Plan;
-use kernel::definition::plan::check::Surroundings;
+use kernel::definition::plan::check::PlanScope;
 use kernel::definition::plan::flow::load_text;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
@@ -99,8 +99,8 @@ impl ProjectFiles {
 }
 
 /// What files bring that fit together: read, and not in the catalog yet.
-pub struct Filed {
-    agents: Vec<Talked>,
+pub struct CheckedFiles {
+    agents: Vec<TalkPlan>,
     plans: BTreeMap<PlanId, Arc<Plan>>,
     pipelines: Pipelines,
     rules: Rules,
@@ -132,7 +132,7 @@ impl Catalog {
         &self,
         realm: &RealmId,
         files: &[PlanFile],
-        around: &Surroundings<'_>,
+        around: &PlanScope<'_>,
     ) -> (Vec<Plan>, Vec<Mistake>) {
         let mut plans = Vec::new();
         let mut mistakes = Vec::new();
@@ -161,7 +161,7 @@ impl Catalog {
         &self,
         realm: &RealmId,
         files: &ProjectFiles,
-    ) -> Result<(Filed, Vec<Mistake>), Vec<Mistake>> {
+    ) -> Result<(CheckedFiles, Vec<Mistake>), Vec<Mistake>> {
         let (agents, mut mistakes) = self.read_agents(&files.agents);
         let names = self.agent_names(realm, &agents);
         let coming: Vec<PlanId> = files.plans.iter().map(named_id).collect();
@@ -181,7 +181,7 @@ impl Catalog {
         let mistakes = sound(mistakes)?;
         let plans = plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))).collect();
         let rules = files.rules_of(realm).clone();
-        Ok((Filed { agents, plans, pipelines, rules }, mistakes))
+        Ok((CheckedFiles { agents, plans, pipelines, rules }, mistakes))
     }
 
     /// The same as far as the files fit into a realm: one that does not, such as a plan with a tool
@@ -191,7 +191,7 @@ impl Catalog {
         &self,
         realm: &RealmId,
         files: &ProjectFiles,
-    ) -> (Filed, Vec<Mistake>) {
+    ) -> (CheckedFiles, Vec<Mistake>) {
         let listed = files.listed_rules(realm);
         let mut files = files.clone();
         let mut left_out = Vec::new();
@@ -208,7 +208,7 @@ impl Catalog {
                     left_out.extend(lost_plans(&listed, |id| {
                         filed.plans.contains_key(id) || self.stays(realm, id, &names)
                     }));
-                    return (Filed { rules, ..filed }, left_out);
+                    return (CheckedFiles { rules, ..filed }, left_out);
                 }
                 Err(found) => {
                     let wrong: Vec<Mistake> = found.into_iter().filter(Mistake::is_error).collect();
@@ -221,7 +221,7 @@ impl Catalog {
 
     /// The files bring these now, in place of what they brought before: in one moment for everyone
     /// who looks.
-    pub(crate) fn set_files(&self, realm: &RealmId, files: Filed) {
+    pub(crate) fn set_files(&self, realm: &RealmId, files: CheckedFiles) {
         let changed = self.change(realm, |known| {
             let has_other_agents = known.agents.set_filed(files.agents);
             let has_other_plans = known.set_filed(files.plans);
@@ -262,7 +262,7 @@ impl Catalog {
     }
 
     /// The agents that there are once the files bring these.
-    fn agent_names(&self, realm: &RealmId, filed: &[Talked]) -> Vec<AgentName> {
+    fn agent_names(&self, realm: &RealmId, filed: &[TalkPlan]) -> Vec<AgentName> {
         let filed = filed.iter().map(|(agent, _)| agent.name.clone());
         filed.chain(self.known(realm, |known| known.agents.unfiled())).collect()
     }

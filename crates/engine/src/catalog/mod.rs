@@ -8,14 +8,14 @@ use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::contracts::policy::Resource;
 use kernel::definition::agent::{Agent, TALKS};
 use kernel::definition::pipeline::PIPELINES;
-use kernel::definition::plan::check::Surroundings;
+use kernel::definition::plan::check::PlanScope;
 use kernel::definition::plan::flow::load_value;
 use kernel::definition::plan::mistake::{Mistake, Position};
 use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::{Closure, Plan, Step, StepKind};
 use kernel::definition::rule::{Rule, Rules};
 use kernel::limits::Limits;
-use kernel::tool::call::{Reach, ToolSpec, Yields};
+use kernel::tool::call::{OutputKind, Reach, ToolSpec};
 use kernel::tool::schema::Schemas;
 use kernel::values::ids::{AgentName, PlanId, RealmId, ToolName};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ mod changes;
 pub mod schema;
 pub mod models;
 pub mod registry;
-pub(crate) mod made;
+pub(crate) mod plan_cache;
 mod callable;
 pub mod roster;
 mod owners;
@@ -43,7 +43,7 @@ pub(crate) mod check;
 pub use agents::AgentFile;
 pub use callable::Callable;
 pub use changes::ListChanges;
-pub use files::{Filed, ProjectFiles};
+pub use files::{CheckedFiles, ProjectFiles};
 pub use owners::UpstreamRealms;
 pub use pipelines::PipelineFile;
 use rules::rule_plans;
@@ -317,7 +317,7 @@ impl Catalog {
             idempotent: false,
             tags: vec!["plan".to_owned()],
             pace: plan.pace,
-            yields: Yields::Value,
+            yields: OutputKind::Value,
             unrecorded: false,
             listed: None,
         }
@@ -334,7 +334,7 @@ impl Catalog {
         realm: &RealmId,
         coming: &[PlanId],
         author: Author<'_>,
-        work: impl FnOnce(&Surroundings<'_>) -> T,
+        work: impl FnOnce(&PlanScope<'_>) -> T,
     ) -> T {
         let sees_agent = |name: &AgentName| author.sees(Resource::Agent(name.as_str()));
         let has_plan = |id: &PlanId| self.plan(realm, id).is_some() && author.sees(starting(id).1);
@@ -355,7 +355,7 @@ impl Catalog {
         &self,
         others: &Others<'_>,
         author: Author<'_>,
-        work: impl FnOnce(&Surroundings<'_>) -> T,
+        work: impl FnOnce(&PlanScope<'_>) -> T,
     ) -> T {
         let realm = others.realm;
         let tool = |name: &ToolName| {
@@ -372,7 +372,7 @@ impl Catalog {
             let seen = all.filter(|spec| author.sees(Resource::Tool(spec)));
             seen.map(|spec| spec.name.clone()).collect()
         };
-        work(&Surroundings {
+        work(&PlanScope {
             tools: &tool,
             withheld: &withheld,
             awaited: &|name| self.awaits(realm, name.as_str()),
@@ -413,7 +413,7 @@ impl Catalog {
             }
         }
         while let Some(plan) = to_visit.pop() {
-            let mut named = Named::default();
+            let mut named = PlanReferences::default();
             named.gather(&plan.steps);
             named.plans.extend(plan.rules.iter().filter_map(Rule::plan).cloned());
             for name in named.agents {
@@ -451,12 +451,12 @@ impl Catalog {
 
 /// The plans and agents that steps name, inner steps included.
 #[derive(Default)]
-struct Named {
+struct PlanReferences {
     plans: Vec<PlanId>,
     agents: Vec<AgentName>,
 }
 
-impl Named {
+impl PlanReferences {
     fn gather(&mut self, steps: &[Step]) {
         for step in steps {
             self.plans.extend(step.rules.iter().filter_map(Rule::plan).cloned());

@@ -2,7 +2,7 @@
 //! logins: several realms may have a server, or one has it for itself.
 
 use super::Catalog;
-use super::registry::Listed;
+use super::registry::ListedTool;
 use kernel::identity::grants::RealmPattern;
 use kernel::tool::call::ToolSpec;
 use kernel::values::ids::{RealmId, ToolName};
@@ -16,7 +16,7 @@ pub struct UpstreamRealms {
     /// That of servers of which nothing is said.
     usual: RealmId,
     /// Those of the others, by their names.
-    named: BTreeMap<String, Named>,
+    named: BTreeMap<String, ServerRealms>,
     /// Those that are one realm's own, which come and go.
     own: Arc<RwLock<OwnServers>>,
 }
@@ -27,13 +27,13 @@ type OwnServers = BTreeMap<RealmId, BTreeMap<String, Option<String>>>;
 
 /// What is said of one server.
 #[derive(Debug, Clone)]
-struct Named {
+struct ServerRealms {
     /// What the names of its tools begin with.
     beginning: String,
     realms: Vec<RealmPattern>,
 }
 
-impl Named {
+impl ServerRealms {
     fn has(&self, realm: &RealmId) -> bool {
         self.realms.iter().any(|pattern| pattern.fits(realm))
     }
@@ -57,7 +57,7 @@ impl UpstreamRealms {
     #[must_use]
     pub fn with(mut self, upstream: &str, beginning: String, realms: &[RealmPattern]) -> Self {
         let realms = realms.to_vec();
-        self.named.insert(upstream.to_owned(), Named { beginning, realms });
+        self.named.insert(upstream.to_owned(), ServerRealms { beginning, realms });
         self
     }
 
@@ -151,13 +151,13 @@ impl Catalog {
     }
 
     /// Whether a tool that several realms may have is there for one of them.
-    fn is_for(&self, realm: &RealmId, listed: &Listed) -> bool {
+    fn is_for(&self, realm: &RealmId, listed: &ListedTool) -> bool {
         listed.upstream.as_ref().is_none_or(|upstream| self.shares_upstream(realm, upstream))
     }
 
     /// A tool that is there for a realm. One that others may have as well takes precedence over one
     /// of the same name that the realm has for itself.
-    pub(crate) fn tool(&self, realm: &RealmId, name: &str) -> Option<Arc<Listed>> {
+    pub(crate) fn tool(&self, realm: &RealmId, name: &str) -> Option<Arc<ListedTool>> {
         let shared = self.registry.tool(name).filter(|listed| self.is_for(realm, listed));
         shared.or_else(|| self.registry.own_tool(realm, name))
     }
@@ -177,7 +177,7 @@ impl Catalog {
     pub(crate) fn specs(&self, realm: &RealmId) -> Vec<Arc<ToolSpec>> {
         let book = self.registry.book();
         let own = self.registry.own_book(realm);
-        let is_shared = |listed: &&Arc<Listed>| self.is_for(realm, listed);
+        let is_shared = |listed: &&Arc<ListedTool>| self.is_for(realm, listed);
         let mut specs: Vec<Arc<ToolSpec>> = book
             .tools
             .values()
@@ -185,7 +185,7 @@ impl Catalog {
             .map(|listed| listed.tool.spec().clone())
             .collect();
         let Some(own) = own else { return specs };
-        let is_left = |(name, _): &(&ToolName, &Arc<Listed>)| {
+        let is_left = |(name, _): &(&ToolName, &Arc<ListedTool>)| {
             book.tools.get(*name).is_none_or(|listed| !self.is_for(realm, listed))
         };
         let left = own.tools.iter().filter(is_left);

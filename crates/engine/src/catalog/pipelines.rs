@@ -25,7 +25,7 @@ pub struct PipelineFile {
 }
 
 /// A pipeline with what it comes down to.
-struct Laid {
+struct CompiledPipeline {
     pipeline: Arc<Pipeline>,
     plan: Arc<Plan>,
     agent: Arc<Agent>,
@@ -34,11 +34,11 @@ struct Laid {
 /// The pipelines of one realm.
 #[derive(Default)]
 pub(super) struct Pipelines {
-    laid: BTreeMap<PipelineName, Laid>,
+    laid: BTreeMap<PipelineName, CompiledPipeline>,
 }
 
 impl Pipelines {
-    fn named(&self, name: &str) -> Option<&Laid> {
+    fn named(&self, name: &str) -> Option<&CompiledPipeline> {
         self.laid.get(name.strip_prefix(PIPELINES)?)
     }
 
@@ -106,7 +106,7 @@ impl Catalog {
         plans: &dyn Fn(&PlanId) -> bool,
     ) -> (Pipelines, Vec<Mistake>) {
         let mut mistakes = Vec::new();
-        let mut read: Vec<(Laid, &PipelineFile)> = Vec::new();
+        let mut read: Vec<(CompiledPipeline, &PipelineFile)> = Vec::new();
         for file in files {
             match self.read_pipeline(realm, file, plans) {
                 Ok((laid, warnings)) => {
@@ -118,7 +118,8 @@ impl Catalog {
                 Err(found) => mistakes.extend(found),
             }
         }
-        let named = |(laid, _): (Laid, &PipelineFile)| (laid.pipeline.name.clone(), laid);
+        let named =
+            |(laid, _): (CompiledPipeline, &PipelineFile)| (laid.pipeline.name.clone(), laid);
         (Pipelines { laid: read.into_iter().map(named).collect() }, mistakes)
     }
 
@@ -127,7 +128,7 @@ impl Catalog {
         realm: &RealmId,
         file: &PipelineFile,
         plans: &dyn Fn(&PlanId) -> bool,
-    ) -> Result<(Laid, Vec<Mistake>), Vec<Mistake>> {
+    ) -> Result<(CompiledPipeline, Vec<Mistake>), Vec<Mistake>> {
         let name = file.default_name.as_str();
         let (pipeline, mut mistakes) = read_text(&file.text, &file.file, name, &self.limits)?;
         let all_filed = |found: Vec<Mistake>| -> Vec<Mistake> {
@@ -139,7 +140,7 @@ impl Catalog {
         let mistakes = sound(mistakes)?;
         let plan = Arc::new(plan);
         let agent = Arc::new(agent);
-        Ok((Laid { pipeline: Arc::new(pipeline), plan, agent }, mistakes))
+        Ok((CompiledPipeline { pipeline: Arc::new(pipeline), plan, agent }, mistakes))
     }
 
     /// What is wrong between a pipeline and what is around it: tools and plans that are not there.
@@ -196,7 +197,7 @@ impl Catalog {
 }
 
 /// What a pipeline has in common with one before it and must not.
-fn meets(pipeline: &Pipeline, before: &[(Laid, &PipelineFile)]) -> Option<Mistake> {
+fn meets(pipeline: &Pipeline, before: &[(CompiledPipeline, &PipelineFile)]) -> Option<Mistake> {
     before.iter().find_map(|(other, file)| {
         let other = &other.pipeline;
         let file = &file.file;

@@ -5,7 +5,7 @@
 use kernel::contracts::Tool;
 use kernel::definition::plan::check::KEPT_OUT;
 use kernel::definition::plan::mistake::{Mistake, meant};
-use kernel::tool::breaker::Guarded;
+use kernel::tool::breaker::BreakerScope;
 use kernel::tool::call::ToolSpec;
 use kernel::tool::rules::{ToolLimits, ToolRules};
 use kernel::tool::schema::{Schemas, sentence};
@@ -49,7 +49,7 @@ impl ToolSource {
 }
 
 /// A tool with what the gate needs at every call.
-pub(crate) struct Listed {
+pub(crate) struct ListedTool {
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) spec_hash: ContentHash,
     /// The server behind this one that it is of, where it is of one.
@@ -59,7 +59,7 @@ pub(crate) struct Listed {
     /// One permit for each of its calls that runs, where they are counted.
     pub(crate) places: Option<Arc<Semaphore>>,
     /// With what its calls are refused after failures, where they are counted.
-    pub(crate) guarded: Option<Guarded>,
+    pub(crate) guarded: Option<BreakerScope>,
 }
 
 /// All tools: those that were there at the start, and those of sources that come and go.
@@ -79,28 +79,28 @@ pub type SwitchedOff = BTreeMap<ToolName, &'static str>;
 /// The tools as they are now. A change makes a new book; who reads keeps the old one.
 #[derive(Default, Clone)]
 pub(crate) struct Book {
-    pub(super) tools: BTreeMap<ToolName, Arc<Listed>>,
+    pub(super) tools: BTreeMap<ToolName, Arc<ListedTool>>,
     /// The names of those that the rules keep out.
     withheld: BTreeSet<ToolName>,
     /// Tools that stand for others, which are in no list.
-    open: BTreeMap<ToolName, Arc<Opening>>,
+    open: BTreeMap<ToolName, Arc<OpenTool>>,
     /// Who brought each of them all.
     brought: BTreeMap<ToolName, Arc<str>>,
 }
 
 /// A tool that stands for others.
-struct Opening {
+struct OpenTool {
     tool: Arc<dyn Tool>,
     /// What the names of these begin with.
     prefix: String,
     /// Those that were called, so that their limits count for all calls.
-    called: Mutex<BTreeMap<ToolName, Arc<Listed>>>,
+    called: Mutex<BTreeMap<ToolName, Arc<ListedTool>>>,
 }
 
 /// How many of them are kept; one more, and the list starts over.
 const CALLED_MAX: usize = 1_000;
 
-impl Opening {
+impl OpenTool {
     fn new(tool: Arc<dyn Tool>) -> Self {
         let name = tool.spec().name.as_str();
         let prefix = name.strip_suffix('*').unwrap_or(name).to_owned();
@@ -112,7 +112,7 @@ impl Opening {
         name.strip_prefix(&*self.prefix).is_some_and(|rest| !rest.is_empty())
     }
 
-    fn listed(&self, name: &str, rules: &ToolRules) -> Option<Arc<Listed>> {
+    fn listed(&self, name: &str, rules: &ToolRules) -> Option<Arc<ListedTool>> {
         if !self.covers(name) || bad_name(name).is_some() {
             return None;
         }
@@ -137,7 +137,11 @@ impl Opening {
 
 impl Book {
     /// Takes in the tools of a source; those that are wrong are left out and told.
-    fn take(&mut self, Looked { source, tools }: Looked, rules: &ToolRules) -> Vec<Mistake> {
+    fn take(
+        &mut self,
+        CheckedSource { source, tools }: CheckedSource,
+        rules: &ToolRules,
+    ) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         for (tool, mut wrong) in tools {
             let name = tool.spec().name.clone();
@@ -152,7 +156,7 @@ impl Book {
             self.brought.insert(name.clone(), source.clone());
             if tool.is_open() {
                 // The rules judge each name by itself.
-                self.open.insert(name, Arc::new(Opening::new(tool)));
+                self.open.insert(name, Arc::new(OpenTool::new(tool)));
             } else if allowed {
                 let limits = rules.limits(name.as_str());
                 self.tools.insert(name, Arc::new(listed(tool, limits)));
@@ -164,7 +168,7 @@ impl Book {
     }
 
     /// A tool by its name, listed or not.
-    fn tool(&self, name: &str, rules: &ToolRules) -> Option<Arc<Listed>> {
+    fn tool(&self, name: &str, rules: &ToolRules) -> Option<Arc<ListedTool>> {
         let opened = || self.open.values().find_map(|opening| opening.listed(name, rules));
         self.tools.get(name).cloned().or_else(opened)
     }
@@ -192,12 +196,12 @@ impl Book {
 }
 
 /// The tools of a source, each with what is wrong with it whatever else there is.
-struct Looked {
+struct CheckedSource {
     source: Arc<str>,
     tools: Vec<(Arc<dyn Tool>, Vec<Mistake>)>,
 }
 
-impl Looked {
+impl CheckedSource {
     /// Looks at the tools of a source. Their schemas are compiled here, which takes its time.
     fn at(source: ToolSource, rules: &ToolRules, schemas: &dyn Schemas) -> Self {
         let ToolSource { name, tools, .. } = source;
@@ -227,7 +231,7 @@ impl Registry {
         let mut book = Book::default();
         let mut mistakes = Vec::new();
         for source in sources {
-            mistakes.extend(book.take(Looked::at(source, &rules, schemas), &rules));
+            mistakes.extend(book.take(CheckedSource::at(source, &rules, schemas), &rules));
         }
         if mistakes.is_empty() {
             let book = RwLock::new(Arc::new(book));
@@ -253,7 +257,7 @@ impl Registry {
         first: impl Fn(&str) -> Option<Arc<str>>,
     ) -> Vec<Mistake> {
         let realm = source.realm.take();
-        let mut looked = Looked::at(source, &self.rules, schemas);
+        let mut looked = CheckedSource::at(source, &self.rules, schemas);
         if let Some(realm) = realm {
             for (tool, wrong) in &mut looked.tools {
                 let name = &tool.spec().name;
@@ -271,7 +275,7 @@ impl Registry {
     }
 
     /// The same of what is one realm's own.
-    fn replace_own(&self, realm: &RealmId, looked: Looked) -> Vec<Mistake> {
+    fn replace_own(&self, realm: &RealmId, looked: CheckedSource) -> Vec<Mistake> {
         let mut own = self.own.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = own.get(realm).map(|book| Book::clone(book)).unwrap_or_default();
         next.forget(&looked.source);
@@ -284,7 +288,7 @@ impl Registry {
     }
 
     /// A tool by its name, of those that are no realm's own.
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Listed>> {
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<ListedTool>> {
         // Looked up in place: every call does, and threads that count who has the book wait for
         // each other.
         let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
@@ -292,7 +296,7 @@ impl Registry {
     }
 
     /// A tool by its name, of those that a realm has for itself.
-    pub(crate) fn own_tool(&self, realm: &RealmId, name: &str) -> Option<Arc<Listed>> {
+    pub(crate) fn own_tool(&self, realm: &RealmId, name: &str) -> Option<Arc<ListedTool>> {
         let own = self.own.read().unwrap_or_else(PoisonError::into_inner);
         own.get(realm)?.tool(name, &self.rules)
     }
@@ -398,7 +402,7 @@ pub(crate) fn bad_name(name: &str) -> Option<String> {
     })
 }
 
-fn listed(tool: Arc<dyn Tool>, limits: ToolLimits) -> Listed {
+fn listed(tool: Arc<dyn Tool>, limits: ToolLimits) -> ListedTool {
     let spec_hash = tool.spec().hash();
     let upstream = tool.upstream().map(|upstream| upstream.name);
     let places = limits.concurrency.map(|places| {
@@ -406,10 +410,10 @@ fn listed(tool: Arc<dyn Tool>, limits: ToolLimits) -> Listed {
         Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)))
     });
     let guarded = match limits.breaker_failures {
-        Some(_) => Some(Guarded::Tool(tool.judged().name.clone())),
-        None => upstream.clone().map(Guarded::Upstream),
+        Some(_) => Some(BreakerScope::Tool(tool.judged().name.clone())),
+        None => upstream.clone().map(BreakerScope::Upstream),
     };
-    Listed { tool, spec_hash, upstream, limits, places, guarded }
+    ListedTool { tool, spec_hash, upstream, limits, places, guarded }
 }
 
 fn misnamed(spec: &ToolSpec, source: &str) -> Option<Mistake> {

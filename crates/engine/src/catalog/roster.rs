@@ -57,13 +57,13 @@ pub(crate) fn talk_plan(agent: &AgentName) -> Result<Arc<Plan>, Vec<Mistake>> {
 }
 
 /// An agent and the plan by which it is talked to.
-pub(crate) type Talked = (Arc<Agent>, Arc<Plan>);
+pub(crate) type TalkPlan = (Arc<Agent>, Arc<Plan>);
 
 /// The agents of one realm.
 #[derive(Default)]
 pub(crate) struct Roster {
-    filed: BTreeMap<AgentName, Talked>,
-    stored: BTreeMap<AgentName, (u64, Talked)>,
+    filed: BTreeMap<AgentName, TalkPlan>,
+    stored: BTreeMap<AgentName, (u64, TalkPlan)>,
 }
 
 impl Roster {
@@ -104,9 +104,9 @@ impl Roster {
     }
 
     /// The files bring these now, and no others. Says whether that is something else than before.
-    pub(crate) fn set_filed(&mut self, agents: Vec<Talked>) -> bool {
-        let named = |talked: Talked| (talked.0.name.clone(), talked);
-        let filed: BTreeMap<AgentName, Talked> = agents.into_iter().map(named).collect();
+    pub(crate) fn set_filed(&mut self, agents: Vec<TalkPlan>) -> bool {
+        let named = |talked: TalkPlan| (talked.0.name.clone(), talked);
+        let filed: BTreeMap<AgentName, TalkPlan> = agents.into_iter().map(named).collect();
         let before = std::mem::replace(&mut self.filed, filed);
         // How they are talked to follows from who they are.
         let agents = self.filed.values().map(|(agent, _)| agent);
@@ -114,7 +114,7 @@ impl Roster {
     }
 
     /// The store has this version now. Of two that come at once the newer one stays.
-    pub(crate) fn set_stored(&mut self, version: u64, talked: Talked) {
+    pub(crate) fn set_stored(&mut self, version: u64, talked: TalkPlan) {
         let name = talked.0.name.clone();
         let known = self.stored.get(&name).map_or(0, |(known, _)| *known);
         if version > known {
@@ -135,7 +135,7 @@ mod tests {
     use kernel::values::ids::ContentHash;
     use serde_json::Value;
 
-    fn talked(name: &str, title: &str) -> Talked {
+    fn talked(name: &str, title: &str) -> TalkPlan {
         let agent = Agent {
             name: name.into(),
             title: title.into(),

@@ -41,13 +41,13 @@ const LIGHT_STEPS_MAX: u64 = 20_000;
 /// Compiles and keeps schemas.
 #[derive(Default)]
 pub struct JsonSchemas {
-    kept: Mutex<Kept>,
+    kept: Mutex<SchemaCache>,
 }
 
 /// Compiled schemas by the addresses of the shared values, which the entries keep alive: schemas of
 /// tools and plans live long, and hashing a schema for each call would cost more than checking.
 #[derive(Default)]
-struct Kept {
+struct SchemaCache {
     entries: HashMap<usize, Entry>,
     parts: usize,
     /// How many parts were left after the last sweep.
@@ -58,26 +58,26 @@ struct Kept {
 
 struct Entry {
     schema: Arc<Value>,
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledSchema>,
     /// The how manieth it was.
     number: u64,
 }
 
 /// A schema's validator, and what it costs to use it.
-struct Compiled {
+struct CompiledSchema {
     validator: Validator,
     weight: Weight,
 }
 
-impl Kept {
-    fn get(&self, schema: &Arc<Value>) -> Option<Arc<Compiled>> {
+impl SchemaCache {
+    fn get(&self, schema: &Arc<Value>) -> Option<Arc<CompiledSchema>> {
         let entry = self.entries.get(&address(schema))?;
         Arc::ptr_eq(&entry.schema, schema).then(|| entry.compiled.clone())
     }
 
     /// Keeps one, and gives back those that had to go for it: first what no one else holds any
     /// more, then the oldest.
-    fn put(&mut self, schema: &Arc<Value>, compiled: Arc<Compiled>) -> Vec<Entry> {
+    fn put(&mut self, schema: &Arc<Value>, compiled: Arc<CompiledSchema>) -> Vec<Entry> {
         let parts = compiled.weight.parts();
         let mut gone = Vec::new();
         if !self.has_room(parts) || self.parts + parts > self.swept + SWEPT_PARTS {
@@ -122,7 +122,7 @@ impl std::fmt::Debug for JsonSchemas {
 }
 
 impl JsonSchemas {
-    fn compiled(&self, schema: &Arc<Value>) -> Result<Arc<Compiled>, Misfit> {
+    fn compiled(&self, schema: &Arc<Value>) -> Result<Arc<CompiledSchema>, Misfit> {
         let known = lock(&self.kept).get(schema);
         if let Some(compiled) = known {
             return Ok(compiled);
@@ -131,7 +131,7 @@ impl JsonSchemas {
         let is_light = weight.parts() <= LIGHT_PARTS_MAX && !weight.backtracks();
         let built = || build(schema, &weight);
         let validator = if is_light { built()? } else { Heavy::shared().run(built)? };
-        let compiled = Arc::new(Compiled { validator, weight });
+        let compiled = Arc::new(CompiledSchema { validator, weight });
         let gone = lock(&self.kept).put(schema, compiled.clone());
         // What had to go can be large: it goes after the lock.
         drop(gone);
@@ -174,12 +174,13 @@ impl Schemas for JsonSchemas {
     }
 
     fn steps(&self, schema: &Arc<Value>, value: &Value) -> u64 {
-        let steps = |it: Arc<Compiled>| it.weight.steps(value, STEPS_MAX).unwrap_or(STEPS_MAX);
+        let steps =
+            |it: Arc<CompiledSchema>| it.weight.steps(value, STEPS_MAX).unwrap_or(STEPS_MAX);
         self.compiled(schema).map_or(0, steps)
     }
 }
 
-impl Compiled {
+impl CompiledSchema {
     /// Holds a value against the schema if that can be done in time.
     fn check(&self, value: &Value) -> Result<(), Vec<Misfit>> {
         if self.weight.is_within(value, STEPS_MAX) {

@@ -6,7 +6,7 @@ use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::gate::rights::facts;
 use crate::planted;
 use crate::refusal::{ActiveRun, ClosedAsk, Refusal, RefusalCode, RefusalKind, Result};
-use crate::request::{Resume, RunReport};
+use crate::request::{RunReport, SessionReply};
 use crate::shares::Share;
 use kernel::ask::reply::short_form;
 use kernel::ask::{Ask, AskStatus, Decision, Reply};
@@ -108,7 +108,7 @@ impl Driver {
     }
 
     /// The caller that moved a run waits until it ended or paused.
-    fn await_run(&mut self, moved: Obeyed<RunId>, answer: Answer<RunReport>) -> Result<()> {
+    fn await_run(&mut self, moved: CommandResult<RunId>, answer: Answer<RunReport>) -> Result<()> {
         match moved {
             Ok(Ok(run)) => {
                 self.waiters.push(Waiter::Run(run, answer));
@@ -120,7 +120,7 @@ impl Driver {
     }
 
     /// Answers the caller; our own failure continues to drop the session.
-    fn told<T>(&mut self, answer: Answer<T>, obeyed: Obeyed<T>) -> Result<()> {
+    fn told<T>(&mut self, answer: Answer<T>, obeyed: CommandResult<T>) -> Result<()> {
         self.free_share();
         match obeyed {
             Ok(result) => {
@@ -139,7 +139,7 @@ impl Driver {
         id: SessionId,
         owner: Option<Arc<str>>,
         by: Caller,
-    ) -> Obeyed<SessionRow> {
+    ) -> CommandResult<SessionRow> {
         if self.session.is_some() {
             return Ok(Err(exists(&self.key.id)));
         }
@@ -286,7 +286,7 @@ impl Driver {
     }
 
     /// Decides the ask that a resume means; gives its run.
-    async fn resume(&mut self, resume: Resume, by: Box<Replier>) -> Obeyed<RunId> {
+    async fn resume(&mut self, resume: SessionReply, by: Box<Replier>) -> CommandResult<RunId> {
         let found = match self.asked(&resume).await? {
             Ok(ask) => self.may_answer(&by.caller, &ask).and_then(|()| {
                 let reply = short_form(&ask, resume.input.as_ref());
@@ -305,7 +305,7 @@ impl Driver {
     }
 
     /// The one open ask that a resume means.
-    async fn asked(&mut self, resume: &Resume) -> Obeyed<Ask> {
+    async fn asked(&mut self, resume: &SessionReply) -> CommandResult<Ask> {
         let Some(session) = &self.session else {
             return Ok(Err(Refusal::not_found("session", &self.key.id)));
         };
@@ -339,7 +339,7 @@ impl Driver {
     }
 
     /// Nothing is open: the last decided ask's reply tells the caller what happened instead.
-    async fn nothing_open(&mut self, resume: &Resume) -> Result<Refusal> {
+    async fn nothing_open(&mut self, resume: &SessionReply) -> Result<Refusal> {
         self.durable().await?;
         let Some(session) = &self.session else { return Ok(super::record::no_session()) };
         let mut decided = session.last_decided.clone();
@@ -350,7 +350,7 @@ impl Driver {
                 status: Some("decided".to_owned()),
                 ..AskFilter::default()
             };
-            let page = kernel::contracts::Page { cursor: None, limit: 200 };
+            let page = kernel::contracts::PageRequest { cursor: None, limit: 200 };
             let asks = self.shared.store.asks(&self.key.realm, &filter, &page).await?;
             decided = asks
                 .items
@@ -369,7 +369,7 @@ impl Driver {
         id: AskId,
         reply: Reply,
         by: Box<Replier>,
-    ) -> Obeyed<(Ask, Decision)> {
+    ) -> CommandResult<(Ask, Decision)> {
         let Some(ask) = self.open_ask(id) else {
             let refusal = self.closed_ask(id).await?;
             let answered = planted::withdrawn(&self.shared, &self.key.realm, id, &refusal).await?;
@@ -419,7 +419,7 @@ impl Driver {
 }
 
 /// The inner error is the caller's and leaves everything as it was; the outer one is ours.
-pub(super) type Obeyed<T> = Result<Result<T>>;
+pub(super) type CommandResult<T> = Result<Result<T>>;
 
 fn exists(key: &str) -> Refusal {
     Refusal::new(RefusalCode::SessionExists, format!("session `{key}` exists already"))

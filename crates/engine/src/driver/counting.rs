@@ -8,7 +8,7 @@ use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::reply::{BadReply, check, wordless};
 use kernel::ask::{Ask, AskBody, Reply};
 use kernel::contracts::policy::{Context, Trigger};
-use kernel::tool::call::{Caller, HowFar, Verdict};
+use kernel::tool::call::{CallProgress, Caller, Verdict};
 use kernel::values::caller::Act;
 
 impl Driver {
@@ -123,7 +123,7 @@ pub(super) fn refuse_reply(ask: &Ask, bad: BadReply) -> Refusal {
         BadReply::Calls(_) => (RefusalCode::CallsMismatch(about), Vec::new()),
         BadReply::OtherKind { .. } => (RefusalCode::OtherKind(about), Vec::new()),
         BadReply::Action(_) => match ask.body {
-            AskBody::Fix { how: HowFar::Unknown, .. } => {
+            AskBody::Fix { how: CallProgress::Unknown, .. } => {
                 (RefusalCode::UnsafeAction(about), Vec::new())
             }
             _ => (RefusalCode::BadAction(about), Vec::new()),

@@ -2,24 +2,24 @@
 
 use super::late::output_of;
 use super::record::no_session;
-use super::state::{Done, Driver, Effect, Sight};
-use crate::gate::{OutgoingCall, POLICY_DENIED, Started, TOOL_NOT_FOUND};
+use super::state::{Completion, Driver, Effect, HistoryView};
+use crate::gate::{CallOutcome, OutgoingCall, POLICY_DENIED, TOOL_NOT_FOUND};
 use crate::observe::counts::count;
 use crate::observe::observers::call_span;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::waiting::attending::Attendant;
 use futures::FutureExt;
 use futures::future::{abortable, ready};
-use kernel::contracts::cloud::Published;
+use kernel::contracts::cloud::PublishedEvent;
 use kernel::contracts::policy::{Context, Trigger};
 use kernel::definition::plan::is_proxy;
 use kernel::event::{CallRequest, Fact};
-use kernel::expression::pointer::Want;
+use kernel::expression::pointer::Fetch;
 use kernel::journal::projection::PinnedSpec;
 use kernel::session::{CallState, OpenCall, Run};
 use kernel::tool::call::{
-    Abilities, CallPlace, HowFar, Judgement, OwnWords, Publisher, Reach, ToolError, ToolOutput,
-    Verdict, Wants,
+    Abilities, CallPlace, CallProgress, InputRequired, Judgement, Publisher, RawFailure, Reach,
+    ToolError, ToolOutput, Verdict,
 };
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::fault::Fault;
@@ -97,7 +97,7 @@ impl Driver {
     fn unsent_fault(&self, run: RunId, error: ToolError) -> Fault {
         let is_denial = [TOOL_NOT_FOUND, POLICY_DENIED].contains(&error.fault.name.as_str());
         let run = self.session.as_ref().and_then(|session| session.runs.get(&run));
-        let lost = run.filter(|_| is_denial && error.how == HowFar::NotSent);
+        let lost = run.filter(|_| is_denial && error.how == CallProgress::NotSent);
         lost.and_then(|run| self.not_any_more(run)).unwrap_or(error.fault)
     }
 
@@ -109,9 +109,9 @@ impl Driver {
         let Some(run) = session.runs.get(&open.run) else { return };
         if let Some((_, state)) = self.sent.take_if(|(run, _)| *run == open.run) {
             // What it answered when it was sent is known: it comes back with that at once.
-            let wants = Box::new(Wants { inputs: BTreeMap::new(), state });
-            let started = Started::answered(ToolOutput::Wants(wants));
-            self.in_flight.push(ready(Done::Call(id, Some(started))).boxed());
+            let wants = Box::new(InputRequired { inputs: BTreeMap::new(), state });
+            let started = CallOutcome::answered(ToolOutput::Wants(wants));
+            self.in_flight.push(ready(Completion::Call(id, Some(started))).boxed());
             return;
         }
         let reach = open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach);
@@ -161,13 +161,13 @@ impl Driver {
                 && let Err(error) = ticket.await
             {
                 let message = format!("the start could not be recorded: {error}");
-                return Started::failed(ToolError::not_sent("StoreError", message));
+                return CallOutcome::failed(ToolError::not_sent("StoreError", message));
             }
             gate.start(outgoing).await
         };
         let (calling, abort) = abortable(calling);
         self.aborts.insert(id, abort);
-        self.in_flight.push(calling.map(move |result| Done::Call(id, result.ok())).boxed());
+        self.in_flight.push(calling.map(move |result| Completion::Call(id, result.ok())).boxed());
     }
 
     /// Whether a run calls one tool for an agent of others.
@@ -203,7 +203,7 @@ impl Driver {
             let clock = self.shared.clock.clone();
             let over = clock.now().plus_ms(self.shared.limits.cancel_grace_ms);
             let grace = clock.sleep_until(over);
-            self.in_flight.push(grace.map(move |()| Done::GraceOver(run)).boxed());
+            self.in_flight.push(grace.map(move |()| Completion::GraceOver(run)).boxed());
         }
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Driver {
             abort.abort();
         }
         let fault = Fault::new("Cancelled", format!("it is unknown whether it happened: {why}"));
-        self.record(Fact::CallFailed { call, how: HowFar::Unknown, fault, said: None }).await
+        self.record(Fact::CallFailed { call, how: CallProgress::Unknown, fault, said: None }).await
     }
 
     /// Drops calls and turns that no frame waits for any more.
@@ -266,44 +266,44 @@ impl Driver {
     }
 
     /// Takes in what arrived.
-    pub(super) async fn finish(&mut self, done: Done) -> Result<()> {
+    pub(super) async fn finish(&mut self, done: Completion) -> Result<()> {
         match done {
-            Done::Call(call, Some(started)) => self.called(call, started).await,
-            Done::Late(call, Some(result)) => self.came_late(call, result).await,
-            Done::Moved(ask, true) => self.go_after(ask).await,
-            Done::Call(_, None)
-            | Done::Late(_, None)
-            | Done::Moved(_, false)
-            | Done::Turned(_, _, None)
-            | Done::Proposed(_, _, None) => Ok(()),
-            Done::Kept(Ok(())) => {
+            Completion::Call(call, Some(started)) => self.called(call, started).await,
+            Completion::Late(call, Some(result)) => self.came_late(call, result).await,
+            Completion::Moved(ask, true) => self.go_after(ask).await,
+            Completion::Call(_, None)
+            | Completion::Late(_, None)
+            | Completion::Moved(_, false)
+            | Completion::Turned(_, _, None)
+            | Completion::Proposed(_, _, None) => Ok(()),
+            Completion::Kept(Ok(())) => {
                 self.key_kept();
                 Ok(())
             }
-            Done::Kept(Err(error)) => Err(error.into()),
-            Done::Turned(frame, number, Some(answered)) => {
+            Completion::Kept(Err(error)) => Err(error.into()),
+            Completion::Turned(frame, number, Some(answered)) => {
                 self.turn_done(frame, number, *answered).await
             }
-            Done::Proposed(frame, attempt, Some(proposal)) => {
+            Completion::Proposed(frame, attempt, Some(proposal)) => {
                 self.proposed(frame, attempt, *proposal).await
             }
-            Done::Gathered(frame, said) => {
+            Completion::Gathered(frame, said) => {
                 self.gathered(frame, said?);
                 Ok(())
             }
-            Done::GraceOver(run) => {
+            Completion::GraceOver(run) => {
                 for (call, _) in self.started_calls(run) {
                     self.give_up(call, "it was cancelled while under way").await?;
                 }
                 Ok(())
             }
-            Done::Fetched(frame, want, Ok(value)) => {
+            Completion::Fetched(frame, want, Ok(value)) => {
                 self.fetching.remove(&frame);
                 match want {
-                    Want::Blob(hash) => {
+                    Fetch::Blob(hash) => {
                         self.fetched.blobs.insert(hash, Arc::new(value));
                     }
-                    Want::History(step) => {
+                    Fetch::History(step) => {
                         let frames = self.session.as_ref().map(|session| &session.frames);
                         let ordinal = frames.and_then(|frames| frames.get(&frame));
                         let ordinal = ordinal.map_or(0, |frame| frame.ordinal);
@@ -313,12 +313,12 @@ impl Driver {
                 }
                 Ok(())
             }
-            Done::Fetched(_, _, Err(refusal)) => Err(refusal),
+            Completion::Fetched(_, _, Err(refusal)) => Err(refusal),
         }
     }
 
-    async fn called(&mut self, call: CallId, started: Started) -> Result<()> {
-        let Started { result, late, .. } = started;
+    async fn called(&mut self, call: CallId, started: CallOutcome) -> Result<()> {
+        let CallOutcome { result, late, .. } = started;
         self.aborts.remove(&call);
         if let Some(late) = late {
             self.wait_longer(call, late);
@@ -334,20 +334,20 @@ impl Driver {
                 self.finished(call, Datum::stored(blob, Origin::Call(call)))
             }
             (Ok(ToolOutput::Wants(wants)), Some(_)) => {
-                let Wants { inputs, state } = *wants;
+                let InputRequired { inputs, state } = *wants;
                 Fact::CallWants { call, inputs, state }
             }
             (Err(mut error), Some(open)) => {
                 count(&self.shared.counters.calls_failed);
                 let how = match error.how {
-                    HowFar::NotSent => open.unsent(),
-                    how @ (HowFar::Failed | HowFar::Unknown) => how,
+                    CallProgress::NotSent => open.unsent(),
+                    how @ (CallProgress::Failed | CallProgress::Unknown) => how,
                 };
                 // Only who called directly is answered with it, or for whom a tool is called.
                 let is_proxied = self.is_proxied(open.run);
-                let is_kept = |said: &OwnWords| match said {
-                    OwnWords::Reply(_) => is_proxied,
-                    OwnWords::Result(_) | OwnWords::Error(_) | OwnWords::Lacks(_) => {
+                let is_kept = |said: &RawFailure| match said {
+                    RawFailure::Reply(_) => is_proxied,
+                    RawFailure::Result(_) | RawFailure::Error(_) | RawFailure::Lacks(_) => {
                         is_proxied || self.key.space.is_call()
                     }
                 };
@@ -370,7 +370,7 @@ impl Driver {
     }
 
     /// What a call published, now that its result counts.
-    pub(super) fn published(&mut self, call: CallId) -> Vec<Published> {
+    pub(super) fn published(&mut self, call: CallId) -> Vec<PublishedEvent> {
         let Some(publisher) = self.publishers.remove(&call) else { return Vec::new() };
         let events = publisher.take();
         if events.is_empty() {
@@ -379,12 +379,12 @@ impl Driver {
         let run = self.open_call(call).and_then(|open| self.session.as_ref()?.runs.get(&open.run));
         let closure = run.and_then(|run| self.closures.get(&run.closure));
         let source = closure.and_then(|closure| closure.main.event_source.clone());
-        let published = |event| Published { source: source.clone(), event: Arc::new(event) };
+        let published = |event| PublishedEvent { source: source.clone(), event: Arc::new(event) };
         events.into_iter().map(published).collect()
     }
 
     /// Fetches what a frame's decision needs.
-    pub(super) fn fetch(&mut self, frame: FrameId, want: Want) {
+    pub(super) fn fetch(&mut self, frame: FrameId, want: Fetch) {
         self.fetching.insert(frame);
         // The store answers: it must have what was recorded so far.
         self.flush();
@@ -394,20 +394,20 @@ impl Driver {
         self.fetched.make_room();
         let fetching = async move {
             let value = match &want {
-                Want::Blob(hash) => shared.open_blob(&key.realm, hash).await,
-                Want::History(step) => shared.visible_history(&key, sight, step.as_ref()).await,
+                Fetch::Blob(hash) => shared.open_blob(&key.realm, hash).await,
+                Fetch::History(step) => shared.visible_history(&key, sight, step.as_ref()).await,
             };
-            Done::Fetched(frame, want, value)
+            Completion::Fetched(frame, want, value)
         };
         self.in_flight.push(fetching.boxed());
     }
 
     /// From where a frame looks at the history, and until when the store must be ahead.
-    fn sight(&self, frame: FrameId) -> Option<Sight> {
+    fn sight(&self, frame: FrameId) -> Option<HistoryView> {
         let session = self.session.as_ref()?;
         let frame = session.frames.get(&frame)?;
         let run = session.runs.get(&frame.run)?;
-        Some(Sight {
+        Some(HistoryView {
             path: frame.path.clone(),
             run: run.id,
             run_no: run.no,

@@ -6,14 +6,14 @@
 //! there as soon as its run is.
 
 use super::login::LOOKS_MAX;
-use super::state::{Done, Driver};
+use super::state::{Completion, Driver};
 use crate::refusal::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kernel::event::{Fact, TimerStart};
 use kernel::limits::Limits;
 use kernel::session::{CallState, login_look, login_timer};
-use kernel::tool::call::{Given, Wants};
+use kernel::tool::call::{InputRequired, InputResponses};
 use kernel::values::ids::{AskId, CallId, Millis};
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Driver {
         session.postpone(timer, now.plus_ms(wait_ms(&self.shared.limits, waited_ms)));
         // A tool whose server is away for a while is asked the next time.
         if let Some(moving) = moving {
-            self.in_flight.push(moving.map(move |moved| Done::Moved(ask, moved)).boxed());
+            self.in_flight.push(moving.map(move |moved| Completion::Moved(ask, moved)).boxed());
         }
         Some(now)
     }
@@ -87,7 +87,7 @@ impl Driver {
     }
 
     /// The call for which this ask is open, and what it wants, where it was given nothing yet.
-    fn waiting_for(&self, ask: AskId) -> Option<(CallId, Wants)> {
+    fn waiting_for(&self, ask: AskId) -> Option<(CallId, InputRequired)> {
         let session = self.session.as_ref()?;
         let asked = session.asks.get(&ask).filter(|open| open.is_open())?;
         let call = asked.ask.wanted.as_ref()?.call.call_id;
@@ -108,7 +108,7 @@ impl Driver {
         // Both in one append: without its ask alone, the call would ask the same again.
         self.flush();
         self.record(Fact::AskWithdrawn { ask }).await?;
-        let given = Arc::new(Given { state: wants.state, ..Given::default() });
+        let given = Arc::new(InputResponses { state: wants.state, ..InputResponses::default() });
         self.record(Fact::CallResumed { call, given }).await
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 /// A session that no one drives as long as this lives. What is asked of it meanwhile waits, and is
 /// driven then.
-pub(crate) struct Hold {
+pub(crate) struct SessionHold {
     shared: Arc<Shared>,
     key: SessionKey,
     /// There until it is dropped.
@@ -34,18 +34,18 @@ impl Shared {
     }
 
     /// Holds a session, unless someone drives it.
-    pub(crate) fn hold(self: &Arc<Self>, key: &SessionKey) -> Option<Hold> {
+    pub(crate) fn hold(self: &Arc<Self>, key: &SessionKey) -> Option<SessionHold> {
         let mut driven = lock(&self.driven);
         if driven.contains_key(key) {
             return None;
         }
         let (sender, commands) = mpsc::channel(self.limits.session_queue_max);
         driven.insert(key.clone(), sender);
-        Some(Hold { shared: self.clone(), key: key.clone(), commands: Some(commands) })
+        Some(SessionHold { shared: self.clone(), key: key.clone(), commands: Some(commands) })
     }
 }
 
-impl Drop for Hold {
+impl Drop for SessionHold {
     fn drop(&mut self) {
         let Some(commands) = self.commands.take() else { return };
         // No one can send between the look and the removal: senders are handed out under this lock.

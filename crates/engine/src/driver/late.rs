@@ -1,8 +1,8 @@
 //! Calls that took too long and come back after all. A late success settles the open `Fix` ask of
 //! its call; anything else is recorded and changes nothing.
 
-use super::state::{Done, Driver};
-use crate::gate::Late;
+use super::state::{Completion, Driver};
+use crate::gate::LateCall;
 use crate::refusal::Result;
 use crate::system::clock::timeout;
 use futures::FutureExt;
@@ -11,18 +11,19 @@ use kernel::definition::plan::StepKind;
 use kernel::event::Fact;
 use kernel::planted::{Switch, is_on};
 use kernel::session::{CallState, OpenCall};
-use kernel::tool::call::{HowFar, ToolError, ToolOutput};
+use kernel::tool::call::{CallProgress, ToolError, ToolOutput};
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::ids::{AskId, CallId};
 use std::sync::Arc;
 
 impl Driver {
     /// Waits as long again for a call that took too long.
-    pub(super) fn wait_longer(&mut self, call: CallId, late: Late) {
+    pub(super) fn wait_longer(&mut self, call: CallId, late: LateCall) {
         let clock = self.shared.clock.clone();
-        let Late { coming, timeout_ms } = late;
-        let waiting =
-            async move { Done::Late(call, timeout(clock.as_ref(), timeout_ms, coming).await) };
+        let LateCall { coming, timeout_ms } = late;
+        let waiting = async move {
+            Completion::Late(call, timeout(clock.as_ref(), timeout_ms, coming).await)
+        };
         self.in_flight.push(waiting.boxed());
     }
 
@@ -72,7 +73,7 @@ impl Driver {
         let session = self.session.as_ref()?;
         let open = session.calls.get(&call)?;
         let closing = session.runs.get(&open.run).is_none_or(|run| run.closing.is_some());
-        if closing || !matches!(open.state, CallState::Failed(HowFar::Unknown, _)) {
+        if closing || !matches!(open.state, CallState::Failed(CallProgress::Unknown, _)) {
             return None;
         }
         let about = |body: &AskBody| match body {

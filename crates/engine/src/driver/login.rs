@@ -10,7 +10,9 @@ use kernel::ask::{Ask, AskBody};
 use kernel::event::{Closing, Fact, TimerStart};
 use kernel::limits::Limits;
 use kernel::session::{CallState, OpenCall, RunStatus, login_timer};
-use kernel::tool::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
+use kernel::tool::call::{
+    CallProgress, InputRequest, InputRequired, InputResponses, ToolError, ToolOutput,
+};
 use kernel::values::ids::{AskId, CallId, RunId, Space};
 use std::sync::Arc;
 
@@ -53,14 +55,14 @@ impl Driver {
         }
     }
 
-    async fn send_for_a_look(&mut self, call: CallId, wants: Wants) -> Result<()> {
+    async fn send_for_a_look(&mut self, call: CallId, wants: InputRequired) -> Result<()> {
         self.looking.insert(call, wants);
-        let given = Arc::new(Given::default());
+        let given = Arc::new(InputResponses::default());
         self.record(Fact::CallResumed { call, given }).await
     }
 
     /// News that one of these pages was opened finds this session.
-    fn expect_pages(&self, ask: AskId, call: CallId, wants: &Wants) {
+    fn expect_pages(&self, ask: AskId, call: CallId, wants: &InputRequired) {
         let Some(tool) = self.open_call(call).map(|open| &open.request.tool) else { return };
         if let Some(source) = self.shared.catalog.source(&self.key.realm, tool.as_str()) {
             self.shared.pages.await_opening(&source, wants.inputs.keys(), &self.key, ask);
@@ -69,7 +71,7 @@ impl Driver {
 
     /// The call for which this open ask wants a page opened, and what it wants where it can be sent
     /// again now.
-    fn awaited(&self, ask: AskId) -> Option<(CallId, Option<Wants>)> {
+    fn awaited(&self, ask: AskId) -> Option<(CallId, Option<InputRequired>)> {
         if self.key.space != Space::thread() {
             return None;
         }
@@ -110,10 +112,10 @@ impl Driver {
                 Some(before.unwrap_or_else(|| (**wants).clone()))
             }
             // The check itself gave nothing.
-            Err(error) if error.how == HowFar::NotSent => before,
+            Err(error) if error.how == CallProgress::NotSent => before,
             Ok(_) | Err(_) => None,
         };
-        if let Some(Wants { inputs, state }) = still {
+        if let Some(InputRequired { inputs, state }) = still {
             self.record(Fact::CallWants { call, inputs, state }).await?;
             return Ok(None);
         }
@@ -177,8 +179,8 @@ impl Driver {
     }
 }
 
-fn only_pages(wants: &Wants) -> bool {
-    wants.inputs.values().all(|want| matches!(want, Want::Url { .. }))
+fn only_pages(wants: &InputRequired) -> bool {
+    wants.inputs.values().all(|want| matches!(want, InputRequest::Url { .. }))
 }
 
 /// How long to wait before the look after this one.

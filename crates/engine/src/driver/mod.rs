@@ -21,7 +21,7 @@ use std::task::Poll;
 use tokio::sync::mpsc;
 
 pub(crate) mod blobs;
-pub(crate) mod said;
+pub(crate) mod talk_content;
 mod state;
 mod observed;
 mod supervise;
@@ -40,7 +40,7 @@ mod replies;
 mod share;
 pub(crate) mod hold;
 
-use state::{Done, Driver};
+use state::{Completion, Driver};
 use waking::parked::panicked_refusal;
 
 /// How many decisions are taken before other tasks get their turn.
@@ -60,7 +60,7 @@ pub(crate) async fn drive(
     share: Share,
 ) {
     let probation = Arc::<Probation>::default();
-    let seat = Seat { shared: shared.clone(), key, commands };
+    let seat = DriverLease { shared: shared.clone(), key, commands };
     let mut driving = pin!(seat.drive(probation.clone(), share));
     // Each stretch of work is noted while the session is on probation, so that a process that dies
     // of it leaves its name.
@@ -69,13 +69,13 @@ pub(crate) async fn drive(
 
 /// The one place from which a session is driven. Whatever ends its driver gives it up, so that the
 /// next command or recovery starts another.
-struct Seat {
+struct DriverLease {
     shared: Arc<Shared>,
     key: SessionKey,
     commands: mpsc::Receiver<Command>,
 }
 
-impl Drop for Seat {
+impl Drop for DriverLease {
     fn drop(&mut self) {
         self.commands.close();
         let mut driven = lock(&self.shared.driven);
@@ -85,7 +85,7 @@ impl Drop for Seat {
     }
 }
 
-impl Seat {
+impl DriverLease {
     /// Refuses what was sent, and all that is sent from now on.
     fn refuse_all(&mut self) {
         self.commands.close();
@@ -146,9 +146,9 @@ impl Seat {
 type Commands = mpsc::Receiver<Command>;
 
 /// What a driver waits for.
-enum Happened {
+enum DriverEvent {
     Command(Option<Command>),
-    Done(Done),
+    Done(Completion),
     Alarm,
     /// Someone who waited has left.
     Left,
@@ -167,14 +167,14 @@ impl Driver {
             return Ok(());
         }
         match self.wait(commands).await {
-            Happened::Command(Some(command)) => self.obey(command).await,
-            Happened::Command(None) => Ok(()),
-            Happened::Done(done) => self.finish(done).await,
-            Happened::Alarm => {
+            DriverEvent::Command(Some(command)) => self.obey(command).await,
+            DriverEvent::Command(None) => Ok(()),
+            DriverEvent::Done(done) => self.finish(done).await,
+            DriverEvent::Alarm => {
                 let rang = self.alarm.take().map(|alarm| alarm.at);
                 self.keep_time(rang).await
             }
-            Happened::Left => {
+            DriverEvent::Left => {
                 self.waiters.retain(|waiter| !waiter.is_gone());
                 self.forget_closures();
                 // What they left behind is durable before the session is let go.
@@ -264,7 +264,7 @@ impl Driver {
     }
 
     /// A result that is there without waiting.
-    fn ready_result(&mut self) -> Option<Done> {
+    fn ready_result(&mut self) -> Option<Completion> {
         if self.in_flight.is_empty() {
             return None;
         }
@@ -276,7 +276,7 @@ impl Driver {
         }
     }
 
-    async fn wait(&mut self, commands: &mut Commands) -> Happened {
+    async fn wait(&mut self, commands: &mut Commands) -> DriverEvent {
         self.set_alarm();
         // While a rule waits for its time, or a run stands in line, a session stays here only for
         // those who wait with it.
@@ -291,17 +291,17 @@ impl Driver {
             if !in_flight.is_empty()
                 && let Poll::Ready(Some(done)) = in_flight.poll_next_unpin(context)
             {
-                return Poll::Ready(Happened::Done(done));
+                return Poll::Ready(DriverEvent::Done(done));
             }
             if let Some(alarm) = alarm.as_mut()
                 && alarm.rings.as_mut().poll(context).is_ready()
             {
-                return Poll::Ready(Happened::Alarm);
+                return Poll::Ready(DriverEvent::Alarm);
             }
             if is_held && waiters.iter_mut().any(|waiter| waiter.poll_gone(context).is_ready()) {
-                return Poll::Ready(Happened::Left);
+                return Poll::Ready(DriverEvent::Left);
             }
-            commands.poll_recv(context).map(Happened::Command)
+            commands.poll_recv(context).map(DriverEvent::Command)
         })
         .await
     }

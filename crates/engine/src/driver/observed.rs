@@ -8,14 +8,14 @@ use crate::observe::observers::{
     agent_span, ask_span, call_span, outcome_word, reach_word, run_span, turn_span, turn_word,
 };
 use kernel::ask::{FixAction, Reply};
-use kernel::contracts::observe::{Seen, StepPlace, What};
+use kernel::contracts::observe::{Observation, ObservedWork, StepPlace};
 use kernel::conversation::llm::{Prompt, Usage};
 use kernel::decide::TurnNumber;
 use kernel::definition::agent::TALKS;
 use kernel::definition::plan::{Closure, StepKind};
 use kernel::event::{Event, Fact, Outcome, TurnEnd, TurnStart};
 use kernel::session::{Frame, FrameKind, Run, Session, ending};
-use kernel::tool::call::{HowFar, Reach};
+use kernel::tool::call::{CallProgress, Reach};
 use kernel::values::datum::Datum;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{AgentName, AskId, CallId, FrameId, Millis, RunId, StepId};
@@ -27,7 +27,7 @@ const CUT_OFF: &str = "CutOff";
 
 impl Driver {
     /// What this event ends. Asked before it is applied: what it ends is gone after that.
-    pub(super) fn ended(&mut self, event: &Event) -> Vec<Seen> {
+    pub(super) fn ended(&mut self, event: &Event) -> Vec<Observation> {
         if self.shared.observers.are_none() {
             return Vec::new();
         }
@@ -109,13 +109,13 @@ impl Driver {
         &self,
         call: CallId,
         at: Millis,
-        result: Result<&Arc<Datum>, (HowFar, &Fault)>,
-    ) -> Option<Seen> {
+        result: Result<&Arc<Datum>, (CallProgress, &Fault)>,
+    ) -> Option<Observation> {
         let session = self.session.as_ref()?;
         let open = session.calls.get(&call)?;
         let run = session.runs.get(&open.run)?;
         let reach = open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach);
-        let what = What::Call {
+        let what = ObservedWork::Call {
             tool: open.request.tool.clone(),
             upstream: self.shared.upstream_of(&self.key.realm, &open.request.tool),
             id: call,
@@ -142,11 +142,11 @@ impl Driver {
         at: Millis,
         begun: TurnBegun,
         result: Result<&TurnEnd, &Fault>,
-    ) -> Option<Seen> {
+    ) -> Option<Observation> {
         let (run, frame) = self.place_of(frame)?;
         let TurnBegun { number, model, provider, provider_model, asked, .. } = begun;
         let since = |first: Millis| first.0.saturating_sub(begun.at.0).max(0).unsigned_abs();
-        let what = What::Turn {
+        let what = ObservedWork::Turn {
             agent: frame.agent.as_ref()?.agent.clone(),
             model,
             provider,
@@ -170,14 +170,20 @@ impl Driver {
     }
 
     /// The agent that works in this frame, if there is one.
-    fn agent_seen(&self, frame: FrameId, at: Millis, error: Option<&str>) -> Option<Seen> {
+    fn agent_seen(&self, frame: FrameId, at: Millis, error: Option<&str>) -> Option<Observation> {
         let (run, frame) = self.place_of(frame)?;
         self.agent_of(run, frame, at, error)
     }
 
-    fn agent_of(&self, run: &Run, frame: &Frame, at: Millis, error: Option<&str>) -> Option<Seen> {
+    fn agent_of(
+        &self,
+        run: &Run,
+        frame: &Frame,
+        at: Millis,
+        error: Option<&str>,
+    ) -> Option<Observation> {
         let agent = frame.agent.as_ref()?;
-        let what = What::Agent {
+        let what = ObservedWork::Agent {
             agent: agent.agent.clone(),
             turns: agent.turns,
             calls: agent.calls,
@@ -191,11 +197,11 @@ impl Driver {
         Some(seen)
     }
 
-    fn wait_seen(&self, ask: AskId, at: Millis, ending: &'static str) -> Option<Seen> {
+    fn wait_seen(&self, ask: AskId, at: Millis, ending: &'static str) -> Option<Observation> {
         let session = self.session.as_ref()?;
         let open = session.asks.get(&ask).filter(|open| open.is_open())?;
         let run = session.runs.get(&open.ask.run)?;
-        let what = What::Wait { ask, kind: open.ask.body.kind(), ending };
+        let what = ObservedWork::Wait { ask, kind: open.ask.body.kind(), ending };
         let parent = || span_above(session, open.ask.frame, run.id);
         let trace = traced(run, || ask_span(ask), parent);
         let mut seen = self.seen(run, open.ask.created_at, at, what, trace);
@@ -204,17 +210,17 @@ impl Driver {
     }
 
     /// The run, after the agents that it cuts off.
-    fn run_seen(&self, run: RunId, at: Millis, outcome: &Outcome) -> Vec<Seen> {
+    fn run_seen(&self, run: RunId, at: Millis, outcome: &Outcome) -> Vec<Observation> {
         let Some(session) = &self.session else { return Vec::new() };
         let Some(run) = session.runs.get(&run) else { return Vec::new() };
         let of_run = session.frames.values().filter(|frame| frame.run == run.id);
         let agents = of_run.filter_map(|frame| self.agent_of(run, frame, at, Some(CUT_OFF)));
-        let mut all: Vec<Seen> = agents.collect();
+        let mut all: Vec<Observation> = agents.collect();
         let closure = self.closures.get(&run.closure);
         let agent_step = closure.is_some_and(|closure| came_to_an_agent(session, run, closure));
         // A plan that someone sent may be called like one of ours.
         let talk = run.plan.as_str().strip_prefix(TALKS).filter(|_| agent_step);
-        let what = What::Run {
+        let what = ObservedWork::Run {
             plan: run.plan.clone(),
             status: ending(outcome).name(),
             agent: talk.map(AgentName::from),
@@ -232,8 +238,15 @@ impl Driver {
         all
     }
 
-    fn seen(&self, run: &Run, began: Millis, ended: Millis, what: What, traced: Traced) -> Seen {
-        Seen {
+    fn seen(
+        &self,
+        run: &Run,
+        began: Millis,
+        ended: Millis,
+        what: ObservedWork,
+        traced: TracedSpan,
+    ) -> Observation {
+        Observation {
             realm: self.key.realm.clone(),
             subject: run.acts_for().cloned(),
             actor: run.behalf.actor.clone(),
@@ -268,13 +281,13 @@ pub(super) fn came_to_an_agent(session: &Session, run: &Run, closure: &Closure) 
 
 /// A span in its trace, and the span that it is a part of.
 #[derive(Default)]
-struct Traced {
+struct TracedSpan {
     trace: Option<TraceParent>,
     parent: Option<u64>,
 }
 
 /// Where something stands that is a part of a run. Ids are made only of what is recorded.
-fn traced(run: &Run, span: impl FnOnce() -> u64, parent: impl FnOnce() -> u64) -> Traced {
+fn traced(run: &Run, span: impl FnOnce() -> u64, parent: impl FnOnce() -> u64) -> TracedSpan {
     traced_below(run, span, || Some(parent()))
 }
 
@@ -282,10 +295,10 @@ fn traced_below(
     run: &Run,
     span: impl FnOnce() -> u64,
     parent: impl FnOnce() -> Option<u64>,
-) -> Traced {
+) -> TracedSpan {
     match run.trace.filter(|trace| trace.sampled) {
-        Some(trace) => Traced { trace: Some(trace.at(span())), parent: parent() },
-        None => Traced::default(),
+        Some(trace) => TracedSpan { trace: Some(trace.at(span())), parent: parent() },
+        None => TracedSpan::default(),
     }
 }
 
@@ -322,8 +335,8 @@ fn says_no(reply: &Reply) -> bool {
 }
 
 /// The same agent, stopped by this limit.
-fn stopped_by(mut seen: Seen, limit: Option<&str>) -> Seen {
-    if let What::Agent { stopped, .. } = &mut seen.what {
+fn stopped_by(mut seen: Observation, limit: Option<&str>) -> Observation {
+    if let ObservedWork::Agent { stopped, .. } = &mut seen.what {
         *stopped = limit.map(Into::into);
     }
     seen

@@ -3,8 +3,8 @@
 //! session that no one drives is woken by recovery when its time comes; one that is being driven
 //! looks at the clock itself.
 
-use super::state::{Alarm, Done, Driver, Effect};
-use crate::driver::said::{KEPT_BYTES_MAX, is_said};
+use super::state::{Alarm, Completion, Driver, Effect};
+use crate::driver::talk_content::{KEPT_BYTES_MAX, is_said};
 use crate::observe::counts::count;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::system::heavy;
@@ -16,7 +16,7 @@ use kernel::event::{Event, Fact, VERSION};
 use kernel::journal::projection::Append;
 use kernel::session::{FrameState, Phase};
 use kernel::tool::call::Caller;
-use kernel::values::datum::{BlobRef, Datum, Held, Origin, larger_than};
+use kernel::values::datum::{BlobRef, Datum, DatumValue, Origin, larger_than};
 use kernel::values::ids::{AskId, FrameId, Millis, RunId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -181,7 +181,7 @@ impl Driver {
         let kept = async move {
             let result = ticket.await;
             drop(claim);
-            Done::Kept(result)
+            Completion::Kept(result)
         };
         self.in_flight.push(kept.boxed());
     }
@@ -262,8 +262,8 @@ fn may_spill(fact: &mut Fact, bytes_max: usize) -> bool {
         return true;
     }
     fact.data_mut().is_some_and(|datum| match &datum.held {
-        Held::Value(value) => larger_than(value, bytes_max),
-        Held::Blob(_) | Held::Object(_) | Held::Array(_) => false,
+        DatumValue::Value(value) => larger_than(value, bytes_max),
+        DatumValue::Blob(_) | DatumValue::Object(_) | DatumValue::Array(_) => false,
     })
 }
 

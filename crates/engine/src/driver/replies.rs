@@ -2,7 +2,7 @@
 //! of them count or none. And what the caller of a direct call gives it, which may be more than one
 //! ask is about.
 
-use super::commands::Obeyed;
+use super::commands::CommandResult;
 use super::record::EVENTS_PER_APPEND;
 use super::state::Driver;
 use crate::command::Replier;
@@ -12,7 +12,7 @@ use kernel::ask::{Ask, Decision, Reply};
 use kernel::contracts::policy::Resource;
 use kernel::event::Fact;
 use kernel::session::CallState;
-use kernel::tool::call::{Caller, Given, Want, Wants};
+use kernel::tool::call::{Caller, InputRequest, InputRequired, InputResponses};
 use kernel::values::caller::Act;
 use kernel::values::ids::{AskId, CallId, RunId};
 use serde_json::{Value, json};
@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a direct call is given.
-struct Giving {
+struct CallInput {
     call: CallId,
-    given: Given,
+    given: InputResponses,
     /// What that says to the open ask, if it says anything to it.
     reply: Option<Reply>,
 }
@@ -33,7 +33,7 @@ impl Driver {
         &mut self,
         replies: Vec<(AskId, Reply)>,
         by: Box<Replier>,
-    ) -> Obeyed<RunId> {
+    ) -> CommandResult<RunId> {
         let run = match self.count_all(&by.caller, &replies).await? {
             Ok(run) => run,
             Err(refusal) => {
@@ -58,7 +58,11 @@ impl Driver {
     }
 
     /// Whether all of these replies count; their one run.
-    async fn count_all(&mut self, caller: &Caller, replies: &[(AskId, Reply)]) -> Obeyed<RunId> {
+    async fn count_all(
+        &mut self,
+        caller: &Caller,
+        replies: &[(AskId, Reply)],
+    ) -> CommandResult<RunId> {
         if replies.len() > EVENTS_PER_APPEND {
             let message = format!("at most {EVENTS_PER_APPEND} asks are answered at once");
             return Ok(Err(Refusal::new(RefusalCode::TooManyReplies, message)));
@@ -85,9 +89,14 @@ impl Driver {
 
     /// Gives a direct call what its caller answered, as it is: whether that fits is for its tool to
     /// say. What was not answered is not given, and the tool may want it again. Gives the run.
-    pub(super) async fn give(&mut self, id: AskId, said: &Given, caller: &Caller) -> Obeyed<RunId> {
+    pub(super) async fn give(
+        &mut self,
+        id: AskId,
+        said: &InputResponses,
+        caller: &Caller,
+    ) -> CommandResult<RunId> {
         let Some(ask) = self.open_ask(id) else { return self.closed_ask(id).await.map(Err) };
-        let Giving { call, given, reply } = match self.giving(caller, &ask, said) {
+        let CallInput { call, given, reply } = match self.giving(caller, &ask, said) {
             Ok(giving) => giving,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -107,7 +116,7 @@ impl Driver {
     }
 
     /// What a direct call is given by the caller that made it.
-    fn giving(&self, caller: &Caller, ask: &Ask, said: &Given) -> Result<Giving> {
+    fn giving(&self, caller: &Caller, ask: &Ask, said: &InputResponses) -> Result<CallInput> {
         self.may_answer(caller, ask)?;
         let nothing = || Refusal::not_found("ask", ask.id);
         let session = self.session.as_ref().filter(|_| self.key.space.is_call());
@@ -127,7 +136,11 @@ impl Driver {
         refused.retain(|key, _| !inputs.contains_key(key));
         let answered = wants.inputs.get(&wanted.key).zip(inputs.get(&wanted.key));
         let reply = answered.map(|(want, answer)| reply_of(want, answer));
-        Ok(Giving { call, given: Given { inputs, refused, state: wants.state.clone() }, reply })
+        Ok(CallInput {
+            call,
+            given: InputResponses { inputs, refused, state: wants.state.clone() },
+            reply,
+        })
     }
 
     /// Refuses an answer of who may not answer this ask; who may not even read it learns nothing of
@@ -160,7 +173,7 @@ impl Driver {
 fn newly(
     before: &BTreeMap<String, Value>,
     now: &BTreeMap<String, Value>,
-    wants: &Wants,
+    wants: &InputRequired,
 ) -> BTreeMap<String, Value> {
     let is_wanted = |key: &String| wants.inputs.contains_key(key);
     let before = before.iter().filter(|(key, _)| !is_wanted(key));
@@ -169,14 +182,16 @@ fn newly(
 }
 
 /// The reply that a caller's own answer is.
-fn reply_of(want: &Want, answer: &Value) -> Reply {
+fn reply_of(want: &InputRequest, answer: &Value) -> Reply {
     let accepted = answer["action"] == "accept";
     match want {
-        Want::Form { .. } => {
+        InputRequest::Form { .. } => {
             let content = || answer.get("content").cloned().unwrap_or_else(|| json!({}));
             Reply::Fill { content: accepted.then(content) }
         }
-        Want::Url { .. } => Reply::Authorize { done: accepted },
-        Want::Sample { .. } | Want::Roots => Reply::Fill { content: Some(answer.clone()) },
+        InputRequest::Url { .. } => Reply::Authorize { done: accepted },
+        InputRequest::Sample { .. } | InputRequest::Roots => {
+            Reply::Fill { content: Some(answer.clone()) }
+        }
     }
 }

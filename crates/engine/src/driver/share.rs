@@ -6,7 +6,7 @@ use super::state::Driver;
 use crate::command::Command;
 use crate::refusal::{Quota, Refusal, RefusalCode, Result};
 use crate::shared::Shared;
-use crate::shares::{Full, Share};
+use crate::shares::{Share, ShareExhausted};
 use kernel::identity::shares::SharedLimit;
 use kernel::session::Phase;
 use kernel::tool::call::Caller;
@@ -68,7 +68,7 @@ impl Shared {
     }
 }
 
-fn too_many(full: &Full) -> Refusal {
+fn too_many(full: &ShareExhausted) -> Refusal {
     let code = RefusalCode::RunsActiveMax(Box::new(full.quota()));
     Refusal::new(code, full.message()).hint(full.hint())
 }

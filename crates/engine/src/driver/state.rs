@@ -2,33 +2,33 @@
 
 use crate::advice::proposing::Proposal;
 use crate::command::Answer;
-use crate::driver::said::Said;
-use crate::gate::Started;
+use crate::driver::talk_content::TalkContent;
+use crate::gate::CallOutcome;
 use crate::gate::consent::Consent;
 use crate::observe::captured::Contents;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::{ReplyReport, RunReport};
-use crate::sessions::cache::Rested;
+use crate::sessions::cache::CachedSession;
 use crate::sessions::suspects::Probation;
 use crate::shared::Shared;
 use crate::shares::Share;
 use crate::waiting::idempotency::Claim;
 use futures::future::{AbortHandle, BoxFuture, Shared as SharedFuture};
 use futures::stream::FuturesUnordered;
-use kernel::contracts::observe::Seen;
+use kernel::contracts::observe::Observation;
 use kernel::contracts::{SessionAsk, StoreError, Ticket};
 use kernel::conversation::llm::{LlmError, Turn};
 use kernel::decide::TurnNumber;
-use kernel::decide::resolve::Fetched;
+use kernel::decide::resolve::FetchCache;
 use kernel::definition::pipeline::Tally;
 use kernel::definition::plan::{Closure, Plan};
 use kernel::event::{Event, Fact, TurnKind};
-use kernel::expression::pointer::Want;
+use kernel::expression::pointer::Fetch;
 use kernel::identity::audit::Entry;
 use kernel::journal::projection::{OnceRow, PinnedSpec, StoredClosure};
 use kernel::prompt::cards::SeenTools;
 use kernel::session::{OpenCall, Session, login_look};
-use kernel::tool::call::{Caller, Publisher, ToolError, ToolOutput, Wants};
+use kernel::tool::call::{Caller, InputRequired, Publisher, ToolError, ToolOutput};
 use kernel::values::entry::{FramePath, HistoryRow};
 use kernel::values::ids::{
     AskId, CallId, ContentHash, Fence, FrameId, Millis, PlanId, RunId, SessionKey,
@@ -82,17 +82,17 @@ impl Effect {
 }
 
 /// Something that was on its way and arrived.
-pub(super) enum Done {
+pub(super) enum Completion {
     /// A call came back; `None` when it was aborted.
-    Call(CallId, Option<Started>),
+    Call(CallId, Option<CallOutcome>),
     /// A call that took too long came back after all, or did not.
     Late(CallId, Option<Result<ToolOutput, ToolError>>),
     /// A blob or a history came.
-    Fetched(FrameId, Want, Result<Value>),
+    Fetched(FrameId, Fetch, Result<Value>),
     /// What was said in a frame's conversation came.
-    Gathered(FrameId, Result<Said>),
+    Gathered(FrameId, Result<TalkContent>),
     /// A model answered this turn and attempt, or did not; `None` when it was given up.
-    Turned(FrameId, TurnNumber, Option<Box<Answered>>),
+    Turned(FrameId, TurnNumber, Option<Box<TurnAnswer>>),
     /// A model said what could be done about a frame's failed step, in this attempt; `None` when it
     /// was given up.
     Proposed(FrameId, u32, Option<Box<Proposal>>),
@@ -105,14 +105,14 @@ pub(super) enum Done {
 }
 
 /// The outcome of a turn, and what its model was shown.
-pub(super) struct Answered {
-    pub(super) asked: Asked,
+pub(super) struct TurnAnswer {
+    pub(super) asked: ModelAnswer,
     /// The tools that the model saw.
     pub(super) tools: SeenTools,
 }
 
 /// The outcome of asking a model.
-pub(crate) struct Asked {
+pub(crate) struct ModelAnswer {
     pub(crate) result: Result<Turn, LlmError>,
     /// What it cost, where the price is known.
     pub(crate) cost_micros: Option<u64>,
@@ -122,7 +122,7 @@ pub(crate) struct Asked {
     pub(super) first_at: Option<Millis>,
 }
 
-impl Asked {
+impl ModelAnswer {
     /// It could not be asked, or did not answer.
     pub(super) fn failed(error: LlmError) -> Self {
         Self { result: Err(error), cost_micros: None, uncached_micros: None, first_at: None }
@@ -146,14 +146,14 @@ pub(super) struct TurnBegun {
 }
 
 /// A turn on its way.
-pub(super) struct Flying {
+pub(super) struct ActiveTurn {
     /// Which turn and attempt.
     pub(super) number: TurnNumber,
     pub(super) abort: AbortHandle,
 }
 
 /// A model on its way that is asked about a failed step.
-pub(super) struct Proposing {
+pub(super) struct ActiveProposal {
     pub(super) attempt: u32,
     pub(super) abort: AbortHandle,
 }
@@ -205,7 +205,7 @@ pub(super) struct Alarm {
 }
 
 /// From where a frame looks at the history.
-pub(super) struct Sight {
+pub(super) struct HistoryView {
     pub(super) path: FramePath,
     pub(super) run: RunId,
     pub(super) run_no: u32,
@@ -240,7 +240,7 @@ pub(super) struct Driver {
     pub(super) is_unsure: bool,
     /// What is counted and what observers see then, unless it is one.
     pub(super) unnoted: Vec<Fact>,
-    pub(super) unseen: Vec<Seen>,
+    pub(super) unseen: Vec<Observation>,
     /// The path of a case that the next append has to count.
     pub(super) new_tally: Option<Tally>,
     /// What the audit keeps of the events that are not queued yet.
@@ -248,7 +248,7 @@ pub(super) struct Driver {
     /// The caller that does what is recorded now, while one does.
     pub(super) doer: Option<Caller>,
     /// What was fetched for decisions, and for which frames more is on its way.
-    pub(super) fetched: Fetched,
+    pub(super) fetched: FetchCache,
     pub(super) fetching: BTreeSet<FrameId>,
     /// What recorded facts asked for and what may record again.
     pub(super) to_judge: Vec<CallId>,
@@ -257,9 +257,9 @@ pub(super) struct Driver {
     pub(super) sent: Option<(RunId, Value)>,
     pub(super) to_look: Vec<(AskId, u32)>,
     /// What calls wanted that were sent again only to see whether they still do.
-    pub(super) looking: BTreeMap<CallId, Wants>,
+    pub(super) looking: BTreeMap<CallId, InputRequired>,
     /// Calls, fetches and timers on their way.
-    pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
+    pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Completion>>,
     pub(super) aborts: BTreeMap<CallId, AbortHandle>,
     /// What people said of calls that are about to start.
     pub(super) consents: BTreeMap<CallId, Consent>,
@@ -268,15 +268,15 @@ pub(super) struct Driver {
     /// What calls on their way publish, once their results count.
     pub(super) publishers: BTreeMap<CallId, Publisher>,
     /// Turns on their way, each of its frame's agent.
-    pub(super) turns: BTreeMap<FrameId, Flying>,
+    pub(super) turns: BTreeMap<FrameId, ActiveTurn>,
     /// Models on their way that are asked about frames' failed steps.
-    pub(super) proposals: BTreeMap<FrameId, Proposing>,
+    pub(super) proposals: BTreeMap<FrameId, ActiveProposal>,
     /// The corrections under way that models wrote.
     pub(super) drafted: BTreeMap<PlanId, Arc<Plan>>,
     /// What observers get of these turns once they end, if there are any.
     pub(super) begun: BTreeMap<FrameId, TurnBegun>,
     /// What was said, as far as it is at hand.
-    pub(super) said: Said,
+    pub(super) said: TalkContent,
     /// The session's next deadline. It keeps no one here: recovery wakes sessions that sleep.
     pub(super) alarm: Option<Alarm>,
     /// The last append: when it is durable, all before it are.
@@ -319,7 +319,7 @@ impl Driver {
             new_tally: None,
             new_audit: Vec::new(),
             doer: None,
-            fetched: Fetched::default(),
+            fetched: FetchCache::default(),
             fetching: BTreeSet::new(),
             to_judge: Vec::new(),
             to_close: Vec::new(),
@@ -335,7 +335,7 @@ impl Driver {
             proposals: BTreeMap::new(),
             drafted: BTreeMap::new(),
             begun: BTreeMap::new(),
-            said: Said::default(),
+            said: TalkContent::default(),
             alarm: None,
             ticket: None,
             appends_ahead: 0,
@@ -377,7 +377,7 @@ impl Driver {
         if let Some(session) = self.session.take() {
             let tail_bytes = self.tail_bytes;
             let snapshot_bytes = self.snapshot_bytes;
-            let rested = Rested { session, fence: self.fence, tail_bytes, snapshot_bytes };
+            let rested = CachedSession { session, fence: self.fence, tail_bytes, snapshot_bytes };
             self.shared.rest.keep(&self.key, rested);
         }
     }

@@ -5,7 +5,7 @@
 //! one append that counts only if the ask is still open.
 
 use super::state::Driver;
-use kernel::ask::held::SUPERVISOR;
+use kernel::ask::remedy::SUPERVISOR;
 use kernel::event::Fact;
 use kernel::session::Session;
 

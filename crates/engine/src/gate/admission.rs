@@ -3,10 +3,10 @@
 
 use super::consent::Consent;
 use super::{Gate, OutgoingCall, TOOL_NOT_FOUND};
-use crate::catalog::registry::Listed;
+use crate::catalog::registry::ListedTool;
 use crate::system::panics::{caught_now, panic_fault};
 use kernel::contracts::policy::{Context, Decision};
-use kernel::tool::call::{Abilities, CallPlace, Caller, Judgement, Pins, Reach, Teller};
+use kernel::tool::call::{Abilities, CallPlace, CallReporter, Caller, Judgement, Pins, Reach};
 use kernel::tool::schema::{Misfit, sentence};
 use kernel::values::datum::Sources;
 use kernel::values::fault::Fault;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// again.
 pub(crate) struct AdmittedCall<'c> {
     pub(crate) caller: &'c Caller,
-    pub(crate) listed: Arc<Listed>,
+    pub(crate) listed: Arc<ListedTool>,
     pub(crate) arguments: Arc<Value>,
     /// What it does to the world with these arguments.
     pub(crate) reach: Reach,
@@ -63,7 +63,7 @@ impl AdmittedCall<'_> {
             reach: self.reach,
             given: Arc::default(),
             can: Abilities::default(),
-            teller: Teller::default(),
+            teller: CallReporter::default(),
             place: CallPlace::default(),
             consent: Consent::Unasked,
             value_only: false,
@@ -76,7 +76,7 @@ impl Gate {
     pub(crate) fn admit<'c>(
         &self,
         caller: &'c Caller,
-        listed: Arc<Listed>,
+        listed: Arc<ListedTool>,
         arguments: &Arc<Value>,
         context: Context<'_>,
     ) -> Result<AdmittedCall<'c>, IllFormed> {
@@ -105,13 +105,13 @@ impl Gate {
         caller: &Caller,
         tool: &ToolName,
         arguments: &Value,
-    ) -> Result<Arc<Listed>, IllFormed> {
+    ) -> Result<Arc<ListedTool>, IllFormed> {
         let listed = self.known(caller, tool)?;
         self.check_arguments(&listed, arguments)?;
         Ok(listed)
     }
 
-    fn known(&self, caller: &Caller, tool: &ToolName) -> Result<Arc<Listed>, IllFormed> {
+    fn known(&self, caller: &Caller, tool: &ToolName) -> Result<Arc<ListedTool>, IllFormed> {
         self.find(caller, tool.as_str()).ok_or_else(|| self.unknown_tool(tool))
     }
 
@@ -122,14 +122,14 @@ impl Gate {
     }
 
     /// The arguments fit the tool's schema and its own check.
-    fn check_arguments(&self, listed: &Listed, arguments: &Value) -> Result<(), IllFormed> {
+    fn check_arguments(&self, listed: &ListedTool, arguments: &Value) -> Result<(), IllFormed> {
         let tool = &listed.tool.spec().name;
         caught_now(|| self.fitting(listed, arguments)).unwrap_or_else(|panicked| {
             Err(panic_fault(tool, "its arguments were checked", &panicked).into())
         })
     }
 
-    fn fitting(&self, listed: &Listed, arguments: &Value) -> Result<(), IllFormed> {
+    fn fitting(&self, listed: &ListedTool, arguments: &Value) -> Result<(), IllFormed> {
         let spec = listed.tool.spec();
         let tool = &spec.name;
         self.schemas.check(&spec.input_schema, arguments).map_err(|misfits| IllFormed {

@@ -14,12 +14,12 @@ pub(crate) struct Arrivals {
     over: watch::Sender<bool>,
     wait_ms: u64,
     /// Servers that have brought no tools yet, by what the names of their tools begin with.
-    away: Mutex<BTreeMap<String, Away>>,
+    away: Mutex<BTreeMap<String, MissingUpstream>>,
 }
 
 /// A server that has brought no tools yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Away {
+pub(crate) struct MissingUpstream {
     /// The name of the server.
     pub(crate) upstream: String,
     pub(crate) why: String,
@@ -32,7 +32,7 @@ impl Arrivals {
     }
 
     /// The server whose tools begin so has brought none yet, or it has.
-    pub(crate) fn note_away(&self, beginning: &str, away: Option<Away>) {
+    pub(crate) fn note_away(&self, beginning: &str, away: Option<MissingUpstream>) {
         match away {
             Some(away) => drop(self.away().insert(beginning.to_owned(), away)),
             None => drop(self.away().remove(beginning)),
@@ -51,12 +51,12 @@ impl Arrivals {
     }
 
     /// The server of a tool whose name begins so, if it is away.
-    pub(crate) fn away_of(&self, name: &str) -> Option<Away> {
+    pub(crate) fn away_of(&self, name: &str) -> Option<MissingUpstream> {
         let away = self.away();
         away.iter().find(|(beginning, _)| may_come(name, beginning)).map(|(_, away)| away.clone())
     }
 
-    fn away(&self) -> MutexGuard<'_, BTreeMap<String, Away>> {
+    fn away(&self) -> MutexGuard<'_, BTreeMap<String, MissingUpstream>> {
         self.away.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,12 +2,12 @@
 //! refused for a while, for each realm by itself. Only failures are remembered, and an answer
 //! forgets them. No other process knows of them, and after a restart calls go out again.
 
-use super::{Gate, Held};
-use crate::catalog::registry::Listed;
+use super::{Gate, StartError};
+use crate::catalog::registry::ListedTool;
 use crate::refusal::TryLater;
 use crate::system::locks::lock;
-use kernel::tool::breaker::{Breaker, BreakerRule, Guarded};
-use kernel::tool::call::{Caller, HowFar, ToolError, ToolOutput};
+use kernel::tool::breaker::{Breaker, BreakerRule, BreakerScope};
+use kernel::tool::call::{CallProgress, Caller, ToolError, ToolOutput};
 use kernel::values::fault::Fault;
 use kernel::values::ids::{Millis, RealmId};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ const BREAKERS_MAX: usize = 4_096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreakerState {
     /// The calls of what.
-    pub guarded: Guarded,
+    pub guarded: BreakerScope,
     /// How many failed.
     pub failures: u32,
     /// Until when calls are refused, if they are. After that one call tries.
@@ -44,7 +44,7 @@ pub(crate) struct Breakers {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Circuit {
     realm: RealmId,
-    guarded: Guarded,
+    guarded: BreakerScope,
 }
 
 /// What counts the failures of a call.
@@ -120,7 +120,7 @@ impl Breakers {
 
 impl Gate {
     /// What counts the failures of a tool's calls, if something does.
-    pub(super) fn guard(&self, caller: &Caller, listed: &Listed) -> Option<Guard> {
+    pub(super) fn guard(&self, caller: &Caller, listed: &ListedTool) -> Option<Guard> {
         let guarded = listed.guarded.clone()?;
         let failures = match listed.limits.breaker_failures {
             Some(failures) => failures,
@@ -131,13 +131,13 @@ impl Gate {
     }
 
     /// Refuses a call that could not be sent now, without letting one through.
-    pub(super) fn check_breaker(&self, guard: &Guard) -> Result<(), Held> {
+    pub(super) fn check_breaker(&self, guard: &Guard) -> Result<(), StartError> {
         let looked = self.breakers.look(guard, self.clock.now());
         looked.map_err(|retry_ms| circuit_open(guard, retry_ms))
     }
 
     /// Lets a call through that is about to be sent, or refuses it.
-    pub(super) fn pass_breaker(&self, guard: &Guard) -> Result<(), Held> {
+    pub(super) fn pass_breaker(&self, guard: &Guard) -> Result<(), StartError> {
         let passed = self.breakers.pass(guard, self.clock.now());
         passed.map_err(|retry_ms| circuit_open(guard, retry_ms))
     }
@@ -147,13 +147,13 @@ impl Gate {
     pub(super) fn note_outcome(&self, guard: &Guard, result: &Result<ToolOutput, ToolError>) {
         match result {
             Err(error) if error.fault.passing => self.breakers.failed(guard, self.clock.now()),
-            Err(error) if error.how == HowFar::NotSent => {}
+            Err(error) if error.how == CallProgress::NotSent => {}
             Ok(_) | Err(_) => self.breakers.answered(guard),
         }
     }
 }
 
-fn circuit_open(guard: &Guard, retry_ms: u64) -> Held {
+fn circuit_open(guard: &Guard, retry_ms: u64) -> StartError {
     let guarded = &guard.circuit.guarded;
     let failures = guard.rule.failures;
     let message = format!(
@@ -161,17 +161,17 @@ fn circuit_open(guard: &Guard, retry_ms: u64) -> Held {
          {retry_ms} ms"
     );
     let hint = match guarded {
-        Guarded::Upstream(name) => {
+        BreakerScope::Upstream(name) => {
             format!("nothing was sent: come back then; `waypost mcp test {name}` checks it")
         }
-        Guarded::Tool(_) => {
+        BreakerScope::Tool(_) => {
             "nothing was sent: come back then, or raise `breaker_failures` in [tools.limits]"
                 .to_owned()
         }
     };
     let fault = Fault::new(CIRCUIT_OPEN, message).hint(hint).passing().refused_for(retry_ms);
-    let error = ToolError::new(HowFar::NotSent, fault);
-    Held::until(error, TryLater::after(retry_ms))
+    let error = ToolError::new(CallProgress::NotSent, fault);
+    StartError::until(error, TryLater::after(retry_ms))
 }
 
 #[cfg(test)]
@@ -180,7 +180,7 @@ mod tests {
 
     fn guard(realm: &str, upstream: &str) -> Guard {
         let rule = BreakerRule { failures: NonZeroU32::new(2).unwrap(), open_ms: 1_000 };
-        let guarded = Guarded::Upstream(upstream.into());
+        let guarded = BreakerScope::Upstream(upstream.into());
         Guard { circuit: Circuit { realm: realm.into(), guarded }, rule }
     }
 
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(breakers.pass(&guard("other", "crm"), Millis(2)), Ok(()));
         assert_eq!(breakers.pass(&guard("r", "erp"), Millis(2)), Ok(()));
         let state = BreakerState {
-            guarded: Guarded::Upstream("crm".into()),
+            guarded: BreakerScope::Upstream("crm".into()),
             failures: 2,
             open_until: Some(Millis(1_002)),
         };

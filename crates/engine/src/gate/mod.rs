@@ -4,29 +4,29 @@
 //! places are checked in `start` alone: a call that a person approved must not be judged away by
 //! them.
 
-mod held;
+mod start_error;
 mod outputs;
 pub(crate) mod rates;
 pub(crate) mod breakers;
 pub(crate) mod arrivals;
 mod settings;
-pub(crate) mod judged;
+pub(crate) mod list_cache;
 pub(crate) mod trail;
 pub(crate) mod rights;
 pub(crate) mod consent;
 pub(crate) mod admission;
 pub(crate) mod noted;
 mod pages;
-mod places;
+mod permits;
 mod recheck;
 
-use crate::catalog::registry::Listed;
+use crate::catalog::registry::ListedTool;
 use crate::catalog::{Author, Catalog};
 use crate::gate::admission::AdmittedCall;
 use crate::gate::arrivals::Arrivals;
 use crate::gate::breakers::{Breakers, Guard};
 use crate::gate::consent::Consent;
-use crate::gate::judged::JudgedLists;
+use crate::gate::list_cache::ListCaches;
 use crate::gate::rates::Rates;
 use crate::gate::trail::Trail;
 use crate::refusal::TryLater;
@@ -35,21 +35,21 @@ use crate::system::clock::timeout;
 use crate::system::panics::{caught, panic_error};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use held::{Held, NotNow, too_soon};
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{Clock, Policy};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, Caller, Given, Reach, Teller, ToolError, ToolOutput,
+    Abilities, Call, CallPlace, CallReporter, Caller, InputResponses, Reach, ToolError, ToolOutput,
 };
 use kernel::tool::schema::Schemas;
 use kernel::values::datum::Sources;
 use kernel::values::ids::{CallId, RealmId, ToolName};
 use outputs::{narrowed, not_as_promised, value_of};
-use places::Places;
+use permits::CallPermits;
 use serde_json::Value;
+use start_error::{StartDelay, StartError, too_soon};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::pin::pin;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub(crate) struct Gate {
     /// Whether tools that are not there may still come.
     pub(crate) arrivals: Arrivals,
     /// The lists that were judged already.
-    pub(crate) judged: JudgedLists,
+    pub(crate) judged: ListCaches,
     /// What the audit keeps; none where nothing is.
     pub(crate) trail: Option<Arc<Trail>>,
 }
@@ -88,11 +88,11 @@ pub(crate) struct OutgoingCall {
     pub(crate) sources: Sources,
     pub(crate) reach: Reach,
     /// The answers to what it wanted before.
-    pub(crate) given: Arc<Given>,
+    pub(crate) given: Arc<InputResponses>,
     /// What its caller can do for it.
     pub(crate) can: Abilities,
     /// Whom it tells how far it is.
-    pub(crate) teller: Teller,
+    pub(crate) teller: CallReporter,
     /// Where it happens.
     pub(crate) place: CallPlace,
     /// Whether someone was asked about it.
@@ -102,23 +102,23 @@ pub(crate) struct OutgoingCall {
 }
 
 /// The outcome of a call that was sent.
-pub(crate) struct Started {
+pub(crate) struct CallOutcome {
     pub(crate) result: Result<ToolOutput, ToolError>,
     /// A call that took too long: it may still come back.
-    pub(crate) late: Option<Late>,
+    pub(crate) late: Option<LateCall>,
     /// Nothing was sent because there were too many calls: when to come back.
     pub(crate) later: Option<Box<TryLater>>,
 }
 
 /// A call that took too long.
-pub(crate) struct Late {
+pub(crate) struct LateCall {
     /// Its outcome.
     pub(crate) coming: BoxFuture<'static, Result<ToolOutput, ToolError>>,
     /// How long it may have taken; it is waited for as long again.
     pub(crate) timeout_ms: u64,
 }
 
-impl Started {
+impl CallOutcome {
     pub(crate) fn answered(output: ToolOutput) -> Self {
         Self { result: Ok(output), late: None, later: None }
     }
@@ -139,14 +139,14 @@ pub(crate) const TOOL_NOT_FOUND: &str = "ToolNotFoundError";
 pub(crate) const POLICY_DENIED: &str = "PolicyDenied";
 
 /// What a call that starts may cost, and what it holds until it comes back.
-struct Pass {
+struct CallAllowance {
     /// Its tool.
-    listed: Arc<Listed>,
+    listed: Arc<ListedTool>,
     timeout_ms: u64,
     output_bytes_max: usize,
     /// What counts its failures.
     guard: Option<Guard>,
-    _places: Places,
+    _places: CallPermits,
 }
 
 impl Gate {
@@ -175,17 +175,17 @@ impl Gate {
     }
 
     /// A tool that this caller sees. An invisible one is exactly like one that does not exist.
-    pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<Arc<Listed>> {
+    pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<Arc<ListedTool>> {
         let listed = self.catalog.tool(&caller.realm, name)?;
         self.sees(caller, Resource::Tool(listed.tool.judged())).then_some(listed)
     }
 
     /// The second half: sends the call. One that takes too long fails, and is handed on.
-    pub(crate) async fn start(self: Arc<Self>, call: OutgoingCall) -> Started {
+    pub(crate) async fn start(self: Arc<Self>, call: OutgoingCall) -> CallOutcome {
         let pass = match self.may_start(&call).await {
             Ok(pass) => pass,
-            Err(Held { error, later }) => {
-                return Started { later, ..Started::failed(*error) };
+            Err(StartError { error, later }) => {
+                return CallOutcome { later, ..CallOutcome::failed(*error) };
             }
         };
         let gate = self.clone();
@@ -199,10 +199,10 @@ impl Gate {
         let mut coming = calling.boxed();
         let came = timeout(gate.clock.as_ref(), timeout_ms, coming.as_mut()).await;
         let started = match came {
-            Some(result) => Started { result, late: None, later: None },
+            Some(result) => CallOutcome { result, late: None, later: None },
             None => {
-                let late = Some(Late { coming, timeout_ms });
-                Started { late, ..Started::failed(timed_out(&tool, timeout_ms)) }
+                let late = Some(LateCall { coming, timeout_ms });
+                CallOutcome { late, ..CallOutcome::failed(timed_out(&tool, timeout_ms)) }
             }
         };
         if let Some(guard) = guard {
@@ -213,7 +213,7 @@ impl Gate {
 
     /// Still visible and not denied, not too soon, not refused after failures, and a free place
     /// among the calls.
-    async fn may_start(&self, call: &OutgoingCall) -> Result<Pass, Held> {
+    async fn may_start(&self, call: &OutgoingCall) -> Result<CallAllowance, StartError> {
         // It may be one of those that come after the start.
         self.await_tool(&call.caller.realm, &call.tool).await;
         let mut listed = self.recheck(call)?;
@@ -248,12 +248,12 @@ impl Gate {
             }
             return Err(held);
         }
-        Ok(Pass { listed, timeout_ms, output_bytes_max, guard, _places: places })
+        Ok(CallAllowance { listed, timeout_ms, output_bytes_max, guard, _places: places })
     }
 
     /// Whether a call could begin now as far as its rate and its breaker go, without counting it;
     /// else when.
-    pub(crate) fn in_time(&self, call: &AdmittedCall<'_>) -> Result<(), NotNow> {
+    pub(crate) fn in_time(&self, call: &AdmittedCall<'_>) -> Result<(), StartDelay> {
         let AdmittedCall { caller, listed, .. } = call;
         let guard = self.guard(caller, listed);
         if let Some(Err(held)) = guard.map(|guard| self.check_breaker(&guard)) {
@@ -266,7 +266,7 @@ impl Gate {
     }
 
     /// Counts a call of a plan, whose steps alone pass `start`; else says when it may begin.
-    pub(crate) fn count_plan(&self, caller: &Caller, plan: &ToolName) -> Result<(), NotNow> {
+    pub(crate) fn count_plan(&self, caller: &Caller, plan: &ToolName) -> Result<(), StartDelay> {
         let limits = self.catalog.registry.rules().limits(plan.as_str());
         let Some(per_minute) = limits.per_minute else { return Ok(()) };
         let taken = self.rates.take(caller, plan, per_minute, self.clock.now());
@@ -289,7 +289,11 @@ impl Gate {
     }
 
     /// Sends it; it keeps its places until it comes back.
-    async fn send(&self, outgoing: &OutgoingCall, pass: &Pass) -> Result<ToolOutput, ToolError> {
+    async fn send(
+        &self,
+        outgoing: &OutgoingCall,
+        pass: &CallAllowance,
+    ) -> Result<ToolOutput, ToolError> {
         let listed = &pass.listed;
         let call = Call {
             id: outgoing.id,

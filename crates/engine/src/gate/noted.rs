@@ -10,7 +10,7 @@ use crate::refusal::Result;
 use crate::request::{CallRequest, UnseenCall};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::event::{Event, Fact, Occasion};
-use kernel::identity::audit::{Entry, Mac, Object, Said};
+use kernel::identity::audit::{Entry, Mac, Object, Ruling};
 use kernel::journal::audited;
 use kernel::session::Session;
 use kernel::tool::call::{Caller, Reach, Verdict};
@@ -108,7 +108,7 @@ impl Gate {
         let Some(trail) = self.beside() else { return Ok(()) };
         let why = format!("the credential does not have the scope `{}`", act.scope().name());
         let entry = Entry {
-            verdict: Said::Deny,
+            verdict: Ruling::Deny,
             why: Some(why),
             ..Entry::by(self.clock.now(), caller, act.name(), Object::only("any"))
         };
@@ -120,7 +120,7 @@ impl Gate {
     pub(crate) fn note_beyond(&self, caller: &Caller, act: Act, why: String) -> Result<()> {
         let Some(trail) = self.beside() else { return Ok(()) };
         let entry = Entry {
-            verdict: Said::Deny,
+            verdict: Ruling::Deny,
             why: Some(why),
             ..Entry::by(self.clock.now(), caller, act.name(), Object::only("server"))
         };
@@ -156,7 +156,7 @@ impl Gate {
     pub(crate) fn note_refused(&self, caller: &Caller, object: Object, why: String) -> Result<()> {
         let Some(trail) = self.beside() else { return Ok(()) };
         let entry = Entry::by(self.clock.now(), caller, Act::Administer.name(), object);
-        trail.push(caller, &Entry { verdict: Said::Deny, why: Some(why), ..entry })
+        trail.push(caller, &Entry { verdict: Ruling::Deny, why: Some(why), ..entry })
     }
 
     /// Keeps what was decided about a direct call that becomes no run. A denial of one that would
@@ -257,7 +257,7 @@ impl Gate {
         let object = Object::new("tool", tool.as_str());
         let entry = Entry {
             arguments: Some(digested(trail, arguments)),
-            verdict: Said::Deny,
+            verdict: Ruling::Deny,
             why: Some(why.to_owned()),
             policies: policies.to_vec(),
             ..Entry::by(self.clock.now(), caller, Act::Call.name(), object)

@@ -1,8 +1,10 @@
 //! What a tool gave, held against what it promised and what may be kept.
 
-use super::{Gate, OutgoingCall, Pass};
-use crate::catalog::registry::Listed;
-use kernel::tool::call::{CallPlace, HowFar, Reach, ToolError, ToolSpec, Want, Wants, Yields};
+use super::{CallAllowance, Gate, OutgoingCall};
+use crate::catalog::registry::ListedTool;
+use kernel::tool::call::{
+    CallPlace, CallProgress, InputRequest, InputRequired, OutputKind, Reach, ToolError, ToolSpec,
+};
 use kernel::tool::schema::{PARTS_AT_ONCE_MAX, sentence};
 use kernel::values::datum::larger_than;
 use kernel::values::fault::Fault;
@@ -14,12 +16,16 @@ const META_MISFIT: &str = "waypost/misfit";
 
 impl Gate {
     /// What a tool wants must be small enough to be kept, and a form one that can be filled in.
-    pub(super) fn check_wants(&self, tool: &ToolName, wants: &Wants) -> Result<(), ToolError> {
+    pub(super) fn check_wants(
+        &self,
+        tool: &ToolName,
+        wants: &InputRequired,
+    ) -> Result<(), ToolError> {
         let max = self.limits.call_output_bytes_max;
         let bytes = serde_json::to_string(wants).map_or(usize::MAX, |text| text.len());
         let mut parts = 0_usize;
-        let misfit = |(key, want): (&String, &Want)| match want {
-            Want::Form { schema, .. } => match self.schemas.compile(schema) {
+        let misfit = |(key, want): (&String, &InputRequest)| match want {
+            InputRequest::Form { schema, .. } => match self.schemas.compile(schema) {
                 Err(misfit) => {
                     Some(format!("the schema of `{key}` is wrong: {}", sentence(&[misfit])))
                 }
@@ -29,7 +35,7 @@ impl Gate {
                     (parts > most).then(|| format!("its forms have more than {most} parts"))
                 }
             },
-            Want::Url { .. } | Want::Sample { .. } | Want::Roots => None,
+            InputRequest::Url { .. } | InputRequest::Sample { .. } | InputRequest::Roots => None,
         };
         let misfit = if bytes > max {
             Some(format!("it is larger than {max} bytes"))
@@ -45,7 +51,7 @@ impl Gate {
         &self,
         spec: &ToolSpec,
         call: &OutgoingCall,
-        pass: &Pass,
+        pass: &CallAllowance,
         output: Value,
     ) -> Result<Value, ToolError> {
         let max = pass.output_bytes_max;
@@ -54,17 +60,17 @@ impl Gate {
             return Err(not_as_promised(spec, call.reach, &misfit));
         }
         let promised = match spec.yields {
-            Yields::Value => Some(&output),
+            OutputKind::Value => Some(&output),
             // An error keeps no promise about its structure.
-            Yields::Content if output["isError"] == Value::Bool(true) => None,
-            Yields::Content => Some(&output["structuredContent"]),
+            OutputKind::Content if output["isError"] == Value::Bool(true) => None,
+            OutputKind::Content => Some(&output["structuredContent"]),
         };
         let promise = spec.output_schema.as_ref().zip(promised);
         let checked = promise.map(|(schema, value)| self.schemas.check(schema, value));
         let Some(misfits) = checked.and_then(Result::err) else { return Ok(output) };
         let misfit = sentence(&misfits);
         // Who calls directly can read it all the same, and judge.
-        if spec.yields == Yields::Content && is_direct(&call.place) {
+        if spec.yields == OutputKind::Content && is_direct(&call.place) {
             return Ok(marked(output, misfit));
         }
         Err(not_as_promised(spec, call.reach, &misfit))
@@ -74,7 +80,7 @@ impl Gate {
 /// What an output is to a plan. Blocks of content are what their server says that they mean, or
 /// their text, as long as there is nothing else in them.
 pub(super) fn value_of(spec: &ToolSpec, mut output: Value) -> Value {
-    if spec.yields == Yields::Value || output["isError"] == Value::Bool(true) {
+    if spec.yields == OutputKind::Value || output["isError"] == Value::Bool(true) {
         return output;
     }
     if let Some(value) = output.get_mut("structuredContent") {
@@ -106,7 +112,7 @@ fn marked(mut output: Value, misfit: String) -> Value {
 }
 
 /// A tool's own limit of outputs holds for those in blobs, too.
-pub(super) fn narrowed(place: CallPlace, listed: &Listed) -> CallPlace {
+pub(super) fn narrowed(place: CallPlace, listed: &ListedTool) -> CallPlace {
     match listed.limits.output_bytes {
         Some(most) => CallPlace { blobs: place.blobs.at_most(most.get() as u64), ..place },
         None => place,
@@ -116,8 +122,8 @@ pub(super) fn narrowed(place: CallPlace, listed: &Listed) -> CallPlace {
 /// A write whose output is wrong has happened all the same: no one may take it for undone.
 pub(super) fn not_as_promised(spec: &ToolSpec, reach: Reach, misfit: &str) -> ToolError {
     let (how, done) = match reach {
-        Reach::Reads => (HowFar::Failed, ""),
-        Reach::Writes | Reach::Runs => (HowFar::Unknown, "the call happened, but "),
+        Reach::Reads => (CallProgress::Failed, ""),
+        Reach::Writes | Reach::Runs => (CallProgress::Unknown, "the call happened, but "),
     };
     let message = format!("{done}the output of `{}` is not as promised: {misfit}", spec.name);
     ToolError::new(how, Fault::new("OutputValidationError", message))
@@ -127,7 +133,7 @@ pub(super) fn not_as_promised(spec: &ToolSpec, reach: Reach, misfit: &str) -> To
 mod tests {
     use super::*;
 
-    fn spec(yields: Yields) -> ToolSpec {
+    fn spec(yields: OutputKind) -> ToolSpec {
         ToolSpec { idempotent: true, yields, ..testkit::specs::tool("t") }
     }
 
@@ -145,9 +151,9 @@ mod tests {
             kept(json!({"content": []})),
             kept(json!({"content": [text("no")], "isError": true})),
         ] {
-            assert_eq!(value_of(&spec(Yields::Content), output), expected);
+            assert_eq!(value_of(&spec(OutputKind::Content), output), expected);
         }
         let own = json!({"content": [text("a")], "structuredContent": 1});
-        assert_eq!(value_of(&spec(Yields::Value), own.clone()), own, "it means what it is");
+        assert_eq!(value_of(&spec(OutputKind::Value), own.clone()), own, "it means what it is");
     }
 }

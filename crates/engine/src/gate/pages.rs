@@ -4,7 +4,7 @@
 use super::Gate;
 use crate::refusal::Result;
 use kernel::contracts::policy::Resource;
-use kernel::contracts::{Page, Paged, StoreError};
+use kernel::contracts::{ListPage, PageRequest, StoreError};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 
@@ -17,12 +17,12 @@ impl Gate {
     pub(crate) async fn fill_page<T, F>(
         &self,
         caller: &Caller,
-        page: &Page,
-        read: impl Fn(Page) -> F,
+        page: &PageRequest,
+        read: impl Fn(PageRequest) -> F,
         resource: impl Fn(&T) -> Resource<'_>,
-    ) -> Result<Paged<T>>
+    ) -> Result<ListPage<T>>
     where
-        F: Future<Output = Result<Paged<T>, StoreError>>,
+        F: Future<Output = Result<ListPage<T>, StoreError>>,
     {
         if self.is_free(caller, Act::Read) {
             return Ok(read(page.clone()).await?);
@@ -41,12 +41,12 @@ impl Gate {
             let mut may_read = may_read.into_iter();
             let found_here = found.items.into_iter();
             items.extend(found_here.filter(|_| may_read.next().unwrap_or(false)));
-            next = Page { cursor: found.next_cursor, limit: page.limit };
+            next = PageRequest { cursor: found.next_cursor, limit: page.limit };
             if next.cursor.is_none() || items.len() >= page.limit {
                 break;
             }
         }
-        Ok(Paged { items, next_cursor: next.cursor })
+        Ok(ListPage { items, next_cursor: next.cursor })
     }
 
     fn may_read<T>(

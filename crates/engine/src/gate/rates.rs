@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex};
 /// The buckets in use.
 #[derive(Debug)]
 pub(crate) struct Rates {
-    buckets: Mutex<HashMap<Whose, Bucket>>,
+    buckets: Mutex<HashMap<RateKey, Bucket>>,
     buckets_max: usize,
 }
 
 /// Whose calls of what.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Whose {
+struct RateKey {
     realm: RealmId,
     subject: Arc<str>,
     actor: Option<Arc<str>>,
@@ -74,8 +74,8 @@ impl Rates {
     }
 }
 
-fn whose(caller: &Caller, tool: &ToolName) -> Whose {
-    Whose {
+fn whose(caller: &Caller, tool: &ToolName) -> RateKey {
+    RateKey {
         realm: caller.realm.clone(),
         subject: caller.subject.clone(),
         actor: caller.actor.clone(),
@@ -84,7 +84,7 @@ fn whose(caller: &Caller, tool: &ToolName) -> Whose {
 }
 
 /// Forgets the buckets that are full, and if all are in use the one that is next to be.
-fn make_room(buckets: &mut HashMap<Whose, Bucket>, buckets_max: usize, now: Millis) {
+fn make_room(buckets: &mut HashMap<RateKey, Bucket>, buckets_max: usize, now: Millis) {
     buckets.retain(|_, bucket| !bucket.is_full(now));
     if buckets.len() < buckets_max {
         return;

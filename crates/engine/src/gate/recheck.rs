@@ -3,21 +3,21 @@
 
 use super::noted::DeniedCall;
 use super::{Gate, OutgoingCall, POLICY_DENIED, RATE_LIMITED, TOOL_NOT_FOUND};
-use crate::catalog::registry::Listed;
+use crate::catalog::registry::ListedTool;
 use kernel::contracts::policy::{Context, Trigger};
 use kernel::tool::call::{ToolError, Verdict};
 use std::sync::Arc;
 
 impl Gate {
     /// The tool of a call that may be sent at this moment.
-    pub(super) fn recheck(&self, call: &OutgoingCall) -> Result<Arc<Listed>, ToolError> {
+    pub(super) fn recheck(&self, call: &OutgoingCall) -> Result<Arc<ListedTool>, ToolError> {
         let listed = self.still_there(call)?;
         self.heed_policy(call, &listed)?;
         Ok(listed)
     }
 
     /// Refuses a call that policy denies at this moment, or asks about and nobody approved.
-    fn heed_policy(&self, call: &OutgoingCall, listed: &Listed) -> Result<(), ToolError> {
+    fn heed_policy(&self, call: &OutgoingCall, listed: &ListedTool) -> Result<(), ToolError> {
         let decision = self.decide_call(&call.caller, listed.tool.judged(), context_of(call));
         let Verdict::Deny(why) = &decision.verdict else {
             return self.heed_consent(call, &decision);
@@ -38,7 +38,7 @@ impl Gate {
     }
 
     /// Its tool, where it is still there for its caller.
-    fn still_there(&self, call: &OutgoingCall) -> Result<Arc<Listed>, ToolError> {
+    fn still_there(&self, call: &OutgoingCall) -> Result<Arc<ListedTool>, ToolError> {
         self.find(&call.caller, call.tool.as_str()).ok_or_else(|| {
             let message = format!("tool `{}` is gone", call.tool);
             let error = ToolError::not_sent(TOOL_NOT_FOUND, message);

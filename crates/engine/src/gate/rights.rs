@@ -7,7 +7,7 @@
 use crate::catalog::no_plan;
 use crate::catalog::roster::{KnownAgent, starting};
 use crate::gate::Gate;
-use crate::gate::judged::{Judged, ListVersion};
+use crate::gate::list_cache::{ListCache, ListVersion};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::ask::{Answerers, Ask, OWNER};
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
@@ -15,7 +15,7 @@ use kernel::contracts::{FeedRow, Policy, SessionAsk, SessionRun};
 use kernel::definition::agent::TALKS;
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::plan::Plan;
-use kernel::identity::audit::Said;
+use kernel::identity::audit::Ruling;
 use kernel::journal::projection::SessionRow;
 use kernel::session::Run;
 use kernel::tool::call::{Caller, ToolSpec, Verdict};
@@ -71,10 +71,10 @@ impl Gate {
     }
 
     /// The same in a word.
-    pub(crate) fn word(&self, request: &Request<'_>) -> Said {
+    pub(crate) fn word(&self, request: &Request<'_>) -> Ruling {
         let is_ours = covers(request.subject, request.act)
             && !self.is_elsewhere(request.subject, &request.resource);
-        if is_ours { self.policy.word(request) } else { Said::Deny }
+        if is_ours { self.policy.word(request) } else { Ruling::Deny }
     }
 
     /// What is said of one act on each of these.
@@ -122,7 +122,7 @@ impl Gate {
         };
         let context = Context::default();
         self.is_free(caller, act)
-            || self.word(&Request { act, subject: caller, resource, context }) != Said::Deny
+            || self.word(&Request { act, subject: caller, resource, context }) != Ruling::Deny
     }
 
     /// Whether this caller reads it, which the audit keeps. What it may not read is for it like
@@ -142,7 +142,7 @@ impl Gate {
     pub(crate) fn could_read(&self, caller: &Caller, resource: Resource<'_>) -> bool {
         let context = Context::default();
         let request = Request { act: Act::Read, subject: caller, resource, context };
-        self.is_free(caller, Act::Read) || self.word(&request) == Said::Allow
+        self.is_free(caller, Act::Read) || self.word(&request) == Ruling::Allow
     }
 
     /// Whether this caller may answer what is asked.
@@ -411,7 +411,7 @@ impl Gate {
 /// A list that policy judges, and that is remembered.
 struct Listing<'a, T> {
     /// Where it is remembered.
-    judged: &'a Judged<T>,
+    judged: &'a ListCache<T>,
     /// What is done to each: what may be read is listed, and what can be used with some arguments.
     act: Act,
     /// Each of it as policy knows it.

@@ -1,9 +1,9 @@
 //! What is set for a realm and no verdict says: how many records a search gives, and which agents
 //! work there.
 
-use super::arrivals::Away;
+use super::arrivals::MissingUpstream;
 use super::{Gate, OutgoingCall, TOOL_NOT_FOUND};
-use crate::catalog::registry::Listed;
+use crate::catalog::registry::ListedTool;
 use kernel::contracts::policy::Resource;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::PIPELINES;
@@ -25,7 +25,7 @@ const RETRY_LATER: &str = "`waypost mcp ls` shows how it is; once it is ready, r
 impl Gate {
     /// The arguments that are sent: those of the call, within the find limit of its realm. It is
     /// looked up here, so that a call that waited is sent within the limit of this moment.
-    pub(super) fn within_find_limit(&self, call: &OutgoingCall, listed: &Listed) -> Arc<Value> {
+    pub(super) fn within_find_limit(&self, call: &OutgoingCall, listed: &ListedTool) -> Arc<Value> {
         let tool = call.tool.as_str();
         let arguments = &call.arguments;
         let schema = &listed.tool.spec().input_schema;
@@ -100,7 +100,7 @@ impl Gate {
         }
         let away = self.away(&caller.realm, tool.as_str());
         match away.filter(|away| self.may_know(caller, away)) {
-            Some(Away { why, .. }) => {
+            Some(MissingUpstream { why, .. }) => {
                 let message = format!("{}: {why}", fault.message);
                 Fault { message, hint: Some(RETRY_LATER.to_owned()), ..fault }
             }
@@ -109,12 +109,12 @@ impl Gate {
     }
 
     /// The server of tools of this name or pattern, if it is away.
-    fn away(&self, realm: &RealmId, wanted: &str) -> Option<Away> {
+    fn away(&self, realm: &RealmId, wanted: &str) -> Option<MissingUpstream> {
         let head = beginning(wanted);
         self.arrivals.away_of(head).filter(|_| self.catalog.awaits(realm, head))
     }
 
-    fn may_know(&self, caller: &Caller, away: &Away) -> bool {
+    fn may_know(&self, caller: &Caller, away: &MissingUpstream) -> bool {
         self.read_of(caller, &[Resource::Upstream(&away.upstream)]) == [true]
     }
 }

@@ -81,7 +81,7 @@ pub(crate) struct Trail {
 
 /// Whose share: who acts as another fills none of the other's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Whose {
+struct ShareKey {
     realm: RealmId,
     subject: Arc<str>,
     actor: Option<Arc<str>>,
@@ -98,7 +98,7 @@ struct Buffer {
     taken: usize,
     open: HashMap<RealmId, usize>,
     /// What of each caller waits or is being written, and how many entries and bytes of all.
-    shares: HashMap<Whose, Load>,
+    shares: HashMap<ShareKey, Load>,
     held: usize,
     bytes: usize,
     /// How many ever came.
@@ -122,14 +122,14 @@ struct Row {
     after: u64,
     /// How many it has, and whose they are: most often several of one caller follow each other.
     entries: usize,
-    callers: Vec<(Whose, Load)>,
+    callers: Vec<(ShareKey, Load)>,
 }
 
 /// Rows that are written together, and whose entries they have.
 #[derive(Default)]
 struct Batch {
     bodies: Bodies,
-    callers: Vec<(Whose, Load)>,
+    callers: Vec<(ShareKey, Load)>,
 }
 
 /// An entry as a text.
@@ -150,7 +150,7 @@ impl Buffer {
         self.held < SHARE_MAX && self.bytes < CROWDED_BYTES
     }
 
-    fn has_room_for(&self, whose: &Whose) -> bool {
+    fn has_room_for(&self, whose: &ShareKey) -> bool {
         let own = self.shares.get(whose).copied().unwrap_or_default();
         let sharers = self.shares.len().max(1);
         own.entries < SHARE_MAX
@@ -158,7 +158,7 @@ impl Buffer {
             && (self.bytes < CROWDED_BYTES || own.bytes < CROWDED_BYTES / sharers)
     }
 
-    fn add(&mut self, whose: Whose, text: &Text) {
+    fn add(&mut self, whose: ShareKey, text: &Text) {
         match self.shares.get_mut(&whose) {
             Some(own) => own.add(text),
             None => {
@@ -209,7 +209,7 @@ impl Buffer {
     }
 
     /// The outcome of what these had is written.
-    fn forget(&mut self, callers: &[(Whose, Load)]) {
+    fn forget(&mut self, callers: &[(ShareKey, Load)]) {
         for (whose, load) in callers {
             self.held -= load.entries;
             self.bytes -= load.bytes;
@@ -243,13 +243,13 @@ impl Load {
 }
 
 impl Row {
-    fn of(whose: Whose, text: &Text, after: u64) -> Self {
+    fn of(whose: ShareKey, text: &Text, after: u64) -> Self {
         let chain = ChainName::of(&whose.realm);
         let body = Body::of(text.at, &text.json);
         Self { chain, body, after, entries: 1, callers: vec![(whose, Load::of(text))] }
     }
 
-    fn add(&mut self, whose: Whose, text: &Text) {
+    fn add(&mut self, whose: ShareKey, text: &Text) {
         self.body.add(text.at, &text.json);
         self.entries += 1;
         match self.callers.last_mut() {
@@ -448,14 +448,14 @@ impl Trail {
     }
 }
 
-fn whose(caller: &Caller) -> Whose {
+fn whose(caller: &Caller) -> ShareKey {
     let Caller { realm, subject, actor, .. } = caller;
-    Whose { realm: realm.clone(), subject: subject.clone(), actor: actor.clone() }
+    ShareKey { realm: realm.clone(), subject: subject.clone(), actor: actor.clone() }
 }
 
 /// The same in the server's own chain.
-fn of_server(whose: Whose) -> Whose {
-    Whose { realm: ChainName::server().as_str().into(), ..whose }
+fn of_server(whose: ShareKey) -> ShareKey {
+    ShareKey { realm: ChainName::server().as_str().into(), ..whose }
 }
 
 /// An entry that goes into the server's chain instead of its realm's.
@@ -485,7 +485,7 @@ mod tests {
     use super::*;
     use kernel::identity::audit::Object;
 
-    fn of(subject: &str) -> Whose {
+    fn of(subject: &str) -> ShareKey {
         whose(&Caller::new("r", subject))
     }
 

@@ -1,11 +1,11 @@
 //! Who sees what the engine does, and the ids of the spans that they record. An id is made of
 //! what its span is about, so that a process that takes a run over continues with the same trace.
 
-use kernel::contracts::observe::{Observer, Seen};
+use kernel::contracts::observe::{Observation, Observer};
 use kernel::decide::TurnNumber;
 use kernel::event::TurnKind;
 use kernel::session::Frame;
-use kernel::tool::call::{HowFar, Reach};
+use kernel::tool::call::{CallProgress, Reach};
 use kernel::values::ids::{AskId, CallId, RunId};
 use kernel::values::trace::{TraceParent, span_id};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Observers {
     }
 
     /// Something ended.
-    pub(crate) fn see(&self, seen: &Seen) {
+    pub(crate) fn see(&self, seen: &Observation) {
         for observer in &self.all {
             observer.saw(seen);
         }
@@ -134,11 +134,11 @@ pub(crate) fn reach_word(reach: Reach) -> &'static str {
 }
 
 /// The word for how far a failed call got.
-pub(crate) fn outcome_word(how: HowFar) -> &'static str {
+pub(crate) fn outcome_word(how: CallProgress) -> &'static str {
     match how {
-        HowFar::NotSent => "not_sent",
-        HowFar::Failed => "failed",
-        HowFar::Unknown => "unknown",
+        CallProgress::NotSent => "not_sent",
+        CallProgress::Failed => "failed",
+        CallProgress::Unknown => "unknown",
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
         fn samples(&self, _trace: u128, caller: Option<bool>) -> Option<bool> {
             self.0.map(|own| caller.unwrap_or(own))
         }
-        fn saw(&self, _seen: &Seen) {}
+        fn saw(&self, _seen: &Observation) {}
     }
 
     fn observers(says: &[Option<bool>]) -> Observers {

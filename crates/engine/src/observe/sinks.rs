@@ -62,7 +62,7 @@ pub(crate) struct Outbox {
     pub(crate) consumer: String,
     pub(crate) sink: Arc<dyn EventSink>,
     pub(crate) rules: SinkRules,
-    standing: Mutex<Standing>,
+    standing: Mutex<SinkProgress>,
     /// Events that were waiting for another try and that a person has sent, as the log has them.
     resent: Mutex<Vec<DeliveryRow>>,
     nudge: Notify,
@@ -70,7 +70,7 @@ pub(crate) struct Outbox {
 
 /// What changes while a sink is sent to.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Standing {
+pub(crate) struct SinkProgress {
     pub(crate) place: u64,
     pub(crate) delivered: u64,
     pub(crate) failed: u64,
@@ -126,20 +126,20 @@ impl Outbox {
     }
 
     /// How it stands. Never held while something is waited for.
-    pub(crate) fn standing(&self) -> MutexGuard<'_, Standing> {
+    pub(crate) fn standing(&self) -> MutexGuard<'_, SinkProgress> {
         lock(&self.standing)
     }
 
     /// The same for a caller, with how many rows are ahead of it.
-    pub(crate) fn state(&self, standing: Standing, lag: u64) -> SinkState {
+    pub(crate) fn state(&self, standing: SinkProgress, lag: u64) -> SinkState {
         SinkState::of(&self.name, self.sink.kind(), standing, lag)
     }
 }
 
 impl SinkState {
     /// How a sink stands that is configured.
-    fn of(name: &str, kind: &str, standing: Standing, lag: u64) -> Self {
-        let Standing { place, delivered, failed, retrying, gone, last_error } = standing;
+    fn of(name: &str, kind: &str, standing: SinkProgress, lag: u64) -> Self {
+        let SinkProgress { place, delivered, failed, retrying, gone, last_error } = standing;
         Self {
             name: name.to_owned(),
             kind: kind.to_owned(),
@@ -156,7 +156,7 @@ impl SinkState {
 
     /// How a sink stands that only has a place.
     pub(crate) fn unconfigured(name: &str, place: u64, lag: u64) -> Self {
-        let standing = Standing { place, ..Standing::default() };
+        let standing = SinkProgress { place, ..SinkProgress::default() };
         Self { configured: false, ..Self::of(name, "unknown", standing, lag) }
     }
 }
@@ -227,9 +227,9 @@ impl Outboxes {
     }
 
     /// Notes that one is being sent to, until what is given back is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> Sending {
+    pub(crate) fn begin(self: &Arc<Self>) -> SendGuard {
         self.sending.fetch_add(1, Ordering::AcqRel);
-        Sending(self.clone())
+        SendGuard(self.clone())
     }
 
     /// Whether one is being sent to.
@@ -249,9 +249,9 @@ impl Outboxes {
 }
 
 /// A sink is being sent to as long as this lives.
-pub(crate) struct Sending(Arc<Outboxes>);
+pub(crate) struct SendGuard(Arc<Outboxes>);
 
-impl Drop for Sending {
+impl Drop for SendGuard {
     fn drop(&mut self) {
         self.0.sending.fetch_sub(1, Ordering::AcqRel);
     }

@@ -1,11 +1,11 @@
 //! One try of a delivery: how long it may take, what the log says of it, and when the next comes.
 
-use super::window::Tried;
+use super::window::Attempts;
 use crate::observe::sinks::Outbox;
 use crate::shared::Shared;
 use crate::system::clock::timeout;
 use kernel::contracts::cloud::CloudEvent;
-use kernel::contracts::sink::{DeliveryRow, DeliveryStatus, Handed, SinkError};
+use kernel::contracts::sink::{DeliveryReceipt, DeliveryRow, DeliveryStatus, SinkError};
 use kernel::limits::Limits;
 use kernel::values::ids::Millis;
 
@@ -14,7 +14,7 @@ pub(super) async fn deliver(
     shared: &Shared,
     outbox: &Outbox,
     events: &[CloudEvent],
-) -> Result<Handed, SinkError> {
+) -> Result<DeliveryReceipt, SinkError> {
     let ms = shared.limits.delivery_timeout_ms;
     let handed = timeout(shared.clock.as_ref(), ms, outbox.sink.deliver(events)).await;
     handed.unwrap_or_else(|| {
@@ -29,23 +29,23 @@ pub(super) async fn deliver(
 }
 
 /// The tries of an event that the log tells of. Which of them spoke against it is not in there.
-pub(super) fn logged(row: &DeliveryRow) -> Tried {
-    Tried { attempts: row.attempts, first_at: row.first_at, last_at: row.last_at, against: 0 }
+pub(super) fn logged(row: &DeliveryRow) -> Attempts {
+    Attempts { attempts: row.attempts, first_at: row.first_at, last_at: row.last_at, against: 0 }
 }
 
 /// The tries of an event with the one that just ended.
-pub(super) fn once_more(before: Option<Tried>, began: Millis, ended: Millis) -> Tried {
+pub(super) fn once_more(before: Option<Attempts>, began: Millis, ended: Millis) -> Attempts {
     let before =
-        before.unwrap_or(Tried { attempts: 0, first_at: began, last_at: ended, against: 0 });
-    Tried { attempts: before.attempts.saturating_add(1), last_at: ended, ..before }
+        before.unwrap_or(Attempts { attempts: 0, first_at: began, last_at: ended, against: 0 });
+    Attempts { attempts: before.attempts.saturating_add(1), last_at: ended, ..before }
 }
 
 /// What the log says of an event that was handed over.
 pub(super) fn delivered(
     sink: &str,
     event: &CloudEvent,
-    tried: Tried,
-    handed: Handed,
+    tried: Attempts,
+    handed: DeliveryReceipt,
 ) -> DeliveryRow {
     let code = handed.status;
     DeliveryRow { code, ..row(sink, event, DeliveryStatus::Delivered, tried) }
@@ -53,7 +53,7 @@ pub(super) fn delivered(
 
 /// When an event that was not taken is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum RetryTime {
     /// Then.
     At(Millis),
     /// When the sink, which rests, continues.
@@ -66,14 +66,14 @@ pub(super) enum Again {
 pub(super) fn failed(
     sink: &str,
     event: &CloudEvent,
-    tried: Tried,
+    tried: Attempts,
     error: &SinkError,
-    again: Again,
+    again: RetryTime,
 ) -> DeliveryRow {
     let (status, next_at) = match again {
-        Again::At(then) => (DeliveryStatus::Retrying, Some(then)),
-        Again::Resumed => (DeliveryStatus::Retrying, None),
-        Again::Never => (DeliveryStatus::Failed, None),
+        RetryTime::At(then) => (DeliveryStatus::Retrying, Some(then)),
+        RetryTime::Resumed => (DeliveryStatus::Retrying, None),
+        RetryTime::Never => (DeliveryStatus::Failed, None),
     };
     DeliveryRow {
         next_at,
@@ -83,7 +83,7 @@ pub(super) fn failed(
     }
 }
 
-fn row(sink: &str, event: &CloudEvent, status: DeliveryStatus, tried: Tried) -> DeliveryRow {
+fn row(sink: &str, event: &CloudEvent, status: DeliveryStatus, tried: Attempts) -> DeliveryRow {
     DeliveryRow {
         sink: sink.to_owned(),
         event: event.id.clone(),
@@ -143,7 +143,7 @@ mod tests {
     fn tries_add_up_and_keep_when_they_began() {
         let first = once_more(None, Millis(3), Millis(5));
         assert_eq!((first.attempts, first.first_at, first.last_at), (1, Millis(3), Millis(5)));
-        let second = once_more(Some(Tried { against: 1, ..first }), Millis(7), Millis(9));
+        let second = once_more(Some(Attempts { against: 1, ..first }), Millis(7), Millis(9));
         assert_eq!((second.attempts, second.first_at, second.last_at), (2, Millis(3), Millis(9)));
         assert_eq!(second.against, 1);
     }

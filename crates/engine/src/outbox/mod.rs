@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::stopping;
 use kernel::contracts::policy::Resource;
 use kernel::contracts::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus, EventSink};
-use kernel::contracts::{FeedStart, Page, Paged, SINKS};
+use kernel::contracts::{FeedStart, ListPage, PageRequest, SINKS};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::RealmId;
@@ -145,11 +145,12 @@ impl Feed<'_> {
         self,
         caller: &Caller,
         filter: &DeliveryFilter,
-        page: &Page,
-    ) -> Result<Paged<DeliveryRow>> {
+        page: &PageRequest,
+    ) -> Result<ListPage<DeliveryRow>> {
         let log = &self.shared.deliveries;
         let realm = &caller.realm;
-        let read = move |page: Page| async move { log.deliveries(realm, filter, &page).await };
+        let read =
+            move |page: PageRequest| async move { log.deliveries(realm, filter, &page).await };
         self.shared.gate.fill_page(caller, page, read, sink_of).await
     }
 
@@ -181,7 +182,7 @@ impl Feed<'_> {
         let place = shared.store.begin_consumer(realm, &outbox.consumer, start).await?;
         let status = Some(DeliveryStatus::Retrying);
         let filter = DeliveryFilter { sink: Some(outbox.name.clone()), status };
-        let mut page = Page { cursor: None, limit: shared.limits.page_items_max };
+        let mut page = PageRequest { cursor: None, limit: shared.limits.page_items_max };
         let mut left = BTreeMap::new();
         loop {
             let paged = shared.deliveries.deliveries(realm, &filter, &page).await?;

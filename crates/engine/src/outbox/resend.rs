@@ -1,7 +1,7 @@
 //! One event once more, because a person wants it: made again from the journal, tried at once, and
 //! noted in the log.
 
-use super::attempt::{self, Again};
+use super::attempt::{self, RetryTime};
 use crate::handles::Feed;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::stopping;
@@ -40,8 +40,8 @@ impl Feed<'_> {
             Err(error) => {
                 outbox.standing().last_error = Some(error.message.clone());
                 let again = match &retrying {
-                    Some(row) => row.next_at.map_or(Again::Resumed, Again::At),
-                    None => Again::Never,
+                    Some(row) => row.next_at.map_or(RetryTime::Resumed, RetryTime::At),
+                    None => RetryTime::Never,
                 };
                 let row = attempt::failed(sink, &events[0], tried, &error, again);
                 // The one that tries it again by itself writes the log: what we know may be old by

@@ -1,8 +1,8 @@
 //! The loop of one sink: reads the feed ahead, sends what can go, tries again what failed, and
 //! writes down how far it is, in few commits.
 
-use super::attempt::{self, Again};
-use super::window::{Batch, Tried, Window};
+use super::attempt::{self, RetryTime};
+use super::window::{Attempts, Batch, Window};
 use crate::observe::counts::count;
 use crate::observe::sinks::Outbox;
 use crate::shared::Shared;
@@ -10,7 +10,7 @@ use crate::waiting::feed::Watch;
 use futures::future::{BoxFuture, FutureExt, poll_fn};
 use futures::stream::{FuturesUnordered, StreamExt};
 use kernel::contracts::cloud::{CloudEvent, cloud_events};
-use kernel::contracts::sink::{DeliveryRow, DeliveryStatus, Handed, SinkError};
+use kernel::contracts::sink::{DeliveryReceipt, DeliveryRow, DeliveryStatus, SinkError};
 use kernel::contracts::{FeedRow, StoreError};
 use kernel::values::ids::Millis;
 use std::collections::{BTreeMap, VecDeque};
@@ -47,20 +47,20 @@ pub(super) struct Sender {
     look_at: Option<Millis>,
     /// When it was read last.
     looked_at: Millis,
-    flights: FuturesUnordered<BoxFuture<'static, Landed>>,
+    flights: FuturesUnordered<BoxFuture<'static, DeliveryResult>>,
     /// What goes into the log with the next commit.
     log: Vec<DeliveryRow>,
     /// How many deliveries there were since the last.
     unkept: usize,
     /// When the next is due.
     keep_at: Option<Millis>,
-    keeping: Option<BoxFuture<'static, Kept>>,
+    keeping: Option<BoxFuture<'static, CommitResult>>,
     /// The place that is in the store.
     kept: u64,
     /// Tries of another process, by event, of events that are not read yet.
     left: BTreeMap<String, DeliveryRow>,
     /// The same of events that are.
-    tried: BTreeMap<String, Tried>,
+    tried: BTreeMap<String, Attempts>,
     /// What a person has sent while it was under way here.
     resent: BTreeMap<String, DeliveryRow>,
     /// When the sink took something last.
@@ -76,23 +76,23 @@ pub(super) struct Sender {
 }
 
 /// A delivery that ended.
-struct Landed {
+struct DeliveryResult {
     batch: Batch,
     began: Millis,
-    result: Result<Handed, SinkError>,
+    result: Result<DeliveryReceipt, SinkError>,
 }
 
 /// A commit that ended.
-struct Kept {
+struct CommitResult {
     rows: Vec<DeliveryRow>,
     place: u64,
     result: Result<(), StoreError>,
 }
 
 /// What the loop waits for.
-enum Woke {
-    Landed(Box<Landed>),
-    Kept(Kept),
+enum WakeReason {
+    Landed(Box<DeliveryResult>),
+    Kept(CommitResult),
     /// Something was committed: there may be more in the feed.
     Commit,
     /// It is time for something, or to stop.
@@ -155,12 +155,12 @@ impl Sender {
                 return;
             }
             match self.wait(stopping).await {
-                Woke::Landed(landed) => self.land(*landed),
-                Woke::Kept(kept) => self.note(kept, stopping),
-                Woke::Commit if self.look_at.is_none() => {
+                WakeReason::Landed(landed) => self.land(*landed),
+                WakeReason::Kept(kept) => self.note(kept, stopping),
+                WakeReason::Commit if self.look_at.is_none() => {
                     self.look_at = Some(self.looked_at.plus_ms(LOOK_MS));
                 }
-                Woke::Commit | Woke::Look => {}
+                WakeReason::Commit | WakeReason::Look => {}
             }
         }
     }
@@ -289,13 +289,13 @@ impl Sender {
             let began = shared.clock.now();
             self.flights.push(Box::pin(async move {
                 let result = attempt::deliver(&shared, &outbox, &batch.events).await;
-                Landed { batch, began, result }
+                DeliveryResult { batch, began, result }
             }));
         }
     }
 
-    fn land(&mut self, landed: Landed) {
-        let Landed { batch, began, result } = landed;
+    fn land(&mut self, landed: DeliveryResult) {
+        let DeliveryResult { batch, began, result } = landed;
         self.unkept += batch.events.len();
         match result {
             Ok(handed) => self.delivered(batch, began, handed),
@@ -303,7 +303,7 @@ impl Sender {
         }
     }
 
-    fn delivered(&mut self, batch: Batch, began: Millis, handed: Handed) {
+    fn delivered(&mut self, batch: Batch, began: Millis, handed: DeliveryReceipt) {
         let now = self.shared.clock.now();
         self.taken_at = Some(now);
         self.is_told = false;
@@ -339,9 +339,9 @@ impl Sender {
         let once = self.once_more(before, began, now, error);
         let wait = attempt::wait_ms(limits, once.attempts, error, shared.entropy.bits());
         let (again, then) = match once.against >= limits.delivery_attempts_max {
-            _ if error.is_gone => (Again::Resumed, Some(now)),
-            true => (Again::Never, None),
-            false => (Again::At(now.plus_ms(wait)), Some(now.plus_ms(wait))),
+            _ if error.is_gone => (RetryTime::Resumed, Some(now)),
+            true => (RetryTime::Never, None),
+            false => (RetryTime::At(now.plus_ms(wait)), Some(now.plus_ms(wait))),
         };
         let resent = self.resent.remove(&first.id);
         let is_over_there = resent.is_some();
@@ -382,20 +382,20 @@ impl Sender {
     /// given up.
     fn once_more(
         &self,
-        before: Option<Tried>,
+        before: Option<Attempts>,
         began: Millis,
         ended: Millis,
         error: &SinkError,
-    ) -> Tried {
+    ) -> Attempts {
         let since = before.map_or(began, |before| before.last_at);
         let takes_others = self.taken_at.is_some_and(|taken_at| taken_at >= since);
         let once = attempt::once_more(before, began, ended);
         let is_against = !error.is_gone && (error.is_refusal || takes_others);
-        Tried { against: once.against.saturating_add(u32::from(is_against)), ..once }
+        Attempts { against: once.against.saturating_add(u32::from(is_against)), ..once }
     }
 
     /// Tells our own log of a sink that is in trouble, once until it takes something again.
-    fn tell(&mut self, event: &CloudEvent, tried: Tried, error: &SinkError) {
+    fn tell(&mut self, event: &CloudEvent, tried: Attempts, error: &SinkError) {
         if self.is_told || tried.attempts < TOLD_AT {
             return;
         }
@@ -430,11 +430,11 @@ impl Sender {
             let place_of = Some((outbox.consumer.as_str(), place));
             let keep = shared.deliveries.keep_deliveries(&outbox.realm, rows.clone(), place_of);
             let result = keep.await;
-            Kept { rows, place, result }
+            CommitResult { rows, place, result }
         }));
     }
 
-    fn note(&mut self, kept: Kept, stopping: bool) {
+    fn note(&mut self, kept: CommitResult, stopping: bool) {
         self.keeping = None;
         match kept.result {
             Ok(()) => {
@@ -461,7 +461,7 @@ impl Sender {
         [read, keep, again].into_iter().flatten().min()
     }
 
-    async fn wait(&mut self, stopping: bool) -> Woke {
+    async fn wait(&mut self, stopping: bool) -> WakeReason {
         let then = self.next_time().filter(|_| !stopping);
         let mut time = then.map(|then| self.shared.clock.sleep_until(then));
         let Self { flights, keeping, commits, stop, outbox, .. } = self;
@@ -472,10 +472,10 @@ impl Sender {
             if let Some(keeping) = keeping.as_mut()
                 && let Poll::Ready(kept) = keeping.poll_unpin(context)
             {
-                return Poll::Ready(Woke::Kept(kept));
+                return Poll::Ready(WakeReason::Kept(kept));
             }
             if let Poll::Ready(Some(landed)) = flights.poll_next_unpin(context) {
-                return Poll::Ready(Woke::Landed(Box::new(landed)));
+                return Poll::Ready(WakeReason::Landed(Box::new(landed)));
             }
             if stopping {
                 return Poll::Pending;
@@ -483,13 +483,13 @@ impl Sender {
             if let Some(time) = time.as_mut()
                 && time.poll_unpin(context).is_ready()
             {
-                return Poll::Ready(Woke::Look);
+                return Poll::Ready(WakeReason::Look);
             }
             if stopped.as_mut().poll(context).is_ready() || nudged.as_mut().poll(context).is_ready()
             {
-                return Poll::Ready(Woke::Look);
+                return Poll::Ready(WakeReason::Look);
             }
-            commit.as_mut().poll(context).map(|()| Woke::Commit)
+            commit.as_mut().poll(context).map(|()| WakeReason::Commit)
         })
         .await
     }

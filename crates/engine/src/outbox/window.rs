@@ -10,7 +10,7 @@ pub(super) type Lane = Option<SessionId>;
 
 /// The tries of an event so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tried {
+pub(super) struct Attempts {
     pub(super) attempts: u32,
     pub(super) first_at: Millis,
     pub(super) last_at: Millis,
@@ -25,7 +25,7 @@ pub(super) struct Batch {
     /// At least one.
     pub(super) events: Vec<CloudEvent>,
     /// Of the first of them; one that was tried before goes alone.
-    pub(super) tried: Option<Tried>,
+    pub(super) tried: Option<Attempts>,
 }
 
 /// The window.
@@ -53,7 +53,7 @@ pub(super) struct Window {
 struct Queue {
     events: VecDeque<CloudEvent>,
     /// Of the first of them.
-    tried: Option<Tried>,
+    tried: Option<Attempts>,
 }
 
 #[derive(Debug)]
@@ -181,7 +181,13 @@ impl Window {
     }
 
     /// The lane waits until then, to try its first event again.
-    pub(super) fn wait(&mut self, lane: Lane, back: Vec<CloudEvent>, tried: Tried, then: Millis) {
+    pub(super) fn wait(
+        &mut self,
+        lane: Lane,
+        back: Vec<CloudEvent>,
+        tried: Attempts,
+        then: Millis,
+    ) {
         let Some(queue) = self.lanes.get_mut(&lane) else { return };
         back.into_iter().rev().for_each(|event| queue.events.push_front(event));
         queue.tried = Some(tried);
@@ -241,7 +247,8 @@ mod tests {
     }
 
     /// Tried once.
-    const ONCE: Tried = Tried { attempts: 1, first_at: Millis(5), last_at: Millis(5), against: 0 };
+    const ONCE: Attempts =
+        Attempts { attempts: 1, first_at: Millis(5), last_at: Millis(5), against: 0 };
 
     fn ids(batch: &Batch) -> Vec<&str> {
         batch.events.iter().map(|event| event.id.as_str()).collect()

@@ -4,7 +4,7 @@
 
 use kernel::ask::{Ask, AskBody, AskStatus, Decision};
 use kernel::session::RunStatus;
-use kernel::tool::call::{Abilities, OwnWords};
+use kernel::tool::call::{Abilities, RawFailure};
 use kernel::values::caller::Act;
 use kernel::values::ids::{AgentName, AskId, RunId};
 use serde_json::{Value, json};
@@ -222,7 +222,7 @@ codes! {
     /// No plan can be made to call the tool.
     DirectCall => "direct_call", Failed;
     /// The tool failed, with what its own side said of it.
-    ToolFailed(Option<Box<OwnWords>>) => "tool_failed", Upstream;
+    ToolFailed(Option<Box<RawFailure>>) => "tool_failed", Upstream;
     /// The caller lacks what the tool needs.
     CallerLacks(Abilities) => "caller_lacks", Upstream;
     /// The caller calls too often.
@@ -429,7 +429,7 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
-            next: kernel::ask::course::Next::default(),
+            next: kernel::ask::context::NextSteps::default(),
             about: Vec::new(),
         }
     }

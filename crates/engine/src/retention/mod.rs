@@ -8,14 +8,14 @@ use crate::observe::counts::add;
 use crate::refusal::Result;
 use crate::shared::{Shared, lock};
 use kernel::contracts::policy::{Decision, Request, Resource};
-use kernel::contracts::{Committed, Read, Realms, Slice};
+use kernel::contracts::{CommitNotice, Read, RealmSet, Slice};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{Millis, RealmId, SessionKey};
 
 /// What a removal of what is old removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pruned {
+pub struct PruneReport {
     /// Whole sessions.
     pub sessions: u64,
     /// Runs of sessions that stay.
@@ -61,9 +61,9 @@ impl Admin<'_> {
     /// no one touched for so long; with them the keys of requests that are as old. Of sessions that
     /// stay, runs that ended before that go, their newest excepted. Then blobs that nothing has
     /// named for `blob_grace_ms` go, whosever they are.
-    pub async fn prune(self, caller: &Caller, older_than_ms: u64) -> Result<Pruned> {
+    pub async fn prune(self, caller: &Caller, older_than_ms: u64) -> Result<PruneReport> {
         self.shared.gate.permit(caller, Act::Operate, Resource::Server)?;
-        let realm = Realms::One(&caller.realm);
+        let realm = RealmSet::One(&caller.realm);
         let pruned = self.prune_before(realm, self.ago(older_than_ms)).await?;
         self.sweep().await;
         Ok(pruned)
@@ -73,10 +73,10 @@ impl Admin<'_> {
     pub async fn prune_expired(self) {
         let ttls = &self.shared.session_ttls;
         for (realm, ttl_ms) in ttls {
-            self.prune_older(Realms::One(realm), *ttl_ms).await;
+            self.prune_older(RealmSet::One(realm), *ttl_ms).await;
         }
         let named: Vec<RealmId> = ttls.keys().cloned().collect();
-        self.prune_older(Realms::AllBut(&named), self.shared.limits.session_ttl_ms).await;
+        self.prune_older(RealmSet::AllBut(&named), self.shared.limits.session_ttl_ms).await;
         self.sweep().await;
     }
 
@@ -96,13 +96,13 @@ impl Admin<'_> {
         }
     }
 
-    async fn prune_older(self, realms: Realms<'_>, ttl_ms: u64) {
+    async fn prune_older(self, realms: RealmSet<'_>, ttl_ms: u64) {
         if ttl_ms == 0 {
             return;
         }
         match self.prune_before(realms, self.ago(ttl_ms)).await {
-            Ok(Pruned { sessions: 0, runs: 0, .. }) => {}
-            Ok(Pruned { sessions, runs, rows }) => {
+            Ok(PruneReport { sessions: 0, runs: 0, .. }) => {}
+            Ok(PruneReport { sessions, runs, rows }) => {
                 tracing::info!(sessions, runs, rows, "old sessions and runs removed");
             }
             Err(refusal) => tracing::warn!("old sessions cannot be removed: {}", refusal.message),
@@ -115,9 +115,9 @@ impl Admin<'_> {
     }
 
     /// In slices, so that a large removal never holds up a run.
-    async fn prune_before(self, realms: Realms<'_>, before: Millis) -> Result<Pruned> {
+    async fn prune_before(self, realms: RealmSet<'_>, before: Millis) -> Result<PruneReport> {
         let shared = self.shared;
-        let mut pruned = Pruned::default();
+        let mut pruned = PruneReport::default();
         let mut after = 0;
         loop {
             // The driver of a session may be about to start a run in it.
@@ -173,7 +173,7 @@ impl Shared {
             drop(self.rest.take(key));
         }
         if !keys.is_empty() {
-            let gone: Vec<Committed<'_>> = keys.iter().map(Committed::change).collect();
+            let gone: Vec<CommitNotice<'_>> = keys.iter().map(CommitNotice::change).collect();
             self.watchers.committed(&gone);
         }
     }

@@ -1,10 +1,10 @@
 //! Old runs of sessions that are still in use: the journal is read as far as it is to go, what it
 //! left is worked out, and the store puts that in its place.
 
-use crate::driver::said::{Said, read_event};
+use crate::driver::talk_content::{TalkContent, read_event};
 use crate::handles::Admin;
 use crate::refusal::{Refusal, RefusalCode, Result};
-use kernel::contracts::{Realms, Slice, StoreError, Trimmable};
+use kernel::contracts::{RealmSet, Slice, StoreError, Trimmable};
 use kernel::conversation::llm::Message;
 use kernel::conversation::talk::Talk;
 use kernel::event::{Event, Fact};
@@ -24,14 +24,14 @@ const EVENTS_PER_TRIM: u64 = 10_000;
 
 /// What went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Trimmed {
+pub(crate) struct TrimReport {
     pub(crate) runs: u64,
     /// Rows of the store, of all kinds.
     pub(crate) rows: u64,
 }
 
-impl Trimmed {
-    fn add(&mut self, other: Trimmed) {
+impl TrimReport {
+    fn add(&mut self, other: TrimReport) {
         self.runs += other.runs;
         self.rows += other.rows;
     }
@@ -40,10 +40,14 @@ impl Trimmed {
 impl Admin<'_> {
     /// Removes runs that ended before this and that are not the newest of their session, as far as
     /// nothing that stays stands before them.
-    pub(crate) async fn trim_before(self, realms: Realms<'_>, before: Millis) -> Result<Trimmed> {
+    pub(crate) async fn trim_before(
+        self,
+        realms: RealmSet<'_>,
+        before: Millis,
+    ) -> Result<TrimReport> {
         let shared = self.shared;
         let limit = shared.limits.prune_batch_max.max(1);
-        let mut trimmed = Trimmed::default();
+        let mut trimmed = TrimReport::default();
         let mut after = None;
         loop {
             let found = shared.store.trimmable(realms, before, Slice { after, limit }).await?;
@@ -67,9 +71,9 @@ impl Admin<'_> {
     }
 
     /// Piece by piece, until nothing more can go.
-    async fn trim_session(self, old: &Trimmable, before: Millis) -> Result<Trimmed> {
+    async fn trim_session(self, old: &Trimmable, before: Millis) -> Result<TrimReport> {
         let shared = self.shared;
-        let mut trimmed = Trimmed::default();
+        let mut trimmed = TrimReport::default();
         let mut fence = old.fence;
         while let Some(cut) = self.cut(old, before).await? {
             let cut = self.with_talk(&old.key, cut).await?;
@@ -88,7 +92,7 @@ impl Admin<'_> {
             // Refused: it has changed or was removed meanwhile.
             let Some(rows) = shared.store.trim(trim).await? else { break };
             fence = fence.next();
-            trimmed.add(Trimmed { runs: u64::from(cut.runs), rows });
+            trimmed.add(TrimReport { runs: u64::from(cut.runs), rows });
         }
         Ok(trimmed)
     }
@@ -113,7 +117,7 @@ impl Admin<'_> {
     /// What a base keeps of a conversation.
     async fn kept(self, key: &SessionKey, talk: &Talk) -> Result<Arc<Datum>> {
         let shared = self.shared;
-        let said = shared.gather(key, Said::default().missing(talk)).await?;
+        let said = shared.gather(key, TalkContent::default().missing(talk)).await?;
         let mut messages = render(talk, &said, RESULT_BYTES_MAX);
         if key.space.pipeline().is_some() {
             // Each cut adds to what the last one left: without an end that would grow for ever.

@@ -4,7 +4,7 @@
 
 use crate::system::locks::lock;
 use kernel::session::Session;
-use kernel::values::ids::{Fence, Known, SessionKey};
+use kernel::values::ids::{Fence, SessionKey, SessionVersion};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ const SESSIONS_MAX: usize = 256;
 const SESSION_BYTES_MAX: usize = 64 * 1024;
 
 /// A session at rest, with what its driver knew of its size.
-pub(crate) struct Rested {
+pub(crate) struct CachedSession {
     pub(crate) session: Session,
     /// Its fence in the store.
     pub(crate) fence: Fence,
@@ -22,29 +22,29 @@ pub(crate) struct Rested {
     pub(crate) snapshot_bytes: usize,
 }
 
-impl Rested {
+impl CachedSession {
     /// Which session this is, in which state.
-    pub(crate) fn known(&self) -> Known {
-        Known { id: self.session.id, fence: self.fence }
+    pub(crate) fn known(&self) -> SessionVersion {
+        SessionVersion { id: self.session.id, fence: self.fence }
     }
 }
 
 /// The sessions at rest.
 #[derive(Default)]
-pub(crate) struct Rest {
-    held: Mutex<Held>,
+pub(crate) struct SessionCache {
+    held: Mutex<CacheEntries>,
 }
 
 #[derive(Default)]
-struct Held {
-    sessions: HashMap<SessionKey, Rested>,
+struct CacheEntries {
+    sessions: HashMap<SessionKey, CachedSession>,
     /// Oldest first.
     order: VecDeque<SessionKey>,
 }
 
-impl Rest {
+impl SessionCache {
     /// Lets a session rest, if it is small.
-    pub(crate) fn keep(&self, key: &SessionKey, rested: Rested) {
+    pub(crate) fn keep(&self, key: &SessionKey, rested: CachedSession) {
         let bytes = rested.snapshot_bytes.max(rested.tail_bytes);
         if bytes > SESSION_BYTES_MAX {
             return;
@@ -58,7 +58,7 @@ impl Rest {
         held.sessions.insert(key.clone(), rested);
     }
 
-    pub(crate) fn take(&self, key: &SessionKey) -> Option<Rested> {
+    pub(crate) fn take(&self, key: &SessionKey) -> Option<CachedSession> {
         let mut held = lock(&self.held);
         let rested = held.sessions.remove(key)?;
         held.order.retain(|other| other != key);

@@ -40,7 +40,7 @@ pub struct Shares {
     limits: Arc<Limits>,
     /// None in local mode.
     realms: Option<Arc<dyn RealmSource>>,
-    used: Mutex<Used>,
+    used: Mutex<ShareTable>,
 }
 
 /// What a caller took of its share and of its realm's. It is free again when this is dropped.
@@ -59,7 +59,7 @@ impl Share {
 
 /// There is no more for a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Full {
+pub struct ShareExhausted {
     limit: SharedLimit,
     /// How much the caller may have.
     max: usize,
@@ -79,20 +79,20 @@ pub(crate) struct Holder {
 
 /// The shares that are in use.
 #[derive(Default)]
-struct Used {
-    parts: HashMap<Holder, Part>,
+struct ShareTable {
+    parts: HashMap<Holder, ShareEntry>,
     /// At how many of them the unused ones are searched for.
     unused_at: usize,
 }
 
 /// One share.
-struct Part {
+struct ShareEntry {
     max: usize,
     free: Arc<Semaphore>,
 }
 
 /// The shares of one caller.
-struct Parts {
+struct CallerShares {
     own: Arc<Semaphore>,
     realm: Arc<Semaphore>,
     portion: Portion,
@@ -115,9 +115,9 @@ impl Shares {
     }
 
     /// Takes one for a caller, at once or not at all.
-    pub fn try_take(&self, caller: &Caller) -> Result<Share, Full> {
+    pub fn try_take(&self, caller: &Caller) -> Result<Share, ShareExhausted> {
         let Some(parts) = self.parts(caller) else { return Ok(Share::default()) };
-        let Parts { own, realm, portion } = parts;
+        let CallerShares { own, realm, portion } = parts;
         let own = own.try_acquire_owned().map_err(|_| self.full(portion, true))?;
         // Where the realm has no more, the caller's own is given back.
         let realm = realm.try_acquire_owned().map_err(|_| self.full(portion, false))?;
@@ -136,24 +136,24 @@ impl Shares {
 
     /// Why a caller gets nothing though its share is not used up: there is nothing left for anyone.
     /// None where nothing is shared, so that the whole limit may be shown.
-    pub fn crowded(&self, caller: &Caller) -> Option<Full> {
+    pub fn crowded(&self, caller: &Caller) -> Option<ShareExhausted> {
         self.parts(caller).map(|parts| self.full(parts.portion, false))
     }
 
-    fn full(&self, portion: Portion, is_own: bool) -> Full {
-        Full { limit: self.limit, max: portion.caller, is_own }
+    fn full(&self, portion: Portion, is_own: bool) -> ShareExhausted {
+        ShareExhausted { limit: self.limit, max: portion.caller, is_own }
     }
 
-    fn parts(&self, caller: &Caller) -> Option<Parts> {
+    fn parts(&self, caller: &Caller) -> Option<CallerShares> {
         let portion = self.portion(&caller.realm)?;
         let mut used = lock(&self.used);
         let own = used.part(Holder::caller(caller), portion.caller);
         let realm = used.part(Holder::realm(&caller.realm), portion.realm);
-        Some(Parts { own, realm, portion })
+        Some(CallerShares { own, realm, portion })
     }
 }
 
-impl Full {
+impl ShareExhausted {
     /// Who may have how much, for the caller. Only its own numbers are shown: those of its realm
     /// and of all would tell what others do.
     pub fn message(&self) -> String {
@@ -197,7 +197,7 @@ impl Holder {
     }
 }
 
-impl Used {
+impl ShareTable {
     /// The share of a holder, of so much from now on.
     fn part(&mut self, holder: Holder, max: usize) -> Arc<Semaphore> {
         let max = max.min(Semaphore::MAX_PERMITS);
@@ -211,12 +211,12 @@ impl Used {
             self.unused_at = (2 * self.parts.len()).max(UNUSED_MIN);
         }
         let free = Arc::new(Semaphore::new(max));
-        self.parts.insert(holder, Part { max, free: free.clone() });
+        self.parts.insert(holder, ShareEntry { max, free: free.clone() });
         free
     }
 }
 
-impl Part {
+impl ShareEntry {
     /// So much from now on. What is in use beyond that is taken away as it comes back.
     fn resize(&mut self, max: usize) {
         if max > self.max {

@@ -6,8 +6,8 @@
 use super::Holder;
 use crate::refusal::{Quota, Refusal, RefusalCode, Result};
 use crate::system::locks::lock;
+use kernel::identity::fair_queue::FairQueue;
 use kernel::identity::reads_for::reading_for;
-use kernel::identity::turns::Turns;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{RealmId, SessionKey};
 use std::future::{Future, poll_fn};
@@ -29,18 +29,18 @@ pub(crate) struct Processor {
 #[derive(Default)]
 struct Queue {
     taken: usize,
-    waiting: Turns<RealmId, Holder, Arc<Turn>>,
+    waiting: FairQueue<RealmId, Holder, Arc<QueuedFuture>>,
 }
 
 /// One future in turn, and its waker. Its place is looked at and changed under the queue's lock
 /// only, which is taken first.
-struct Turn {
+struct QueuedFuture {
     processor: Arc<Processor>,
     by: Holder,
-    place: Mutex<Place>,
+    place: Mutex<QueueState>,
 }
 
-struct Place {
+struct QueueState {
     state: State,
     /// Wakes the task that polls the future.
     task: Option<Waker>,
@@ -98,9 +98,9 @@ pub(crate) async fn in_turn<F: Future>(
 ) -> F::Output {
     let asker = by.asker().filter(|_| processor.is_some());
     let turn = processor.map(|processor| {
-        let place = Place { state: State::Idle, task: None };
+        let place = QueueState { state: State::Idle, task: None };
         let processor = processor.clone();
-        Entry(Arc::new(Turn { processor, by, place: Mutex::new(place) }))
+        Entry(Arc::new(QueuedFuture { processor, by, place: Mutex::new(place) }))
     });
     let waker = turn.as_ref().map(|turn| Waker::from(turn.0.clone()));
     let mut future = pin!(reading_for(asker, future));
@@ -112,7 +112,7 @@ pub(crate) async fn in_turn<F: Future>(
 }
 
 /// A future's entry: whatever ends the future gives back its slot.
-struct Entry(Arc<Turn>);
+struct Entry(Arc<QueuedFuture>);
 
 impl Entry {
     fn poll<F: Future>(
@@ -143,7 +143,7 @@ impl Drop for Entry {
 }
 
 /// The slot of a future that is being polled. A panic gives it back too.
-struct Slot<'a>(&'a Arc<Turn>);
+struct Slot<'a>(&'a Arc<QueuedFuture>);
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
@@ -160,7 +160,7 @@ impl Drop for Slot<'_> {
     }
 }
 
-impl Turn {
+impl QueuedFuture {
     /// Changes the queue, and then wakes the task that got a slot by it.
     fn change(self: &Arc<Self>, change: impl FnOnce(&mut Queue, &Arc<Self>) -> Option<Waker>) {
         let woken = change(&mut lock(&self.processor.queue), self);
@@ -197,7 +197,7 @@ impl Turn {
     }
 }
 
-impl Wake for Turn {
+impl Wake for QueuedFuture {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -225,7 +225,7 @@ impl Wake for Turn {
 }
 
 impl Queue {
-    fn push(&mut self, turn: Arc<Turn>) {
+    fn push(&mut self, turn: Arc<QueuedFuture>) {
         let by = turn.by.clone();
         self.waiting.push(&by.realm, &by, turn);
     }

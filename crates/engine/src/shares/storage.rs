@@ -27,12 +27,12 @@ pub(crate) struct Storage {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     spawn: Arc<dyn Spawn>,
-    counted: Mutex<Counted>,
+    counted: Mutex<Measurement>,
 }
 
 /// What is known of it.
 #[derive(Default)]
-struct Counted {
+struct Measurement {
     measured: Totals,
     /// What was written since the last measurement began.
     added: Totals,
@@ -42,11 +42,11 @@ struct Counted {
 
 /// How many bytes each has.
 #[derive(Default)]
-struct Totals(HashMap<Whose, u64>);
+struct Totals(HashMap<BytesOwner, u64>);
 
 /// Whose bytes they are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Whose {
+enum BytesOwner {
     All,
     Realm(RealmId),
     Subject(RealmId, Arc<str>),
@@ -132,7 +132,7 @@ impl Storage {
     }
 }
 
-impl Counted {
+impl Measurement {
     /// Whether a measurement begins now. What was added before is in it.
     fn begin(&mut self, now: Millis, holds_ms: u64) -> bool {
         // A clock that was set back holds nothing up.
@@ -150,7 +150,7 @@ impl Counted {
         true
     }
 
-    fn bytes(&self, whose: &Whose) -> u64 {
+    fn bytes(&self, whose: &BytesOwner) -> u64 {
         let of = |totals: &Totals| totals.0.get(whose).copied().unwrap_or(0);
         of(&self.measured).saturating_add(of(&self.added))
     }
@@ -166,32 +166,32 @@ impl Totals {
     }
 
     fn add(&mut self, realm: &RealmId, owner: Option<&Arc<str>>, bytes: u64) {
-        self.add_one(Whose::All, bytes);
-        self.add_one(Whose::Realm(realm.clone()), bytes);
+        self.add_one(BytesOwner::All, bytes);
+        self.add_one(BytesOwner::Realm(realm.clone()), bytes);
         if let Some(owner) = owner {
-            self.add_one(Whose::Subject(realm.clone(), owner.clone()), bytes);
+            self.add_one(BytesOwner::Subject(realm.clone(), owner.clone()), bytes);
         }
     }
 
-    fn add_one(&mut self, whose: Whose, bytes: u64) {
+    fn add_one(&mut self, whose: BytesOwner, bytes: u64) {
         let sum = self.0.entry(whose).or_default();
         *sum = sum.saturating_add(bytes);
     }
 }
 
 impl Bounds {
-    fn exceeded(&self, caller: &Caller, counted: &Counted) -> Option<Exceeded> {
-        let exceeds = |whose: Whose, max: u64| counted.bytes(&whose) >= max;
+    fn exceeded(&self, caller: &Caller, counted: &Measurement) -> Option<Exceeded> {
+        let exceeds = |whose: BytesOwner, max: u64| counted.bytes(&whose) >= max;
         let Caller { realm, subject, .. } = caller;
         if let Some(share) = self.share {
-            if exceeds(Whose::Subject(realm.clone(), subject.clone()), wide(share.caller)) {
+            if exceeds(BytesOwner::Subject(realm.clone(), subject.clone()), wide(share.caller)) {
                 return Some(Exceeded::Own);
             }
-            if exceeds(Whose::Realm(realm.clone()), wide(share.realm)) {
+            if exceeds(BytesOwner::Realm(realm.clone()), wide(share.realm)) {
                 return Some(Exceeded::Others);
             }
         }
-        self.all.filter(|max| exceeds(Whose::All, *max)).map(|_| Exceeded::Others)
+        self.all.filter(|max| exceeds(BytesOwner::All, *max)).map(|_| Exceeded::Others)
     }
 
     /// Only the caller's own numbers are shown: others' would reveal what they do.

@@ -24,20 +24,20 @@ pub(crate) fn sized<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
 /// The places for heavy work.
 #[derive(Debug)]
 pub(crate) struct Heavy {
-    taken: Mutex<Taken>,
+    taken: Mutex<HeavyCounts>,
     freed: Condvar,
     at_once: usize,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct HeavyCounts {
     /// How many have left the workers: those that wait and those that are worked on.
     apart: usize,
     working: usize,
 }
 
 /// A place of one that has left the workers, given back also by a panic.
-struct Place<'a>(&'a Heavy);
+struct HeavyPermit<'a>(&'a Heavy);
 
 impl Default for Heavy {
     fn default() -> Self {
@@ -73,16 +73,16 @@ impl Heavy {
     }
 
     /// Waits for its turn.
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> HeavyPermit<'_> {
         let taken = lock(&self.taken);
-        let full = |taken: &mut Taken| taken.working >= self.at_once;
+        let full = |taken: &mut HeavyCounts| taken.working >= self.at_once;
         let mut taken = self.freed.wait_while(taken, full).unwrap_or_else(PoisonError::into_inner);
         taken.working += 1;
-        Place(self)
+        HeavyPermit(self)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for HeavyPermit<'_> {
     fn drop(&mut self) {
         let mut taken = lock(&self.0.taken);
         taken.working -= 1;

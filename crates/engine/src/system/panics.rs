@@ -4,7 +4,7 @@
 use super::clock::panic_text;
 use futures::future::poll_fn;
 use kernel::planted::{Switch, is_on};
-use kernel::tool::call::{HowFar, Reach, ToolError};
+use kernel::tool::call::{CallProgress, Reach, ToolError};
 use kernel::values::fault::Fault;
 use kernel::values::ids::ToolName;
 use std::any::Any;
@@ -18,9 +18,9 @@ const MESSAGE_CHARS_MAX: usize = 300;
 
 /// What a panic said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Panicked(pub(crate) String);
+pub(crate) struct PanicMessage(pub(crate) String);
 
-impl Panicked {
+impl PanicMessage {
     fn of(payload: &(dyn Any + Send)) -> Self {
         Self(panic_text(payload).chars().take(MESSAGE_CHARS_MAX).collect())
     }
@@ -30,7 +30,7 @@ impl Panicked {
 /// pinned by the caller: those that are caught are large, and moving them costs more than they do.
 pub(crate) async fn caught<T>(
     mut future: Pin<&mut impl Future<Output = T>>,
-) -> Result<T, Panicked> {
+) -> Result<T, PanicMessage> {
     poll_fn(|context| match caught_now(|| future.as_mut().poll(context)) {
         Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
         Ok(Poll::Pending) => Poll::Pending,
@@ -40,21 +40,21 @@ pub(crate) async fn caught<T>(
 }
 
 /// The same for what does not wait.
-pub(crate) fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Panicked::of(payload.as_ref()))
+pub(crate) fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, PanicMessage> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| PanicMessage::of(payload.as_ref()))
 }
 
 /// A panic is a mistake in the tool or in Waypost; after it no one knows how far a write got.
-pub(crate) fn panic_error(tool: &ToolName, reach: Reach, panicked: &Panicked) -> ToolError {
+pub(crate) fn panic_error(tool: &ToolName, reach: Reach, panicked: &PanicMessage) -> ToolError {
     let how = match reach {
-        Reach::Reads => HowFar::Failed,
-        _ if is_on(Switch::PanickedWriteRepeated) => HowFar::NotSent,
-        Reach::Writes | Reach::Runs => HowFar::Unknown,
+        Reach::Reads => CallProgress::Failed,
+        _ if is_on(Switch::PanickedWriteRepeated) => CallProgress::NotSent,
+        Reach::Writes | Reach::Runs => CallProgress::Unknown,
     };
     ToolError::new(how, panic_fault(tool, "it was called", panicked))
 }
 
-pub(crate) fn panic_fault(tool: &ToolName, when: &str, Panicked(said): &Panicked) -> Fault {
+pub(crate) fn panic_fault(tool: &ToolName, when: &str, PanicMessage(said): &PanicMessage) -> Fault {
     tracing::error!(%tool, panic = said, "a tool panicked");
     Fault::new("Panicked", format!("`{tool}` panicked when {when}: {said}"))
         .hint("this is a defect: look at the server's log and report it")

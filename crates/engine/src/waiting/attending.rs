@@ -3,7 +3,7 @@
 //! give. Nothing of it is kept: a run whose client is gone continues, and asks people.
 
 use crate::system::locks::lock;
-use kernel::tool::call::{Abilities, Given, Teller};
+use kernel::tool::call::{Abilities, CallReporter, InputResponses};
 use kernel::values::ids::RunId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,20 +15,20 @@ pub struct Attendant {
     /// What it can be asked for.
     pub can: Abilities,
     /// Where it hears how far the call is.
-    pub teller: Teller,
+    pub teller: CallReporter,
     /// What it brought along before anything was asked.
-    pub given: Given,
+    pub given: InputResponses,
 }
 
 /// The clients that wait, by run.
 #[derive(Debug, Default)]
-pub(crate) struct Attending {
+pub(crate) struct Attendants {
     by_run: Mutex<HashMap<RunId, (u64, Attendant)>>,
     /// How many came so far.
     came: AtomicU64,
 }
 
-impl Attending {
+impl Attendants {
     /// One more client, until the attendance is dropped. The last one that came counts.
     pub(crate) fn attend(self: &Arc<Self>, run: RunId, attendant: Attendant) -> Attendance {
         let number = self.came.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +45,7 @@ impl Attending {
 /// A client waits as long as this is there.
 #[derive(Debug)]
 pub struct Attendance {
-    attending: Arc<Attending>,
+    attending: Arc<Attendants>,
     run: RunId,
     number: u64,
 }
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_last_one_that_came_is_asked_and_nobody_once_it_is_gone() {
-        let attending = Arc::new(Attending::default());
+        let attending = Arc::new(Attendants::default());
         let can = |can: Abilities| Attendant { can, ..Attendant::default() };
         let roots = Abilities { roots: true, ..Abilities::default() };
         let form = Abilities { form: true, ..Abilities::default() };

@@ -9,12 +9,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The lines of all cases that someone waits for, or that are being worked on.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
-    lines: Mutex<HashMap<SessionKey, Line>>,
+pub(crate) struct CaseQueues {
+    lines: Mutex<HashMap<SessionKey, CaseQueue>>,
 }
 
 #[derive(Debug)]
-struct Line {
+struct CaseQueue {
     /// Its one permit is the turn; it is handed on in the order of asking.
     turn: Arc<Semaphore>,
     /// How many stand here, whose turn it is included.
@@ -23,25 +23,33 @@ struct Line {
 
 /// A place in a queue. Dropping it leaves the queue, and lets the next one continue.
 #[derive(Debug)]
-pub(crate) struct InLine {
-    lines: Arc<Lines>,
+pub(crate) struct QueueTicket {
+    lines: Arc<CaseQueues>,
     key: SessionKey,
     turn: Option<OwnedSemaphorePermit>,
 }
 
-impl Lines {
+impl CaseQueues {
     /// Goes to the end of a case's line, unless so many wait there already, and waits for its turn.
     /// `None` where the line is full.
-    pub(crate) async fn turn(self: Arc<Self>, key: SessionKey, wait_max: usize) -> Option<InLine> {
+    pub(crate) async fn turn(
+        self: Arc<Self>,
+        key: SessionKey,
+        wait_max: usize,
+    ) -> Option<QueueTicket> {
         let (mut place, turn) = self.join(key, wait_max)?;
         // A line's permits are never taken away, so this fails for no one.
         place.turn = turn.acquire_owned().await.ok();
         Some(place)
     }
 
-    fn join(self: Arc<Self>, key: SessionKey, wait_max: usize) -> Option<(InLine, Arc<Semaphore>)> {
+    fn join(
+        self: Arc<Self>,
+        key: SessionKey,
+        wait_max: usize,
+    ) -> Option<(QueueTicket, Arc<Semaphore>)> {
         let mut lines = lock(&self.lines);
-        let begun = || Line { turn: Arc::new(Semaphore::new(1)), length: 0 };
+        let begun = || CaseQueue { turn: Arc::new(Semaphore::new(1)), length: 0 };
         let line = lines.entry(key.clone()).or_insert_with(begun);
         if line.length > wait_max {
             return None;
@@ -49,7 +57,7 @@ impl Lines {
         line.length += 1;
         let turn = line.turn.clone();
         drop(lines);
-        Some((InLine { lines: self, key, turn: None }, turn))
+        Some((QueueTicket { lines: self, key, turn: None }, turn))
     }
 
     fn leave(&self, key: &SessionKey) {
@@ -72,7 +80,7 @@ impl Lines {
     }
 }
 
-impl Drop for InLine {
+impl Drop for QueueTicket {
     fn drop(&mut self) {
         drop(self.turn.take());
         self.lines.leave(&self.key);
@@ -91,19 +99,19 @@ mod tests {
     }
 
     /// Someone who stands in the line from now on.
-    fn waiting(lines: &Arc<Lines>, id: &str) -> BoxFuture<'static, Option<InLine>> {
+    fn waiting(lines: &Arc<CaseQueues>, id: &str) -> BoxFuture<'static, Option<QueueTicket>> {
         let mut waits = lines.clone().turn(key(id), 2).boxed();
         assert!((&mut waits).now_or_never().is_none(), "nobody was before it");
         waits
     }
 
-    fn at_once(lines: &Arc<Lines>, id: &str) -> Option<InLine> {
+    fn at_once(lines: &Arc<CaseQueues>, id: &str) -> Option<QueueTicket> {
         lines.clone().turn(key(id), 2).now_or_never().unwrap()
     }
 
     #[test]
     fn turns_come_in_order_and_a_line_has_an_end() {
-        let lines = Arc::new(Lines::default());
+        let lines = Arc::new(CaseQueues::default());
         let first = at_once(&lines, "a");
         let mut second = waiting(&lines, "a");
         let mut third = waiting(&lines, "a");
@@ -122,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_request_that_goes_away_is_passed_over() {
-        let lines = Arc::new(Lines::default());
+        let lines = Arc::new(CaseQueues::default());
         let first = at_once(&lines, "a");
         let second = waiting(&lines, "a");
         let third = waiting(&lines, "a");

@@ -25,7 +25,7 @@ pub struct TurnPlace {
 
 /// What a listener hears of an acting model. Routers and summaries are not heard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum TurnUpdate {
     /// A piece of a turn.
     Delta {
         at: TurnPlace,
@@ -41,25 +41,25 @@ pub enum Heard {
 /// Hears the turns of one session.
 #[derive(Debug)]
 pub(crate) struct Deltas {
-    pieces: broadcast::Receiver<Heard>,
+    pieces: broadcast::Receiver<TurnUpdate>,
 }
 
 impl Deltas {
     /// The next piece; none once no one speaks any more.
-    pub(crate) async fn next(&mut self) -> Option<Heard> {
+    pub(crate) async fn next(&mut self) -> Option<TurnUpdate> {
         match self.pieces.recv().await {
             Ok(heard) => Some(heard),
-            Err(RecvError::Lagged(lost)) => Some(Heard::Lost(lost)),
+            Err(RecvError::Lagged(lost)) => Some(TurnUpdate::Lost(lost)),
             Err(RecvError::Closed) => None,
         }
     }
 
     /// The next piece that is there without waiting. Not by `next`: that may yield although there
     /// is one.
-    pub(crate) fn look(&mut self) -> Option<Heard> {
+    pub(crate) fn look(&mut self) -> Option<TurnUpdate> {
         match self.pieces.try_recv() {
             Ok(heard) => Some(heard),
-            Err(TryRecvError::Lagged(lost)) => Some(Heard::Lost(lost)),
+            Err(TryRecvError::Lagged(lost)) => Some(TurnUpdate::Lost(lost)),
             Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }
@@ -69,7 +69,7 @@ impl Deltas {
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pieces_max: usize,
-    heard: Mutex<HashMap<SessionKey, broadcast::Sender<Heard>>>,
+    heard: Mutex<HashMap<SessionKey, broadcast::Sender<TurnUpdate>>>,
     /// How many are in the map, so that a turn that no one hears costs one load for each piece.
     size: AtomicUsize,
 }
@@ -96,7 +96,7 @@ impl Listeners {
     }
 
     /// Tells those who listen to this session.
-    pub(crate) fn tell(&self, key: &SessionKey, piece: impl FnOnce() -> Heard) {
+    pub(crate) fn tell(&self, key: &SessionKey, piece: impl FnOnce() -> TurnUpdate) {
         if self.size.load(Ordering::Acquire) == 0 {
             return;
         }
@@ -108,7 +108,7 @@ impl Listeners {
 }
 
 /// Hears one turn for all who listen to its session.
-pub(crate) struct Ear {
+pub(crate) struct TurnListener {
     pub(crate) listeners: Arc<Listeners>,
     pub(crate) key: SessionKey,
     pub(crate) at: TurnPlace,
@@ -116,19 +116,19 @@ pub(crate) struct Ear {
     pub(crate) open: bool,
 }
 
-impl Ear {
+impl TurnListener {
     /// The turn begins.
     pub(crate) fn begin(&self) {
         if self.open && self.at.attempt > 1 {
-            self.listeners.tell(&self.key, || Heard::Restarted(self.at));
+            self.listeners.tell(&self.key, || TurnUpdate::Restarted(self.at));
         }
     }
 }
 
-impl DeltaSink for Ear {
+impl DeltaSink for TurnListener {
     fn delta(&self, delta: Delta) {
         if self.open {
-            self.listeners.tell(&self.key, || Heard::Delta { at: self.at, delta });
+            self.listeners.tell(&self.key, || TurnUpdate::Delta { at: self.at, delta });
         }
     }
 }
@@ -138,10 +138,10 @@ mod tests {
     use super::*;
     use kernel::values::ids::Space;
 
-    fn ear(listeners: &Arc<Listeners>, attempt: u32) -> Ear {
+    fn ear(listeners: &Arc<Listeners>, attempt: u32) -> TurnListener {
         let key = SessionKey::new("r", Space::thread(), "t");
         let at = TurnPlace { run: RunId(1), frame: FrameId(1), turn: 2, attempt, started: 7 };
-        Ear { listeners: listeners.clone(), key, at, open: true }
+        TurnListener { listeners: listeners.clone(), key, at, open: true }
     }
 
     #[tokio::test]
@@ -151,19 +151,19 @@ mod tests {
         ear.delta(Delta::Text("nobody hears this".into()));
         let mut deltas = listeners.listen(&ear.key);
         ear.begin();
-        assert_eq!(deltas.next().await, Some(Heard::Restarted(ear.at)));
+        assert_eq!(deltas.next().await, Some(TurnUpdate::Restarted(ear.at)));
         for text in ["a", "b", "c"] {
             ear.delta(Delta::Text(text.into()));
         }
-        assert_eq!(deltas.next().await, Some(Heard::Lost(1)));
+        assert_eq!(deltas.next().await, Some(TurnUpdate::Lost(1)));
         let delta = Delta::Text("b".into());
-        assert_eq!(deltas.next().await, Some(Heard::Delta { at: ear.at, delta }));
+        assert_eq!(deltas.next().await, Some(TurnUpdate::Delta { at: ear.at, delta }));
         for text in ["d", "e"] {
             ear.delta(Delta::Text(text.into()));
         }
-        assert_eq!(deltas.look(), Some(Heard::Lost(1)), "without waiting, too");
+        assert_eq!(deltas.look(), Some(TurnUpdate::Lost(1)), "without waiting, too");
         let delta = Delta::Text("d".into());
-        assert_eq!(deltas.look(), Some(Heard::Delta { at: ear.at, delta }));
+        assert_eq!(deltas.look(), Some(TurnUpdate::Delta { at: ear.at, delta }));
         drop(deltas);
         ear.delta(Delta::Text("nobody hears this either".into()));
     }

@@ -3,7 +3,7 @@
 //! who does not find here what comes next reads it there.
 
 use crate::system::locks::lock;
-use kernel::contracts::{Appended, Committed};
+use kernel::contracts::{AppendedEvents, CommitNotice};
 use kernel::event::{self, Event};
 use kernel::values::ids::{SessionId, SessionKey};
 use std::collections::{HashMap, VecDeque};
@@ -19,30 +19,30 @@ const BYTES_KEPT_MAX: usize = 64 * 1024;
 /// The watchers of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
-    watched: Mutex<HashMap<SessionKey, Watched>>,
+    watched: Mutex<HashMap<SessionKey, SessionWatchers>>,
     /// How many are in the map, so that a commit no one watches costs one load.
     size: AtomicUsize,
     /// For those who watch every session: it wakes, and brings nothing.
-    all: watch::Sender<News>,
+    all: watch::Sender<RecentCommits>,
 }
 
 /// A session, as long as someone watches it.
 #[derive(Debug, Default)]
-struct Watched {
+struct SessionWatchers {
     watches: usize,
-    news: watch::Sender<News>,
+    news: watch::Sender<RecentCommits>,
 }
 
 /// What the last commits of a session brought, the newest at the end, without a gap.
 #[derive(Debug, Default)]
-struct News {
-    recent: VecDeque<Arc<Brought>>,
+struct RecentCommits {
+    recent: VecDeque<Arc<CommitEvents>>,
 }
 
 /// The events of one commit. Where they did not come with it, they are read once, by the first who
 /// wants them.
 #[derive(Debug)]
-struct Brought {
+struct CommitEvents {
     session: SessionId,
     first_seq: u64,
     last_seq: u64,
@@ -55,7 +55,7 @@ struct Brought {
 
 /// Events that a commit brought.
 #[derive(Debug)]
-pub(crate) struct AtHand {
+pub(crate) struct RecentEvents {
     /// They follow each other without a gap.
     pub(crate) events: Vec<Arc<Event>>,
     /// Whether no commit was told that came after theirs.
@@ -65,7 +65,7 @@ pub(crate) struct AtHand {
 /// Wakes after commits of one session, or of all.
 #[derive(Debug)]
 pub struct Watch {
-    news: watch::Receiver<News>,
+    news: watch::Receiver<RecentCommits>,
     /// Of the session, if it is one.
     place: Option<(Arc<Watchers>, SessionKey)>,
 }
@@ -86,15 +86,15 @@ impl Watch {
 
     /// The events after this one, as far as one commit brought them, if it is at hand. All that was
     /// told so far counts as noticed: the store has it, for who gets nothing here.
-    pub(crate) fn at_hand(&mut self, session: SessionId, after: u64) -> Option<AtHand> {
+    pub(crate) fn at_hand(&mut self, session: SessionId, after: u64) -> Option<RecentEvents> {
         let (brought, are_newest) = {
             let news = self.news.borrow_and_update();
-            let has_next = |brought: &Arc<Brought>| brought.has(session, after + 1);
+            let has_next = |brought: &Arc<CommitEvents>| brought.has(session, after + 1);
             let place = news.recent.iter().position(has_next)?;
             (news.recent.get(place)?.clone(), place + 1 == news.recent.len())
         };
         let events = brought.events()?.iter().filter(|event| event.seq > after).cloned().collect();
-        Some(AtHand { events, are_newest })
+        Some(RecentEvents { events, are_newest })
     }
 }
 
@@ -136,7 +136,7 @@ impl Watchers {
         self.size.store(watched.len(), Ordering::Release);
     }
 
-    pub(crate) fn committed(&self, commits: &[Committed<'_>]) {
+    pub(crate) fn committed(&self, commits: &[CommitNotice<'_>]) {
         if self.all.receiver_count() > 0 {
             self.all.send_modify(|_| {});
         }
@@ -153,16 +153,16 @@ impl Watchers {
     }
 }
 
-impl News {
-    fn take(&mut self, appended: Option<Appended<'_>>) {
-        let follows = |last: &Arc<Brought>| {
+impl RecentCommits {
+    fn take(&mut self, appended: Option<AppendedEvents<'_>>) {
+        let follows = |last: &Arc<CommitEvents>| {
             let end = (last.session, last.last_seq + 1);
             appended.is_some_and(|next| (next.session, next.first_seq) == end)
         };
         if !self.recent.back().is_some_and(follows) {
             self.recent.clear();
         }
-        self.recent.extend(appended.map(|appended| Arc::new(Brought::new(&appended))));
+        self.recent.extend(appended.map(|appended| Arc::new(CommitEvents::new(&appended))));
         while self.is_too_much() {
             self.recent.pop_front();
         }
@@ -174,9 +174,9 @@ impl News {
     }
 }
 
-impl Brought {
-    fn new(appended: &Appended<'_>) -> Self {
-        let Appended { session, first_seq, last_seq, body, events } = *appended;
+impl CommitEvents {
+    fn new(appended: &AppendedEvents<'_>) -> Self {
+        let AppendedEvents { session, first_seq, last_seq, body, events } = *appended;
         let bytes = body.len();
         let (body, events) = match events {
             [] => (body.to_owned(), OnceLock::new()),
@@ -236,13 +236,13 @@ mod tests {
     fn told(watchers: &Watchers, session: SessionId, seqs: RangeInclusive<u64>, body: &str) {
         let first_seq = *seqs.start();
         let last_seq = *seqs.end();
-        let appended = Some(Appended { session, first_seq, last_seq, body, events: &[] });
-        watchers.committed(&[Committed { key: &key(), appended }]);
+        let appended = Some(AppendedEvents { session, first_seq, last_seq, body, events: &[] });
+        watchers.committed(&[CommitNotice { key: &key(), appended }]);
     }
 
     /// Which events are at hand after this one, and whether they are the newest.
     fn seen(watch: &mut Watch, after: u64) -> Option<(Vec<u64>, bool)> {
-        let AtHand { events, are_newest } = watch.at_hand(ONE, after)?;
+        let RecentEvents { events, are_newest } = watch.at_hand(ONE, after)?;
         Some((events.iter().map(|event| event.seq).collect(), are_newest))
     }
 
@@ -274,8 +274,9 @@ mod tests {
         let brought: Vec<Arc<Event>> = events(1..=2, "t").into_iter().map(Arc::new).collect();
         let events = &brought[..];
         let body = "unreadable";
-        let appended = Some(Appended { session: ONE, first_seq: 1, last_seq: 2, body, events });
-        watchers.committed(&[Committed { key: &key(), appended }]);
+        let appended =
+            Some(AppendedEvents { session: ONE, first_seq: 1, last_seq: 2, body, events });
+        watchers.committed(&[CommitNotice { key: &key(), appended }]);
         let seen = watch.at_hand(ONE, 0).unwrap();
         assert!(Arc::ptr_eq(&seen.events[1], &brought[1]));
     }
@@ -309,7 +310,7 @@ mod tests {
         let watchers = Arc::new(Watchers::default());
         let mut watch = watchers.watch(&key());
         commit(&watchers, ONE, 1..=1);
-        watchers.committed(&[Committed::change(&key())]);
+        watchers.committed(&[CommitNotice::change(&key())]);
         assert!(is_woken(&mut watch));
         assert_eq!(seen(&mut watch, 0), None);
     }

@@ -2,7 +2,7 @@
 //! then finds it in the store; the store refuses a key that is taken, so this only saves work.
 
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::request::Once;
+use crate::request::IdempotencyKey;
 use crate::system::locks::lock;
 use kernel::contracts::Store;
 use kernel::journal::projection::{Append, OnceRow};
@@ -49,7 +49,7 @@ pub(crate) struct Keys {
 pub(crate) struct Claim {
     keys: Arc<Keys>,
     name: Name,
-    once: Once,
+    once: IdempotencyKey,
     /// Whether it turns out at the commit that the key was taken before.
     is_unsure: bool,
     /// Closed with the claim: that is what repeats wait for.
@@ -90,7 +90,7 @@ impl Drop for Claim {
 
 /// When it turns out that a key was taken before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum RepeatCheck {
     /// Before anything is done.
     First,
     /// When what was done is committed: the store refuses it then. For what can be done in vain.
@@ -98,7 +98,7 @@ pub(crate) enum Look {
 }
 
 /// Whether a request is the first of its key.
-pub(crate) enum Turn {
+pub(crate) enum ClaimOutcome {
     /// It is, and holds the key, or is refused as it is committed; or it has none.
     First(Option<Claim>),
     /// An earlier one did this.
@@ -111,9 +111,9 @@ impl Keys {
         self: &Arc<Self>,
         store: &dyn Store,
         caller: &Caller,
-        once: &Once,
-        mut look: Look,
-    ) -> Result<Turn> {
+        once: &IdempotencyKey,
+        mut look: RepeatCheck,
+    ) -> Result<ClaimOutcome> {
         let route = once.route.clone();
         let key = once.key.clone();
         let name = Name { realm: caller.realm.clone(), subject: asked_by(caller), route, key };
@@ -121,7 +121,7 @@ impl Keys {
             match self.take(&name, once) {
                 Ok(claim) => break claim,
                 Err(mut other) => {
-                    look = Look::First;
+                    look = RepeatCheck::First;
                     // Nothing is ever sent: this ends when the claim is dropped.
                     drop(other.changed().await);
                 }
@@ -132,9 +132,9 @@ impl Keys {
             let before = Name { route: earlier.route.clone(), ..name.clone() };
             self.wait_for(&before).await;
         }
-        if look == Look::AtCommit {
+        if look == RepeatCheck::AtCommit {
             claim.is_unsure = true;
-            return Ok(Turn::First(Some(claim)));
+            return Ok(ClaimOutcome::First(Some(claim)));
         }
         // The claim is held while the store is asked: no one gets in between.
         let Name { realm, subject, route, key } = &name;
@@ -144,8 +144,8 @@ impl Keys {
         let is_forgotten =
             |row: &OnceRow| earlier.is_some_and(|one| row.route == one.route && row.at < one.since);
         match found.filter(|row| !is_forgotten(row)) {
-            None => Ok(Turn::First(Some(claim))),
-            Some(row) if row.digest == claim.once.digest => Ok(Turn::Repeat(row)),
+            None => Ok(ClaimOutcome::First(Some(claim))),
+            Some(row) if row.digest == claim.once.digest => Ok(ClaimOutcome::Repeat(row)),
             Some(row) => Err(mismatch(&row)),
         }
     }
@@ -158,7 +158,11 @@ impl Keys {
         }
     }
 
-    fn take(self: &Arc<Self>, name: &Name, once: &Once) -> Result<Claim, watch::Receiver<()>> {
+    fn take(
+        self: &Arc<Self>,
+        name: &Name,
+        once: &IdempotencyKey,
+    ) -> Result<Claim, watch::Receiver<()>> {
         let mut held = lock(&self.held);
         if let Some(other) = held.get(name) {
             return Err(other.clone());

@@ -16,15 +16,15 @@ const HEARERS_MAX: usize = 1_024;
 /// The pages that are waited for.
 #[derive(Default)]
 pub(crate) struct Pages {
-    awaited: Mutex<Awaited>,
-    hearers: Mutex<VecDeque<(Page, Hearer)>>,
+    awaited: Mutex<PendingPages>,
+    hearers: Mutex<VecDeque<(Page, PageCallback)>>,
 }
 
 /// Hears once that a page was opened. It must not wait for anything.
-pub type Hearer = Box<dyn FnOnce() + Send>;
+pub type PageCallback = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
-struct Awaited {
+struct PendingPages {
     by_page: HashMap<Page, BTreeMap<AskId, SessionKey>>,
     count: usize,
 }
@@ -45,7 +45,7 @@ impl Pages {
         for page in pages {
             if awaited.count >= AWAITED_MAX {
                 // Each comes back with its next look.
-                *awaited = Awaited::default();
+                *awaited = PendingPages::default();
             }
             let asks = awaited.by_page.entry((source.clone(), page.clone())).or_default();
             if asks.insert(ask, key.clone()).is_none() {
@@ -65,7 +65,7 @@ impl Pages {
     }
 
     /// This one hears when a source's page is opened.
-    pub(crate) fn hear(&self, source: &Arc<str>, page: &str, hearer: Hearer) {
+    pub(crate) fn hear(&self, source: &Arc<str>, page: &str, hearer: PageCallback) {
         let oldest = {
             let mut hearers = lock(&self.hearers);
             hearers.push_back(((source.clone(), page.to_owned()), hearer));
@@ -76,7 +76,7 @@ impl Pages {
     }
 
     /// Those who hear of this page. They are forgotten, as a page is opened once.
-    pub(crate) fn hearers_of(&self, source: &str, page: &str) -> Vec<Hearer> {
+    pub(crate) fn hearers_of(&self, source: &str, page: &str) -> Vec<PageCallback> {
         let is_it = |(of, name): &Page| **of == *source && name == page;
         let mut hearers = lock(&self.hearers);
         // A server may say much; most of it is about nothing that anybody was given.

@@ -3,14 +3,14 @@
 
 use crate::model::{Says, Scripted, calls, text, told};
 use crate::world::{WAIT_MS, World, caller};
-use engine::{Heard, Models, RunReport, RunUpdate, Saying};
-use kernel::ask::course::{Follows, Next, Why};
+use engine::{Models, RunReport, RunUpdate, ThreadMessage, TurnUpdate};
+use kernel::ask::context::{ApprovalReason, NextStep, NextSteps};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::SessionRef;
 use kernel::conversation::llm::{Delta, LlmErrorKind};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::ids::{AgentName, Space};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -28,8 +28,8 @@ async fn world(folder: &Path, model: &Arc<Scripted>) -> World {
     World::talking(folder, (&[], &[HELPER]), quick(), model.models()).await
 }
 
-fn saying(text: &str) -> Saying<'_> {
-    Saying { thread: "t", text, ..Saying::default() }
+fn saying(text: &str) -> ThreadMessage<'_> {
+    ThreadMessage { thread: "t", text, ..ThreadMessage::default() }
 }
 
 async fn say(world: &World, text: &str) -> RunReport {
@@ -83,10 +83,11 @@ async fn what_a_model_calls_is_approved_run_and_told_to_it() {
     let ask = asked(&waiting);
     assert_eq!((waiting.run.status.name(), world.sent()), ("waiting", 0));
     // The agent reads each answer, and continues.
-    let stays = Some(Follows::Step(ask.step.clone()));
-    assert_eq!(ask.next, Next { yes: stays.clone(), no: stays });
-    let whys: Vec<Option<Why>> = ask.about.iter().map(|about| about.why.clone()).collect();
-    assert_eq!(whys, [Some(Why::Agent), Some(Why::Agent)]);
+    let stays = Some(NextStep::Step(ask.step.clone()));
+    assert_eq!(ask.next, NextSteps { yes: stays.clone(), no: stays });
+    let whys: Vec<Option<ApprovalReason>> =
+        ask.about.iter().map(|about| about.why.clone()).collect();
+    assert_eq!(whys, [Some(ApprovalReason::Agent), Some(ApprovalReason::Agent)]);
     let me = caller();
     let reply = |reply: Reply| world.engine.asks().reply(&me, ask.id, reply, None, WAIT_MS);
     // A no needs words, and every call a decision; nothing runs before.
@@ -236,7 +237,7 @@ async fn a_write_whose_repeat_is_not_sent_is_for_a_person_and_not_for_the_model(
     let report = world.until_status(run, "stuck").await;
     let ask = asked(&report);
     let AskBody::Fix { how, .. } = &ask.body else { panic!("{ask:?}") };
-    assert_eq!((*how, model.asked()), (HowFar::Unknown, 0));
+    assert_eq!((*how, model.asked()), (CallProgress::Unknown, 0));
     let output = Some(json!({"id": 1}));
     let reply = Reply::Fix { action: FixAction::Settle, arguments: None, output, plan_id: None };
     let done = world.engine.asks().reply(&caller(), ask.id, reply, None, WAIT_MS).await.unwrap();
@@ -320,8 +321,8 @@ async fn a_turn_that_takes_too_long_is_tried_again() {
     while let Some(update) = stream.next().await.unwrap() {
         let RunUpdate::Delta(piece) = update else { continue };
         match piece {
-            Heard::Delta { at, delta: Delta::Text(text) } => heard.push((at.attempt, text)),
-            Heard::Restarted(at) => heard.push((at.attempt, "restarted".to_owned())),
+            TurnUpdate::Delta { at, delta: Delta::Text(text) } => heard.push((at.attempt, text)),
+            TurnUpdate::Restarted(at) => heard.push((at.attempt, "restarted".to_owned())),
             other => panic!("{other:?}"),
         }
     }
@@ -435,7 +436,7 @@ async fn a_run_keeps_the_version_of_its_agent() {
         world.engine.catalog().remove_agent(&caller(), &name).await.unwrap_err().code.name(),
         "not_found"
     );
-    let saying = Saying { agent: Some(&name), ..saying("hello?") };
+    let saying = ThreadMessage { agent: Some(&name), ..saying("hello?") };
     let gone = world.engine.threads().say(&caller(), saying, 100).await;
     assert_eq!(gone.unwrap_err().code.name(), "not_found");
 }

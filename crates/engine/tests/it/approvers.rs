@@ -5,14 +5,14 @@
 use crate::WRITE;
 use crate::model::{Scripted, calls, text};
 use crate::world::{WAIT_MS, World, caller};
-use engine::{AgentFile, Parts, RefusalCode, Saying};
-use kernel::ask::course::Why;
+use engine::{AgentFile, Parts, RefusalCode, ThreadMessage};
+use kernel::ask::context::ApprovalReason;
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::Policy;
 use kernel::contracts::policy::{Answerer, Decision, Obligation, Request, Resource};
-use kernel::tool::call::{Caller, HowFar, Verdict};
+use kernel::tool::call::{CallProgress, Caller, Verdict};
 use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
-use kernel::values::caller::{Act, Makers};
+use kernel::values::caller::{Act, KeyMakers};
 use kernel::values::ids::{AskId, RunId};
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
@@ -62,7 +62,7 @@ async fn only_another_person_whom_every_list_names_approves() {
     let asked = &report.asks[0];
     let ask = &asked.row.ask;
     let answerers = ask.answerers.clone().unwrap();
-    assert_eq!(ask.about[0].why, Some(Why::Policy("it is large".to_owned())));
+    assert_eq!(ask.about[0].why, Some(ApprovalReason::Policy("it is large".to_owned())));
     assert_eq!(answerers.lists, [list(&["ann", "bob", "eve"]), list(&["ann", "bob"])]);
     assert_eq!((answerers.other, answerers.involved), (true, vec!["ann".into()]));
 
@@ -150,7 +150,7 @@ async fn not_sent(world: &World, run: RunId) -> (AskId, String) {
     let stuck = world.until_status(run, "stuck").await;
     let ask = &stuck.asks[0].row.ask;
     let AskBody::Fix { fault, how, .. } = &ask.body else { panic!("{:?}", ask.body) };
-    assert_eq!((*how, world.sent()), (HowFar::NotSent, 0));
+    assert_eq!((*how, world.sent()), (CallProgress::NotSent, 0));
     (ask.id, fault.name.clone())
 }
 
@@ -204,7 +204,7 @@ async fn an_approval_that_policy_would_not_take_any_more_is_void() {
 
 /// A caller with a key of its own subject that this one made.
 fn lent(subject: &str, maker: &str) -> Caller {
-    let makers: Makers = std::iter::once(Arc::from(maker)).collect();
+    let makers: KeyMakers = std::iter::once(Arc::from(maker)).collect();
     Caller { makers, ..Caller::new("default", subject) }
 }
 
@@ -276,7 +276,7 @@ async fn a_call_that_waits_to_start_is_asked_about_once_policy_asks() {
     };
     world.engine.catalog().set_agents_from_files(&"default".into(), vec![agent]).unwrap();
     world.permits.add_permits(2);
-    let saying = Saying { thread: "t", text: "do it", ..Saying::default() };
+    let saying = ThreadMessage { thread: "t", text: "do it", ..ThreadMessage::default() };
     let report = world.engine.threads().say(&caller(), saying, WAIT_MS).await.unwrap();
     // The read was allowed, and waits for what is said of the write.
     let ask = &report.asks[0].row.ask;

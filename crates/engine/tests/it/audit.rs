@@ -9,8 +9,8 @@ use engine::{AllowAll, AuditParts, AuditRules, HeadRules, Parts, SinkRules};
 use kernel::ask::Reply;
 use kernel::contracts::identity::audit::AuditFilter;
 use kernel::contracts::policy::{Decision, Request};
-use kernel::contracts::{Page, Policy, SessionRef};
-use kernel::identity::audit::{ChainName, Entry, Said};
+use kernel::contracts::{PageRequest, Policy, SessionRef};
+use kernel::identity::audit::{ChainName, Entry, Ruling};
 use kernel::identity::chain::{Flaw, Head};
 use kernel::tool::call::{Caller, Verdict};
 use kernel::values::caller::{Act, Via};
@@ -44,7 +44,7 @@ async fn entries(world: &World, act: &str) -> Vec<Entry> {
 /// The same without waiting for anything.
 async fn written(world: &World, act: &str) -> Vec<Entry> {
     let audits = world.engine.audits();
-    let page = Page { cursor: None, limit: 100 };
+    let page = PageRequest { cursor: None, limit: 100 };
     let chain = ChainName::of(&caller().realm);
     let filter = AuditFilter { act: Some(act.to_owned()), ..AuditFilter::default() };
     let found = audits.entries(&caller(), &chain, &filter, &page).await.unwrap();
@@ -52,7 +52,7 @@ async fn written(world: &World, act: &str) -> Vec<Entry> {
 }
 
 /// Who, to what, and what was said.
-fn told(entry: &Entry) -> (&str, &str, Option<&str>, Said) {
+fn told(entry: &Entry) -> (&str, &str, Option<&str>, Ruling) {
     let object = &entry.object;
     (&entry.subject, &object.kind, object.id.as_deref(), entry.verdict)
 }
@@ -67,11 +67,11 @@ async fn what_is_journaled_is_kept_with_it_and_the_chain_is_whole_after_a_restar
     let done = before.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
     assert_eq!(done.run.status.name(), "completed");
     let started = entries(&before, "run").await;
-    let expected = ("ann", "plan", Some("write"), Said::Allow);
+    let expected = ("ann", "plan", Some("write"), Ruling::Allow);
     assert_eq!(started.iter().map(told).collect::<Vec<_>>(), [expected]);
     assert_eq!(started[0].run, Some(done.run.id));
     let called = entries(&before, "call").await;
-    let expected = ("ann", "tool", Some("slow::write"), Said::Allow);
+    let expected = ("ann", "tool", Some("slow::write"), Ruling::Allow);
     assert_eq!(called.iter().map(told).collect::<Vec<_>>(), [expected]);
     assert!(called[0].arguments.is_some() && called[0].arguments != started[0].arguments);
     before.engine.stop().await;
@@ -82,7 +82,7 @@ async fn what_is_journaled_is_kept_with_it_and_the_chain_is_whole_after_a_restar
         let seen = after.engine.audits().verify(&caller(), &chain, &[], 0).await.unwrap();
         assert!(seen.rows > 0 && seen.flaws == 0 && seen.unchecked == 0, "{seen:?}");
     }
-    let page = Page { cursor: None, limit: 1 };
+    let page = PageRequest { cursor: None, limit: 1 };
     let server = ChainName::server();
     let every = AuditFilter::default();
     let found = after.engine.audits().entries(&caller(), &server, &every, &page).await.unwrap();
@@ -145,7 +145,7 @@ async fn an_ask_that_is_withdrawn_is_kept_with_who_cancelled_its_run() {
     let bob = Caller::new("default", "bob");
     world.engine.runs().cancel(&bob, waits.run.id).await.unwrap();
     let withdrawn = entries(&world, "ask.withdraw").await;
-    let expected = ("bob", "ask", Some("clarify"), Said::Allow);
+    let expected = ("bob", "ask", Some("clarify"), Ruling::Allow);
     assert_eq!(withdrawn.iter().map(told).collect::<Vec<_>>(), [expected]);
     let ask = waits.asks[0].row.ask.id;
     let entry = &withdrawn[0];
@@ -185,7 +185,7 @@ async fn what_a_run_may_not_do_any_more_is_kept_with_its_events() {
     let ask = waits.asks[0].row.ask.id;
     world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     let called = entries(&world, "call").await;
-    let denied = ("ann", "tool", Some("slow::write"), Said::Deny);
+    let denied = ("ann", "tool", Some("slow::write"), Ruling::Deny);
     assert_eq!(called.iter().map(told).collect::<Vec<_>>(), [denied]);
     assert_eq!(called[0].run, Some(waits.run.id));
     assert_eq!(called[0].policies, vec![Arc::<str>::from("closed")]);
@@ -295,8 +295,8 @@ async fn what_is_not_journaled_is_kept_too_and_denials_always() {
         let unseen = tools.call(&caller(), &"secret::write".into(), json!({}), WAIT_MS).await;
         assert!(unseen.is_err());
         let kept = entries(&world, "call").await;
-        let denied = ("ann", "tool", Some("secret::write"), Said::Deny);
-        let read = ("ann", "tool", Some("slow::read"), Said::Allow);
+        let denied = ("ann", "tool", Some("secret::write"), Ruling::Deny);
+        let read = ("ann", "tool", Some("slow::read"), Ruling::Allow);
         let expected = if reads { vec![read, denied] } else { vec![denied] };
         assert_eq!(kept.iter().map(told).collect::<Vec<_>>(), expected);
         let missing = SessionRef::Key { key: "none".into(), space: None };
@@ -327,7 +327,7 @@ async fn a_session_that_is_made_without_a_run_is_kept_with_its_event() {
     let row = world.engine.sessions().create(&caller(), Some("mine".to_owned())).await.unwrap();
     let id = row.id.to_string();
     let made = entries(&world, "run").await;
-    let expected = ("ann", "session", Some(id.as_str()), Said::Allow);
+    let expected = ("ann", "session", Some(id.as_str()), Ruling::Allow);
     assert_eq!(made.iter().map(told).collect::<Vec<_>>(), [expected]);
     // One that was there already was not made again.
     let again = world.engine.sessions().create(&caller(), Some("mine".to_owned())).await;

@@ -8,12 +8,12 @@ use engine::{
 };
 use futures::future::BoxFuture;
 use kernel::ask::AskBody;
-use kernel::contracts::{AskFilter, Clock, Page, SessionAsk, Tool};
+use kernel::contracts::{AskFilter, Clock, PageRequest, SessionAsk, Tool};
 use kernel::definition::rule::Rules;
 use kernel::limits::Limits;
-use kernel::tool::breaker::Guarded;
+use kernel::tool::breaker::BreakerScope;
 use kernel::tool::call::{
-    Call, Caller, HowFar, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream,
+    Call, CallProgress, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream, UpstreamProtocol,
 };
 use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
 use kernel::values::ids::{Millis, PlanId, RealmId};
@@ -73,7 +73,7 @@ impl Tool for Flaky {
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        self.upstream.map(|name| Upstream { name: name.into(), speaks: Speaks::Rest })
+        self.upstream.map(|name| Upstream { name: name.into(), speaks: UpstreamProtocol::Rest })
     }
 
     fn call<'a>(
@@ -138,7 +138,7 @@ impl Desk {
     }
 
     async fn asks(&self, filter: AskFilter) -> Vec<SessionAsk> {
-        let page = Page { cursor: None, limit: 50 };
+        let page = PageRequest { cursor: None, limit: 50 };
         self.engine.asks().list(&caller(), &filter, &page).await.unwrap().items
     }
 
@@ -244,12 +244,12 @@ async fn an_upstream_that_fails_again_and_again_is_left_alone_for_a_while() {
         assert!(refused.message.contains("upstream `crm`"), "{}", refused.message);
     }
     // Nothing was sent, and the write left no run behind.
-    let page = Page { cursor: None, limit: 10 };
+    let page = PageRequest { cursor: None, limit: 10 };
     let sessions = desk.engine.sessions().list(&caller(), &Default::default(), &page).await;
     assert_eq!((sessions.unwrap().items.len(), desk.calls()), (0, 5));
     let failing = desk.failing();
     assert_eq!((failing.len(), failing[0].failures), (1, 2));
-    assert_eq!(failing[0].guarded, Guarded::Upstream("crm".into()));
+    assert_eq!(failing[0].guarded, BreakerScope::Upstream("crm".into()));
     assert!(failing[0].open_until.is_some());
 
     // Other tools and other realms have nothing to do with it.
@@ -279,8 +279,12 @@ async fn a_tool_of_our_own_has_none_unless_the_operator_says_so() {
     }
     // The rest of the upstream is judged by itself.
     assert_eq!(output(desk.call(&caller(), "crm.find", "well").await.unwrap()), json!("here"));
-    let refused: Vec<Guarded> = desk.failing().into_iter().map(|state| state.guarded).collect();
-    assert_eq!(refused, [Guarded::Tool("crm.read".into()), Guarded::Tool("own.read".into())]);
+    let refused: Vec<BreakerScope> =
+        desk.failing().into_iter().map(|state| state.guarded).collect();
+    assert_eq!(
+        refused,
+        [BreakerScope::Tool("crm.read".into()), BreakerScope::Tool("own.read".into())]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -302,7 +306,7 @@ async fn in_a_run_a_refused_call_is_a_failed_step_that_may_pass() {
     desk.fails("crm.find", "away").await;
     let report = desk.run("read").await;
     let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("no fix") };
-    assert_eq!((*how, fault.name.as_str()), (HowFar::NotSent, "CircuitOpen"));
+    assert_eq!((*how, fault.name.as_str()), (CallProgress::NotSent, "CircuitOpen"));
     assert!(fault.passing, "{fault:?}");
     assert_eq!(desk.calls(), 1);
 }
@@ -316,7 +320,7 @@ async fn a_rule_waits_for_a_refused_call_and_uses_up_no_try() {
     let report = desk.run("retried").await;
     assert_eq!(report.run.status.name(), "completed", "{:?}", report.asks);
     assert_eq!(desk.calls(), 2, "one failed, and one was let through");
-    let page = Page { cursor: None, limit: 10 };
+    let page = PageRequest { cursor: None, limit: 10 };
     let decided = desk.engine.asks().list(&caller(), &AskFilter::default(), &page).await.unwrap();
     let until = decided.items[0].row.ask.held.as_ref().unwrap().until;
     let AskBody::Fix { fault, .. } = &decided.items[0].row.ask.body else { panic!("no fix") };
@@ -380,7 +384,7 @@ async fn a_try_that_another_one_is_ahead_of_is_refused_and_not_used_up() {
     }
     for asked in desk.asks(AskFilter::default()).await {
         let AskBody::Fix { how, fault, .. } = &asked.row.ask.body else { panic!("no fix") };
-        assert_eq!((*how, fault.name.as_str()), (HowFar::NotSent, "CircuitOpen"));
+        assert_eq!((*how, fault.name.as_str()), (CallProgress::NotSent, "CircuitOpen"));
         let held = asked.row.ask.held.as_ref().unwrap();
         assert_eq!((held.try_no, held.of), (1, 1));
     }

@@ -2,7 +2,7 @@
 
 use crate::world::{World, caller};
 use engine::{CallReport, CallRequest, PlanFile};
-use kernel::tool::call::{Given, Pace, Reach};
+use kernel::tool::call::{InputResponses, Pace, Reach};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ async fn a_tool_that_wants_something_is_called_again_with_it() {
     let CallReport::Wants(wants) = wants else { panic!("{wants:?}") };
     assert_eq!(wants.inputs.keys().collect::<Vec<_>>(), ["who"]);
     let inputs = BTreeMap::from([("who".to_owned(), json!({"action": "accept"}))]);
-    let given = Given { inputs, state: wants.state, ..Given::default() };
+    let given = InputResponses { inputs, state: wants.state, ..InputResponses::default() };
     let again = CallRequest { given, ..request };
     let done = world.engine.tools().call_with(&caller(), again).await.unwrap();
     assert_eq!(done, CallReport::Done(json!({"got": {"wants": true}})));

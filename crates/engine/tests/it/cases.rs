@@ -3,7 +3,9 @@
 
 use crate::model::{Says, Scripted, text, told};
 use crate::world::{WAIT_MS, World, caller};
-use engine::{CaseReport, Once, PipelineFile, Refusal, RefusalKind, RunReport, SubmitOptions};
+use engine::{
+    CaseReport, IdempotencyKey, PipelineFile, Refusal, RefusalKind, RunReport, SubmitOptions,
+};
 use futures::FutureExt;
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
@@ -303,7 +305,7 @@ async fn a_repeated_request_is_the_same_run_and_waits_for_nobody() {
     let keyed = |wait_ms: u64| {
         let route = "POST /cases".to_owned();
         let key = "k".to_owned();
-        let once = Some(Once::new(route, key, ContentHash::of(b"body")));
+        let once = Some(IdempotencyKey::new(route, key, ContentHash::of(b"body")));
         submit_with(
             &world,
             slow("T-1", 1),

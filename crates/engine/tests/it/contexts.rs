@@ -4,11 +4,11 @@
 use crate::model::{Scripted, calls, text, told};
 use crate::world::{WAIT_MS, World, caller};
 use engine::{
-    ContextRuns, Once, RefusalKind, RunReport, RunRequest, RunSession, RunStream, RunTarget,
-    RunUpdate,
+    ContextRuns, IdempotencyKey, RefusalKind, RunReport, RunRequest, RunSession, RunStream,
+    RunTarget, RunUpdate,
 };
 use kernel::ask::{AskBody, CallDecision, Reply};
-use kernel::contracts::{AskFilter, Page, RunPage, SessionRef};
+use kernel::contracts::{AskFilter, PageRequest, RunPage, SessionRef};
 use kernel::journal::task::TaskUpdate;
 use kernel::limits::Limits;
 use kernel::session::RunStatus;
@@ -228,7 +228,7 @@ async fn a_caller_lists_its_own_runs_in_the_order_of_their_changes() {
         let mut cursor = None;
         let mut seen = Vec::new();
         loop {
-            let page = Page { cursor, limit };
+            let page = PageRequest { cursor, limit };
             let RunPage { page, total } =
                 world.engine.runs().in_contexts(&me, &wanted, &page).await.unwrap();
             seen.extend(page.items.iter().map(|run| run.row.id));
@@ -254,7 +254,7 @@ async fn a_caller_lists_its_own_runs_in_the_order_of_their_changes() {
     let unknown = ContextRuns { context: context("e"), ..ContextRuns::default() };
     assert_eq!(list(unknown, 9).await, []);
     let bob = Caller::new("default", "bob");
-    let page = Page { cursor: None, limit: 9 };
+    let page = PageRequest { cursor: None, limit: 9 };
     let of_bob = world.engine.runs().in_contexts(&bob, &ContextRuns::default(), &page).await;
     assert_eq!(of_bob.unwrap().total, 0);
 }
@@ -263,7 +263,8 @@ async fn a_caller_lists_its_own_runs_in_the_order_of_their_changes() {
 async fn a_repeated_request_gets_its_run_while_others_are_active() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), PLANS).await;
-    let once = Once::new("message".to_owned(), "m-1".to_owned(), ContentHash::of(b"body"));
+    let once =
+        IdempotencyKey::new("message".to_owned(), "m-1".to_owned(), ContentHash::of(b"body"));
     let request = RunRequest { once: Some(once), ..in_context("ask", json!({})) };
     let first = world.engine.runs().start(&caller(), request.clone(), WAIT_MS).await.unwrap();
     run(&world, "ask", json!({})).await;
@@ -277,7 +278,8 @@ async fn a_repeat_does_not_stop_what_others_do_in_the_context() {
         arguments: {n: 1}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE, ASK]).await;
-    let once = Once::new("message".to_owned(), "m-1".to_owned(), ContentHash::of(b"body"));
+    let once =
+        IdempotencyKey::new("message".to_owned(), "m-1".to_owned(), ContentHash::of(b"body"));
     // Its plan calls nothing, but its commit would be others', too: it is looked for before.
     let request = RunRequest { once: Some(once), ..in_context("ask", json!({})) };
     let first = world.engine.runs().start(&caller(), request.clone(), WAIT_MS).await.unwrap();
@@ -436,7 +438,7 @@ async fn a_copy_of_a_context_has_all_its_runs() {
     answer(&world, &second, "Bob").await;
     let filter =
         AskFilter { session: Some(copy.id), status: Some("open".to_owned()), ..Default::default() };
-    let page = Page { cursor: None, limit: 10 };
+    let page = PageRequest { cursor: None, limit: 10 };
     let open = world.engine.asks().list(&caller(), &filter, &page).await.unwrap().items;
     assert_eq!(open.len(), 2);
     for (asked, words) in open.iter().zip(["Eve", "Zoe"]) {

@@ -5,12 +5,13 @@ use crate::fix;
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, FixAction};
-use kernel::contracts::observe::{Observer, Seen};
+use kernel::contracts::observe::{Observation, Observer};
 use kernel::contracts::{
-    Blobs, CrashMarks, Holder, Incoming, Loaded, OpenBlob, Read, SessionRef, StoreError, Suspect,
+    Blobs, CrashMarks, Holder, Incoming, LoadResult, OpenBlob, Read, SessionRef, StoreError,
+    Suspect,
 };
 use kernel::limits::Limits;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::datum::BlobRef;
 use kernel::values::ids::{ContentHash, Millis, RealmId, RunId, SessionId, Space};
 use serde_json::json;
@@ -82,7 +83,7 @@ async fn a_panic_in_a_tool_is_the_outcome_of_its_call() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[READ, PANICS, WRITE_PANICS]).await;
     world.permits.add_permits(9);
-    for (plan, expected) in [("panics", HowFar::Failed), ("write", HowFar::Unknown)] {
+    for (plan, expected) in [("panics", CallProgress::Failed), ("write", CallProgress::Unknown)] {
         let report = world.run(plan, json!({}), plan).await;
         assert_eq!(report.run.status.name(), "stuck");
         let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else {
@@ -102,7 +103,7 @@ struct Panicking {
 }
 
 impl Observer for Panicking {
-    fn saw(&self, seen: &Seen) {
+    fn saw(&self, seen: &Observation) {
         let seen = format!("{seen:?}");
         let concerned = seen.contains(self.plan) && !seen.contains("RecoveryGaveUp");
         let left = |times: u32| times.checked_sub(1);
@@ -230,7 +231,7 @@ async fn dies_of(folder: &Path, run: RunId) {
     let key = world.engine.runs().report(&caller(), run).await.unwrap().session.key;
     world.engine.admin().recover_once().await;
     world.until("the read to be sent again", |world| world.sent() == 1).await;
-    let Loaded::Found(stored) = world.store.load(&key, None).await.unwrap() else {
+    let LoadResult::Found(stored) = world.store.load(&key, None).await.unwrap() else {
         panic!("the session is gone")
     };
     let claims =
@@ -258,7 +259,7 @@ async fn a_run_whose_recovery_ends_the_process_twice_waits_for_a_person() {
     assert_eq!(world.sent(), 0, "a run that ends the process was driven again");
     // In one row of the journal: if the power failed between the two, nobody would be asked.
     let key = report.session.key;
-    let Loaded::Found(stored) = world.store.load(&key, None).await.unwrap() else {
+    let LoadResult::Found(stored) = world.store.load(&key, None).await.unwrap() else {
         panic!("the session is gone")
     };
     let row = stored.tail.iter().find(|row| row.contains("RecoveryGaveUp")).unwrap();

@@ -3,8 +3,8 @@
 use crate::ASK;
 use crate::world::{World, caller};
 use kernel::ask::Ask;
-use kernel::ask::course::{Follows, Next, Why};
-use kernel::contracts::{Page, SessionAsk};
+use kernel::ask::context::{ApprovalReason, NextStep, NextSteps};
+use kernel::contracts::{PageRequest, SessionAsk};
 use kernel::tool::call::Reach;
 use serde_json::{Value, json};
 
@@ -24,8 +24,8 @@ const WANTS: &str = "planId: wants\nsteps: [{id: call, type: tool_call, toolId: 
 const FAILS: &str = "planId: fails\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
     arguments: {fail: true}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
 
-fn step(id: &str) -> Option<Follows> {
-    Some(Follows::Step(id.into()))
+fn step(id: &str) -> Option<NextStep> {
+    Some(NextStep::Step(id.into()))
 }
 
 async fn asked(world: &World, plan: &str, input: Value) -> Ask {
@@ -40,7 +40,7 @@ async fn an_ask_says_what_follows_each_answer() {
     let plans = [ASK, PAY, LAST, EACH, WANTS, FAILS];
     let world = World::open(folder.path(), &plans).await;
     world.permits.add_permits(9);
-    let ends = Some(Follows::Ends);
+    let ends = Some(NextStep::Ends);
     for (plan, input, yes, no) in [
         ("ask", json!({}), step("end"), ends.clone()),
         ("pay", json!({}), step("done"), step("told")),
@@ -52,7 +52,7 @@ async fn an_ask_says_what_follows_each_answer() {
         ("fails", json!({}), None, None),
     ] {
         let ask = asked(&world, plan, input).await;
-        assert_eq!(ask.next, Next { yes, no }, "{plan}: {ask:?}");
+        assert_eq!(ask.next, NextSteps { yes, no }, "{plan}: {ask:?}");
     }
 }
 
@@ -62,7 +62,7 @@ async fn an_ask_says_what_its_calls_pinned_also_where_the_catalog_has_nothing_of
     let world = World::open(folder.path(), &[PAY]).await;
     let ask = asked(&world, "pay", json!({})).await;
     let [about] = ask.about.as_slice() else { panic!("{ask:?}") };
-    assert_eq!(about.why, Some(Why::Plan));
+    assert_eq!(about.why, Some(ApprovalReason::Plan));
     let pins = about.pins.clone().unwrap();
     assert_eq!((pins.reach, pins.idempotent), (Reach::Writes, false));
     world.crash().await;
@@ -83,7 +83,7 @@ async fn the_runs_and_specs_of_many_asks_are_read_at_once() {
     let world = World::open(folder.path(), &[PAY, ASK]).await;
     let pay = asked(&world, "pay", json!({})).await;
     let ask = asked(&world, "ask", json!({})).await;
-    let page = Page { cursor: None, limit: 10 };
+    let page = PageRequest { cursor: None, limit: 10 };
     let listed = world.engine.asks().list(&caller(), &Default::default(), &page).await.unwrap();
     let all: Vec<&SessionAsk> = listed.items.iter().collect();
     let pinned = world.engine.asks().pinned(&caller(), &all).await.unwrap();

@@ -4,8 +4,8 @@
 use crate::model::{Says, Scripted, calls, text, told};
 use crate::world::{WAIT_MS, World, caller};
 use engine::{
-    Draft, DraftRequest, DraftWrite, Drafted, Models, Refusal, RefusalKind, RunRequest, RunSession,
-    RunTarget,
+    Draft, DraftOutcome, DraftRequest, DraftWrite, Models, Refusal, RefusalKind, RunRequest,
+    RunSession, RunTarget,
 };
 use kernel::conversation::llm::{LlmErrorKind, Message, Stop, ToolChoice, Turn, Usage};
 use kernel::definition::plan::mistake::Mistake;
@@ -47,7 +47,7 @@ impl Desk {
         Self { world, model, _folder: folder }
     }
 
-    async fn ask(&self, request: DraftRequest) -> Result<Drafted, Refusal> {
+    async fn ask(&self, request: DraftRequest) -> Result<DraftOutcome, Refusal> {
         self.world.engine.catalog().draft_plan(&caller(), request).await
     }
 

@@ -7,7 +7,9 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use kernel::ask::Reply;
 use kernel::contracts::{SessionRef, Tool};
-use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants};
+use kernel::tool::call::{
+    Call, Caller, InputRequest, InputRequired, Reach, ToolError, ToolOutput, ToolSpec,
+};
 use kernel::values::ids::RunId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -63,13 +65,13 @@ impl Tool for Agent {
         }
         let output = if works {
             let inputs = BTreeMap::new();
-            ToolOutput::Wants(Box::new(Wants { inputs, state: json!({"task": 1}) }))
+            ToolOutput::Wants(Box::new(InputRequired { inputs, state: json!({"task": 1}) }))
         } else if call.given.state.is_null() {
             self.1.begun.fetch_add(1, Ordering::SeqCst);
             let schema = Arc::new(json!({"type": "object"}));
-            let form = Want::Form { message: "which one?".to_owned(), schema };
+            let form = InputRequest::Form { message: "which one?".to_owned(), schema };
             let inputs = BTreeMap::from([("which".to_owned(), form)]);
-            ToolOutput::Wants(Box::new(Wants { inputs, state: json!({"task": 1}) }))
+            ToolOutput::Wants(Box::new(InputRequired { inputs, state: json!({"task": 1}) }))
         } else {
             ToolOutput::Value(json!({"answers": call.given.inputs.len()}))
         };

@@ -6,7 +6,7 @@ use crate::world::{WAIT_MS, World, caller, files};
 use engine::{AgentFile, PipelineFile, ProjectFiles};
 use kernel::ask::Reply;
 use kernel::definition::plan::mistake::Mistake;
-use kernel::definition::rule::{Act, Rule, Rules};
+use kernel::definition::rule::{Rule, RuleAction, Rules};
 use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{PlanId, RealmId};
@@ -212,7 +212,7 @@ async fn a_rule_whose_plan_does_not_fit_into_a_realm_leaves_out_no_other_file() 
     let catalog = world.engine.catalog();
     let there = Caller::new("acme", "ann");
     let lost = "planId: other\nsteps: [{id: a, type: tool_call, toolId: gone.tool, arguments: {}}]";
-    let correcting = |plan: &str| Rule::always(Act::Plan(plan.into()));
+    let correcting = |plan: &str| Rule::always(RuleAction::Plan(plan.into()));
     let project = vec![correcting("greet"), correcting("other")];
     let rules = Rules { project, ..Rules::default() };
     let files = ProjectFiles { rules, ..brought(&[lost, NEW], &[]) };

@@ -3,7 +3,7 @@
 
 use crate::model::{Says, Scripted, calls, text};
 use crate::world::{WAIT_MS, World, caller};
-use engine::{Heard, Parts, RefusalCode, RunStream, RunUpdate, Saying, SessionUpdate};
+use engine::{Parts, RefusalCode, RunStream, RunUpdate, SessionUpdate, ThreadMessage, TurnUpdate};
 use futures::future::join;
 use kernel::ask::Reply;
 use kernel::contracts::policy::{Decision, Request};
@@ -89,10 +89,10 @@ fn of_a_turn(update: RunUpdate) -> Option<String> {
             let is_of_turn = kind.starts_with("turn.");
             is_of_turn.then(|| format!("{}.{} {kind}", data["turn"], data["attempt"]))
         }
-        RunUpdate::Delta(Heard::Delta { at, delta: Delta::Text(word) }) => {
+        RunUpdate::Delta(TurnUpdate::Delta { at, delta: Delta::Text(word) }) => {
             Some(format!("{}.{} says {word}", at.turn, at.attempt))
         }
-        RunUpdate::Delta(Heard::Restarted(at)) => {
+        RunUpdate::Delta(TurnUpdate::Restarted(at)) => {
             Some(format!("{}.{} restarts", at.turn, at.attempt))
         }
         RunUpdate::Delta(other) => panic!("{other:?}"),
@@ -336,7 +336,7 @@ async fn turns_are_heard_beside_the_events_that_keep_them() {
     // The second one is more than a listener may be behind.
     for (words, lost) in [("all of it", 0), ("one two three four five", 1)] {
         let listening = world.engine.threads().listen(&caller(), "t").await;
-        let saying = Saying { thread: "t", text: "hello", ..Saying::default() };
+        let saying = ThreadMessage { thread: "t", text: "hello", ..ThreadMessage::default() };
         let done = world.engine.threads().say(&caller(), saying, WAIT_MS).await.unwrap();
         let mut stream = listening.follow(done.run.id);
         let mut heard = String::new();
@@ -344,10 +344,10 @@ async fn turns_are_heard_beside_the_events_that_keep_them() {
         let mut kept = 0;
         while let Some(update) = next(&mut stream).await {
             match update {
-                RunUpdate::Delta(Heard::Delta { delta: Delta::Text(word), .. }) => {
+                RunUpdate::Delta(TurnUpdate::Delta { delta: Delta::Text(word), .. }) => {
                     heard.push_str(&word);
                 }
-                RunUpdate::Delta(Heard::Lost(count)) => missed += count,
+                RunUpdate::Delta(TurnUpdate::Lost(count)) => missed += count,
                 RunUpdate::Event { body, .. } if body.contains("\"turn.finished\"") => {
                     kept += usize::from(body.contains(words));
                 }
@@ -370,7 +370,7 @@ async fn pieces_of_a_turn_come_between_its_events() {
     let models = model.models_within(Some(50));
     let world = World::talking(folder.path(), (&[], &[HELPER]), limits, models).await;
     let listening = world.engine.threads().listen(&caller(), "t").await;
-    let saying = Saying { thread: "t", text: "hello", ..Saying::default() };
+    let saying = ThreadMessage { thread: "t", text: "hello", ..ThreadMessage::default() };
     // Every piece is there before the first event is read.
     let done = world.engine.threads().say(&caller(), saying, WAIT_MS).await.unwrap();
     let mut stream = listening.follow(done.run.id);
@@ -394,7 +394,7 @@ async fn a_piece_waits_for_nothing_but_the_events_before_its_turn() {
     let models = model.models();
     let world = World::talking(folder.path(), (&[], &agents), short_pages(), models).await;
     let listening = world.engine.threads().listen(&caller(), "t").await;
-    let saying = Saying { thread: "t", text: "hello", ..Saying::default() };
+    let saying = ThreadMessage { thread: "t", text: "hello", ..ThreadMessage::default() };
     let run = world.engine.threads().say(&caller(), saying, 0).await.unwrap().run.id;
     world.until("the model to be asked", |_| model.asked() == 1).await;
     let mut stream = listening.follow(run);

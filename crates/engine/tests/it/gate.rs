@@ -4,9 +4,9 @@ use crate::world::{WAIT_MS, World, caller};
 use engine::{CallReport, CallRequest, Parts};
 use kernel::ask::AskBody;
 use kernel::contracts::policy::{Context, Decision, Request};
-use kernel::contracts::{Loaded, Policy};
+use kernel::contracts::{LoadResult, Policy};
 use kernel::limits::Limits;
-use kernel::tool::call::{Caller, HowFar};
+use kernel::tool::call::{CallProgress, Caller};
 use kernel::values::caller::Act;
 use kernel::values::ids::{ContentHash, Space};
 use serde_json::json;
@@ -121,14 +121,14 @@ async fn a_call_ends_in_time_and_its_output_is_as_promised() {
         };
         (how, fault.name)
     };
-    assert_eq!(how(&world, "slow::write").await, (HowFar::Unknown, "Timeout".to_owned()));
+    assert_eq!(how(&world, "slow::write").await, (CallProgress::Unknown, "Timeout".to_owned()));
     // The others have time enough, so that nothing but their output is wrong.
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[]).await;
     world.permits.add_permits(2);
     // The write happened, whatever it answered: nobody may take it for undone.
     let (how_far, name) = how(&world, "write::promised").await;
-    assert_eq!((how_far, name.as_str()), (HowFar::Unknown, "OutputValidationError"));
+    assert_eq!((how_far, name.as_str()), (CallProgress::Unknown, "OutputValidationError"));
     let read =
         world.engine.tools().call(&caller(), &"read::promised".into(), json!({}), WAIT_MS).await;
     assert!(read.unwrap_err().message.contains("OutputValidationError"));
@@ -145,7 +145,7 @@ async fn a_session_does_not_grow_with_its_runs() {
     for run in 1..=120 {
         world.run("read", json!({}), "s").await;
         if run == 20 || run == 120 {
-            let Loaded::Found(stored) = world.store.load(&key, None).await.unwrap() else {
+            let LoadResult::Found(stored) = world.store.load(&key, None).await.unwrap() else {
                 panic!("the session is not there");
             };
             sizes.push(stored.snapshot_bytes);

@@ -5,11 +5,11 @@ use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use engine::system::clock::SystemClock;
 use engine::{CallReport, Parts, ProjectFiles, RefusalCode, RunReport, ToolSource};
 use futures::future::{BoxFuture, join_all};
-use kernel::ask::held::SUPERVISOR;
+use kernel::ask::remedy::SUPERVISOR;
 use kernel::ask::{Ask, AskBody, FixAction, Reply};
 use kernel::contracts::policy::{Decision, Request};
-use kernel::contracts::{AskFilter, Clock, Page, Policy, SessionAsk, Tool};
-use kernel::definition::rule::{Act, Retry, Rule, Rules};
+use kernel::contracts::{AskFilter, Clock, PageRequest, Policy, SessionAsk, Tool};
+use kernel::definition::rule::{Retry, Rule, RuleAction, Rules};
 use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
 use kernel::values::caller::Act as ActOf;
 use kernel::values::fault::Fault;
@@ -94,7 +94,7 @@ async fn open(folder: &Path, plans: &[&str], tool: &Arc<Flaky>) -> World {
 
 /// The asks that this filter finds.
 async fn asks(world: &World, filter: AskFilter) -> Vec<SessionAsk> {
-    let page = Page { cursor: None, limit: 200 };
+    let page = PageRequest { cursor: None, limit: 200 };
     world.engine.asks().list(&caller(), &filter, &page).await.unwrap().items
 }
 
@@ -373,7 +373,7 @@ async fn a_direct_call_fails_at_once_whatever_rules_there_are() {
     })
     .await;
     let retry = Retry { times: 3, wait_ms: 1, factor_percent: 100, jitter_percent: 0 };
-    let rules = Rules { project: vec![Rule::always(Act::Retry(retry))], built_in: true };
+    let rules = Rules { project: vec![Rule::always(RuleAction::Retry(retry))], built_in: true };
     let files = ProjectFiles { rules, ..ProjectFiles::default() };
     world.engine.catalog().set_rules(&"default".into(), &files).unwrap();
     let tools = world.engine.tools();

@@ -3,7 +3,7 @@
 
 use crate::model::{Scripted, calls, text};
 use crate::world::{WAIT_MS, World, caller};
-use engine::{AgentFile, Parts, RunAbout, RunReport, RunRequest, RunSession, Saying};
+use engine::{AgentFile, Parts, RunMetadata, RunReport, RunRequest, RunSession, ThreadMessage};
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
 use kernel::contracts::policy::{Decision, Request};
 use kernel::contracts::{Policy, SessionRef};
@@ -59,7 +59,8 @@ async fn started(world: &World, session: &str) -> Value {
 async fn a_run_goes_on_for_whom_it_was_started() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;
-    let about = RunAbout { occasion: Occasion::at("rest", "/api/v1/runs"), ..RunAbout::default() };
+    let about =
+        RunMetadata { occasion: Occasion::at("rest", "/api/v1/runs"), ..RunMetadata::default() };
     let request = RunRequest { about, ..world.request("write", json!({}), "s") };
     let report = world.engine.runs().start(&sent(), request, WAIT_MS).await.unwrap();
     assert_eq!(report.run.status.name(), "waiting");
@@ -202,7 +203,7 @@ async fn no_model_is_asked_for_a_subject_that_may_not_talk_any_more() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([calls([("slow::read", json!({"n": 1}))]), text("Done.")]);
     let (world, lost) = losing(folder.path(), &model).await;
-    let saying = Saying { thread: "t", text: "read it", ..Saying::default() };
+    let saying = ThreadMessage { thread: "t", text: "read it", ..ThreadMessage::default() };
     let begun = world.engine.threads().say(&caller(), saying, 0).await.unwrap();
     world.until("the read to be sent", |world| world.sent() == 1).await;
     lost.set(&[Act::Talk]);

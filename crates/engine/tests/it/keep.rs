@@ -4,12 +4,12 @@
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use futures::TryStreamExt;
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
-use kernel::contracts::{AskFilter, Loaded, Page, SessionRef};
+use kernel::contracts::{AskFilter, LoadResult, PageRequest, SessionRef};
 use kernel::event::{self, Event, Fact, VERSION};
 use kernel::journal::projection::Append;
 use kernel::limits::Limits;
 use kernel::session::Session;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, Fence, Millis, SessionId, SessionKey, Space};
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ async fn a_fork_keeps_no_approval_and_repeats_no_write() {
     let fork = world.engine.sessions().fork(&caller(), &key("s"), None).await.unwrap();
     let report = world.until_status(fork.run.unwrap(), "stuck").await;
     let AskBody::Fix { how, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
-    assert_eq!((*how, world.sent()), (HowFar::Unknown, 1));
+    assert_eq!((*how, world.sent()), (CallProgress::Unknown, 1));
     world.permits.add_permits(1);
     world.until_status(approved.run.run.id, "completed").await;
     assert_eq!(world.sent(), 1);
@@ -171,7 +171,7 @@ async fn a_session_that_somebody_else_changed_is_not_taken_from_memory() {
     world.until("the session rests", rests).await;
     // As another process would write it.
     let key = first.session.key;
-    let Loaded::Found(stored) = world.store.load(&key, None).await.unwrap() else {
+    let LoadResult::Found(stored) = world.store.load(&key, None).await.unwrap() else {
         panic!("the session is not there");
     };
     let mut session = Session::new(stored.id, key.clone());
@@ -253,7 +253,7 @@ async fn old_sessions_are_removed_unless_they_wait_for_someone() {
     let waiting = world.run("ask", json!({}), "waits").await;
     world.until("the drivers to end", |world| world.engine.counts().sessions_active == 0).await;
     let young = world.engine.admin().prune(&caller(), 3_600_000).await.unwrap();
-    assert_eq!(young, engine::Pruned::default());
+    assert_eq!(young, engine::PruneReport::default());
     let clock = world.engine.clock();
     clock.sleep_until(clock.now().plus_ms(5)).await;
     let stranger = kernel::tool::call::Caller { realm: "other".into(), ..caller() };
@@ -262,7 +262,7 @@ async fn old_sessions_are_removed_unless_they_wait_for_someone() {
     assert_eq!(pruned.sessions, 6);
     assert!(pruned.rows > 6, "{pruned:?}");
     assert_eq!(world.engine.counts().sessions_removed, 6);
-    let page = Page { cursor: None, limit: 50 };
+    let page = PageRequest { cursor: None, limit: 50 };
     let left = world.engine.sessions().list(&caller(), &Default::default(), &page).await.unwrap();
     let left: Vec<_> = left.items.iter().map(|row| row.id).collect();
     assert_eq!(left, [waiting.session.id]);
@@ -278,7 +278,7 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
     let limits = Limits { snapshot_floor_bytes: 256, ..Limits::default() };
     let world = World::with_limits(folder.path(), &[WRITE, ASK], limits).await;
     world.permits.add_permits(10);
-    let once = engine::Once::new(
+    let once = engine::IdempotencyKey::new(
         "POST /runs".to_owned(),
         "k".to_owned(),
         kernel::values::ids::ContentHash::of(b"body"),
@@ -299,7 +299,7 @@ async fn old_runs_of_a_session_that_goes_on_are_removed() {
         "gone"
     );
     let again = world.engine.admin().prune(&caller(), 0).await.unwrap();
-    assert_eq!(again, engine::Pruned { rows: 1, ..Default::default() }, "the key, at last");
+    assert_eq!(again, engine::PruneReport { rows: 1, ..Default::default() }, "the key, at last");
 
     let after = world.engine.sessions().inspect(&caller(), &key("s")).await.unwrap();
     assert_eq!((&after.row, &after.context), (&before.row, &before.context));
@@ -442,7 +442,7 @@ async fn a_late_success_settles_its_open_ask() {
     let report = world.until_status(stuck.run.id, "completed").await;
     assert_eq!((report.run.answer, world.sent()), (Some(json!("ok")), 1));
     let asks = AskFilter { run: Some(stuck.run.id), ..AskFilter::default() };
-    let page = Page { cursor: None, limit: 10 };
+    let page = PageRequest { cursor: None, limit: 10 };
     let asks = world.engine.asks().list(&caller(), &asks, &page).await.unwrap();
     assert_eq!(asks.items[0].row.status.name(), "withdrawn");
     let events = world.engine.sessions().events(&caller(), &key("s"), 0, 100).await.unwrap();

@@ -1,10 +1,10 @@
 //! Requests with a key: a repeat gets the outcome of the first, and nothing happens twice.
 
 use crate::world::{WAIT_MS, World, caller};
-use engine::{CallReport, CallRequest, Once, RunRequest, RunSession, RunTarget};
+use engine::{CallReport, CallRequest, IdempotencyKey, RunRequest, RunSession, RunTarget};
 use kernel::ask::Reply;
-use kernel::contracts::{Page, SessionRef};
-use kernel::journal::projection::Earlier;
+use kernel::contracts::{PageRequest, SessionRef};
+use kernel::journal::projection::FormerRoute;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{ContentHash, Millis};
 use serde_json::{Value, json};
@@ -16,9 +16,9 @@ const ASK: &str = "planId: ask\nsteps: [{id: ask, type: human_in_the_loop, messa
     nextStepIdOnInput: end}, \
     {id: end, type: final_response, message: '{{ context.human_input }}'}]";
 
-fn once(route: &str, body: &Value) -> Option<Once> {
+fn once(route: &str, body: &Value) -> Option<IdempotencyKey> {
     let digest = ContentHash::of(body.to_string().as_bytes());
-    Some(Once::new(route.to_owned(), "k1".to_owned(), digest))
+    Some(IdempotencyKey::new(route.to_owned(), "k1".to_owned(), digest))
 }
 
 fn run(plan: &str, input: Value) -> RunRequest {
@@ -33,7 +33,7 @@ fn run(plan: &str, input: Value) -> RunRequest {
 }
 
 async fn sessions(world: &World) -> usize {
-    let page = Page { cursor: None, limit: 50 };
+    let page = PageRequest { cursor: None, limit: 50 };
     let found = world.engine.sessions().list(&caller(), &Default::default(), &page).await.unwrap();
     found.items.len()
 }
@@ -88,9 +88,10 @@ async fn a_plan_that_calls_nothing_is_repeated_by_what_its_commit_finds() {
     assert_eq!(other.code.name(), "idempotency_mismatch");
     // Under its earlier route as well.
     let moved = run("say", json!({"n": 1}));
-    let before = Earlier { route: "POST /runs".to_owned(), since: Millis(0) };
+    let before = FormerRoute { route: "POST /runs".to_owned(), since: Millis(0) };
     let once = moved.once.clone().unwrap();
-    let once = Once { route: "POST /runs, later".to_owned(), earlier: Some(before), ..once };
+    let once =
+        IdempotencyKey { route: "POST /runs, later".to_owned(), earlier: Some(before), ..once };
     let moved = start(RunRequest { once: Some(once), ..moved }).await.unwrap();
     assert_eq!((moved.run.id, moved.replayed), (first.run.id, true));
     assert_eq!(sessions(&world).await, 1);
@@ -103,12 +104,14 @@ async fn a_request_is_known_again_under_its_earlier_route_for_a_while() {
     world.permits.add_permits(10);
     let earlier = run("write", json!({}));
     let first = world.engine.runs().start(&caller(), earlier.clone(), WAIT_MS).await.unwrap();
-    let Some(Once { route, key, digest, .. }) = earlier.once.clone() else { panic!("a key") };
+    let Some(IdempotencyKey { route, key, digest, .. }) = earlier.once.clone() else {
+        panic!("a key")
+    };
     let row = world.engine.runs().done_before(&caller(), &earlier.once.unwrap()).await.unwrap();
     let at = row.unwrap().at;
-    let since = |since| Once {
-        earlier: Some(Earlier { route: route.clone(), since }),
-        ..Once::new("POST /runs, later".to_owned(), key.clone(), digest.clone())
+    let since = |since| IdempotencyKey {
+        earlier: Some(FormerRoute { route: route.clone(), since }),
+        ..IdempotencyKey::new("POST /runs, later".to_owned(), key.clone(), digest.clone())
     };
     let found = world.engine.runs().done_before(&caller(), &since(at)).await.unwrap();
     assert_eq!(found.and_then(|row| row.run), Some(first.run.id));

@@ -5,7 +5,9 @@ use engine::{Engine, RunReport, RunRequest, RunSession, RunTarget};
 use futures::future::BoxFuture;
 use kernel::ask::{AskBody, Reply};
 use kernel::contracts::{SessionRef, Tool};
-use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants};
+use kernel::tool::call::{
+    Call, Caller, InputRequest, InputRequired, Reach, ToolError, ToolOutput, ToolSpec,
+};
 use kernel::values::ids::RunId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -49,12 +51,12 @@ impl Tool for Room {
                 self.1.entered.fetch_add(1, Ordering::SeqCst);
                 return Ok(ToolOutput::Value(json!({"booked": true, "given": given})));
             }
-            let page = Want::Url {
+            let page = InputRequest::Url {
                 message: "log in".to_owned(),
                 url: format!("https://login.test/{knocks}"),
             };
             let inputs = BTreeMap::from([("login".to_owned(), page)]);
-            Ok(ToolOutput::Wants(Box::new(Wants { inputs, state: Value::Null })))
+            Ok(ToolOutput::Wants(Box::new(InputRequired { inputs, state: Value::Null })))
         })
     }
 }

@@ -44,9 +44,9 @@ mod unrecorded;
 mod world;
 
 use kernel::ask::{AskBody, FixAction, Reply};
-use kernel::contracts::{Page, SessionRef};
+use kernel::contracts::{PageRequest, SessionRef};
 use kernel::limits::Limits;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use serde_json::{Value, json};
 use world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 
@@ -95,7 +95,7 @@ async fn a_write_under_way_at_a_crash_is_asked_about_and_never_repeated() {
     world.engine.admin().recover_once().await;
     let report = world.until_status(run, "stuck").await;
     let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
-    assert_eq!((*how, fault.name.as_str()), (HowFar::Unknown, "OutcomeUnknown"));
+    assert_eq!((*how, fault.name.as_str()), (CallProgress::Unknown, "OutcomeUnknown"));
     assert_eq!(world.sent(), 0, "the write was sent a second time");
     let ask = report.asks[0].row.ask.id;
     let reply = fix(FixAction::Settle, Some(json!("it did")));
@@ -136,7 +136,7 @@ async fn a_repeat_that_is_not_sent_says_nothing_about_the_first() {
     world.engine.admin().recover_once().await;
     let report = world.until_status(run, "stuck").await;
     let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
-    assert_eq!((*how, fault.name.as_str()), (HowFar::Unknown, "Refused"));
+    assert_eq!((*how, fault.name.as_str()), (CallProgress::Unknown, "Refused"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,7 +247,7 @@ async fn long_histories_are_answered_by_the_store() {
     let answer = report.run.answer.unwrap();
     assert_eq!(answer["got"]["old"], json!(274), "the entry before the 25 newest ones");
     assert_eq!(answer["got"]["all"].as_array().unwrap().len(), 300);
-    let page = Page { cursor: None, limit: 50 };
+    let page = PageRequest { cursor: None, limit: 50 };
     let first = world.engine.sessions().history(&caller(), &key("s"), &page).await.unwrap();
     assert_eq!(first.items[0].entry.step.as_str(), "look");
     assert_eq!(first.items[1].entry.arguments["item"], json!(299));
@@ -298,7 +298,7 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     };
     let done = call("slow::read", json!({"n": 1})).await.unwrap();
     assert_eq!(done, engine::CallReport::Done(json!({"got": {"n": 1}})));
-    let page = Page { cursor: None, limit: 10 };
+    let page = PageRequest { cursor: None, limit: 10 };
     let sessions =
         world.engine.sessions().list(&caller(), &Default::default(), &page).await.unwrap();
     assert!(sessions.items.is_empty());

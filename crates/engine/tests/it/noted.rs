@@ -1,16 +1,17 @@
 //! A store that notes what it is asked, in front of the real one.
 
 use kernel::contracts::{
-    AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
-    OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
-    RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice,
-    Store, StoreError, StoredBytes, Ticket, Trimmable,
+    AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, ListPage, Lists, LoadResult,
+    OnCommit, OpenAsks, OpenSessions, Ownership, PageRequest, PrunedSlice, Read, RealmSet,
+    Retention, RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef,
+    SessionRun, Slice, Store, StoreError, StoredBytes, Ticket, Trimmable,
 };
 use kernel::definition::pipeline::TallyRow;
-use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
+use kernel::journal::projection::{Append, HistoryItem, OnceRow, ParkedSession, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    AskId, ContentHash, Fence, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    SessionVersion,
 };
 use std::sync::{Arc, Mutex};
 
@@ -52,12 +53,12 @@ macro_rules! noted {
 
 impl Journal for Noted {
     noted! {
-        load<'a>(key: &'a SessionKey, known: Option<Known>) -> Read<'a, Loaded>;
+        load<'a>(key: &'a SessionKey, known: Option<SessionVersion>) -> Read<'a, LoadResult>;
         append(append: Append) -> Ticket;
         closure<'a>(realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<String>>;
         tool_spec<'a>(realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<String>>;
-        history<'a>(key: &'a SessionKey, only: HistoryFilter, page: &'a Page)
-            -> Read<'a, Paged<HistoryItem>>;
+        history<'a>(key: &'a SessionKey, only: HistoryFilter, page: &'a PageRequest)
+            -> Read<'a, ListPage<HistoryItem>>;
         events<'a>(key: &'a SessionKey, after: u64, limit: usize) -> Read<'a, Vec<(u64, String)>>;
         events_of<'a>(realm: &'a RealmId, session: SessionId, after: u64, limit: usize)
             -> Read<'a, Vec<(u64, String)>>;
@@ -67,7 +68,7 @@ impl Journal for Noted {
 impl Ownership for Noted {
     noted! {
         claim(now: Millis, limit: usize) -> Read<'_, Vec<SessionKey>>;
-        park<'a>(key: &'a SessionKey, parked: Parked) -> Read<'a, ()>;
+        park<'a>(key: &'a SessionKey, parked: ParkedSession) -> Read<'a, ()>;
         postpone<'a>(key: &'a SessionKey, fence: Fence, at: Millis) -> Read<'a, ()>;
         next_wake(after: Millis) -> Read<'_, Option<Millis>>;
     }
@@ -76,15 +77,16 @@ impl Ownership for Noted {
 impl Lists for Noted {
     noted! {
         session<'a>(realm: &'a RealmId, session: &'a SessionRef) -> Read<'a, Option<SessionRow>>;
-        sessions<'a>(realm: &'a RealmId, filter: &'a SessionFilter, page: &'a Page)
-            -> Read<'a, Paged<SessionRow>>;
+        sessions<'a>(realm: &'a RealmId, filter: &'a SessionFilter, page: &'a PageRequest)
+            -> Read<'a, ListPage<SessionRow>>;
         run<'a>(realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
         run_with_events<'a>(realm: &'a RealmId, run: RunId, limit: usize)
             -> Read<'a, Option<RunWithEvents>>;
-        runs<'a>(realm: &'a RealmId, filter: &'a RunFilter, page: &'a Page) -> Read<'a, RunPage>;
+        runs<'a>(realm: &'a RealmId, filter: &'a RunFilter, page: &'a PageRequest)
+            -> Read<'a, RunPage>;
         ask<'a>(realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>>;
-        asks<'a>(realm: &'a RealmId, filter: &'a AskFilter, page: &'a Page)
-            -> Read<'a, Paged<SessionAsk>>;
+        asks<'a>(realm: &'a RealmId, filter: &'a AskFilter, page: &'a PageRequest)
+            -> Read<'a, ListPage<SessionAsk>>;
         open_asks<'a>(realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>>;
         open_sessions<'a>(realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>>;
         stored_bytes() -> Read<'_, Vec<StoredBytes>>;
@@ -115,12 +117,12 @@ impl Keys for Noted {
 
 impl Retention for Noted {
     noted! {
-        remove<'a>(key: &'a SessionKey, known: Known) -> Read<'a, ()>;
-        remove_sent<'a>(key: &'a SessionKey, known: Known) -> Read<'a, Option<String>>;
+        remove<'a>(key: &'a SessionKey, known: SessionVersion) -> Read<'a, ()>;
+        remove_sent<'a>(key: &'a SessionKey, known: SessionVersion) -> Read<'a, Option<String>>;
         prune<'a>(
-            realms: Realms<'a>, before: Millis, but: &'a [SessionKey], slice: Slice<u64>
+            realms: RealmSet<'a>, before: Millis, but: &'a [SessionKey], slice: Slice<u64>
         ) -> Read<'a, PrunedSlice>;
-        trimmable<'a>(realms: Realms<'a>, before: Millis, slice: Slice<Option<(Millis, u64)>>)
+        trimmable<'a>(realms: RealmSet<'a>, before: Millis, slice: Slice<Option<(Millis, u64)>>)
             -> Read<'a, Vec<Trimmable>>;
         trim(trim: Trim) -> Read<'_, Option<u64>>;
         sweep_closures(limit: usize) -> Read<'_, (usize, u64)>;

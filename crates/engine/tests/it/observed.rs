@@ -4,10 +4,11 @@
 use crate::model::{Scripted, calls, text};
 use crate::world::{WAIT_MS, World, caller};
 use engine::{
-    CallReport, CallRequest, Models, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
+    CallReport, CallRequest, IdempotencyKey, Models, RunMetadata, RunReport, RunRequest,
+    RunSession, RunTarget,
 };
 use kernel::ask::{AskBody, CallDecision, FixAction, Reply};
-use kernel::contracts::observe::{Observer, Seen, What};
+use kernel::contracts::observe::{Observation, ObservedWork, Observer};
 use kernel::values::ids::ContentHash;
 use kernel::values::trace::TraceParent;
 use serde_json::json;
@@ -29,7 +30,7 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 /// Keeps all that it sees.
 #[derive(Default)]
 struct Watcher {
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<Observation>>,
     samples: bool,
     content: bool,
 }
@@ -47,7 +48,7 @@ impl Observer for Watcher {
         self.content
     }
 
-    fn saw(&self, seen: &Seen) {
+    fn saw(&self, seen: &Observation) {
         self.seen.lock().unwrap().push(seen.clone());
     }
 }
@@ -57,27 +58,29 @@ impl Watcher {
         Arc::new(Self { samples, content, ..Self::default() })
     }
 
-    fn all(&self) -> Vec<Seen> {
+    fn all(&self) -> Vec<Observation> {
         self.seen.lock().unwrap().clone()
     }
 }
 
-fn name(seen: &Seen) -> String {
+fn name(seen: &Observation) -> String {
     let ending = seen.error.as_deref().map(|error| format!(" {error}")).unwrap_or_default();
     match &seen.what {
-        What::Run { plan, status, .. } => format!("run {plan} {status}{ending}"),
-        What::Agent { agent, turns, calls, .. } => format!("agent {agent} {turns} {calls}{ending}"),
-        What::Turn { model, kind, .. } => format!("turn {model} {kind}{ending}"),
-        What::Call { tool, outcome, .. } => format!("call {tool} {outcome}{ending}"),
-        What::Wait { kind, ending, .. } => format!("wait {kind} {ending}"),
+        ObservedWork::Run { plan, status, .. } => format!("run {plan} {status}{ending}"),
+        ObservedWork::Agent { agent, turns, calls, .. } => {
+            format!("agent {agent} {turns} {calls}{ending}")
+        }
+        ObservedWork::Turn { model, kind, .. } => format!("turn {model} {kind}{ending}"),
+        ObservedWork::Call { tool, outcome, .. } => format!("call {tool} {outcome}{ending}"),
+        ObservedWork::Wait { kind, ending, .. } => format!("wait {kind} {ending}"),
     }
 }
 
-fn names(all: &[Seen]) -> Vec<String> {
+fn names(all: &[Observation]) -> Vec<String> {
     all.iter().map(name).collect()
 }
 
-fn span(seen: &Seen) -> u64 {
+fn span(seen: &Observation) -> u64 {
     seen.trace.unwrap_or_else(|| panic!("{seen:?} is not traced")).span
 }
 
@@ -116,8 +119,12 @@ async fn a_repeat_that_its_commit_finds_is_no_run_that_anyone_sees() {
         target: RunTarget::Plan("say".into()),
         input: json!({}),
         session: RunSession::New,
-        once: Some(Once::new("POST /runs".to_owned(), "k".to_owned(), ContentHash::of(b"body"))),
-        about: RunAbout::default(),
+        once: Some(IdempotencyKey::new(
+            "POST /runs".to_owned(),
+            "k".to_owned(),
+            ContentHash::of(b"body"),
+        )),
+        about: RunMetadata::default(),
     };
     for replayed in [false, true, true] {
         let report = world.engine.runs().start(&caller(), request(), WAIT_MS).await.unwrap();
@@ -152,7 +159,7 @@ async fn a_run_is_one_trace_across_a_restart() {
         "run work completed",
     ];
     assert_eq!(names(&late), expected);
-    let all: Vec<&Seen> = early.iter().chain(&late).collect();
+    let all: Vec<&Observation> = early.iter().chain(&late).collect();
     let spans: BTreeSet<u64> = all.iter().map(|seen| span(seen)).collect();
     assert_eq!(spans.len(), 7, "each has a span of its own");
     for seen in &all {
@@ -174,7 +181,7 @@ async fn a_run_is_one_trace_across_a_restart() {
     // The next callee or person gets the span that waits for it.
     assert_eq!((sent, first.prompt(0).trace), (vec![early[0].trace], early[1].trace));
     assert_eq!(second.prompt(0).trace, late[2].trace);
-    let What::Run { turns, agent_step, .. } = run.what else { panic!("{run:?}") };
+    let ObservedWork::Run { turns, agent_step, .. } = run.what else { panic!("{run:?}") };
     assert_eq!((turns, agent_step), (2, true));
     let told = format!("{all:?}");
     assert!(!told.contains("hush"), "content was told: {told}");
@@ -296,7 +303,7 @@ async fn content_comes_only_to_who_wants_it() {
     let world = world(folder.path(), WORK, model.models(), &watcher).await;
     world.run("work", json!({"word": "hush"}), "s").await;
     let all = watcher.all();
-    let content = |seen: &Seen, key: &str| {
+    let content = |seen: &Observation, key: &str| {
         let found = seen.content.iter().find(|(name, _)| *name == key);
         found.unwrap_or_else(|| panic!("no {key} in {seen:?}")).1.clone()
     };
@@ -347,6 +354,6 @@ async fn a_plan_that_is_called_like_a_conversation_is_none() {
     request.target = RunTarget::Inline(plan);
     world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
     let all = watcher.all();
-    let What::Run { agent, .. } = &all[0].what else { panic!("{all:?}") };
+    let ObservedWork::Run { agent, .. } = &all[0].what else { panic!("{all:?}") };
     assert_eq!(*agent, None);
 }

@@ -5,7 +5,7 @@ use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller, files, parts};
 use engine::{Engine, Parts, RefusalKind, SinkRules, SinkState};
 use kernel::contracts::cloud::{CloudEvent, cloud_events};
 use kernel::contracts::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus, EventSink};
-use kernel::contracts::{Page, SessionRef};
+use kernel::contracts::{PageRequest, SessionRef};
 use kernel::limits::Limits;
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::RealmId;
@@ -76,7 +76,7 @@ pub async fn caught_up(world: &World, name: &str) -> SinkState {
 
 pub async fn log(world: &World, name: &str) -> Vec<DeliveryRow> {
     let filter = DeliveryFilter { sink: Some(name.to_owned()), status: None };
-    let page = Page { cursor: None, limit: 1_000 };
+    let page = PageRequest { cursor: None, limit: 1_000 };
     world.engine.feed().deliveries(&caller(), &filter, &page).await.unwrap().items
 }
 
@@ -391,7 +391,7 @@ async fn a_stop_lets_arrive_what_is_on_its_way_and_writes_it_down() {
     assert_eq!(sink.ids().len(), 1, "what had not begun waits for the next start");
 
     let engine = Engine::start(patient(folder.path())).unwrap();
-    let page = Page { cursor: None, limit: 9 };
+    let page = PageRequest { cursor: None, limit: 9 };
     let logged =
         engine.feed().deliveries(&caller(), &DeliveryFilter::default(), &page).await.unwrap();
     let logged: Vec<&str> = logged.items.iter().map(|row| row.event.as_str()).collect();

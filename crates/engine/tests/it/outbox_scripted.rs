@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use kernel::contracts::cloud::CloudEvent;
-use kernel::contracts::sink::{EventSink, Handed, SinkError};
+use kernel::contracts::sink::{DeliveryReceipt, EventSink, SinkError};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
@@ -75,7 +75,10 @@ impl EventSink for Scripted {
         "scripted"
     }
 
-    fn deliver<'a>(&'a self, events: &'a [CloudEvent]) -> BoxFuture<'a, Result<Handed, SinkError>> {
+    fn deliver<'a>(
+        &'a self,
+        events: &'a [CloudEvent],
+    ) -> BoxFuture<'a, Result<DeliveryReceipt, SinkError>> {
         Box::pin(async move {
             let first = &events[0];
             let does = {
@@ -99,7 +102,7 @@ impl EventSink for Scripted {
                 Does::Takes => {}
             }
             self.taken.lock().unwrap().extend_from_slice(events);
-            Ok(Handed { status: Some(202) })
+            Ok(DeliveryReceipt { status: Some(202) })
         })
     }
 

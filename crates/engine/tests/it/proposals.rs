@@ -5,8 +5,8 @@ use crate::model::{Says, Scripted, text, told};
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use engine::{Models, Parts, RunReport, ToolSource};
 use futures::future::BoxFuture;
-use kernel::ask::held::Does;
 use kernel::ask::proposal::proposed;
+use kernel::ask::remedy::Remedy;
 use kernel::ask::{Ask, FixAction};
 use kernel::contracts::{SessionRef, Tool};
 use kernel::limits::Limits;
@@ -247,7 +247,7 @@ async fn a_run_that_asked_models_as_often_as_it_may_is_a_persons_and_says_so() {
     assert!(ask.held.is_none(), "it is a person's");
     let times: Vec<(&str, u32)> = ask.tried.iter().map(|it| (it.does.name(), it.times)).collect();
     assert_eq!(times, [("draft", 1), ("propose", 0)]);
-    assert_eq!(ask.tried[1].does, Does::Propose("default".into()));
+    assert_eq!(ask.tried[1].does, Remedy::Propose("default".into()));
     let limit = ask.tried[1].found.as_ref().unwrap().fault.clone().unwrap();
     assert_eq!(limit.name, "LimitReached");
     assert!(limit.message.contains("at most 1 times"), "{limit}");

@@ -5,7 +5,7 @@ use crate::model::{Scripted, text};
 use crate::world::{WAIT_MS, World, caller};
 use engine::{
     AgentFile, DraftRequest, Parts, RefusalCode, RunReport, RunRequest, RunSession, RunTarget,
-    Saying,
+    ThreadMessage,
 };
 use kernel::ask::{AskBody, FixAction, Reply};
 use kernel::contracts::Policy;
@@ -103,7 +103,7 @@ async fn a_model_that_the_realm_does_not_enable_is_not_asked() {
     let model = Scripted::new([text("Done.")]);
     let (world, within) = world(folder.path(), &model).await;
     within.set(RealmSettings { enabled_models: only("other"), ..RealmSettings::default() });
-    let saying = Saying { thread: "t", text: "hello", ..Saying::default() };
+    let saying = ThreadMessage { thread: "t", text: "hello", ..ThreadMessage::default() };
     let report = world.engine.threads().say(&caller(), saying, WAIT_MS).await.unwrap();
     let (ask, fault) = stuck(&report);
     assert!(fault.message.contains("model `fast` is not enabled in this realm"), "{fault:?}");

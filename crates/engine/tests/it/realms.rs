@@ -12,7 +12,9 @@ use kernel::contracts::policy::Resource;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
 use kernel::limits::Limits;
-use kernel::tool::call::{Call, Caller, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
+use kernel::tool::call::{
+    Call, Caller, ToolError, ToolOutput, ToolSpec, Upstream, UpstreamProtocol,
+};
 use kernel::values::caller::Act;
 use kernel::values::ids::RealmId;
 use serde_json::{Value, json};
@@ -48,7 +50,8 @@ fn echo(name: &str, upstream: Option<&str>) -> Arc<dyn Tool> {
         idempotent: true,
         ..testkit::specs::tool(name)
     });
-    let upstream = upstream.map(|name| Upstream { name: name.into(), speaks: Speaks::Rest });
+    let upstream =
+        upstream.map(|name| Upstream { name: name.into(), speaks: UpstreamProtocol::Rest });
     Arc::new(Echo { spec, upstream })
 }
 

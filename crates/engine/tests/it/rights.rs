@@ -5,11 +5,11 @@ use crate::world::{WAIT_MS, World, caller};
 use crate::{ASK, READ};
 use engine::{
     AgentFile, AllowAll, AuditParts, AuditRules, CaseReport, Parts, PipelineFile, Refusal,
-    RefusalCode, Resume, RunRequest, RunSession, RunTarget, Saying, SubmitOptions,
+    RefusalCode, RunRequest, RunSession, RunTarget, SessionReply, SubmitOptions, ThreadMessage,
 };
 use kernel::ask::{FixAction, Reply};
 use kernel::contracts::policy::{Context, Decision, Request, Resource};
-use kernel::contracts::{AskFilter, Page, Policy, SessionFilter, SessionRef};
+use kernel::contracts::{AskFilter, PageRequest, Policy, SessionFilter, SessionRef};
 use kernel::limits::Limits;
 use kernel::tool::call::{Caller, Verdict};
 use kernel::values::caller::{Act, LOCAL, Scope};
@@ -98,12 +98,12 @@ fn yes() -> Reply {
     Reply::Clarify { answer: Some(json!("yes")) }
 }
 
-fn resume() -> Resume {
-    Resume { input: Some(json!("yes")), ..Resume::default() }
+fn resume() -> SessionReply {
+    SessionReply { input: Some(json!("yes")), ..SessionReply::default() }
 }
 
-fn page() -> Page {
-    Page { cursor: None, limit: 100 }
+fn page() -> PageRequest {
+    PageRequest { cursor: None, limit: 100 }
 }
 
 fn inline(source: Value) -> RunRequest {
@@ -159,7 +159,7 @@ async fn tried(world: &World, act: Act, open: &Open) -> Vec<Option<Refusal>> {
             sessions.create(me, Some("made".to_owned())).await.err(),
         ],
         Act::Talk => {
-            let saying = Saying { thread: "t", text: "hello", ..Saying::default() };
+            let saying = ThreadMessage { thread: "t", text: "hello", ..ThreadMessage::default() };
             vec![
                 engine.threads().say(me, saying, 0).await.err(),
                 runs.start(me, world.request("agent/helper", json!({}), "new"), 0).await.err(),
@@ -503,7 +503,7 @@ async fn a_page_is_full_of_what_its_caller_may_read() {
     for limit in [1, 2, 3, 5, 7, 100] {
         for (who, all) in [(&caller(), 5), (&bob, 15)] {
             let mut found = Vec::new();
-            let mut page = Page { cursor: None, limit };
+            let mut page = PageRequest { cursor: None, limit };
             loop {
                 let filter = SessionFilter::default();
                 let listed = world.engine.sessions().list(who, &filter, &page).await.unwrap();

@@ -6,9 +6,9 @@ use engine::{
     SwitchedOff,
 };
 use kernel::ask::{AskBody, CallDecision, Reply};
-use kernel::contracts::Page;
+use kernel::contracts::PageRequest;
 use kernel::limits::Limits;
-use kernel::tool::call::{Caller, HowFar};
+use kernel::tool::call::{CallProgress, Caller};
 use kernel::tool::rules::{Pattern, ToolLimits, ToolRules};
 use kernel::values::ids::RealmId;
 use serde_json::{Value, json};
@@ -174,7 +174,7 @@ async fn a_caller_that_calls_too_often_learns_when_to_come_back() {
         assert!(refused.message.contains(&format!("{retry_ms} ms")), "{}", refused.message);
     }
     // One write and one plan, each with a session; what was refused left nothing behind.
-    let page = Page { cursor: None, limit: 10 };
+    let page = PageRequest { cursor: None, limit: 10 };
     let sessions = engine.sessions().list(&caller(), &Default::default(), &page).await.unwrap();
     assert_eq!((sessions.items.len(), world.sent()), (2, 2));
     let root = Caller { subject: "root".into(), ..caller() };
@@ -183,7 +183,7 @@ async fn a_caller_that_calls_too_often_learns_when_to_come_back() {
     // In a run it is a failed step, and a person is asked.
     let report = world.run("read", json!({}), "s").await;
     let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("no fix") };
-    assert_eq!((*how, fault.name.as_str()), (HowFar::NotSent, "RateLimited"));
+    assert_eq!((*how, fault.name.as_str()), (CallProgress::NotSent, "RateLimited"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use crate::model::{Says, Scripted};
 use crate::world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 use crate::{ASK, READ};
 use engine::refusal::{Quota, Refusal};
-use engine::{AgentFile, CallReport, Models, Parts, Saying};
+use engine::{AgentFile, CallReport, Models, Parts, ThreadMessage};
 use kernel::ask::Reply;
 use kernel::contracts::SessionRef;
 use kernel::identity::realm::{RealmSettings, Realms};
@@ -137,7 +137,7 @@ async fn one_caller_cannot_take_the_turns_of_another() {
     let model = Scripted::new((0..7).map(|_| Says::Hangs("well")));
     let world = world(folder.path(), SharedLimit::Turns, model.models()).await;
     let say = async |who: &Caller, thread: &str| {
-        let saying = Saying { thread, text: "hello", ..Saying::default() };
+        let saying = ThreadMessage { thread, text: "hello", ..ThreadMessage::default() };
         world.engine.threads().say(who, saying, 0).await.unwrap().run.id
     };
     let first = say(&caller(), "0").await;

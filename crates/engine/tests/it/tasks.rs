@@ -4,8 +4,8 @@
 use crate::noted::Noted;
 use crate::world::{LOOK, WAIT_MS, World, caller};
 use engine::{
-    Message, Once, Parts, RefusalKind, RunAbout, RunRequest, RunSession, RunTarget, Started,
-    TaskStream,
+    IdempotencyKey, Message, Parts, RefusalKind, RunMetadata, RunRequest, RunSession, RunTarget,
+    TaskRun, TaskStream,
 };
 use futures::future::join_all;
 use kernel::ask::Reply;
@@ -57,7 +57,7 @@ fn request(plan: &str, input: Value, session: RunSession) -> RunRequest {
         input,
         session,
         once: None,
-        about: RunAbout { message: Some(message), ..RunAbout::default() },
+        about: RunMetadata { message: Some(message), ..RunMetadata::default() },
     }
 }
 
@@ -70,11 +70,11 @@ fn context() -> RunSession {
 }
 
 /// Starts a task and waits until it ends or asks.
-async fn start(world: &World, request: RunRequest) -> Started {
+async fn start(world: &World, request: RunRequest) -> TaskRun {
     world.engine.runs().start_task(&caller(), request, Some(WAIT_MS)).await.unwrap()
 }
 
-async fn follow(world: &World, started: impl Into<Started>, message: Option<&str>) -> TaskStream {
+async fn follow(world: &World, started: impl Into<TaskRun>, message: Option<&str>) -> TaskStream {
     world.engine.runs().follow_task(&caller(), started, message).await.unwrap()
 }
 
@@ -148,7 +148,7 @@ async fn a_task_of_many_pages_and_one_of_a_later_run_are_read_whole() {
 }
 
 /// The state of a task as it is read, and as it is followed.
-async fn read(world: &World, started: Started) -> TaskState {
+async fn read(world: &World, started: TaskRun) -> TaskState {
     let report = world.engine.runs().task(&caller(), started.run()).await.unwrap();
     let stream = follow(world, started, None).await;
     assert_eq!((report.run.row.id, &report.task), (stream.run().row.id, stream.task()));
@@ -179,7 +179,8 @@ async fn whether_a_message_came_before_is_asked_first_only_where_something_is_ca
     let folder = tempfile::tempdir().unwrap();
     let (world, store) = open(folder.path()).await;
     let sent = |plan: &str, key: &str, name: &str| {
-        let once = Once::new("message".to_owned(), key.to_owned(), ContentHash::of(b"body"));
+        let once =
+            IdempotencyKey::new("message".to_owned(), key.to_owned(), ContentHash::of(b"body"));
         let session = RunSession::NewContext(name.to_owned());
         RunRequest { once: Some(once), ..request(plan, json!({"items": []}), session) }
     };
@@ -198,7 +199,8 @@ async fn later_runs_of_a_context_and_repeats_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let (world, _) = open(folder.path()).await;
     let first = start(&world, request("echo", json!({"n": 1}), context())).await;
-    let once = Once::new("message".to_owned(), "m-1".to_owned(), ContentHash::of(b"body"));
+    let once =
+        IdempotencyKey::new("message".to_owned(), "m-1".to_owned(), ContentHash::of(b"body"));
     let second = RunRequest { once: Some(once), ..request("echo", json!({"n": 2}), context()) };
     let [second, again] = [start(&world, second.clone()).await, start(&world, second).await];
     assert_eq!(second.run(), again.run());

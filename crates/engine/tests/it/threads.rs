@@ -3,7 +3,7 @@
 
 use crate::model::{Scripted, calls, text, told};
 use crate::world::{WAIT_MS, World, caller};
-use engine::{Once, RunReport, Saying};
+use engine::{IdempotencyKey, RunReport, ThreadMessage};
 use kernel::ask::{AskBody, CallDecision, Reply};
 use kernel::contracts::SessionRef;
 use kernel::limits::Limits;
@@ -21,12 +21,12 @@ async fn world(folder: &Path, agents: &[&str], model: &Arc<Scripted>) -> World {
     World::talking(folder, (&[], agents), Limits::default(), model.models()).await
 }
 
-fn saying(text: &str) -> Saying<'_> {
-    Saying { thread: "t", text, ..Saying::default() }
+fn saying(text: &str) -> ThreadMessage<'_> {
+    ThreadMessage { thread: "t", text, ..ThreadMessage::default() }
 }
 
-fn hello(agent: &AgentName) -> Saying<'_> {
-    Saying { agent: Some(agent), ..saying("hello") }
+fn hello(agent: &AgentName) -> ThreadMessage<'_> {
+    ThreadMessage { agent: Some(agent), ..saying("hello") }
 }
 
 async fn say(world: &World, text: &str) -> Result<RunReport, engine::Refusal> {
@@ -83,11 +83,12 @@ async fn a_request_that_comes_twice_is_said_once() {
     let once = || {
         let route = "POST /run".to_owned();
         let key = "k".to_owned();
-        Some(Once::new(route, key, ContentHash::of(b"body")))
+        Some(IdempotencyKey::new(route, key, ContentHash::of(b"body")))
     };
     let me = caller();
-    let say =
-        || world.engine.threads().say(&me, Saying { once: once(), ..saying("put it") }, WAIT_MS);
+    let say = || {
+        world.engine.threads().say(&me, ThreadMessage { once: once(), ..saying("put it") }, WAIT_MS)
+    };
     let first = say().await.unwrap();
     // Its own login does not give way to itself.
     let again = say().await.unwrap();
@@ -132,7 +133,7 @@ async fn an_agent_is_named_where_there_are_several() {
     let gone = world.engine.threads().say(&caller(), hello(&nobody), 100).await;
     assert_eq!(gone.unwrap_err().code.name(), "not_found");
     let long = "x".repeat(300);
-    let long = Saying { thread: &long, ..hello(&other) };
+    let long = ThreadMessage { thread: &long, ..hello(&other) };
     let refusal = world.engine.threads().say(&caller(), long, 100).await;
     assert_eq!(refusal.unwrap_err().code.name(), "bad_session_id");
 }

@@ -5,7 +5,7 @@ use crate::world::{WAIT_MS, caller, parts};
 use engine::{CallReport, Engine, Parts, RefusalKind, ToolSource};
 use futures::future::BoxFuture;
 use kernel::contracts::policy::{Decision, Request};
-use kernel::contracts::{Page, Policy, SessionFilter, Store, Tool};
+use kernel::contracts::{PageRequest, Policy, SessionFilter, Store, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Verdict};
 use kernel::values::ids::RealmId;
@@ -53,7 +53,7 @@ impl Policy for Careful {
 
 async fn sessions(store: &Arc<dyn Store>) -> usize {
     let realm = RealmId::from("default");
-    let page = Page { cursor: None, limit: 10 };
+    let page = PageRequest { cursor: None, limit: 10 };
     store.sessions(&realm, &SessionFilter::default(), &page).await.unwrap().items.len()
 }
 

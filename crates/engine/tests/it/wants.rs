@@ -4,8 +4,8 @@
 use crate::world::{WAIT_MS, World, caller};
 use engine::{CallReport, CallRequest, RunReport};
 use kernel::ask::{Ask, AskBody, Reply};
-use kernel::contracts::{Page, SessionRef};
-use kernel::tool::call::{Caller, Given, HowFar};
+use kernel::contracts::{PageRequest, SessionRef};
+use kernel::tool::call::{CallProgress, Caller, InputResponses};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -64,7 +64,7 @@ async fn a_step_whose_tool_wants_something_asks_a_person_and_goes_on() {
     let late =
         world.engine.asks().reply(&caller(), ask.id, fill("eve"), None, 1_000).await.unwrap_err();
     assert_eq!(late.code.name(), "ask_decided");
-    let page = Page { cursor: None, limit: 10 };
+    let page = PageRequest { cursor: None, limit: 10 };
     let history = world.engine.sessions().history(&caller(), &key("s"), &page).await.unwrap();
     assert_eq!(history.items.len(), 1, "one call is one entry");
     let sent = world.ledger.0.lock().unwrap();
@@ -104,7 +104,7 @@ async fn who_called_directly_gives_all_that_its_call_wants_and_its_tool_judges()
     let given = json!({"folders": {"roots": []}, "who": misfit});
     let mut inputs: BTreeMap<String, Value> = serde_json::from_value(given.clone()).unwrap();
     inputs.insert("unasked".to_owned(), json!(1));
-    let said = Given { inputs, ..Given::default() };
+    let said = InputResponses { inputs, ..InputResponses::default() };
     let eve = Caller::new("default", "eve");
     let hers = world.engine.asks().wanted(&eve, &report.asks[0]).await.unwrap();
     assert_eq!(hers, None, "it is not wanted of her");
@@ -150,7 +150,7 @@ async fn a_write_that_was_sent_with_what_it_wanted_is_unknown_after_a_crash() {
     world.engine.admin().recover_once().await;
     let report = world.until_status(run, "stuck").await;
     let AskBody::Fix { how, fault, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
-    assert_eq!((*how, fault.name.as_str()), (HowFar::Unknown, "OutcomeUnknown"));
+    assert_eq!((*how, fault.name.as_str()), (CallProgress::Unknown, "OutcomeUnknown"));
     assert_eq!(world.sent(), 0, "the write was sent a third time");
 }
 
@@ -181,7 +181,7 @@ async fn a_repeat_that_wants_what_nobody_has_says_nothing_about_the_first() {
     first.permits.add_permits(1);
     let stuck = first.run("wants", roots.clone(), "a").await;
     let AskBody::Fix { how, fault, .. } = &stuck.asks[0].row.ask.body else { panic!("not a fix") };
-    assert_eq!((*how, fault.name.as_str()), (HowFar::NotSent, "InputWanted"));
+    assert_eq!((*how, fault.name.as_str()), (CallProgress::NotSent, "InputWanted"));
     let run = first.start("wants", roots, "b").await.run.id;
     first.until("the write to be sent", |world| world.sent() == 2).await;
     first.crash().await;
@@ -191,7 +191,7 @@ async fn a_repeat_that_wants_what_nobody_has_says_nothing_about_the_first() {
     world.engine.admin().recover_once().await;
     let report = world.until_status(run, "stuck").await;
     let AskBody::Fix { how, .. } = &report.asks[0].row.ask.body else { panic!("not a fix") };
-    assert_eq!(*how, HowFar::Unknown);
+    assert_eq!(*how, CallProgress::Unknown);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,7 @@ use kernel::identity::audit::Mac;
 use kernel::identity::chain::ChainKeys;
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Verdict, Want, Wants,
+    Call, Caller, InputRequest, InputRequired, Reach, ToolError, ToolOutput, ToolSpec, Verdict,
 };
 use kernel::tool::rules::ToolRules;
 use kernel::values::ids::{ContentHash, PlanId, RealmId};
@@ -86,7 +86,7 @@ impl Tool for Held {
                 && call.given.state.is_null()
             {
                 let state = json!({"asked": 1});
-                return Ok(ToolOutput::Wants(Box::new(Wants { inputs, state })));
+                return Ok(ToolOutput::Wants(Box::new(InputRequired { inputs, state })));
             }
             let value = match call.arguments.get("repeat") {
                 Some(count) => json!("x".repeat(count.as_u64().unwrap() as usize)),
@@ -99,10 +99,11 @@ impl Tool for Held {
 }
 
 /// What a call wants first: as its arguments say, `true` for a form.
-fn wants(arguments: &Value) -> Option<BTreeMap<String, Want>> {
+fn wants(arguments: &Value) -> Option<BTreeMap<String, InputRequest>> {
     match &arguments["wants"] {
         Value::Bool(true) => {
-            let form = Want::Form { message: "who?".to_owned(), schema: Arc::new(json!({})) };
+            let form =
+                InputRequest::Form { message: "who?".to_owned(), schema: Arc::new(json!({})) };
             Some(BTreeMap::from([("who".to_owned(), form)]))
         }
         inputs @ Value::Object(_) => Some(serde_json::from_value(inputs.clone()).unwrap()),
@@ -189,7 +190,7 @@ pub fn parts(folder: &Path, limits: Limits, tools: Vec<ToolSource>) -> Parts {
         fatal: Arc::new(|why| panic!("{why}")),
         vfs: None,
     };
-    let opened = stores::open(&stores::Place::Folder(folder.to_owned()), of_store).unwrap();
+    let opened = stores::open(&stores::StoreLocation::Folder(folder.to_owned()), of_store).unwrap();
     let keys = Arc::new(TestKeys);
     let rules = JOURNALED;
     opened.audit.begin(keys.clone());

@@ -5,7 +5,7 @@
 use crate::failures::counted;
 use kernel::contracts::identity::audit::Audit;
 use kernel::contracts::{Clock, Spawn, StoreError};
-use kernel::identity::audit::{ChainName, Entry, Object, Said};
+use kernel::identity::audit::{ChainName, Entry, Object, Ruling};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ const REALM_CHARS_MAX: usize = 64;
 const OTHERS: &str = "others";
 
 /// Failed attempts that are not written yet.
-pub(crate) struct Failed {
+pub(crate) struct FailureLog {
     audit: Arc<dyn Audit>,
     clock: Arc<dyn Clock>,
     spawn: Arc<dyn Spawn>,
@@ -43,7 +43,7 @@ struct Minute {
     is_awaited: bool,
 }
 
-impl Failed {
+impl FailureLog {
     pub(crate) fn new(audit: Arc<dyn Audit>, clock: Arc<dyn Clock>, spawn: Arc<dyn Spawn>) -> Self {
         Self { audit, clock, spawn, minute: Mutex::default() }
     }
@@ -80,7 +80,7 @@ impl Failed {
         let Minute { addresses, others, refused, refused_others, .. } = minute;
         let now = self.clock.now();
         let told = |address: String, count: u64| Entry {
-            verdict: Said::Deny,
+            verdict: Ruling::Deny,
             detail: Some(json!({ "count": count })),
             ..Entry::new(now, UNKNOWN.into(), "credential.fail", Object::new("address", address))
         };
@@ -92,7 +92,7 @@ impl Failed {
             entries.push(told(OTHERS.to_owned(), others));
         }
         let realm = |subject: Arc<str>, realm: String, count: u64| Entry {
-            verdict: Said::Deny,
+            verdict: Ruling::Deny,
             detail: Some(json!({ "count": count })),
             ..Entry::new(now, subject, "realm.enter", Object::new("realm", realm))
         };

@@ -88,21 +88,21 @@ pub(crate) struct Issuer {
     pub(crate) entry: IssuerEntry,
     parts: IssuerParts,
     documents: Documents,
-    held: RwLock<Option<Held>>,
-    pace: Mutex<Pace>,
+    held: RwLock<Option<FetchedKeys>>,
+    pace: Mutex<FetchState>,
     /// How many fetches ended.
     rounds: watch::Sender<u64>,
 }
 
 /// The keys of an issuer, and when they were last found to be these.
-struct Held {
+struct FetchedKeys {
     keys: Arc<KeySet>,
     read: Duration,
 }
 
 /// When the last fetch began, and whether it is under way.
 #[derive(Default)]
-struct Pace {
+struct FetchState {
     began: Option<Duration>,
     is_fetching: bool,
 }
@@ -235,7 +235,7 @@ impl Issuer {
         held.map(|held| held.keys.clone())
     }
 
-    fn age(&self, held: &Held) -> Duration {
+    fn age(&self, held: &FetchedKeys) -> Duration {
         self.parts.clock.elapsed().saturating_sub(held.read)
     }
 
@@ -260,7 +260,7 @@ impl Issuer {
         if since.is_some_and(|since| since < PAUSE) {
             return None;
         }
-        *pace = Pace { began: Some(now), is_fetching: true };
+        *pace = FetchState { began: Some(now), is_fetching: true };
         drop(pace);
         let issuer = self.clone();
         // In a task of its own: others wait for it, too.
@@ -316,7 +316,7 @@ impl Issuer {
             _ => Arc::new(keys),
         };
         let is_lost = before.is_some_and(|before| !keys.has_all_of(&before));
-        *held = Some(Held { keys, read });
+        *held = Some(FetchedKeys { keys, read });
         drop(held);
         if is_lost {
             (self.parts.lost)();

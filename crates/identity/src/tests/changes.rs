@@ -5,7 +5,7 @@ use super::{MINUTE_MS, NOW, Stage, new_key, reached, root};
 use crate::keys::{KeyRefusal, Maker};
 use futures::FutureExt;
 use kernel::contracts::StoreError;
-use kernel::identity::key::Dead;
+use kernel::identity::key::KeyRejection;
 use kernel::identity::roles::Role;
 use kernel::values::caller::Via;
 use std::sync::atomic::Ordering;
@@ -57,7 +57,7 @@ async fn what_another_process_changed_is_read_before_it_is_changed_again() {
     stage.store.change_elsewhere(id, |key| key.revoked = Some(NOW));
     assert!(stage.is_good(&rotated.text), "no one said so here");
     let refused = stage.identity.rotate(&root(), id, 0).await.unwrap_err();
-    assert_eq!(refused, KeyRefusal::Dead(Dead::Revoked));
+    assert_eq!(refused, KeyRefusal::Dead(KeyRejection::Revoked));
     assert!(!stage.is_good(&rotated.text));
 }
 

@@ -3,7 +3,7 @@
 use super::{ADMIN_KEY, HOME, MINUTE_MS, Stage, grants, new_key, root, sent};
 use crate::failures::FAILURES_MAX;
 use crate::keys::{Expiry, NewKey};
-use crate::{Denied, Standing};
+use crate::{CredentialRefusal, Standing};
 use kernel::contracts::Clock;
 use kernel::identity::key::KeyText;
 use kernel::identity::roles::Role;
@@ -42,9 +42,9 @@ async fn too_many_failures_refuse_what_is_not_known_to_be_good() {
     let id = made.stored.key.id.as_str();
     let token = stage.identity.token(id, text, None).unwrap();
     for _ in 0..FAILURES_MAX {
-        assert!(matches!(stage.who("nonsense"), Err(Denied::Invalid(_))));
+        assert!(matches!(stage.who("nonsense"), Err(CredentialRefusal::Invalid(_))));
     }
-    let too_many = |retry_after_s: u64| Denied::TooMany { retry_after_s };
+    let too_many = |retry_after_s: u64| CredentialRefusal::TooMany { retry_after_s };
     for unknown in ["nonsense", &altered(&made.text), &altered(&token.text)] {
         assert_eq!(stage.who(unknown).unwrap_err(), too_many(60), "{unknown}");
     }
@@ -52,13 +52,13 @@ async fn too_many_failures_refuse_what_is_not_known_to_be_good() {
     assert!(stage.who(ADMIN_KEY).is_ok());
     let elsewhere = "192.0.2.2".parse().unwrap();
     let there = stage.identity.authenticate(&sent("nonsense"), elsewhere);
-    assert!(matches!(there, Err(Denied::Invalid(_))));
+    assert!(matches!(there, Err(CredentialRefusal::Invalid(_))));
 
     stage.clock.advance(MINUTE_MS - 1);
     assert_eq!(stage.who("nonsense").unwrap_err(), too_many(1));
     assert_eq!(stage.identity.failed(HOME, "at another door"), too_many(1));
     stage.clock.advance(1);
-    assert_eq!(stage.identity.failed(HOME, "why"), Denied::Invalid("why"));
+    assert_eq!(stage.identity.failed(HOME, "why"), CredentialRefusal::Invalid("why"));
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn good_credentials_are_not_counted() {
     for _ in 0..2 * FAILURES_MAX {
         assert!(stage.is_good(&made.text));
     }
-    assert!(matches!(stage.who("nonsense"), Err(Denied::Invalid(_))));
+    assert!(matches!(stage.who("nonsense"), Err(CredentialRefusal::Invalid(_))));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use super::NOW;
 use super::signing::{Signer, claims};
 use crate::issuer::jwt::{Flaw, Jwt, Rules, TokenClaims};
 use crate::issuer::key_set::KeySet;
-use crate::sent::{Malformed, SENT_BYTES_MAX, Sent};
+use crate::sent::{Malformed, SENT_BYTES_MAX, SentCredential};
 use crate::token::{Claims, Tokens};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -134,11 +134,11 @@ fn a_header_is_one_credential_or_refused() {
     let mut taken = 0_u64;
     let looked = Hunt::new("credential header", HEADERS).run(make, |value: &Vec<u8>| {
         let value = value.as_slice();
-        let twice = Sent::of(&[value], &[value]);
+        let twice = SentCredential::of(&[value], &[value]);
         if !matches!(twice, Err(Malformed::Several)) {
             return Err("two credentials are one".to_owned());
         }
-        for sent in [Sent::of(&[value], &[]), Sent::of(&[], &[value])] {
+        for sent in [SentCredential::of(&[value], &[]), SentCredential::of(&[], &[value])] {
             let Ok(sent) = sent else { continue };
             let sent = sent.ok_or("a header is none")?;
             let text = sent.text();

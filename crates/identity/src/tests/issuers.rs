@@ -4,7 +4,7 @@
 use super::signing::{Signer, claims, claims_at, with};
 use super::{DAY_MS, HOME, HandClock, MINUTE_MS, Memory, NOW, Stage, root, sent};
 use crate::failures::FAILURES_MAX;
-use crate::{Denied, Door, Standing, Verified};
+use crate::{CredentialRefusal, Door, Standing, VerifiedCaller};
 use futures::future::join_all;
 use kernel::contracts::Clock;
 use kernel::identity::grants::{Grants, RealmPattern};
@@ -131,7 +131,7 @@ async fn answer(mut stream: TcpStream, state: &State, own: &str) {
 }
 
 impl Stage {
-    async fn shows(&self, token: &str) -> Result<Verified, Denied> {
+    async fn shows(&self, token: &str) -> Result<VerifiedCaller, CredentialRefusal> {
         let verified = self.identity.verify(&sent(token), HOME, Door::Other).await;
         verified.map(Arc::unwrap_or_clone)
     }
@@ -139,7 +139,7 @@ impl Stage {
     /// Why a token is refused.
     async fn refuses(&self, token: &str) -> &'static str {
         match self.shows(token).await {
-            Err(Denied::Invalid(why)) => why,
+            Err(CredentialRefusal::Invalid(why)) => why,
             other => panic!("{other:?}"),
         }
     }
@@ -228,7 +228,7 @@ async fn an_issuer_that_hangs_delays_only_tokens_with_unknown_keys() {
     assert!(stage.shows(made.text.expose()).await.is_ok());
     assert!(!waits.is_finished());
     stage.clock.advance(5_000);
-    assert!(matches!(waits.await.unwrap(), Err(Denied::Invalid(_))));
+    assert!(matches!(waits.await.unwrap(), Err(CredentialRefusal::Invalid(_))));
 }
 
 #[tokio::test]
@@ -360,10 +360,10 @@ async fn over_the_limit_only_what_is_known_is_looked_at() {
     let made = stage.made("default", &[Role::Member]).await;
     assert!(stage.shows(&known).await.is_ok());
     for _ in 0..FAILURES_MAX {
-        assert!(matches!(stage.shows("a.b.c").await, Err(Denied::Invalid(_))));
+        assert!(matches!(stage.shows("a.b.c").await, Err(CredentialRefusal::Invalid(_))));
     }
     let unseen = signer.token("a", &with(claims(&fake.url), "sub", json!("bob")));
-    assert!(matches!(stage.shows(&unseen).await, Err(Denied::TooMany { .. })));
+    assert!(matches!(stage.shows(&unseen).await, Err(CredentialRefusal::TooMany { .. })));
     assert!(stage.shows(&known).await.is_ok() && stage.shows(made.text.expose()).await.is_ok());
     stage.clock.advance(MINUTE_MS);
     assert!(stage.shows(&unseen).await.is_ok());

@@ -6,7 +6,7 @@ use crate::Standing;
 use crate::keys::{Expiry, KeyRefusal, Maker, NewKey};
 use kernel::contracts::identity::api_keys::StoredKey;
 use kernel::identity::grants::Grants;
-use kernel::identity::key::{Dead, KeyId, OVERLAP_DEFAULT_MS, hash_of};
+use kernel::identity::key::{KeyId, KeyRejection, OVERLAP_DEFAULT_MS, hash_of};
 use kernel::identity::roles::Role;
 use kernel::values::ids::Millis;
 
@@ -42,7 +42,7 @@ async fn a_key_is_good_once_it_was_made_and_dead_once_it_was_revoked() {
     let again = stage.identity.revoke(&root(), id).await.unwrap();
     assert_eq!(again.key.revoked, Some(NOW), "when it ended does not change");
     let rotated = stage.identity.rotate(&root(), id, 0).await.unwrap_err();
-    assert_eq!(rotated, KeyRefusal::Dead(Dead::Revoked));
+    assert_eq!(rotated, KeyRefusal::Dead(KeyRejection::Revoked));
     let next = Stage::over(stage.store.clone(), stage.clock.clone()).await;
     assert_eq!(next.why(made.text.expose()), "the key was revoked");
 }
@@ -112,7 +112,7 @@ async fn a_key_ends_when_it_was_said_and_keeps_its_roles() {
     let roles = directory.roles(&"acme".into(), &verified.subject);
     assert!(roles.has(Role::Member), "what was begun with it continues");
     let rotated = stage.identity.rotate(&root(), &soon.stored.key.id, 0).await;
-    assert_eq!(rotated.unwrap_err(), KeyRefusal::Dead(Dead::Expired));
+    assert_eq!(rotated.unwrap_err(), KeyRefusal::Dead(KeyRejection::Expired));
 
     stage.clock.advance(90 * DAY_MS);
     assert!(!stage.is_good(&usual.text));

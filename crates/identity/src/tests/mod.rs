@@ -15,9 +15,9 @@ mod principals;
 mod realms;
 mod realm_changes;
 
-use crate::keys::{Expiry, Made, Maker, NewKey};
-use crate::sent::Sent;
-use crate::{Denied, Identity, IdentityParts, Verified};
+use crate::keys::{Expiry, KeyWithText, Maker, NewKey};
+use crate::sent::SentCredential;
+use crate::{CredentialRefusal, Identity, IdentityParts, VerifiedCaller};
 use futures::future::BoxFuture;
 use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::identity::claims::{Claims, SubjectClaims};
@@ -31,7 +31,7 @@ use kernel::identity::key::{ApiKey, KeyId};
 use kernel::identity::principal::{Principal, PrincipalRecord};
 use kernel::identity::realm::Realms;
 use kernel::identity::roles::{Role, Roles};
-use kernel::values::caller::{Makers, Via};
+use kernel::values::caller::{KeyMakers, Via};
 use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
@@ -102,19 +102,19 @@ impl Stage {
     }
 
     /// Makes a key with these roles in one realm.
-    async fn made(&self, realm: &str, roles: &[Role]) -> Made {
+    async fn made(&self, realm: &str, roles: &[Role]) -> KeyWithText {
         self.identity.create(&root(), new_key(realm, roles)).await.unwrap()
     }
 
     /// Who sends this text.
-    fn who(&self, text: &str) -> Result<Verified, Denied> {
+    fn who(&self, text: &str) -> Result<VerifiedCaller, CredentialRefusal> {
         self.identity.authenticate(&sent(text), HOME).map(Arc::unwrap_or_clone)
     }
 
     /// Why this text is refused.
     fn why(&self, text: &str) -> &'static str {
         match self.who(text) {
-            Err(Denied::Invalid(why)) => why,
+            Err(CredentialRefusal::Invalid(why)) => why,
             other => panic!("{other:?}"),
         }
     }
@@ -150,8 +150,8 @@ fn parts(
 }
 
 /// A text as a request brings it.
-fn sent(text: &str) -> Sent<'_> {
-    Sent::of(&[], &[text.as_bytes()]).unwrap().unwrap()
+fn sent(text: &str) -> SentCredential<'_> {
+    SentCredential::of(&[], &[text.as_bytes()]).unwrap().unwrap()
 }
 
 /// These roles in one realm, or in all that a pattern fits.
@@ -167,7 +167,7 @@ fn root() -> Maker {
 /// Who administers this realm, or these.
 fn maker(realm: &str) -> Maker {
     let grants = grants(realm, &[Role::Admin]);
-    let makers = Makers::default();
+    let makers = KeyMakers::default();
     let via = Via::default();
     Maker { subject: "admin".into(), actor: None, key: None, makers, grants, via }
 }

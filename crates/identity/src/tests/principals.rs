@@ -2,13 +2,13 @@
 //! ends all that it shows.
 
 use super::{NOW, Stage, grants, maker, new_key, root};
-use crate::keys::{KeyRefusal, Made, Maker, NewKey};
+use crate::keys::{KeyRefusal, KeyWithText, Maker, NewKey};
 use crate::policy::RolePolicy;
 use crate::principals::{PrincipalRefusal, SeenPrincipal, mistakes};
 use crate::realms::RealmRefusal;
-use crate::{IdentityError, Standing, Verified};
+use crate::{IdentityError, Standing, VerifiedCaller};
 use kernel::contracts::policy::{Context, Policy, Request, Resource, SessionFacts};
-use kernel::identity::grants::{Exceeds, Grants, RealmPattern};
+use kernel::identity::grants::{ExceededGrant, Grants, RealmPattern};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::principal::{Clash, Origin, Principal};
 use kernel::identity::roles::{Role, Roles};
@@ -39,13 +39,13 @@ impl Stage {
         Ok(seen.version().unwrap())
     }
 
-    async fn key_of(&self, id: &str) -> Made {
+    async fn key_of(&self, id: &str) -> KeyWithText {
         self.identity.create(&root(), key_of(id, Grants::default())).await.unwrap()
     }
 
     /// Who changes something with this key.
-    fn maker_with(&self, made: &Made) -> Maker {
-        let Verified { subject, key, realms, .. } = self.who(made.text.expose()).unwrap();
+    fn maker_with(&self, made: &KeyWithText) -> Maker {
+        let VerifiedCaller { subject, key, realms, .. } = self.who(made.text.expose()).unwrap();
         Maker { subject, key, grants: Grants::clone(&realms), ..root() }
     }
 
@@ -72,7 +72,7 @@ async fn a_key_of_a_principal_is_that_principal_as_it_is_now() {
 
     // What the principal loses, its keys lose, and what it gains elsewhere they do not get.
     stage.identity.take_principals(vec![Arc::new(principal("ann", "acme", &[Role::Viewer]))]);
-    let realms = |made: &Made| stage.who(made.text.expose()).unwrap().realms;
+    let realms = |made: &KeyWithText| stage.who(made.text.expose()).unwrap().realms;
     assert_eq!(*realms(&made), grants("acme", &[Role::Viewer]));
     assert_eq!(*realms(&narrow), Grants::default());
     stage.identity.take_principals(vec![Arc::new(principal("ann", "*", &[Role::Admin]))]);
@@ -295,7 +295,7 @@ async fn who_lacks_a_role_that_only_policies_know_gives_it_to_nobody() {
     let leading = || Principal::new("bob", Grants::one(acme(), roles(&["approver", "lead"])));
     let stage = knowing(Vec::new()).await;
     let admin = maker("acme");
-    let lacks = Exceeds { realm: acme(), role: "lead".into() };
+    let lacks = ExceededGrant { realm: acme(), role: "lead".into() };
     let refused = stage.put(&admin, leading()).await;
     assert_eq!(refused, Err(PrincipalRefusal::Exceeds(lacks.clone())));
     let both = Maker { grants: Grants::one(acme(), roles(&["admin", "lead"])), ..root() };

@@ -1,7 +1,7 @@
 //! Policy by roles: what each resource is to them, and that they are looked up at every decision.
 
 use super::{Stage, new_key, root};
-use crate::keys::{Made, NewKey};
+use crate::keys::{KeyWithText, NewKey};
 use crate::policy::RolePolicy;
 use kernel::contracts::policy::{Context, Policy, Request, Resource, SessionFacts};
 use kernel::identity::grants::{Grants, RealmPattern};
@@ -24,7 +24,7 @@ fn allows(policy: &RolePolicy, caller: &Caller, act: Act, resource: Resource<'_>
     policy.decide(&Request { act, subject: caller, resource, context }).allows()
 }
 
-fn caller(made: &Made, realm: &str) -> Caller {
+fn caller(made: &KeyWithText, realm: &str) -> Caller {
     Caller::new(realm, made.stored.key.subject())
 }
 

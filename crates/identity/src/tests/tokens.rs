@@ -1,7 +1,7 @@
 //! Tokens: what they are good for, and what they end with.
 
 use super::{ADMIN_KEY, DAY_MS, MINUTE_MS, NOW, Stage, new_key, root};
-use crate::keys::{Expiry, Made, NewKey};
+use crate::keys::{Expiry, KeyWithText, NewKey};
 use crate::token::{TOKEN_MS, Token, TokenRefusal};
 use crate::{Identity, Standing};
 use kernel::identity::key::KeyText;
@@ -9,7 +9,11 @@ use kernel::identity::roles::Role;
 use kernel::values::caller::{Scope, Scopes};
 
 /// A token for a key.
-fn token(identity: &Identity, made: &Made, scope: Option<&str>) -> Result<Token, TokenRefusal> {
+fn token(
+    identity: &Identity,
+    made: &KeyWithText,
+    scope: Option<&str>,
+) -> Result<Token, TokenRefusal> {
     identity.token(made.stored.key.id.as_str(), made.text.expose(), scope)
 }
 

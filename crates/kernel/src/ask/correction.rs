@@ -1,7 +1,7 @@
 //! What a correction plan answered, as a reply to the ask about the failed step. An answer that
 //! fits no reply is nothing; one that could do a write twice is a proposal for a person.
 
-use crate::ask::held::Found;
+use crate::ask::remedy::RemedyResult;
 use crate::ask::reply::check_action;
 use crate::ask::{Ask, AskBody, FixAction, Reply};
 use crate::values::fault::Fault;
@@ -13,7 +13,7 @@ const MEMBERS: [&str; 4] = ["action", "arguments", "output", "why"];
 
 /// What a correction may do about the failed call without asking anyone.
 #[derive(Debug, Clone, Copy)]
-pub struct Leeway {
+pub struct CorrectionRights {
     /// Have it sent again.
     pub repeat: bool,
     /// Have it sent again with other arguments.
@@ -21,7 +21,7 @@ pub struct Leeway {
 }
 
 /// What this answer of a correction means for the failed step.
-pub fn found(ask: &Ask, answer: &Value, leeway: Leeway) -> Found {
+pub fn found(ask: &Ask, answer: &Value, leeway: CorrectionRights) -> RemedyResult {
     let why = answer.get("why").and_then(Value::as_str).map(str::to_owned);
     let read = match &ask.body {
         AskBody::Fix { actions, .. } => read(actions, answer),
@@ -34,14 +34,14 @@ pub fn found(ask: &Ask, answer: &Value, leeway: Leeway) -> Found {
                 Reply::Fix { action: FixAction::Edit, .. } => leeway.repeat && leeway.edit,
                 _ => true,
             };
-            Found { reply: Some(reply), acts, why, ..Found::default() }
+            RemedyResult { reply: Some(reply), acts, why, ..RemedyResult::default() }
         }
         Err(wrong) => {
             let message = format!("the correction's answer fits no reply: {wrong}");
             let hint =
                 "it answers {action: retry|edit|skip|abort|settle, arguments?, output?, why?}";
             let fault = Fault::new("CorrectionMisfit", message).hint(hint);
-            Found { why, ..Found::nothing(fault) }
+            RemedyResult { why, ..RemedyResult::nothing(fault) }
         }
     }
 }
@@ -70,11 +70,11 @@ pub fn read(actions: &[FixAction], answer: &Value) -> Result<Reply, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::call::HowFar;
+    use crate::tool::call::CallProgress;
     use crate::values::ids::{AskId, ContentHash, FrameId, Millis, RunId};
     use serde_json::json;
 
-    const ANY: Leeway = Leeway { repeat: true, edit: true };
+    const ANY: CorrectionRights = CorrectionRights { repeat: true, edit: true };
 
     fn ask() -> Ask {
         let actions = vec![
@@ -86,7 +86,7 @@ mod tests {
             FixAction::Correct,
         ];
         let fault = Fault::new("Boom", "it broke");
-        let how = HowFar::Failed;
+        let how = CallProgress::Failed;
         Ask {
             id: AskId(1),
             run: RunId(1),
@@ -102,7 +102,7 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
-            next: crate::ask::course::Next::default(),
+            next: crate::ask::context::NextSteps::default(),
             about: Vec::new(),
         }
     }
@@ -116,7 +116,7 @@ mod tests {
             (json!({"action": "settle", "output": null}), true),
             (json!({"action": "abort"}), true),
         ] {
-            let found = |repeat| found(&ask(), &answer, Leeway { repeat, edit: true });
+            let found = |repeat| found(&ask(), &answer, CorrectionRights { repeat, edit: true });
             assert!(found(true).acts && found(true).fault.is_none(), "{answer}");
             let unknown = found(false);
             assert_eq!((unknown.acts, unknown.reply.is_some()), (acts, true), "{answer}");
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn other_arguments_may_be_a_persons_to_take_where_the_same_may_be_sent_again() {
         let edit = json!({"action": "edit", "arguments": {"n": 2}});
-        let leeway = Leeway { edit: false, ..ANY };
+        let leeway = CorrectionRights { edit: false, ..ANY };
         let proposed = found(&ask(), &edit, leeway);
         assert!(!proposed.acts && proposed.reply.is_some(), "{proposed:?}");
         assert!(found(&ask(), &json!({"action": "retry"}), leeway).acts);

@@ -2,11 +2,11 @@
 //! by default. Who answers an ask may not have seen the form, so it is not left to them. The client
 //! that made the call has seen it, and what it answers is not looked at here.
 
-use crate::tool::call::Want;
+use crate::tool::call::InputRequest;
 use serde_json::{Map, Value};
 
 /// What was filled into what is wanted, with what it leaves out.
-pub fn filled(content: Value, want: &Want) -> Value {
+pub fn filled(content: Value, want: &InputRequest) -> Value {
     let defaults = defaults(want);
     let mut fields = match content {
         Value::Object(fields) => fields,
@@ -20,8 +20,8 @@ pub fn filled(content: Value, want: &Want) -> Value {
 }
 
 /// The values that a form's fields have by default, by their names.
-fn defaults(want: &Want) -> Map<String, Value> {
-    let Want::Form { schema, .. } = want else { return Map::new() };
+fn defaults(want: &InputRequest) -> Map<String, Value> {
+    let InputRequest::Form { schema, .. } = want else { return Map::new() };
     let fields = schema.get("properties").and_then(Value::as_object);
     let default =
         |(name, field): (&String, &Value)| Some((name.clone(), field.get("default")?.clone()));
@@ -34,9 +34,9 @@ mod tests {
     use serde_json::json;
     use std::sync::Arc;
 
-    fn form(properties: Value) -> Want {
+    fn form(properties: Value) -> InputRequest {
         let schema = Arc::new(json!({"type": "object", "properties": properties}));
-        Want::Form { message: "m".to_owned(), schema }
+        InputRequest::Form { message: "m".to_owned(), schema }
     }
 
     #[test]
@@ -70,8 +70,11 @@ mod tests {
         for (content, want) in [
             (Value::Null, plain.clone()),
             (json!({}), plain),
-            (json!({"roots": []}), Want::Roots),
-            (Value::Null, Want::Url { message: "m".to_owned(), url: "https://a.test/".to_owned() }),
+            (json!({"roots": []}), InputRequest::Roots),
+            (
+                Value::Null,
+                InputRequest::Url { message: "m".to_owned(), url: "https://a.test/".to_owned() },
+            ),
         ] {
             assert_eq!(filled(content.clone(), &want), content);
         }

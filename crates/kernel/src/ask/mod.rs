@@ -1,16 +1,16 @@
 //! Asks and replies: all that a person can be asked, and what they can answer. When a run asks is
 //! decided in `decide`; who may answer is policy's.
 
-pub mod held;
+pub mod remedy;
 pub mod left_out;
 pub mod proposal;
 pub mod reply;
 pub mod correction;
-pub mod course;
+pub mod context;
 
-use crate::ask::course::{AboutCall, Next};
-use crate::ask::held::{HeldBy, Tried};
-use crate::tool::call::HowFar;
+use crate::ask::context::{CallDetails, NextSteps};
+use crate::ask::remedy::{RemedyAttempt, RuleHold};
+use crate::tool::call::CallProgress;
 use crate::values::caller::Caller;
 use crate::values::canonical;
 use crate::values::fault::Fault;
@@ -46,7 +46,7 @@ pub struct Ask {
     pub expires_at: Option<Millis>,
     /// The call that wants it, where it is a tool that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<Wanted>,
+    pub wanted: Option<InputSource>,
     /// Who may answer, where a policy narrowed that; else policy in general says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answerers: Option<Answerers>,
@@ -55,16 +55,16 @@ pub struct Ask {
     pub subject: Option<Arc<str>>,
     /// The rule that holds it: then it is not a person's yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<HeldBy>,
+    pub held: Option<RuleHold>,
     /// What rules did about the failed step before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<Tried>,
+    pub tried: Vec<RemedyAttempt>,
     /// What follows each answer.
-    #[serde(default, skip_serializing_if = "Next::is_empty")]
-    pub next: Next,
+    #[serde(default, skip_serializing_if = "NextSteps::is_empty")]
+    pub next: NextSteps,
     /// What is known of the calls that it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub about: Vec<AboutCall>,
+    pub about: Vec<CallDetails>,
 }
 
 /// The subject that a run acts for, among those who may answer what it asks.
@@ -125,7 +125,7 @@ pub enum AskBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<AskedCall>,
         /// How far it got.
-        how: HowFar,
+        how: CallProgress,
         /// What can be done.
         actions: Vec<FixAction>,
         /// The plans that can correct it, for `correct`.
@@ -172,13 +172,13 @@ pub struct AskedCall {
 /// Which call wants what is asked: the answer goes to its tool, under the tool's own key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Wanted {
+pub struct InputSource {
     pub call: AskedCall,
     /// The tool's key for it.
     pub key: String,
 }
 
-impl Wanted {
+impl InputSource {
     /// What an ask's digest covers of it: `more` of [`digest`].
     pub fn digested(&self) -> Vec<u8> {
         canonical::digest(&json!(self)).as_str().as_bytes().to_vec()

@@ -1,7 +1,7 @@
 //! What is proposed about a failed step, by a model or by a plan that may not act itself: a person
 //! takes it out of the ask, or does not. And how proposed arguments differ from those that failed.
 
-use crate::ask::held::Found;
+use crate::ask::remedy::RemedyResult;
 use crate::ask::{Ask, AskBody, FixAction, Reply};
 use serde_json::Value;
 
@@ -20,13 +20,13 @@ pub struct Change {
 }
 
 /// What is proposed in an ask, the newest first.
-fn open(ask: &Ask) -> impl Iterator<Item = &Found> {
+fn open(ask: &Ask) -> impl Iterator<Item = &RemedyResult> {
     let found = ask.tried.iter().rev().filter_map(|tried| tried.found.as_deref());
     found.filter(|found| found.reply.is_some() && !found.acts)
 }
 
 /// The newest proposal of an ask.
-pub fn newest(ask: &Ask) -> Option<&Found> {
+pub fn newest(ask: &Ask) -> Option<&RemedyResult> {
     open(ask).next()
 }
 
@@ -37,7 +37,7 @@ pub fn proposed(ask: &Ask, action: FixAction) -> Option<Reply> {
 }
 
 /// How the arguments of a proposal differ from those of the failed call.
-pub fn changes_of(ask: &Ask, found: &Found) -> Vec<Change> {
+pub fn changes_of(ask: &Ask, found: &RemedyResult) -> Vec<Change> {
     let before = match &ask.body {
         AskBody::Fix { call: Some(call), .. } => &call.arguments,
         _ => return Vec::new(),

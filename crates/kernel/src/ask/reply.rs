@@ -2,7 +2,7 @@
 
 use crate::ask::proposal::proposed;
 use crate::ask::{Ask, AskBody, CallDecision, FixAction, Question, Reply};
-use crate::tool::call::HowFar;
+use crate::tool::call::CallProgress;
 use crate::tool::schema::{Misfit, Schemas};
 use crate::values::ids::{CallId, PlanId};
 use serde_json::{Value, json};
@@ -245,11 +245,15 @@ fn missing(what: &str) -> BadReply {
     BadReply::Action(format!("`input` is missing: this ask wants {what}"))
 }
 
-fn fix_form(how: HowFar, actions: &[FixAction], input: Option<&Value>) -> Result<Reply, BadReply> {
+fn fix_form(
+    how: CallProgress,
+    actions: &[FixAction],
+    input: Option<&Value>,
+) -> Result<Reply, BadReply> {
     let empty = input.is_none_or(|input| input.as_object().is_some_and(serde_json::Map::is_empty));
     if empty {
         // An empty body means retry, except where that might do a write twice.
-        if how == HowFar::Unknown {
+        if how == CallProgress::Unknown {
             let offered = json!(actions);
             return Err(BadReply::Action(format!(
                 "it is unknown whether the call happened: choose an action of {offered}"
@@ -306,7 +310,7 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
-            next: crate::ask::course::Next::default(),
+            next: crate::ask::context::NextSteps::default(),
             about: Vec::new(),
         }
     }

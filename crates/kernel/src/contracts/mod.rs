@@ -24,21 +24,21 @@ pub use crate::contracts::figures::{
 };
 pub use crate::contracts::policy::Policy;
 pub use crate::journal::lists::{
-    AskFilter, FeedRow, Page, Paged, RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter,
-    SessionRef, SessionRun, Whose,
+    AskFilter, FeedRow, ListPage, OwnerFilter, PageRequest, RunFilter, RunPage, RunWithEvents,
+    SessionAsk, SessionFilter, SessionRef, SessionRun,
 };
 pub use blobs::{Blobs, Holder, Incoming, OpenBlob, WHOLE};
 pub use outcome::{Read, StoreError};
 pub use position::{StoreLoss, StorePosition};
 pub use sessions::feed::{Feed, FeedStart, SINKS};
-pub use sessions::journal::{HistoryFilter, Journal, Loaded, Stored, Ticket};
+pub use sessions::journal::{HistoryFilter, Journal, LoadResult, StoredSession, Ticket};
 pub use sessions::keys::Keys;
 pub use sessions::lists::Lists;
 pub use sessions::ownership::Ownership;
-pub use sessions::retention::{PrunedSlice, RETENTION, Realms, Retention, Slice, Trimmable};
-pub use sessions::store::{Appended, Committed, OnCommit, Store};
+pub use sessions::retention::{PrunedSlice, RETENTION, RealmSet, Retention, Slice, Trimmable};
+pub use sessions::store::{AppendedEvents, CommitNotice, OnCommit, Store};
 pub use system::{Clock, CrashMarks, Entropy, Spawn, Suspect, Zones};
-pub use vault::{Expected, Hold, Kept, Vault, VaultError, Vaulted};
+pub use vault::{Vault, VaultCondition, VaultEntry, VaultError, VaultFuture, VaultLease};
 
 use crate::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream};
 use crate::values::ids::{Millis, RealmId};
@@ -144,13 +144,13 @@ pub struct StoredBy(pub Option<Arc<str>>);
 
 /// What must be so for a definition to be changed. What is left out may be anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Against {
+pub struct Precondition {
     /// The newest version (0: there is none).
     pub version: Option<u64>,
     pub owner: Option<StoredBy>,
 }
 
-impl Against {
+impl Precondition {
     /// Whether it is so, of the newest version (0: there is none).
     pub fn holds(&self, version: u64, owner: &StoredBy) -> bool {
         self.version.is_none_or(|expected| expected == version)
@@ -177,7 +177,7 @@ pub trait Definitions: Send + Sync {
         &'a self,
         realm: &'a RealmId,
         definition: Definition,
-        against: Against,
+        against: Precondition,
     ) -> Read<'a, Definition>;
     /// Removes it if the newest version is as `against` says; whether it was there. `Conflict`
     /// otherwise.
@@ -186,6 +186,6 @@ pub trait Definitions: Send + Sync {
         realm: &'a RealmId,
         kind: &'a str,
         name: &'a str,
-        against: Against,
+        against: Precondition,
     ) -> Read<'a, bool>;
 }

@@ -30,12 +30,12 @@ pub trait Observer: Send + Sync {
     }
 
     /// Something ended.
-    fn saw(&self, seen: &Seen);
+    fn saw(&self, seen: &Observation);
 }
 
 /// Something that ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct Observation {
     pub realm: RealmId,
     /// For whom it was done; no one in local mode.
     pub subject: Option<Arc<str>>,
@@ -52,7 +52,7 @@ pub struct Seen {
     pub parent: Option<u64>,
     pub began: Millis,
     pub ended: Millis,
-    pub what: What,
+    pub what: ObservedWork,
     /// The name of the error that it ended with.
     pub error: Option<Arc<str>>,
     /// Content, where an observer wants it: JSON texts by attribute name, cut where they are long.
@@ -69,7 +69,7 @@ pub struct StepPlace {
 
 /// What ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum ObservedWork {
     Run {
         plan: PlanId,
         /// How it ended: `completed`, `failed`, `cancelled`.
@@ -131,7 +131,7 @@ pub enum What {
     },
 }
 
-impl Seen {
+impl Observation {
     /// How long it took, in seconds; a clock that was set back makes it zero.
     pub fn seconds(&self) -> f64 {
         let ms = self.ended.0.saturating_sub(self.began.0).max(0);

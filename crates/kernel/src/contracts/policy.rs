@@ -1,7 +1,7 @@
 //! What policy is asked, and what it answers: may this caller do this to that? One question has one
 //! shape, whatever is done: a tool called, a run started, an ask answered, a list read.
 
-use crate::identity::audit::Said;
+use crate::identity::audit::Ruling;
 use crate::identity::directory::Directory;
 use crate::identity::realm::RealmSettings;
 use crate::identity::roles::Target;
@@ -206,11 +206,11 @@ impl Decision {
     }
 
     /// Its verdict in a word.
-    pub fn word(&self) -> Said {
+    pub fn word(&self) -> Ruling {
         match self.verdict {
-            Verdict::Allow => Said::Allow,
-            Verdict::Ask(_) => Said::Ask,
-            Verdict::Deny(_) => Said::Deny,
+            Verdict::Allow => Ruling::Allow,
+            Verdict::Ask(_) => Ruling::Ask,
+            Verdict::Deny(_) => Ruling::Deny,
         }
     }
 }
@@ -271,7 +271,7 @@ pub trait Policy: Send + Sync {
     fn decide(&self, request: &Request<'_>) -> Decision;
 
     /// The same in a word: most who ask need no more.
-    fn word(&self, request: &Request<'_>) -> Said {
+    fn word(&self, request: &Request<'_>) -> Ruling {
         self.decide(request).word()
     }
 
@@ -362,8 +362,8 @@ mod tests {
             let decision = Decision::from(verdict);
             (decision.allows(), decision.shows(), decision.word())
         };
-        assert_eq!(said(Verdict::Allow), (true, true, Said::Allow));
-        assert_eq!(said(Verdict::Ask(String::new())), (false, true, Said::Ask));
-        assert_eq!(said(Verdict::Deny(String::new())), (false, false, Said::Deny));
+        assert_eq!(said(Verdict::Allow), (true, true, Ruling::Allow));
+        assert_eq!(said(Verdict::Ask(String::new())), (false, true, Ruling::Ask));
+        assert_eq!(said(Verdict::Deny(String::new())), (false, false, Ruling::Deny));
     }
 }

@@ -1,8 +1,8 @@
 //! What can be prompted and read beside tools: a shelf holds prompts and resources. Ours holds
 //! plans, sessions and blobs; code and upstream servers bring others.
 
-use crate::contracts::{Page, Paged};
-use crate::tool::call::{Abilities, Caller, Given, ToolOutput};
+use crate::contracts::{ListPage, PageRequest};
+use crate::tool::call::{Abilities, Caller, InputResponses, ToolOutput};
 use crate::values::fault::Fault;
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -83,18 +83,18 @@ pub struct TemplateSpec {
 
 /// One prompt to fill in.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Prompting<'a> {
+pub struct PromptRequest<'a> {
     pub name: &'a str,
     pub arguments: &'a Map<String, Value>,
     /// The answers to what it wanted when it was asked for before.
-    pub given: &'a Given,
+    pub given: &'a InputResponses,
     /// What its caller can do for it.
     pub can: Abilities,
 }
 
 /// What is being completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Completing<'a> {
+pub enum CompletionTarget<'a> {
     /// An argument of a prompt of this name.
     Prompt(&'a str),
     /// A variable of a resource template.
@@ -103,8 +103,8 @@ pub enum Completing<'a> {
 
 /// One completion to find.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Completion<'a> {
-    pub of: Completing<'a>,
+pub struct CompletionRequest<'a> {
+    pub of: CompletionTarget<'a>,
     /// The argument's name.
     pub argument: &'a str,
     /// What was typed so far.
@@ -115,7 +115,7 @@ pub struct Completion<'a> {
 
 /// Completions of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Completed {
+pub struct Completions {
     /// The values, best first.
     pub values: Vec<String>,
     /// How many there are in all, where that is known.
@@ -124,7 +124,7 @@ pub struct Completed {
     pub more: bool,
 }
 
-impl From<Vec<String>> for Completed {
+impl From<Vec<String>> for Completions {
     /// These, and no others.
     fn from(values: Vec<String>) -> Self {
         Self { total: Some(values.len() as u64), more: false, values }
@@ -141,7 +141,7 @@ pub trait Changes: Send {
 pub const WRONG_REQUEST: &str = "WrongRequest";
 
 /// What a shelf finds: none where it does not hold it, so that the next one is asked.
-pub type Find<'a, T> = BoxFuture<'a, Result<Option<T>, Fault>>;
+pub type ShelfFuture<'a, T> = BoxFuture<'a, Result<Option<T>, Fault>>;
 
 /// Prompts and resources. What a caller may not see is not there for it.
 pub trait Shelf: Send + Sync {
@@ -158,8 +158,8 @@ pub trait Shelf: Send + Sync {
     fn prompt<'a>(
         &'a self,
         _caller: &'a Caller,
-        _prompting: &'a Prompting<'a>,
-    ) -> Find<'a, ToolOutput> {
+        _prompting: &'a PromptRequest<'a>,
+    ) -> ShelfFuture<'a, ToolOutput> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
@@ -167,9 +167,9 @@ pub trait Shelf: Send + Sync {
     fn resources<'a>(
         &'a self,
         _caller: &'a Caller,
-        _page: &'a Page,
-    ) -> BoxFuture<'a, Result<Paged<ResourceSpec>, Fault>> {
-        Box::pin(std::future::ready(Ok(Paged { items: Vec::new(), next_cursor: None })))
+        _page: &'a PageRequest,
+    ) -> BoxFuture<'a, Result<ListPage<ResourceSpec>, Fault>> {
+        Box::pin(std::future::ready(Ok(ListPage { items: Vec::new(), next_cursor: None })))
     }
 
     /// All families of resources.
@@ -190,12 +190,16 @@ pub trait Shelf: Send + Sync {
     }
 
     /// What is at a URI: a list of contents in MCP's shape.
-    fn read<'a>(&'a self, _caller: &'a Caller, _uri: &'a str) -> Find<'a, Vec<Value>> {
+    fn read<'a>(&'a self, _caller: &'a Caller, _uri: &'a str) -> ShelfFuture<'a, Vec<Value>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
     /// What wakes when the resource changes; none where it does not hold it.
-    fn changes<'a>(&'a self, _caller: &'a Caller, _uri: &'a str) -> Find<'a, Box<dyn Changes>> {
+    fn changes<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _uri: &'a str,
+    ) -> ShelfFuture<'a, Box<dyn Changes>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
@@ -203,8 +207,8 @@ pub trait Shelf: Send + Sync {
     fn complete<'a>(
         &'a self,
         _caller: &'a Caller,
-        _completion: &'a Completion<'a>,
-    ) -> Find<'a, Completed> {
+        _completion: &'a CompletionRequest<'a>,
+    ) -> ShelfFuture<'a, Completions> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }

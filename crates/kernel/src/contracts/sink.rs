@@ -3,7 +3,7 @@
 //! remembers how far it came; a sink only hands over.
 
 use crate::contracts::cloud::CloudEvent;
-use crate::contracts::{Page, Paged, Read};
+use crate::contracts::{ListPage, PageRequest, Read};
 use crate::values::ids::{Millis, RealmId, SessionId};
 use crate::values::words::named;
 use futures::future::BoxFuture;
@@ -15,7 +15,10 @@ pub trait EventSink: Send + Sync {
 
     /// Hands these over, in this order; done when the receiver has them. A repeat of the same
     /// events must do no harm. Several that failed are tried again one by one.
-    fn deliver<'a>(&'a self, events: &'a [CloudEvent]) -> BoxFuture<'a, Result<Handed, SinkError>>;
+    fn deliver<'a>(
+        &'a self,
+        events: &'a [CloudEvent],
+    ) -> BoxFuture<'a, Result<DeliveryReceipt, SinkError>>;
 
     /// How many events one delivery may hold.
     fn batch_max(&self) -> usize {
@@ -36,7 +39,7 @@ pub trait EventSink: Send + Sync {
 
 /// What the receiver of an event said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Handed {
+pub struct DeliveryReceipt {
     /// The status that a receiver answered with, where it speaks HTTP.
     pub status: Option<u16>,
 }
@@ -121,8 +124,8 @@ pub trait Deliveries: Send + Sync {
         &'a self,
         realm: &'a RealmId,
         filter: &'a DeliveryFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<DeliveryRow>>;
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<DeliveryRow>>;
 
     fn delivery<'a>(
         &'a self,

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// What is kept under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct VaultEntry {
     /// The secret.
     pub value: Secret,
     /// Which version of it this is. Each write makes another, and under one key none comes again
@@ -18,28 +18,28 @@ pub struct Kept {
 
 /// What must be kept under a key for a write to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
+pub enum VaultCondition {
     /// Anything, or nothing.
     Any,
     Version(u64),
     Absent,
 }
 
-impl Expected {
+impl VaultCondition {
     /// Whether a write is done while this version is kept, or nothing is.
     pub fn allows(self, version: Option<u64>) -> bool {
         match self {
-            Expected::Any => true,
-            Expected::Version(expected) => version == Some(expected),
-            Expected::Absent => version.is_none(),
+            VaultCondition::Any => true,
+            VaultCondition::Version(expected) => version == Some(expected),
+            VaultCondition::Absent => version.is_none(),
         }
     }
 }
 
-impl From<Option<u64>> for Expected {
+impl From<Option<u64>> for VaultCondition {
     /// The same that was found before: this version, or nothing.
     fn from(version: Option<u64>) -> Self {
-        version.map_or(Expected::Absent, Expected::Version)
+        version.map_or(VaultCondition::Absent, VaultCondition::Version)
     }
 }
 
@@ -72,51 +72,55 @@ impl From<VaultError> for Fault {
 }
 
 /// The result of a vault's work.
-pub type Vaulted<'a, T> = BoxFuture<'a, Result<T, VaultError>>;
+pub type VaultFuture<'a, T> = BoxFuture<'a, Result<T, VaultError>>;
 
 /// Keeps secrets under keys of ours, out of sight: sealed where they are written down.
 pub trait Vault: Send + Sync {
     /// What is kept under this key.
-    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>>;
+    fn read<'a>(&'a self, key: &'a str) -> VaultFuture<'a, Option<VaultEntry>>;
 
     /// Keeps this under the key in place of what was there, if that is as expected, and gives its
     /// version; durable on return. `Conflict` otherwise.
-    fn write<'a>(&'a self, key: &'a str, value: &'a Secret, expected: Expected)
-    -> Vaulted<'a, u64>;
+    fn write<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a Secret,
+        expected: VaultCondition,
+    ) -> VaultFuture<'a, u64>;
 
     /// Lets go of what is kept under this key, if anything is; durable on return.
-    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()>;
+    fn remove<'a>(&'a self, key: &'a str) -> VaultFuture<'a, ()>;
 
     /// Lets go of all whose keys begin so; durable on return. Keys have segments that `/` ends, and
     /// what is under one goes as a whole: `acme/` is all of `acme`, and a segment `*` is any.
-    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()>;
+    fn remove_all<'a>(&'a self, under: &'a str) -> VaultFuture<'a, ()>;
 
     /// Holds a key, unless someone holds it already. It is let go of when the hold is dropped, and
     /// by itself after so many milliseconds. A hold keeps others from holding only: who must not
     /// write over what another wrote says which version they expect.
-    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>>;
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> VaultFuture<'a, Option<VaultLease>>;
 }
 
 /// A key that is held.
 #[must_use = "it is let go of at once"]
-pub struct Hold {
+pub struct VaultLease {
     release: Option<Box<dyn FnOnce() + Send>>,
 }
 
-impl Hold {
+impl VaultLease {
     /// A hold that is let go of in this way.
     pub fn new(release: impl FnOnce() + Send + 'static) -> Self {
         Self { release: Some(Box::new(release)) }
     }
 }
 
-impl fmt::Debug for Hold {
+impl fmt::Debug for VaultLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hold")
     }
 }
 
-impl Drop for Hold {
+impl Drop for VaultLease {
     fn drop(&mut self) {
         if let Some(release) = self.release.take() {
             release();
@@ -131,11 +135,11 @@ mod tests {
     #[test]
     fn a_write_is_done_only_over_what_was_expected() {
         let found = [None, Some(0), Some(7)];
-        let allowed = |expected: Expected| found.map(|version| expected.allows(version));
-        assert_eq!(allowed(Expected::Any), [true, true, true]);
-        assert_eq!(allowed(Expected::Absent), [true, false, false]);
-        assert_eq!(allowed(Expected::Version(7)), [false, false, true]);
-        assert!(found.into_iter().all(|version| Expected::from(version).allows(version)));
+        let allowed = |expected: VaultCondition| found.map(|version| expected.allows(version));
+        assert_eq!(allowed(VaultCondition::Any), [true, true, true]);
+        assert_eq!(allowed(VaultCondition::Absent), [true, false, false]);
+        assert_eq!(allowed(VaultCondition::Version(7)), [false, false, true]);
+        assert!(found.into_iter().all(|version| VaultCondition::from(version).allows(version)));
     }
 
     #[test]

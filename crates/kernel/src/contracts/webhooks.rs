@@ -1,7 +1,7 @@
 //! Where the webhooks of tasks are kept: whom each of them notifies, how far it has got, and whose
 //! it is. What only its maker and its receiver may know is sealed before it gets here.
 
-use super::{Page, Paged, Read};
+use super::{ListPage, PageRequest, Read};
 use crate::tool::call::Caller;
 use crate::values::ids::{Millis, RealmId, RunId, SessionId};
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct WebhookBody {
 
 /// How far a webhook has got.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WebhookStanding {
+pub struct WebhookProgress {
     /// The last event of the session's journal that it was sent, or need not be.
     pub place: u64,
     /// How often what follows was tried.
@@ -61,7 +61,7 @@ pub struct Webhook {
     pub stamp: u64,
     pub body: WebhookBody,
     /// How far it has got.
-    pub standing: WebhookStanding,
+    pub standing: WebhookProgress,
 }
 
 /// Who made a webhook: the same subject, by the same actor.
@@ -112,7 +112,7 @@ pub struct LiveWebhook {
 
 /// What became of a webhook that was to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PutWebhook {
+pub enum PutOutcome {
     Stored,
     /// Its run is not.
     NoRun,
@@ -136,12 +136,12 @@ pub trait Webhooks: Send + Sync {
         &'a self,
         realm: &'a RealmId,
         filter: &'a WebhookFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<Webhook>>;
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<Webhook>>;
 
     /// Writes one over the one with its name, unless its run has this many others that can be read.
     /// Durable on return.
-    fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutWebhook>;
+    fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutOutcome>;
 
     /// Writes how far one has got that still has this stamp; whether it is there. Durable on
     /// return.
@@ -149,7 +149,7 @@ pub trait Webhooks: Send + Sync {
         &'a self,
         name: &'a WebhookName,
         stamp: u64,
-        standing: &'a WebhookStanding,
+        standing: &'a WebhookProgress,
     ) -> Read<'a, bool>;
 
     /// Removes one; whether it was there. Durable on return.

@@ -40,9 +40,9 @@ pub trait DeltaSink: Send + Sync {
 }
 
 /// Hears nothing.
-pub struct Unheard;
+pub struct NullDeltaSink;
 
-impl DeltaSink for Unheard {
+impl DeltaSink for NullDeltaSink {
     fn delta(&self, _delta: Delta) {}
 }
 

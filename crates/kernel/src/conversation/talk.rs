@@ -47,22 +47,22 @@ pub struct CallLine {
     /// The tool, where there is one that the agent sees.
     pub tool: Option<ToolName>,
     /// Whether a person was, or will be, asked before it.
-    pub guard: Guard,
+    pub guard: CallGuard,
     /// What a person is asked, where it is a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub question: Option<Asked>,
+    pub question: Option<AgentQuestion>,
     /// The arguments that a person put in the place of the model's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Arc<Value>>,
     /// Its frame, while it is under way.
     pub frame: Option<FrameId>,
     /// Its result, once it has one.
-    pub settled: Option<Settled>,
+    pub settled: Option<CallSettlement>,
 }
 
 /// A question of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct AgentQuestion {
     pub question: Arc<str>,
     /// What it is about.
     #[serde(default)]
@@ -72,7 +72,7 @@ pub struct Asked {
 /// What stands before a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Guard {
+pub enum CallGuard {
     /// Nothing.
     Free,
     /// A person approves it.
@@ -84,7 +84,7 @@ pub enum Guard {
 /// The one result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Settled {
+pub enum CallSettlement {
     /// Its output: the `call.finished` event at this sequence.
     Output(u64),
     /// A person skipped it, and this stands for its output.
@@ -104,7 +104,7 @@ pub enum Settled {
 /// What an agent has spent in its run so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Spent {
+pub struct AgentUsage {
     /// Turns of its models, the router's not counted.
     pub steps: u32,
     /// Tokens read.
@@ -147,7 +147,7 @@ impl Talk {
     pub fn closed(mut self) -> Self {
         for call in self.last_calls_mut() {
             call.frame = None;
-            call.settled.get_or_insert_with(|| Settled::NotRun(CUT_OFF.into()));
+            call.settled.get_or_insert_with(|| CallSettlement::NotRun(CUT_OFF.into()));
         }
         self
     }
@@ -226,7 +226,7 @@ impl Talk {
                 Line::Turn { seq, calls } => {
                     all.push(*seq);
                     all.extend(calls.iter().filter_map(|call| match &call.settled {
-                        Some(Settled::Output(seq)) => Some(*seq),
+                        Some(CallSettlement::Output(seq)) => Some(*seq),
                         _ => None,
                     }));
                 }

@@ -1,15 +1,15 @@
 //! `agent`: a model where the path ends. The router first, then turn after turn: questions before
 //! approvals, approvals before calls, and every call with one result.
 
-use super::{At, Decided};
+use super::{DecideResult, FrameContext};
 use crate::conversation::llm::Stop as Ended;
-use crate::conversation::talk::{Guard, Line, Settled};
+use crate::conversation::talk::{CallGuard, CallSettlement, Line};
 use crate::definition::agent::Agent;
 use crate::definition::plan::{Expr, Step, StepKind};
-use crate::event::{AgentEntry, Fact, Queued, TurnKind};
+use crate::event::{AgentEntry, Fact, QueuedRun, TurnKind};
 use crate::expression::pointer::Stop;
 use crate::session::{AgentPhase, AgentState, FrameKind, Run, Session, turn_timer};
-use crate::tool::call::HowFar;
+use crate::tool::call::CallProgress;
 use crate::values::datum::{Datum, Origin};
 use crate::values::fault::Fault;
 use crate::values::ids::{AgentName, ContextKey, RunId, StepId};
@@ -39,7 +39,7 @@ pub fn turn_to_start(agent: &AgentState) -> TurnNumber {
     }
 }
 
-impl At<'_> {
+impl FrameContext<'_> {
     pub(super) fn enter_agent(
         &self,
         step: &Step,
@@ -47,7 +47,7 @@ impl At<'_> {
         input: &Expr,
         save_as: &ContextKey,
         next: Option<&StepId>,
-    ) -> Decided {
+    ) -> DecideResult {
         let Some(entered) = self.closure.agents.get(agent) else {
             let message = format!("agent `{agent}` is not pinned by this run");
             return Err(Stop::Fault(Fault::new("PlanError", message)));
@@ -55,7 +55,7 @@ impl At<'_> {
         let Session { key, talk, .. } = self.session;
         let continues = key.space.keeps_talk() && self.frame.kind == FrameKind::Root;
         if continues && let Some(behind) = self.ahead(agent) {
-            return Ok(Some(Fact::RunQueued(Queued { run: self.run.id, behind })));
+            return Ok(Some(Fact::RunQueued(QueuedRun { run: self.run.id, behind })));
         }
         // A model can do nothing with the name of a blob.
         let input = self.view().opened_value(input)?.unwrap_or_default();
@@ -123,7 +123,7 @@ impl At<'_> {
                     _ => self.answer(text, stopped),
                 })
             }
-            AgentPhase::Failed(fault) => match self.stuck(fault, HowFar::NotSent, None) {
+            AgentPhase::Failed(fault) => match self.stuck(fault, CallProgress::NotSent, None) {
                 Ok(fact) => AgentNext::Fact(fact),
                 Err(_) => AgentNext::Idle,
             },
@@ -223,9 +223,11 @@ impl At<'_> {
         let asked = state.talk.lines.iter().rposition(|line| matches!(line, Line::User(_)));
         for line in state.talk.lines.iter().skip(asked.map_or(0, |at| at + 1)) {
             let Line::Turn { calls, .. } = line else { continue };
-            for call in calls.iter().filter(|call| call.guard != Guard::Clarify) {
+            for call in calls.iter().filter(|call| call.guard != CallGuard::Clarify) {
                 match &call.settled {
-                    Some(Settled::Output(_) | Settled::Skipped(_)) => done.push(&*call.said),
+                    Some(CallSettlement::Output(_) | CallSettlement::Skipped(_)) => {
+                        done.push(&*call.said)
+                    }
                     _ => not_done.push(&*call.said),
                 }
             }

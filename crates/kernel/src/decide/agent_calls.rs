@@ -5,9 +5,9 @@ use super::agent::AgentNext;
 use super::fix::asked_call;
 use super::follows::about;
 use super::steps::title;
-use super::{At, Decided};
+use super::{DecideResult, FrameContext};
 use crate::ask::{Ask, AskBody, CallDecision, Question, Reply};
-use crate::conversation::talk::{CallLine, Settled};
+use crate::conversation::talk::{CallLine, CallSettlement};
 use crate::definition::agent::Agent;
 use crate::event::{CallRequest, Fact};
 use crate::session::{AgentState, CallState, FrameKind, OpenAsk, OpenCall};
@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-impl<'e> At<'e> {
+impl<'e> FrameContext<'e> {
     /// The calls of the last turn: questions first, then approvals, then all that may run together.
     pub(super) fn calls_next(&self, state: &AgentState, agent: &Agent) -> AgentNext {
         let calls = state.talk.last_calls();
@@ -69,10 +69,10 @@ impl<'e> At<'e> {
             None => true,
         };
         let why: Arc<str> = "the very same call was made too often".into();
-        let results: BTreeMap<CallId, Settled> = open
+        let results: BTreeMap<CallId, CallSettlement> = open
             .iter()
             .filter(waits)
-            .map(|line| (line.call, Settled::NotRun(why.clone())))
+            .map(|line| (line.call, CallSettlement::NotRun(why.clone())))
             .collect();
         let frame = self.frame.id;
         (!results.is_empty()).then_some(Fact::ResultsGiven { frame, results })
@@ -108,17 +108,19 @@ impl<'e> At<'e> {
     }
 
     /// Acts upon a reply to an agent's own question or approval.
-    pub(super) fn agent_replied(&self, open: &OpenAsk) -> Decided {
+    pub(super) fn agent_replied(&self, open: &OpenAsk) -> DecideResult {
         let nobody = "nobody answered in time";
         match (&open.ask.body, open.decision.as_ref().map(|decision| &decision.reply)) {
             (AskBody::Clarify { questions, .. }, reply) => {
                 let by = open.decision.as_ref().map_or("someone", |decision| &decision.by);
                 let result = |asked: &Question| match reply {
                     Some(Reply::Clarify { answer: Some(answer) }) => {
-                        Settled::Answered(answer_to(answer, asked.call_id).into())
+                        CallSettlement::Answered(answer_to(answer, asked.call_id).into())
                     }
-                    Some(_) => Settled::Declined(format!("`{by}` declined to answer").into()),
-                    None => Settled::Declined(nobody.into()),
+                    Some(_) => {
+                        CallSettlement::Declined(format!("`{by}` declined to answer").into())
+                    }
+                    None => CallSettlement::Declined(nobody.into()),
                 };
                 let results = questions.iter().map(|asked| (asked.call_id, result(asked)));
                 let results = results.collect();
@@ -161,7 +163,7 @@ impl<'e> At<'e> {
 
     /// The same call with other arguments, which a person wrote and approved.
     fn again_below(&self, call: &OpenCall, arguments: Arc<Value>, grant: Option<AskId>) -> Fact {
-        let below = At::of(self.env, self.session, call.request.frame);
+        let below = FrameContext::of(self.env, self.session, call.request.frame);
         match below {
             Some(below) => below.again(call, Some(arguments), grant),
             None => Fact::CallStarted { call: call.request.call, grant },
@@ -177,7 +179,7 @@ impl<'e> At<'e> {
             let line = self.session.turn_calls(self.frame.id).iter();
             let line = line.clone().find(|line| line.frame == Some(child));
             if let Some(line) = line {
-                results.insert(line.call, Settled::Rejected(words.into()));
+                results.insert(line.call, CallSettlement::Rejected(words.into()));
             }
         }
         let frame = self.frame.id;
@@ -185,7 +187,7 @@ impl<'e> At<'e> {
     }
 
     /// One call of a turn, before it is requested.
-    pub(super) fn agent_call(&self) -> Decided {
+    pub(super) fn agent_call(&self) -> DecideResult {
         let FrameKind::Call { tool, arguments, approve, .. } = &self.frame.kind else {
             return Ok(None);
         };
@@ -213,10 +215,10 @@ impl<'e> At<'e> {
         let line = lines.iter().find(|line| line.frame == Some(self.frame.id))?;
         let commands = self.session.agent(parent).is_some_and(|agent| agent.commands);
         let settled = match output {
-            Some(output) => Settled::Skipped(Arc::new(output.clone())),
+            Some(output) => CallSettlement::Skipped(Arc::new(output.clone())),
             // A command's output is what the agent answers: without it that is nothing.
-            None if commands => Settled::Skipped(Arc::new(Value::Null)),
-            None => Settled::NotRun("a person skipped it".into()),
+            None if commands => CallSettlement::Skipped(Arc::new(Value::Null)),
+            None => CallSettlement::NotRun("a person skipped it".into()),
         };
         let results = BTreeMap::from([(line.call, settled)]);
         Some(Fact::ResultsGiven { frame: parent, results })
@@ -226,8 +228,9 @@ impl<'e> At<'e> {
 /// What an agent answers whose last turn said that its call is the last one. What a person refused
 /// gave nothing: the model hears of that, and continues.
 fn done_with(state: &AgentState) -> Option<Arc<Datum>> {
-    let gave =
-        |line: &CallLine| matches!(line.settled, Some(Settled::Output(_) | Settled::Skipped(_)));
+    let gave = |line: &CallLine| {
+        matches!(line.settled, Some(CallSettlement::Output(_) | CallSettlement::Skipped(_)))
+    };
     let is_done = state.stops && state.talk.last_calls().iter().all(gave);
     state.output.clone().filter(|_| is_done)
 }

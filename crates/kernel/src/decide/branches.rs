@@ -1,24 +1,24 @@
 //! `parallel_branch` and `loop_over_items`: fork, start items, join.
 
-use super::{At, Decided};
+use super::{DecideResult, FrameContext};
 use crate::definition::plan::{Branch, Loop, Step};
 use crate::event::{BranchStart, Fact, LoopStart};
-use crate::expression::pointer::{Stop, Want};
+use crate::expression::pointer::{Fetch, Stop};
 use crate::session::frame::LoopState;
 use crate::session::{Join, JoinKind};
-use crate::values::datum::{Datum, Held, Origin};
+use crate::values::datum::{Datum, DatumValue, Origin};
 use crate::values::fault::Fault;
 use crate::values::ids::StepId;
 use serde_json::Value;
 use std::sync::Arc;
 
-impl At<'_> {
+impl FrameContext<'_> {
     pub(super) fn parallel(
         &self,
         step: &Step,
         branches: &[Branch],
         next: Option<&StepId>,
-    ) -> Decided {
+    ) -> DecideResult {
         if let Some(limit) = self.too_many_frames(branches.len()) {
             return Ok(Some(limit));
         }
@@ -35,7 +35,7 @@ impl At<'_> {
         }))
     }
 
-    pub(super) fn looping(&self, step: &Step, looping: &Loop) -> Decided {
+    pub(super) fn looping(&self, step: &Step, looping: &Loop) -> DecideResult {
         let items = self.view().required_opened(&looping.collection, "collectionPath")?;
         let Value::Array(elements) = &items else {
             let message = format!("`collectionPath` of `{}` is not an array", step.id);
@@ -61,7 +61,7 @@ impl At<'_> {
         }))))
     }
 
-    pub(super) fn joining(&self, join: &Join) -> Decided {
+    pub(super) fn joining(&self, join: &Join) -> DecideResult {
         let joined = || {
             Some(Fact::FramesJoined { frame: self.frame.id, step: join.step.clone(), blob: None })
         };
@@ -92,12 +92,12 @@ impl At<'_> {
             Arc::new(Datum::inline(value, state.items.from.clone()))
         };
         match &state.items.held {
-            Held::Value(value) => Ok(inline(value)),
-            Held::Blob(blob) => match self.env.fetched.blobs.get(&blob.hash) {
+            DatumValue::Value(value) => Ok(inline(value)),
+            DatumValue::Blob(blob) => match self.env.fetched.blobs.get(&blob.hash) {
                 Some(value) => Ok(inline(value)),
-                None => Err(Stop::Want(Want::Blob(blob.hash.clone()))),
+                None => Err(Stop::Want(Fetch::Blob(blob.hash.clone()))),
             },
-            Held::Object(_) | Held::Array(_) => Ok(inline(&state.items.to_value())),
+            DatumValue::Object(_) | DatumValue::Array(_) => Ok(inline(&state.items.to_value())),
         }
     }
 }

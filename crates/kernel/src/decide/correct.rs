@@ -2,9 +2,9 @@
 //! is a reply; whatever goes wrong with it leaves the step to the next rule or person. A correction
 //! is never corrected.
 
-use super::{At, Decided};
-use crate::ask::correction::{Leeway, found};
-use crate::ask::held::{Does, Found, Tried};
+use super::{DecideResult, FrameContext};
+use crate::ask::correction::{CorrectionRights, found};
+use crate::ask::remedy::{Remedy, RemedyAttempt, RemedyResult};
 use crate::ask::{Ask, AskBody};
 use crate::event::{CorrectionEnd, CorrectionEntry, Fact};
 use crate::expression::pointer::Stop;
@@ -16,7 +16,7 @@ use crate::values::ids::{PlanId, StepId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-impl<'e> At<'e> {
+impl<'e> FrameContext<'e> {
     /// The correction that this frame works for, if it does.
     pub(super) fn correction(&self) -> Option<&'e Frame> {
         let mut at = Some(self.frame);
@@ -35,9 +35,10 @@ impl<'e> At<'e> {
 
     /// The limit that lets this frame's step have no more corrections, if it has had that many.
     pub(super) fn corrections_used_up(&self) -> Option<Fault> {
-        let corrections = |tried: &&Tried| {
+        let corrections = |tried: &&RemedyAttempt| {
             let acts = tried.found.as_ref().is_some_and(|found| found.acts);
-            matches!(tried.does, Does::Correct(_)) || (matches!(tried.does, Does::Draft(_)) && acts)
+            matches!(tried.does, Remedy::Correct(_))
+                || (matches!(tried.does, Remedy::Draft(_)) && acts)
         };
         let of_step: u32 = self.frame.tried.iter().filter(corrections).map(|one| one.times).sum();
         let limits = self.env.limits;
@@ -54,7 +55,7 @@ impl<'e> At<'e> {
     }
 
     /// Begins a correction of this frame's step.
-    pub(super) fn correct(&self, ask: &Ask, plan: &PlanId) -> Decided {
+    pub(super) fn correct(&self, ask: &Ask, plan: &PlanId) -> DecideResult {
         let drafted = self.draft(plan).cloned();
         let pinned = self.closure.plans.get(plan).map(|plan| plan.start.clone());
         let first = drafted.as_deref().and_then(first_step).map(StepId::from);
@@ -81,7 +82,7 @@ impl<'e> At<'e> {
     /// What a correction is given of the failure.
     fn failure(&self, ask: &Ask) -> Value {
         let AskBody::Fix { fault, call, how, .. } = &ask.body else { return Value::Null };
-        let retries = self.frame.tried.iter().filter(|tried| tried.does == Does::Retry);
+        let retries = self.frame.tried.iter().filter(|tried| tried.does == Remedy::Retry);
         let tries = 1 + retries.map(|tried| tried.times).sum::<u32>();
         json!({
             "planId": self.frame.plan,
@@ -106,18 +107,18 @@ impl<'e> At<'e> {
         let only_reads = pins.is_some_and(|pins| pins.reach == Reach::Reads);
         // Other arguments are another call: no key tells that the first one may have happened.
         let may_be_done = call.is_some_and(OpenCall::is_unknown);
-        let leeway = Leeway {
+        let leeway = CorrectionRights {
             repeat: !call.is_some_and(OpenCall::must_be_known),
             edit: only_reads || !may_be_done,
         };
         let found = match ask {
             Some(OpenAsk { ask, .. }) => found(ask, &answer.to_value(), leeway),
-            None => Found::nothing(Fault::new("CorrectionMisfit", "no one asked for it")),
+            None => RemedyResult::nothing(Fault::new("CorrectionMisfit", "no one asked for it")),
         };
         // What a model wrote and ran unasked never says what became of a write.
         let reads = ask.is_some_and(|open| self.session.asks_about_read(open.ask.id));
         let may_act = reads || !self.is_unseen(failed);
-        self.end_correction(failed, Found { acts: found.acts && may_act, ..found })
+        self.end_correction(failed, RemedyResult { acts: found.acts && may_act, ..found })
     }
 
     /// Whether a model wrote this correction and it ran unasked: then its answer is a model's, and
@@ -129,7 +130,7 @@ impl<'e> At<'e> {
 
     /// A correction that is failing: what its own frame has under way ends first. A write of
     /// unknown outcome in it is a person's, whatever becomes of the correction.
-    pub(super) fn correction_failing(&self, failed: &Frame, fault: &Fault) -> Decided {
+    pub(super) fn correction_failing(&self, failed: &Frame, fault: &Fault) -> DecideResult {
         let call = self.session.calls.values().find(|call| call.request.frame == self.frame.id);
         let known = !call.is_some_and(OpenCall::must_be_known);
         let waits = || (!self.frame.waits).then(|| Fact::FrameWaits { frame: self.frame.id });
@@ -148,7 +149,7 @@ impl<'e> At<'e> {
             },
             _ => {}
         }
-        Ok(Some(self.end_correction(failed, Found::nothing(fault.clone()))))
+        Ok(Some(self.end_correction(failed, RemedyResult::nothing(fault.clone()))))
     }
 
     /// The run fails, or the correction that this frame works for.
@@ -157,13 +158,13 @@ impl<'e> At<'e> {
         let failed = correction.parent.and_then(|parent| self.session.frames.get(&parent));
         match failed {
             Some(failed) if correction.id == self.frame.id => {
-                self.end_correction(failed, Found::nothing(fault))
+                self.end_correction(failed, RemedyResult::nothing(fault))
             }
             _ => Fact::ItemFailing { frame: correction.id, fault },
         }
     }
 
-    fn end_correction(&self, failed: &Frame, found: Found) -> Fact {
+    fn end_correction(&self, failed: &Frame, found: RemedyResult) -> Fact {
         let correction = self.correction().map_or(self.frame.id, |frame| frame.id);
         Fact::CorrectionEnded(Box::new(CorrectionEnd {
             frame: failed.id,

@@ -1,22 +1,22 @@
 //! A failed step becomes a `Fix` ask; replies of every kind are acted upon here.
 
 use super::follows::about;
-use super::supervise::{Failed, Ruled};
-use super::{At, Decided};
+use super::supervise::{FailedStep, RuleChoice};
+use super::{DecideResult, FrameContext};
 use crate::ask::{Answerers, Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
 use crate::definition::plan::{Step, StepKind, is_proxy};
 use crate::event::{Fact, StepAgain};
 use crate::expression::pointer::Stop;
 use crate::planted::{Switch, is_on};
 use crate::session::{CallState, Frame, FrameKind, OpenAsk, OpenCall};
-use crate::tool::call::HowFar;
+use crate::tool::call::CallProgress;
 use crate::values::datum::{Datum, Origin};
 use crate::values::fault::Fault;
 use crate::values::ids::{AskId, CallId, ContextKey, StepId};
 use serde_json::Value;
 use std::sync::Arc;
 
-impl At<'_> {
+impl FrameContext<'_> {
     /// A failed step: a rule holds it, its loop collects it, the run fails, or a person is asked. A
     /// write of unknown outcome is never collected, nor is what neither plans nor rules may decide:
     /// a limit of the run, a recovery that failed, a starter who lost its rights. A call for an
@@ -24,26 +24,26 @@ impl At<'_> {
     pub(super) fn stuck(
         &self,
         fault: &Fault,
-        how: HowFar,
+        how: CallProgress,
         call: Option<&OpenCall>,
     ) -> Result<Fact, Stop> {
-        let unknown = how == HowFar::Unknown
+        let unknown = how == CallProgress::Unknown
             && call.is_some_and(|call| !call.repeatable())
             && !is_proxy(&self.plan.id);
         let beyond_plans = [Fault::RECOVERY_GAVE_UP, Fault::NOT_PERMITTED];
         let over_limit = self.run.held() == Some(self.frame.id);
         let beyond_rules = over_limit || beyond_plans.contains(&fault.name.as_str());
-        let failed = Failed { fault, how, call };
+        let failed = FailedStep { fault, how, call };
         let (ruled, plans) = match beyond_rules {
-            true => (Ruled::Asks, Vec::new()),
+            true => (RuleChoice::Asks, Vec::new()),
             false => (self.ruled(&failed), self.corrections(&failed)),
         };
         let held = match ruled {
-            Ruled::Held(held) => Some(held),
-            Ruled::Fails | Ruled::Asks if unknown || beyond_rules => None,
+            RuleChoice::Held(held) => Some(held),
+            RuleChoice::Fails | RuleChoice::Asks if unknown || beyond_rules => None,
             ruled => match (self.collecting_item(), ruled) {
                 (Some(item), _) => return Ok(self.collected(item, fault.clone())),
-                (None, Ruled::Fails) => return Ok(self.fail(fault.clone())),
+                (None, RuleChoice::Fails) => return Ok(self.fail(fault.clone())),
                 // A correction asks no one about its own failures.
                 (None, _) if self.correction().is_some() => return Ok(self.fail(fault.clone())),
                 (None, _) => None,
@@ -63,7 +63,7 @@ impl At<'_> {
         let step = self.frame.step.clone().unwrap_or_else(|| StepId::from(""));
         let title = match call.map(|call| &call.request.tool) {
             None if over_limit => format!("the run reached a limit at step `{step}`"),
-            Some(tool) if how == HowFar::Unknown => {
+            Some(tool) if how == CallProgress::Unknown => {
                 format!("outcome unknown: `{tool}` at step `{step}`")
             }
             Some(tool) => format!("`{tool}` failed at step `{step}`"),
@@ -141,7 +141,7 @@ impl At<'_> {
     }
 
     /// Acts upon a reply.
-    pub(super) fn replied(&self, open: &OpenAsk) -> Decided {
+    pub(super) fn replied(&self, open: &OpenAsk) -> DecideResult {
         let step = self.plan.step(&open.ask.step);
         let call = self.session.calls.values().find(|call| call.request.frame == self.frame.id);
         let own = matches!(open.ask.body, AskBody::Clarify { .. } | AskBody::Approve { .. });
@@ -165,7 +165,7 @@ impl At<'_> {
             Reply::Fix { plan_id: Some(plan), .. } => self.correct(&open.ask, plan),
             Reply::Fix { action: FixAction::Propose, .. } => self.propose(open),
             Reply::Fix { action, arguments, output, plan_id: None } => {
-                let fixing = Fixing { open, step, call };
+                let fixing = OpenFix { open, step, call };
                 self.fixed(&fixing, *action, arguments.as_ref(), output.as_ref())
             }
         }
@@ -177,7 +177,7 @@ impl At<'_> {
         step: Option<&Step>,
         call: Option<&OpenCall>,
         decisions: &[CallDecision],
-    ) -> Decided {
+    ) -> DecideResult {
         let (Some(call), Some(decision)) = (call, decisions.first()) else { return Ok(None) };
         if !decision.approve {
             let by = open.decision.as_ref().map_or("someone", |decision| &decision.by);
@@ -219,11 +219,11 @@ impl At<'_> {
 
     fn fixed(
         &self,
-        fixing: &Fixing<'_>,
+        fixing: &OpenFix<'_>,
         action: FixAction,
         arguments: Option<&Arc<Value>>,
         output: Option<&Value>,
-    ) -> Decided {
+    ) -> DecideResult {
         let ask = &fixing.open.ask;
         let frame = self.frame.id;
         Ok(Some(match (action, fixing.call) {
@@ -276,7 +276,7 @@ impl At<'_> {
         grant: Option<AskId>,
     ) -> Fact {
         let mut request = call.request.clone();
-        let unknown = matches!(call.state, CallState::Failed(HowFar::Unknown, _));
+        let unknown = matches!(call.state, CallState::Failed(CallProgress::Unknown, _));
         let same = unknown && arguments.is_none();
         request.replaces = Some(call.request.call);
         // An approval is good for one start: a retry asks again where one is needed.
@@ -307,7 +307,7 @@ impl At<'_> {
     }
 }
 
-struct Fixing<'a> {
+struct OpenFix<'a> {
     open: &'a OpenAsk,
     step: Option<&'a Step>,
     call: Option<&'a OpenCall>,

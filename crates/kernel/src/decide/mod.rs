@@ -2,13 +2,13 @@
 //! it needs of the outside is in `Env` or named as a want. One file for each kind of step, and
 //! `resolve` for the values that steps read. What a fact changes is in `session`.
 
-use crate::decide::resolve::{Fetched, FrameView};
+use crate::decide::resolve::{FetchCache, FrameView};
 use crate::definition::plan::{Closure, Plan, Step, StepKind};
 use crate::event::{Closing, Fact, Outcome, TurnKind};
-use crate::expression::pointer::{Stop, Want};
+use crate::expression::pointer::{Fetch, Stop};
 use crate::limits::Limits;
 use crate::session::{CallState, Frame, FrameKind, FrameState, Run, Session};
-use crate::tool::call::HowFar;
+use crate::tool::call::CallProgress;
 use crate::values::datum::Datum;
 use crate::values::fault::Fault;
 use crate::values::ids::{CallId, ContentHash, FrameId, Millis, PlanId, StepId};
@@ -27,11 +27,11 @@ mod branches;
 mod wants;
 mod agent;
 mod agent_calls;
-mod turned;
+mod turn_result;
 
 use agent::AgentNext;
 pub use agent::{TurnNumber, turn_to_start};
-pub use turned::{Turned, turn_failed, turned};
+pub use turn_result::{TurnResult, turn_failed, turned};
 
 /// What a decision may look at besides the session.
 pub struct Env<'e> {
@@ -40,7 +40,7 @@ pub struct Env<'e> {
     /// The corrections under way that models wrote.
     pub drafted: &'e BTreeMap<PlanId, Arc<Plan>>,
     pub limits: &'e Limits,
-    pub fetched: &'e Fetched,
+    pub fetched: &'e FetchCache,
     /// Frames whose wants are being fetched: they are passed over.
     pub fetching: &'e BTreeSet<FrameId>,
     /// Now; what a decision uses of it becomes event data.
@@ -53,7 +53,7 @@ pub enum Next {
     /// Record this.
     Fact(Box<Fact>),
     /// Fetch this for the frame, then ask again.
-    Fetch(FrameId, Want),
+    Fetch(FrameId, Fetch),
     /// Render what the frame's agent asks its model, record `turn.started`, then ask it.
     Turn(FrameId, TurnKind),
     /// Nothing until something happens.
@@ -66,14 +66,14 @@ pub fn next(env: &Env<'_>, session: &Session) -> Next {
         return Next::Fact(Box::new(fact));
     }
     for id in &session.ready {
-        let Some(at) = At::of(env, session, *id) else { continue };
+        let Some(at) = FrameContext::of(env, session, *id) else { continue };
         if at.run.closing.is_some() || at.run.paused || env.fetching.contains(id) {
             continue;
         }
         match at.within_limits() {
-            Within::Limits => {}
-            Within::Hold => continue,
-            Within::Fact(fact) => return Next::Fact(fact),
+            LimitCheck::Limits => {}
+            LimitCheck::Hold => continue,
+            LimitCheck::Fact(fact) => return Next::Fact(fact),
         }
         let frame = at.frame;
         if frame.state == FrameState::Agent && frame.answer.is_none() && frame.failing.is_none() {
@@ -117,7 +117,7 @@ fn close(session: &Session, run: &Run) -> Option<Fact> {
 
 /// One frame, seen with all that its decision may look at.
 #[derive(Clone, Copy)]
-struct At<'e> {
+struct FrameContext<'e> {
     env: &'e Env<'e>,
     session: &'e Session,
     run: &'e Run,
@@ -127,7 +127,7 @@ struct At<'e> {
 }
 
 /// Whether a frame may be decided for, as far as its run's limits go.
-enum Within {
+enum LimitCheck {
     /// It may.
     Limits,
     /// Not now: another frame of its run asks a person.
@@ -136,9 +136,9 @@ enum Within {
     Fact(Box<Fact>),
 }
 
-type Decided = Result<Option<Fact>, Stop>;
+type DecideResult = Result<Option<Fact>, Stop>;
 
-impl<'e> At<'e> {
+impl<'e> FrameContext<'e> {
     /// A frame as a decision sees it: the plan is one that its run pins, or that a model wrote.
     fn of(env: &'e Env<'e>, session: &'e Session, frame: FrameId) -> Option<Self> {
         let frame = session.frames.get(&frame)?;
@@ -148,7 +148,7 @@ impl<'e> At<'e> {
         Some(Self { env, session, run, frame, closure, plan })
     }
 
-    fn decide(&self) -> Decided {
+    fn decide(&self) -> DecideResult {
         if let Some(answer) = &self.frame.answer {
             return self.answered(answer);
         }
@@ -160,7 +160,7 @@ impl<'e> At<'e> {
                 self.agent_call()
             }
             FrameState::AtStep => self.at_step(),
-            FrameState::Faulted(fault) => self.stuck(fault, HowFar::NotSent, None).map(Some),
+            FrameState::Faulted(fault) => self.stuck(fault, CallProgress::NotSent, None).map(Some),
             FrameState::Calling(call) => match self.session.calls.get(call) {
                 Some(open) => match &open.state {
                     // Its agent decides for all calls of a turn.
@@ -191,24 +191,24 @@ impl<'e> At<'e> {
 
     /// Whether the run may continue: steps begin only while it is within its own limits, and while
     /// it is held nothing of it moves but the frame that asks.
-    fn within_limits(&self) -> Within {
+    fn within_limits(&self) -> LimitCheck {
         let used = &self.run.used;
         if let Some(held) = used.held {
-            return if held == self.frame.id { Within::Limits } else { Within::Hold };
+            return if held == self.frame.id { LimitCheck::Limits } else { LimitCheck::Hold };
         }
         let begins = self.frame.state == FrameState::AtStep
             && self.frame.answer.is_none()
             && self.frame.failing.is_none()
             && !matches!(self.frame.kind, FrameKind::Call { .. });
-        let (Some(step), true) = (&self.frame.step, begins) else { return Within::Limits };
+        let (Some(step), true) = (&self.frame.step, begins) else { return LimitCheck::Limits };
         let kind = self.plan.step(step).map(|step| &step.kind);
         let over = match kind {
             Some(StepKind::ToolCall(_)) => used.over_calls(self.env.limits),
             _ => None,
         };
         match over.or_else(|| used.over(self.env.limits)) {
-            None => Within::Limits,
-            Some(fault) => Within::Fact(Box::new(Fact::RunHeld {
+            None => LimitCheck::Limits,
+            Some(fault) => LimitCheck::Fact(Box::new(Fact::RunHeld {
                 run: self.run.id,
                 frame: self.frame.id,
                 step: step.clone(),
@@ -217,7 +217,7 @@ impl<'e> At<'e> {
         }
     }
 
-    fn at_step(&self) -> Decided {
+    fn at_step(&self) -> DecideResult {
         let Some(id) = &self.frame.step else { return self.end_of_list() };
         let Some(step) = self.plan.step(id) else {
             let message = format!("plan `{}` has no step `{id}`", self.plan.id);
@@ -229,7 +229,7 @@ impl<'e> At<'e> {
         self.step(step)
     }
 
-    fn step(&self, step: &Step) -> Decided {
+    fn step(&self, step: &Step) -> DecideResult {
         match &step.kind {
             StepKind::ToolCall(call) => self.tool_call(step, call),
             StepKind::Match { value, cases, default } => {
@@ -261,7 +261,7 @@ impl<'e> At<'e> {
     }
 
     /// The end of a list: a branch or item ends; a plan that gave no answer answers null.
-    fn end_of_list(&self) -> Decided {
+    fn end_of_list(&self) -> DecideResult {
         match self.frame.kind {
             FrameKind::Branch { .. } | FrameKind::Item { .. } | FrameKind::Call { .. } => {
                 Ok(Some(Fact::FrameEnded { frame: self.frame.id }))

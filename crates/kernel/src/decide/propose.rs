@@ -1,8 +1,8 @@
 //! Proposals: a model is asked for other arguments of a failed call, or for a plan that corrects a
 //! failed step. What it says is a reply only where that can change nothing; else a person takes it.
 
-use super::supervise::Failed;
-use super::{At, Decided};
+use super::supervise::FailedStep;
+use super::{DecideResult, FrameContext};
 use crate::ask::Ask;
 use crate::event::{Fact, ProposalEnd, ProposalStart};
 use crate::session::OpenAsk;
@@ -11,10 +11,10 @@ use crate::values::ids::{AskId, PlanId};
 use serde_json::Value;
 use std::sync::Arc;
 
-impl At<'_> {
+impl FrameContext<'_> {
     /// Whether a model may be asked for other arguments: of a call that did not happen, which is no
     /// part of a correction.
-    pub(super) fn may_propose(&self, failed: &Failed<'_>) -> bool {
+    pub(super) fn may_propose(&self, failed: &FailedStep<'_>) -> bool {
         failed.call.is_some() && failed.may_change() && self.may_ask_model()
     }
 
@@ -41,12 +41,12 @@ impl At<'_> {
     }
 
     /// Asks the model of the rule that holds this ask.
-    pub(super) fn propose(&self, open: &OpenAsk) -> Decided {
+    pub(super) fn propose(&self, open: &OpenAsk) -> DecideResult {
         self.ask_model(&open.ask, 1)
     }
 
     /// The process that asked is gone: the model is asked again, within its attempts.
-    pub(super) fn propose_again(&self, ask: AskId, attempt: u32) -> Decided {
+    pub(super) fn propose_again(&self, ask: AskId, attempt: u32) -> DecideResult {
         let Some(open) = self.session.asks.get(&ask) else { return Ok(None) };
         let max = self.env.limits.turn_attempts_max;
         if attempt < max {
@@ -59,7 +59,7 @@ impl At<'_> {
         Ok(Some(Fact::ProposalGiven(Box::new(end))))
     }
 
-    fn ask_model(&self, ask: &Ask, attempt: u32) -> Decided {
+    fn ask_model(&self, ask: &Ask, attempt: u32) -> DecideResult {
         let Some(held) = &ask.held else { return Ok(None) };
         Ok(Some(Fact::ProposalAsked(Box::new(ProposalStart {
             frame: self.frame.id,

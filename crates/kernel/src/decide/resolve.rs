@@ -1,12 +1,12 @@
 //! Values of a plan's expressions as a frame sees them.
 
-use crate::definition::plan::{Expr, Pointing, Text};
+use crate::definition::plan::{Expr, PointerExpr, Text};
 use crate::expression::budget::Budget;
-use crate::expression::pointer::{Blob, Recent, Selected, Stop, View, Want};
+use crate::expression::pointer::{Blob, Fetch, Recent, Selected, Stop, View};
 use crate::expression::template::{Needs, Template};
 use crate::limits::Limits;
 use crate::session::{Frame, FrameKind, Session};
-use crate::values::datum::{BlobRef, Datum, Held, Origin, Source};
+use crate::values::datum::{BlobRef, Datum, DatumValue, Origin, Source};
 use crate::values::entry::Entry;
 use crate::values::fault::Fault;
 use crate::values::ids::{ContentHash, FrameId, StepId};
@@ -28,13 +28,13 @@ const NAME_CHARS_MAX: usize = 60;
 /// What was fetched for decisions. Blobs never change; what a frame sees of the history changes
 /// only with its own steps, so a history is good until the frame enters the next one.
 #[derive(Debug, Default)]
-pub struct Fetched {
+pub struct FetchCache {
     pub blobs: HashMap<ContentHash, Arc<Value>>,
     /// What a frame at its n-th step sees of the history, newest first; of one step if named.
     pub histories: HashMap<(FrameId, u32, Option<StepId>), Arc<Value>>,
 }
 
-impl Fetched {
+impl FetchCache {
     /// Forgets what was fetched when it is much; it can be fetched again.
     pub fn make_room(&mut self) {
         if self.blobs.len() >= FETCHED_MAX {
@@ -50,7 +50,7 @@ impl Fetched {
 pub struct FrameView<'s> {
     session: &'s Session,
     frame: &'s Frame,
-    fetched: &'s Fetched,
+    fetched: &'s FetchCache,
     budget: Budget,
 }
 
@@ -59,7 +59,7 @@ impl<'s> FrameView<'s> {
     pub fn new(
         session: &'s Session,
         frame: &'s Frame,
-        fetched: &'s Fetched,
+        fetched: &'s FetchCache,
         limits: &Limits,
     ) -> Self {
         Self { session, frame, fetched, budget: Budget::new(limits.pointer_nodes_max) }
@@ -111,7 +111,7 @@ impl<'s> FrameView<'s> {
 
     fn pointed(
         &self,
-        pointing: &Pointing,
+        pointing: &PointerExpr,
         whole: Blob,
         notes: &mut Notes,
     ) -> Result<Option<Value>, Stop> {
@@ -216,7 +216,7 @@ impl<'s> FrameView<'s> {
             root.insert("promptInput".to_owned(), self.opened(&self.input())?);
         }
         if needs.history {
-            let history = self.history(None).ok_or(Want::History(None))?;
+            let history = self.history(None).ok_or(Fetch::History(None))?;
             root.insert("history".to_owned(), (*history).clone());
         }
         Ok(root)
@@ -225,8 +225,8 @@ impl<'s> FrameView<'s> {
     /// A value with its blob opened, because a template may look inside.
     fn opened(&self, datum: &Datum) -> Result<Value, Stop> {
         match &datum.held {
-            Held::Blob(blob) => {
-                let value = self.blob(blob).ok_or_else(|| Want::Blob(blob.hash.clone()))?;
+            DatumValue::Blob(blob) => {
+                let value = self.blob(blob).ok_or_else(|| Fetch::Blob(blob.hash.clone()))?;
                 Ok((*value).clone())
             }
             _ => Ok(datum.to_value()),
@@ -266,7 +266,7 @@ impl View for FrameView<'_> {
         {
             add(&run.base);
         }
-        Datum::joined(Held::Object(all))
+        Datum::joined(DatumValue::Object(all))
     }
 
     fn input(&self) -> Arc<Datum> {

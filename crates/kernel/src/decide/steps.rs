@@ -4,9 +4,9 @@
 use super::fix::asked_call;
 use super::follows::about;
 use super::resolve::Notes;
-use super::{At, Decided};
+use super::{DecideResult, FrameContext};
 use crate::ask::{Ask, AskBody};
-use crate::conversation::published::Published;
+use crate::conversation::published::PublishedEvent;
 use crate::definition::plan::{Case, Expr, Step, StepKind, Text, ToolCall};
 use crate::event::{CallRequest, Fact, PlanEntry};
 use crate::expression::condition::{Condition, same};
@@ -22,9 +22,9 @@ use std::sync::Arc;
 /// How long a title may be in an inbox.
 const TITLE_CHARS: usize = 120;
 
-impl At<'_> {
+impl FrameContext<'_> {
     /// `tool_call` begins with a request; the gate judges it before anything is sent.
-    pub(super) fn tool_call(&self, step: &Step, call: &ToolCall) -> Decided {
+    pub(super) fn tool_call(&self, step: &Step, call: &ToolCall) -> DecideResult {
         let mut notes = Notes::default();
         let arguments = self.view().value(&call.arguments, &mut notes)?.unwrap_or_default();
         Ok(Some(Fact::CallRequested(Box::new(CallRequest {
@@ -44,7 +44,7 @@ impl At<'_> {
     }
 
     /// The gate spoke: start, ask for approval, or fail with nothing sent.
-    pub(super) fn judged(&self, open: &OpenCall, judgement: &Judgement) -> Decided {
+    pub(super) fn judged(&self, open: &OpenCall, judgement: &Judgement) -> DecideResult {
         let call = open.request.call;
         let failed = |fault| Fact::CallFailed { call, how: open.unsent(), fault, said: None };
         let (verdict, pins, answerers) = match judgement {
@@ -83,7 +83,7 @@ impl At<'_> {
         value: &Expr,
         cases: &[Case],
         default: Option<&StepId>,
-    ) -> Decided {
+    ) -> DecideResult {
         let view = self.view();
         let value = view.value(value, &mut Notes::default())?;
         let mut next = default;
@@ -106,7 +106,7 @@ impl At<'_> {
         condition: &Condition<Expr>,
         on_true: Option<&StepId>,
         on_false: Option<&StepId>,
-    ) -> Decided {
+    ) -> DecideResult {
         let view = self.view();
         let left = view.value(&condition.left, &mut Notes::default())?;
         let right = match &condition.right {
@@ -127,7 +127,7 @@ impl At<'_> {
     }
 
     /// `publish_event` calls no one: the journal holds the event, and the outbox finds it there.
-    pub(super) fn publish(&self, step: &Step, event: &Expr, next: Option<&StepId>) -> Decided {
+    pub(super) fn publish(&self, step: &Step, event: &Expr, next: Option<&StepId>) -> DecideResult {
         let event = self.view().required_opened(event, "event")?;
         self.check_event(&event).map_err(Stop::Fault)?;
         // A plan that says nothing of it publishes as the one that it works for.
@@ -135,7 +135,7 @@ impl At<'_> {
         Ok(Some(Fact::EventPublished {
             frame: self.frame.id,
             step: step.id.clone(),
-            published: Published { source: source.cloned(), event: Arc::new(event) },
+            published: PublishedEvent { source: source.cloned(), event: Arc::new(event) },
             next: self.after(&step.id, next),
         }))
     }
@@ -166,7 +166,7 @@ impl At<'_> {
         step: &Step,
         message: &Text,
         schema: Option<&Arc<Value>>,
-    ) -> Decided {
+    ) -> DecideResult {
         let message = match self.view().text(message)? {
             Value::String(text) => text,
             other => other.to_string(),
@@ -204,7 +204,7 @@ impl At<'_> {
     }
 
     /// A person's answer becomes input.
-    pub(super) fn given(&self, ask: &Ask, step: Option<&Step>, value: &Value) -> Decided {
+    pub(super) fn given(&self, ask: &Ask, step: Option<&Step>, value: &Value) -> DecideResult {
         let next = match step.map(|step| &step.kind) {
             Some(StepKind::Human { next, .. }) => next.as_ref(),
             _ => None,
@@ -225,7 +225,7 @@ impl At<'_> {
         arguments: &Expr,
         save_as: &ContextKey,
         next: Option<&StepId>,
-    ) -> Decided {
+    ) -> DecideResult {
         let Some(entered) = self.closure.plans.get(plan) else {
             let message = format!("plan `{plan}` is not pinned by this run");
             return Err(Stop::Fault(Fault::new("PlanError", message)));

@@ -2,52 +2,52 @@
 //! order: those of the step, of its plan, of the project, and the built-in one. What the supervisor
 //! does when the time has come follows from the ask alone: `Session::due`.
 
-use super::At;
-use crate::ask::held::{Does, Found, HeldBy, Tried};
-use crate::definition::rule::{Act, BUILT_IN, Failure, Retry, Rule, RuleList};
+use super::FrameContext;
+use crate::ask::remedy::{Remedy, RemedyAttempt, RemedyResult, RuleHold};
+use crate::definition::rule::{BUILT_IN, Failure, Retry, Rule, RuleAction, RuleList};
 use crate::planted::{Switch, is_on, lost_ms};
 use crate::session::OpenCall;
-use crate::tool::call::HowFar;
+use crate::tool::call::CallProgress;
 use crate::values::fault::Fault;
 use crate::values::ids::{AskId, PlanId};
 use std::sync::Arc;
 
 /// A step that failed.
-pub(super) struct Failed<'a> {
+pub(super) struct FailedStep<'a> {
     pub(super) fault: &'a Fault,
     /// How far its call got.
-    pub(super) how: HowFar,
+    pub(super) how: CallProgress,
     /// The call, if it was one.
     pub(super) call: Option<&'a OpenCall>,
 }
 
-impl Failed<'_> {
+impl FailedStep<'_> {
     /// Whether the same may be done once more without asking anyone.
     pub(super) fn may_repeat(&self) -> bool {
-        let known = self.how != HowFar::Unknown || is_on(Switch::UnknownWriteRetried);
+        let known = self.how != CallProgress::Unknown || is_on(Switch::UnknownWriteRetried);
         known || self.call.is_none_or(OpenCall::repeatable)
     }
 
     /// Whether other arguments may be sent in the place of those that failed: not of a write that
     /// may have happened, which even a key of its own does not keep from being done twice then.
     pub(super) fn may_change(&self) -> bool {
-        self.how != HowFar::Unknown || self.call.is_none_or(OpenCall::only_reads)
+        self.how != CallProgress::Unknown || self.call.is_none_or(OpenCall::only_reads)
     }
 }
 
 /// What the rules say about a failed step.
-pub(super) enum Ruled {
+pub(super) enum RuleChoice {
     /// This rule acts.
-    Held(HeldBy),
+    Held(RuleHold),
     /// The run fails.
     Fails,
     /// It is a person's.
     Asks,
 }
 
-impl<'e> At<'e> {
+impl<'e> FrameContext<'e> {
     /// The first rule that fits and is not used up. No rule repeats a write of unknown outcome.
-    pub(super) fn ruled(&self, failed: &Failed<'_>) -> Ruled {
+    pub(super) fn ruled(&self, failed: &FailedStep<'_>) -> RuleChoice {
         let tool = failed.call.map(|call| &call.request.tool);
         let failure = Failure { fault: failed.fault, how: failed.how, tool };
         for (list, number, rule) in self.rules(failed) {
@@ -56,30 +56,30 @@ impl<'e> At<'e> {
             }
             let name = || -> Arc<str> { format!("{} {number}", list.name()).into() };
             let held = match &rule.act {
-                Act::Ask => return Ruled::Asks,
-                Act::Fail => return Ruled::Fails,
-                Act::Retry(retry) => self.held_to_retry(name(), failed, retry),
-                Act::Plan(plan) if self.has_correction(plan) => {
-                    self.held_once(name(), Does::Correct(plan.clone()))
+                RuleAction::Ask => return RuleChoice::Asks,
+                RuleAction::Fail => return RuleChoice::Fails,
+                RuleAction::Retry(retry) => self.held_to_retry(name(), failed, retry),
+                RuleAction::Plan(plan) if self.has_correction(plan) => {
+                    self.held_once(name(), Remedy::Correct(plan.clone()))
                 }
-                Act::Propose(model) if self.may_propose(failed) => {
-                    self.held_once(name(), Does::Propose(model.clone()))
+                RuleAction::Propose(model) if self.may_propose(failed) => {
+                    self.held_once(name(), Remedy::Propose(model.clone()))
                 }
-                Act::Draft(drafter) if self.may_draft() => {
-                    self.held_once(name(), Does::Draft(drafter.clone()))
+                RuleAction::Draft(drafter) if self.may_draft() => {
+                    self.held_once(name(), Remedy::Draft(drafter.clone()))
                 }
-                Act::Plan(_) | Act::Propose(_) | Act::Draft(_) => None,
+                RuleAction::Plan(_) | RuleAction::Propose(_) | RuleAction::Draft(_) => None,
             };
             if let Some(held) = held {
-                return Ruled::Held(held);
+                return RuleChoice::Held(held);
             }
         }
-        Ruled::Asks
+        RuleChoice::Asks
     }
 
     /// The rules that fit and would act, had the run not used up what it may: a person who is
     /// asked learns why they do not.
-    pub(super) fn kept_from_acting(&self, failed: &Failed<'_>) -> Vec<Tried> {
+    pub(super) fn kept_from_acting(&self, failed: &FailedStep<'_>) -> Vec<RemedyAttempt> {
         let mut kept = Vec::new();
         if self.correction().is_some() {
             return kept;
@@ -91,34 +91,34 @@ impl<'e> At<'e> {
                 continue;
             }
             let (does, limit) = match &rule.act {
-                Act::Ask | Act::Fail => break,
-                Act::Plan(plan) if self.closure.plans.contains_key(plan) => {
-                    (Does::Correct(plan.clone()), self.corrections_used_up())
+                RuleAction::Ask | RuleAction::Fail => break,
+                RuleAction::Plan(plan) if self.closure.plans.contains_key(plan) => {
+                    (Remedy::Correct(plan.clone()), self.corrections_used_up())
                 }
-                Act::Propose(model) if failed.call.is_some() && failed.may_change() => {
-                    (Does::Propose(model.clone()), self.proposals_used_up())
+                RuleAction::Propose(model) if failed.call.is_some() && failed.may_change() => {
+                    (Remedy::Propose(model.clone()), self.proposals_used_up())
                 }
-                Act::Draft(drafter) => {
+                RuleAction::Draft(drafter) => {
                     let limit = self.proposals_used_up().or_else(|| self.corrections_used_up());
-                    (Does::Draft(drafter.clone()), limit)
+                    (Remedy::Draft(drafter.clone()), limit)
                 }
-                Act::Retry(_) | Act::Plan(_) | Act::Propose(_) => continue,
+                RuleAction::Retry(_) | RuleAction::Plan(_) | RuleAction::Propose(_) => continue,
             };
             let name: Arc<str> = format!("{} {number}", list.name()).into();
             let unused = self.frame.times_tried(&name) == 0;
             kept.extend(limit.filter(|_| unused).map(|limit| {
-                let found = Some(Box::new(Found::nothing(limit)));
-                Tried { rule: name, does, times: 0, waits: 0, found }
+                let found = Some(Box::new(RemedyResult::nothing(limit)));
+                RemedyAttempt { rule: name, does, times: 0, waits: 0, found }
             }));
         }
         kept
     }
 
     /// A rule that acts at once, and once for each visit of a step.
-    fn held_once(&self, rule: Arc<str>, does: Does) -> Option<HeldBy> {
+    fn held_once(&self, rule: Arc<str>, does: Remedy) -> Option<RuleHold> {
         let until = self.env.now;
         let unused = self.frame.times_tried(&rule) == 0;
-        unused.then_some(HeldBy { rule, does, try_no: 1, of: 1, until })
+        unused.then_some(RuleHold { rule, does, try_no: 1, of: 1, until })
     }
 
     fn has_correction(&self, plan: &PlanId) -> bool {
@@ -127,7 +127,7 @@ impl<'e> At<'e> {
 
     /// The plans that can correct this frame's step: those that its rules name, and those that a
     /// model wrote for it.
-    pub(super) fn corrections(&self, failed: &Failed<'_>) -> Vec<PlanId> {
+    pub(super) fn corrections(&self, failed: &FailedStep<'_>) -> Vec<PlanId> {
         let mut plans = self.drafts();
         for plan in self.rules(failed).into_iter().filter_map(|(_, _, rule)| rule.plan()) {
             if self.has_correction(plan) && !plans.contains(plan) {
@@ -138,7 +138,7 @@ impl<'e> At<'e> {
     }
 
     /// All rules for this frame's step, in order, each with its number in its list.
-    fn rules(&self, failed: &Failed<'_>) -> Vec<(RuleList, usize, &'e Rule)> {
+    fn rules(&self, failed: &FailedStep<'_>) -> Vec<(RuleList, usize, &'e Rule)> {
         let step = self.frame.step.as_ref().and_then(|step| self.plan.step(step));
         let of_step: &[Rule] = step.map_or(&[], |step| &step.rules);
         let pinned = self.run.rules.as_deref();
@@ -162,7 +162,7 @@ impl<'e> At<'e> {
 
     /// Which try of this rule comes next, if one does. A try that was refused unsent is not used
     /// up: it is made again, so often and no more.
-    fn next_try(&self, rule: &str, failed: &Failed<'_>, retry: &Retry) -> Option<u32> {
+    fn next_try(&self, rule: &str, failed: &FailedStep<'_>, retry: &Retry) -> Option<u32> {
         if !failed.may_repeat() {
             return None;
         }
@@ -175,7 +175,12 @@ impl<'e> At<'e> {
     }
 
     /// A call that is refused for a while waits for the end of that, too.
-    fn held_to_retry(&self, rule: Arc<str>, failed: &Failed<'_>, retry: &Retry) -> Option<HeldBy> {
+    fn held_to_retry(
+        &self,
+        rule: Arc<str>,
+        failed: &FailedStep<'_>,
+        retry: &Retry,
+    ) -> Option<RuleHold> {
         let try_no = self.next_try(&rule, failed, retry)?;
         // Chance that a replay gives again: where the step is, and after how many events.
         let seq = self.session.seq.to_be_bytes();
@@ -183,6 +188,6 @@ impl<'e> At<'e> {
         let wait_ms = retry.wait_ms(try_no, chance, self.env.limits.rule_wait_ms_max);
         let refused_ms = failed.fault.refused_ms.unwrap_or(0);
         let until = self.env.now.plus_ms(wait_ms.saturating_add(refused_ms).max(lost_ms()));
-        Some(HeldBy { rule, does: Does::Retry, try_no, of: retry.times, until })
+        Some(RuleHold { rule, does: Remedy::Retry, try_no, of: retry.times, until })
     }
 }

@@ -6,11 +6,11 @@
 use super::fix::asked_call;
 use super::follows::about;
 use super::steps::title;
-use super::{At, Decided};
-use crate::ask::{Ask, AskBody, Wanted};
+use super::{DecideResult, FrameContext};
+use crate::ask::{Ask, AskBody, InputSource};
 use crate::event::Fact;
-use crate::session::{OpenCall, Wanting};
-use crate::tool::call::{Given, Want};
+use crate::session::{OpenCall, PendingInput};
+use crate::tool::call::{InputRequest, InputResponses};
 use crate::values::fault::Fault;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,8 +22,8 @@ const FOLDERS: &str = "the folders that its caller works in";
 /// How much of a request to a model is shown.
 const REQUEST_CHARS_MAX: usize = 4_000;
 
-impl At<'_> {
-    pub(super) fn wanting(&self, open: &OpenCall, wanting: &Wanting) -> Decided {
+impl FrameContext<'_> {
+    pub(super) fn wanting(&self, open: &OpenCall, wanting: &PendingInput) -> DecideResult {
         let call = open.request.call;
         if let Some(fault) = self.cannot_have(open, wanting) {
             return Ok(Some(Fact::CallFailed { call, how: open.unsent(), fault, said: None }));
@@ -37,18 +37,18 @@ impl At<'_> {
             inputs.extend(wanting.given.clone());
             let mut refused = open.given.refused.clone();
             refused.retain(|key, _| !inputs.contains_key(key));
-            let given = Given { inputs, refused, state: wanting.wants.state.clone() };
+            let given = InputResponses { inputs, refused, state: wanting.wants.state.clone() };
             return Ok(Some(Fact::CallResumed { call, given: Arc::new(given) }));
         };
         let title = title(&format!("`{}` wants: {message}", open.request.tool));
-        let wanted = Wanted { call: asked_call(open), key: key.clone() };
+        let wanted = InputSource { call: asked_call(open), key: key.clone() };
         let ask = self.ask(open.request.step.clone(), title, body, wanted.digested());
         let about = vec![about(open, None)];
         Ok(Some(Fact::AskOpened(Box::new(Ask { wanted: Some(wanted), about, ..ask }))))
     }
 
     /// Why the call cannot have what it wants; then no one is asked for the rest of it either.
-    fn cannot_have(&self, open: &OpenCall, wanting: &Wanting) -> Option<Fault> {
+    fn cannot_have(&self, open: &OpenCall, wanting: &PendingInput) -> Option<Fault> {
         let tool = &open.request.tool;
         let max = self.env.limits.call_wants_max;
         if open.rounds > max {
@@ -57,7 +57,7 @@ impl At<'_> {
         }
         let inputs = wanting.wants.inputs.iter();
         let is_direct = self.session.key.space.is_call();
-        let nobodys = |(key, want): &(&String, &Want)| {
+        let nobodys = |(key, want): &(&String, &InputRequest)| {
             let refused = wanting.given.get(*key).is_some_and(is_refused);
             want.is_for_a_program() && (refused || !is_direct)
         };
@@ -74,25 +74,29 @@ impl At<'_> {
 
     /// What a person is asked for it, and the words in which: none where only a caller's program
     /// can answer.
-    fn asked<'w>(&self, want: &'w Want) -> Option<(&'w str, AskBody)> {
+    fn asked<'w>(&self, want: &'w InputRequest) -> Option<(&'w str, AskBody)> {
         match want {
-            Want::Form { message, schema } => {
+            InputRequest::Form { message, schema } => {
                 let words = message.clone();
                 let schema = schema.clone();
                 Some((message.as_str(), AskBody::Fill { message: words, schema }))
             }
-            Want::Url { message, url } => {
+            InputRequest::Url { message, url } => {
                 let words = message.clone();
                 let url = url.clone();
                 Some((message.as_str(), AskBody::Authorize { message: words, url }))
             }
-            Want::Sample { .. } | Want::Roots if !self.session.key.space.is_call() => None,
-            Want::Sample { request } => {
+            InputRequest::Sample { .. } | InputRequest::Roots
+                if !self.session.key.space.is_call() =>
+            {
+                None
+            }
+            InputRequest::Sample { request } => {
                 let request: String = request.to_string().chars().take(REQUEST_CHARS_MAX).collect();
                 let message = format!("{TURN}; it was asked: {request}");
                 Some((TURN, AskBody::Fill { message, schema: Arc::new(turn()) }))
             }
-            Want::Roots => {
+            InputRequest::Roots => {
                 let message = FOLDERS.to_owned();
                 Some((FOLDERS, AskBody::Fill { message, schema: Arc::new(folders()) }))
             }

@@ -2,7 +2,7 @@
 //! collected. Asks are withdrawn, frames cut off, leaves first; a write that was sent is waited
 //! for.
 
-use super::{At, Decided};
+use super::{DecideResult, FrameContext};
 use crate::event::{Fact, Outcome};
 use crate::planted::{Switch, is_on};
 use crate::session::{Frame, FrameKind, FrameState};
@@ -10,9 +10,9 @@ use crate::values::datum::Datum;
 use crate::values::fault::Fault;
 use std::sync::Arc;
 
-impl At<'_> {
+impl FrameContext<'_> {
     /// A plan that has its answer: once nothing runs below it, it returns or the run ends.
-    pub(super) fn answered(&self, answer: &Arc<Datum>) -> Decided {
+    pub(super) fn answered(&self, answer: &Arc<Datum>) -> DecideResult {
         if let Some(decided) = self.wind_down() {
             return Ok(decided);
         }
@@ -32,7 +32,7 @@ impl At<'_> {
 
     /// An iteration that is failing: once nothing runs below it, its failure is collected. Or a
     /// correction that is: then the step that it corrects is whose it was.
-    pub(super) fn failing(&self, fault: &Fault) -> Decided {
+    pub(super) fn failing(&self, fault: &Fault) -> DecideResult {
         if let Some(decided) = self.wind_down() {
             return Ok(decided);
         }

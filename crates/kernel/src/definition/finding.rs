@@ -31,7 +31,7 @@ const FILLERS: &[&str] = &[
 
 /// Something that can be found.
 #[derive(Debug, Clone, Default)]
-pub struct Findable<'a> {
+pub struct SearchItem<'a> {
     pub id: &'a str,
     pub description: &'a str,
     /// The JSON Schema of what it takes.
@@ -40,7 +40,7 @@ pub struct Findable<'a> {
     pub examples: Vec<&'a str>,
 }
 
-impl Findable<'_> {
+impl SearchItem<'_> {
     /// Whether its id or description has this text, which is in small letters.
     fn has(&self, whole: &str) -> bool {
         format!("{} {}", self.id, self.description).to_lowercase().contains(whole)
@@ -48,7 +48,7 @@ impl Findable<'_> {
 }
 
 /// The positions of those that fit a text, best first, and at most so many.
-pub fn find(text: &str, items: &[Findable<'_>], most: usize) -> Vec<usize> {
+pub fn find(text: &str, items: &[SearchItem<'_>], most: usize) -> Vec<usize> {
     let whole = text.to_lowercase();
     let having = items.iter().enumerate().filter(|(_, item)| item.has(&whole));
     let mut found: Vec<usize> = having.map(|(position, _)| position).take(most).collect();
@@ -64,7 +64,7 @@ pub fn find(text: &str, items: &[Findable<'_>], most: usize) -> Vec<usize> {
 
 /// The positions of those that do all that a text says, as far as words can tell, best first and at
 /// most so many: they have the whole text, or each of its words.
-pub fn find_fitting(text: &str, items: &[Findable<'_>], most: usize) -> Vec<usize> {
+pub fn find_fitting(text: &str, items: &[SearchItem<'_>], most: usize) -> Vec<usize> {
     let whole = text.to_lowercase();
     let wanted = wanted(text);
     let fits = |position: &usize| {
@@ -79,7 +79,7 @@ pub fn find_fitting(text: &str, items: &[Findable<'_>], most: usize) -> Vec<usiz
 
 /// The positions of those that share words with a text, best first. A word that few of them have
 /// counts more.
-fn by_words(text: &str, items: &[Findable<'_>]) -> Vec<usize> {
+fn by_words(text: &str, items: &[SearchItem<'_>]) -> Vec<usize> {
     let wanted = wanted(text);
     let vocabularies = items.iter().map(Vocabulary::of);
     let hits: Vec<Vec<u32>> = vocabularies
@@ -114,7 +114,7 @@ fn wanted(text: &str) -> Vec<String> {
 struct Vocabulary(BTreeMap<String, u32>);
 
 impl Vocabulary {
-    fn of(item: &Findable<'_>) -> Self {
+    fn of(item: &SearchItem<'_>) -> Self {
         let mut own = Self::default();
         own.take(item.id, IN_ID);
         own.take(item.description, IN_DESCRIPTION);
@@ -194,8 +194,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn named<'a>(id: &'a str, description: &'a str) -> Findable<'a> {
-        Findable { id, description, ..Findable::default() }
+    fn named<'a>(id: &'a str, description: &'a str) -> SearchItem<'a> {
+        SearchItem { id, description, ..SearchItem::default() }
     }
 
     #[test]
@@ -220,8 +220,8 @@ mod tests {
         }});
         let items = [
             named("crm.listOpenOrders", "what is not shipped"),
-            Findable { parameters: Some(&schema), ..named("shop.buy", "buys") },
-            Findable { examples: vec!["a refund of a customer"], ..named("shop.undo", "undoes") },
+            SearchItem { parameters: Some(&schema), ..named("shop.buy", "buys") },
+            SearchItem { examples: vec!["a refund of a customer"], ..named("shop.undo", "undoes") },
             named("weather", "tells whether it rains"),
         ];
         assert_eq!(find("which orders are still open?", &items, 9), [0]);

@@ -2,8 +2,8 @@
 //! nothing by itself: `decide` asks the rules in their order, and the first one that fits and is
 //! not used up acts.
 
-use crate::ask::held::Drafter;
-use crate::tool::call::HowFar;
+use crate::ask::remedy::Drafter;
+use crate::tool::call::CallProgress;
 use crate::tool::rules::Pattern;
 use crate::values::fault::Fault;
 use crate::values::ids::{PlanId, ToolName};
@@ -22,16 +22,16 @@ pub const RULES_MAX: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// Which failures it is for.
-    #[serde(default, skip_serializing_if = "When::is_any")]
-    pub when: When,
+    #[serde(default, skip_serializing_if = "FailureFilter::is_any")]
+    pub when: FailureFilter,
     /// What it does about them.
-    pub act: Act,
+    pub act: RuleAction,
 }
 
 /// Which failures a rule is for: all that fit everything that is said here.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct When {
+pub struct FailureFilter {
     /// The fault's name fits one of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Pattern>,
@@ -40,7 +40,7 @@ pub struct When {
     pub tools: Vec<Pattern>,
     /// It got so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub how: Vec<HowFar>,
+    pub how: Vec<CallProgress>,
     /// Whether the fault says that it may be over a little later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passing: Option<bool>,
@@ -49,7 +49,7 @@ pub struct When {
 /// What a rule does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Act {
+pub enum RuleAction {
     /// Tries the step again, some times.
     Retry(Retry),
     /// Runs a plan, once, which finds out what to do.
@@ -102,12 +102,12 @@ impl Retry {
 pub struct Failure<'a> {
     pub fault: &'a Fault,
     /// How far its call got.
-    pub how: HowFar,
+    pub how: CallProgress,
     /// The tool, if it was a call.
     pub tool: Option<&'a ToolName>,
 }
 
-impl When {
+impl FailureFilter {
     /// Whether it is for every failure.
     pub fn is_any(&self) -> bool {
         *self == Self::default()
@@ -129,22 +129,26 @@ impl Rule {
     /// The plan that it runs, if it runs one.
     pub fn plan(&self) -> Option<&PlanId> {
         match &self.act {
-            Act::Plan(plan) => Some(plan),
-            Act::Retry(_) | Act::Propose(_) | Act::Draft(_) | Act::Ask | Act::Fail => None,
+            RuleAction::Plan(plan) => Some(plan),
+            RuleAction::Retry(_)
+            | RuleAction::Propose(_)
+            | RuleAction::Draft(_)
+            | RuleAction::Ask
+            | RuleAction::Fail => None,
         }
     }
 
     /// The model that it asks, if it asks one.
     pub fn model(&self) -> Option<&Arc<str>> {
         match &self.act {
-            Act::Propose(model) | Act::Draft(Drafter { model, .. }) => Some(model),
-            Act::Retry(_) | Act::Plan(_) | Act::Ask | Act::Fail => None,
+            RuleAction::Propose(model) | RuleAction::Draft(Drafter { model, .. }) => Some(model),
+            RuleAction::Retry(_) | RuleAction::Plan(_) | RuleAction::Ask | RuleAction::Fail => None,
         }
     }
 
     /// A rule for every failure.
-    pub fn always(act: Act) -> Self {
-        Self { when: When::default(), act }
+    pub fn always(act: RuleAction) -> Self {
+        Self { when: FailureFilter::default(), act }
     }
 }
 
@@ -182,8 +186,18 @@ impl Default for Rules {
 /// The built-in rule: what failed for a passing reason is tried again. It is asked only about calls
 /// that may be repeated whatever their outcome.
 pub static BUILT_IN: Rule = Rule {
-    when: When { errors: Vec::new(), tools: Vec::new(), how: Vec::new(), passing: Some(true) },
-    act: Act::Retry(Retry { times: 3, wait_ms: 500, factor_percent: 200, jitter_percent: 20 }),
+    when: FailureFilter {
+        errors: Vec::new(),
+        tools: Vec::new(),
+        how: Vec::new(),
+        passing: Some(true),
+    },
+    act: RuleAction::Retry(Retry {
+        times: 3,
+        wait_ms: 500,
+        factor_percent: 200,
+        jitter_percent: 20,
+    }),
 };
 
 #[cfg(test)]
@@ -199,14 +213,17 @@ mod tests {
     fn a_rule_fits_what_fits_all_that_it_says() {
         let fault = Fault::new("UpstreamTimeout", "no answer").passing();
         let tool = ToolName::from("crm.find");
-        let call = Failure { fault: &fault, how: HowFar::Failed, tool: Some(&tool) };
-        let step = Failure { tool: None, how: HowFar::NotSent, ..call };
-        let errors = When { errors: patterns(&["Timeout", "Upstream*"]), ..When::default() };
-        let tools = When { tools: patterns(&["crm.*"]), ..When::default() };
-        let how = When { how: vec![HowFar::NotSent], ..When::default() };
-        let lasting = When { passing: Some(false), ..When::default() };
+        let call = Failure { fault: &fault, how: CallProgress::Failed, tool: Some(&tool) };
+        let step = Failure { tool: None, how: CallProgress::NotSent, ..call };
+        let errors = FailureFilter {
+            errors: patterns(&["Timeout", "Upstream*"]),
+            ..FailureFilter::default()
+        };
+        let tools = FailureFilter { tools: patterns(&["crm.*"]), ..FailureFilter::default() };
+        let how = FailureFilter { how: vec![CallProgress::NotSent], ..FailureFilter::default() };
+        let lasting = FailureFilter { passing: Some(false), ..FailureFilter::default() };
         for (when, fits_call, fits_step) in [
-            (When::default(), true, true),
+            (FailureFilter::default(), true, true),
             (errors, true, true),
             (tools, true, false),
             (how, false, true),
@@ -239,19 +256,22 @@ mod tests {
         let rules = Rules {
             project: vec![
                 Rule {
-                    when: When { errors: patterns(&["Timeout"]), ..When::default() },
-                    act: Act::Retry(Retry::default()),
+                    when: FailureFilter {
+                        errors: patterns(&["Timeout"]),
+                        ..FailureFilter::default()
+                    },
+                    act: RuleAction::Retry(Retry::default()),
                 },
-                Rule::always(Act::Propose("fast".into())),
-                Rule::always(Act::Draft(Drafter { model: "fast".into(), auto_reads: true })),
-                Rule::always(Act::Ask),
+                Rule::always(RuleAction::Propose("fast".into())),
+                Rule::always(RuleAction::Draft(Drafter { model: "fast".into(), auto_reads: true })),
+                Rule::always(RuleAction::Ask),
             ],
             built_in: false,
         };
         let text = serde_json::to_string(&rules).unwrap();
         assert_eq!(serde_json::from_str::<Rules>(&text).unwrap(), rules);
         assert_eq!(json!(Rules::default()), json!({"builtIn": true}));
-        assert_eq!(json!(Rule::always(Act::Fail)), json!({"act": "fail"}));
+        assert_eq!(json!(Rule::always(RuleAction::Fail)), json!({"act": "fail"}));
         let models: Vec<Option<&str>> =
             rules.project.iter().map(|rule| rule.model().map(|model| &**model)).collect();
         assert_eq!(models, [None, Some("fast"), Some("fast"), None]);

@@ -45,7 +45,7 @@ impl<'de> Visitor<'de> for EventVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Event, A::Error> {
-        let mut place = Place::default();
+        let mut place = EventHeader::default();
         let members = FactMembers { map, place: &mut place };
         let fact = Fact::deserialize(MapAccessDeserializer::new(members))?;
         let missing = A::Error::missing_field;
@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for EventVisitor {
 
 /// What an event says beside its fact.
 #[derive(Default)]
-struct Place {
+struct EventHeader {
     seq: Option<u64>,
     at: Option<Millis>,
     v: Option<u16>,
@@ -81,7 +81,7 @@ enum Member {
 /// The members of an event that are its fact's. The others are taken on the way.
 struct FactMembers<'p, A> {
     map: A,
-    place: &'p mut Place,
+    place: &'p mut EventHeader,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for FactMembers<'_, A> {

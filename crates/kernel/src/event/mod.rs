@@ -2,10 +2,10 @@
 //! released (type, v) pair never changes its meaning; upgrades of old ones live in `journal`.
 
 use crate::ask::{Ask, Decision};
-use crate::conversation::published::Published;
-use crate::conversation::talk::Settled;
+use crate::conversation::published::PublishedEvent;
+use crate::conversation::talk::CallSettlement;
 use crate::definition::rule::Rules;
-use crate::tool::call::{Given, HowFar, Judgement, Scopes, Want};
+use crate::tool::call::{CallProgress, InputRequest, InputResponses, Judgement, Scopes};
 use crate::values::datum::{BlobRef, Datum};
 use crate::values::fault::Fault;
 use crate::values::ids::{
@@ -26,9 +26,9 @@ pub use journal::{Event, Unreadable, VERSION, read, read_one};
 pub use parts::{
     AgentEntry, Base, BranchStart, CallMade, CallRequest, Closing, CorrectionEnd, CorrectionEntry,
     LoopStart, OCCASION_CHARS_MAX, Occasion, Outcome, PlanEntry, ProposalEnd, ProposalStart,
-    Queued, Route, StepAgain, TimerStart, Topic, TurnEnd, TurnKind, TurnStart,
+    QueuedRun, Route, StepAgain, TimerStart, Topic, TurnEnd, TurnKind, TurnStart,
 };
-pub use received::Received;
+pub use received::ReceivedMessage;
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,7 +103,7 @@ pub enum Fact {
     },
     /// The run continues once another one is over that came first and talks with the same agent.
     #[serde(rename = "run.queued")]
-    RunQueued(Queued),
+    RunQueued(QueuedRun),
     /// A process took the run over after a crash.
     #[serde(rename = "run.claimed")]
     RunClaimed {
@@ -133,7 +133,7 @@ pub enum Fact {
     },
     /// A client of a task-based protocol sent a message to the run.
     #[serde(rename = "message.received")]
-    MessageReceived(Box<Received>),
+    MessageReceived(Box<ReceivedMessage>),
     /// The run will end without an answer: from here on no new effect starts.
     #[serde(rename = "run.closing")]
     RunClosing {
@@ -178,7 +178,7 @@ pub enum Fact {
         /// The step.
         step: StepId,
         /// What.
-        published: Published,
+        published: PublishedEvent,
         /// Where it goes.
         next: Option<StepId>,
     },
@@ -233,7 +233,7 @@ pub enum Fact {
         /// The call.
         call: CallId,
         /// What it needs, by the tool's keys.
-        inputs: BTreeMap<String, Want>,
+        inputs: BTreeMap<String, InputRequest>,
         /// What the tool wants to be given back with it.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         state: Value,
@@ -244,7 +244,7 @@ pub enum Fact {
         /// The call.
         call: CallId,
         /// The answers to what it wanted.
-        given: Arc<Given>,
+        given: Arc<InputResponses>,
     },
     /// The call came back.
     #[serde(rename = "call.finished")]
@@ -258,7 +258,7 @@ pub enum Fact {
         settled: Option<AskId>,
         /// What it published.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        published: Vec<Published>,
+        published: Vec<PublishedEvent>,
     },
     /// The call failed.
     #[serde(rename = "call.failed")]
@@ -266,10 +266,10 @@ pub enum Fact {
         /// The call.
         call: CallId,
         /// How far it got.
-        how: HowFar,
+        how: CallProgress,
         /// Why.
         fault: Fault,
-        /// Of a direct call, or one for another agent: what the other side said, as `OwnWords`.
+        /// Of a direct call, or one for another agent: what the other side said, as `RawFailure`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         said: Option<Arc<Datum>>,
     },
@@ -453,7 +453,7 @@ pub enum Fact {
         /// The agent's frame.
         frame: FrameId,
         /// The results.
-        results: BTreeMap<CallId, Settled>,
+        results: BTreeMap<CallId, CallSettlement>,
     },
     /// Older lines of the conversation became a summary.
     #[serde(rename = "talk.compacted")]

@@ -1,9 +1,9 @@
 //! What facts are made of: requests, starts, endings.
 
 use crate::ask::Decision;
-use crate::ask::held::{Does, Found};
+use crate::ask::remedy::{Remedy, RemedyResult};
 use crate::conversation::llm::{Native, Stop, Usage};
-use crate::conversation::talk::Asked;
+use crate::conversation::talk::AgentQuestion;
 use crate::values::datum::{Datum, Sources};
 use crate::values::fault::Fault;
 use crate::values::ids::{
@@ -208,7 +208,7 @@ pub struct CorrectionEnd {
     pub frame: FrameId,
     pub child: FrameId,
     /// What it came to.
-    pub found: Found,
+    pub found: RemedyResult,
 }
 
 /// A model as it is asked about a failed step.
@@ -221,7 +221,7 @@ pub struct ProposalStart {
     /// The ask that chose it.
     pub ask: AskId,
     /// What is asked for, and of which model.
-    pub does: Does,
+    pub does: Remedy,
     /// Which attempt, from 1: one that a process did not live to see is made again.
     pub attempt: u32,
 }
@@ -234,7 +234,7 @@ pub struct ProposalEnd {
     pub frame: FrameId,
     pub attempt: u32,
     /// What it came to.
-    pub found: Found,
+    pub found: RemedyResult,
     /// How many turns it took.
     pub turns: u32,
     pub usage: Usage,
@@ -249,7 +249,7 @@ pub struct ProposalEnd {
 impl ProposalEnd {
     /// Nothing was proposed, and no model was asked to its end.
     pub fn nothing(frame: FrameId, attempt: u32, fault: Fault) -> Self {
-        let found = Found::nothing(fault);
+        let found = RemedyResult::nothing(fault);
         let usage = Usage::default();
         Self { frame, attempt, found, turns: 0, usage, cost_micros: None, uncached_micros: None }
     }
@@ -380,7 +380,7 @@ pub struct CallMade {
     pub arguments: Arc<Value>,
     /// What a person is asked, where it is a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub question: Option<Asked>,
+    pub question: Option<AgentQuestion>,
     /// Whether the agent wants a person's approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approve: bool,
@@ -433,7 +433,7 @@ pub struct Base {
 /// A run that stands behind another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Queued {
+pub struct QueuedRun {
     pub run: RunId,
     /// The one that must be over before it continues.
     pub behind: RunId,

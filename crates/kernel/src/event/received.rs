@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// A message that a client sent to a run, in a protocol whose clients read their messages back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Received {
+pub struct ReceivedMessage {
     pub run: RunId,
     /// The id that its client gave it.
     pub id: Arc<str>,

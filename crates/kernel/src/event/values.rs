@@ -1,8 +1,8 @@
 //! The values that facts carry: which of them may be large, and about how much they take. And what
 //! facts are about: where several runs of a session are active, that leads to the run.
 
-use super::{Event, Fact, Outcome, Queued, Topic};
-use crate::values::datum::{BlobRef, Datum, Held, value_weight};
+use super::{Event, Fact, Outcome, QueuedRun, Topic};
+use crate::values::datum::{BlobRef, Datum, DatumValue, value_weight};
 use crate::values::ids::{ContentHash, FrameId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -111,12 +111,12 @@ impl Event {
 
 fn add_held(datum: &Datum, held: &mut BTreeSet<ContentHash>) {
     match &datum.held {
-        Held::Value(_) => {}
-        Held::Blob(blob) => {
+        DatumValue::Value(_) => {}
+        DatumValue::Blob(blob) => {
             held.insert(blob.hash.clone());
         }
-        Held::Object(fields) => fields.values().for_each(|field| add_held(field, held)),
-        Held::Array(items) => items.iter().for_each(|item| add_held(item, held)),
+        DatumValue::Object(fields) => fields.values().for_each(|field| add_held(field, held)),
+        DatumValue::Array(items) => items.iter().for_each(|item| add_held(item, held)),
     }
 }
 
@@ -126,7 +126,7 @@ impl Fact {
         match self {
             Fact::RunStarted { run, .. }
             | Fact::RunHeld { run, .. }
-            | Fact::RunQueued(Queued { run, .. })
+            | Fact::RunQueued(QueuedRun { run, .. })
             | Fact::RunClaimed { run, .. }
             | Fact::RunPaused { run, .. }
             | Fact::RunContinued { run, .. }
@@ -209,7 +209,7 @@ impl Fact {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Received, VERSION};
+    use crate::event::{ReceivedMessage, VERSION};
     use crate::values::datum::{Origin, blobs_named};
     use crate::values::ids::{CallId, FrameId, Millis, RunId};
     use serde_json::json;
@@ -221,14 +221,14 @@ mod tests {
     #[test]
     fn a_blob_is_held_by_a_value_and_not_by_a_text_that_looks_like_one() {
         let stored = |text: &str| Arc::new(Datum::stored(blob(text), Origin::Input));
-        let joined = Datum::joined(Held::Array(vec![stored("a"), stored("b")]));
+        let joined = Datum::joined(DatumValue::Array(vec![stored("a"), stored("b")]));
         let reference = json!({"blob": blob("c"), "from": "input"});
         let words = Datum::inline(json!([blob("d").uri(), reference]), Origin::Input);
         let late = |datum: Datum| Fact::CallLate { call: CallId(1), result: Ok(Arc::new(datum)) };
         let of_join =
             Fact::FramesJoined { frame: FrameId(1), step: "join".into(), blob: Some(blob("e")) };
         let message = Datum::inline(json!({"url": blob("f").uri()}), Origin::Input);
-        let received = Fact::MessageReceived(Box::new(Received {
+        let received = Fact::MessageReceived(Box::new(ReceivedMessage {
             run: RunId(1),
             id: "m".into(),
             message: Arc::new(message),

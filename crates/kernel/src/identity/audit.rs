@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for Mac {
 
 named! {
     /// What was decided.
-    Said {
+    Ruling {
         /// It may be done.
         Allow = "allow",
         /// A person must approve it.
@@ -173,7 +173,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Mac>,
     /// What was decided.
-    pub verdict: Said,
+    pub verdict: Ruling,
     /// Why it was not simply allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -221,7 +221,7 @@ impl Entry {
             act: act.into(),
             object,
             arguments: None,
-            verdict: Said::Allow,
+            verdict: Ruling::Allow,
             why: None,
             policies: Vec::new(),
             version: None,

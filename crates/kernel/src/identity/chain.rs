@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 mod verifier;
 
-pub use verifier::{Flaw, KeySpan, Recorded, Verified, Verifier};
+pub use verifier::{ChainReport, Flaw, KeySpan, RecordedChain, Verifier};
 
 /// How many flaws of one chain are reported; the total is reported as a number.
 pub const FLAWS_MAX: usize = 100;

@@ -6,7 +6,7 @@ use crate::identity::key::{ApiKey, KeyId, SUBJECT_PREFIX};
 use crate::identity::principal::{KnownPrincipal, Roster};
 use crate::identity::realm::Realms;
 use crate::identity::roles::{Role, Roles};
-use crate::values::caller::{Caller, LOCAL, Makers};
+use crate::values::caller::{Caller, KeyMakers, LOCAL};
 use crate::values::ids::RealmId;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -207,7 +207,7 @@ impl Directory {
 
     /// Who else could have this text of a key, beside who calls with it: who made a principal's
     /// key, and who gave a key a text. Of other keys the subject says who made them.
-    pub fn makers(&self, key: &ApiKey, sha256: &str) -> Makers {
+    pub fn makers(&self, key: &ApiKey, sha256: &str) -> KeyMakers {
         let caller = key.subject();
         let of_key = key.of.is_some().then_some(&key.by);
         let shown = key.secrets.iter().filter(|secret| secret.sha256 == sha256);

@@ -81,10 +81,12 @@ impl Grants {
 
     /// Whether someone with the grants of `maker` may see and end what has these: each of their
     /// realms must be one that `maker` administers.
-    pub fn is_within(&self, maker: &Self) -> Result<(), Exceeds> {
+    pub fn is_within(&self, maker: &Self) -> Result<(), ExceededGrant> {
         let administers = |realm: &RealmPattern| maker.holds(realm, Role::Admin.name());
         match self.0.keys().find(|realm| !administers(realm)) {
-            Some(realm) => Err(Exceeds { realm: realm.clone(), role: Role::Admin.name().into() }),
+            Some(realm) => {
+                Err(ExceededGrant { realm: realm.clone(), role: Role::Admin.name().into() })
+            }
             None => Ok(()),
         }
     }
@@ -92,7 +94,7 @@ impl Grants {
     /// Whether someone with the grants of `maker` may give these: it administers their realms, and
     /// has each role there that is not built in. What such a role permits only policies say, so
     /// that it can be more than an administrator may; who administers every realm gives them all.
-    pub fn may_be_given_by(&self, maker: &Self) -> Result<(), Exceeds> {
+    pub fn may_be_given_by(&self, maker: &Self) -> Result<(), ExceededGrant> {
         self.is_within(maker)?;
         let is_everywhere = |(own, roles): (&RealmPattern, &Roles)| {
             own.beginning() == Some("") && roles.has(Role::Admin)
@@ -103,7 +105,7 @@ impl Grants {
         for (realm, roles) in &self.0 {
             let mut others = roles.iter().filter(|role| Role::from_name(role).is_none());
             if let Some(role) = others.find(|role| !maker.holds(realm, role)) {
-                return Err(Exceeds { realm: realm.clone(), role: role.clone() });
+                return Err(ExceededGrant { realm: realm.clone(), role: role.clone() });
             }
         }
         Ok(())
@@ -118,7 +120,7 @@ impl Grants {
 /// Grants that reach further than those of who would give them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this needs the role `{role}` in `{realm}`")]
-pub struct Exceeds {
+pub struct ExceededGrant {
     /// The first realm, or realms, where the maker lacks a role.
     pub realm: RealmPattern,
     /// The role: `admin`, or one that it does not have itself.
@@ -431,7 +433,7 @@ mod tests {
         for role in [Role::Viewer, Role::Member, Role::Approver, Role::Operator] {
             let own = grants(&[("acme", &[role])]);
             let exceeds = own.is_within(&own).unwrap_err();
-            assert_eq!(exceeds, Exceeds { realm: pattern("acme"), role: "admin".into() });
+            assert_eq!(exceeds, ExceededGrant { realm: pattern("acme"), role: "admin".into() });
             assert_eq!(exceeds.to_string(), "this needs the role `admin` in `acme`");
         }
         let unknown: Roles = [Arc::<str>::from("owner")].into_iter().collect();

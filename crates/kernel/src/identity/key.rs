@@ -130,7 +130,7 @@ pub struct ApiKey {
 
 /// Why a key is not good any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Dead {
+pub enum KeyRejection {
     /// Someone revoked it.
     #[error("the key was revoked")]
     Revoked,
@@ -150,12 +150,12 @@ impl ApiKey {
 
     /// Whether it is good at this moment, whatever its text is. A revoked key stays revoked if the
     /// clock is set back.
-    pub fn check(&self, now: Millis) -> Result<(), Dead> {
+    pub fn check(&self, now: Millis) -> Result<(), KeyRejection> {
         if self.revoked.is_some() {
-            return Err(Dead::Revoked);
+            return Err(KeyRejection::Revoked);
         }
         if self.expires.is_some_and(|expires| expires <= now) {
-            return Err(Dead::Expired);
+            return Err(KeyRejection::Expired);
         }
         Ok(())
     }
@@ -388,11 +388,11 @@ mod tests {
         let cases = [
             (&plain, Millis(i64::MAX), Ok(())),
             (&expiring, later(9), Ok(())),
-            (&expiring, later(10), Err(Dead::Expired)),
-            (&expiring, later(11), Err(Dead::Expired)),
-            (&revoked, NOW, Err(Dead::Revoked)),
-            (&revoked, later(11), Err(Dead::Revoked)),
-            (&revoked_later, NOW, Err(Dead::Revoked)),
+            (&expiring, later(10), Err(KeyRejection::Expired)),
+            (&expiring, later(11), Err(KeyRejection::Expired)),
+            (&revoked, NOW, Err(KeyRejection::Revoked)),
+            (&revoked, later(11), Err(KeyRejection::Revoked)),
+            (&revoked_later, NOW, Err(KeyRejection::Revoked)),
         ];
         for (key, now, expected) in cases {
             assert_eq!(key.check(now), expected, "{now:?}");
@@ -465,7 +465,7 @@ mod tests {
     fn a_rotation_revives_no_key() {
         let dead = ApiKey { expires: Some(NOW), revoked: Some(NOW), ..key() };
         let rotated = dead.rotated(hash_of("second"), NOW, 100);
-        assert_eq!(rotated.check(NOW), Err(Dead::Revoked));
+        assert_eq!(rotated.check(NOW), Err(KeyRejection::Revoked));
         assert_eq!(rotated.expires, Some(NOW));
     }
 

@@ -10,7 +10,7 @@ pub mod issuer;
 pub mod principal;
 pub mod principal_reader;
 pub mod shares;
-pub mod turns;
+pub mod fair_queue;
 pub mod reads_for;
 pub mod realm;
 pub mod directory;

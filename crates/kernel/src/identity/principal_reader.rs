@@ -1,7 +1,7 @@
 //! Principals as people and programs write them, YAML or JSON. Every mistake is reported with its
 //! place, and a file with a mistake is not read at all.
 
-use crate::definition::plan::mistake::{Checked, Mistake, checked, meant};
+use crate::definition::plan::mistake::{CheckResult, Mistake, checked, meant};
 use crate::definition::plan::read::{Origin, Reader, Spot};
 use crate::definition::plan::source::{Key, Node, NodeKind, Subject, child_pointer};
 use crate::identity::grants::{BadRealm, Grants, RealmPattern, check_realm};
@@ -52,7 +52,7 @@ pub fn read_text(
     file: &str,
     names: KnownNames<'_>,
     limits: &Limits,
-) -> Checked<Vec<Arc<Principal>>> {
+) -> CheckResult<Vec<Arc<Principal>>> {
     let origin = Origin { file: Some(file.to_owned()), default_id: None };
     let node =
         Node::parse_as(&PRINCIPALS, text, limits).map_err(|found| origin.all_filed(found))?;
@@ -62,7 +62,7 @@ pub fn read_text(
 }
 
 /// Reads one principal that comes as a value, without its id.
-pub fn read_value(id: &str, value: &Value, names: KnownNames<'_>) -> Checked<Principal> {
+pub fn read_value(id: &str, value: &Value, names: KnownNames<'_>) -> CheckResult<Principal> {
     let limits = Limits::default();
     let origin = Origin::default();
     if let Some(mistake) = PRINCIPALS.refuses(value, &limits) {
@@ -84,7 +84,7 @@ struct Form<'a> {
 
 /// What principals before this one have, and no other may.
 #[derive(Default)]
-struct Taken {
+struct TakenNames {
     ids: HashMap<String, String>,
     identities: HashMap<Arc<str>, String>,
 }
@@ -102,7 +102,7 @@ impl Form<'_> {
             return Vec::new();
         }
         let mut all = Vec::new();
-        let mut taken = Taken::default();
+        let mut taken = TakenNames::default();
         for (key, below) in entries {
             self.id(&field, key, &mut taken);
             if let Some(principal) = self.principal(&key.text, &below) {
@@ -129,7 +129,7 @@ impl Form<'_> {
         }
     }
 
-    fn id(&mut self, field: &Spot<'_>, key: &Key, taken: &mut Taken) {
+    fn id(&mut self, field: &Spot<'_>, key: &Key, taken: &mut TakenNames) {
         let id = &key.text;
         if let Err(bad) = check_id(id) {
             self.reader.note_key(field, key, Mistake::error(bad.to_string()));
@@ -141,7 +141,7 @@ impl Form<'_> {
         }
     }
 
-    fn identities_of_others(&mut self, one: &Principal, spot: &Spot<'_>, taken: &mut Taken) {
+    fn identities_of_others(&mut self, one: &Principal, spot: &Spot<'_>, taken: &mut TakenNames) {
         for identity in &one.identities {
             if let Some(other) = taken.identities.insert(identity.clone(), one.id.to_string()) {
                 let what = format!("the identity `{identity}` belongs to `{other}` already");

@@ -42,8 +42,8 @@ impl ReadsFor {
     }
 
     /// What is read is for this one, until the answer is dropped.
-    pub fn enter(&self) -> Entered {
-        Entered { before: replaced(Some(self.clone())), _thread: PhantomData }
+    pub fn enter(&self) -> ReadsForGuard {
+        ReadsForGuard { before: replaced(Some(self.clone())), _thread: PhantomData }
     }
 }
 
@@ -59,12 +59,12 @@ pub async fn reading_for<F: Future>(asker: Option<ReadsFor>, future: F) -> F::Ou
 
 /// The end of what is read for someone. It stays on its thread.
 #[derive(Debug)]
-pub struct Entered {
+pub struct ReadsForGuard {
     before: Option<ReadsFor>,
     _thread: PhantomData<*const ()>,
 }
 
-impl Drop for Entered {
+impl Drop for ReadsForGuard {
     fn drop(&mut self) {
         drop(replaced(self.before.take()));
     }

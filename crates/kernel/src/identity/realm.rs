@@ -95,7 +95,7 @@ pub struct Realms(pub BTreeMap<RealmId, RealmSettings>);
 
 /// What decides which realm a request is in.
 #[derive(Debug, Clone)]
-pub struct Wish<'a> {
+pub struct RealmSelector<'a> {
     /// The one that it names.
     pub asked: Option<&'a str>,
     /// The area of its endpoint, where that has one.
@@ -113,8 +113,8 @@ impl Realms {
     /// the endpoint, else the principal's default, else the only one that the credential names,
     /// else the usual one. None where there is no such realm, or the credential may not enter it:
     /// who may not enter learns nothing of what there is.
-    pub fn choose(&self, wish: Wish<'_>) -> Option<RealmId> {
-        let Wish { asked, area, principal, grants, usual } = wish;
+    pub fn choose(&self, wish: RealmSelector<'_>) -> Option<RealmId> {
+        let RealmSelector { asked, area, principal, grants, usual } = wish;
         let overridden = || principal?.realm_overrides.get(area?).cloned();
         let default = || principal?.default_realm.clone();
         let asked = asked.map(RealmId::from);
@@ -168,7 +168,7 @@ mod tests {
     fn a_request_is_in_the_first_realm_that_someone_names() {
         let grants = entering(&["*"]);
         let chosen = |asked, area, principal: Option<&Principal>, grants: &Grants| {
-            let wish = Wish { asked, area, principal, grants, usual: "usual".into() };
+            let wish = RealmSelector { asked, area, principal, grants, usual: "usual".into() };
             realms().choose(wish).map(|realm| realm.to_string())
         };
         let ann = Principal {
@@ -196,7 +196,9 @@ mod tests {
             let area = None;
             let principal = None;
             let usual = "usual".into();
-            realms().choose(Wish { asked, area, principal, grants: &grants, usual }).is_some()
+            realms()
+                .choose(RealmSelector { asked, area, principal, grants: &grants, usual })
+                .is_some()
         };
         assert!(chosen("acme", &["acme*"]) && chosen("acme-eu", &["acme*"]));
         assert!(!chosen("acme-us", &["acme*"]) && !chosen("usual", &["acme*"]));

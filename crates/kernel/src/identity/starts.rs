@@ -3,7 +3,7 @@
 //! the database cannot say anything here.
 
 use crate::identity::audit::{ChainName, Entry, Mac};
-use crate::identity::chain::{ChainKeys, Head, KeySpan, Recorded, Row};
+use crate::identity::chain::{ChainKeys, Head, KeySpan, RecordedChain, Row};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,14 +13,14 @@ pub const START: &str = "server.start";
 
 /// What starts found, by chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Starts {
+pub struct StartRecords {
     heads: BTreeMap<String, BTreeSet<(u64, Mac)>>,
     keys: BTreeMap<String, Vec<KeySpan>>,
 }
 
 /// The detail of the entry of a start.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Found {
+struct StartDetail {
     /// The head of each chain, as people keep it.
     heads: BTreeMap<String, String>,
     /// The keys of each chain.
@@ -29,7 +29,7 @@ struct Found {
 
 /// A chain that is shorter than a start found it, or gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct ChainLoss {
     pub chain: ChainName,
     /// Its last row now.
     pub found: u64,
@@ -37,7 +37,7 @@ pub struct Lost {
     pub known: Head,
 }
 
-impl Starts {
+impl StartRecords {
     /// A row of the server's own chain. Rows come oldest first.
     pub fn take(&mut self, keys: &dyn ChainKeys, row: &Row) {
         if !row.body.contains(START) || !row.is_proven(keys, &ChainName::server()) {
@@ -50,7 +50,7 @@ impl Starts {
 
     fn add(&mut self, key: &str, entry: &Entry) {
         let detail = entry.detail.as_ref().filter(|_| entry.act == START);
-        let Some(Ok(found)) = detail.map(Found::deserialize) else { return };
+        let Some(Ok(found)) = detail.map(StartDetail::deserialize) else { return };
         for (chain, head) in &found.heads {
             let Ok(Head { seq, mac }) = head.parse() else { continue };
             self.heads.entry(chain.clone()).or_default().insert((seq, mac));
@@ -63,14 +63,14 @@ impl Starts {
     }
 
     /// What they say of a chain.
-    pub fn of(&self, chain: &ChainName) -> Recorded {
+    pub fn of(&self, chain: &ChainName) -> RecordedChain {
         let heads = self.heads.get(chain.as_str()).cloned().unwrap_or_default();
         let keys = self.keys.get(chain.as_str()).cloned().unwrap_or_default();
-        Recorded { heads, keys }
+        RecordedChain { heads, keys }
     }
 
     /// The chains that are shorter now than a start found them, or gone.
-    pub fn lost(&self, chains: &[(ChainName, Head)]) -> Vec<Lost> {
+    pub fn lost(&self, chains: &[(ChainName, Head)]) -> Vec<ChainLoss> {
         let now = |chain: &ChainName| {
             let there = chains.iter().find(|(name, _)| name == chain);
             there.map_or(0, |(_, head)| head.seq)
@@ -78,7 +78,7 @@ impl Starts {
         let newest = self.heads.iter().filter_map(|(chain, heads)| {
             let (seq, mac) = *heads.last()?;
             let chain = ChainName::named(chain.as_str().into());
-            Some(Lost { found: now(&chain), chain, known: Head { seq, mac } })
+            Some(ChainLoss { found: now(&chain), chain, known: Head { seq, mac } })
         });
         newest.filter(|lost| lost.found < lost.known.seq).collect()
     }
@@ -86,14 +86,14 @@ impl Starts {
     /// What the next start says: the heads that it found, and the keys of each chain with its own.
     /// A chain that was lost keeps the head that is known of it, so that later starts miss it too.
     pub fn next(&self, key: &str, chains: &[(ChainName, Head)]) -> Value {
-        let mut found = Found::default();
+        let mut found = StartDetail::default();
         for (chain, head) in chains {
             let mut spans = self.of(chain).keys;
             follow(&mut spans, key, head.seq + 1);
             found.heads.insert(chain.to_string(), head.to_string());
             found.keys.insert(chain.to_string(), spans);
         }
-        for Lost { chain, known, .. } in self.lost(chains) {
+        for ChainLoss { chain, known, .. } in self.lost(chains) {
             found.heads.insert(chain.to_string(), known.to_string());
         }
         json!(found)
@@ -155,7 +155,7 @@ mod tests {
     fn a_start_says_which_keys_there_were_and_from_which_row_on() {
         let old = TestKeys(&["k1"]);
         let both = TestKeys(&["k2", "k1"]);
-        let mut starts = Starts::default();
+        let mut starts = StartRecords::default();
         let first = start(&old, &Head::default(), starts.next("k1", &[(realm(), head(4))]));
         starts.take(&both, &first);
         let second = start(&both, &first.head(), starts.next("k2", &[(realm(), head(9))]));
@@ -163,24 +163,24 @@ mod tests {
         starts.take(&both, &second);
         assert_eq!(starts.of(&realm()).keys, keys);
         // Who lost the old secret still has it from the start under the new one.
-        let mut renewed = Starts::default();
+        let mut renewed = StartRecords::default();
         [first, second].iter().for_each(|row| renewed.take(&TestKeys(&["k2"]), row));
         assert_eq!(renewed.of(&realm()).keys, keys);
         assert_eq!(renewed.of(&realm()).heads.len(), 1, "the other one cannot be checked");
-        assert_eq!(renewed.of(&ChainName::server()), Recorded::default());
+        assert_eq!(renewed.of(&ChainName::server()), RecordedChain::default());
     }
 
     #[test]
     fn a_chain_that_is_gone_is_missed_at_each_later_start() {
         let keys = TestKeys(&["k1"]);
-        let mut starts = Starts::default();
+        let mut starts = StartRecords::default();
         let first = start(&keys, &Head::default(), starts.next("k1", &[(realm(), head(4))]));
         starts.take(&keys, &first);
         assert_eq!(starts.lost(&[(realm(), head(4))]), []);
-        let lost = |found: u64| [Lost { chain: realm(), found, known: head(4) }];
+        let lost = |found: u64| [ChainLoss { chain: realm(), found, known: head(4) }];
         assert_eq!(starts.lost(&[(realm(), head(3))]), lost(3));
         assert_eq!(starts.lost(&[]), lost(0));
-        let mut later = Starts::default();
+        let mut later = StartRecords::default();
         later.take(&keys, &start(&keys, &first.head(), starts.next("k1", &[])));
         assert_eq!(later.lost(&[]), lost(0));
     }
@@ -188,11 +188,11 @@ mod tests {
     #[test]
     fn a_forged_start_says_nothing() {
         let keys = TestKeys(&["k1"]);
-        let detail = Starts::default().next("k1", &[(realm(), head(4))]);
+        let detail = StartRecords::default().next("k1", &[(realm(), head(4))]);
         let row = start(&keys, &Head::default(), detail);
-        let mut starts = Starts::default();
+        let mut starts = StartRecords::default();
         starts.take(&keys, &Row { body: row.body.replace("acme", "else"), ..row.clone() });
         starts.take(&keys, &Row { key: "00000000".to_owned(), ..row });
-        assert_eq!(starts, Starts::default());
+        assert_eq!(starts, StartRecords::default());
     }
 }

@@ -5,9 +5,9 @@ use crate::ask::{Decision, FixAction, Reply};
 use crate::definition::agent::TALKS;
 use crate::definition::pipeline::PIPELINES;
 use crate::event::{CallRequest, Closing, Event, Fact};
-use crate::identity::audit::{Entry, Mac, Object, Said};
+use crate::identity::audit::{Entry, Mac, Object, Ruling};
 use crate::session::{CallState, Run, Session};
-use crate::tool::call::{HowFar, Judgement, Verdict};
+use crate::tool::call::{CallProgress, Judgement, Verdict};
 use crate::values::caller::{Act, LOCAL};
 use crate::values::canonical;
 use crate::values::fault::Fault;
@@ -57,7 +57,7 @@ pub fn entry(session: &Session, event: &Event, digest: &dyn Fn(&[u8]) -> Mac) ->
             }
             Some(entry)
         }
-        Fact::CallFailed { call, how: HowFar::NotSent, fault, .. } if is_denial(fault) => {
+        Fact::CallFailed { call, how: CallProgress::NotSent, fault, .. } if is_denial(fault) => {
             // What the gate said of a call that was never started is kept with its judgement.
             if matches!(session.calls.get(call)?.state, CallState::Judged(_)) {
                 return None;
@@ -105,11 +105,11 @@ fn trace_of(session: &Session, run: RunId) -> Option<TraceParent> {
 }
 
 /// What a verdict is, and why it is not simply yes.
-pub fn said(verdict: &Verdict) -> (Said, Option<String>) {
+pub fn said(verdict: &Verdict) -> (Ruling, Option<String>) {
     match verdict {
-        Verdict::Allow => (Said::Allow, None),
-        Verdict::Ask(why) => (Said::Ask, Some(why.clone())),
-        Verdict::Deny(why) => (Said::Deny, Some(why.clone())),
+        Verdict::Allow => (Ruling::Allow, None),
+        Verdict::Ask(why) => (Ruling::Ask, Some(why.clone())),
+        Verdict::Deny(why) => (Ruling::Deny, Some(why.clone())),
     }
 }
 
@@ -197,7 +197,7 @@ fn withdrawn(session: &Session, event: &Event, ask: AskId) -> Option<Entry> {
 }
 
 fn deny(entry: &mut Entry, fault: &Fault) {
-    entry.verdict = Said::Deny;
+    entry.verdict = Ruling::Deny;
     entry.why = Some(fault.message.clone());
 }
 

@@ -6,7 +6,7 @@ use crate::ask::AskBody;
 use crate::event::{Event, Fact, VERSION};
 use crate::planted::{Switch, is_on};
 use crate::session::{AgentPhase, CallState, Frame, FrameState, OpenCall, Session};
-use crate::tool::call::{HowFar, Judgement};
+use crate::tool::call::{CallProgress, Judgement};
 use crate::values::caller::Caller;
 use crate::values::fault::Fault;
 use crate::values::ids::{
@@ -18,7 +18,7 @@ use std::sync::Arc;
 mod names;
 
 /// The state that a fork begins with, found by reading the journal of its source a first time.
-pub struct Following {
+pub struct ForkScan {
     source: Session,
     /// Who makes the new session: its runs act for this caller.
     maker: Caller,
@@ -26,7 +26,7 @@ pub struct Following {
     runs: BTreeMap<RunId, RunId>,
 }
 
-impl Following {
+impl ForkScan {
     /// Nothing was read yet; the new session has this id and this key, and belongs to its maker.
     pub fn new(id: SessionId, key: SessionKey, maker: Caller) -> Self {
         Self { source: Session::new(id, key), maker, runs: BTreeMap::new() }
@@ -86,8 +86,8 @@ pub struct Fork {
 
 impl Fork {
     /// A fork of what was followed to its end.
-    pub fn new(followed: Following, now: Millis) -> Self {
-        let Following { source, maker, runs } = followed;
+    pub fn new(followed: ForkScan, now: Millis) -> Self {
+        let ForkScan { source, maker, runs } = followed;
         let about_calls = |body: &AskBody| match body {
             AskBody::Approve { .. } | AskBody::Fix { .. } => true,
             AskBody::Clarify { .. } | AskBody::Fill { .. } | AskBody::Authorize { .. } => false,
@@ -306,7 +306,7 @@ impl Fork {
             );
             let fault = Fault::new("OutcomeUnknown", message)
                 .hint("look at the other session, then settle, retry, skip or abort");
-            Fact::CallFailed { call: self.call(*id), how: HowFar::Unknown, fault, said: None }
+            Fact::CallFailed { call: self.call(*id), how: CallProgress::Unknown, fault, said: None }
         })
     }
 }
@@ -333,12 +333,14 @@ fn begins_anew(open: &OpenCall) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::course::{AboutCall, Why};
-    use crate::ask::{Ask, AskedCall, CallDecision, Decision, FixAction, Reply, Wanted, digest};
-    use crate::conversation::published::Published;
+    use crate::ask::context::{ApprovalReason, CallDetails};
+    use crate::ask::{
+        Ask, AskedCall, CallDecision, Decision, FixAction, InputSource, Reply, digest,
+    };
+    use crate::conversation::published::PublishedEvent;
     use crate::event::{Base, CallRequest, CorrectionEntry};
     use crate::session::Phase;
-    use crate::tool::call::{Given, Pins, Reach, Verdict, Want};
+    use crate::tool::call::{InputRequest, InputResponses, Pins, Reach, Verdict};
     use crate::values::caller::Scope;
     use crate::values::datum::{Datum, Origin};
     use crate::values::ids::{FrameId, RealmId, Space};
@@ -392,8 +394,8 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
-            next: crate::ask::course::Next::default(),
-            about: vec![AboutCall { call_id: CALL, pins: None, why: Some(Why::Plan) }],
+            next: crate::ask::context::NextSteps::default(),
+            about: vec![CallDetails { call_id: CALL, pins: None, why: Some(ApprovalReason::Plan) }],
         }
     }
 
@@ -433,13 +435,13 @@ mod tests {
 
     /// The same write, which then wants something, is given it, and is sent again.
     fn wanting() -> Vec<Event> {
-        let form = Want::Form { message: "who?".to_owned(), schema: Arc::new(json!({})) };
+        let form = InputRequest::Form { message: "who?".to_owned(), schema: Arc::new(json!({})) };
         let call =
             AskedCall { call_id: CALL, tool: "write::pay".into(), arguments: request().arguments };
         let asked = Ask {
             id: AskId(5),
             body: AskBody::Fill { message: "who?".to_owned(), schema: Arc::new(json!({})) },
-            wanted: Some(Wanted { call, key: "who".to_owned() }),
+            wanted: Some(InputSource { call, key: "who".to_owned() }),
             ..approval()
         };
         let reply = Reply::Fill { content: Some(json!({"who": "ann"})) };
@@ -461,7 +463,7 @@ mod tests {
     fn forked(events: &[Event]) -> (Vec<Event>, Session) {
         let id = SessionId(9);
         let key = key("b");
-        let mut following = Following::new(id, key.clone(), eve());
+        let mut following = ForkScan::new(id, key.clone(), eve());
         events.iter().for_each(|event| following.see(event, |run| RunId(run.0 + 100)));
         let mut fork = Fork::new(following, Millis(1_000));
         events.iter().for_each(|event| fork.weigh(event));
@@ -494,7 +496,11 @@ mod tests {
         let (_, session) = forked(&journal());
         let (id, open) = session.calls.first_key_value().unwrap();
         assert_ne!(*id, CALL);
-        assert!(matches!(open.state, CallState::Failed(HowFar::Unknown, _)), "{:?}", open.state);
+        assert!(
+            matches!(open.state, CallState::Failed(CallProgress::Unknown, _)),
+            "{:?}",
+            open.state
+        );
         // A value that looks like an id is a value.
         assert_eq!(open.request.arguments, request().arguments);
         assert!(!session.runs.contains_key(&RunId(2)));
@@ -564,7 +570,7 @@ mod tests {
         let mut events = journal();
         events.truncate(4);
         let fault = Fault::new("Boom", "it broke");
-        let how = HowFar::Failed;
+        let how = CallProgress::Failed;
         let plans = vec!["fixes/look".into()];
         let actions = vec![FixAction::Retry, FixAction::Correct];
         let body = AskBody::Fix { fault: fault.clone(), call: None, how, actions, plans };
@@ -606,7 +612,7 @@ mod tests {
 
     #[test]
     fn a_copy_tells_the_world_nothing_again() {
-        let published = Published { source: None, event: Arc::new(json!({"type": "Paid"})) };
+        let published = PublishedEvent { source: None, event: Arc::new(json!({"type": "Paid"})) };
         let output = Arc::new(Datum::inline(json!(1), Origin::Call(CALL)));
         let facts = [
             Fact::CallFinished {
@@ -639,7 +645,7 @@ mod tests {
     fn a_call_that_goes_on_elsewhere_is_unknown_as_any_under_way() {
         let mut events = journal();
         let first = events.len() as u64 + 1;
-        let given = Given { state: json!({"task": "1"}), ..Given::default() };
+        let given = InputResponses { state: json!({"task": "1"}), ..InputResponses::default() };
         let facts = [
             Fact::CallWants { call: CALL, inputs: BTreeMap::new(), state: given.state.clone() },
             Fact::CallResumed { call: CALL, given: Arc::new(given) },
@@ -649,7 +655,7 @@ mod tests {
         for cut in [events.len() - 1, events.len()] {
             let (_, session) = forked(&events[..cut]);
             let open = session.calls.first_key_value().unwrap().1;
-            let unknown = matches!(open.state, CallState::Failed(HowFar::Unknown, _));
+            let unknown = matches!(open.state, CallState::Failed(CallProgress::Unknown, _));
             assert!(unknown, "cut after {cut}: {:?}", open.state);
         }
     }
@@ -677,7 +683,11 @@ mod tests {
         // Once it is sent with what it wanted it may have happened, as any write.
         let (events, session) = forked(&whole);
         let (id, open) = session.calls.first_key_value().unwrap();
-        assert!(matches!(open.state, CallState::Failed(HowFar::Unknown, _)), "{:?}", open.state);
+        assert!(
+            matches!(open.state, CallState::Failed(CallProgress::Unknown, _)),
+            "{:?}",
+            open.state
+        );
         let wanted = events.iter().find_map(|event| match &event.fact {
             Fact::AskOpened(ask) => ask.wanted.clone(),
             _ => None,

@@ -79,7 +79,7 @@ pub struct AskFilter {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Of these subjects.
-    pub whose: Whose,
+    pub whose: OwnerFilter,
     pub session: Option<SessionId>,
     /// Of these statuses; of any where none is named.
     pub statuses: Vec<RunStatus>,
@@ -89,7 +89,7 @@ pub struct RunFilter {
 
 /// The owner to search for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Whose {
+pub enum OwnerFilter {
     #[default]
     Anyones,
     /// No one's, as in local mode.
@@ -98,7 +98,7 @@ pub enum Whose {
     Of(Arc<str>),
 }
 
-impl Whose {
+impl OwnerFilter {
     /// What this caller makes.
     pub fn own(caller: &Caller) -> Self {
         caller.owner().map_or(Self::NoOnes, Self::Of)
@@ -107,9 +107,9 @@ impl Whose {
     /// Whether this belongs to the owner that is searched for.
     pub fn includes(&self, owner: Option<&str>) -> bool {
         match self {
-            Whose::Anyones => true,
-            Whose::NoOnes => owner.is_none(),
-            Whose::Of(subject) => owner == Some(&**subject),
+            OwnerFilter::Anyones => true,
+            OwnerFilter::NoOnes => owner.is_none(),
+            OwnerFilter::Of(subject) => owner == Some(&**subject),
         }
     }
 }
@@ -117,14 +117,14 @@ impl Whose {
 /// A page of runs, and how many there are on all pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunPage {
-    pub page: Paged<SessionRun>,
+    pub page: ListPage<SessionRun>,
     /// How many fit the filter.
     pub total: u64,
 }
 
 /// A page's start and size.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct PageRequest {
     /// Where the page before it ended: opaque.
     pub cursor: Option<String>,
     /// How many items.
@@ -133,7 +133,7 @@ pub struct Page {
 
 /// A page.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Paged<T> {
+pub struct ListPage<T> {
     pub items: Vec<T>,
     /// Where the next page begins, if there is one.
     pub next_cursor: Option<String>,

@@ -13,7 +13,7 @@ use crate::values::entry::EntryResult;
 pub use crate::values::entry::HistoryRow;
 use crate::values::fault::Fault;
 use crate::values::ids::{
-    AskId, ContentHash, Fence, Known, Millis, PlanId, RunId, SessionId, SessionKey, StepId,
+    AskId, ContentHash, Fence, Millis, PlanId, RunId, SessionId, SessionKey, SessionVersion, StepId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,22 +48,22 @@ pub struct SessionRow {
     pub updated_at: Millis,
     /// Why it is left alone for now, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parked: Option<Parked>,
+    pub parked: Option<ParkedSession>,
     /// Its fence in the store; none where the row was worked out from events.
     #[serde(skip)]
     pub fence: Fence,
 }
 
 impl SessionRow {
-    pub fn known(&self) -> Known {
-        Known { id: self.id, fence: self.fence }
+    pub fn known(&self) -> SessionVersion {
+        SessionVersion { id: self.id, fence: self.fence }
     }
 }
 
 /// A session that cannot be driven, because what was recorded of it cannot be read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Parked {
+pub struct ParkedSession {
     /// Why.
     pub reason: String,
     /// When it is tried again.
@@ -161,7 +161,7 @@ pub struct Append {
     /// The keyed request that this append answers; a key that is taken is a conflict.
     pub once: Option<OnceRow>,
     /// Where the same key may be taken as well: that is a conflict, too.
-    pub earlier: Option<Earlier>,
+    pub earlier: Option<FormerRoute>,
     /// The path of the case whose run these events begin: it is counted with them.
     pub tally: Option<Tally>,
     /// The blobs that the events name: they stay as long as these events do.
@@ -206,7 +206,7 @@ pub struct OnceRow {
 
 /// The door of a keyed request under a name that it had before, and since when it counts there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Earlier {
+pub struct FormerRoute {
     /// As `OnceRow::route`.
     pub route: String,
     /// Requests before that are forgotten.

@@ -3,8 +3,8 @@
 
 use crate::definition::plan::is_proxy;
 use crate::event::Fact;
-use crate::tool::call::{HowFar, OwnWords};
-use crate::values::datum::{Datum, Held};
+use crate::tool::call::{CallProgress, RawFailure};
+use crate::values::datum::{Datum, DatumValue};
 use crate::values::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -80,19 +80,19 @@ pub fn words(fault: &Fault) -> Option<String> {
 /// A call that failed.
 #[derive(Debug, Clone, PartialEq)]
 struct FailedCall {
-    how: HowFar,
+    how: CallProgress,
     fault: Fault,
     said: Option<Arc<Datum>>,
 }
 
 /// What the events of a run tell that calls a tool for an agent of others.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proxied {
+pub struct ProxiedCall {
     input: Arc<Datum>,
     failed: Option<FailedCall>,
 }
 
-impl Proxied {
+impl ProxiedCall {
     /// Such a run, if this begins one.
     pub fn begun(fact: &Fact) -> Option<Self> {
         match fact {
@@ -122,23 +122,23 @@ impl Proxied {
         let call = self.failed.as_ref().filter(|call| call.fault.name == fault.name);
         let said = call.and_then(|call| call.said.as_deref()).and_then(own_words);
         let failure = match said {
-            Some(OwnWords::Result(result)) => tool_failed(fault, result.get("content").cloned()),
-            Some(OwnWords::Error(error)) => protocol(fault, &error),
-            Some(OwnWords::Reply(reply)) => replied(fault, &reply),
-            Some(OwnWords::Lacks(_)) | None if input[OPEN] == true => of_open(fault),
-            Some(OwnWords::Lacks(_)) | None => by_name(fault),
+            Some(RawFailure::Result(result)) => tool_failed(fault, result.get("content").cloned()),
+            Some(RawFailure::Error(error)) => protocol(fault, &error),
+            Some(RawFailure::Reply(reply)) => replied(fault, &reply),
+            Some(RawFailure::Lacks(_)) | None if input[OPEN] == true => of_open(fault),
+            Some(RawFailure::Lacks(_)) | None => by_name(fault),
         };
         let is_lost = [TIMEOUT, CONNECTION].contains(&failure.code.as_str());
-        let is_unknown = call.is_some_and(|call| call.how == HowFar::Unknown);
+        let is_unknown = call.is_some_and(|call| call.how == CallProgress::Unknown);
         failure.detail("outcome", (is_lost && is_unknown).then(|| json!("unknown")))
     }
 }
 
 /// What the other side said, as far as the journal itself holds it.
-fn own_words(said: &Datum) -> Option<OwnWords> {
+fn own_words(said: &Datum) -> Option<RawFailure> {
     match &said.held {
-        Held::Value(value) => serde_json::from_value(Value::clone(value)).ok(),
-        Held::Blob(_) | Held::Object(_) | Held::Array(_) => None,
+        DatumValue::Value(value) => serde_json::from_value(Value::clone(value)).ok(),
+        DatumValue::Blob(_) | DatumValue::Object(_) | DatumValue::Array(_) => None,
     }
 }
 

@@ -5,11 +5,11 @@
 
 use crate::ask::Ask;
 use crate::definition::plan::is_proxy;
-use crate::event::{Event, Fact, Outcome, Received};
+use crate::event::{Event, Fact, Outcome, ReceivedMessage};
 use crate::journal::projection::RunRow;
-use crate::journal::proxied::Proxied;
+use crate::journal::proxied::ProxiedCall;
 use crate::session::RunStatus;
-use crate::values::datum::{Datum, Held, Origin};
+use crate::values::datum::{Datum, DatumValue, Origin};
 use crate::values::fault::Fault;
 use crate::values::ids::{AskId, Millis};
 use serde_json::Value;
@@ -27,7 +27,7 @@ const REFUSALS: [&str; 3] = ["Rejected", "Declined", TASK_REJECTED];
 
 /// What a task asks at one time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asking {
+pub struct TaskAsks {
     /// How many times the task has asked, this time included.
     pub no: u32,
     /// The open asks, in the order in which they were opened.
@@ -44,7 +44,7 @@ pub enum TaskState {
     /// It moves, or will.
     Working,
     /// It asks; other parts of it may move meanwhile.
-    Asking(Asking),
+    Asking(TaskAsks),
     /// It has its answer.
     Completed,
     Failed(Fault),
@@ -88,9 +88,9 @@ pub struct TaskStatus {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
     /// Of the client.
-    Received(Box<Received>),
+    Received(Box<ReceivedMessage>),
     /// What the task asked before.
-    Asked(Asking),
+    Asked(TaskAsks),
 }
 
 /// An artifact, or a part of one.
@@ -125,7 +125,7 @@ pub struct Task {
     has_called: bool,
     is_closing: bool,
     /// Where the run calls a tool for an agent of others.
-    proxied: Option<Proxied>,
+    proxied: Option<ProxiedCall>,
 }
 
 impl Default for Task {
@@ -150,7 +150,7 @@ impl Task {
         self.changed_at = event.at;
         match &mut self.proxied {
             Some(proxied) => proxied.note(&event.fact),
-            None => self.proxied = Proxied::begun(&event.fact),
+            None => self.proxied = ProxiedCall::begun(&event.fact),
         }
         let mut updates = Vec::new();
         let next = self.next(&event.fact);
@@ -223,7 +223,7 @@ impl Task {
 
     fn asking(&mut self, misfit: Option<Arc<str>>) -> TaskState {
         self.asked += 1;
-        TaskState::Asking(Asking { no: self.asked, asks: self.open.clone(), misfit })
+        TaskState::Asking(TaskAsks { no: self.asked, asks: self.open.clone(), misfit })
     }
 
     fn end(&self, outcome: &Outcome) -> TaskState {
@@ -301,7 +301,7 @@ fn chunks(fact: &Fact) -> Vec<Chunk> {
     let is_artifact = |event: &&Arc<Value>| event["type"] == ARTIFACT;
     match fact {
         Fact::RunEnded { outcome: Outcome::Completed { answer }, .. } => {
-            let is_null = matches!(&answer.held, Held::Value(value) if value.is_null());
+            let is_null = matches!(&answer.held, DatumValue::Value(value) if value.is_null());
             if is_null { Vec::new() } else { vec![Chunk::Answer(answer.clone())] }
         }
         Fact::EventPublished { published, .. } => {

@@ -160,7 +160,7 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
-            next: crate::ask::course::Next::default(),
+            next: crate::ask::context::NextSteps::default(),
             about: Vec::new(),
         }
     }

@@ -25,7 +25,7 @@ pub struct SeenTools(BTreeMap<String, ToolName>);
 
 /// What a model means by a name.
 #[derive(Debug, PartialEq)]
-pub enum Meant<'a> {
+pub enum ToolMatch<'a> {
     Tool(&'a ToolName),
     /// Tools that read alike; it sees them under these names.
     Unclear(Vec<&'a str>),
@@ -92,17 +92,17 @@ impl SeenTools {
     /// What it means by this name: as it sees it, or escaped, as a conversation or a prompt may
     /// have it from when two short names were alike. A short name that was clear once and is not
     /// any more is no tool's.
-    pub fn meant(&self, said: &str) -> Meant<'_> {
+    pub fn meant(&self, said: &str) -> ToolMatch<'_> {
         if let Some(tool) = self.0.get(said) {
-            return Meant::Tool(tool);
+            return ToolMatch::Tool(tool);
         }
         let escaped = |tool: &&ToolName| escaped_for_models(tool.as_str()) == said;
         if let Some(tool) = self.0.values().find(escaped) {
-            return Meant::Tool(tool);
+            return ToolMatch::Tool(tool);
         }
         let alike = self.0.iter().filter(|(_, tool)| for_models(tool.as_str()) == said);
         let alike: Vec<&str> = alike.map(|(seen, _)| seen.as_str()).collect();
-        if alike.is_empty() { Meant::Nothing } else { Meant::Unclear(alike) }
+        if alike.is_empty() { ToolMatch::Nothing } else { ToolMatch::Unclear(alike) }
     }
 }
 
@@ -110,7 +110,7 @@ impl SeenTools {
 mod tests {
     use super::*;
     use crate::definition::agent::{AgentLimits, ToolType};
-    use crate::tool::call::{Pace, Reach, Yields};
+    use crate::tool::call::{OutputKind, Pace, Reach};
     use crate::tool::rules::Pattern;
     use crate::values::ids::ContentHash;
     use serde_json::{Value, json};
@@ -127,7 +127,7 @@ mod tests {
             idempotent: false,
             tags: Vec::new(),
             pace: Pace::Quick,
-            yields: Yields::Value,
+            yields: OutputKind::Value,
             unrecorded: false,
             listed: None,
         })
@@ -215,7 +215,9 @@ mod tests {
         let cards = Cards::of(&agent(&[]), None, &specs);
         assert_eq!(cards.shown.len(), specs.len(), "every tool is shown");
         for card in &cards.shown {
-            let Meant::Tool(tool) = cards.tools.meant(&card.name) else { panic!("{}", card.name) };
+            let ToolMatch::Tool(tool) = cards.tools.meant(&card.name) else {
+                panic!("{}", card.name)
+            };
             assert_eq!(card.description, tool.as_str());
         }
     }
@@ -225,19 +227,19 @@ mod tests {
         let dotted = spec("github.create_event");
         let alone = Cards::of(&agent(&[]), None, from_ref(&dotted)).tools;
         for said in ["github__create_event", "github_-2ecreate_event"] {
-            assert_eq!(alone.meant(said), Meant::Tool(&dotted.name), "{said}");
+            assert_eq!(alone.meant(said), ToolMatch::Tool(&dotted.name), "{said}");
         }
-        assert_eq!(alone.meant("github.create_event"), Meant::Nothing);
+        assert_eq!(alone.meant("github.create_event"), ToolMatch::Nothing);
         assert_eq!(alone.name_of("github.create_event"), Some("github__create_event"));
         let both = [dotted.clone(), spec("github__create_event")];
         let both = Cards::of(&agent(&[]), None, &both).tools;
         let names = vec!["github_-2ecreate_event", "github_-5f_create_event"];
-        assert_eq!(both.meant("github__create_event"), Meant::Unclear(names));
-        assert_eq!(both.meant("github_-2ecreate_event"), Meant::Tool(&dotted.name));
+        assert_eq!(both.meant("github__create_event"), ToolMatch::Unclear(names));
+        assert_eq!(both.meant("github_-2ecreate_event"), ToolMatch::Tool(&dotted.name));
         // A name that is too long for models cannot be turned back, and is understood all the same.
         let long = spec(&format!("github.{}", "a".repeat(60)));
         let cards = Cards::of(&agent(&[]), None, from_ref(&long)).tools;
         let escaped = escaped_for_models(long.name.as_str());
-        assert_eq!(cards.meant(&escaped), Meant::Tool(&long.name));
+        assert_eq!(cards.meant(&escaped), ToolMatch::Tool(&long.name));
     }
 }

@@ -185,7 +185,7 @@ fn require_in(steps: Option<&mut Value>, needs: &dyn Fn(&str) -> bool) {
 mod tests {
     use super::*;
     use crate::definition::plan::mistake::Position;
-    use crate::tool::call::{Pace, Reach, Yields};
+    use crate::tool::call::{OutputKind, Pace, Reach};
 
     fn tool(name: &str, description: String, input_schema: Value) -> Arc<ToolSpec> {
         Arc::new(ToolSpec {
@@ -198,7 +198,7 @@ mod tests {
             idempotent: false,
             tags: Vec::new(),
             pace: Pace::Quick,
-            yields: Yields::Value,
+            yields: OutputKind::Value,
             unrecorded: false,
             listed: None,
         })

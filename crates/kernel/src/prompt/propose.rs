@@ -40,7 +40,7 @@ impl FailedCall<'_> {
 
 /// What a model answered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proposed {
+pub struct ModelProposal {
     /// The arguments; none where it knows none.
     pub arguments: Option<Value>,
     /// Why, in its words.
@@ -76,7 +76,7 @@ pub fn opening(failed: &FailedCall<'_>) -> Option<Vec<Message>> {
 }
 
 /// Reads an answer; or what the model reads about it.
-pub fn answered(failed: &FailedCall<'_>, text: &str) -> Result<Proposed, String> {
+pub fn answered(failed: &FailedCall<'_>, text: &str) -> Result<ModelProposal, String> {
     if text.len() > CALL_BYTES_MAX {
         return Err("the answer is too long".to_owned());
     }
@@ -100,7 +100,7 @@ pub fn answered(failed: &FailedCall<'_>, text: &str) -> Result<Proposed, String>
         }
         Some(_) => return Err("`arguments` is not an object".to_owned()),
     };
-    Ok(Proposed { arguments, why })
+    Ok(ModelProposal { arguments, why })
 }
 
 /// What a model reads about arguments that cannot be used.
@@ -120,7 +120,7 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::call::{Pace, Reach, Yields};
+    use crate::tool::call::{OutputKind, Pace, Reach};
     use crate::values::ids::CallId;
     use std::sync::Arc;
 
@@ -135,7 +135,7 @@ mod tests {
             idempotent: false,
             tags: Vec::new(),
             pace: Pace::Quick,
-            yields: Yields::Value,
+            yields: OutputKind::Value,
             unrecorded: false,
             listed: None,
         }
@@ -189,7 +189,7 @@ mod tests {
         let read = |text: &str| answered(&failed, text);
         let text = "Sure: {\"arguments\": {\"name\": \"Ann\", \"token\": \"(hidden)\"}, \
                     \"why\": \"a slip\"}";
-        let expected = Proposed {
+        let expected = ModelProposal {
             arguments: Some(json!({"name": "Ann", "token": "hush"})),
             why: Some("a slip".to_owned()),
         };

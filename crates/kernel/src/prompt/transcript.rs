@@ -2,7 +2,7 @@
 //! refer to is looked up through `Journal`.
 
 use crate::conversation::llm::{AnswerForm, Message, ModelCall, Prompt, ToolCard, ToolChoice};
-use crate::conversation::talk::{CallLine, Guard, Line, Settled, Talk};
+use crate::conversation::talk::{CallGuard, CallLine, CallSettlement, Line, Talk};
 use crate::definition::agent::{Agent, CLARIFY, PromptRole};
 use crate::event::{AgentEntry, CallMade, Fact, TurnEnd, TurnKind};
 use crate::expression::template::{fill_known, names};
@@ -49,7 +49,7 @@ pub fn shown(value: &Value, bytes_max: usize) -> String {
 }
 
 /// What a turn is asked besides the conversation.
-pub struct Around<'a> {
+pub struct TurnContext<'a> {
     pub agent: &'a Agent,
     pub kind: TurnKind,
     /// The tools that the agent sees, its question to people left out.
@@ -68,7 +68,11 @@ pub struct Around<'a> {
 }
 
 /// All that a model is asked in one turn.
-pub fn prompt(around: Around<'_>, talk: &Talk, journal: &dyn Journal) -> Result<Prompt, Fault> {
+pub fn prompt(
+    around: TurnContext<'_>,
+    talk: &Talk,
+    journal: &dyn Journal,
+) -> Result<Prompt, Fault> {
     let shown = render(talk, journal, around.result_bytes_max);
     let mut messages = Vec::new();
     let mut tools = Vec::new();
@@ -140,7 +144,7 @@ fn spoken(message: Message) -> Option<Message> {
     }
 }
 
-fn routing(around: &Around<'_>) -> String {
+fn routing(around: &TurnContext<'_>) -> String {
     let agent = around.agent;
     let mut text = format!(
         "You decide what an assistant may use for a request. It is {}. {}\n\
@@ -198,13 +202,13 @@ fn tells_time(agent: &Agent) -> bool {
 }
 
 /// The time of a turn: the one thing that differs from that of the turn before.
-fn time(around: &Around<'_>) -> String {
+fn time(around: &TurnContext<'_>) -> String {
     format!("(Set by the system: it is {} now, in the time zone {}.)", around.local, around.zone)
 }
 
 /// The agent's instructions, before the conversation. They are the same in all turns about one
 /// request: its time is that of the request.
-fn before(around: &Around<'_>) -> Result<Vec<Message>, Fault> {
+fn before(around: &TurnContext<'_>) -> Result<Vec<Message>, Fault> {
     let agent = around.agent;
     if agent.prompt.is_empty() {
         let text = if agent.commands { ordered(around) } else { plain(around) };
@@ -232,7 +236,7 @@ fn before(around: &Around<'_>) -> Result<Vec<Message>, Fault> {
     Ok(messages)
 }
 
-fn plain(around: &Around<'_>) -> String {
+fn plain(around: &TurnContext<'_>) -> String {
     let Agent { title, description, .. } = around.agent;
     format!(
         "You are {title}. {description}\n\
@@ -243,7 +247,7 @@ fn plain(around: &Around<'_>) -> String {
 }
 
 /// The same for an agent that speaks in commands.
-fn ordered(around: &Around<'_>) -> String {
+fn ordered(around: &TurnContext<'_>) -> String {
     let Agent { title, description, .. } = around.agent;
     format!(
         "You are {title}. {description}\n\
@@ -291,7 +295,7 @@ pub fn render(talk: &Talk, journal: &dyn Journal, result_bytes_max: usize) -> Ve
             }
             Line::Turn { seq, calls } => match journal.fact(*seq).as_deref() {
                 Some(Fact::TurnFinished(end)) => {
-                    Turned { end, calls, journal, result_bytes_max }.tell(&mut messages);
+                    RecordedTurn { end, calls, journal, result_bytes_max }.tell(&mut messages);
                 }
                 _ => {
                     let text = LOST.to_owned();
@@ -316,7 +320,7 @@ fn kept(seq: u64, agent: Option<&AgentName>, journal: &dyn Journal) -> Vec<Messa
 }
 
 /// One turn and the outcome of its calls.
-struct Turned<'a> {
+struct RecordedTurn<'a> {
     end: &'a TurnEnd,
     calls: &'a [CallLine],
     journal: &'a dyn Journal,
@@ -326,7 +330,7 @@ struct Turned<'a> {
 /// A call and where it stands.
 type Both<'a> = (&'a CallMade, &'a CallLine);
 
-impl Turned<'_> {
+impl RecordedTurn<'_> {
     /// A call that a person held up gets a placeholder for its result, and is made once more in a
     /// message of its own: so the model sees what it asked for, what a person said to it, and the
     /// outcome. One that a person changed did not happen as the model wrote it, and that is said.
@@ -337,7 +341,7 @@ impl Turned<'_> {
         let native = self.end.native.clone();
         let calls = left.iter().map(|both| made(both, round)).collect();
         messages.push(Message::Assistant { text, calls, native });
-        let is_question = |both: &Both<'_>| both.1.guard == Guard::Clarify;
+        let is_question = |both: &Both<'_>| both.1.guard == CallGuard::Clarify;
         if left.iter().any(is_question) {
             let (asked, others): (Vec<_>, Vec<_>) = left.into_iter().partition(is_question);
             messages.extend(asked.iter().map(|both| self.result(both, round)));
@@ -345,10 +349,11 @@ impl Turned<'_> {
             left = others;
             again(&left, &mut round, messages);
         }
-        let is_rejected = |both: &Both<'_>| matches!(both.1.settled, Some(Settled::Rejected(_)));
+        let is_rejected =
+            |both: &Both<'_>| matches!(both.1.settled, Some(CallSettlement::Rejected(_)));
         let is_edited = |both: &Both<'_>| both.1.edited.is_some();
         if left.iter().any(|both| is_rejected(both) || is_edited(both)) {
-            let guarded = |both: &&Both<'_>| both.1.guard == Guard::Approve;
+            let guarded = |both: &&Both<'_>| both.1.guard == CallGuard::Approve;
             let (rejected, others): (Vec<_>, Vec<_>) = left.into_iter().partition(is_rejected);
             let approved = others.iter().filter(guarded);
             messages.extend(
@@ -368,18 +373,20 @@ impl Turned<'_> {
     fn result(&self, (made, line): &Both<'_>, round: u32) -> Message {
         let max = self.result_bytes_max;
         let (text, failed) = match &line.settled {
-            Some(Settled::Output(seq)) => match self.journal.fact(*seq).as_deref() {
+            Some(CallSettlement::Output(seq)) => match self.journal.fact(*seq).as_deref() {
                 Some(Fact::CallFinished { output, .. }) => {
                     (self.journal.result(output, max), false)
                 }
                 _ => (LOST.to_owned(), true),
             },
-            Some(Settled::Skipped(value)) => (shown(value, max), false),
-            Some(Settled::Failed(fault)) => (cut(failure(fault), max), true),
-            Some(Settled::Rejected(why)) => (said(max, "User rejected this action", why), true),
-            Some(Settled::Answered(text)) => (said(max, "User clarification", text), false),
-            Some(Settled::Declined(why)) => (said(max, "No clarification", why), true),
-            Some(Settled::NotRun(why)) => (said(max, "Not executed", why), true),
+            Some(CallSettlement::Skipped(value)) => (shown(value, max), false),
+            Some(CallSettlement::Failed(fault)) => (cut(failure(fault), max), true),
+            Some(CallSettlement::Rejected(why)) => {
+                (said(max, "User rejected this action", why), true)
+            }
+            Some(CallSettlement::Answered(text)) => (said(max, "User clarification", text), false),
+            Some(CallSettlement::Declined(why)) => (said(max, "No clarification", why), true),
+            Some(CallSettlement::NotRun(why)) => (said(max, "Not executed", why), true),
             None => ("Not executed yet.".to_owned(), true),
         };
         Message::Result { id: id(line.call, round), tool: made.said.to_string(), text, failed }
@@ -504,7 +511,7 @@ mod tests {
             save_as: "result".into(),
             next: None,
         };
-        let around = Around {
+        let around = TurnContext {
             agent: &agent,
             kind: TurnKind::Act,
             tools: Vec::new(),

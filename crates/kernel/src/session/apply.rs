@@ -1,13 +1,13 @@
 //! `Session::apply`: the only change of a session. It takes no plan and decides nothing.
 
 use super::frame::INPUTS;
-use super::metered::{Granted, Metered};
+use super::usage::{RunUsage, UsageGrant};
 use super::{
-    Behalf, CallState, Context, Frame, FrameKind, FrameState, Run, RunSpent, Session, ending,
+    CallState, Context, Delegation, Frame, FrameKind, FrameState, Run, RunSpent, Session, ending,
 };
 use crate::conversation::talk::{Line, Talk};
 use crate::event::{Base, Event, Fact, Outcome, StepAgain, TimerStart};
-use crate::values::datum::{Datum, Held, Origin};
+use crate::values::datum::{Datum, DatumValue, Origin};
 use crate::values::entry::{FramePath, HistoryRow};
 use crate::values::fault::Fault;
 use crate::values::ids::{AgentName, CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
@@ -163,7 +163,7 @@ impl Session {
             closure: closure.clone(),
             input: input.clone(),
             by: by.clone(),
-            behalf: Behalf {
+            behalf: Delegation {
                 subject: subject.clone(),
                 actor: actor.clone(),
                 scopes: *scopes,
@@ -186,7 +186,7 @@ impl Session {
             behind: None,
             claims: 0,
             deaths: 0,
-            used: Metered::default(),
+            used: RunUsage::default(),
             ready: 0,
             in_flight: 0,
             open_asks: 0,
@@ -269,7 +269,7 @@ impl Session {
                 self.set_ready(*frame);
             }
             Fact::StepSkipped { frame, save, next, .. } => {
-                self.release_run(*frame, Granted::Nothing);
+                self.release_run(*frame, UsageGrant::Nothing);
                 self.forget_call_of(*frame);
                 self.forget_ask_of(*frame);
                 self.drop_agent(*frame);
@@ -288,7 +288,7 @@ impl Session {
                 self.enter(*frame, Some(next.clone()));
             }
             Fact::StepRetried(StepAgain { frame, .. }) => {
-                self.release_run(*frame, Granted::More);
+                self.release_run(*frame, UsageGrant::More);
                 self.forget_call_of(*frame);
                 self.forget_ask_of(*frame);
                 if !self.retry_agent(*frame) {
@@ -303,7 +303,7 @@ impl Session {
                 self.with_frame(*frame, |frame| {
                     frame.context.insert("human_input".into(), value.clone());
                     inherited.iter().for_each(|inputs| frame.add_inputs(inputs));
-                    frame.add_inputs(&Datum::joined(Held::Object(own)));
+                    frame.add_inputs(&Datum::joined(DatumValue::Object(own)));
                 });
                 self.enter(*frame, next.clone());
             }

@@ -2,7 +2,9 @@
 
 use super::frame::{AgentPhase, AgentState};
 use super::{FrameKind, FrameState, Session};
-use crate::conversation::talk::{CallLine, Guard, Line, Settled, Spent, Talk, made_digest};
+use crate::conversation::talk::{
+    AgentUsage, CallGuard, CallLine, CallSettlement, Line, Talk, made_digest,
+};
 use crate::definition::agent::CLARIFY;
 use crate::event::{AgentEntry, CallMade, Event, Fact, TurnEnd, TurnKind, TurnStart};
 use crate::values::datum::Datum;
@@ -61,7 +63,7 @@ impl Session {
             calls: 0,
             stops: false,
             output: None,
-            spent: Spent::default(),
+            spent: AgentUsage::default(),
             last_input: 0,
             made: BTreeMap::new(),
             entered_at: Some(at),
@@ -164,14 +166,14 @@ impl Session {
             said: made.said.clone(),
             tool: made.tool.clone(),
             guard: match (&*made.said == CLARIFY, made.approve) {
-                (true, _) => Guard::Clarify,
-                (false, true) => Guard::Approve,
-                (false, false) => Guard::Free,
+                (true, _) => CallGuard::Clarify,
+                (false, true) => CallGuard::Approve,
+                (false, false) => CallGuard::Free,
             },
             question: made.question.clone(),
             edited: None,
             frame: made.frame,
-            settled: made.refused.clone().map(Settled::Failed),
+            settled: made.refused.clone().map(CallSettlement::Failed),
         };
         let calls: Vec<CallLine> = end.calls.iter().map(line).collect();
         let step = self.frames.get(&end.frame).and_then(|frame| frame.step.clone());

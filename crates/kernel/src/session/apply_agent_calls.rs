@@ -3,9 +3,9 @@
 use super::frame::AgentPhase;
 use super::{CallState, FrameKind, FrameState, Session};
 use crate::ask::{AskBody, AskedCall};
-use crate::conversation::talk::{CallLine, Guard, Settled};
+use crate::conversation::talk::{CallGuard, CallLine, CallSettlement};
 use crate::event::{CallRequest, TurnEnd};
-use crate::tool::call::{HowFar, Judgement, Verdict};
+use crate::tool::call::{CallProgress, Judgement, Verdict};
 use crate::values::datum::{Datum, Origin};
 use crate::values::entry::Mode;
 use crate::values::ids::{CallId, FrameId, StepId};
@@ -33,7 +33,11 @@ impl Session {
         }
     }
 
-    pub(super) fn give_results(&mut self, frame: FrameId, results: &BTreeMap<CallId, Settled>) {
+    pub(super) fn give_results(
+        &mut self,
+        frame: FrameId,
+        results: &BTreeMap<CallId, CallSettlement>,
+    ) {
         for (call, settled) in results {
             let child = self.turn_calls(frame).iter().find(|line| line.call == *call);
             match child.and_then(|line| line.frame) {
@@ -49,7 +53,7 @@ impl Session {
         self.look_at_calls(frame);
     }
 
-    fn settle_line(&mut self, frame: FrameId, call: CallId, settled: &Settled) {
+    fn settle_line(&mut self, frame: FrameId, call: CallId, settled: &CallSettlement) {
         self.with_agent(frame, |agent| {
             let line = agent.talk.last_calls_mut().iter_mut().find(|line| line.call == call);
             if let Some(line) = line.filter(|line| line.settled.is_none()) {
@@ -59,7 +63,7 @@ impl Session {
     }
 
     /// Ends the frame of a call: its one result is known.
-    pub(super) fn settle_call(&mut self, child: FrameId, settled: Settled) {
+    pub(super) fn settle_call(&mut self, child: FrameId, settled: CallSettlement) {
         self.forget_call_of(child);
         self.forget_ask_of(child);
         self.clear_ready(child);
@@ -67,7 +71,7 @@ impl Session {
         let Some(frame) = self.frames.remove(&child) else { return };
         let Some(parent) = frame.parent else { return };
         let output = match (&settled, &frame.state) {
-            (Settled::Skipped(value), FrameState::Asking(ask)) => {
+            (CallSettlement::Skipped(value), FrameState::Asking(ask)) => {
                 Some(Arc::new(Datum::inline((**value).clone(), Origin::Reply(*ask))))
             }
             _ => frame.last_output.clone(),
@@ -119,7 +123,7 @@ impl Session {
         self.clear_ready(child);
         let Some(parent) = self.frames.get(&child).and_then(|frame| frame.parent) else { return };
         if let Judgement::Admitted { verdict: Verdict::Ask(_), .. } = judgement {
-            self.with_line(parent, child, |line| line.guard = Guard::Approve);
+            self.with_line(parent, child, |line| line.guard = CallGuard::Approve);
         }
         self.look_at_calls(parent);
     }
@@ -127,12 +131,12 @@ impl Session {
     /// Whether the outcome of a call is for the model. A write of which no one knows whether it
     /// happened is for a person, also one that may be repeated under its key: the model would make
     /// a call with another. A command that failed is a person's too, however far it got.
-    pub(super) fn is_for_the_model(&self, call: CallId, how: HowFar) -> bool {
+    pub(super) fn is_for_the_model(&self, call: CallId, how: CallProgress) -> bool {
         let Some(open) = self.calls.get(&call) else { return false };
         let frame = open.request.frame;
         self.is_agents_call(frame)
             && !self.is_command(frame)
-            && (how != HowFar::Unknown || open.only_reads())
+            && (how != CallProgress::Unknown || open.only_reads())
     }
 
     /// Whether this frame is a call that an agent in command mode made.

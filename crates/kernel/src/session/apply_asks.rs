@@ -1,6 +1,6 @@
 //! How asks open and close.
 
-use super::metered::Granted;
+use super::usage::UsageGrant;
 use super::{FrameState, OpenAsk, Session};
 use crate::ask::{Ask, AskBody, Decision};
 use crate::values::ids::AskId;
@@ -65,7 +65,7 @@ impl Session {
             self.start_time(open.ask.frame, self.updated_at);
         }
         // Where it asked for a limit of the run, no one is left whose reply would release it.
-        self.release_run(open.ask.frame, Granted::Nothing);
+        self.release_run(open.ask.frame, UsageGrant::Nothing);
         let call = self.call_of(open.ask.frame);
         self.with_frame(open.ask.frame, |frame| {
             let before = match frame.agent {

@@ -1,11 +1,11 @@
 //! How calls are requested, judged, started and settled.
 
 use super::{CallState, FrameKind, FrameState, OpenCall, Session};
-use crate::conversation::talk::Settled;
+use crate::conversation::talk::CallSettlement;
 use crate::event::{CallRequest, Event, Fact};
 use crate::planted::{Switch, is_on};
-use crate::tool::call::{HowFar, Judgement, Wants};
-use crate::values::datum::{Datum, Held, Origin};
+use crate::tool::call::{CallProgress, InputRequired, Judgement};
+use crate::values::datum::{Datum, DatumValue, Origin};
 use crate::values::entry::{Entry, EntryResult, HistoryRow};
 use crate::values::fault::Fault;
 use crate::values::ids::{CallId, FrameId, Millis};
@@ -50,7 +50,7 @@ impl Session {
                 self.look_above_call(frame);
             }
             Fact::CallWants { call, inputs, state } => {
-                let wants = Wants { inputs: inputs.clone(), state: state.clone() };
+                let wants = InputRequired { inputs: inputs.clone(), state: state.clone() };
                 self.call_wants(*call, wants);
             }
             Fact::CallResumed { call, given } => self.resume_call(*call, given),
@@ -144,7 +144,7 @@ impl Session {
         let entry = entry(open, at, EntryResult::Output(output.clone()));
         self.with_frame(request.frame, |frame| {
             frame.context.insert(request.save_as.clone(), output.clone());
-            let execution = Datum::joined(Held::Object(execution));
+            let execution = Datum::joined(DatumValue::Object(execution));
             frame.context.insert("lastToolExecution".into(), Arc::new(execution));
             frame.last_output = Some(output.clone());
             frame.remember(entry);
@@ -160,7 +160,7 @@ impl Session {
             frame.last_output = Some(output.clone());
             frame.remember(entry);
         });
-        self.settle_call(frame, Settled::Output(seq));
+        self.settle_call(frame, CallSettlement::Output(seq));
     }
 
     /// A call of an agent's turn moved on: the approval that covers it may have done its work.
@@ -176,7 +176,7 @@ impl Session {
         &mut self,
         event: &Event,
         call: CallId,
-        how: HowFar,
+        how: CallProgress,
         fault: &Fault,
     ) -> Option<HistoryRow> {
         let open = self.calls.get_mut(&call)?;
@@ -194,7 +194,7 @@ impl Session {
         self.with_frame(open.request.frame, |frame| frame.remember(entry));
         let row = self.history_row(&open, event.seq, false);
         if self.is_for_the_model(call, how) {
-            self.settle_call(open.request.frame, Settled::Failed(fault.clone()));
+            self.settle_call(open.request.frame, CallSettlement::Failed(fault.clone()));
             return row;
         }
         self.set_ready(open.request.frame);

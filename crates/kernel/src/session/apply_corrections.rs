@@ -2,7 +2,7 @@
 
 use super::{Context, Frame, FrameKind, FrameState, Session};
 use crate::ask::AskBody;
-use crate::ask::held::{Does, Found, PERSON, Tried};
+use crate::ask::remedy::{PERSON, Remedy, RemedyAttempt, RemedyResult};
 use crate::event::{CorrectionEnd, CorrectionEntry};
 use crate::planted::{Switch, is_on};
 use crate::values::entry::{Mode, PathSegment};
@@ -87,7 +87,7 @@ impl Session {
         self.with_frame(failed, |frame| frame.state = before);
     }
 
-    pub(super) fn take_found(&mut self, ask: AskId, found: &Found) {
+    pub(super) fn take_found(&mut self, ask: AskId, found: &RemedyResult) {
         let decision = self.asks.get_mut(&ask).and_then(|open| open.decision.as_mut());
         if let (Some(decision), Some(reply)) = (decision, &found.reply) {
             decision.reply = reply.clone();
@@ -123,17 +123,18 @@ impl Session {
 }
 
 /// Keeps what a correction found that is not acted upon, with the rule that ran it.
-fn note_found(frame: &mut Frame, plan: Option<PlanId>, found: &Found) {
+fn note_found(frame: &mut Frame, plan: Option<PlanId>, found: &RemedyResult) {
     let Some(plan) = plan else { return };
     let found = Some(Box::new(found.clone()));
-    let does = Does::Correct(plan);
+    let does = Remedy::Correct(plan);
     let by_rule = frame.tried.iter_mut().find(|tried| tried.does == does && tried.found.is_none());
     if let Some(tried) = by_rule {
         tried.found = found;
         return;
     }
-    let Does::Correct(plan) = &does else { return };
-    let ran = |tried: &&Tried| tried.found.as_ref().is_some_and(|it| it.acts && it.runs(plan));
+    let Remedy::Correct(plan) = &does else { return };
+    let ran =
+        |tried: &&RemedyAttempt| tried.found.as_ref().is_some_and(|it| it.acts && it.runs(plan));
     let rule = frame.tried.iter().find(ran).map_or_else(|| PERSON.into(), |by| by.rule.clone());
-    frame.tried.push(Tried { rule, does, times: 1, waits: 0, found });
+    frame.tried.push(RemedyAttempt { rule, does, times: 1, waits: 0, found });
 }

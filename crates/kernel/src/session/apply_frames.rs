@@ -1,11 +1,11 @@
 //! How frames fork, end and join.
 
 use super::apply::{item_context, new_frame};
-use super::frame::{Join, JoinKind, LoopState, Remains};
+use super::frame::{BranchResult, Join, JoinKind, LoopState};
 use super::{Context, Frame, FrameKind, FrameState, Session};
 use crate::event::{BranchStart, Fact, LoopStart, PlanEntry};
 use crate::planted::{Switch, is_on};
-use crate::values::datum::{BlobRef, Datum, Held, Origin};
+use crate::values::datum::{BlobRef, Datum, DatumValue, Origin};
 use crate::values::entry::{Mode, PathSegment};
 use crate::values::fault::Fault;
 use crate::values::ids::{FrameId, StepId};
@@ -120,7 +120,7 @@ impl Session {
         };
         let index = *index;
         // What it wrote is void; what it called is history all the same.
-        let remains = Remains { context: Context::new(), ..frame.remains(None) };
+        let remains = BranchResult { context: Context::new(), ..frame.remains(None) };
         let error = Datum::inline(json!({"error": fault}), Origin::Join);
         let mut merge_now = None;
         if let Some(join) = self.join_mut(parent) {
@@ -199,7 +199,7 @@ impl Session {
             return;
         };
         let held = match blob {
-            Some(blob) => Held::Blob(blob.clone()),
+            Some(blob) => DatumValue::Blob(blob.clone()),
             None => join.value(),
         };
         let Join { step, next, left, .. } = *join;
@@ -309,6 +309,6 @@ impl Session {
 }
 
 /// Where a child's remains are kept until the join: by declared order, whatever ended first.
-fn place(left: &BTreeMap<u32, Remains>, index: u32) -> u32 {
+fn place(left: &BTreeMap<u32, BranchResult>, index: u32) -> u32 {
     if is_on(Switch::MergeByFinishOrder) { left.len() as u32 } else { index }
 }

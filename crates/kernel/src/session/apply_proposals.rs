@@ -2,7 +2,7 @@
 
 use super::{FrameState, Session};
 use crate::ask::AskBody;
-use crate::ask::held::Found;
+use crate::ask::remedy::RemedyResult;
 use crate::event::{ProposalEnd, ProposalStart};
 use crate::planted::{Switch, is_on};
 use crate::tool::call::Reach;
@@ -12,14 +12,14 @@ impl Session {
     /// What a model found about this frame's failed step, as it may be acted upon. A correction
     /// that a model wrote runs unasked only where the failed call reads: its answer decides the
     /// outcome of the call, and the outcome of a write is a person's to say.
-    pub fn judged(&self, frame: FrameId, found: Found) -> Found {
+    pub fn judged(&self, frame: FrameId, found: RemedyResult) -> RemedyResult {
         let ask = match self.frames.get(&frame).map(|frame| &frame.state) {
             Some(FrameState::Proposing { ask, .. }) => Some(*ask),
             _ => None,
         };
         let only_reads = ask.is_some_and(|ask| self.asks_about_read(ask));
         let may_act = found.plan.is_none() || only_reads || is_on(Switch::WritingDraftRuns);
-        Found { acts: found.acts && may_act, ..found }
+        RemedyResult { acts: found.acts && may_act, ..found }
     }
 
     /// Whether this ask is about a call that reads. What the gate refused is not known to read.

@@ -1,10 +1,10 @@
 //! How a call gets what it wants: it waits, is given one answer after the other, and goes out
 //! again. One that wants pages opened may also be looked at: it goes out beside its open ask.
 
-use super::{CallState, FrameState, Session, Wanting};
+use super::{CallState, FrameState, PendingInput, Session};
 use crate::ask::left_out::filled;
 use crate::ask::{Ask, AskBody, Reply};
-use crate::tool::call::{Given, Want, Wants};
+use crate::tool::call::{InputRequest, InputRequired, InputResponses};
 use crate::values::ids::{AskId, CallId};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ impl Session {
     }
 
     /// The tool needs something first: nothing happened, and nothing is under way any more.
-    pub(super) fn call_wants(&mut self, call: CallId, wants: Wants) {
+    pub(super) fn call_wants(&mut self, call: CallId, wants: InputRequired) {
         // A look found nothing new: the ask stays, and with it all that waits for its answer.
         let still_asked = self.login_of(call).is_some();
         let Some(open) = self.calls.get_mut(&call) else { return };
@@ -50,7 +50,7 @@ impl Session {
         let is_rest = !asked.is_empty() && asked.len() < open.asked.len();
         let is_rest = is_rest && asked.is_subset(&open.asked);
         open.asked = asked;
-        open.state = CallState::Wanting(Box::new(Wanting { wants, given: BTreeMap::new() }));
+        open.state = CallState::Wanting(Box::new(PendingInput { wants, given: BTreeMap::new() }));
         open.rounds += u32::from(!still_asked && !is_rest);
         let run = open.run;
         let frame = open.request.frame;
@@ -81,7 +81,7 @@ impl Session {
 
     /// It has all that it wanted and is sent again; or it needs none of that any more, and is sent
     /// with its state alone to learn what became of it.
-    pub(super) fn resume_call(&mut self, call: CallId, given: &Arc<Given>) {
+    pub(super) fn resume_call(&mut self, call: CallId, given: &Arc<InputResponses>) {
         let Some(open) = self.calls.get_mut(&call) else { return };
         let only_looks = given.inputs.is_empty() && given.refused.is_empty();
         open.goes_on = open.is_elsewhere() || (only_looks && !given.state.is_null());
@@ -95,11 +95,11 @@ impl Session {
 }
 
 /// The outcome of an ask for this, as its tool receives it.
-pub fn answer_to(want: Option<&Want>, reply: Option<&Reply>) -> Value {
+pub fn answer_to(want: Option<&InputRequest>, reply: Option<&Reply>) -> Value {
     match reply {
         // In the place of the caller's program: what that would have answered.
         Some(Reply::Fill { content: Some(content) })
-            if want.is_some_and(Want::is_for_a_program) =>
+            if want.is_some_and(InputRequest::is_for_a_program) =>
         {
             content.clone()
         }
@@ -131,13 +131,16 @@ mod tests {
     fn a_tool_gets_the_defaults_of_what_a_person_leaves_out() {
         let schema = json!({"type": "object", "properties": {
             "name": {"type": "string"}, "age": {"type": "integer", "default": 30}}});
-        let form = Want::Form { message: "m".to_owned(), schema: Arc::new(schema) };
+        let form = InputRequest::Form { message: "m".to_owned(), schema: Arc::new(schema) };
         let reply = |content: Option<Value>| Reply::Fill { content };
         let given = answer_to(Some(&form), Some(&reply(Some(json!({"name": "Ann"})))));
         assert_eq!(given, json!({"action": "accept", "content": {"name": "Ann", "age": 30}}));
         assert_eq!(answer_to(Some(&form), Some(&reply(None))), json!({"action": "decline"}));
         assert_eq!(answer_to(Some(&form), None), json!({"action": "cancel"}));
         let folders = json!({"roots": []});
-        assert_eq!(answer_to(Some(&Want::Roots), Some(&reply(Some(folders.clone())))), folders);
+        assert_eq!(
+            answer_to(Some(&InputRequest::Roots), Some(&reply(Some(folders.clone())))),
+            folders
+        );
     }
 }

@@ -2,11 +2,11 @@
 //! (they wait while it runs) and never a sibling's.
 
 use super::{Context, Session};
-use crate::ask::held::{HeldBy, Tried};
+use crate::ask::remedy::{RemedyAttempt, RuleHold};
 use crate::conversation::llm::Stop;
-use crate::conversation::talk::{Spent, Talk};
+use crate::conversation::talk::{AgentUsage, Talk};
 use crate::event::{Route, TurnKind};
-use crate::values::datum::{Datum, Held};
+use crate::values::datum::{Datum, DatumValue};
 use crate::values::entry::{Entry, EntryResult, FramePath};
 use crate::values::ids::{
     AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, StepId,
@@ -64,7 +64,7 @@ pub struct Frame {
     pub waits: bool,
     /// What rules did about the step that it is at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<Tried>,
+    pub tried: Vec<RemedyAttempt>,
     /// It corrects its parent's step, and may take until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrects: Option<Millis>,
@@ -171,7 +171,7 @@ pub struct AgentState {
     pub stops: bool,
     /// What the last of its calls gave.
     pub output: Option<Arc<Datum>>,
-    pub spent: Spent,
+    pub spent: AgentUsage,
     /// How many tokens the last turn read: how long the conversation is.
     pub last_input: u64,
     /// How often it made each call, by a digest of tool and arguments.
@@ -222,7 +222,7 @@ pub struct Join {
     /// The children that run.
     pub live: BTreeSet<FrameId>,
     /// What ended children left, by branch or item, until the join merges it.
-    pub left: BTreeMap<u32, Remains>,
+    pub left: BTreeMap<u32, BranchResult>,
 }
 
 /// Branches or a loop.
@@ -258,7 +258,7 @@ pub struct LoopState {
 
 /// What an ended branch or iteration leaves to its parent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Remains {
+pub struct BranchResult {
     /// What it wrote.
     pub context: Context,
     /// Its newest entries.
@@ -287,12 +287,12 @@ impl Frame {
     }
 
     /// What this rule did about the step that it is at.
-    pub fn tried_by(&self, rule: &str) -> Option<&Tried> {
+    pub fn tried_by(&self, rule: &str) -> Option<&RemedyAttempt> {
         self.tried.iter().find(|tried| *tried.rule == *rule)
     }
 
     /// A rule holds the step: one of its tries is used.
-    pub fn note_try(&mut self, held: &HeldBy) {
+    pub fn note_try(&mut self, held: &RuleHold) {
         match self.tried.iter_mut().find(|tried| tried.rule == held.rule) {
             // The try before was refused unsent.
             Some(tried) if tried.times == held.try_no => tried.waits += 1,
@@ -301,7 +301,7 @@ impl Frame {
                 let rule = held.rule.clone();
                 let does = held.does.clone();
                 let times = held.try_no;
-                self.tried.push(Tried { rule, does, times, waits: 0, found: None });
+                self.tried.push(RemedyAttempt { rule, does, times, waits: 0, found: None });
             }
         }
     }
@@ -317,13 +317,13 @@ impl Frame {
 
     /// Inputs by step are united, not replaced: two branches may both have asked.
     pub fn add_inputs(&mut self, more: &Datum) {
-        let Held::Object(more) = &more.held else { return };
+        let DatumValue::Object(more) = &more.held else { return };
         let mut all = match self.context.get(INPUTS).map(|datum| &datum.held) {
-            Some(Held::Object(inputs)) => inputs.clone(),
+            Some(DatumValue::Object(inputs)) => inputs.clone(),
             _ => BTreeMap::new(),
         };
         all.extend(more.iter().map(|(step, datum)| (step.clone(), datum.clone())));
-        self.context.insert(INPUTS.into(), Arc::new(Datum::joined(Held::Object(all))));
+        self.context.insert(INPUTS.into(), Arc::new(Datum::joined(DatumValue::Object(all))));
     }
 
     fn trim(&mut self) {
@@ -334,7 +334,7 @@ impl Frame {
     }
 
     /// Takes over what an ended child left: the later wins.
-    pub fn merge(&mut self, mut remains: Remains) {
+    pub fn merge(&mut self, mut remains: BranchResult) {
         if let Some(inputs) = remains.context.remove(INPUTS) {
             self.add_inputs(&inputs);
         }
@@ -350,37 +350,37 @@ impl Frame {
     }
 
     /// What it leaves to its parent, without the loop's own keys.
-    pub fn remains(self, without: Option<&ContextKey>) -> Remains {
+    pub fn remains(self, without: Option<&ContextKey>) -> BranchResult {
         let mut context = self.context;
         if let Some(alias) = without {
             context.remove(alias);
             context.remove(&index_key(alias));
         }
-        Remains { context, recent: self.recent, older: self.older, latest: self.latest }
+        BranchResult { context, recent: self.recent, older: self.older, latest: self.latest }
     }
 }
 
 impl Join {
     /// What the step leaves in the context: the branches by id, or the results in item order.
-    pub fn value(&self) -> Held {
+    pub fn value(&self) -> DatumValue {
         match &self.kind {
-            JoinKind::Branches(ids) => Held::Object(
+            JoinKind::Branches(ids) => DatumValue::Object(
                 ids.iter()
                     .zip(0..)
                     .filter_map(|(id, index)| Some((id.clone(), self.left.get(&index)?.as_datum())))
                     .collect(),
             ),
-            JoinKind::Loop(state) => Held::Array(state.results.values().cloned().collect()),
+            JoinKind::Loop(state) => DatumValue::Array(state.results.values().cloned().collect()),
         }
     }
 }
 
-impl Remains {
+impl BranchResult {
     /// What a branch wrote, as one value.
     pub fn as_datum(&self) -> Arc<Datum> {
         let fields =
             self.context.iter().map(|(key, datum)| (key.to_string(), datum.clone())).collect();
-        Arc::new(Datum::joined(Held::Object(fields)))
+        Arc::new(Datum::joined(DatumValue::Object(fields)))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::ask::{Ask, Decision};
 use crate::conversation::talk::Talk;
 use crate::definition::rule::Rules;
 use crate::event::{CallRequest, Closing, Outcome};
-use crate::tool::call::{Given, HowFar, Judgement, Pins, Reach, Wants};
+use crate::tool::call::{CallProgress, InputRequired, InputResponses, Judgement, Pins, Reach};
 use crate::values::datum::Datum;
 use crate::values::fault::Fault;
 use crate::values::ids::{
@@ -23,7 +23,7 @@ mod run;
 mod together;
 mod spent;
 pub mod frame;
-mod metered;
+mod usage;
 mod times;
 pub mod apply;
 mod apply_asks;
@@ -39,9 +39,9 @@ mod snapshot;
 pub use apply_agent::turn_timer;
 pub use apply_wants::{answer_to, login_look, login_timer};
 pub use frame::{AgentPhase, AgentState, Frame, FrameKind, FrameState, Join, JoinKind};
-pub use metered::Metered;
-pub use run::Behalf;
+pub use run::Delegation;
 pub use spent::RunSpent;
+pub use usage::RunUsage;
 
 /// A context: key to value.
 pub type Context = BTreeMap<ContextKey, Arc<Datum>>;
@@ -147,7 +147,7 @@ pub struct Run {
     pub by: Arc<str>,
     /// For whom it acts, beyond that.
     #[serde(default)]
-    pub behalf: Behalf,
+    pub behalf: Delegation,
     /// Who changed what it does, by a reply to an ask.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hands: BTreeSet<Arc<str>>,
@@ -181,7 +181,7 @@ pub struct Run {
     #[serde(default)]
     pub deaths: u32,
     /// What it used.
-    pub used: Metered,
+    pub used: RunUsage,
     /// How many of its frames are ready.
     pub ready: u32,
     /// How many of its calls are in flight, judgement included.
@@ -222,7 +222,7 @@ pub struct OpenCall {
     /// What it pins of its tool, once admitted.
     pub pins: Option<Pins>,
     /// The answers to all that it wanted, once it was sent again with it.
-    pub given: Arc<Given>,
+    pub given: Arc<InputResponses>,
     /// How often it wanted something. A part of what it wanted the last time is nothing new.
     pub rounds: u32,
     /// The keys of what it wanted the last time.
@@ -246,15 +246,15 @@ pub enum CallState {
     /// Sent, or about to be: it may have happened.
     Started,
     /// It needs something before it goes out again; nothing happened, nothing is under way.
-    Wanting(Box<Wanting>),
+    Wanting(Box<PendingInput>),
     /// It failed.
-    Failed(HowFar, Fault),
+    Failed(CallProgress, Fault),
 }
 
 /// What a call waits for before it is sent again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wanting {
-    pub wants: Wants,
+pub struct PendingInput {
+    pub wants: InputRequired,
     /// The outcome so far, by the tool's keys.
     pub given: BTreeMap<String, Value>,
 }
@@ -292,7 +292,7 @@ impl OpenCall {
 
     /// Whether its outcome is unknown.
     pub fn is_unknown(&self) -> bool {
-        matches!(self.state, CallState::Failed(HowFar::Unknown, _))
+        matches!(self.state, CallState::Failed(CallProgress::Unknown, _))
     }
 
     /// Whether it was sent and must not be lost sight of.
@@ -303,8 +303,8 @@ impl OpenCall {
 
     /// How far it got when what was sent last did nothing. That says nothing about the time before:
     /// a retry must keep the call's id then, or the other side could not tell that it is the same.
-    pub fn unsent(&self) -> HowFar {
-        if self.sent_before { HowFar::Unknown } else { HowFar::NotSent }
+    pub fn unsent(&self) -> CallProgress {
+        if self.sent_before { CallProgress::Unknown } else { CallProgress::NotSent }
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// For whom a run acts, beyond who started it: the start keeps what held then. Local mode knows
 /// nothing of it: such a run acts for who started it, with no ceiling.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Behalf {
+pub struct Delegation {
     /// The subject, where that is not who started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Arc<str>>,
@@ -50,7 +50,7 @@ impl Run {
 
     /// Who calls whatever it calls.
     pub fn caller(&self, realm: &RealmId) -> Caller {
-        let Behalf { actor, scopes, makers, .. } = &self.behalf;
+        let Delegation { actor, scopes, makers, .. } = &self.behalf;
         let caller = Caller::new(realm.clone(), self.subject().clone());
         let makers = makers.iter().cloned().collect();
         Caller { actor: actor.clone(), scopes: *scopes, makers, ..caller }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 const STATE_VERSION: u32 = 10;
 
 #[derive(Serialize)]
-struct Written<'s> {
+struct WrittenSnapshot<'s> {
     v: u32,
     state: &'s Session,
 }
@@ -19,14 +19,14 @@ struct Version {
 }
 
 #[derive(Deserialize)]
-struct Read {
+struct ReadSnapshot {
     state: Session,
 }
 
 impl Session {
     /// The state as text.
     pub fn to_snapshot(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string(&Written { v: STATE_VERSION, state: self })
+        serde_json::to_string(&WrittenSnapshot { v: STATE_VERSION, state: self })
     }
 
     /// The state out of a text, if it is of this release's shape.
@@ -35,7 +35,7 @@ impl Session {
         if version.v != STATE_VERSION {
             return None;
         }
-        serde_json::from_str::<Read>(text).ok().map(|read| read.state)
+        serde_json::from_str::<ReadSnapshot>(text).ok().map(|read| read.state)
     }
 }
 

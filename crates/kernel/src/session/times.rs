@@ -2,7 +2,7 @@
 //! anyone: asks that expire, rules that act, corrections that take too long, timers.
 
 use super::{Frame, OpenAsk, Phase, Session};
-use crate::ask::held::{HeldBy, SUPERVISOR};
+use crate::ask::remedy::{RuleHold, SUPERVISOR};
 use crate::ask::{Ask, Decision};
 use crate::event::Fact;
 use crate::planted::{Switch, began_after, early_ms, is_on};
@@ -51,7 +51,7 @@ impl Session {
     }
 
     /// The asks that rules hold and may act on: while someone paused a run, its rules wait too.
-    fn held_asks(&self) -> impl Iterator<Item = (&Ask, &HeldBy)> {
+    fn held_asks(&self) -> impl Iterator<Item = (&Ask, &RuleHold)> {
         let moves = |ask: &Ask| {
             self.runs.get(&ask.run).is_some_and(|run| !run.paused && run.closing.is_none())
         };
@@ -74,7 +74,7 @@ impl Session {
             return Some(Fact::AskExpired { ask: open.ask.id });
         }
         let by = now.plus_ms(early_ms());
-        let acts = |(ask, held): &(&Ask, &HeldBy)| acts_at(ask, held) <= by;
+        let acts = |(ask, held): &(&Ask, &RuleHold)| acts_at(ask, held) <= by;
         if let Some((ask, held)) = self.held_asks().find(acts) {
             let decision = Decision::new(SUPERVISOR, now, held.reply());
             return Some(Fact::AskDecided { ask: ask.id, decision: Box::new(decision) });
@@ -91,7 +91,7 @@ impl Session {
 }
 
 /// When the rule acts that holds an ask: at the time that is on record, whatever ended meanwhile.
-fn acts_at(ask: &Ask, held: &HeldBy) -> Millis {
+fn acts_at(ask: &Ask, held: &RuleHold) -> Millis {
     let began_ms = began_after(ask.created_at.0).filter(|_| is_on(Switch::BackoffRepeated));
     began_ms.map_or(held.until, |began_ms| Millis(began_ms + held.until.0 - ask.created_at.0))
 }

@@ -4,7 +4,7 @@
 
 use super::Session;
 use crate::conversation::talk::Talk;
-use crate::event::{Fact, Queued, Topic};
+use crate::event::{Fact, QueuedRun, Topic};
 use crate::values::ids::{AgentName, RunId};
 
 impl Session {
@@ -37,8 +37,8 @@ impl Session {
     }
 
     /// The run stands before its words to an agent until the other one is over.
-    pub(super) fn queue_run(&mut self, queued: Queued) {
-        let Queued { run, behind } = queued;
+    pub(super) fn queue_run(&mut self, queued: QueuedRun) {
+        let QueuedRun { run, behind } = queued;
         let Some(root) = self.runs.get(&run).map(|run| run.root) else { return };
         self.clear_ready(root);
         self.with_run(run, |run| run.behind = Some(behind));

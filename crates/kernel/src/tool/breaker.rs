@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 /// What is refused as one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Guarded {
+pub enum BreakerScope {
     /// All tools of the upstream of this name.
     Upstream(Arc<str>),
     Tool(ToolName),
 }
 
-impl fmt::Display for Guarded {
+impl fmt::Display for BreakerScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Guarded::Upstream(name) => write!(f, "upstream `{name}`"),
-            Guarded::Tool(name) => write!(f, "tool `{name}`"),
+            BreakerScope::Upstream(name) => write!(f, "upstream `{name}`"),
+            BreakerScope::Tool(name) => write!(f, "tool `{name}`"),
         }
     }
 }

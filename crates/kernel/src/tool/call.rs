@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use crate::tool::teller::{Listener, LogLevel, Teller, Told};
+pub use crate::tool::reporter::{CallReporter, CallUpdate, Listener, LogLevel};
 pub use crate::values::caller::{Answerers, Caller, Scopes};
 
 /// What a tool does to the world. Declared, or assumed to be the worst.
@@ -60,7 +60,7 @@ impl Pace {
 /// What a tool's output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Yields {
+pub enum OutputKind {
     /// Any value; its schema, if there is one, describes it.
     #[default]
     Value,
@@ -69,9 +69,9 @@ pub enum Yields {
     Content,
 }
 
-impl Yields {
+impl OutputKind {
     fn is_value(&self) -> bool {
-        *self == Yields::Value
+        *self == OutputKind::Value
     }
 }
 
@@ -101,8 +101,8 @@ pub struct ToolSpec {
     #[serde(default, skip_serializing_if = "Pace::is_quick")]
     pub pace: Pace,
     /// What its output is.
-    #[serde(default, skip_serializing_if = "Yields::is_value")]
-    pub yields: Yields,
+    #[serde(default, skip_serializing_if = "OutputKind::is_value")]
+    pub yields: OutputKind,
     /// A direct call of it is never kept as a run, whatever it does to the world. Only a call that
     /// a person must approve is.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -118,12 +118,12 @@ pub struct Upstream {
     /// Its name in this project.
     pub name: Arc<str>,
     /// What is spoken with it.
-    pub speaks: Speaks,
+    pub speaks: UpstreamProtocol,
 }
 
 /// What is spoken with an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Speaks {
+pub enum UpstreamProtocol {
     Mcp {
         /// Its version, once that is agreed on.
         version: Option<Arc<str>>,
@@ -195,11 +195,11 @@ pub struct Call {
     /// How many bytes its output may have.
     pub output_bytes_max: usize,
     /// The answers to what it wanted when it was called before.
-    pub given: Arc<Given>,
+    pub given: Arc<InputResponses>,
     /// What the caller can do for it.
     pub can: Abilities,
     /// Whom it may tell how far it is.
-    pub teller: Teller,
+    pub teller: CallReporter,
     /// Where it happens.
     pub place: CallPlace,
 }
@@ -255,7 +255,7 @@ impl Publisher {
 /// How far a failed call got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HowFar {
+pub enum CallProgress {
     NotSent,
     /// The tool said that it failed.
     Failed,
@@ -271,16 +271,16 @@ pub enum ToolOutput {
     Blob(BlobRef),
     /// It needs something of its caller first. Nothing happened yet: it is called again with the
     /// outcome, and may want more.
-    Wants(Box<Wants>),
+    Wants(Box<InputRequired>),
 }
 
 /// What a tool needs before it can continue. One that needs nothing has begun, and continues
 /// elsewhere under its state: it is called again to learn the outcome, and however often it is
 /// called with that state, nothing happens twice. Only a caller that can come back learns so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wants {
+pub struct InputRequired {
     /// What it needs, by a key of its own.
-    pub inputs: BTreeMap<String, Want>,
+    pub inputs: BTreeMap<String, InputRequest>,
     /// What it wants to be given back with it. Who carries it can read it but not change it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub state: Value,
@@ -289,7 +289,7 @@ pub struct Wants {
 /// One thing that a tool needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Want {
+pub enum InputRequest {
     /// A form that a person fills in.
     Form {
         message: String,
@@ -311,16 +311,16 @@ pub enum Want {
     Roots,
 }
 
-impl Want {
+impl InputRequest {
     /// Whether a program of the caller answers it, and no person.
     pub fn is_for_a_program(&self) -> bool {
-        matches!(self, Want::Sample { .. } | Want::Roots)
+        matches!(self, InputRequest::Sample { .. } | InputRequest::Roots)
     }
 }
 
 /// The answer to what a tool wanted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Given {
+pub struct InputResponses {
     /// The answers so far, by the tool's keys: for a form or a page `{action, content?}`, else what
     /// the caller's side answered.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -337,7 +337,7 @@ pub struct Given {
 /// What the other side itself said of a call that failed, to the letter, for doors that pass it on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum OwnWords {
+pub enum RawFailure {
     /// A result that says so: `{content: [..], isError: true}` in MCP's shape.
     Result(Value),
     /// An error of its protocol: `{code, message, data?}`.
@@ -353,11 +353,11 @@ pub enum OwnWords {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolError {
     /// How far it got.
-    pub how: HowFar,
+    pub how: CallProgress,
     pub fault: Fault,
     /// What the tool's own side said, where it said something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said: Option<Box<OwnWords>>,
+    pub said: Option<Box<RawFailure>>,
     /// What its caller lacks, if that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<Abilities>,
@@ -365,20 +365,20 @@ pub struct ToolError {
 
 impl ToolError {
     /// It got so far, and this went wrong.
-    pub fn new(how: HowFar, fault: Fault) -> Self {
+    pub fn new(how: CallProgress, fault: Fault) -> Self {
         Self { how, fault, said: None, lacks: None }
     }
     /// Nothing was sent.
     pub fn not_sent(name: &str, message: impl Into<String>) -> Self {
-        Self::new(HowFar::NotSent, Fault::new(name, message))
+        Self::new(CallProgress::NotSent, Fault::new(name, message))
     }
     /// The tool said that it failed.
     pub fn failed(name: &str, message: impl Into<String>) -> Self {
-        Self::new(HowFar::Failed, Fault::new(name, message))
+        Self::new(CallProgress::Failed, Fault::new(name, message))
     }
     /// No one knows whether it happened.
     pub fn unknown(name: &str, message: impl Into<String>) -> Self {
-        Self::new(HowFar::Unknown, Fault::new(name, message))
+        Self::new(CallProgress::Unknown, Fault::new(name, message))
     }
     /// The same error with a hint.
     #[must_use]
@@ -400,26 +400,26 @@ impl ToolError {
     }
     /// Takes out what is kept of it for who called directly: what the other side said, else what
     /// its caller lacks.
-    pub fn take_own_words(&mut self) -> Option<OwnWords> {
+    pub fn take_own_words(&mut self) -> Option<RawFailure> {
         let said = self.said.take().map(|said| *said);
-        said.or(self.lacks.map(OwnWords::Lacks))
+        said.or(self.lacks.map(RawFailure::Lacks))
     }
     /// The same error with the result in which the tool said so.
     #[must_use]
     pub fn content(mut self, result: Value) -> Self {
-        self.said = Some(Box::new(OwnWords::Result(result)));
+        self.said = Some(Box::new(RawFailure::Result(result)));
         self
     }
     /// The same error with how a server of plain JSON-RPC answered, unless more is known.
     #[must_use]
     pub fn replied(mut self, reply: Value) -> Self {
-        self.said = self.said.or_else(|| Some(Box::new(OwnWords::Reply(reply))));
+        self.said = self.said.or_else(|| Some(Box::new(RawFailure::Reply(reply))));
         self
     }
     /// The same error with the error of its protocol by which the other side said so.
     #[must_use]
     pub fn answered(mut self, error: Value) -> Self {
-        self.said = Some(Box::new(OwnWords::Error(error)));
+        self.said = Some(Box::new(RawFailure::Error(error)));
         self
     }
 }

@@ -5,7 +5,7 @@
 pub mod rules;
 pub mod breaker;
 pub mod schema;
-pub mod teller;
+pub mod reporter;
 pub mod call;
 pub mod arguments;
 pub mod search;

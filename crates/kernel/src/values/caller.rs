@@ -31,8 +31,8 @@ pub struct Caller {
     #[serde(default)]
     pub admin: bool,
     /// Who else could have its credential.
-    #[serde(default, skip_serializing_if = "Makers::is_empty")]
-    pub makers: Makers,
+    #[serde(default, skip_serializing_if = "KeyMakers::is_empty")]
+    pub makers: KeyMakers,
     /// Where its request came in, where that is known.
     #[serde(skip)]
     pub via: Via,
@@ -44,9 +44,9 @@ pub struct Caller {
 /// key it comes with.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Makers(Option<Arc<[Arc<str>]>>);
+pub struct KeyMakers(Option<Arc<[Arc<str>]>>);
 
-impl Makers {
+impl KeyMakers {
     pub fn is_empty(&self) -> bool {
         self.subjects().next().is_none()
     }
@@ -57,7 +57,7 @@ impl Makers {
     }
 }
 
-impl FromIterator<Arc<str>> for Makers {
+impl FromIterator<Arc<str>> for KeyMakers {
     fn from_iter<I: IntoIterator<Item = Arc<str>>>(makers: I) -> Self {
         // Most often there is none, and nothing is allocated.
         let mut makers = makers.into_iter().peekable();
@@ -65,25 +65,25 @@ impl FromIterator<Arc<str>> for Makers {
     }
 }
 
-impl PartialEq for Makers {
+impl PartialEq for KeyMakers {
     fn eq(&self, _other: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Makers {}
+impl Eq for KeyMakers {}
 
-impl Hash for Makers {
+impl Hash for KeyMakers {
     fn hash<H: Hasher>(&self, _state: &mut H) {}
 }
 
 /// Where a request came in, the trace that it is a part of, and what it says of itself. It is for
 /// the audit, and for who asks where a decision came from: a caller is the same wherever it calls.
 #[derive(Debug, Clone, Default)]
-pub struct Via(Option<Arc<Place>>);
+pub struct Via(Option<Arc<RequestOrigin>>);
 
 #[derive(Debug)]
-struct Place {
+struct RequestOrigin {
     door: String,
     trace: Option<TraceParent>,
     headers: BTreeMap<String, String>,
@@ -101,7 +101,7 @@ impl Via {
         trace: Option<TraceParent>,
         headers: BTreeMap<String, String>,
     ) -> Self {
-        Self(Some(Arc::new(Place { door, trace, headers })))
+        Self(Some(Arc::new(RequestOrigin { door, trace, headers })))
     }
 
     pub fn door(&self) -> Option<&str> {
@@ -147,7 +147,7 @@ impl Caller {
             actor: None,
             scopes: None,
             admin: false,
-            makers: Makers::default(),
+            makers: KeyMakers::default(),
             via: Via::default(),
         }
     }
@@ -412,7 +412,7 @@ mod tests {
     #[test]
     fn who_made_a_key_goes_with_its_caller_and_does_not_make_it_another() {
         let ann = Caller::new("r", "ann");
-        let makers: Makers = [Arc::<str>::from("eve")].into_iter().collect();
+        let makers: KeyMakers = [Arc::<str>::from("eve")].into_iter().collect();
         let lent = Caller { actor: Some("bot".into()), makers, ..ann.clone() };
         assert_eq!(lent.people().map(|one| &**one).collect::<Vec<_>>(), ["ann", "bot", "eve"]);
         let again = Caller { actor: None, ..lent.clone() };
@@ -420,7 +420,7 @@ mod tests {
         let text = serde_json::to_string(&lent).unwrap();
         let read: Caller = serde_json::from_str(&text).unwrap();
         assert_eq!(read.people().collect::<Vec<_>>(), lent.people().collect::<Vec<_>>(), "{text}");
-        assert!(ann.makers.is_empty() && std::iter::empty().collect::<Makers>().is_empty());
+        assert!(ann.makers.is_empty() && std::iter::empty().collect::<KeyMakers>().is_empty());
         assert!(!serde_json::to_string(&ann).unwrap().contains("makers"));
     }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 pub struct Datum {
     /// The value, or where it is.
     #[serde(flatten)]
-    pub held: Held,
+    pub held: DatumValue,
     /// Where it came from.
     pub from: Origin,
     /// Information-flow labels; none are given today.
@@ -24,7 +24,7 @@ pub struct Datum {
 /// How a value is held.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Held {
+pub enum DatumValue {
     /// Inline.
     Value(Arc<Value>),
     /// In a blob of the session's realm.
@@ -91,28 +91,30 @@ impl Datum {
 
     /// A small value that others hold as well.
     pub fn shared(value: Arc<Value>, from: Origin) -> Self {
-        Self { held: Held::Value(value), from, labels: Vec::new() }
+        Self { held: DatumValue::Value(value), from, labels: Vec::new() }
     }
 
     /// A value whose JSON text is in a blob.
     pub fn stored(blob: BlobRef, from: Origin) -> Self {
-        Self { held: Held::Blob(blob), from, labels: Vec::new() }
+        Self { held: DatumValue::Blob(blob), from, labels: Vec::new() }
     }
 
     /// An array or object of other data.
-    pub fn joined(held: Held) -> Self {
+    pub fn joined(held: DatumValue) -> Self {
         Self { held, from: Origin::Join, labels: Vec::new() }
     }
 
     /// The value as JSON; a blob is shown by its URI.
     pub fn to_value(&self) -> Value {
         match &self.held {
-            Held::Value(value) => (**value).clone(),
-            Held::Blob(blob) => Value::String(blob.uri()),
-            Held::Object(fields) => Value::Object(
+            DatumValue::Value(value) => (**value).clone(),
+            DatumValue::Blob(blob) => Value::String(blob.uri()),
+            DatumValue::Object(fields) => Value::Object(
                 fields.iter().map(|(key, datum)| (key.clone(), datum.to_value())).collect(),
             ),
-            Held::Array(items) => Value::Array(items.iter().map(|item| item.to_value()).collect()),
+            DatumValue::Array(items) => {
+                Value::Array(items.iter().map(|item| item.to_value()).collect())
+            }
         }
     }
 
@@ -120,10 +122,10 @@ impl Datum {
     /// longer go into that blob.
     pub fn holds_blob(&self) -> bool {
         match &self.held {
-            Held::Value(_) => false,
-            Held::Blob(_) => true,
-            Held::Object(fields) => fields.values().any(|field| field.holds_blob()),
-            Held::Array(items) => items.iter().any(|item| item.holds_blob()),
+            DatumValue::Value(_) => false,
+            DatumValue::Blob(_) => true,
+            DatumValue::Object(fields) => fields.values().any(|field| field.holds_blob()),
+            DatumValue::Array(items) => items.iter().any(|item| item.holds_blob()),
         }
     }
 
@@ -131,17 +133,17 @@ impl Datum {
     /// was counted where it was made.
     pub fn weight(&self) -> u64 {
         match &self.held {
-            Held::Value(value) => value_weight(value),
-            Held::Blob(blob) => blob.bytes,
-            Held::Object(fields) => fields.len() as u64,
-            Held::Array(items) => items.len() as u64,
+            DatumValue::Value(value) => value_weight(value),
+            DatumValue::Blob(blob) => blob.bytes,
+            DatumValue::Object(fields) => fields.len() as u64,
+            DatumValue::Array(items) => items.len() as u64,
         }
     }
 
     /// Moves an inline value that is larger than `bytes_max` out: gives its JSON text, to be put
     /// into a blob, and leaves the reference.
     pub fn spill(&mut self, bytes_max: usize) -> Option<Vec<u8>> {
-        let Held::Value(value) = &self.held else { return None };
+        let DatumValue::Value(value) = &self.held else { return None };
         if !larger_than(value, bytes_max) {
             return None;
         }
@@ -150,7 +152,7 @@ impl Datum {
             return None;
         }
         let blob = BlobRef { hash: ContentHash::of(&text), bytes: text.len() as u64 };
-        self.held = Held::Blob(blob);
+        self.held = DatumValue::Blob(blob);
         Some(text)
     }
 }
@@ -237,9 +239,13 @@ mod tests {
         let hash = |text: &str| ContentHash::of(text.as_bytes());
         let held = |text: &str| {
             let blob = BlobRef { hash: hash(text), bytes: 9 };
-            Arc::new(Datum { held: Held::Blob(blob), from: Origin::Input, labels: Vec::new() })
+            Arc::new(Datum {
+                held: DatumValue::Blob(blob),
+                from: Origin::Input,
+                labels: Vec::new(),
+            })
         };
-        let joined = Datum::joined(Held::Array(vec![held("a"), held("b")]));
+        let joined = Datum::joined(DatumValue::Array(vec![held("a"), held("b")]));
         let words = format!("see blob://{} and blob://{}, not blob://c", hash("c"), hash("d"));
         let text = json!({"value": joined, "words": words, "closure": hash("e")}).to_string();
         let named = ["a", "b", "c", "d"].map(hash);

@@ -1,6 +1,6 @@
 //! History: one entry per finished tool call, its place in the run's order, and who sees it.
 
-use crate::values::datum::{Datum, Held, Origin};
+use crate::values::datum::{Datum, DatumValue, Origin};
 use crate::values::fault::Fault;
 use crate::values::ids::{CallId, Millis, RunId, StepId, ToolName};
 use serde::{Deserialize, Serialize};
@@ -47,12 +47,12 @@ impl Entry {
             ]),
         };
         let request = json!({"toolId": self.tool, "arguments": self.arguments});
-        Datum::joined(Held::Object(BTreeMap::from([
+        Datum::joined(DatumValue::Object(BTreeMap::from([
             ("timestamp".to_owned(), inline(json!(self.at.rfc3339()))),
             ("toolId".to_owned(), inline(json!(self.tool))),
             ("planStepId".to_owned(), inline(json!(self.step))),
             ("request".to_owned(), inline(request)),
-            ("result".to_owned(), Arc::new(Datum::joined(Held::Object(result)))),
+            ("result".to_owned(), Arc::new(Datum::joined(DatumValue::Object(result)))),
         ])))
     }
 }

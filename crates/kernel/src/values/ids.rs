@@ -356,7 +356,7 @@ impl Fence {
 /// Which session someone looked at, and in which state. The id belongs to it: another session may
 /// have come under the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
+pub struct SessionVersion {
     /// The session.
     pub id: SessionId,
     /// Its fence.

@@ -218,7 +218,7 @@ fn extend(thought: &mut Value, name: &str, more: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::conversation::llm::{LlmErrorKind, Unheard};
+    use kernel::conversation::llm::{LlmErrorKind, NullDeltaSink};
 
     fn read(events: &[Value]) -> Result<Turn> {
         let mut reply = MessageReply::new("m", false);
@@ -226,7 +226,7 @@ mod tests {
             let name = event["type"].as_str().unwrap_or_default().to_owned();
             let done = name == "message_stop";
             let event = Event { id: None, name, data: event.to_string() };
-            let flow = reply.event(&event, &Unheard)?;
+            let flow = reply.event(&event, &NullDeltaSink)?;
             assert_eq!(flow == Flow::Done, done);
         }
         reply.finish()
@@ -344,13 +344,13 @@ mod tests {
         let body = json!({"type": "message", "content": content, "stop_reason": "tool_use",
             "usage": usage});
         let mut reply = MessageReply::new("m", false);
-        reply.whole(&body, &Unheard).unwrap();
+        reply.whole(&body, &NullDeltaSink).unwrap();
         let turn = reply.finish().unwrap();
         assert_eq!(turn.text, "Hi");
         assert_eq!(*turn.calls[0].arguments, json!({"x": 1}));
         assert_eq!(turn.usage, Usage { input: 1, output: 2, ..Usage::default() });
         assert_eq!(turn.native.unwrap().content["blocks"][0]["data"], "d");
         let mut reply = MessageReply::new("m", false);
-        assert!(reply.whole(&json!({"hello": 1}), &Unheard).is_err());
+        assert!(reply.whole(&json!({"hello": 1}), &NullDeltaSink).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use super::{BETA_HEADER, PROVIDER};
 use crate::dialect::{Request, Settings};
 use crate::shape;
-use crate::transcript::{Called, Entry, Pieces, Said, Transcript};
+use crate::transcript::{Entry, ModelMessage, Pieces, Transcript, TranscriptCall};
 use kernel::conversation::llm::{Prompt, ToolCard, ToolChoice};
 use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ fn messages(model: &str, transcript: &Transcript<'_>) -> Vec<Value> {
     })
 }
 
-fn spoken(model: &str, said: &Said<'_>) -> Vec<Value> {
+fn spoken(model: &str, said: &ModelMessage<'_>) -> Vec<Value> {
     let native = said.native(PROVIDER, model).and_then(|native| native["blocks"].as_array());
     if let Some(blocks) = native.and_then(|blocks| as_it_was(blocks, said)) {
         return blocks;
@@ -170,7 +170,7 @@ fn spoken(model: &str, said: &Said<'_>) -> Vec<Value> {
 
 /// What the model said in the order in which it said it, thoughts included. None if the message has
 /// other calls or words by now: then its thoughts do not belong to it any more.
-fn as_it_was(blocks: &[Value], said: &Said<'_>) -> Option<Vec<Value>> {
+fn as_it_was(blocks: &[Value], said: &ModelMessage<'_>) -> Option<Vec<Value>> {
     let mut calls = said.calls.iter();
     let mut text = String::new();
     let mut written = Vec::new();
@@ -197,11 +197,11 @@ fn text_block(text: &str) -> Value {
     json!({"type": TEXT, "text": text})
 }
 
-fn call(called: &Called<'_>) -> Value {
+fn call(called: &TranscriptCall<'_>) -> Value {
     json!({"type": TOOL_USE, "id": called.id, "name": called.tool, "input": called.arguments})
 }
 
-fn result(called: &Called<'_>) -> Value {
+fn result(called: &TranscriptCall<'_>) -> Value {
     let outcome = called.outcome();
     let mut result =
         json!({"type": "tool_result", "tool_use_id": called.id, "content": outcome.text});

@@ -155,13 +155,13 @@ impl Reply for ContentReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::conversation::llm::{LlmErrorKind, Unheard};
+    use kernel::conversation::llm::{LlmErrorKind, NullDeltaSink};
 
     fn read(chunks: &[Value]) -> Result<Turn> {
         let mut reply = ContentReply::new("m", false);
         for chunk in chunks {
             let event = Event { data: chunk.to_string(), ..Event::default() };
-            assert_eq!(reply.event(&event, &Unheard)?, Flow::More);
+            assert_eq!(reply.event(&event, &NullDeltaSink)?, Flow::More);
         }
         reply.finish()
     }
@@ -243,7 +243,7 @@ mod tests {
     fn a_whole_answer_is_read_like_a_stream() {
         let whole = |body: Value| {
             let mut reply = ContentReply::new("m", false);
-            reply.whole(&body, &Unheard)?;
+            reply.whole(&body, &NullDeltaSink)?;
             reply.finish().map(|turn| turn.text)
         };
         let mut body = end("STOP");

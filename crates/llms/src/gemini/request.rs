@@ -3,7 +3,7 @@
 use super::PROVIDER;
 use crate::dialect::Settings;
 use crate::shape;
-use crate::transcript::{Called, Pieces, Said, Transcript};
+use crate::transcript::{ModelMessage, Pieces, Transcript, TranscriptCall};
 use kernel::conversation::llm::{Prompt, ToolCard, ToolChoice};
 use serde_json::{Map, Value, json};
 
@@ -74,7 +74,7 @@ fn contents(model: &str, transcript: &Transcript<'_>) -> Vec<Value> {
     })
 }
 
-fn spoken(model: &str, said: &Said<'_>) -> Vec<Value> {
+fn spoken(model: &str, said: &ModelMessage<'_>) -> Vec<Value> {
     let native = said.native(PROVIDER, model).and_then(|native| native["parts"].as_array());
     if let Some(parts) = native.and_then(|parts| as_it_was(parts, said)) {
         return parts;
@@ -96,7 +96,7 @@ fn spoken(model: &str, said: &Said<'_>) -> Vec<Value> {
 
 /// What the model said in the order in which it said it, with its signatures. None if the message
 /// has other calls or words by now: then they do not belong to it any more.
-fn as_it_was(parts: &[Value], said: &Said<'_>) -> Option<Vec<Value>> {
+fn as_it_was(parts: &[Value], said: &ModelMessage<'_>) -> Option<Vec<Value>> {
     let mut calls = said.calls.iter();
     let mut text = String::new();
     let mut written = Vec::new();
@@ -121,12 +121,12 @@ fn text_part(text: &str) -> Value {
     json!({"text": text})
 }
 
-fn call(called: &Called<'_>) -> Value {
+fn call(called: &TranscriptCall<'_>) -> Value {
     let call = json!({"id": called.id, "name": called.tool, "args": called.arguments});
     json!({"functionCall": call})
 }
 
-fn result(called: &Called<'_>) -> Value {
+fn result(called: &TranscriptCall<'_>) -> Value {
     let outcome = called.outcome();
     let name = if outcome.failed { "error" } else { "output" };
     let response = json!({ name: outcome.text });

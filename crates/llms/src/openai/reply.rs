@@ -194,7 +194,7 @@ fn text_in<'m>(map: &'m Map<String, Value>, name: &str) -> &'m str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::conversation::llm::{Delta, LlmErrorKind, Unheard};
+    use kernel::conversation::llm::{Delta, LlmErrorKind, NullDeltaSink};
     use std::sync::Mutex;
 
     #[derive(Default)]
@@ -210,10 +210,10 @@ mod tests {
         let mut reply = ChatReply::new("m", false);
         let event = |data: String| Event { data, ..Event::default() };
         for chunk in chunks {
-            assert_eq!(reply.event(&event(chunk.to_string()), &Unheard)?, Flow::More);
+            assert_eq!(reply.event(&event(chunk.to_string()), &NullDeltaSink)?, Flow::More);
         }
         if done {
-            assert_eq!(reply.event(&event(END.to_owned()), &Unheard)?, Flow::Done);
+            assert_eq!(reply.event(&event(END.to_owned()), &NullDeltaSink)?, Flow::Done);
         }
         reply.finish()
     }
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!((told.kind, told.words.as_str()), (LlmErrorKind::Overloaded, "broken"));
         let mut reply = ChatReply::new("m", false);
         let garbage = Event { data: "{\"choi".to_owned(), ..Event::default() };
-        assert!(matches!(reply.event(&garbage, &Unheard), Err(Fault::Unreadable(_))));
+        assert!(matches!(reply.event(&garbage, &NullDeltaSink), Err(Fault::Unreadable(_))));
     }
 
     #[test]
@@ -351,7 +351,7 @@ mod tests {
         let deltas = [Delta::Text("Hi".to_owned()), Delta::Call("t".to_owned())];
         assert_eq!(*heard.0.lock().unwrap(), deltas);
         let mut reply = ChatReply::new("m", false);
-        assert!(reply.whole(&json!({"hello": 1}), &Unheard).is_err());
+        assert!(reply.whole(&json!({"hello": 1}), &NullDeltaSink).is_err());
     }
 
     #[test]

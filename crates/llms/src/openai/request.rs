@@ -3,7 +3,7 @@
 use super::PROVIDER;
 use crate::dialect::Settings;
 use crate::shape;
-use crate::transcript::{Called, Entry, GAP, Said, Transcript};
+use crate::transcript::{Entry, GAP, ModelMessage, Transcript, TranscriptCall};
 use kernel::conversation::llm::{Prompt, ToolCard, ToolChoice};
 use serde_json::{Map, Value, json};
 
@@ -110,7 +110,7 @@ fn messages(model: &str, transcript: &Transcript<'_>) -> Vec<Value> {
 }
 
 /// What the model said, with what the server wants back of its thoughts.
-fn spoken(model: &str, said: &Said<'_>) -> Map<String, Value> {
+fn spoken(model: &str, said: &ModelMessage<'_>) -> Map<String, Value> {
     let native = said.native(PROVIDER, model);
     let content = if said.text.is_empty() { Value::Null } else { json!(said.text) };
     let mut message = Map::new();
@@ -133,7 +133,7 @@ fn spoken(model: &str, said: &Said<'_>) -> Map<String, Value> {
     message
 }
 
-fn call(called: &Called<'_>, extra: Option<&Value>) -> Value {
+fn call(called: &TranscriptCall<'_>, extra: Option<&Value>) -> Value {
     let function = json!({"name": called.tool, "arguments": called.arguments.to_string()});
     let mut call = json!({"id": called.id, "type": "function", "function": function});
     if let Some(extra) = extra.filter(|extra| !extra.is_null()) {
@@ -142,7 +142,7 @@ fn call(called: &Called<'_>, extra: Option<&Value>) -> Value {
     call
 }
 
-fn result(called: &Called<'_>) -> Value {
+fn result(called: &TranscriptCall<'_>) -> Value {
     let outcome = called.outcome();
     // The dialect has no word for a failure.
     let content =

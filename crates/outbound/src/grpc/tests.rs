@@ -60,13 +60,13 @@ fn what_is_too_large_or_no_message_is_refused_at_once() {
         let mut read = messages(100);
         read.add(bytes).unwrap();
         match read.first().unwrap_err() {
-            Broken::TooLarge => assert!(is_too_large, "{bytes:?}"),
-            Broken::Malformed(_) => assert!(!is_too_large, "{bytes:?}"),
+            StreamError::TooLarge => assert!(is_too_large, "{bytes:?}"),
+            StreamError::Malformed(_) => assert!(!is_too_large, "{bytes:?}"),
             other => panic!("{other:?}"),
         }
     }
     let mut read = messages(3);
-    assert!(matches!(read.add(b"four"), Err(Broken::TooLarge)));
+    assert!(matches!(read.add(b"four"), Err(StreamError::TooLarge)));
 }
 
 #[test]
@@ -89,12 +89,12 @@ enum End {
 }
 
 impl End {
-    fn of(broken: &Broken) -> Self {
+    fn of(broken: &StreamError) -> Self {
         match broken {
-            Broken::TooLarge => End::TooLarge,
-            Broken::Lost(_) => End::Lost,
-            Broken::CutOff => End::Cut,
-            Broken::Malformed(_) => End::Malformed,
+            StreamError::TooLarge => End::TooLarge,
+            StreamError::Lost(_) => End::Lost,
+            StreamError::CutOff => End::Cut,
+            StreamError::Malformed(_) => End::Malformed,
         }
     }
 }
@@ -137,7 +137,8 @@ fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, bytes_max: usize) -> Res
     let mut reader = messages(bytes_max);
     let mut came = Vec::new();
     let mut came_bytes = 0;
-    let ended = |messages: Vec<Bytes>, broken: &Broken| Came { messages, end: End::of(broken) };
+    let ended =
+        |messages: Vec<Bytes>, broken: &StreamError| Came { messages, end: End::of(broken) };
     for piece in pieces {
         if let Err(broken) = reader.add(piece) {
             return Ok(ended(came, &broken));

@@ -26,14 +26,14 @@ use tokio::task::coop::unconstrained;
 pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// A request as hyper takes it.
-pub type Sent = Request<Full<Bytes>>;
-type Running<S> = Connection<TokioIo<S>, Full<Bytes>>;
+pub type PlainRequest = Request<Full<Bytes>>;
+type HyperConnection<S> = Connection<TokioIo<S>, Full<Bytes>>;
 
 /// A connection.
 pub(super) struct Wire<S: AsyncRead + AsyncWrite> {
     sender: SendRequest<Full<Bytes>>,
     /// None once it is over.
-    connection: Option<Running<S>>,
+    connection: Option<HyperConnection<S>>,
     /// Who is at the other end.
     from: Option<IpAddr>,
     /// The body of the answer; none once all of it was read.
@@ -43,17 +43,17 @@ pub(super) struct Wire<S: AsyncRead + AsyncWrite> {
 }
 
 /// The outcome of a request on one connection.
-pub(super) enum Exchanged {
+pub(super) enum ExchangeOutcome {
     /// The head of an answer; its body can be read.
     Answered(Parts),
     /// Nothing of the request was written.
-    Unsent(Sent, String),
+    Unsent(PlainRequest, String),
     /// There is no answer that can be read.
-    Unanswered(Unanswered),
+    Unanswered(ExchangeError),
 }
 
 /// Why there is no answer, or only a part of it.
-pub enum Unanswered {
+pub enum ExchangeError {
     /// There is no connection.
     Unreachable(String),
     /// The connection was lost, and no one knows how far the request got.
@@ -78,7 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Sends a request and waits for the head of its answer, which may come before all was sent.
     /// The end of the connection, or bytes that no one asked for, are noticed before anything is
     /// written.
-    pub(super) async fn exchange(&mut self, request: Sent) -> Exchanged {
+    pub(super) async fn exchange(&mut self, request: PlainRequest) -> ExchangeOutcome {
         let Self { sender, connection, incoming, is_clear, .. } = self;
         // The answer comes by driving the connection and in no other way. The task that drives is
         // woken for that, so the answer itself need not wake it nor yield to others.
@@ -102,20 +102,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             Ok(response) => {
                 let (head, body) = response.into_parts();
                 if let Some(why) = unreadable(&head) {
-                    return Exchanged::Unanswered(Unanswered::Garbled(why.to_owned()));
+                    return ExchangeOutcome::Unanswered(ExchangeError::Garbled(why.to_owned()));
                 }
                 *incoming = (!body.is_end_stream()).then_some(body);
                 *is_clear = ends_clearly(&head);
-                Exchanged::Answered(head)
+                ExchangeOutcome::Answered(head)
             }
             Err(mut failed) => {
                 let why = reasons(failed.error());
                 match failed.take_message() {
-                    Some(unsent) => Exchanged::Unsent(unsent, why),
+                    Some(unsent) => ExchangeOutcome::Unsent(unsent, why),
                     None if failed.error().is_parse() => {
-                        Exchanged::Unanswered(Unanswered::Garbled(why))
+                        ExchangeOutcome::Unanswered(ExchangeError::Garbled(why))
                     }
-                    None => Exchanged::Unanswered(Unanswered::Lost(why)),
+                    None => ExchangeOutcome::Unanswered(ExchangeError::Lost(why)),
                 }
             }
         }
@@ -125,7 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub(super) fn poll_piece(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Unanswered>> {
+    ) -> Poll<Result<Option<Bytes>, ExchangeError>> {
         // Like the answer, its body comes by driving only.
         let mut unwoken = Context::from_waker(Waker::noop());
         while let Some(incoming) = &mut self.incoming {
@@ -186,7 +186,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
 /// Writes and reads whatever can be now; the context is woken for the rest.
 fn drive<S: AsyncRead + AsyncWrite + Unpin>(
-    connection: &mut Option<Running<S>>,
+    connection: &mut Option<HyperConnection<S>>,
     context: &mut Context<'_>,
 ) {
     let Some(running) = connection else { return };
@@ -224,12 +224,12 @@ fn ends_clearly(head: &Parts) -> bool {
 }
 
 /// Why there is no more of a body.
-fn broken(error: &hyper::Error) -> Unanswered {
+fn broken(error: &hyper::Error) -> ExchangeError {
     let why = reasons(error);
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     match cause.map(io::Error::kind) {
         // So hyper calls chunks that it cannot read; a connection that is lost has other errors.
-        Some(ErrorKind::InvalidInput | ErrorKind::InvalidData) => Unanswered::Garbled(why),
-        _ => Unanswered::Lost(why),
+        Some(ErrorKind::InvalidInput | ErrorKind::InvalidData) => ExchangeError::Garbled(why),
+        _ => ExchangeError::Lost(why),
     }
 }

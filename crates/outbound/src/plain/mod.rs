@@ -9,7 +9,7 @@ mod tests;
 use crate::client::{IDLE_MAX, IDLE_PER_HOST_MAX, plain_connector};
 use crate::words::reasons;
 use bytes::Bytes;
-use exchange::{Exchanged, Wire};
+use exchange::{ExchangeOutcome, Wire};
 use futures::future::{Either, select};
 use hyper::Uri;
 use hyper::http::response::Parts;
@@ -27,10 +27,10 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tower::ServiceExt;
 
-pub use exchange::{Sent, Unanswered};
+pub use exchange::{ExchangeError, PlainRequest};
 
 /// A connection that is open. It moves often, and is large.
-type Open = Box<Wire<TcpStream>>;
+type OpenConnection = Box<Wire<TcpStream>>;
 
 /// What plain connections are built from.
 #[derive(Clone)]
@@ -49,13 +49,13 @@ pub struct Plain {
     place: Uri,
     connector: HttpConnector,
     parts: PlainParts,
-    resting: Mutex<Resting>,
+    resting: Mutex<IdleConnections>,
 }
 
 #[derive(Default)]
-struct Resting {
+struct IdleConnections {
     /// Since when each rests; the last is the one that was used last.
-    wires: Vec<(Millis, Open)>,
+    wires: Vec<(Millis, OpenConnection)>,
     /// A task looks after those that rest too long.
     is_swept: bool,
 }
@@ -69,25 +69,28 @@ impl Plain {
 
     /// Sends a request, and gives its answer as soon as the head of it is there. Dropping either
     /// closes the connection. What was written is never written again.
-    pub async fn send(self: &Arc<Self>, mut request: Sent) -> Result<Received, Unanswered> {
+    pub async fn send(
+        self: &Arc<Self>,
+        mut request: PlainRequest,
+    ) -> Result<PlainAnswer, ExchangeError> {
         while let Some(mut wire) = self.rested() {
             match wire.exchange(request).await {
-                Exchanged::Answered(head) => return Ok(self.received(head, wire)),
+                ExchangeOutcome::Answered(head) => return Ok(self.received(head, wire)),
                 // It was closed while it rested, and nothing went over it: another one may do.
-                Exchanged::Unsent(unsent, _) => request = unsent,
-                Exchanged::Unanswered(why) => return Err(why),
+                ExchangeOutcome::Unsent(unsent, _) => request = unsent,
+                ExchangeOutcome::Unanswered(why) => return Err(why),
             }
         }
         // Rare, and large: it need not be a part of every request.
-        let mut wire = Box::pin(self.connect()).await.map_err(Unanswered::Unreachable)?;
+        let mut wire = Box::pin(self.connect()).await.map_err(ExchangeError::Unreachable)?;
         match wire.exchange(request).await {
-            Exchanged::Answered(head) => Ok(self.received(head, wire)),
-            Exchanged::Unsent(_, why) => Err(Unanswered::Lost(why)),
-            Exchanged::Unanswered(why) => Err(why),
+            ExchangeOutcome::Answered(head) => Ok(self.received(head, wire)),
+            ExchangeOutcome::Unsent(_, why) => Err(ExchangeError::Lost(why)),
+            ExchangeOutcome::Unanswered(why) => Err(why),
         }
     }
 
-    async fn connect(&self) -> Result<Open, String> {
+    async fn connect(&self) -> Result<OpenConnection, String> {
         let clock = &self.parts.clock;
         let ms = self.parts.connect_within_ms;
         let connecting = self.connector.clone().oneshot(self.place.clone());
@@ -104,20 +107,20 @@ impl Plain {
         Ok(Box::new(wire))
     }
 
-    fn received(self: &Arc<Self>, head: Parts, wire: Open) -> Received {
+    fn received(self: &Arc<Self>, head: Parts, wire: OpenConnection) -> PlainAnswer {
         let from = wire.address();
         let is_whole = wire.is_whole();
-        let coming = Coming::Over(wire);
+        let coming = BodyState::Over(wire);
         let home = self.clone();
         let mut body = Body { coming, is_garbled: false, from, home };
         if is_whole {
             body.rest();
         }
-        Received { status: head.status, headers: head.headers, body }
+        PlainAnswer { status: head.status, headers: head.headers, body }
     }
 
     /// A connection that rests, and may have been closed in the meantime.
-    fn rested(&self) -> Option<Open> {
+    fn rested(&self) -> Option<OpenConnection> {
         let now = self.parts.clock.now();
         loop {
             let (since, wire) = self.resting().wires.pop()?;
@@ -128,7 +131,7 @@ impl Plain {
     }
 
     /// Keeps a connection for the next request.
-    fn keep(self: &Arc<Self>, wire: Open) {
+    fn keep(self: &Arc<Self>, wire: OpenConnection) {
         let clock = &self.parts.clock;
         let mut resting = self.resting();
         if resting.wires.len() >= IDLE_PER_HOST_MAX {
@@ -152,7 +155,7 @@ impl Plain {
         resting.wires.is_empty()
     }
 
-    fn resting(&self) -> MutexGuard<'_, Resting> {
+    fn resting(&self) -> MutexGuard<'_, IdleConnections> {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -176,7 +179,7 @@ fn is_fresh(since: Millis, now: Millis) -> bool {
 }
 
 /// An answer over a plain connection.
-pub struct Received {
+pub struct PlainAnswer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// Its body, which is still to be read.
@@ -185,7 +188,7 @@ pub struct Received {
 
 /// A body that is still to be read, and the connection that it comes over.
 pub struct Body {
-    coming: Coming,
+    coming: BodyState,
     /// Whether the answer is not HTTP.
     is_garbled: bool,
     from: Option<IpAddr>,
@@ -193,9 +196,9 @@ pub struct Body {
 }
 
 /// What is to come of a body.
-enum Coming {
+enum BodyState {
     /// More, over this connection.
-    Over(Open),
+    Over(OpenConnection),
     /// Nothing: all of it was read.
     Nothing,
     /// No one knows: the connection was lost.
@@ -211,9 +214,9 @@ impl Body {
     /// How long it is, or what is left of it, if that is known.
     pub fn length(&self) -> Option<u64> {
         match &self.coming {
-            Coming::Over(wire) => wire.left(),
-            Coming::Nothing => Some(0),
-            Coming::Lost => None,
+            BodyState::Over(wire) => wire.left(),
+            BodyState::Nothing => Some(0),
+            BodyState::Lost => None,
         }
     }
 
@@ -229,9 +232,9 @@ impl Body {
 
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, String>> {
         let wire = match &mut self.coming {
-            Coming::Over(wire) => wire,
-            Coming::Nothing => return Poll::Ready(Ok(None)),
-            Coming::Lost => return Poll::Ready(Err("the connection was lost".to_owned())),
+            BodyState::Over(wire) => wire,
+            BodyState::Nothing => return Poll::Ready(Ok(None)),
+            BodyState::Lost => return Poll::Ready(Err("the connection was lost".to_owned())),
         };
         let next = ready!(wire.poll_piece(context));
         let is_whole = wire.is_whole();
@@ -242,18 +245,18 @@ impl Body {
                 }
                 return Poll::Ready(Ok(piece));
             }
-            Err(Unanswered::Garbled(why)) => (why, true),
-            Err(Unanswered::Lost(why) | Unanswered::Unreachable(why)) => (why, false),
+            Err(ExchangeError::Garbled(why)) => (why, true),
+            Err(ExchangeError::Lost(why) | ExchangeError::Unreachable(why)) => (why, false),
         };
-        self.coming = Coming::Lost;
+        self.coming = BodyState::Lost;
         self.is_garbled = is_garbled;
         Poll::Ready(Err(why))
     }
 
     /// All of it was read: its connection can take the next request, or is closed.
     fn rest(&mut self) {
-        let coming = std::mem::replace(&mut self.coming, Coming::Nothing);
-        if let Coming::Over(mut wire) = coming
+        let coming = std::mem::replace(&mut self.coming, BodyState::Nothing);
+        if let BodyState::Over(mut wire) = coming
             && wire.is_reusable()
         {
             self.home.keep(wire);

@@ -12,7 +12,7 @@ use kernel::contracts::policy::{Context, Decision, Request, Resource};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::Roster;
 use kernel::identity::roles::Roles;
-use kernel::tool::call::{Pace, Reach, ToolSpec, Verdict, Yields};
+use kernel::tool::call::{OutputKind, Pace, Reach, ToolSpec, Verdict};
 use kernel::values::caller::{Act, Caller};
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ fn tool(name: &str, input_schema: Value) -> ToolSpec {
         idempotent: false,
         tags: vec!["money".to_owned()],
         pace: Pace::Quick,
-        yields: Yields::Value,
+        yields: OutputKind::Value,
         unrecorded: false,
         listed: None,
     }

@@ -2,8 +2,8 @@
 //! asked for, and a secret is never shown.
 
 use super::keys::{Begin, SinkKeys};
-use super::{Around, Sending};
-use crate::layer::Place;
+use super::{ResolvedSink, SinkContext};
+use crate::layer::Location;
 use crate::settings::{Located, Text};
 use crate::upstream_entries::expand::{self, expanded};
 use crate::upstream_entries::sendable::{address, shown_url};
@@ -30,8 +30,8 @@ const ALL_TYPES: &str = "it is `stdout`, `file` or `webhook`";
 pub struct SinkEntry {
     pub name: String,
     /// Where it is written.
-    pub place: Place,
-    way: Way,
+    pub place: Location,
+    way: SinkDestination,
     types: Option<Vec<Pattern>>,
     from_start: bool,
     realms: Option<Vec<RealmPattern>>,
@@ -39,7 +39,7 @@ pub struct SinkEntry {
 
 /// Where events go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Way {
+enum SinkDestination {
     Stdout,
     File { path: Text },
     Webhook { url: Text, secret: Text, timeout_ms: Option<u64> },
@@ -62,16 +62,16 @@ impl SinkEntry {
     }
 
     /// What to open and what goes there, with everything looked up.
-    pub(super) fn sending(&self, around: &Around<'_>) -> Result<Sending, Mistake> {
-        let texts = expand::Around { folder: around.folder, variables: around.variables };
+    pub(super) fn sending(&self, around: &SinkContext<'_>) -> Result<ResolvedSink, Mistake> {
+        let texts = expand::ExpandContext { folder: around.folder, variables: around.variables };
         let (kind, target) = match &self.way {
-            Way::Stdout => (SinkKind::Stdout, None),
-            Way::File { path } => {
+            SinkDestination::Stdout => (SinkKind::Stdout, None),
+            SinkDestination::File { path } => {
                 let path = file(path, around, &texts)?;
                 let target = path.display().to_string();
                 (SinkKind::File { path }, Some(target))
             }
-            Way::Webhook { url, secret, timeout_ms } => {
+            SinkDestination::Webhook { url, secret, timeout_ms } => {
                 let example = "https://hooks.example.com/waypost";
                 let address = address(url, &texts, "receiver", example)?;
                 let target = shown_url(&address);
@@ -80,7 +80,7 @@ impl SinkEntry {
                 (SinkKind::Webhook { url: address, secret, timeout_ms }, Some(target))
             }
         };
-        Ok(Sending {
+        Ok(ResolvedSink {
             config: SinkConfig { name: self.name.clone(), kind },
             target,
             types: self.types.clone(),
@@ -91,7 +91,9 @@ impl SinkEntry {
     }
 }
 
-fn way(Located { keys: there, value: keys, .. }: Located<SinkKeys>) -> Result<Way, Mistake> {
+fn way(
+    Located { keys: there, value: keys, .. }: Located<SinkKeys>,
+) -> Result<SinkDestination, Mistake> {
     let missing = |key: &str, hint: &str| Mistake::error(format!("`{key}` is missing")).hint(hint);
     let Some(said) = &keys.kind else { return Err(missing("type", ALL_TYPES)) };
     let word = said.text.as_str();
@@ -105,16 +107,16 @@ fn way(Located { keys: there, value: keys, .. }: Located<SinkKeys>) -> Result<Wa
         return Err(mistake);
     }
     match *kind {
-        "stdout" => Ok(Way::Stdout),
+        "stdout" => Ok(SinkDestination::Stdout),
         "file" => {
             let hint = "it is the file that gets a line for each event, such as \
                         \"events.jsonl\" in the data folder";
-            Ok(Way::File { path: keys.path.ok_or_else(|| missing("path", hint))? })
+            Ok(SinkDestination::File { path: keys.path.ok_or_else(|| missing("path", hint))? })
         }
         _ => {
             let hint = "it is where events are posted to, such as \
                         \"https://hooks.example.com/waypost\"";
-            Ok(Way::Webhook {
+            Ok(SinkDestination::Webhook {
                 url: keys.url.ok_or_else(|| missing("url", hint))?,
                 secret: keys.secret.ok_or_else(|| missing("secret", MAKE_SECRET))?,
                 timeout_ms: keys.timeout_ms,
@@ -137,7 +139,11 @@ fn misplaced(there: &[Text], kind: &str, own: &[&str]) -> Option<Mistake> {
 }
 
 /// The file; a relative path begins at the data folder.
-fn file(path: &Text, around: &Around<'_>, texts: &expand::Around<'_>) -> Result<PathBuf, Mistake> {
+fn file(
+    path: &Text,
+    around: &SinkContext<'_>,
+    texts: &expand::ExpandContext<'_>,
+) -> Result<PathBuf, Mistake> {
     let named = expanded(path, texts)?;
     if named.is_empty() || named.ends_with('/') {
         let what = format!("`{}` is not the path of a file", path.text);
@@ -149,7 +155,7 @@ fn file(path: &Text, around: &Around<'_>, texts: &expand::Around<'_>) -> Result<
 
 /// One secret, or several with spaces between them: each signs, so that a receiver can change from
 /// one to the next.
-fn secrets(text: &Text, texts: &expand::Around<'_>) -> Result<Secret, Mistake> {
+fn secrets(text: &Text, texts: &expand::ExpandContext<'_>) -> Result<Secret, Mistake> {
     let held = expanded(text, texts)?;
     let words: Vec<&str> = held.split_whitespace().collect();
     let is_whole = |word: &&str| {

@@ -4,7 +4,7 @@
 mod keys;
 mod entry;
 
-use crate::layer::Place;
+use crate::layer::Location;
 use crate::realm::default_realm;
 use crate::upstream_entries::Variables;
 use kernel::definition::plan::mistake::Mistake;
@@ -19,7 +19,7 @@ pub use entry::SinkEntry;
 pub use keys::SinkKeys;
 
 /// What is around the settings when sinks are opened.
-pub struct Around<'a> {
+pub struct SinkContext<'a> {
     /// The data folder, where the paths of files begin.
     pub data: &'a Path,
     /// The project's folder.
@@ -30,7 +30,7 @@ pub struct Around<'a> {
 
 /// One sink with everything looked up: what to open, and what goes there.
 #[derive(Debug)]
-pub struct Sending {
+pub struct ResolvedSink {
     /// What to open.
     pub config: SinkConfig,
     /// Where it leads, without secrets: a file, or an address without query and password.
@@ -42,10 +42,10 @@ pub struct Sending {
     /// Whose events go there, where that is not the realm that every server has.
     pub realms: Option<Vec<RealmPattern>>,
     /// Where it is written.
-    pub place: Place,
+    pub place: Location,
 }
 
-impl Sending {
+impl ResolvedSink {
     /// Whether it gets the events of a realm.
     pub fn is_for(&self, realm: &RealmId) -> bool {
         match &self.realms {
@@ -65,16 +65,19 @@ impl Sending {
 }
 
 /// All sinks with everything looked up, by name, or all that is wrong.
-pub fn sendings(entries: &[SinkEntry], around: &Around<'_>) -> Result<Vec<Sending>, Vec<Mistake>> {
+pub fn sendings(
+    entries: &[SinkEntry],
+    around: &SinkContext<'_>,
+) -> Result<Vec<ResolvedSink>, Vec<Mistake>> {
     let mut mistakes = Vec::new();
     let sending = |entry: &SinkEntry| entry.sending(around).map_err(|why| mistakes.push(why)).ok();
-    let sendings: Vec<Sending> = entries.iter().filter_map(sending).collect();
+    let sendings: Vec<ResolvedSink> = entries.iter().filter_map(sending).collect();
     mistakes.extend(shared_files(&sendings));
     if mistakes.is_empty() { Ok(sendings) } else { Err(mistakes) }
 }
 
 /// Sinks that would write into each other's lines.
-fn shared_files(sendings: &[Sending]) -> Vec<Mistake> {
+fn shared_files(sendings: &[ResolvedSink]) -> Vec<Mistake> {
     let mut files: BTreeMap<&Path, &str> = BTreeMap::new();
     let mut mistakes = Vec::new();
     for sending in sendings {

@@ -41,10 +41,10 @@ fn entries(text: &str) -> Vec<SinkEntry> {
     Config::parse("waypost.toml", text).unwrap().sinks
 }
 
-fn looked_up(text: &str) -> Result<Vec<Sending>, Vec<String>> {
+fn looked_up(text: &str) -> Result<Vec<ResolvedSink>, Vec<String>> {
     let data = Path::new("/data");
     let folder = Path::new("/shop");
-    let around = Around { data, folder, variables: &variables };
+    let around = SinkContext { data, folder, variables: &variables };
     let told = |mistakes: Vec<Mistake>| mistakes.iter().map(Mistake::to_string).collect();
     sendings(&entries(text), &around).map_err(told)
 }
@@ -104,7 +104,7 @@ fn layers_make_one_entry_together() {
     assert_eq!(sinks.len(), 2);
     assert_eq!(sinks[0].place.to_string(), "above.toml:1");
     let around =
-        Around { data: Path::new("/d"), folder: Path::new("/"), variables: &|_: &str| None };
+        SinkContext { data: Path::new("/d"), folder: Path::new("/"), variables: &|_: &str| None };
     let first = sendings(&sinks, &around).unwrap().remove(0);
     assert_eq!(first.target.as_deref(), Some("/d/y"));
     assert_eq!(first.types.unwrap()[0].as_str(), "A");

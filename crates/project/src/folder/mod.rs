@@ -8,7 +8,7 @@ mod realms;
 mod demo;
 
 use crate::config::Config;
-use crate::event_sinks::{self, Sending};
+use crate::event_sinks::{self, ResolvedSink};
 use crate::models::{self, ModelEntry};
 use crate::policies::PolicyFiles;
 use crate::upstream_entries::{Ourselves, Upstreams, Variables, WrittenEntries, absolute, foreign};
@@ -65,7 +65,7 @@ pub struct Project {
     /// Its folder; empty for what is in none.
     pub folder: PathBuf,
     /// The servers that its `.mcp.json` lists.
-    pub clients: foreign::Found,
+    pub clients: foreign::ImportedServers,
     /// Whether it is the demo, which has its tools whatever the settings say.
     pub demo: bool,
 }
@@ -204,7 +204,7 @@ impl Project {
         pipelines: &[(String, Pipeline)],
         variables: &Variables<'_>,
     ) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
-        let around = models::Around {
+        let around = models::ModelContext {
             folder: &self.folder,
             texts: &self.texts,
             variables,
@@ -248,10 +248,10 @@ impl Project {
         &self,
         data: &Path,
         variables: &Variables<'_>,
-    ) -> Result<Vec<Sending>, Vec<Mistake>> {
+    ) -> Result<Vec<ResolvedSink>, Vec<Mistake>> {
         let data = absolute(data);
         let folder = absolute(&self.folder);
-        let around = event_sinks::Around { data: &data, folder: &folder, variables };
+        let around = event_sinks::SinkContext { data: &data, folder: &folder, variables };
         event_sinks::sendings(&self.config.sinks, &around)
     }
 

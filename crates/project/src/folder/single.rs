@@ -41,10 +41,10 @@ pub(super) fn policies(folder: &Path) -> Result<Option<PolicyFiles>, ProjectErro
 }
 
 /// What the folder's `.mcp.json` lists; nothing where there is none.
-pub(super) fn clients(folder: &Path) -> Result<foreign::Found, ProjectError> {
+pub(super) fn clients(folder: &Path) -> Result<foreign::ImportedServers, ProjectError> {
     match text_of(folder, CLIENTS_FILE)? {
         Some(text) => foreign::read(CLIENTS_FILE, &text, None).map_err(ProjectError::Mistakes),
-        None => Ok(foreign::Found::default()),
+        None => Ok(foreign::ImportedServers::default()),
     }
 }
 

@@ -1,9 +1,9 @@
 //! One model as the settings write it, and what is opened for it. Nothing is looked up before it is
 //! asked for, and a key is never shown.
 
-use super::Around;
+use super::ModelContext;
 use super::keys::ModelKeys;
-use crate::layer::Place;
+use crate::layer::Location;
 use crate::settings::{Located, Named, Text};
 use crate::upstream_entries::Variables;
 use crate::upstream_entries::expand::{self, expanded};
@@ -20,8 +20,8 @@ pub struct ModelEntry {
     /// Its name: what agents say in `llmConfigRef`.
     pub name: String,
     /// Where it is written.
-    pub place: Place,
-    way: Way,
+    pub place: Location,
+    way: ModelSource,
     max_tokens: Option<u32>,
     /// A number, as a text.
     temperature: Option<String>,
@@ -31,7 +31,7 @@ pub struct ModelEntry {
 
 /// What the model is and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Way {
+enum ModelSource {
     Rules(Text),
     Remote {
         provider: Provider,
@@ -105,15 +105,15 @@ impl ModelEntry {
 
     /// Whether it is rule-based, and needs no one outside.
     pub fn is_rules(&self) -> bool {
-        matches!(self.way, Way::Rules(_))
+        matches!(self.way, ModelSource::Rules(_))
     }
 
     /// What to open, with everything looked up.
-    pub fn config(&self, around: &Around<'_>) -> Result<ModelConfig, Mistake> {
-        let texts = expand::Around { folder: around.folder, variables: around.variables };
+    pub fn config(&self, around: &ModelContext<'_>) -> Result<ModelConfig, Mistake> {
+        let texts = expand::ExpandContext { folder: around.folder, variables: around.variables };
         let kind = match &self.way {
-            Way::Rules(rules) => self.rules(rules, around, &texts)?,
-            Way::Remote { provider, model, base_url, key, headers } => {
+            ModelSource::Rules(rules) => self.rules(rules, around, &texts)?,
+            ModelSource::Remote { provider, model, base_url, key, headers } => {
                 let key = key.as_ref().map(|key| expanded(key, &texts)).transpose()?;
                 let remote = Remote {
                     base_url: base_url.as_ref().map(|url| expanded(url, &texts)).transpose()?,
@@ -139,8 +139,8 @@ impl ModelEntry {
     fn rules(
         &self,
         rules: &Text,
-        around: &Around<'_>,
-        texts: &expand::Around<'_>,
+        around: &ModelContext<'_>,
+        texts: &expand::ExpandContext<'_>,
     ) -> Result<ModelKind, Mistake> {
         let path = expanded(rules, texts)?;
         let refused = |why: String| {
@@ -154,7 +154,7 @@ impl ModelEntry {
 }
 
 /// The text of a project's file of rules, or why there is none.
-pub(super) fn rules_text(path: &str, around: &Around<'_>) -> Result<String, String> {
+pub(super) fn rules_text(path: &str, around: &ModelContext<'_>) -> Result<String, String> {
     if let Some(text) = around.texts.get(path) {
         return Ok(text.clone());
     }
@@ -166,7 +166,9 @@ pub(super) fn rules_text(path: &str, around: &Around<'_>) -> Result<String, Stri
     fs::read_to_string(&file).map_err(|error| error.to_string())
 }
 
-fn way(Located { keys: there, value: keys, .. }: Located<ModelKeys>) -> Result<Way, Mistake> {
+fn way(
+    Located { keys: there, value: keys, .. }: Located<ModelKeys>,
+) -> Result<ModelSource, Mistake> {
     match provider(&keys)? {
         None => {
             let is_idle = |key: &&Text| NOT_FOR_RULES.contains(&key.text.as_str());
@@ -178,7 +180,7 @@ fn way(Located { keys: there, value: keys, .. }: Located<ModelKeys>) -> Result<W
                 Mistake::error("`rules` is missing")
                     .hint("it is the path of a file of rules, such as \"rules/calendar.yaml\"")
             };
-            keys.rules.map(Way::Rules).ok_or_else(missing)
+            keys.rules.map(ModelSource::Rules).ok_or_else(missing)
         }
         Some(provider) => {
             if let Some(rules) = &keys.rules {
@@ -189,7 +191,7 @@ fn way(Located { keys: there, value: keys, .. }: Located<ModelKeys>) -> Result<W
                 let hint = "it is the provider's own name for it";
                 Mistake::error("`model` is missing").hint(hint)
             };
-            Ok(Way::Remote {
+            Ok(ModelSource::Remote {
                 provider,
                 model: keys.model.ok_or_else(missing)?,
                 base_url: keys.base_url,

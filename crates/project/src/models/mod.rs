@@ -18,7 +18,7 @@ pub use keys::ModelKeys;
 pub use of_pipelines::{is_alone, of_pipelines};
 
 /// What is around the settings when models are opened.
-pub struct Around<'a> {
+pub struct ModelContext<'a> {
     /// The project's folder, where rules are looked for.
     pub folder: &'a Path,
     /// Texts that a project has instead of files, by path: the demo is in no folder.
@@ -33,7 +33,7 @@ pub struct Around<'a> {
 /// overrides what is there because of a key.
 pub fn configs(
     entries: &[ModelEntry],
-    around: &Around<'_>,
+    around: &ModelContext<'_>,
 ) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
     let mut mistakes = Vec::new();
     let config = |entry: &ModelEntry| entry.config(around).map_err(|why| mistakes.push(why)).ok();

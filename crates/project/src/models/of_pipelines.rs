@@ -1,10 +1,10 @@
 //! The models that pipelines bring themselves: `llm` with a `type` and `params`. `stub` is a
 //! rule-based model, with our rules where none are named; the others are providers.
 
-use super::Around;
+use super::ModelContext;
 use super::entry::{PROVIDERS, Provider, rules_text};
 use super::keys::TEMPERATURE_MAX;
-use crate::layer::Place;
+use crate::layer::Location;
 use crate::settings::Text;
 use crate::upstream_entries::expand::{self, expanded};
 use demo::rules::stub_rules;
@@ -41,16 +41,16 @@ pub fn is_alone(llm: &PipelineLlm) -> bool {
 /// is wrong.
 pub fn of_pipelines(
     pipelines: &[(String, Pipeline)],
-    around: &Around<'_>,
+    around: &ModelContext<'_>,
 ) -> Result<Vec<ModelConfig>, Vec<Mistake>> {
     let mut configs = Vec::new();
     let mut mistakes = Vec::new();
     for (file, pipeline) in pipelines {
         let PipelineLlm::Own { name, kind, params } = &pipeline.llm else { continue };
-        let place = Place::whole(file);
+        let place = Location::whole(file);
         let mut reading = Params { params, place, around, mistakes: &mut mistakes };
         let (kind, more) = match provider(kind) {
-            Some(None) => (reading.rules(), More::default()),
+            Some(None) => (reading.rules(), CommonParams::default()),
             Some(Some(provider)) => (reading.remote(provider), reading.more()),
             None => {
                 reading.refuse(unknown(kind));
@@ -88,7 +88,7 @@ fn unknown(kind: &str) -> Mistake {
 
 /// What may be said of any provider's model.
 #[derive(Default)]
-struct More {
+struct CommonParams {
     max_tokens: Option<u32>,
     temperature: Option<f64>,
     timeout_ms: Option<u64>,
@@ -97,8 +97,8 @@ struct More {
 /// Reads the `params` of one pipeline's `llm`.
 struct Params<'a> {
     params: &'a Map<String, Value>,
-    place: Place,
-    around: &'a Around<'a>,
+    place: Location,
+    around: &'a ModelContext<'a>,
     mistakes: &'a mut Vec<Mistake>,
 }
 
@@ -143,9 +143,9 @@ impl<'a> Params<'a> {
         Some(provider.kind(remote, self.around.variables))
     }
 
-    fn more(&mut self) -> More {
+    fn more(&mut self) -> CommonParams {
         let most = self.whole(MAX_TOKENS);
-        More {
+        CommonParams {
             max_tokens: most.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             temperature: self.temperature(),
             timeout_ms: self.whole(TIMEOUT),
@@ -177,7 +177,8 @@ impl<'a> Params<'a> {
     }
 
     fn expanded(&mut self, text: &str) -> Option<String> {
-        let texts = expand::Around { folder: self.around.folder, variables: self.around.variables };
+        let texts =
+            expand::ExpandContext { folder: self.around.folder, variables: self.around.variables };
         let text = Text { text: text.to_owned(), place: self.place.clone() };
         self.kept(expanded(&text, &texts))
     }

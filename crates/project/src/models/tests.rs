@@ -37,7 +37,7 @@ fn entries(text: &str) -> Vec<ModelEntry> {
 
 fn opened(text: &str) -> Result<Vec<ModelConfig>, Vec<String>> {
     let texts = BTreeMap::from([("rules/calendar.yaml".to_owned(), "version: 1".to_owned())]);
-    let around = Around {
+    let around = ModelContext {
         folder: Path::new("/nowhere"),
         texts: &texts,
         variables: &variables,
@@ -193,11 +193,15 @@ fn what_cannot_be_looked_up_is_told_without_its_value() {
     std::fs::write(folder.path().join("r.yaml"), "x".repeat(1_001)).unwrap();
     let entries = entries("[models.a]\nrules = \"r.yaml\"\n");
     let none = BTreeMap::new();
-    let around =
-        Around { folder: folder.path(), texts: &none, variables: &|_| None, bytes_max: 1_000 };
+    let around = ModelContext {
+        folder: folder.path(),
+        texts: &none,
+        variables: &|_| None,
+        bytes_max: 1_000,
+    };
     let told = configs(&entries, &around).unwrap_err()[0].to_string();
     assert!(told.contains("1001 bytes are more than 1000"), "{told}");
-    let around = Around { bytes_max: 1_001, ..around };
+    let around = ModelContext { bytes_max: 1_001, ..around };
     assert_eq!(configs(&entries, &around).unwrap().len(), 1);
 }
 

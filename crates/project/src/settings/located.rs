@@ -3,7 +3,7 @@
 
 use super::reader::{HINT, IF_TABLE, KEPT, LOCATED};
 use super::text::{Named, Text};
-use crate::layer::Place;
+use crate::layer::Location;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
 use kernel::limits::{Limits, OutOfRange};
@@ -17,7 +17,7 @@ use tools::HttpSettings;
 /// A value and where it stands.
 #[derive(Debug)]
 pub struct Located<T> {
-    pub place: Place,
+    pub place: Location,
     /// The keys of a table; of anything else there are none.
     pub keys: Vec<Text>,
     pub value: T,
@@ -40,7 +40,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for LocatedParts<T> {
         let column = parts.next_element()?.ok_or_else(missing)?;
         let keys = parts.next_element()?.ok_or_else(missing)?;
         let value = parts.next_element()?.ok_or_else(missing)?;
-        Ok(Located { place: Place { file: file.into(), line, column }, keys, value })
+        Ok(Located { place: Location { file: file.into(), line, column }, keys, value })
     }
 }
 

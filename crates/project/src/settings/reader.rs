@@ -3,7 +3,7 @@
 
 use super::text::{Text, bare_or_quoted};
 use super::written::{Shape, Written};
-use crate::layer::Place;
+use crate::layer::Location;
 use kernel::definition::plan::mistake::{Mistake, meant};
 use serde::de::value::{BorrowedStrDeserializer, SeqDeserializer, U32Deserializer};
 use serde::de::{
@@ -370,7 +370,7 @@ enum Part<'r, 'de> {
 
 /// The parts of [`LOCATED`].
 fn located<'r, 'de>(
-    place: &'de Place,
+    place: &'de Location,
     keys: &'de [(Text, Written)],
     value: Part<'r, 'de>,
 ) -> Vec<Part<'r, 'de>> {

@@ -1,6 +1,6 @@
 //! A text of a settings' file with its place.
 
-use crate::layer::Place;
+use crate::layer::Location;
 use kernel::definition::plan::mistake::Mistake;
 use serde_json::json;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Text {
     pub text: String,
-    pub place: Place,
+    pub place: Location,
 }
 
 impl Text {

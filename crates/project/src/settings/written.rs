@@ -2,7 +2,7 @@
 //! TOML and JSON, so that a mistake is reported with its file and line in either format.
 
 use super::text::Text;
-use crate::layer::{Layer, Place, Spots};
+use crate::layer::{Layer, Location, Spots};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::source::{Key, Node, NodeKind};
 use kernel::limits::Limits;
@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 /// A value and where it stands.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Written {
-    pub place: Place,
+    pub place: Location,
     pub value: Shape,
 }
 
@@ -76,7 +76,7 @@ impl Table {
 impl Written {
     /// A table that says nothing.
     pub fn nothing() -> Self {
-        Self { place: Place::whole(""), value: Shape::Table(Table::default()) }
+        Self { place: Location::whole(""), value: Shape::Table(Table::default()) }
     }
 
     /// What a layer says.
@@ -154,7 +154,7 @@ impl Written {
             let why = told.rsplit_once(" at line ").map_or(told.as_str(), |(why, _)| why);
             let line = number(error.line());
             let column = number(error.column()).max(1);
-            Place { file: file.clone(), line, column }
+            Location { file: file.clone(), line, column }
                 .mistake(Mistake::error(format!("this is no JSON: {why}")))
         })?;
         let limits = Limits { plan_bytes_max: usize::MAX, ..Limits::default() };
@@ -164,7 +164,7 @@ impl Written {
     }
 
     fn of_node(file: &Arc<str>, node: &Node) -> Self {
-        let place = Place { file: file.clone(), line: node.line, column: node.column };
+        let place = Location { file: file.clone(), line: node.line, column: node.column };
         let value = match &node.kind {
             NodeKind::Null => Shape::Other("nothing"),
             NodeKind::Bool(flag) => Shape::Flag(*flag),
@@ -181,7 +181,7 @@ impl Written {
             }
             NodeKind::Map(entries) => {
                 let entry = |(key, node): &(Key, Node)| {
-                    let place = Place { file: file.clone(), line: key.line, column: key.column };
+                    let place = Location { file: file.clone(), line: key.line, column: key.column };
                     (Text { text: key.text.clone(), place }, Self::of_node(file, node))
                 };
                 Shape::Table(Table(entries.iter().map(entry).collect()))
@@ -203,7 +203,7 @@ impl Written {
             Shape::List(items) => NodeKind::List(items.iter().map(Self::node).collect()),
             Shape::Table(table) => {
                 let entry = |(key, value): &(Text, Written)| {
-                    let Place { line, column, .. } = key.place;
+                    let Location { line, column, .. } = key.place;
                     (Key { text: key.text.clone(), line, column }, value.node())
                 };
                 NodeKind::Map(table.0.iter().map(entry).collect())

@@ -1,6 +1,6 @@
 //! `[auth.issuers.<name>]`: whose access tokens are taken, and what their claims are worth here.
 
-use crate::layer::Place;
+use crate::layer::Location;
 use crate::settings::{Each, Located, Text, checked_list, refused};
 use crate::upstream_entries::is_loopback;
 use hyper::http::Uri;
@@ -163,7 +163,7 @@ fn filled(key: &str, text: Text) -> Result<String, Mistake> {
     Ok(text.text)
 }
 
-fn max_age(days: u32, place: &Place) -> Result<u32, Mistake> {
+fn max_age(days: u32, place: &Location) -> Result<u32, Mistake> {
     if MAX_AGE_DAYS.contains(&days) {
         return Ok(days);
     }

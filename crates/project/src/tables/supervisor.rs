@@ -1,10 +1,10 @@
 //! `[supervisor]` and `[realms.<name>.supervisor]`: rules for failed steps. They have the keys of
 //! `on_error` in a plan and are read by the same reader.
 
-use crate::layer::Place;
+use crate::layer::Location;
 use crate::settings::{Shape, Written};
 use engine::{RulePlace, RulePlaces};
-use kernel::definition::plan::mistake::{Checked, Position};
+use kernel::definition::plan::mistake::{CheckResult, Position};
 use kernel::definition::plan::read::Origin;
 use kernel::definition::plan::rules::read_rules;
 use kernel::definition::rule::{Rule, Rules};
@@ -42,7 +42,7 @@ pub(crate) struct AllRules {
 }
 
 /// The rules that these settings have, with warnings, or all that is wrong with them.
-pub(crate) fn rules(settings: &Written, limits: &Limits) -> Checked<AllRules> {
+pub(crate) fn rules(settings: &Written, limits: &Limits) -> CheckResult<AllRules> {
     let mut all = AllRules::default();
     let mut told = Vec::new();
     let mut wrong = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) fn rules(settings: &Written, limits: &Limits) -> Checked<AllRules> {
     if wrong.is_empty() { Ok((all, told)) } else { Err(wrong) }
 }
 
-fn list(settings: &Written, path: &[&str], limits: &Limits) -> Checked<Vec<Rule>> {
+fn list(settings: &Written, path: &[&str], limits: &Limits) -> CheckResult<Vec<Rule>> {
     let Some(written) = settings.at(path) else { return Ok((Vec::new(), Vec::new())) };
     let origin = Origin { file: Some(written.place.file.to_string()), default_id: None };
     read_rules(&written.node(), &origin, limits)
@@ -82,7 +82,7 @@ fn places(settings: &Written, path: &[&str]) -> Vec<RulePlace> {
         return Vec::new();
     };
     let place = |item: &Written| {
-        let Place { file, line, column } = &item.at(&["plan"]).unwrap_or(item).place;
+        let Location { file, line, column } = &item.at(&["plan"]).unwrap_or(item).place;
         let position = Position { line: *line, column: *column };
         RulePlace { file: file.to_string(), position }
     };

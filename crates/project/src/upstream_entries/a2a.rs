@@ -1,7 +1,7 @@
 //! `[a2a.agents.<name>]`: agents of others that speak A2A. Which keys may sign a card is checked
 //! when the settings are read; everything else that a card says is the client's to judge.
 
-use super::expand::{Around, expanded};
+use super::expand::{ExpandContext, expanded};
 use super::keys::{AuthKeys, Own, ProviderKeys, timeout_ms};
 use super::rest::{Auth, auth};
 use super::sendable::{address, headers_of, shown_url};
@@ -127,7 +127,7 @@ struct SigningKeys {
 
 /// The way to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct A2aWay {
+pub struct A2aEndpoint {
     card: Text,
     registry: Option<Text>,
     origin: Option<Text>,
@@ -155,7 +155,7 @@ impl AgentKeys {
     }
 }
 
-impl A2aWay {
+impl A2aEndpoint {
     /// The way that these keys name.
     pub(super) fn new(keys: AgentKeys) -> Result<Self, Mistake> {
         let Some(card) = keys.card else {
@@ -238,7 +238,7 @@ impl A2aWay {
     }
 
     /// What to connect to.
-    pub(super) fn config(&self, around: &Around<'_>) -> Result<A2aConfig, Mistake> {
+    pub(super) fn config(&self, around: &ExpandContext<'_>) -> Result<A2aConfig, Mistake> {
         let card = match &self.registry {
             Some(registry) => CardPlace::Registry {
                 url: address(registry, around, "registry", "https://registry.example.com")?,
@@ -295,10 +295,14 @@ struct ServiceKeys {
     by_card: Option<KeysByCard>,
 }
 
-impl A2aWay {
+impl A2aEndpoint {
     /// The key of an agent, or the client as which tokens are asked for, as AgentVault's clients
     /// find them: in a file, else in the environment, else in the keyring.
-    fn service_keys(&self, service: &Text, around: &Around<'_>) -> Result<ServiceKeys, Mistake> {
+    fn service_keys(
+        &self,
+        service: &Text,
+        around: &ExpandContext<'_>,
+    ) -> Result<ServiceKeys, Mistake> {
         let id = service.text.to_lowercase();
         let in_file = self.keys_in_file(around)?.remove(&id).unwrap_or_default();
         let variable = format!("{KEY_VARIABLE}{}", id.to_uppercase());
@@ -331,7 +335,7 @@ impl A2aWay {
     }
 
     /// The keys of which the card names one. A card is from outside: it names no variable of ours.
-    fn keys_by_card(&self, around: &Around<'_>) -> Result<Option<KeysByCard>, Mistake> {
+    fn keys_by_card(&self, around: &ExpandContext<'_>) -> Result<Option<KeysByCard>, Mistake> {
         if self.key_file.is_none() && !self.keyring {
             return Ok(None);
         }
@@ -339,7 +343,10 @@ impl A2aWay {
         Ok(Some(KeysByCard { file: self.keys_in_file(around)?, keyring }))
     }
 
-    fn keys_in_file(&self, around: &Around<'_>) -> Result<BTreeMap<String, StoredKey>, Mistake> {
+    fn keys_in_file(
+        &self,
+        around: &ExpandContext<'_>,
+    ) -> Result<BTreeMap<String, StoredKey>, Mistake> {
         match &self.key_file {
             Some(file) => kept_in(file, around),
             None => Ok(BTreeMap::new()),
@@ -349,7 +356,10 @@ impl A2aWay {
 
 /// What a file has, by ids in lower case: `id=key` in each line, or an object of keys in a `.json`
 /// file. The first of an id counts. No mistake repeats what stands in it.
-fn kept_in(file: &Text, around: &Around<'_>) -> Result<BTreeMap<String, StoredKey>, Mistake> {
+fn kept_in(
+    file: &Text,
+    around: &ExpandContext<'_>,
+) -> Result<BTreeMap<String, StoredKey>, Mistake> {
     let path = around.folder.join(expanded(file, around)?);
     let unread = |why: String| {
         let what = format!("the file of keys `{}` cannot be read: {why}", file.text);

@@ -1,13 +1,13 @@
 //! One upstream as a file writes it: which way leads to it, and what we say of it beside. Nothing
 //! is looked up yet, so an entry can be shown, moved to another file and checked without a server.
 
-use super::a2a::{A2aWay, AgentKeys};
-use super::expand::{Around, expanded, has_variables};
+use super::a2a::{A2aEndpoint, AgentKeys};
+use super::expand::{ExpandContext, expanded, has_variables};
 use super::keys::{Own, ProviderKeys, ServerKeys};
 use super::oauth::{Oauth, login_of};
-use super::rest::RestWay;
+use super::rest::RestEndpoint;
 use super::sendable::{env_of, headers_of, program, shown_url, url_of};
-use crate::layer::{NAME_CHARS_MAX, Place};
+use crate::layer::{Location, NAME_CHARS_MAX};
 use crate::realm::default_realm;
 use crate::settings::{Located, Named, Text};
 use kernel::definition::plan::mistake::{Mistake, meant};
@@ -20,21 +20,21 @@ use upstreams::{EraSetting, OauthConfig, UpstreamConfig, UpstreamKind};
 pub struct Entry {
     pub name: String,
     /// Where it is written.
-    pub place: Place,
+    pub place: Location,
     /// How the server is reached.
-    pub way: Option<Way>,
+    pub way: Option<Endpoint>,
     /// What is ours to say of it.
     pub own: Own,
 }
 
 /// The way to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum Endpoint {
     Http { url: Text, headers: Named },
     Stdio { command: Text, args: Vec<Text>, env: Named, cwd: Option<Text> },
-    Rest(RestWay),
+    Rest(RestEndpoint),
     Rpc { url: Text, headers: Named, tools: Vec<Text>, open: bool },
-    A2a(A2aWay),
+    A2a(A2aEndpoint),
 }
 
 /// What may be shown of an upstream: names and places, never a value that may be a secret.
@@ -65,9 +65,9 @@ pub struct Facts {
     pub disabled: bool,
 }
 
-impl Way {
+impl Endpoint {
     fn speaks_mcp(&self) -> bool {
-        matches!(self, Way::Http { .. } | Way::Stdio { .. })
+        matches!(self, Endpoint::Http { .. } | Endpoint::Stdio { .. })
     }
 }
 
@@ -89,11 +89,16 @@ impl Entry {
     pub(crate) fn of_agent(name: &Text, keys: Located<AgentKeys>) -> Result<Self, Mistake> {
         let mut keys = keys.value;
         let own = keys.take_own();
-        Self::new(name, Some(Way::A2a(A2aWay::new(keys)?)), own, true)
+        Self::new(name, Some(Endpoint::A2a(A2aEndpoint::new(keys)?)), own, true)
     }
 
-    fn new(name: &Text, way: Option<Way>, mut own: Own, is_ours: bool) -> Result<Self, Mistake> {
-        let has_no_logins = way.as_ref().is_some_and(|way| !matches!(way, Way::Http { .. }));
+    fn new(
+        name: &Text,
+        way: Option<Endpoint>,
+        mut own: Own,
+        is_ours: bool,
+    ) -> Result<Self, Mistake> {
+        let has_no_logins = way.as_ref().is_some_and(|way| !matches!(way, Endpoint::Http { .. }));
         match own.oauth.take_if(|_| has_no_logins) {
             Some(oauth) if is_ours => return Err(misplaced(&oauth)),
             // Programs write idle keys into files of clients.
@@ -127,17 +132,18 @@ impl Entry {
     }
 
     /// An MCP server behind a URL, named from outside of any file.
-    pub fn of_url(name: &str, url: &str, headers: &[(String, String)], place: &Place) -> Self {
+    pub fn of_url(name: &str, url: &str, headers: &[(String, String)], place: &Location) -> Self {
         let text = |text: &str| Text { text: text.to_owned(), place: place.clone() };
         let headers = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-        let way = Some(Way::Http { url: text(url), headers });
+        let way = Some(Endpoint::Http { url: text(url), headers });
         Self { name: name.to_owned(), place: place.clone(), way, own: Own::default() }
     }
 
     /// A server of plain JSON-RPC that need not list its tools, named from outside of any file.
-    pub(super) fn of_open_rpc(name: &str, url: &str, place: &Place) -> Self {
+    pub(super) fn of_open_rpc(name: &str, url: &str, place: &Location) -> Self {
         let url = Text { text: url.to_owned(), place: place.clone() };
-        let way = Some(Way::Rpc { url, headers: Named::default(), tools: Vec::new(), open: true });
+        let way =
+            Some(Endpoint::Rpc { url, headers: Named::default(), tools: Vec::new(), open: true });
         Self { name: name.to_owned(), place: place.clone(), way, own: Own::default() }
     }
 
@@ -154,11 +160,11 @@ impl Entry {
         name: &str,
         words: &[String],
         env: &[(String, String)],
-        place: &Place,
+        place: &Location,
     ) -> Option<Self> {
         let text = |text: &str| Text { text: text.to_owned(), place: place.clone() };
         let (command, args) = words.split_first()?;
-        let way = Some(Way::Stdio {
+        let way = Some(Endpoint::Stdio {
             command: text(command),
             args: args.iter().map(|word| text(word)).collect(),
             env: env.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
@@ -191,7 +197,7 @@ impl Entry {
 
     /// Whether any method of it can be called, and nobody lists them.
     pub fn is_open(&self) -> bool {
-        matches!(self.way, Some(Way::Rpc { open: true, .. }))
+        matches!(self.way, Some(Endpoint::Rpc { open: true, .. }))
     }
 
     /// Whether it is left alone.
@@ -211,17 +217,17 @@ impl Entry {
     pub fn facts(&self) -> Facts {
         let names = |named: &Named| named.iter().map(|(name, _)| name.clone()).collect();
         let (kind, target, headers, env) = match &self.way {
-            Some(Way::Http { url, headers }) => {
+            Some(Endpoint::Http { url, headers }) => {
                 ("http", shown_url(&url.text), names(headers), Vec::new())
             }
-            Some(Way::Stdio { command, env, .. }) => {
+            Some(Endpoint::Stdio { command, env, .. }) => {
                 ("stdio", command.text.clone(), Vec::new(), names(env))
             }
-            Some(Way::Rest(way)) => ("rest", way.target(), way.header_names(), Vec::new()),
-            Some(Way::Rpc { url, headers, .. }) => {
+            Some(Endpoint::Rest(way)) => ("rest", way.target(), way.header_names(), Vec::new()),
+            Some(Endpoint::Rpc { url, headers, .. }) => {
                 ("rpc", shown_url(&url.text), names(headers), Vec::new())
             }
-            Some(Way::A2a(way)) => ("a2a", way.target(), way.header_names(), Vec::new()),
+            Some(Endpoint::A2a(way)) => ("a2a", way.target(), way.header_names(), Vec::new()),
             None => ("", String::new(), Vec::new(), Vec::new()),
         };
         Facts {
@@ -263,35 +269,37 @@ impl Entry {
     /// What keeps it from being used, whatever its variables hold.
     pub fn unusable(&self) -> Option<Mistake> {
         // Fits in the place of most of them.
-        let around = Around { folder: Path::new(""), variables: &|_| Some("1".to_owned()) };
+        let around = ExpandContext { folder: Path::new(""), variables: &|_| Some("1".to_owned()) };
         let unsent = |url: &Text, headers: &Named| {
             let is_plain = !has_variables(&url.text);
             let url = if is_plain { url_of(url, &around) } else { expanded(url, &around) };
             url.err().or_else(|| headers_of(headers, &around).err())
         };
         self.misnamed().or_else(|| match &self.way {
-            Some(Way::Http { url, headers } | Way::Rpc { url, headers, .. }) => {
+            Some(Endpoint::Http { url, headers } | Endpoint::Rpc { url, headers, .. }) => {
                 unsent(url, headers)
             }
-            Some(Way::Stdio { env, .. }) => env_of(env, &around).err(),
-            Some(Way::Rest(_) | Way::A2a(_)) | None => None,
+            Some(Endpoint::Stdio { env, .. }) => env_of(env, &around).err(),
+            Some(Endpoint::Rest(_) | Endpoint::A2a(_)) | None => None,
         })
     }
 
     /// What to connect to, with everything looked up; relative paths begin at the project's folder.
-    pub fn config(&self, around: &Around<'_>) -> Result<UpstreamConfig, Mistake> {
+    pub fn config(&self, around: &ExpandContext<'_>) -> Result<UpstreamConfig, Mistake> {
         let oauth = self.own.oauth.as_ref();
         // Only here for what our settings added to an entry of a client.
-        if let (Some(oauth), false) = (oauth, matches!(self.way, Some(Way::Http { .. }) | None)) {
+        if let (Some(oauth), false) =
+            (oauth, matches!(self.way, Some(Endpoint::Http { .. }) | None))
+        {
             return Err(misplaced(oauth));
         }
         let kind = match &self.way {
-            Some(Way::Http { url, headers }) => UpstreamKind::Http {
+            Some(Endpoint::Http { url, headers }) => UpstreamKind::Http {
                 url: url_of(url, around)?,
                 headers: headers_of(headers, around)?,
                 oauth: self.logins(around)?,
             },
-            Some(Way::Stdio { command, args, env, cwd }) => {
+            Some(Endpoint::Stdio { command, args, env, cwd }) => {
                 let cwd = match cwd {
                     Some(cwd) => around.folder.join(expanded(cwd, around)?),
                     None => around.folder.to_path_buf(),
@@ -304,19 +312,19 @@ impl Entry {
                     cwd: Some(cwd),
                 }
             }
-            Some(Way::Rest(way)) => UpstreamKind::Rest(way.config(around)?),
-            Some(Way::Rpc { open: true, .. }) if self.prefix().is_empty() => {
+            Some(Endpoint::Rest(way)) => UpstreamKind::Rest(way.config(around)?),
+            Some(Endpoint::Rpc { open: true, .. }) if self.prefix().is_empty() => {
                 let what = format!("`{}` is open, and its tools have no prefix", self.name);
                 let hint = "give it a `prefix`: else every name would be a method of it";
                 return Err(self.place.mistake(Mistake::error(what).hint(hint)));
             }
-            Some(Way::Rpc { url, headers, tools, open }) => UpstreamKind::Rpc {
+            Some(Endpoint::Rpc { url, headers, tools, open }) => UpstreamKind::Rpc {
                 url: url_of(url, around)?,
                 headers: headers_of(headers, around)?,
                 tools: tools.iter().map(|tool| tool.text.clone()).collect(),
                 open: *open,
             },
-            Some(Way::A2a(way)) => UpstreamKind::A2a(way.config(around)?),
+            Some(Endpoint::A2a(way)) => UpstreamKind::A2a(way.config(around)?),
             None => {
                 let what = format!("`{}` has neither `command` nor `url`", self.name);
                 return Err(self.place.mistake(Mistake::error(what)));
@@ -338,7 +346,7 @@ impl Entry {
 
 impl Entry {
     /// The folders that it is told of.
-    fn roots(&self, around: &Around<'_>) -> Result<Vec<String>, Mistake> {
+    fn roots(&self, around: &ExpandContext<'_>) -> Result<Vec<String>, Mistake> {
         let looked_up = |root: &Text| {
             let uri = expanded(root, around)?;
             is_root(root, &uri).map(|()| uri)
@@ -347,7 +355,7 @@ impl Entry {
     }
 
     /// How logins at it go.
-    fn logins(&self, around: &Around<'_>) -> Result<OauthConfig, Mistake> {
+    fn logins(&self, around: &ExpandContext<'_>) -> Result<OauthConfig, Mistake> {
         let oauth = self.own.oauth.as_ref();
         let config = oauth.map(|oauth| oauth.config(around)).transpose()?.unwrap_or_default();
         let login = self.own.login.as_ref().map(|login| login_of(login, config.grant));
@@ -382,7 +390,7 @@ fn misplaced(oauth: &Oauth) -> Mistake {
 
 /// The way that `command` or `url` names; none where there is neither, which adds our own keys to
 /// an entry of the same name.
-fn served(keys: ServerKeys, is_ours: bool) -> Result<Option<Way>, Mistake> {
+fn served(keys: ServerKeys, is_ours: bool) -> Result<Option<Endpoint>, Mistake> {
     let of_url = [("headers", keys.headers.is_empty())];
     let of_command =
         [("args", keys.args.is_empty()), ("env", keys.env.is_empty()), ("cwd", keys.cwd.is_none())];
@@ -406,13 +414,15 @@ fn served(keys: ServerKeys, is_ours: bool) -> Result<Option<Way>, Mistake> {
             Some((key, _)) if is_ours => {
                 Err(Mistake::error(format!("`{key}` goes with `url`, not with `command`")))
             }
-            _ => Ok(Some(Way::Stdio { command, args: keys.args, env: keys.env, cwd: keys.cwd })),
+            _ => {
+                Ok(Some(Endpoint::Stdio { command, args: keys.args, env: keys.env, cwd: keys.cwd }))
+            }
         },
         (None, Some(url), None | Some(Transport::Http)) => match first(&of_command) {
             Some((key, _)) if is_ours => {
                 Err(Mistake::error(format!("`{key}` goes with `command`, not with `url`")))
             }
-            _ => Ok(Some(Way::Http { url, headers: keys.headers })),
+            _ => Ok(Some(Endpoint::Http { url, headers: keys.headers })),
         },
         (_, _, Some(Transport::Stdio)) => {
             Err(Mistake::error("`type` is `stdio`, and `command` is missing"))
@@ -458,7 +468,7 @@ fn transport(kind: Option<&Text>) -> Result<Option<Transport>, Mistake> {
 /// The kinds of `[providers.<name>]`.
 const PROVIDERS: [&str; 4] = ["rest", "mcp", "rpc", "a2a"];
 
-fn provided(keys: ProviderKeys) -> Result<Way, Mistake> {
+fn provided(keys: ProviderKeys) -> Result<Endpoint, Mistake> {
     let Some(kind) = keys.kind.clone() else {
         return Err(Mistake::error("`type` is missing").hint("it is `rest`, `mcp`, `rpc` or `a2a`"));
     };
@@ -468,14 +478,14 @@ fn provided(keys: ProviderKeys) -> Result<Way, Mistake> {
     };
     // `REST` is how the stored form says it.
     match kind.text.to_ascii_lowercase().as_str() {
-        "rest" => Ok(Way::Rest(RestWay::new(keys)?)),
-        "mcp" => Ok(Way::Http { url: url(&keys)?, headers: keys.headers }),
+        "rest" => Ok(Endpoint::Rest(RestEndpoint::new(keys)?)),
+        "mcp" => Ok(Endpoint::Http { url: url(&keys)?, headers: keys.headers }),
         "rpc" => {
             let url = url(&keys)?;
             let open = keys.open == Some(true);
-            Ok(Way::Rpc { url, headers: keys.headers, tools: keys.tools, open })
+            Ok(Endpoint::Rpc { url, headers: keys.headers, tools: keys.tools, open })
         }
-        "a2a" => Ok(Way::A2a(A2aWay::of_provider(url(&keys)?, keys)?)),
+        "a2a" => Ok(Endpoint::A2a(A2aEndpoint::of_provider(url(&keys)?, keys)?)),
         other => {
             let hint = meant(other, PROVIDERS);
             let what = format!("`{}` is no type of provider", kind.text);

@@ -12,7 +12,7 @@ pub type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 const OURS: [&str; 3] = ["WAYPOST_API_KEY", "WAYPOST_ADMIN_KEY", "WAYPOST_SECRET_KEY"];
 
 /// What texts are expanded with.
-pub struct Around<'a> {
+pub struct ExpandContext<'a> {
     /// The project's folder.
     pub folder: &'a Path,
     /// Looks a variable of the environment up.
@@ -37,7 +37,7 @@ enum Piece<'t> {
 }
 
 /// The text with what its variables are set to.
-pub fn expanded(text: &Text, around: &Around<'_>) -> Result<String, Mistake> {
+pub fn expanded(text: &Text, around: &ExpandContext<'_>) -> Result<String, Mistake> {
     let mut whole = String::new();
     for piece in pieces(&text.text) {
         match piece {
@@ -86,7 +86,11 @@ pub fn without_inputs(text: &str) -> (String, Vec<String>) {
     (whole, names)
 }
 
-fn variable(name: &str, default: Option<&str>, around: &Around<'_>) -> Result<String, Mistake> {
+fn variable(
+    name: &str,
+    default: Option<&str>,
+    around: &ExpandContext<'_>,
+) -> Result<String, Mistake> {
     if OURS.contains(&name) {
         let what = format!("`{name}` is a key of our own, and no upstream is given it");
         return Err(Mistake::error(what).hint("use a variable of another name"));
@@ -163,7 +167,7 @@ fn is_variable(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::Place;
+    use crate::layer::Location;
 
     fn told(text: &str) -> Result<String, String> {
         let variables = |name: &str| match name {
@@ -173,8 +177,8 @@ mod tests {
             "WAYPOST_ADMIN_KEY" => Some("hunter2".to_owned()),
             _ => None,
         };
-        let around = Around { folder: Path::new("/shop"), variables: &variables };
-        let place = Place { file: ".mcp.json".into(), line: 3, column: 9 };
+        let around = ExpandContext { folder: Path::new("/shop"), variables: &variables };
+        let place = Location { file: ".mcp.json".into(), line: 3, column: 9 };
         let text = Text { text: text.to_owned(), place };
         expanded(&text, &around).map_err(|mistake| mistake.to_string())
     }

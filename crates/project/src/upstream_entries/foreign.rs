@@ -3,7 +3,7 @@
 
 use super::entry::Entry;
 use super::keys::{ClientKeys, CodexKeys, ServerKeys};
-use crate::layer::{Layer, Place};
+use crate::layer::{Layer, Location};
 use crate::settings::{Each, Located, Owner, Shape, Table, Text, Written, read as read_settings};
 use kernel::definition::plan::mistake::Mistake;
 
@@ -33,7 +33,7 @@ const LOGIN_GOES: &str =
 
 /// What a client's file holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct ImportedServers {
     /// Its servers, in the order of the file.
     pub entries: Vec<Entry>,
     /// What in it has no effect here.
@@ -42,14 +42,18 @@ pub struct Found {
 
 /// Reads the text of a client's file; `file` is how mistakes name it, and its ending says what it
 /// is. In a file that has lists for each project, that of `project` counts too.
-pub fn read(file: &str, text: &str, project: Option<&str>) -> Result<Found, Vec<Mistake>> {
+pub fn read(
+    file: &str,
+    text: &str,
+    project: Option<&str>,
+) -> Result<ImportedServers, Vec<Mistake>> {
     if text.len() > FILE_BYTES_MAX {
         let what = format!("the file has {} bytes, more than {FILE_BYTES_MAX}", text.len());
-        return Err(vec![Place::whole(file).mistake(Mistake::error(what))]);
+        return Err(vec![Location::whole(file).mistake(Mistake::error(what))]);
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
-        return Ok(Found::default());
+        return Ok(ImportedServers::default());
     }
     let mut mistakes = Vec::new();
     let entries = if file.ends_with(".toml") {
@@ -60,7 +64,7 @@ pub fn read(file: &str, text: &str, project: Option<&str>) -> Result<Found, Vec<
     if mistakes.iter().any(Mistake::is_error) {
         return Err(mistakes);
     }
-    Ok(Found { entries, warnings: mistakes })
+    Ok(ImportedServers { entries, warnings: mistakes })
 }
 
 fn of_codex(file: &str, text: &str, mistakes: &mut Vec<Mistake>) -> Vec<Entry> {
@@ -175,9 +179,9 @@ mod tests {
         );
         assert!(found.entries[3].is_disabled() && !found.entries[0].is_disabled());
         assert!(found.warnings.is_empty(), "{:?}", found.warnings);
-        assert_eq!(read("a.json", "  ", None), Ok(Found::default()));
-        assert_eq!(read("a.json", "{}", None), Ok(Found::default()));
-        assert_eq!(read("a.json", "\u{feff}\r\n", None), Ok(Found::default()));
+        assert_eq!(read("a.json", "  ", None), Ok(ImportedServers::default()));
+        assert_eq!(read("a.json", "{}", None), Ok(ImportedServers::default()));
+        assert_eq!(read("a.json", "\u{feff}\r\n", None), Ok(ImportedServers::default()));
         let windows = format!("\u{feff}{}", text.replace('\n', "\r\n"));
         assert_eq!(read(".mcp.json", &windows, None), Ok(found));
     }

@@ -16,8 +16,8 @@ pub mod foreign;
 mod moved;
 mod ourselves;
 
-use crate::layer::Place;
-use expand::Around;
+use crate::layer::Location;
+use expand::ExpandContext;
 use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::values::ids::RealmId;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) use a2a::A2aSettings;
 pub use entry::{Entry, Facts};
 pub use expand::Variables;
 pub use keys::{ProviderKeys, ServerKeys};
-pub use moved::{Moved, NewAgent, agent_table, moved};
+pub use moved::{ConvertedEntry, NewAgent, agent_table, moved};
 pub use ourselves::{Ourselves, is_loopback};
 pub use sendable::shown_url;
 pub use server_map::{ServerMap, server_map};
@@ -109,7 +109,7 @@ impl Upstreams {
 
     /// What to connect to, with everything looked up, or all that is wrong.
     pub fn configs(&self, variables: &Variables<'_>) -> Result<Vec<UpstreamConfig>, Vec<Mistake>> {
-        let around = Around { folder: &self.folder, variables };
+        let around = ExpandContext { folder: &self.folder, variables };
         let mut mistakes = Vec::new();
         let config = |entry: &Entry| entry.config(&around).map_err(|why| mistakes.push(why)).ok();
         let configs: Vec<UpstreamConfig> = self.active().filter_map(config).collect();
@@ -122,7 +122,7 @@ impl Upstreams {
         name: &str,
         variables: &Variables<'_>,
     ) -> Option<Result<UpstreamConfig, Mistake>> {
-        let around = Around { folder: &self.folder, variables };
+        let around = ExpandContext { folder: &self.folder, variables };
         self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.config(&around))
     }
 
@@ -142,7 +142,7 @@ impl Upstreams {
 pub fn config_of(entry: &Entry, variables: &Variables<'_>) -> Result<UpstreamConfig, Mistake> {
     match entry.misnamed() {
         Some(mistake) => Err(mistake),
-        None => entry.config(&Around { folder: Path::new(""), variables }),
+        None => entry.config(&ExpandContext { folder: Path::new(""), variables }),
     }
 }
 
@@ -153,7 +153,7 @@ pub fn absolute(folder: &Path) -> PathBuf {
 }
 
 fn assistant(url: &str) -> Entry {
-    let place = Place::whole(&format!("environment {ASSISTANT_URL}"));
+    let place = Location::whole(&format!("environment {ASSISTANT_URL}"));
     Entry::of_url(ASSISTANT, url, &[], &place).prefixed("")
 }
 

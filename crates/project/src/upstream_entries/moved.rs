@@ -1,13 +1,13 @@
 //! An entry as `waypost.toml` writes it, whatever file it comes from.
 
-use super::entry::{Entry, Way};
+use super::entry::{Endpoint, Entry};
 use super::expand::{has_variables, without_inputs};
 use super::oauth::{Oauth, grant_word};
 use crate::settings::{Named, Text, bare_or_quoted, quoted};
 
 /// An entry for our settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moved {
+pub struct ConvertedEntry {
     pub name: String,
     /// Its table, without an end of line.
     pub text: String,
@@ -18,18 +18,18 @@ pub struct Moved {
 }
 
 /// The entry as a table of our settings; none for what is no MCP server.
-pub fn moved(entry: &Entry) -> Option<Moved> {
-    let mut writing = Writing::default();
+pub fn moved(entry: &Entry) -> Option<ConvertedEntry> {
+    let mut writing = TableWriter::default();
     let facts = entry.facts();
     match entry.way.as_ref()? {
-        Way::Http { url, headers } => {
+        Endpoint::Http { url, headers } => {
             writing.text("url", url);
             writing.named("headers", headers);
             if let Some(oauth) = &entry.own.oauth {
                 writing.oauth(oauth);
             }
         }
-        Way::Stdio { command, args, env, cwd } => {
+        Endpoint::Stdio { command, args, env, cwd } => {
             writing.text("command", command);
             writing.texts("args", args);
             writing.named("env", env);
@@ -37,7 +37,7 @@ pub fn moved(entry: &Entry) -> Option<Moved> {
                 writing.text("cwd", cwd);
             }
         }
-        Way::Rest(_) | Way::Rpc { .. } | Way::A2a(_) => return None,
+        Endpoint::Rest(_) | Endpoint::Rpc { .. } | Endpoint::A2a(_) => return None,
     }
     if let Some(prefix) = &entry.own.prefix {
         writing.text("prefix", prefix);
@@ -59,7 +59,7 @@ pub fn moved(entry: &Entry) -> Option<Moved> {
     }
     let name = name_for(&entry.name);
     let text = format!("[mcp.servers.{name}]\n{}", writing.lines.join("\n"));
-    Some(Moved { name, text, asked: writing.asked, plain: writing.plain })
+    Some(ConvertedEntry { name, text, asked: writing.asked, plain: writing.plain })
 }
 
 /// An agent that speaks A2A, named from outside of any file.
@@ -80,7 +80,7 @@ pub struct NewAgent<'a> {
 }
 
 /// The agent as a table of our settings.
-pub fn agent_table(agent: &NewAgent<'_>) -> Moved {
+pub fn agent_table(agent: &NewAgent<'_>) -> ConvertedEntry {
     let mut lines = vec![format!("card = {}", quoted(agent.card))];
     let texts =
         [("registry", agent.registry), ("service", agent.service), ("prefix", agent.prefix)];
@@ -99,7 +99,7 @@ pub fn agent_table(agent: &NewAgent<'_>) -> Moved {
     let is_plain = |(_, value): &&(String, String)| !has_variables(value);
     let plain = agent.headers.iter().filter(is_plain).map(|(name, _)| name.clone()).collect();
     let text = format!("[a2a.agents.{}]\n{}", bare_or_quoted(agent.name), lines.join("\n"));
-    Moved { name: agent.name.to_owned(), text, asked: Vec::new(), plain }
+    ConvertedEntry { name: agent.name.to_owned(), text, asked: Vec::new(), plain }
 }
 
 /// The name that an upstream gets here: letters, digits, `_` and `-`.
@@ -113,13 +113,13 @@ fn name_for(name: &str) -> String {
 
 /// The lines of a table.
 #[derive(Default)]
-struct Writing {
+struct TableWriter {
     lines: Vec<String>,
     asked: Vec<String>,
     plain: Vec<String>,
 }
 
-impl Writing {
+impl TableWriter {
     fn line(&mut self, line: String) {
         self.lines.push(line);
     }
@@ -189,7 +189,7 @@ mod tests {
     use super::super::foreign::read;
     use super::*;
 
-    fn all(text: &str) -> Vec<Moved> {
+    fn all(text: &str) -> Vec<ConvertedEntry> {
         let found = read("mcp.json", text, None).unwrap();
         found.entries.iter().filter_map(moved).collect()
     }

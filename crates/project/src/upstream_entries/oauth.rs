@@ -1,8 +1,8 @@
 //! `oauth` of an entry: how a login at an MCP server goes, where the server does not say all of it
 //! itself. In a client's file it is written in the words of that client.
 
-use super::expand::{Around, expanded, names_variable};
-use crate::layer::Place;
+use super::expand::{ExpandContext, expanded, names_variable};
+use crate::layer::Location;
 use crate::settings::{Located, Text, checked};
 use kernel::definition::plan::mistake::{Mistake, meant};
 use serde::de::value::SeqAccessDeserializer;
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for TextOrTexts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Oauth {
     /// Where it is written.
-    pub place: Place,
+    pub place: Location,
     pub client_id: Option<Text>,
     pub client_secret: Option<Text>,
     pub scopes: Option<Vec<Text>>,
@@ -123,7 +123,7 @@ impl From<Located<TheirLogin>> for Oauth {
 
 impl Oauth {
     /// What a stored provider says. Its secret is named, never stored.
-    pub(super) fn stored(stored: &ProviderOauth, place: &Place) -> Result<Self, Mistake> {
+    pub(super) fn stored(stored: &ProviderOauth, place: &Location) -> Result<Self, Mistake> {
         let text = |text: &String| Text { text: text.clone(), place: place.clone() };
         let secret = stored.client_secret.as_deref();
         if secret.is_some_and(|secret| !names_variable(secret)) {
@@ -154,7 +154,7 @@ impl Oauth {
     }
 
     /// How a login goes, with everything looked up.
-    pub(super) fn config(&self, around: &Around<'_>) -> Result<OauthConfig, Mistake> {
+    pub(super) fn config(&self, around: &ExpandContext<'_>) -> Result<OauthConfig, Mistake> {
         // A variable that is empty stands for nothing.
         let text = |text: &Option<Text>| -> Result<Option<String>, Mistake> {
             let looked_up = text.as_ref().map(|text| expanded(text, around)).transpose()?;
@@ -229,7 +229,7 @@ pub(super) fn login_of(login: &Text, grant: Grant) -> Result<LoginOf, Mistake> {
     Ok(*whose)
 }
 
-fn scopes_of(scopes: &[Text], around: &Around<'_>) -> Result<Vec<String>, Mistake> {
+fn scopes_of(scopes: &[Text], around: &ExpandContext<'_>) -> Result<Vec<String>, Mistake> {
     let scope = |text: &Text| {
         let scope = expanded(text, around)?;
         // RFC 6749, 3.3.

@@ -3,7 +3,7 @@
 //! its own tools again and again.
 
 use super::entry::Entry;
-use super::expand::Around;
+use super::expand::ExpandContext;
 use hyper::http::Uri;
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +27,7 @@ impl Ourselves {
     /// Whether this entry leads to us. What needs variables is no one's own server.
     pub fn are_behind(&self, entry: &Entry) -> bool {
         let folder = self.folder.as_deref().unwrap_or(Path::new(""));
-        let config = entry.config(&Around { folder, variables: &|_| None });
+        let config = entry.config(&ExpandContext { folder, variables: &|_| None });
         config.is_ok_and(|config| self.are(&config))
     }
 

@@ -1,6 +1,6 @@
 //! `[providers.<name>]` of `type = "rest"`: a server that an OpenAPI document describes.
 
-use super::expand::{Around, expanded};
+use super::expand::{ExpandContext, expanded};
 use super::keys::{AuthKeys, ProviderKeys};
 use super::sendable::{headers_of, shown_url, url_of};
 use crate::settings::{Located, Named, Text};
@@ -12,7 +12,7 @@ const USUAL_DOCUMENT: &str = "/openapi.json";
 
 /// The way to a REST server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RestWay {
+pub struct RestEndpoint {
     base_url: Option<Text>,
     document: Option<Text>,
     auth: Option<Auth>,
@@ -29,7 +29,7 @@ pub(super) enum Auth {
     ApiKey { name: Text, place: KeyPlace, value: Text },
 }
 
-impl RestWay {
+impl RestEndpoint {
     /// The way that these keys name.
     pub(super) fn new(keys: ProviderKeys) -> Result<Self, Mistake> {
         if keys.base_url.is_none() && keys.document.is_none() {
@@ -60,7 +60,7 @@ impl RestWay {
     }
 
     /// What to connect to.
-    pub(super) fn config(&self, around: &Around<'_>) -> Result<RestConfig, Mistake> {
+    pub(super) fn config(&self, around: &ExpandContext<'_>) -> Result<RestConfig, Mistake> {
         let base_url = self.base_url.as_ref().map(|url| url_of(url, around)).transpose()?;
         let document = match (&self.document, &base_url) {
             (Some(text), _) => document(text, around)?,
@@ -83,7 +83,7 @@ impl RestWay {
     }
 }
 
-fn document(text: &Text, around: &Around<'_>) -> Result<Document, Mistake> {
+fn document(text: &Text, around: &ExpandContext<'_>) -> Result<Document, Mistake> {
     if text.text.starts_with("http://") || text.text.starts_with("https://") {
         return Ok(Document::Url(url_of(text, around)?));
     }
@@ -101,7 +101,7 @@ impl Auth {
     }
 
     /// The same with what its variables hold.
-    pub(super) fn looked_up(&self, around: &Around<'_>) -> Result<RestAuth, Mistake> {
+    pub(super) fn looked_up(&self, around: &ExpandContext<'_>) -> Result<RestAuth, Mistake> {
         let secret = |text: &Text| expanded(text, around).map(Secret::new);
         Ok(match self {
             Auth::Bearer(token) => RestAuth::Bearer(secret(token)?),

@@ -1,7 +1,7 @@
 //! Addresses, headers and variables as they can be used: looked up and checked. What is shown of
 //! them is what is written, since what variables hold may be a secret.
 
-use super::expand::{Around, expanded};
+use super::expand::{ExpandContext, expanded};
 use crate::settings::{Named, Text};
 use hyper::http::{HeaderName, HeaderValue, Uri};
 use kernel::definition::plan::mistake::Mistake;
@@ -18,14 +18,14 @@ pub(super) fn program(command: &str, cwd: &Path) -> String {
 }
 
 /// The address of a server that the text says, if it is one.
-pub(super) fn url_of(text: &Text, around: &Around<'_>) -> Result<String, Mistake> {
+pub(super) fn url_of(text: &Text, around: &ExpandContext<'_>) -> Result<String, Mistake> {
     address(text, around, "server", "https://mcp.example.com/mcp")
 }
 
 /// The address that the text says, if it is one: whose, and how one is written.
 pub fn address(
     text: &Text,
-    around: &Around<'_>,
+    around: &ExpandContext<'_>,
     whose: &str,
     example: &str,
 ) -> Result<String, Mistake> {
@@ -44,7 +44,10 @@ pub fn address(
 }
 
 /// Headers that can be sent.
-pub fn headers_of(headers: &Named, around: &Around<'_>) -> Result<Vec<(String, Secret)>, Mistake> {
+pub fn headers_of(
+    headers: &Named,
+    around: &ExpandContext<'_>,
+) -> Result<Vec<(String, Secret)>, Mistake> {
     let header = |(name, text): &(String, Text)| {
         let value = expanded(text, around)?;
         let named = HeaderName::from_bytes(name.as_bytes());
@@ -59,7 +62,10 @@ pub fn headers_of(headers: &Named, around: &Around<'_>) -> Result<Vec<(String, S
 }
 
 /// Variables that can be set.
-pub(super) fn env_of(env: &Named, around: &Around<'_>) -> Result<Vec<(String, Secret)>, Mistake> {
+pub(super) fn env_of(
+    env: &Named,
+    around: &ExpandContext<'_>,
+) -> Result<Vec<(String, Secret)>, Mistake> {
     let variable = |(name, text): &(String, Text)| {
         let value = expanded(text, around)?;
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {

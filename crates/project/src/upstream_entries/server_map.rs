@@ -3,7 +3,7 @@
 
 use super::entry::Entry;
 use super::expand::Variables;
-use crate::layer::Place;
+use crate::layer::Location;
 use serde_json::{Map, Value};
 
 /// A JSON object of names and base URLs.
@@ -54,7 +54,7 @@ pub fn server_map(variables: &Variables<'_>) -> Option<ServerMap> {
 
 /// A server: one whose address ends as that of MCP speaks it, any other has JSON-RPC below it.
 fn entry(name: &str, url: &Value) -> Option<Entry> {
-    let place = Place::whole(&format!("environment {SERVER_MAP}"));
+    let place = Location::whole(&format!("environment {SERVER_MAP}"));
     let url = url.as_str()?.trim().trim_end_matches('/');
     let entry = if url.ends_with(MCP) {
         Entry::of_url(name, url, &[], &place)

@@ -5,7 +5,7 @@ use super::entry::Entry;
 use super::expand::names_variable;
 use super::keys::ProviderKeys;
 use super::oauth::Oauth;
-use crate::layer::Place;
+use crate::layer::Location;
 use crate::realm::default_realm;
 use crate::settings::Text;
 use kernel::definition::plan::mistake::Mistake;
@@ -51,7 +51,7 @@ pub fn provider_of_body(name: &str, body: Value) -> Result<Provider, Mistake> {
 }
 
 pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
-    let place = Place::whole(&format!("stored provider `{name}`"));
+    let place = Location::whole(&format!("stored provider `{name}`"));
     let text = |text: &str| Text { text: text.to_owned(), place: place.clone() };
     let texts = |all: &[String]| -> Vec<Text> { all.iter().map(|one| text(one)).collect() };
     if let Some(mistake) = outspoken(provider) {

@@ -2,7 +2,7 @@
 //! put only to a caller who may answer it; all others learn that someone else is asked.
 
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
-use kernel::journal::task::Asking;
+use kernel::journal::task::TaskAsks;
 use kernel::values::ids::{AskId, CallId, PlanId};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const FIX_OF_OTHERS: &str = "A step failed. Someone else decides how the task co
 /// The state of a task that asks this, and what it says. `may_answer` says what is the caller's.
 pub(super) fn status(
     task: &str,
-    asking: &Asking,
+    asking: &TaskAsks,
     may_answer: impl Fn(&Ask) -> bool,
 ) -> (TaskState, Message) {
     let mut state = TaskState::Working;
@@ -276,8 +276,8 @@ mod tests {
             "calls": [{"callId": call, "tool": "mail::send", "arguments": {"to": "ann"}}]}))
     }
 
-    fn asking(asks: Vec<Arc<Ask>>) -> Asking {
-        Asking { no: 1, asks, misfit: None }
+    fn asking(asks: Vec<Arc<Ask>>) -> TaskAsks {
+        TaskAsks { no: 1, asks, misfit: None }
     }
 
     fn said(part: Part) -> Message {

@@ -1,8 +1,8 @@
 //! What the bindings of all versions share: what is read from a request, and what an operation is
 //! answered with.
 
-use super::arrival::Arrived;
 use super::error::{Result, failed, invalid};
+use super::incoming_request::IncomingRequest;
 use crate::request::body::parse_maybe;
 use axum::response::Response;
 use serde::de::DeserializeOwned;
@@ -37,13 +37,13 @@ pub(super) fn text<T: Serialize>(result: &T) -> String {
 }
 
 /// Why an operation is refused.
-pub(super) enum Wrong {
+pub(super) enum OperationError {
     /// The path is there; these verbs are understood.
     Verb(&'static str),
     Error(A2aError),
 }
 
-impl From<A2aError> for Wrong {
+impl From<A2aError> for OperationError {
     fn from(error: A2aError) -> Self {
         Self::Error(error)
     }
@@ -73,13 +73,16 @@ pub(super) struct OnWebhook<'a> {
 }
 
 /// The body of a request.
-pub(super) fn body<T: DeserializeOwned + Default>(arrived: &Arrived, bytes: &[u8]) -> Result<T> {
+pub(super) fn body<T: DeserializeOwned + Default>(
+    arrived: &IncomingRequest,
+    bytes: &[u8],
+) -> Result<T> {
     let depth_max = arrived.doors.limits().body_depth_max;
     parse_maybe(bytes, depth_max).map_err(|failure| failed(&failure))
 }
 
 /// The members of a request that stand in the query.
-pub(super) fn query<T: DeserializeOwned>(arrived: &Arrived) -> Result<T> {
+pub(super) fn query<T: DeserializeOwned>(arrived: &IncomingRequest) -> Result<T> {
     let mut members = Map::new();
     for (name, value) in arrived.query() {
         let value = if NUMBERS.contains(&name.as_str()) {

@@ -1,9 +1,9 @@
 //! The card: who this server is for agents of others, and what they can ask of it. Strangers see
 //! the skills that `[a2a] public` names; a caller with a credential sees those that it may use.
 
-use super::arrival::Arrived;
 use super::error::{Result, no_realm, unsupported};
 use super::incoming::{OUTPUT_MODES, input_modes};
+use super::incoming_request::IncomingRequest;
 use super::proxy;
 use super::schemes::Security;
 use super::skills::{self, Skill};
@@ -71,13 +71,17 @@ fn unsigned(doors: &Doors, base: &str, realm: &RealmId, caller: Option<&Caller>)
 
 /// The card for a caller with a credential, where that is offered: JSON text as clients of 1.0
 /// read it.
-pub(super) fn extended(arrived: &Arrived, realm: &RealmId, caller: &Caller) -> Result<String> {
+pub(super) fn extended(
+    arrived: &IncomingRequest,
+    realm: &RealmId,
+    caller: &Caller,
+) -> Result<String> {
     kept(arrived, realm, caller, &arrived.doors.extended_cards, |card| json!(card))
 }
 
 /// The same as clients of both versions read it, which is what the card's address shows the caller.
 pub(super) fn extended_for_both(
-    arrived: &Arrived,
+    arrived: &IncomingRequest,
     realm: &RealmId,
     caller: &Caller,
 ) -> Result<String> {
@@ -85,7 +89,7 @@ pub(super) fn extended_for_both(
 }
 
 fn kept(
-    arrived: &Arrived,
+    arrived: &IncomingRequest,
     realm: &RealmId,
     caller: &Caller,
     cards: &Documents<CardInputs>,
@@ -190,7 +194,7 @@ fn extensions(skills: &[Skill]) -> Vec<AgentExtension> {
 }
 
 /// The card at its address: open to strangers, and kept by clients for a while.
-pub(super) fn public(arrived: &Arrived, realm: &RealmId) -> Result<Response> {
+pub(super) fn public(arrived: &IncomingRequest, realm: &RealmId) -> Result<Response> {
     let doors = &arrived.doors;
     // Who may not enter the realm is a stranger there.
     let client = arrived.caller.as_ref().and_then(|_| arrived.client(realm).ok());

@@ -1,7 +1,7 @@
 //! The addresses of A2A: which binding a request speaks, which extensions it names, and the cards.
 
-use super::arrival::Arrived;
-use super::v1::rest::{self, Asked};
+use super::incoming_request::IncomingRequest;
+use super::v1::rest::{self, RestRequest};
 use super::v1::{grpc, rpc};
 use super::{card, vault};
 use crate::problem::Failure;
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> Router<Shared> {
 
 async fn well_known(State(doors): State<Shared>, request: Request) -> Response {
     let realm = doors.a2a.realm.clone();
-    shown(&Arrived::of(&doors, request).0, &realm)
+    shown(&IncomingRequest::of(&doors, request).0, &realm)
 }
 
 async fn key_set(State(doors): State<Shared>) -> Response {
@@ -54,7 +54,7 @@ async fn only_read() -> Failure {
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message).hint("use GET")
 }
 
-fn shown(arrived: &Arrived, realm: &RealmId) -> Response {
+fn shown(arrived: &IncomingRequest, realm: &RealmId) -> Response {
     match card::public(arrived, realm) {
         Ok(response) => response,
         Err(error) => {
@@ -97,7 +97,7 @@ async fn answered(doors: &Shared, request: Request) -> Response {
     let path = request.uri().path().strip_prefix(ADDRESS).unwrap_or_default().to_owned();
     let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decoded).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let (arrived, body) = Arrived::of(doors, request);
+    let (arrived, body) = IncomingRequest::of(doors, request);
     // No realm has the name of the version that clients of 0.3 add to the address.
     let (realm, rest, is_old) = match parts.as_slice() {
         [OLD, rest @ ..] => (None, rest, true),
@@ -107,14 +107,14 @@ async fn answered(doors: &Shared, request: Request) -> Response {
     };
     match (rest, realm) {
         _ if is_old => {
-            let asked = Asked { verb, realm, path: rest, is_old };
+            let asked = RestRequest { verb, realm, path: rest, is_old };
             rest::serve(arrived, asked, body).await
         }
         ([CARD] | [".well-known", CARD], Some(realm)) if verb == Method::GET => {
             shown(&arrived, &RealmId::from(realm))
         }
         ([], realm) if verb == Method::POST => rpc::serve(arrived, realm, body).await,
-        _ => rest::serve(arrived, Asked { verb, realm, path: rest, is_old }, body).await,
+        _ => rest::serve(arrived, RestRequest { verb, realm, path: rest, is_old }, body).await,
     }
 }
 

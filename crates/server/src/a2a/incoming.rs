@@ -2,7 +2,7 @@
 //! and the input of the run that a message starts. Addresses in a message are never fetched.
 
 use super::error::{Result, invalid, refused, unsupported};
-use super::skills::{JSON, Kind, REQUEST, Skill, Taken, host_choice};
+use super::skills::{JSON, Kind, REQUEST, Skill, TextInput, host_choice};
 use crate::request::doors::Doors;
 use engine::Message as Recorded;
 use kernel::definition::pipeline::Tally;
@@ -21,13 +21,13 @@ const TEXT: &str = "text/plain";
 pub(super) const OUTPUT_MODES: [&str; 2] = [TEXT, JSON];
 
 /// A message that can be taken, and the same as JSON.
-pub(super) struct Checked {
+pub(super) struct CheckedMessage {
     pub(super) message: Message,
     pub(super) body: Value,
 }
 
 /// Refuses a message that is invalid or too large.
-pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Checked> {
+pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<CheckedMessage> {
     let missing = |member: &str| {
         let field = format!("message.{member}");
         invalid(&field, format!("`{field}` is required"))
@@ -60,12 +60,12 @@ pub(super) fn checked(doors: &Doors, message: Option<Message>) -> Result<Checked
     }
     // Plain data: writing it as JSON cannot fail.
     let body = serde_json::to_value(&message).unwrap_or_default();
-    Ok(Checked { message, body })
+    Ok(CheckedMessage { message, body })
 }
 
 /// How many bytes a message has as JSON.
 fn written_bytes(message: &Message) -> usize {
-    let mut counted = Counted(0);
+    let mut counted = ByteCounter(0);
     match serde_json::to_writer(&mut counted, message) {
         Ok(()) => counted.0,
         Err(_) => usize::MAX,
@@ -73,9 +73,9 @@ fn written_bytes(message: &Message) -> usize {
 }
 
 /// Counts what is written, and keeps nothing of it.
-struct Counted(usize);
+struct ByteCounter(usize);
 
-impl io::Write for Counted {
+impl io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())
@@ -191,9 +191,9 @@ pub(super) fn input(doors: &Doors, skill: &Skill, message: &Message) -> Result<I
             Ok(Input { value: case.input, tally: Some(tally) })
         }
         (Kind::Plan, []) if !text.trim().is_empty() => match skill.takes_text() {
-            Taken::As(name) => plain(json!({name: text})),
-            Taken::Alone => plain(json!({})),
-            Taken::No => Err(wants_data(skill)),
+            TextInput::As(name) => plain(json!({name: text})),
+            TextInput::Alone => plain(json!({})),
+            TextInput::No => Err(wants_data(skill)),
         },
         (Kind::Plan | Kind::Pipeline(_) | Kind::Proxy, _) => Err(wants_data(skill)),
     }

@@ -5,7 +5,7 @@ use super::error::{Result, invalid, refused};
 use super::operations::{Client, history};
 use crate::request::cursors::Purpose;
 use engine::ContextRuns;
-use kernel::contracts::{Page, RunPage, SessionRun};
+use kernel::contracts::{PageRequest, RunPage, SessionRun};
 use kernel::journal::task;
 use kernel::session::RunStatus;
 use kernel::values::ids::Millis;
@@ -19,7 +19,7 @@ const PAGE_MAX: i32 = 100;
 const COUNT_STEP: usize = 200;
 
 /// What is asked for, once it is checked.
-struct Wanted {
+struct TaskQuery {
     runs: ContextRuns,
     state: Option<TaskState>,
     size: usize,
@@ -27,7 +27,7 @@ struct Wanted {
     artifacts: bool,
 }
 
-impl Wanted {
+impl TaskQuery {
     /// Whether the store's own count is the count of what is asked for.
     fn is_exact(&self) -> bool {
         match self.state {
@@ -53,7 +53,7 @@ fn statuses(state: TaskState) -> Vec<RunStatus> {
     }
 }
 
-fn wanted(request: &ListTasksRequest) -> Result<Wanted> {
+fn wanted(request: &ListTasksRequest) -> Result<TaskQuery> {
     let size = request.page_size.unwrap_or(PAGE_DEFAULT);
     if !(1..=PAGE_MAX).contains(&size) {
         return Err(invalid("pageSize", format!("`pageSize` is 1 to {PAGE_MAX}, not {size}")));
@@ -61,7 +61,7 @@ fn wanted(request: &ListTasksRequest) -> Result<Wanted> {
     let context = Some(request.context_id.clone()).filter(|context| !context.is_empty());
     let state = Some(request.status).filter(|state| *state != TaskState::Unspecified);
     let since = request.status_timestamp_after.map(|at| Millis(at.0));
-    Ok(Wanted {
+    Ok(TaskQuery {
         runs: ContextRuns { context, statuses: statuses(request.status), since },
         state,
         size: size.unsigned_abs() as usize,
@@ -88,7 +88,7 @@ impl Client {
         let mut tasks = Vec::new();
         let mut total = 0;
         loop {
-            let page = Page { cursor, limit: wanted.size - tasks.len() };
+            let page = PageRequest { cursor, limit: wanted.size - tasks.len() };
             let RunPage { page, total: all } = self.page(&wanted, &page).await?;
             total = total.max(all);
             for run in page.items {
@@ -105,13 +105,13 @@ impl Client {
             "totalSize": total}))
     }
 
-    async fn page(&self, wanted: &Wanted, page: &Page) -> Result<RunPage> {
+    async fn page(&self, wanted: &TaskQuery, page: &PageRequest) -> Result<RunPage> {
         let found = self.doors.engine.runs().in_contexts(&self.caller, &wanted.runs, page).await;
         found.map_err(|refusal| refused(refusal, "pageToken"))
     }
 
     /// One task of a page; none where it is in another state than the one that is asked for.
-    async fn listed(&self, wanted: &Wanted, run: SessionRun) -> Result<Option<Value>> {
+    async fn listed(&self, wanted: &TaskQuery, run: SessionRun) -> Result<Option<Value>> {
         let needs_events = wanted.history != Some(0) || wanted.artifacts;
         let shown = match task::TaskState::of_row(&run.row).filter(|_| !needs_events) {
             Some(state) => self.viewer(&run, &[]).bare(&state, run.row.changed_at),
@@ -139,11 +139,11 @@ impl Client {
 
     /// How many tasks are in the state that is asked for: the store knows only about which they
     /// are.
-    async fn count(&self, wanted: &Wanted) -> Result<u64> {
+    async fn count(&self, wanted: &TaskQuery) -> Result<u64> {
         let mut count = 0;
         let mut cursor = None;
         loop {
-            let found = self.page(wanted, &Page { cursor, limit: COUNT_STEP }).await?.page;
+            let found = self.page(wanted, &PageRequest { cursor, limit: COUNT_STEP }).await?.page;
             for run in found.items {
                 count += u64::from(self.listed(wanted, run).await?.is_some());
             }

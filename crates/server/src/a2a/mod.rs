@@ -15,7 +15,7 @@ mod operations;
 mod listing;
 mod stream;
 pub(crate) mod push;
-mod arrival;
+mod incoming_request;
 mod binding;
 mod schemes;
 mod card;

@@ -3,14 +3,14 @@
 
 use super::asks::{self, Answer};
 use super::error::{Result, invalid, no_task, refused, refused_task, unsupported};
-use super::incoming::{self, Checked};
+use super::incoming::{self, CheckedMessage};
 use super::proxy::{self, Execution};
 use super::repeats;
 use super::skills::{self, Kind};
 use super::view::Viewer;
 use crate::request::doors::Shared;
 use engine::refusal::RefusalKind;
-use engine::{RunAbout, RunRequest, RunSession, RunTarget, Started, TaskReport, TaskStream};
+use engine::{RunMetadata, RunRequest, RunSession, RunTarget, TaskReport, TaskRun, TaskStream};
 use kernel::contracts::SessionRun;
 use kernel::event::Occasion;
 use kernel::journal::task;
@@ -79,7 +79,7 @@ impl Wait {
 }
 
 /// A message that was taken: its task, followed from behind the message on.
-pub(super) struct Sent {
+pub(super) struct SentMessage {
     pub(super) stream: TaskStream,
     pub(super) viewer: Viewer,
     pub(super) configuration: SendMessageConfiguration,
@@ -158,7 +158,7 @@ impl Client {
 
     pub(super) async fn followed(
         &self,
-        started: impl Into<Started>,
+        started: impl Into<TaskRun>,
         message: Option<&str>,
     ) -> Result<TaskStream> {
         let started = started.into();
@@ -183,7 +183,7 @@ impl Client {
         let is_waited_for =
             request.configuration.as_ref().is_none_or(|how| !how.return_immediately);
         let taken = self.taken(request, is_waited_for.then_some(wait)).await?;
-        let Sent { mut stream, viewer, configuration, wants_message } = taken;
+        let SentMessage { mut stream, viewer, configuration, wants_message } = taken;
         let history = history(configuration.history_length)?;
         if is_waited_for || wants_message {
             self.settle(&mut stream, &viewer, wait).await?;
@@ -226,7 +226,7 @@ impl Client {
         &self,
         request: SendMessageRequest,
         wait: Option<Wait>,
-    ) -> Result<Sent> {
+    ) -> Result<SentMessage> {
         let configuration = request.configuration.unwrap_or_default();
         let webhook = self.webhook_wanted(&configuration)?;
         history(configuration.history_length)?;
@@ -235,7 +235,7 @@ impl Client {
         let wants_message = skills::wants_message(&self.doors, message);
         let once = repeats::key_of(&self.doors, &checked);
         let id = message.message_id.clone();
-        let (started, behind): (Started, Option<&str>) = if message.task_id.is_empty() {
+        let (started, behind): (TaskRun, Option<&str>) = if message.task_id.is_empty() {
             // A webhook is made before its task is waited for.
             let wait = wait.filter(|_| webhook.is_none());
             let started = self.started(checked, once, wait).await?;
@@ -264,28 +264,28 @@ impl Client {
             self.webhook_of_message(stream.run(), webhook, place, behind.is_none()).await?;
         }
         let viewer = self.viewer(stream.run(), &configuration.accepted_output_modes);
-        Ok(Sent { stream, viewer, configuration, wants_message })
+        Ok(SentMessage { stream, viewer, configuration, wants_message })
     }
 
     /// Starts a task, or finds the one that this message started before.
     async fn started(
         &self,
-        checked: Checked,
-        once: Option<engine::Once>,
+        checked: CheckedMessage,
+        once: Option<engine::IdempotencyKey>,
         wait: Option<Wait>,
-    ) -> Result<Started> {
+    ) -> Result<TaskRun> {
         match self.start(checked, once.clone(), wait).await {
             Ok(started) => Ok(started),
             // A repeat gets what the first did, also where it could not begin any more.
             Err(error) => match self.repeated(once.as_ref()).await? {
-                Some(run) => Ok(Started::replayed(run)),
+                Some(run) => Ok(TaskRun::replayed(run)),
                 None => Err(error),
             },
         }
     }
 
     /// The task that an earlier message under this key made or moved.
-    async fn repeated(&self, once: Option<&engine::Once>) -> Result<Option<RunId>> {
+    async fn repeated(&self, once: Option<&engine::IdempotencyKey>) -> Result<Option<RunId>> {
         match repeats::find(&self.doors, &self.caller, once).await? {
             Some(run) => Ok(Some(self.own(&run.to_string()).await?.row.id)),
             None => Ok(None),
@@ -295,13 +295,13 @@ impl Client {
     /// Starts a task.
     pub(super) async fn start(
         &self,
-        checked: Checked,
-        once: Option<engine::Once>,
+        checked: CheckedMessage,
+        once: Option<engine::IdempotencyKey>,
         wait: Option<Wait>,
-    ) -> Result<Started> {
+    ) -> Result<TaskRun> {
         let doors = &self.doors;
         let caller = &self.caller;
-        let Checked { message, body } = checked;
+        let CheckedMessage { message, body } = checked;
         let now = doors.engine.clock().now();
         let wait_ms = wait.map(|wait| wait.left_ms(now).min(UNFOLLOWED_MS));
         let skill = skills::chosen(doors, caller, &message)?;
@@ -334,7 +334,7 @@ impl Client {
             input: input.value,
             session,
             once,
-            about: RunAbout {
+            about: RunMetadata {
                 trace: self.trace,
                 tally: input.tally,
                 occasion: Occasion { hops, ..Occasion::at("a2a", "/a2a/v1") },
@@ -351,10 +351,10 @@ impl Client {
     /// Answers what a task asks, or adds a note where that is not the caller's to answer.
     pub(super) async fn reply(
         &self,
-        checked: Checked,
-        once: Option<engine::Once>,
+        checked: CheckedMessage,
+        once: Option<engine::IdempotencyKey>,
     ) -> Result<RunId> {
-        let Checked { message, body } = checked;
+        let CheckedMessage { message, body } = checked;
         let id = message.task_id.as_str();
         let engine = &self.doors.engine;
         let TaskReport { run: found, task } = self.own_task(id).await?;

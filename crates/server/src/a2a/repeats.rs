@@ -3,17 +3,17 @@
 //! window, so that an old one is in nobody's way: the present window and the one before are asked.
 
 use super::error::{Result, refused};
-use super::incoming::Checked;
+use super::incoming::CheckedMessage;
 use crate::request::doors::Doors;
-use engine::Once;
-use kernel::journal::projection::Earlier;
+use engine::IdempotencyKey;
+use kernel::journal::projection::FormerRoute;
 use kernel::tool::call::Caller;
 use kernel::values::canonical;
 use kernel::values::ids::{Millis, RunId};
 use wire::a2a::message::Message;
 
 /// The key under which a message is remembered; none where repeats are not recognised.
-pub(super) fn key_of(doors: &Doors, checked: &Checked) -> Option<Once> {
+pub(super) fn key_of(doors: &Doors, checked: &CheckedMessage) -> Option<IdempotencyKey> {
     let window_ms = i64::try_from(doors.a2a.repeat_window.saturating_mul(1_000));
     let window_ms = window_ms.unwrap_or(i64::MAX);
     if window_ms == 0 {
@@ -29,7 +29,7 @@ pub(super) fn key_of(doors: &Doors, checked: &Checked) -> Option<Once> {
 pub(super) async fn find(
     doors: &Doors,
     caller: &Caller,
-    once: Option<&Once>,
+    once: Option<&IdempotencyKey>,
 ) -> Result<Option<RunId>> {
     let Some(once) = once else { return Ok(None) };
     let found = doors.engine.runs().done_before(caller, once).await;
@@ -38,15 +38,15 @@ pub(super) async fn find(
 }
 
 /// The message itself is part of the place: another one under the same id has another place.
-fn key(checked: &Checked, window: i64, since: Millis) -> Once {
+fn key(checked: &CheckedMessage, window: i64, since: Millis) -> IdempotencyKey {
     let digest = canonical::digest(&checked.body);
     let Message { task_id, message_id, .. } = &checked.message;
     // The digest last: messages that are numbered are stored beside each other.
     let route = |window| format!("a2a {task_id} {window} {message_id} {}", digest.as_str());
     let present = route(window);
-    let earlier = Earlier { route: route(window - 1), since };
-    let once = Once::new(present, message_id.clone(), digest);
-    Once { earlier: Some(earlier), ..once }
+    let earlier = FormerRoute { route: route(window - 1), since };
+    let once = IdempotencyKey::new(present, message_id.clone(), digest);
+    IdempotencyKey { earlier: Some(earlier), ..once }
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
                 parts: vec![Part::text(text)],
                 ..Message::default()
             };
-            Checked { body: json!(message), message }
+            CheckedMessage { body: json!(message), message }
         };
         let at = |text: &str, task: &str, window| key(&said(text, task), window, Millis(0));
         assert_eq!(at("a", "", 1), at("a", "", 1));

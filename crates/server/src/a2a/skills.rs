@@ -43,7 +43,7 @@ pub(super) enum Kind {
 
 /// What becomes of a text that is sent to a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken<'a> {
+pub(super) enum TextInput<'a> {
     /// It is this member of the input.
     As(&'a str),
     /// It starts the plan, which has no input.
@@ -136,26 +136,26 @@ impl Skill {
     /// What a plan does with a text in the place of data: it goes where its schema has the only
     /// required text, or the only one at all where nothing is required. A plan that takes no input
     /// is only started by it.
-    pub(super) fn takes_text(&self) -> Taken<'_> {
+    pub(super) fn takes_text(&self) -> TextInput<'_> {
         let required = self.input["required"].as_array().map(Vec::as_slice).unwrap_or_default();
         let properties = self.input["properties"].as_object();
         let texts = properties.into_iter().flatten().filter(|(_, value)| value["type"] == "string");
         let texts: Vec<&str> = texts.map(|(name, _)| name.as_str()).collect();
         match (required, texts.as_slice()) {
             ([only], all) => match all.iter().find(|name| *only == **name) {
-                Some(&name) => Taken::As(name),
-                None => Taken::No,
+                Some(&name) => TextInput::As(name),
+                None => TextInput::No,
             },
-            ([], &[only]) => Taken::As(only),
-            ([], []) if properties.is_none_or(Map::is_empty) => Taken::Alone,
-            _ => Taken::No,
+            ([], &[only]) => TextInput::As(only),
+            ([], []) if properties.is_none_or(Map::is_empty) => TextInput::Alone,
+            _ => TextInput::No,
         }
     }
 
     /// The media types that it takes, where these are not all of the server's.
     fn input_modes(&self) -> Vec<String> {
         let only_data = match self.kind {
-            Kind::Plan => matches!(self.takes_text(), Taken::No),
+            Kind::Plan => matches!(self.takes_text(), TextInput::No),
             Kind::Pipeline(_) => true,
             Kind::Agent | Kind::Proxy => false,
         };
@@ -358,19 +358,27 @@ mod tests {
         let text = json!({"type": "string"});
         let number = json!({"type": "integer"});
         for (input, taken) in [
-            (json!({"required": ["q"], "properties": {"q": text, "n": number}}), Taken::As("q")),
-            (json!({"properties": {"q": text, "n": number}}), Taken::As("q")),
-            (json!({"type": "object"}), Taken::Alone),
-            (json!({"type": "object", "properties": {}}), Taken::Alone),
-            (json!({"properties": {"n": number}}), Taken::No),
-            (json!({"properties": {"q": text, "r": text}}), Taken::No),
-            (json!({"required": ["n"], "properties": {"q": text, "n": number}}), Taken::No),
-            (json!({"required": ["q", "r"], "properties": {"q": text, "r": text}}), Taken::No),
+            (
+                json!({"required": ["q"], "properties": {"q": text, "n": number}}),
+                TextInput::As("q"),
+            ),
+            (json!({"properties": {"q": text, "n": number}}), TextInput::As("q")),
+            (json!({"type": "object"}), TextInput::Alone),
+            (json!({"type": "object", "properties": {}}), TextInput::Alone),
+            (json!({"properties": {"n": number}}), TextInput::No),
+            (json!({"properties": {"q": text, "r": text}}), TextInput::No),
+            (json!({"required": ["n"], "properties": {"q": text, "n": number}}), TextInput::No),
+            (json!({"required": ["q", "r"], "properties": {"q": text, "r": text}}), TextInput::No),
         ] {
             let skill = plan(input);
             assert_eq!(skill.takes_text(), taken, "{}", skill.input);
             let modes = skill.shown().input_modes;
-            assert_eq!(modes.is_empty(), taken != Taken::No, "the card says it: {}", skill.input);
+            assert_eq!(
+                modes.is_empty(),
+                taken != TextInput::No,
+                "the card says it: {}",
+                skill.input
+            );
         }
     }
 }

@@ -2,9 +2,9 @@
 //! ends when the task asks its client; that of a subscriber stays.
 
 use super::error::{Result, failed, unsupported};
-use super::operations::{Client, Sent};
+use super::operations::{Client, SentMessage};
 use super::view::Viewer;
-use crate::http::streams::stream::{Look, Source, answer, permit};
+use crate::http::streams::stream::{Source, SourceItem, answer, permit};
 use crate::problem::{Failure, Result as Answered};
 use crate::request::doors::{Doors, StreamPlace};
 use axum::response::Response;
@@ -18,7 +18,7 @@ use wire::a2a::{v03, v03_rest};
 use wire::jsonrpc::{self, Id};
 
 /// How a binding writes the events of a stream.
-pub(super) trait Writes: Send + 'static {
+pub(super) trait EventWriter: Send + 'static {
     /// An event as it goes out.
     type Event: Send + 'static;
 
@@ -31,7 +31,7 @@ pub(super) trait Writes: Send + 'static {
 
 /// As server-sent events.
 #[derive(Clone)]
-pub(super) enum Written {
+pub(super) enum SseWriter {
     /// As answers to this request.
     Rpc(Id),
     /// As they are.
@@ -41,7 +41,7 @@ pub(super) enum Written {
     OldHttp,
 }
 
-impl Writes for Written {
+impl EventWriter for SseWriter {
     type Event = Event;
 
     fn event(&self, response: &StreamResponse, is_last: bool) -> Event {
@@ -70,7 +70,7 @@ impl Writes for Written {
 }
 
 /// A task that one client follows.
-pub(super) struct Followed<W> {
+pub(super) struct FollowedTask<W> {
     first: Option<StreamResponse>,
     stream: TaskStream,
     viewer: Viewer,
@@ -90,7 +90,7 @@ enum Extent {
     Subscribed,
 }
 
-impl<W: Writes> Source for Followed<W> {
+impl<W: EventWriter> Source for FollowedTask<W> {
     type Event = W::Event;
 
     async fn first(&mut self, _doors: &Doors) -> Answered<Option<W::Event>> {
@@ -98,15 +98,15 @@ impl<W: Writes> Source for Followed<W> {
         Ok(self.first.take().map(|first| self.written.event(&first, is_last)))
     }
 
-    async fn look(&mut self, _doors: &Doors) -> Answered<Look<W::Event>> {
+    async fn look(&mut self, _doors: &Doors) -> Answered<SourceItem<W::Event>> {
         if self.extent == Extent::Alone {
-            return Ok(Look::End);
+            return Ok(SourceItem::End);
         }
         loop {
             let over = self.stream.task().state.is_over();
             let Some(update) = self.stream.look().await? else {
                 // A task that was over before the stream began has nothing more to tell.
-                return Ok(if over { Look::End } else { Look::Nothing });
+                return Ok(if over { SourceItem::End } else { SourceItem::Nothing });
             };
             let Some(response) = self.viewer.update(&update).await else { continue };
             let state = match &response {
@@ -116,7 +116,7 @@ impl<W: Writes> Source for Followed<W> {
             let asks = self.extent == Extent::Sent && state == TaskState::InputRequired;
             let is_last = state.is_terminal() || asks;
             let event = self.written.event(&response, is_last);
-            return Ok(if is_last { Look::Last(event) } else { Look::Event(event) });
+            return Ok(if is_last { SourceItem::Last(event) } else { SourceItem::Event(event) });
         }
     }
 
@@ -134,26 +134,26 @@ impl Client {
     pub(super) async fn stream(
         &self,
         request: SendMessageRequest,
-        written: Written,
+        written: SseWriter,
     ) -> Result<Response> {
         let followed = self.follow_sent(request, written).await?;
         Ok(answer(self.doors.clone(), followed, self.permit()?))
     }
 
     /// `SubscribeToTask`.
-    pub(super) async fn subscribed(&self, id: &str, written: Written) -> Result<Response> {
+    pub(super) async fn subscribed(&self, id: &str, written: SseWriter) -> Result<Response> {
         let followed = self.follow(id, written).await?;
         Ok(answer(self.doors.clone(), followed, self.permit()?))
     }
 
     /// The stream of a message.
-    pub(super) async fn follow_sent<W: Writes>(
+    pub(super) async fn follow_sent<W: EventWriter>(
         &self,
         request: SendMessageRequest,
         written: W,
-    ) -> Result<Followed<W>> {
+    ) -> Result<FollowedTask<W>> {
         let room = self.room()?;
-        let Sent { mut stream, viewer, configuration, wants_message } =
+        let SentMessage { mut stream, viewer, configuration, wants_message } =
             self.taken(request, None).await?;
         let history = super::operations::history(configuration.history_length)?;
         let mut alone = None;
@@ -169,17 +169,21 @@ impl Client {
             }
         };
         let first = Some(first);
-        Ok(Followed { first, stream, viewer, written, extent, _room: room })
+        Ok(FollowedTask { first, stream, viewer, written, extent, _room: room })
     }
 
     /// The stream of a subscriber.
-    pub(super) async fn follow<W: Writes>(&self, id: &str, written: W) -> Result<Followed<W>> {
+    pub(super) async fn follow<W: EventWriter>(
+        &self,
+        id: &str,
+        written: W,
+    ) -> Result<FollowedTask<W>> {
         let room = self.room()?;
         let (stream, viewer) = self.subscribe(id).await?;
         let first = StreamResponse::Task(Box::new(viewer.task(stream.task(), None).await));
         let first = Some(first);
         let extent = Extent::Subscribed;
-        Ok(Followed { first, stream, viewer, written, extent, _room: room })
+        Ok(FollowedTask { first, stream, viewer, written, extent, _room: room })
     }
 
     pub(super) fn room(&self) -> Result<tokio::sync::OwnedSemaphorePermit> {

@@ -5,12 +5,12 @@ use crate::request::doors::Shared;
 use crate::views::content::whole;
 use kernel::ask::{Ask, AskStatus};
 use kernel::contracts::{SessionAsk, SessionRun};
-use kernel::event::Received;
+use kernel::event::ReceivedMessage;
 use kernel::journal::projection::AskRow;
 use kernel::journal::proxied::words;
-use kernel::journal::task::{self, Asking, Chunk, Line, TaskUpdate};
+use kernel::journal::task::{self, Chunk, Line, TaskAsks, TaskUpdate};
 use kernel::tool::call::Caller;
-use kernel::values::datum::Held;
+use kernel::values::datum::DatumValue;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{Millis, RunId, SessionId, SessionKey};
 use serde::Deserialize;
@@ -111,7 +111,7 @@ impl Viewer {
         TaskStatus { state: shown, message, timestamp: Some(Timestamp(at.0)) }
     }
 
-    fn asked(&self, asking: &Asking) -> (TaskState, Message) {
+    fn asked(&self, asking: &TaskAsks) -> (TaskState, Message) {
         let (state, message) = asks::status(&self.id(), asking, |ask| self.may_answer(ask));
         (state, self.placed(message))
     }
@@ -208,10 +208,10 @@ impl Viewer {
     }
 
     /// A message of the client as it sent it: its files are bytes again.
-    async fn received(&self, received: &Received) -> Message {
+    async fn received(&self, received: &ReceivedMessage) -> Message {
         let mut message = match &received.message.held {
             // Most messages are at hand: they are read where they are.
-            Held::Value(value) if value.is_object() => Message::deserialize(&**value),
+            DatumValue::Value(value) if value.is_object() => Message::deserialize(&**value),
             _ => {
                 let value = received.message.to_value();
                 serde_json::from_value(whole(&self.doors.engine, &self.caller, value).await)

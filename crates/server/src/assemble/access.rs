@@ -5,7 +5,7 @@ use super::ground::Ground;
 use super::policies::FilePolicies;
 use super::setup::Setup;
 use crate::request::auth::{Entrance, Visitor};
-use crate::request::forwarded::Between;
+use crate::request::forwarded::ProxyTrust;
 use crate::secrets::vault::System;
 use engine::AllowAll;
 use identity::policy::RolePolicy;
@@ -31,10 +31,10 @@ use project::tables::tls::TlsConfig;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use stores::Opened;
+use stores::OpenStore;
 
 /// What decides who may call.
-pub(super) struct Asked<'a> {
+pub(super) struct AccessSettings<'a> {
     address: SocketAddr,
     server: &'a ServerConfig,
     /// `WAYPOST_ADMIN_KEY`.
@@ -47,7 +47,7 @@ pub(super) struct Asked<'a> {
     alone: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> AccessSettings<'a> {
     /// What a server is built from says so.
     pub(super) fn of(setup: &'a Setup) -> Self {
         Self {
@@ -74,7 +74,7 @@ pub(super) struct Admission {
 }
 
 /// By what it is known who calls.
-pub(super) struct Known {
+pub(super) struct IdentitySources {
     /// The keys that are stored.
     keys: Arc<dyn ApiKeys>,
     /// What tokens of issuers claimed.
@@ -95,9 +95,9 @@ pub(super) struct Known {
     mcp: Option<String>,
 }
 
-impl Known {
+impl IdentitySources {
     /// By what a server has: what is stored, its issuers, its file of principals and its realms.
-    pub(super) fn to_server(setup: &Setup, opened: &Opened) -> Self {
+    pub(super) fn to_server(setup: &Setup, opened: &OpenStore) -> Self {
         let Config { server, issuers, realms, .. } = &setup.project.config;
         let principals = setup.project.principals.clone();
         let realms = existing(realms.clone());
@@ -108,7 +108,7 @@ impl Known {
     /// By what is stored, by these issuers' tokens and by the principals of a file, where there is
     /// one, in these realms.
     pub(super) fn of(
-        opened: &Opened,
+        opened: &OpenStore,
         issuers: Vec<IssuerEntry>,
         principals: Option<Vec<Arc<Principal>>>,
         realms: Realms,
@@ -136,13 +136,13 @@ fn existing(mut configured: BTreeMap<RealmId, RealmSettings>) -> Realms {
 
 /// Everyone who is known.
 pub(super) async fn known(
-    by: Known,
+    by: IdentitySources,
     admin_key: Option<&str>,
     seal: &Keyring,
     system: &System,
 ) -> Result<Arc<Identity>, AssembleError> {
-    let Known { keys, claims, principals, principals_file, realms, made_realms, .. } = by;
-    let Known { audit, issuers, mcp, .. } = by;
+    let IdentitySources { keys, claims, principals, principals_file, realms, made_realms, .. } = by;
+    let IdentitySources { audit, issuers, mcp, .. } = by;
     let System { clock, entropy, spawn } = system.clone();
     let parts = IdentityParts {
         keys,
@@ -181,13 +181,13 @@ fn mcp_address(server: &ServerConfig, address: SocketAddr) -> String {
 
 /// Who is known and who may call, or why the server must not start.
 pub(super) async fn admitted(
-    by: Known,
+    by: IdentitySources,
     policies: Option<FilePolicies>,
-    asked: &Asked<'_>,
+    asked: &AccessSettings<'_>,
     ground: &Ground,
 ) -> Result<Admission, AssembleError> {
     let Ground { system, keys, .. } = ground;
-    let Asked { address, server, admin_key, .. } = *asked;
+    let AccessSettings { address, server, admin_key, .. } = *asked;
     let identity = known(by, admin_key, keys, system).await?;
     for (realm, principal) in identity.directory().stuck_realms() {
         tracing::warn!(%realm, %principal, "the realm acts as a principal that cannot be used, so \
@@ -224,7 +224,7 @@ fn within(policy: Arc<dyn Policy>, identity: &Arc<Identity>) -> Arc<dyn Policy> 
     }
 }
 
-impl Asked<'_> {
+impl AccessSettings<'_> {
     fn access(&self, identity: &Identity, now: Millis) -> Result<Access, StartRefusal> {
         // One that listens to others follows the rule all the same.
         if self.alone && self.address.ip().is_loopback() {
@@ -277,9 +277,9 @@ fn transport(server: &ServerConfig) -> Transport {
 }
 
 /// Who may stand between callers and a server that asks for credentials.
-fn between(server: &ServerConfig) -> Between {
+fn between(server: &ServerConfig) -> ProxyTrust {
     match &server.tls {
-        Some(TlsConfig::Proxy { proxies }) => Between::Proxies(proxies.clone()),
-        Some(TlsConfig::Files { .. }) | None => Between::Anyone,
+        Some(TlsConfig::Proxy { proxies }) => ProxyTrust::Proxies(proxies.clone()),
+        Some(TlsConfig::Files { .. }) | None => ProxyTrust::Anyone,
     }
 }

@@ -1,14 +1,14 @@
 //! What a start would refuse, found without one: no data folder is taken, no port opened, no other
 //! server reached, and nothing is written.
 
-use super::behind::opened;
+use super::backends::opened;
 use super::error::AssembleError;
 use crate::assemble::load::without_models;
 use crate::assemble::pipelines::{misplaced, misplaced_own};
 use crate::assemble::policies;
 use crate::secrets::card_keys::{given_keys, wrong_card_keys};
 use crate::secrets::secret::wrong_secret;
-use engine::{Around, ProjectFiles, ToolSource, check_files};
+use engine::{CheckContext, ProjectFiles, ToolSource, check_files};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::realm::Realms;
 use kernel::values::ids::RealmId;
@@ -32,14 +32,14 @@ pub struct ToCheck<'a> {
 
 /// What a check found.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct ProjectReport {
     /// The errors for which a start would be refused, and warnings.
     pub mistakes: Vec<Mistake>,
     /// How many plans, agents and so on the project has, each by the word for one of them.
     pub counts: Vec<(&'static str, usize)>,
 }
 
-impl Checked {
+impl ProjectReport {
     /// What was read; where it is wrong, its mistakes are kept.
     fn keep<T>(&mut self, read: Result<T, Vec<Mistake>>) -> Option<T> {
         match read {
@@ -53,12 +53,12 @@ impl Checked {
 }
 
 /// All that a start with these settings would refuse. What a data folder stores is not known here.
-pub fn check_project(setup: &ToCheck<'_>, config: Config) -> Checked {
+pub fn check_project(setup: &ToCheck<'_>, config: Config) -> ProjectReport {
     let ToCheck { folder, data, variables, secret_key } = *setup;
     let (project, unread) = Project::load_partly(folder, config);
     // Names of what could not be read would be reported as missing.
     let is_whole = unread.is_empty();
-    let mut checked = Checked { mistakes: unread, counts: Vec::new() };
+    let mut checked = ProjectReport { mistakes: unread, counts: Vec::new() };
     let secret = wrong_secret(data, secret_key);
     checked.mistakes.extend(secret.map(|error| Mistake::error(error.to_string())));
     let card_keys = wrong_card_keys(data, &given_keys(&project));
@@ -91,7 +91,7 @@ pub fn check_project(setup: &ToCheck<'_>, config: Config) -> Checked {
 fn models(
     project: &Project,
     variables: &Variables<'_>,
-    checked: &mut Checked,
+    checked: &mut ProjectReport,
 ) -> Option<Vec<String>> {
     let configs = checked.keep(project.models(variables))?;
     let names = configs.iter().map(|config| config.name.clone()).collect();
@@ -110,7 +110,7 @@ fn files(
     project: Project,
     upstreams: Option<&Upstreams>,
     models: Option<&[String]>,
-    checked: &mut Checked,
+    checked: &mut ProjectReport,
 ) {
     let files = project.realm_files();
     let built_in = project.built_in();
@@ -118,7 +118,7 @@ fn files(
     // Without models that can be used every agent and rule would seem to lack one.
     let idle = models.map(|models| without_models(&files, models, &config.limits));
     checked.mistakes.extend(idle.into_iter().flatten());
-    let around = |realm: &RealmId| Around {
+    let around = |realm: &RealmId| CheckContext {
         tools: vec![ToolSource::new("the built-in tools", tools::builtin(built_in.clone()))],
         rules: config.tools.clone(),
         switched_off: tools::switched_off(&built_in),

@@ -10,14 +10,14 @@ use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::limits::Limits;
 use outbound::seal::Keyring;
 use std::sync::Arc;
-use stores::{Fatal, Opened};
+use stores::{FatalHandler, OpenStore};
 
 /// What all parts of a server stand on.
 pub(super) struct Ground {
     pub(super) system: System,
     pub(super) limits: Arc<Limits>,
     /// What is stored in the data folder.
-    pub(super) opened: Opened,
+    pub(super) opened: OpenStore,
     /// The secrets.
     pub(super) keys: Keyring,
     /// What signs agent cards.
@@ -45,7 +45,11 @@ pub(crate) fn system() -> System {
     System { clock: Arc::new(SystemClock), entropy: Arc::new(SystemEntropy), spawn }
 }
 
-pub(super) fn store_parts(system: &System, limits: &Arc<Limits>, fatal: Fatal) -> stores::Parts {
+pub(super) fn store_parts(
+    system: &System,
+    limits: &Arc<Limits>,
+    fatal: FatalHandler,
+) -> stores::Parts {
     let System { clock, spawn, .. } = system.clone();
     stores::Parts { spawn, clock, limits: limits.clone(), fatal, vfs: None }
 }

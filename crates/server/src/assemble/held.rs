@@ -1,7 +1,7 @@
 //! Parts of a data folder that no server uses now, for commands that work without one. No one else
 //! can use the folder while they are held.
 
-use super::access::{Known, known};
+use super::access::{IdentitySources, known};
 use super::error::{AssembleError, stored};
 use super::ground::{store_parts, system};
 use crate::secrets::chain::AuditKeys;
@@ -20,13 +20,13 @@ use kernel::tool::call::Caller;
 use project::realm::local_caller;
 use std::path::Path;
 use std::sync::Arc;
-use stores::{Hold, Opened, Place};
+use stores::{FolderHold, OpenStore, StoreLocation};
 
 /// The vault of a data folder: two who renew the same login take it from each other.
 pub struct HeldVault {
     /// What logins brought.
     pub vault: Arc<dyn Vault>,
-    _hold: Hold,
+    _hold: FolderHold,
 }
 
 impl HeldVault {
@@ -49,7 +49,7 @@ pub async fn good_keys(data: &Path) -> Result<Vec<ApiKey>, AssembleError> {
     let system = system();
     let limits = Arc::new(Limits::default());
     let fatal = Arc::new(|why: String| tracing::error!("{why}"));
-    let place = Place::Folder(data.to_owned());
+    let place = StoreLocation::Folder(data.to_owned());
     let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;
     let keys = opened.api_keys.all().await;
     let closed = opened.store.close().await;
@@ -63,7 +63,7 @@ pub async fn good_keys(data: &Path) -> Result<Vec<ApiKey>, AssembleError> {
 /// The keys of a data folder: the first key of a server is made before it starts.
 pub struct HeldKeys {
     identity: Arc<Identity>,
-    _opened: Opened,
+    _opened: OpenStore,
 }
 
 impl HeldKeys {
@@ -73,14 +73,14 @@ impl HeldKeys {
         let system = system();
         let limits = Arc::new(Limits::default());
         let fatal = Arc::new(|why: String| tracing::error!("{why}"));
-        let place = Place::Folder(data.to_owned());
+        let place = StoreLocation::Folder(data.to_owned());
         let opened = stores::open(&place, store_parts(&system, &limits, fatal))?;
         // After the store: it makes the folder and holds it alone.
         let keys = keyring(data, given)?;
         opened.audit.begin(Arc::new(AuditKeys::new(&keys)));
         // Tokens of issuers are not taken here, and of principals only those that are stored are
         // known: the folder does not say where its project is.
-        let by = Known::of(&opened, Vec::new(), None, Realms::default(), None);
+        let by = IdentitySources::of(&opened, Vec::new(), None, Realms::default(), None);
         let identity = known(by, None, &keys, &system).await?;
         Ok(Self { identity, _opened: opened })
     }

@@ -19,7 +19,7 @@ use project::rules;
 use std::sync::Arc;
 
 /// What a project brings into the catalog.
-pub(super) struct Brought {
+pub(super) struct ProjectDefinitions {
     files: RealmFiles,
     /// Whether models of others are not opened: no one can say which there are.
     alone: bool,
@@ -27,14 +27,14 @@ pub(super) struct Brought {
     default: Option<AgentName>,
 }
 
-impl Brought {
+impl ProjectDefinitions {
     pub(super) fn files(self) -> RealmFiles {
         self.files
     }
 }
 
 /// Takes out what goes into the catalog.
-pub(super) fn brought(mut setup: Setup) -> (Brought, Setup) {
+pub(super) fn brought(mut setup: Setup) -> (ProjectDefinitions, Setup) {
     let project = &mut setup.project;
     let all = ProjectFiles {
         agents: std::mem::take(&mut project.agents),
@@ -47,7 +47,7 @@ pub(super) fn brought(mut setup: Setup) -> (Brought, Setup) {
     let files = RealmFiles { all, own: std::mem::take(&mut project.of_realms) };
     let alone = setup.alone;
     let default = project.config.agents.default.clone();
-    (Brought { files, alone, default }, setup)
+    (ProjectDefinitions { files, alone, default }, setup)
 }
 
 /// Fills the catalog from the project's files and from the store, for every realm that there is:
@@ -56,14 +56,14 @@ pub(super) async fn load(
     engine: &Engine,
     definitions: &dyn Definitions,
     identity: &Identity,
-    brought: &Brought,
+    brought: &ProjectDefinitions,
 ) -> Result<Vec<Mistake>, AssembleError> {
     let realm = default_realm();
     let limits = engine.limits();
     let files = brought.files.of(&realm);
     let models = engine.catalog().model_names();
     let mut warnings = without_models(&brought.files, &models, limits);
-    let loading = Loading { engine, definitions, files: &brought.files, models: &models };
+    let loading = RealmLoader { engine, definitions, files: &brought.files, models: &models };
     warnings.extend(loading.agents(&realm, &files).await?);
     warnings.extend(agents::no_default(brought.default.as_ref(), &loading.known(&realm)));
     let found = engine.catalog().load_plans(&realm, files.plans.clone());
@@ -106,7 +106,7 @@ pub(super) fn without_models(
 }
 
 /// Brings realms what is theirs.
-struct Loading<'a> {
+struct RealmLoader<'a> {
     engine: &'a Engine,
     definitions: &'a dyn Definitions,
     files: &'a RealmFiles,
@@ -114,7 +114,7 @@ struct Loading<'a> {
     models: &'a [String],
 }
 
-impl Loading<'_> {
+impl RealmLoader<'_> {
     fn known(&self, realm: &RealmId) -> Vec<Arc<Agent>> {
         let known = self.engine.catalog().all_agents(realm).into_iter();
         known.map(|known| known.agent).collect()

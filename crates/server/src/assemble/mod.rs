@@ -10,18 +10,18 @@ mod ground;
 pub(crate) mod policies;
 mod access;
 mod held;
-mod behind;
+mod backends;
 mod load;
-mod told;
+mod parts;
 mod served;
 mod check;
 pub(crate) mod reload;
 mod rights;
 pub(crate) mod watch;
 
-use crate::assemble::sinks::{Outlets, Wanted, left_behind};
+use crate::assemble::sinks::{ConfiguredSinks, Outlets, left_behind};
 use crate::connections::{CONNECTIONS_MAX, connections_within};
-use crate::gateway::{Gateway, GatewayParts, Provided, stored_providers};
+use crate::gateway::{Gateway, GatewayParts, StoredProvider, stored_providers};
 use crate::mcp::door::Door;
 use crate::ports::{self, OpenPort, OwnPort, PortError};
 use crate::realms::keeper::{OfRealms, RealmKeeper};
@@ -29,10 +29,10 @@ use crate::request::auth::{Entrance, Visitor};
 use crate::request::doors::{Shared, SinkFacts};
 use crate::routes::router;
 use crate::secrets::vault::{FileVault, System};
-use access::{Admission, Asked, Known, admitted};
+use access::{AccessSettings, Admission, IdentitySources, admitted};
 use axum::Router;
-use behind::{Behind, behind};
-use engine::{Engine, Undone};
+use backends::{Backends, behind};
+use engine::{Engine, UnfinishedRuns};
 use error::{stored, wrong};
 use ground::Ground;
 use identity::Identity;
@@ -40,20 +40,22 @@ use kernel::contracts::{Definitions, Spawn, StoreLoss};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
 use load::{brought, load};
+use parts::{
+    EngineParts, audit_parts, engine_parts, observing, sharing, upstream_realms, with_extra,
+};
 use project::config::ServerConfig;
 use project::realm::default_realm;
 use project::tables::decisions::AuditConfig;
 use project::tables::public_url::PublicUrl;
 use project::upstream_entries::{Entry, Ourselves, Upstreams};
 use serde_json::json;
-use served::{Inside, doors, mcp_door};
+use served::{ServerParts, doors, mcp_door};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use told::{Told, audit_parts, engine_parts, observing, sharing, upstream_realms, with_extra};
 use upstreams::{LoginPlaces, RemoteParts, Scope};
 
-pub(crate) use behind::opened;
-pub use check::{Checked, ToCheck, check_project};
+pub(crate) use backends::opened;
+pub use check::{ProjectReport, ToCheck, check_project};
 pub use error::{AssembleError, ProjectPart};
 pub(crate) use ground::system;
 pub use held::{HeldKeys, HeldVault, good_keys};
@@ -70,7 +72,7 @@ pub struct Assembled {
     /// What in the project's plans, agents and rules for tools has no effect.
     pub warnings: Vec<Mistake>,
     /// What the server before left undone.
-    pub undone: Undone,
+    pub undone: UnfinishedRuns,
     pub(crate) doors: Shared,
     pub(crate) door: Arc<Door>,
     pub(crate) spawn: Arc<dyn Spawn>,
@@ -155,7 +157,7 @@ impl Stopper {
 
 /// Builds a server on the current tokio runtime and lets it resume what it left undone.
 pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
-    let Behind { upstreams, configs, models, sinks, ourselves, policies } = behind(&setup)?;
+    let Backends { upstreams, configs, models, sinks, ourselves, policies } = behind(&setup)?;
     let (brought, mut setup) = brought(setup);
     let extra = std::mem::take(&mut setup.extra);
     let ground = Ground::open(&setup)?;
@@ -164,10 +166,10 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let mut warnings = std::mem::take(&mut setup.project.config.warnings);
     warnings.append(&mut setup.project.clients.warnings);
     // After the store is open: files of sinks are in its folder.
-    warnings.extend(sinks.iter().flat_map(Wanted::warnings));
+    warnings.extend(sinks.iter().flat_map(ConfiguredSinks::warnings));
     let outlets = opened_sinks(sinks, &ground.system)?;
-    let by = Known::to_server(&setup, &ground.opened);
-    let asked = Asked::of(&setup);
+    let by = IdentitySources::to_server(&setup, &ground.opened);
+    let asked = AccessSettings::of(&setup);
     let Admission { identity, entrance, client, policy, files } =
         admitted(by, policies, &asked, &ground).await?;
     let (providers, left_out) = provided(definitions.as_ref(), &identity, &upstreams).await?;
@@ -181,7 +183,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     }
     let telemetry = observing(&setup, &ground);
     let kept = setup.project.config.audit;
-    let told = Told {
+    let told = EngineParts {
         tools: extra.tools,
         awaited: upstreams.prefixes(),
         upstreams_of: upstream_realms(&upstreams, &providers, &realm),
@@ -221,7 +223,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let served = engine.clone();
     let choose = extra.choose_skill;
     let inside =
-        Inside { engine: served, entrance, realms, gateway, telemetry, sinks, files, choose };
+        ServerParts { engine: served, entrance, realms, gateway, telemetry, sinks, files, choose };
     let doors = doors(&setup, &ground, inside);
     let door = mcp_door(&setup, &ground, &doors, extra.shelves);
     let router = router(doors.clone(), door.clone(), extra.routes);
@@ -268,7 +270,7 @@ async fn go_on(
 }
 
 /// What the server before left undone in all realms.
-async fn undone(engine: &Engine, identity: &Identity) -> Result<Undone, AssembleError> {
+async fn undone(engine: &Engine, identity: &Identity) -> Result<UnfinishedRuns, AssembleError> {
     let realms: Vec<RealmId> = identity.directory().realms.0.keys().cloned().collect();
     engine.admin().undone(&realms).await.map_err(stored)
 }
@@ -304,7 +306,10 @@ fn login_places(
 }
 
 /// Opens the sinks.
-fn opened_sinks(wanted: Option<Wanted>, system: &System) -> Result<Option<Outlets>, AssembleError> {
+fn opened_sinks(
+    wanted: Option<ConfiguredSinks>,
+    system: &System,
+) -> Result<Option<Outlets>, AssembleError> {
     let opened = wanted.map(|wanted| Outlets::open(wanted, system.clone()));
     opened.transpose().map_err(wrong(ProjectPart::Sinks))
 }
@@ -339,7 +344,7 @@ async fn provided(
     definitions: &dyn Definitions,
     identity: &Identity,
     upstreams: &Upstreams,
-) -> Result<(Vec<Provided>, Vec<Mistake>), AssembleError> {
+) -> Result<(Vec<StoredProvider>, Vec<Mistake>), AssembleError> {
     let mut providers = Vec::new();
     let mut warnings = Vec::new();
     for realm in identity.directory().realms.0.keys() {
@@ -355,7 +360,7 @@ async fn provided(
 
 /// Starts the stored providers, and reacts from now on to what upstreams bring; a provider that
 /// cannot be used is reported and left out.
-async fn begin_stored(gateway: &Gateway, providers: &[Provided]) -> Vec<Mistake> {
+async fn begin_stored(gateway: &Gateway, providers: &[StoredProvider]) -> Vec<Mistake> {
     let _changing = gateway.changing.lock().await;
     let warnings = gateway.begin_all(providers).await;
     gateway.watch_arrivals();

@@ -3,7 +3,7 @@
 
 use crate::secrets::vault::System;
 use identity::Identity;
-use kernel::definition::plan::mistake::{Checked, Mistake};
+use kernel::definition::plan::mistake::{CheckResult, Mistake};
 use policy::decide::Policies;
 use policy::{CedarPolicy, Parts};
 use project::folder::Project;
@@ -45,7 +45,10 @@ impl FilePolicies {
 /// The policies of these files, with warnings; no policies where there are no files. One that does
 /// not fit a built-in tool would deny every call of it, or permit none, so it is a mistake. Tools
 /// of other servers are not known here, and may change.
-pub(crate) fn read(files: Option<&PolicyFiles>, built_in: &BuiltInSettings) -> Checked<Policies> {
+pub(crate) fn read(
+    files: Option<&PolicyFiles>,
+    built_in: &BuiltInSettings,
+) -> CheckResult<Policies> {
     let read = Policies::read(files.into_iter().flat_map(PolicyFiles::texts))?;
     let tools = tools::builtin(built_in.clone());
     let wrong = read.0.misfits(tools.iter().map(|tool| &**tool.spec()));

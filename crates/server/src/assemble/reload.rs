@@ -6,10 +6,10 @@
 use crate::assemble::load::without_models;
 use crate::assemble::pipelines::{misplaced, misplaced_own};
 use crate::assemble::{AssembleError, opened};
-use crate::counted::Portion;
+use crate::counters::FilesPart;
 use crate::realms::files::{ServedFiles, check};
 use crate::realms::keeper::RealmKeeper;
-use engine::{Engine, Filed, Models};
+use engine::{CheckedFiles, Engine, Models};
 use identity::Identity;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Pipeline;
@@ -34,12 +34,12 @@ pub(crate) struct Outcome {
     pub(crate) changed: Vec<String>,
     pub(crate) warnings: Vec<Mistake>,
     /// What was not taken, with what is wrong with it.
-    pub(crate) refused: Vec<(Portion, Vec<Mistake>)>,
+    pub(crate) refused: Vec<(FilesPart, Vec<Mistake>)>,
 }
 
 impl Outcome {
     /// The same with what became of one portion more.
-    pub(crate) fn add(&mut self, portion: Portion, taken: Result<Outcome, Vec<Mistake>>) {
+    pub(crate) fn add(&mut self, portion: FilesPart, taken: Result<Outcome, Vec<Mistake>>) {
         match taken {
             Ok(Outcome { taken, changed, warnings, refused }) => {
                 self.taken |= taken;
@@ -54,7 +54,7 @@ impl Outcome {
 
 /// What a project's files say, as far as it can change while it is served.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Parts {
+pub(crate) struct ProjectSnapshot {
     files: RealmFiles,
     /// The pipelines of the realm that every server has, as far as they can be read, each with its
     /// file.
@@ -66,7 +66,7 @@ pub(crate) struct Parts {
     default: Option<AgentName>,
 }
 
-impl Parts {
+impl ProjectSnapshot {
     /// Those of this project, or what is wrong with its models.
     pub(crate) fn of(project: &Project, variables: &Variables<'_>) -> Result<Self, Vec<Mistake>> {
         let models = project.models(variables)?;
@@ -86,7 +86,7 @@ impl Parts {
     }
 
     /// The names of the files that say something else than they do in the other.
-    fn names_beside(&self, other: &Parts) -> Vec<String> {
+    fn names_beside(&self, other: &ProjectSnapshot) -> Vec<String> {
         let now = self.texts();
         let before = other.texts();
         let all: BTreeSet<&str> = now.keys().chain(before.keys()).copied().collect();
@@ -118,7 +118,7 @@ pub(crate) struct Reload {
     served: Arc<ServedFiles>,
     realm: RealmId,
     /// What is served now.
-    taken: Parts,
+    taken: ProjectSnapshot,
     /// Models that no file brings.
     given: Vec<String>,
     /// The ports of pipelines that are open: all that there were at the start.
@@ -131,12 +131,12 @@ pub(crate) struct Reload {
 pub(crate) type OwnMistakes = BTreeMap<RealmId, Vec<Mistake>>;
 
 /// What a check of files found.
-struct Found {
+struct FilesCheck {
     /// The names of all models.
     names: Vec<String>,
     models: Option<Models>,
     /// What the files bring to the realm that every server has, with warnings.
-    here: Option<(Filed, Vec<Mistake>)>,
+    here: Option<(CheckedFiles, Vec<Mistake>)>,
     /// What is wrong with the files of all realms.
     wrong: Vec<Mistake>,
     of_realms: OwnMistakes,
@@ -147,7 +147,7 @@ type Port = (PipelineName, u16);
 
 impl Reload {
     /// For an engine that serves this, in the realms that there are.
-    pub(crate) fn new(engine: Engine, keeper: &RealmKeeper, taken: Parts) -> Self {
+    pub(crate) fn new(engine: Engine, keeper: &RealmKeeper, taken: ProjectSnapshot) -> Self {
         let realm = default_realm();
         let mut given = engine.catalog().model_names();
         given.retain(|name| !taken.models.iter().any(|config| config.name == *name));
@@ -159,26 +159,28 @@ impl Reload {
     }
 
     /// What is served now.
-    pub(crate) fn taken(&self) -> &Parts {
+    pub(crate) fn taken(&self) -> &ProjectSnapshot {
         &self.taken
     }
 
     /// Serves this from now on: what is every realm's all of it, or nothing of it. A realm whose
     /// own files are wrong, or could not be read, keeps all that is served there.
-    pub(crate) fn take(&mut self, mut parts: Parts, unread: OwnMistakes) -> Outcome {
+    pub(crate) fn take(&mut self, mut parts: ProjectSnapshot, unread: OwnMistakes) -> Outcome {
         // What could be read is checked beside what stays.
         self.keep_own(&mut parts, unread.keys());
         if unread.is_empty() && self.behind.is_empty() && parts == self.taken {
             return Outcome::default();
         }
         let realms = self.identity.directory().realms.clone();
-        let Found { names, models, here, wrong, of_realms } = self.found(&parts, &realms, unread);
+        let FilesCheck { names, models, here, wrong, of_realms } =
+            self.found(&parts, &realms, unread);
         let kept: BTreeSet<RealmId> = of_realms.keys().cloned().collect();
         let refused = of_realms.into_iter();
-        let refused = refused.map(|(realm, mistakes)| (Portion::Realm(realm), mistakes)).collect();
+        let refused =
+            refused.map(|(realm, mistakes)| (FilesPart::Realm(realm), mistakes)).collect();
         let mut outcome = Outcome { refused, ..Outcome::default() };
         let Some(models) = models.filter(|_| wrong.is_empty()) else {
-            outcome.refused.insert(0, (Portion::Files, wrong));
+            outcome.refused.insert(0, (FilesPart::Files, wrong));
             return outcome;
         };
         self.keep_own(&mut parts, kept.iter());
@@ -209,7 +211,7 @@ impl Reload {
     }
 
     /// Puts the own files of these realms that are served into the place of those that are there.
-    fn keep_own<'r>(&self, parts: &mut Parts, realms: impl Iterator<Item = &'r RealmId>) {
+    fn keep_own<'r>(&self, parts: &mut ProjectSnapshot, realms: impl Iterator<Item = &'r RealmId>) {
         for realm in realms {
             match self.taken.files.own.get(realm) {
                 Some(own) => parts.files.own.insert(realm.clone(), own.clone()),
@@ -223,7 +225,7 @@ impl Reload {
     }
 
     /// Reads and checks all of it: what is wrong with one realm's own files, and with all else.
-    fn found(&self, parts: &Parts, realms: &Realms, unread: OwnMistakes) -> Found {
+    fn found(&self, parts: &ProjectSnapshot, realms: &Realms, unread: OwnMistakes) -> FilesCheck {
         let configured = parts.models.iter().map(|config| config.name.clone());
         let names: Vec<String> = configured.chain(self.given.iter().cloned()).collect();
         let mut all = misplaced(&parts.readable, Some(&names));
@@ -241,13 +243,13 @@ impl Reload {
                 None => wrong.push(mistake),
             }
         }
-        Found { names, models, here, wrong, of_realms }
+        FilesCheck { names, models, here, wrong, of_realms }
     }
 
     /// The models that are served, with those that changed opened again. The others stay as they
     /// are, connections included. One that no one names any more stays too: a run in flight may
     /// pin an agent that does.
-    fn models(&self, parts: &Parts) -> Result<Models, Vec<Mistake>> {
+    fn models(&self, parts: &ProjectSnapshot) -> Result<Models, Vec<Mistake>> {
         let known = &self.taken.models;
         let changed = parts.models.iter().filter(|config| !known.contains(config)).cloned();
         let fresh = opened(changed.collect()).map_err(AssembleError::into_mistakes)?;
@@ -262,9 +264,9 @@ impl Reload {
 
     /// Warnings of agents and rules whose models are not there, and of the agent that is asked
     /// where no one is named.
-    fn idle_agents(&self, parts: &Parts, models: &[String]) -> Vec<Mistake> {
+    fn idle_agents(&self, parts: &ProjectSnapshot, models: &[String]) -> Vec<Mistake> {
         let mut warnings = without_models(&parts.files, models, self.engine.limits());
-        let agents = |parts: &Parts| parts.files.of(&self.realm).agents;
+        let agents = |parts: &ProjectSnapshot| parts.files.of(&self.realm).agents;
         if agents(parts) != agents(&self.taken) {
             let known = self.engine.catalog().all_agents(&self.realm).into_iter();
             let known: Vec<Arc<Agent>> = known.map(|known| known.agent).collect();

@@ -4,7 +4,7 @@
 
 use crate::assemble::policies::{has_none, read_again};
 use crate::assemble::reload::Outcome;
-use crate::counted::Portion;
+use crate::counters::FilesPart;
 use engine::Engine;
 use identity::Identity;
 use kernel::definition::plan::mistake::Mistake;
@@ -72,9 +72,9 @@ impl RightsReload {
         let RightsRead { policies, principals } = read;
         let mut outcome = Outcome::default();
         let policies = policies.and_then(|files| self.take_policies(files));
-        outcome.add(Portion::Policies, policies);
+        outcome.add(FilesPart::Policies, policies);
         let principals = principals.and_then(|found| self.take_principals(found));
-        outcome.add(Portion::Principals, principals);
+        outcome.add(FilesPart::Principals, principals);
         outcome
     }
 

@@ -6,7 +6,7 @@ use super::setup::Setup;
 use crate::a2a;
 use crate::gateway::Gateway;
 use crate::mcp::door::Door;
-use crate::mcp::own::Own;
+use crate::mcp::own::OwnShelf;
 use crate::realms::keeper::RealmKeeper;
 use crate::request::auth::Entrance;
 use crate::request::choice::ChooseSkill;
@@ -27,12 +27,12 @@ use telemetry::Telemetry;
 const CARD_PATH: &str = "AGENT_CARD_PATH";
 
 /// A shelf with nothing on it.
-struct Bare;
+struct EmptyShelf;
 
-impl Shelf for Bare {}
+impl Shelf for EmptyShelf {}
 
 /// What is behind the doors.
-pub(super) struct Inside {
+pub(super) struct ServerParts {
     pub(super) engine: Engine,
     pub(super) entrance: Entrance,
     /// Who makes and removes realms, and knows everyone.
@@ -48,8 +48,8 @@ pub(super) struct Inside {
 }
 
 /// The doors before all that, and what is posted from behind them.
-pub(super) fn doors(setup: &Setup, ground: &Ground, inside: Inside) -> Shared {
-    let Inside { engine, entrance, realms, gateway, telemetry, sinks, files, choose } = inside;
+pub(super) fn doors(setup: &Setup, ground: &Ground, inside: ServerParts) -> Shared {
+    let ServerParts { engine, entrance, realms, gateway, telemetry, sinks, files, choose } = inside;
     let backup = ground.opened.backup.clone();
     let cursors = Cursors::new(&ground.keys);
     let mut doors = Doors::new(engine, entrance, realms, gateway, backup, cursors, telemetry);
@@ -114,7 +114,7 @@ pub(super) fn mcp_door(
 /// Our own prompts and resources, unless only what code brings is offered.
 fn own_shelf(only_extra: bool, doors: &Doors) -> Arc<dyn Shelf> {
     if only_extra {
-        return Arc::new(Bare);
+        return Arc::new(EmptyShelf);
     }
-    Arc::new(Own::new(doors.engine.clone(), doors.cursors.clone()))
+    Arc::new(OwnShelf::new(doors.engine.clone(), doors.cursors.clone()))
 }

@@ -10,7 +10,7 @@ use project::folder::Project;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use stores::{Fatal, Place};
+use stores::{FatalHandler, StoreLocation};
 
 /// What a server is built from.
 pub struct Setup {
@@ -45,12 +45,12 @@ pub struct Setup {
     /// Whether no upstream is started: plans that name their tools can be read, and that is all.
     pub alone: bool,
     /// Ends the process: after a failed sync, or when the data folder is not ours alone any more.
-    pub fatal: Fatal,
+    pub fatal: FatalHandler,
 }
 
 impl Setup {
     /// A server without keys, extras and variables: `Setup { admin_key, ..Setup::new(..) }`.
-    pub fn new(project: Project, data: PathBuf, address: SocketAddr, fatal: Fatal) -> Self {
+    pub fn new(project: Project, data: PathBuf, address: SocketAddr, fatal: FatalHandler) -> Self {
         Self {
             project,
             data,
@@ -71,11 +71,11 @@ impl Setup {
     }
 
     /// Where the store is.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> StoreLocation {
         match (self.renew, self.after_loss) {
-            (true, _) => Place::RenewedFolder(self.data.clone()),
-            (false, true) => Place::FolderAfterLoss(self.data.clone()),
-            (false, false) => Place::Folder(self.data.clone()),
+            (true, _) => StoreLocation::RenewedFolder(self.data.clone()),
+            (false, true) => StoreLocation::FolderAfterLoss(self.data.clone()),
+            (false, false) => StoreLocation::Folder(self.data.clone()),
         }
     }
 }

@@ -9,7 +9,7 @@ use kernel::contracts::sink::EventSink;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::audit::ChainName;
 use kernel::values::ids::RealmId;
-use project::event_sinks::Sending;
+use project::event_sinks::ResolvedSink;
 use project::realm::default_realm;
 use sinks::config::SinkKind;
 use std::sync::Arc;
@@ -19,28 +19,28 @@ const HEADS_EVERY_MS: u64 = 60 * 1_000;
 
 /// The sinks of a project, before they are opened.
 #[derive(Debug)]
-pub(crate) struct Wanted {
-    active: Vec<Sending>,
+pub(crate) struct ConfiguredSinks {
+    active: Vec<ResolvedSink>,
     /// Those that nothing is sent to for now.
-    resting: Vec<Sending>,
+    resting: Vec<ResolvedSink>,
 }
 
-impl Wanted {
-    pub(crate) fn all(sendings: Vec<Sending>) -> Self {
+impl ConfiguredSinks {
+    pub(crate) fn all(sendings: Vec<ResolvedSink>) -> Self {
         Self { active: sendings, resting: Vec::new() }
     }
 
     /// All but those that write to standard output, which is an MCP client's. The events that they
     /// would have got wait for a server that has an output of its own.
-    pub(crate) fn on_a_pipe(sendings: Vec<Sending>) -> Self {
-        let is_stdout = |sending: &Sending| matches!(sending.config.kind, SinkKind::Stdout);
+    pub(crate) fn on_a_pipe(sendings: Vec<ResolvedSink>) -> Self {
+        let is_stdout = |sending: &ResolvedSink| matches!(sending.config.kind, SinkKind::Stdout);
         let (resting, active) = sendings.into_iter().partition(is_stdout);
         Self { active, resting }
     }
 
     /// What is to say of those that rest.
     pub(crate) fn warnings(&self) -> Vec<Mistake> {
-        let warning = |sending: &Sending| {
+        let warning = |sending: &ResolvedSink| {
             let name = &sending.config.name;
             let what =
                 format!("the sink `{name}` rests: standard output belongs to the MCP client here");
@@ -52,14 +52,14 @@ impl Wanted {
 
 /// Sinks that are open.
 pub(crate) struct Outlets {
-    all: Vec<(Sending, Arc<dyn EventSink>)>,
+    all: Vec<(ResolvedSink, Arc<dyn EventSink>)>,
     /// Those that nothing is sent to for now.
-    resting: Vec<Sending>,
+    resting: Vec<ResolvedSink>,
 }
 
 impl Outlets {
     /// Opens all of them, or says what is wrong, each where it is written.
-    pub(crate) fn open(wanted: Wanted, system: System) -> Result<Self, Vec<Mistake>> {
+    pub(crate) fn open(wanted: ConfiguredSinks, system: System) -> Result<Self, Vec<Mistake>> {
         let resting = wanted.resting;
         let parts = sinks::Parts { clock: system.clock, spawn: system.spawn };
         let mut all = Vec::new();
@@ -81,7 +81,7 @@ impl Outlets {
 
     /// What there is to say of each.
     pub(crate) fn facts(&self) -> Vec<SinkFacts> {
-        let facts = |(sending, _): &(Sending, Arc<dyn EventSink>)| SinkFacts {
+        let facts = |(sending, _): &(ResolvedSink, Arc<dyn EventSink>)| SinkFacts {
             name: sending.config.name.clone(),
             kind: sending.word(),
             target: sending.target.clone(),
@@ -96,9 +96,9 @@ impl Outlets {
             engine.feed().rest_sink(realm, &sending.config.name);
         }
         let ours = self.all.iter().filter(|(sending, _)| sending.is_for(realm));
-        let ours: Vec<&(Sending, Arc<dyn EventSink>)> = ours.collect();
+        let ours: Vec<&(ResolvedSink, Arc<dyn EventSink>)> = ours.collect();
         for (sending, sink) in ours {
-            let Sending { config, types, from_start, .. } = sending;
+            let ResolvedSink { config, types, from_start, .. } = sending;
             let rules = SinkRules { types: types.clone(), from_start: *from_start };
             engine.feed().keep_sending(realm, &config.name, sink.clone(), rules).await?;
             engine.feed().keep_sending_heads(realm, &config.name, heads(realm));

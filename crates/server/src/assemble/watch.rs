@@ -6,15 +6,15 @@ mod look;
 mod subject;
 
 use crate::assemble::Assembled;
-use crate::assemble::reload::{Outcome, OwnMistakes, Parts, Reload};
+use crate::assemble::reload::{Outcome, OwnMistakes, ProjectSnapshot, Reload};
 use crate::assemble::rights::{Rights, RightsRead, RightsReload};
-use crate::counted::{Portion, Reloads};
-use crate::gateway::{Gateway, Lookup, TakenUpstreams};
+use crate::counters::{FilesPart, Reloads};
+use crate::gateway::{Gateway, Lookup, UpstreamChanges};
 use futures::future::{Either, select};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::PRINCIPALS_FILE;
 use kernel::values::ids::Millis;
-use look::{Look, gather, named};
+use look::{FileSnapshot, gather, named};
 use project::config::Config;
 use project::folder::{
     CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, REALMS_FOLDER, RightsFiles,
@@ -44,17 +44,17 @@ const SETTINGS: [&str; 3] = [CONFIG_FILE, CLIENTS_FILE, PROPERTIES_FILE];
 /// A project that is to be watched.
 pub struct Watch {
     source: Source,
-    served: Parts,
+    served: ProjectSnapshot,
     rights: Rights,
     /// The settings as they were read.
-    settings: Look,
+    settings: FileSnapshot,
     config: Option<ConfigAgain>,
-    of: Watched,
+    of: WatchScope,
 }
 
 /// What of a project is taken while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Watched {
+enum WatchScope {
     /// All that can be.
     Everything,
     /// Who may do what, and the servers that its settings name.
@@ -81,7 +81,7 @@ struct Source {
 }
 
 /// A project that is watched, for as long as this lives.
-pub struct Watching {
+pub struct WatchGuard {
     _ends: oneshot::Sender<()>,
 }
 
@@ -90,14 +90,14 @@ impl Watch {
     /// names; `variables` are those of its server.
     pub fn new(project: &Project, pipelines: Vec<PathBuf>, variables: Lookup) -> Self {
         // Its server reports what cannot be read now.
-        let served = Parts::of(project, variables.as_ref()).unwrap_or_default();
+        let served = ProjectSnapshot::of(project, variables.as_ref()).unwrap_or_default();
         let rights = Rights::of(project);
         let folder = project.folder.clone();
         let config = project.config.clone();
         let paths = SETTINGS.iter().map(|file| folder.join(file)).collect();
-        let settings = Look::at(&paths, &Look::default(), Millis::default());
+        let settings = FileSnapshot::at(&paths, &FileSnapshot::default(), Millis::default());
         let source = Source { folder, config, pipelines, variables };
-        Self { source, served, rights, settings, config: None, of: Watched::Everything }
+        Self { source, served, rights, settings, config: None, of: WatchScope::Everything }
     }
 
     /// The same, where also the settings are read again by this.
@@ -112,11 +112,11 @@ impl Watch {
     /// principals and the servers that the settings name are taken.
     #[must_use]
     pub fn without_definitions(self) -> Self {
-        Self { of: Watched::RightsAndServers, ..self }
+        Self { of: WatchScope::RightsAndServers, ..self }
     }
 
     /// Begins to look. Files are read on a thread of their own: no request waits for a disk.
-    pub fn begin(self, assembled: &Assembled) -> Watching {
+    pub fn begin(self, assembled: &Assembled) -> WatchGuard {
         let clock = assembled.engine.clock().clone();
         let keeper = &assembled.doors.realms;
         let policies = assembled.doors.policies.clone();
@@ -126,7 +126,7 @@ impl Watch {
             source: self.source,
             reload: Reload::new(engine.clone(), keeper, self.served),
             rights_reload: RightsReload::new(engine, identity, policies, self.rights),
-            last: Look::default(),
+            last: FileSnapshot::default(),
             settings: self.settings,
             rights: Subject::default(),
             files: Subject::default(),
@@ -162,14 +162,14 @@ impl Watch {
                 }
             }),
         );
-        Watching { _ends: ends }
+        WatchGuard { _ends: ends }
     }
 }
 
 impl Source {
     /// What the files say now of plans, agents and pipelines, and why the own files of realms
     /// cannot be read.
-    fn read(&self) -> Result<(Parts, OwnMistakes), Vec<Mistake>> {
+    fn read(&self) -> Result<(ProjectSnapshot, OwnMistakes), Vec<Mistake>> {
         let told = |error| mistakes_of(error, &self.folder);
         let config = self.config.clone();
         let read = Project::load_definitions(&self.folder, config).map_err(told)?;
@@ -177,7 +177,7 @@ impl Source {
         for path in &self.pipelines {
             project.add_pipeline(path).map_err(told)?;
         }
-        let parts = Parts::of(&project, self.variables.as_ref())?;
+        let parts = ProjectSnapshot::of(&project, self.variables.as_ref())?;
         Ok((parts, wrong.into_iter().map(|(realm, error)| (realm, told(error))).collect()))
     }
 
@@ -195,9 +195,9 @@ struct Watcher {
     reload: Reload,
     rights_reload: RightsReload,
     /// What the last look saw.
-    last: Look,
+    last: FileSnapshot,
     /// The settings as they were reported last.
-    settings: Look,
+    settings: FileSnapshot,
     /// Policies and principals.
     rights: Subject,
     /// All other files, where they are taken.
@@ -208,12 +208,12 @@ struct Watcher {
     gateway: Arc<Gateway>,
     /// Whether the settings name other servers since they were taken.
     upstreams_are_due: bool,
-    of: Watched,
+    of: WatchScope,
 }
 
 impl Watcher {
     fn look(&mut self, now: Millis) {
-        let look = Look::at(&self.watched(), &self.last, now);
+        let look = FileSnapshot::at(&self.watched(), &self.last, now);
         self.last = look.clone();
         let folder = &self.source.folder;
         let (settings, others) = look.split(|path| is_settings(path, folder));
@@ -223,13 +223,13 @@ impl Watcher {
             let outcome = self.rights_reload.take(self.source.read_rights());
             self.rights.tell(outcome, due, &self.reloads);
         }
-        if self.of == Watched::Everything
+        if self.of == WatchScope::Everything
             && let Some(due) = self.files.due(files)
         {
             let outcome = match self.source.read() {
                 Ok((parts, unread)) => self.reload.take(parts, unread),
                 Err(wrong) => {
-                    Outcome { refused: vec![(Portion::Files, wrong)], ..Outcome::default() }
+                    Outcome { refused: vec![(FilesPart::Files, wrong)], ..Outcome::default() }
                 }
             };
             self.files.tell(outcome, due, &self.reloads);
@@ -245,7 +245,7 @@ impl Watcher {
         paths.extend(SETTINGS.iter().map(|file| folder.join(file)));
         paths.insert(folder.join(PRINCIPALS_FILE));
         gather(&folder.join(POLICIES_FOLDER), DEPTH_MAX, &mut paths);
-        if self.of == Watched::RightsAndServers {
+        if self.of == WatchScope::RightsAndServers {
             return paths;
         }
         for definitions in FOLDERS {
@@ -257,7 +257,7 @@ impl Watcher {
         paths
     }
 
-    fn tell_settings(&mut self, now: Look) {
+    fn tell_settings(&mut self, now: FileSnapshot) {
         if self.settings.same(&now) {
             return;
         }
@@ -313,7 +313,7 @@ impl Watcher {
         let taking = async move { gateway.take_configured(&entries, configs).await };
         // Nothing comes where the server is ending.
         let taken = self.gateway.to_the_end(taking).await.unwrap_or_default();
-        let TakenUpstreams { changed, warnings } = taken;
+        let UpstreamChanges { changed, warnings } = taken;
         for warning in warnings {
             tracing::warn!("{warning}");
         }

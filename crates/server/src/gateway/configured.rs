@@ -1,8 +1,8 @@
 //! What is configured, while it runs. It changes with the settings of a project that is watched:
 //! what is written just as before continues, with its connections and its logins.
 
-use super::follow::{Followed, follow};
-use super::{Coming, Gateway, GatewayParts, Member, Running};
+use super::follow::{FollowedUpstream, follow};
+use super::{Gateway, GatewayParts, Member, RunningUpstream, StartingUpstream};
 use kernel::definition::plan::mistake::Mistake;
 use project::upstream_entries::Entry;
 use std::collections::BTreeMap;
@@ -12,28 +12,28 @@ use tokio::sync::watch;
 use upstreams::{Remote, UpstreamConfig};
 
 /// A configured upstream; one that is left alone does not run.
-pub(super) struct Configured {
+pub(super) struct ConfiguredUpstream {
     pub(super) entry: Entry,
     pub(super) member: Member,
-    pub(super) running: Option<Running>,
+    pub(super) running: Option<RunningUpstream>,
 }
 
 /// The outcome of a change of the settings.
 #[derive(Debug, Default)]
-pub(crate) struct TakenUpstreams {
+pub(crate) struct UpstreamChanges {
     /// The names of those that came, changed or went.
     pub(crate) changed: Vec<String>,
     /// What could not be taken.
     pub(crate) warnings: Vec<Mistake>,
 }
 
-impl Configured {
+impl ConfiguredUpstream {
     /// Begins to connect to it, where it has a config; with what can be waited for then.
     pub(super) fn start(
         parts: &GatewayParts,
         entry: &Entry,
         config: Option<UpstreamConfig>,
-    ) -> (Self, Option<Coming>) {
+    ) -> (Self, Option<StartingUpstream>) {
         let remote =
             config.map(|config| Arc::new(Remote::start(vec![config], parts.remote.clone())));
         let upstream = remote.as_ref().and_then(|remote| remote.upstreams().first().cloned());
@@ -41,10 +41,10 @@ impl Configured {
         let mut coming = None;
         let running = remote.zip(upstream).map(|(remote, upstream)| {
             let stop = watch::Sender::new(false);
-            let followed = Followed { upstream: upstream.clone(), realm: None };
+            let followed = FollowedUpstream { upstream: upstream.clone(), realm: None };
             let (listed, gone) = follow(parts, followed, stop.subscribe());
-            coming = Some(Coming { upstream, listed });
-            Running { remote, stop, gone }
+            coming = Some(StartingUpstream { upstream, listed });
+            RunningUpstream { remote, stop, gone }
         });
         (Self { entry: entry.clone(), member, running }, coming)
     }
@@ -52,7 +52,7 @@ impl Configured {
 
 impl Gateway {
     /// All that is configured.
-    pub(super) fn all_configured(&self) -> MutexGuard<'_, Vec<Configured>> {
+    pub(super) fn all_configured(&self) -> MutexGuard<'_, Vec<ConfiguredUpstream>> {
         self.configured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,9 +69,9 @@ impl Gateway {
         &self,
         entries: &[Entry],
         configs: Vec<UpstreamConfig>,
-    ) -> TakenUpstreams {
+    ) -> UpstreamChanges {
         let _changing = self.changing.lock().await;
-        let mut taken = TakenUpstreams::default();
+        let mut taken = UpstreamChanges::default();
         let leads_back = |config: &UpstreamConfig| self.parts.ourselves.are(config);
         let (back, ahead): (Vec<_>, Vec<_>) = configs.into_iter().partition(leads_back);
         let mut configs: BTreeMap<String, UpstreamConfig> =
@@ -96,7 +96,7 @@ impl Gateway {
                 continue;
             }
             self.leave(&entry.name).await;
-            let (known, _) = Configured::start(&self.parts, entry, config);
+            let (known, _) = ConfiguredUpstream::start(&self.parts, entry, config);
             self.all_configured().push(known);
             // Who stops everything may not have seen it.
             if self.ended.load(Ordering::SeqCst) {

@@ -15,16 +15,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot, watch};
-use upstreams::{Changed, Upstream};
+use upstreams::{ListVersions, Upstream};
 
 /// An upstream to follow.
-pub(super) struct Followed {
+pub(super) struct FollowedUpstream {
     pub(super) upstream: Arc<Upstream>,
     /// The realm that has it for itself, if one does.
     pub(super) realm: Option<RealmId>,
 }
 
-impl Followed {
+impl FollowedUpstream {
     /// Who brings its tools, as a person would say it; no two say the same.
     fn source(&self) -> String {
         let name = self.upstream.name();
@@ -48,7 +48,7 @@ impl Followed {
 /// be there for the first time, and for that end.
 pub(super) fn follow(
     parts: &GatewayParts,
-    followed: Followed,
+    followed: FollowedUpstream,
     mut stop: watch::Receiver<bool>,
 ) -> (oneshot::Receiver<()>, oneshot::Receiver<()>) {
     let (here, listed) = oneshot::channel::<()>();
@@ -63,7 +63,7 @@ pub(super) fn follow(
         let mut changes = upstream.changes();
         let mut told: Vec<Mistake> = Vec::new();
         let mut here = Some(here);
-        let mut seen: Option<Changed> = None;
+        let mut seen: Option<ListVersions> = None;
         loop {
             // Seen before it is read: a change in between wakes us again.
             let version = *changes.borrow_and_update();
@@ -120,7 +120,7 @@ fn misfit(mistake: &Mistake) -> Fault {
 }
 
 /// The changes of the other lists of an upstream; the catalog notifies clients of its tools.
-fn since(now: Changed, before: Changed) -> ListChanges {
+fn since(now: ListVersions, before: ListVersions) -> ListChanges {
     ListChanges {
         tools: 0,
         prompts: now.prompts.saturating_sub(before.prompts),

@@ -4,10 +4,10 @@
 use super::condition::{Condition, not_stored, tagged};
 use super::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
-use crate::request::body::Posted;
+use crate::request::body::JsonBody;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Who};
-use crate::request::params::{Named, Params, not_found};
+use crate::request::params::{Params, PathName, not_found};
 use crate::views::rows;
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
@@ -33,7 +33,7 @@ pub(crate) async fn list(
 }
 
 /// `GET /agents/{refName}`.
-pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Result<Response> {
+pub(crate) async fn show(Who { doors, caller }: Who, PathName(name): PathName) -> Result<Response> {
     match doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str())) {
         Some(known) => Ok(answer(&doors, &caller, &known)),
         None => Err(missing(&doors, &caller, &name)),
@@ -44,9 +44,9 @@ pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Resu
 /// ones.
 pub(crate) async fn store(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
     headers: HeaderMap,
-    Posted(mut agent): Posted<Map<String, Value>>,
+    JsonBody(mut agent): JsonBody<Map<String, Value>>,
 ) -> Result<(StatusCode, Response)> {
     let condition = Condition::of(&headers)?;
     named_by_path(&mut agent, &name)?;
@@ -66,7 +66,7 @@ pub(crate) async fn store(
 /// `DELETE /agents/{refName}`.
 pub(crate) async fn remove(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<StatusCode> {
     let ref_name = AgentName::from(name.as_str());
     if doors.engine.catalog().agent(&caller, &ref_name).is_none() {

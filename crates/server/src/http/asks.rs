@@ -3,17 +3,17 @@
 use super::logins::{own_login_for, proven};
 use super::upstreams::missing;
 use crate::problem::{Failure, Result};
-use crate::request::body::{Raw, parse};
+use crate::request::body::{RawBody, parse};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Doors, Who};
 use crate::request::key::{Key, replayed};
-use crate::request::params::{Named, Params, Wait, no_such, page, session_ref};
+use crate::request::params::{Params, PathName, Wait, no_such, page, session_ref};
 use crate::views::asked::add_specs;
 use crate::views::rows;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use engine::{Once, Pinned, RefusalCode};
+use engine::{IdempotencyKey, PinnedDefinitions, RefusalCode};
 use kernel::ask::proposal::proposed;
 use kernel::ask::reply::no_proposal;
 use kernel::ask::{Ask, AskBody, AskStatus, CallDecision, FixAction, Reply};
@@ -85,14 +85,19 @@ pub(crate) async fn list(
 }
 
 /// `GET /asks/{id}`.
-pub(crate) async fn show(Who { doors, caller }: Who, name: Named) -> Result<Json<rest::Ask>> {
+pub(crate) async fn show(Who { doors, caller }: Who, name: PathName) -> Result<Json<rest::Ask>> {
     let ask = doors.engine.asks().get(&caller, name.ask()?).await?;
     let pinned = doors.engine.asks().pinned(&caller, &[&ask]).await?;
     Ok(Json(shown(&doors, &caller, ask, &pinned)))
 }
 
 /// An ask with what its run pinned, and whether this caller may answer it.
-fn shown(doors: &Doors, caller: &Caller, asked: SessionAsk, pinned: &Pinned) -> rest::Ask {
+fn shown(
+    doors: &Doors,
+    caller: &Caller,
+    asked: SessionAsk,
+    pinned: &PinnedDefinitions,
+) -> rest::Ask {
     let yours = (asked.row.status == AskStatus::Open).then(|| {
         let answer = doors.engine.asks().may_answer(caller, &asked);
         rest::YourAnswer { answer, why: (!answer).then(|| not_yours(&asked)) }
@@ -120,10 +125,10 @@ fn not_yours(asked: &SessionAsk) -> String {
 /// `POST /asks/{id}`: 200 once the reply has won, whatever the run does then.
 pub(crate) async fn reply(
     Who { doors, caller }: Who,
-    name: Named,
+    name: PathName,
     Params(wait): Params<Wait>,
     key: Key,
-    Raw(body): Raw,
+    RawBody(body): RawBody,
 ) -> Result<Response> {
     let wait_ms = wait.ms(&doors)?;
     let id = name.ask()?;
@@ -196,7 +201,7 @@ async fn prove(
     caller: &Caller,
     asked: &SessionAsk,
     code: &str,
-    once: Option<&Once>,
+    once: Option<&IdempotencyKey>,
 ) -> Result<()> {
     if !doors.engine.asks().may_answer(caller, asked) {
         return Ok(());

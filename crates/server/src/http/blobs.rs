@@ -3,7 +3,7 @@
 
 use crate::problem::Result;
 use crate::request::doors::Who;
-use crate::request::params::{Named, short};
+use crate::request::params::{PathName, short};
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::IntoResponse;
@@ -15,7 +15,7 @@ use kernel::values::ids::ContentHash;
 /// `GET /blobs/{hash}`.
 pub(crate) async fn show(
     Who { doors, caller }: Who,
-    Named(hash): Named,
+    PathName(hash): PathName,
 ) -> Result<impl IntoResponse> {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if hash.len() != 64 || !hash.bytes().all(hex) {

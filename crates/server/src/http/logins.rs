@@ -6,9 +6,9 @@
 use super::pages::page;
 use super::upstreams::{member, running};
 use crate::problem::{Failure, Result};
-use crate::request::body::Posted;
+use crate::request::body::JsonBody;
 use crate::request::doors::{Administrator, Doors, Shared, Who, missing_scope};
-use crate::request::params::Named;
+use crate::request::params::PathName;
 use crate::request::rate::TooSoon;
 use axum::Json;
 use axum::extract::{Query, State};
@@ -23,7 +23,9 @@ use kernel::values::ids::ToolName;
 use project::upstream_entries::cleaned;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use upstreams::{Grant, LoggedIn, LoginPlaces, Returned, Upstream, UpstreamConfig, UpstreamKind};
+use upstreams::{
+    Grant, LoginCallback, LoginPlaces, LoginResult, Upstream, UpstreamConfig, UpstreamKind,
+};
 use wire::rest::{LoginProof, UpstreamLogin};
 
 /// The longest query that someone comes back with: codes are long, but not so long.
@@ -32,7 +34,7 @@ const QUERY_BYTES_MAX: usize = 16 * 1024;
 /// `POST /upstreams/{name}/login`: begins a login; the page where someone continues with it.
 pub(crate) async fn begin(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<UpstreamLogin>> {
     let member = member(&doors, &caller, &name)?;
     let upstream = running(&member)?;
@@ -52,7 +54,7 @@ pub(crate) async fn begin(
 /// there.
 pub(crate) async fn end(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<StatusCode> {
     let member = member(&doors, &caller, &name)?;
     let upstream = running(&member)?;
@@ -65,7 +67,7 @@ pub(crate) async fn end(
 /// `POST /upstreams/{name}/my-login`: begins a login of the caller's own; the page for it.
 pub(crate) async fn begin_own(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<UpstreamLogin>> {
     let upstream = with_own_logins(&doors, &caller, &name)?;
     doors.logins_begun.take(&caller, doors.engine.clock().now()).map_err(too_many)?;
@@ -77,8 +79,8 @@ pub(crate) async fn begin_own(
 /// `PUT /upstreams/{name}/my-login`: the caller proves that the login is theirs.
 pub(crate) async fn prove_own(
     Who { doors, caller }: Who,
-    Named(name): Named,
-    Posted(LoginProof { code }): Posted<LoginProof>,
+    PathName(name): PathName,
+    JsonBody(LoginProof { code }): JsonBody<LoginProof>,
 ) -> Result<StatusCode> {
     proven(&doors, &caller, &name, &code).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -106,7 +108,10 @@ pub(super) fn own_login_for(doors: &Doors, caller: &Caller, tool: &ToolName) -> 
 }
 
 /// `DELETE /upstreams/{name}/my-login`: the caller's own login is forgotten.
-pub(crate) async fn end_own(Who { doors, caller }: Who, Named(name): Named) -> Result<StatusCode> {
+pub(crate) async fn end_own(
+    Who { doors, caller }: Who,
+    PathName(name): PathName,
+) -> Result<StatusCode> {
     let upstream = with_own_logins(&doors, &caller, &name)?;
     let ended = upstream.end_own_login(&caller).await;
     ended.map_err(|fault| failed(fault, upstream.config()))?;
@@ -151,7 +156,7 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
         }
     };
     match doors.gateway.finish_login(returned).await {
-        Ok(LoggedIn { upstream, code: None }) => {
+        Ok(LoginResult { upstream, code: None }) => {
             let name = upstream.name();
             page(
                 StatusCode::OK,
@@ -162,7 +167,7 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
                 ],
             )
         }
-        Ok(LoggedIn { upstream, code: Some(code) }) => {
+        Ok(LoginResult { upstream, code: Some(code) }) => {
             let name = upstream.name();
             page(
                 StatusCode::OK,
@@ -256,7 +261,7 @@ fn too_many(TooSoon { wait_ms, quota }: TooSoon) -> Failure {
 
 /// What someone came back with. Whatever else stands in the query is read past; what is there
 /// twice is no one's.
-fn returned(uri: &Uri) -> Result<Returned, String> {
+fn returned(uri: &Uri) -> Result<LoginCallback, String> {
     if uri.query().map_or(0, str::len) > QUERY_BYTES_MAX {
         return Err(format!("the address has more than {QUERY_BYTES_MAX} bytes"));
     }
@@ -280,7 +285,7 @@ fn returned(uri: &Uri) -> Result<Returned, String> {
     }
     let iss = one("iss")?;
     let error_description = one("error_description")?;
-    Ok(Returned { state, code, iss, error, error_description })
+    Ok(LoginCallback { state, code, iss, error, error_description })
 }
 
 fn gone_wrong(fault: Fault) -> Response {
@@ -302,7 +307,7 @@ fn overrun(wait_ms: u64) -> Response {
 mod tests {
     use super::*;
 
-    fn read(query: &str) -> Result<Returned, String> {
+    fn read(query: &str) -> Result<LoginCallback, String> {
         returned(&format!("/oauth/callback?{query}").parse().unwrap())
     }
 

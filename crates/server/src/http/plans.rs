@@ -4,10 +4,10 @@
 use super::condition::{Condition, not_stored, tagged};
 use super::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
-use crate::request::body::Posted;
+use crate::request::body::JsonBody;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Who};
-use crate::request::params::{Named, Params, not_found, page};
+use crate::request::params::{Params, PathName, not_found, page};
 use crate::views::{drafts, rows};
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
@@ -54,7 +54,7 @@ pub(crate) async fn list(
 }
 
 /// `GET /plans/{id}`.
-pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Result<Response> {
+pub(crate) async fn show(Who { doors, caller }: Who, PathName(name): PathName) -> Result<Response> {
     let id = PlanId::from(name.as_str());
     let version = doors.engine.catalog().plan_version(&caller, &id).await?;
     shown_plan(&doors, &caller, &id, version)
@@ -63,9 +63,9 @@ pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Resu
 /// `PUT /plans/{id}`: the body is the plan. 201 for the first version, 200 for the next ones.
 pub(crate) async fn store(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
     headers: HeaderMap,
-    Posted(mut plan): Posted<Map<String, Value>>,
+    JsonBody(mut plan): JsonBody<Map<String, Value>>,
 ) -> Result<(StatusCode, Response)> {
     let id = PlanId::from(name.as_str());
     named_by_path(&mut plan, &name)?;
@@ -80,7 +80,7 @@ pub(crate) async fn store(
 /// `DELETE /plans/{id}`.
 pub(crate) async fn remove(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<StatusCode> {
     let id = PlanId::from(name.as_str());
     match doors.engine.catalog().remove_plan(&caller, &id).await {
@@ -129,7 +129,7 @@ fn named_by_path(plan: &mut Map<String, Value>, name: &str) -> Result<()> {
 /// `POST /plans/validate`: the body is the plan.
 pub(crate) async fn validate(
     Who { doors, caller }: Who,
-    Posted(plan): Posted<Value>,
+    JsonBody(plan): JsonBody<Value>,
 ) -> Json<PlanCheck> {
     let (valid, mistakes) = match doors.engine.catalog().validate_plan(&caller, &plan) {
         Ok(warnings) => (true, warnings),
@@ -147,7 +147,7 @@ pub(crate) async fn validate(
 /// `POST /plans/draft`: 200 also where the last draft is wrong, for the question was answered.
 pub(crate) async fn draft(
     Who { doors, caller }: Who,
-    Posted(body): Posted<DraftBody>,
+    JsonBody(body): JsonBody<DraftBody>,
 ) -> Result<Json<DraftAnswer>> {
     let DraftBody { goal, model, tools, fresh } = body;
     let request = DraftRequest { goal, model, tools, fresh };

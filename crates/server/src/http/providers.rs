@@ -3,19 +3,19 @@
 //! it is stored in: another may have one of the same name.
 
 use super::condition::{Condition, not_stored, tagged};
-use crate::gateway::{Gateway, Provided, leads_inside};
+use crate::gateway::{Gateway, StoredProvider, leads_inside};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
-use crate::request::body::Posted;
+use crate::request::body::JsonBody;
 use crate::request::doors::{Administrator, Doors, Shared, for_whole_server};
-use crate::request::params::{Named, short};
+use crate::request::params::{PathName, short};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::contracts::policy::Resource;
-use kernel::contracts::{Against, Definition, StoreError, StoredBy};
+use kernel::contracts::{Definition, Precondition, StoreError, StoredBy};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::caller::{Act, Caller};
 use kernel::values::ids::RealmId;
@@ -29,7 +29,7 @@ use wire::rest::Provider;
 pub(crate) async fn show(
     State(doors): State<Shared>,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Response> {
     let definition = stored(&doors.gateway, &visitor.caller.realm, &name).await?;
     let Definition { mut body, version, .. } = definition.ok_or_else(|| missing(&name))?;
@@ -47,10 +47,10 @@ pub(crate) async fn show(
 pub(crate) async fn store(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
     judged: Option<Extension<StoredBy>>,
     headers: HeaderMap,
-    Posted(mut provider): Posted<Provider>,
+    JsonBody(mut provider): JsonBody<Provider>,
 ) -> Result<(StatusCode, Response)> {
     named_by_path(&mut provider, &name)?;
     if reaches_further(&provider) {
@@ -63,7 +63,7 @@ pub(crate) async fn store(
         return Err(Failure::new(StatusCode::CONFLICT, "upstream_configured", message)
             .hint("store it under another name"));
     }
-    let provided = Provided::new(&caller.realm, &name, &provider).map_err(unusable)?;
+    let provided = StoredProvider::new(&caller.realm, &name, &provider).map_err(unusable)?;
     let condition = Condition::of(&headers)?;
     let definition = Definition {
         kind: KIND.to_owned(),
@@ -75,7 +75,7 @@ pub(crate) async fn store(
         by: caller.owner(),
     };
     let judged = judged.map(|Extension(judged)| judged);
-    let storing = Storing { caller, provided, definition, condition, judged };
+    let storing = ProviderUpdate { caller, provided, definition, condition, judged };
     let working = doors.clone();
     let stored = doors.gateway.to_the_end(async move { put_and_begun(&working, storing).await });
     let Definition { body, version, .. } = stored.await.unwrap_or_else(|| Err(ending()))?;
@@ -84,9 +84,9 @@ pub(crate) async fn store(
 }
 
 /// A provider to be stored.
-struct Storing {
+struct ProviderUpdate {
     caller: Arc<Caller>,
-    provided: Provided,
+    provided: StoredProvider,
     definition: Definition,
     condition: Condition,
     /// Who had stored it when policy was asked, if it was.
@@ -94,8 +94,8 @@ struct Storing {
 }
 
 /// Stores it and lets it run, one after the other for all callers.
-async fn put_and_begun(doors: &Doors, storing: Storing) -> Result<Definition> {
-    let Storing { caller, provided, definition, condition, judged } = storing;
+async fn put_and_begun(doors: &Doors, storing: ProviderUpdate) -> Result<Definition> {
+    let ProviderUpdate { caller, provided, definition, condition, judged } = storing;
     let gateway = &doors.gateway;
     let _changing = gateway.changing.lock().await;
     let config = gateway.config_of(&provided).map_err(unusable)?;
@@ -106,7 +106,7 @@ async fn put_and_begun(doors: &Doors, storing: Storing) -> Result<Definition> {
         stored.map(|stored| stored.map(|definition| definition.version))
     };
     let version = condition.expected("provider", name, version).await?;
-    let against = Against { version, owner: judged };
+    let against = Precondition { version, owner: judged };
     let definition = match doors.engine.catalog().store(&caller, definition, against).await {
         Ok(definition) => definition,
         Err(refusal) => return Err(unchanged(doors, &caller, name, refusal).await),
@@ -118,7 +118,7 @@ async fn put_and_begun(doors: &Doors, storing: Storing) -> Result<Definition> {
 /// `DELETE /providers/{refName}`.
 pub(crate) async fn remove(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
     judged: Option<Extension<StoredBy>>,
 ) -> Result<StatusCode> {
     let judged = judged.map(|Extension(judged)| judged);

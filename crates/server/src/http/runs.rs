@@ -1,10 +1,10 @@
 //! `/api/v1/runs`: starts a run of a plan or an agent, and what can be done with one.
 
 use crate::problem::{Failure, Result};
-use crate::request::body::{Raw, parse};
+use crate::request::body::{RawBody, parse};
 use crate::request::doors::{Doors, Who};
 use crate::request::key::{Key, replayed};
-use crate::request::params::{Named, Params, Wait, not_found};
+use crate::request::params::{Params, PathName, Wait, not_found};
 use crate::request::trace::Trace;
 use crate::views::rows;
 use axum::Json;
@@ -12,7 +12,7 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::RefusalCode;
-use engine::{RunAbout, RunReport, RunRequest, RunSession, RunTarget};
+use engine::{RunMetadata, RunReport, RunRequest, RunSession, RunTarget};
 use kernel::definition::agent::talk_id;
 use kernel::event::Occasion;
 use kernel::tool::call::Caller;
@@ -36,7 +36,7 @@ pub(crate) async fn start(
     Params(wait): Params<Wait>,
     key: Key,
     Trace(trace): Trace,
-    Raw(sent): Raw,
+    RawBody(sent): RawBody,
 ) -> Result<Response> {
     let wait_ms = wait.ms(&doors)?;
     let mut body: RunBody = parse(&sent, doors.limits().body_depth_max)?;
@@ -49,11 +49,11 @@ pub(crate) async fn start(
             input: input(body.input),
             session: body.session.map_or(RunSession::New, RunSession::Named),
             once: None,
-            about: RunAbout::default(),
+            about: RunMetadata::default(),
         },
     };
     let occasion = Occasion::at("rest", "/api/v1/runs");
-    let about = RunAbout { trace, occasion, ..RunAbout::default() };
+    let about = RunMetadata { trace, occasion, ..RunMetadata::default() };
     let request = RunRequest { once, about, ..request };
     let report = doors.engine.runs().start(&caller, request, wait_ms).await;
     let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
@@ -61,25 +61,25 @@ pub(crate) async fn start(
 }
 
 /// `GET /runs/{id}`.
-pub(crate) async fn show(Who { doors, caller }: Who, name: Named) -> Result<Json<RunAnswer>> {
+pub(crate) async fn show(Who { doors, caller }: Who, name: PathName) -> Result<Json<RunAnswer>> {
     let report = doors.engine.runs().report(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/cancel`.
-pub(crate) async fn cancel(Who { doors, caller }: Who, name: Named) -> Result<Response> {
+pub(crate) async fn cancel(Who { doors, caller }: Who, name: PathName) -> Result<Response> {
     let report = doors.engine.runs().cancel(&caller, name.run()?).await?;
     Ok(settled_or_not(report))
 }
 
 /// `POST /runs/{id}/pause`.
-pub(crate) async fn pause(Who { doors, caller }: Who, name: Named) -> Result<Json<RunAnswer>> {
+pub(crate) async fn pause(Who { doors, caller }: Who, name: PathName) -> Result<Json<RunAnswer>> {
     let report = doors.engine.runs().pause(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/continue`.
-pub(crate) async fn go_on(Who { doors, caller }: Who, name: Named) -> Result<Json<RunAnswer>> {
+pub(crate) async fn go_on(Who { doors, caller }: Who, name: PathName) -> Result<Json<RunAnswer>> {
     let report = doors.engine.runs().continue_run(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
@@ -87,7 +87,7 @@ pub(crate) async fn go_on(Who { doors, caller }: Who, name: Named) -> Result<Jso
 /// `POST /runs/{id}/retry`: tries the run's failed step again.
 pub(crate) async fn retry(
     Who { doors, caller }: Who,
-    name: Named,
+    name: PathName,
     Params(wait): Params<Wait>,
 ) -> Result<Response> {
     let wait_ms = wait.ms(&doors)?;
@@ -137,7 +137,7 @@ fn to_agent(doors: &Doors, caller: &Caller, agent: String, body: RunBody) -> Res
     };
     let target = RunTarget::Plan(talk_id(&name));
     let input = json!({"user_request": text});
-    Ok(RunRequest { target, input, session, once: None, about: RunAbout::default() })
+    Ok(RunRequest { target, input, session, once: None, about: RunMetadata::default() })
 }
 
 /// A run's input; none is an empty object.

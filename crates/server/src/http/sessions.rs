@@ -2,10 +2,10 @@
 //! removed.
 
 use crate::problem::{Failure, Result};
-use crate::request::body::{Maybe, Posted};
+use crate::request::body::{JsonBody, OptionalBody};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Who};
-use crate::request::params::{InSpace, Named, Params, no_such, page, session_ref, short};
+use crate::request::params::{InSpace, Params, PathName, no_such, page, session_ref, short};
 use crate::views::rows;
 use crate::views::threads;
 use axum::Json;
@@ -13,10 +13,10 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::response::{IntoResponse, Response};
-use engine::{Pruned, RefusalCode};
+use engine::{PruneReport, RefusalCode};
 use futures::TryStreamExt;
 use futures::future::try_join_all;
-use kernel::contracts::{AskFilter, Page, SessionFilter, SessionRef};
+use kernel::contracts::{AskFilter, PageRequest, SessionFilter, SessionRef};
 use kernel::definition::agent::talk_id;
 use kernel::journal::projection::SessionRow;
 use kernel::session::RunStatus;
@@ -84,7 +84,7 @@ pub(crate) async fn list(
 /// `GET /sessions/{id}`.
 pub(crate) async fn show(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<InSpace>,
 ) -> Result<Json<rest::Session>> {
     let wanted = session_ref(&name, query.space.as_deref());
@@ -113,7 +113,7 @@ async fn conversation(doors: &Doors, caller: &Caller, row: &SessionRow) -> Resul
         status: Some("decided".to_owned()),
         ..AskFilter::default()
     };
-    let page = Page { cursor: None, limit: doors.limits().page_items_max };
+    let page = PageRequest { cursor: None, limit: doors.limits().page_items_max };
     let decided = engine.asks().list(caller, &filter, &page).await?.items;
     Ok(threads::request_state(transcript, Some(&report), decided.last()))
 }
@@ -121,7 +121,7 @@ async fn conversation(doors: &Doors, caller: &Caller, row: &SessionRow) -> Resul
 /// `GET /sessions/{id}/history`, newest first.
 pub(crate) async fn history(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<HistoryQuery>,
 ) -> Result<Json<rest::Page<rest::HistoryEntry>>> {
     let wanted = session_ref(&name, query.space.as_deref());
@@ -135,7 +135,7 @@ pub(crate) async fn history(
 /// `GET /sessions/{id}/context`.
 pub(crate) async fn context(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<InSpace>,
 ) -> Result<Json<rest::ContextAnswer>> {
     let wanted = session_ref(&name, query.space.as_deref());
@@ -154,7 +154,7 @@ pub(crate) struct RemoveQuery {
 /// `DELETE /sessions/{id}`.
 pub(crate) async fn remove(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<RemoveQuery>,
 ) -> Result<StatusCode> {
     let wanted = session_ref(&name, query.space.as_deref());
@@ -173,9 +173,9 @@ pub(crate) async fn remove(
 /// `POST /sessions/prune`: removes the realm's old sessions that are over, and old runs of others.
 pub(crate) async fn prune(
     Administrator { doors, caller }: Administrator,
-    Posted(body): Posted<rest::PruneBody>,
+    JsonBody(body): JsonBody<rest::PruneBody>,
 ) -> Result<Json<rest::PruneAnswer>> {
-    let Pruned { sessions, runs, rows } =
+    let PruneReport { sessions, runs, rows } =
         doors.engine.admin().prune(&caller, body.older_than_ms).await?;
     Ok(Json(rest::PruneAnswer { sessions, runs, rows }))
 }
@@ -183,9 +183,9 @@ pub(crate) async fn prune(
 /// `POST /sessions/{id}/fork`: a new session that begins as a copy.
 pub(crate) async fn fork(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<InSpace>,
-    Maybe(body): Maybe<rest::ForkBody>,
+    OptionalBody(body): OptionalBody<rest::ForkBody>,
 ) -> Result<Response> {
     let wanted = session_ref(&name, query.space.as_deref());
     let row = doors.engine.sessions().fork(&caller, &wanted, body.at).await;
@@ -198,7 +198,7 @@ pub(crate) async fn fork(
 /// `GET /sessions/{id}/export`: the session with its whole journal and history.
 pub(crate) async fn export(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<InSpace>,
 ) -> Result<Response> {
     let wanted = session_ref(&name, query.space.as_deref());
@@ -233,7 +233,7 @@ pub(super) async fn open_asks(
     session: Option<SessionId>,
 ) -> Result<Vec<String>> {
     let filter = AskFilter { session, status: Some("open".to_owned()), ..AskFilter::default() };
-    let page = Page { cursor: None, limit: doors.limits().page_items_max };
+    let page = PageRequest { cursor: None, limit: doors.limits().page_items_max };
     let asks = doors.engine.asks().list(caller, &filter, &page).await?;
     Ok(asks.items.iter().map(|ask| ask.row.ask.id.to_string()).collect())
 }

@@ -6,7 +6,7 @@ use crate::http::streams::feed::after_row;
 use crate::problem::{Failure, Result};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, SinkFacts, Who};
-use crate::request::params::{Named, Params, TwoNamed, no_such, not_found, page};
+use crate::request::params::{Params, PathName, TwoPathNames, no_such, not_found, page};
 use axum::Json;
 use axum::http::StatusCode;
 use engine::SinkState;
@@ -43,7 +43,7 @@ pub(crate) async fn list(
 /// `GET /sinks/{name}/deliveries`, newest first.
 pub(crate) async fn deliveries(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<DeliveryQuery>,
 ) -> Result<Json<rest::Page<rest::Delivery>>> {
     listed(&doors, &caller, &name).await?;
@@ -59,7 +59,7 @@ pub(crate) async fn deliveries(
 /// `POST /sinks/{name}/deliveries/{event}/resend`: 200 either way, for it was tried.
 pub(crate) async fn resend(
     Administrator { doors, caller }: Administrator,
-    TwoNamed(name, event): TwoNamed,
+    TwoPathNames(name, event): TwoPathNames,
 ) -> Result<Json<rest::Delivery>> {
     let facts = configured(&doors, &caller, &name).await?;
     Ok(Json(delivery(doors.engine.feed().resend(&caller, &facts.name, &event).await?)))
@@ -68,7 +68,7 @@ pub(crate) async fn resend(
 /// `POST /sinks/{name}/resume`: also where it does not rest.
 pub(crate) async fn resume(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<rest::Sink>> {
     let facts = configured(&doors, &caller, &name).await?;
     let state = doors.engine.feed().resume_sink(&caller, &facts.name).await?;
@@ -78,7 +78,7 @@ pub(crate) async fn resume(
 /// `DELETE /sinks/{name}`: only where it is not configured.
 pub(crate) async fn forget(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<StatusCode> {
     let Err(refusal) = doors.engine.feed().forget_sink(&caller, &name).await else {
         return Ok(StatusCode::NO_CONTENT);

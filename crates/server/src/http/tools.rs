@@ -2,11 +2,11 @@
 
 use super::runs::{input, location};
 use crate::problem::{Failure, Result};
-use crate::request::body::{Raw, parse_maybe};
+use crate::request::body::{RawBody, parse_maybe};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Doors, Shared, Who};
 use crate::request::key::{Key, replayed, replayed_failure};
-use crate::request::params::{Named, Params, Wait, not_found, page};
+use crate::request::params::{Params, PathName, Wait, not_found, page};
 use crate::request::trace::Trace;
 use crate::views::rows;
 use axum::Json;
@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use engine::refusal::RefusalCode;
 use engine::{CallReport, CallRequest, RunReport, UnseenCall};
 use kernel::event::Occasion;
-use kernel::tool::call::{Caller, ToolSpec, Wants};
+use kernel::tool::call::{Caller, InputRequired, ToolSpec};
 use kernel::values::ids::ToolName;
 use serde::Deserialize;
 use serde_json::json;
@@ -48,7 +48,10 @@ pub(crate) async fn list(
 }
 
 /// `GET /tools/{name}`.
-pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Result<Json<Tool>> {
+pub(crate) async fn show(
+    Who { doors, caller }: Who,
+    PathName(name): PathName,
+) -> Result<Json<Tool>> {
     doors.engine.tools().within_scopes(&caller)?;
     match doors.engine.tools().find(&caller, &name) {
         Some(found) => Ok(Json(rows::tool(found.spec(), found.is_plan()))),
@@ -59,11 +62,11 @@ pub(crate) async fn show(Who { doors, caller }: Who, Named(name): Named) -> Resu
 /// `POST /tools/{name}/call`.
 pub(crate) async fn call(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(wait): Params<Wait>,
     key: Key,
     Trace(trace): Trace,
-    Raw(sent): Raw,
+    RawBody(sent): RawBody,
 ) -> Result<Response> {
     doors.engine.tools().within_scopes(&caller)?;
     let wait_ms = wait.ms(&doors)?;
@@ -111,7 +114,7 @@ fn listed(doors: &Shared, caller: &Caller, spec: &ToolSpec) -> Tool {
 }
 
 /// The tool reads and needs something first: a read has no run in which a person could be asked.
-fn wanted(tool: &ToolName, wants: &Wants) -> Failure {
+fn wanted(tool: &ToolName, wants: &InputRequired) -> Failure {
     let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
     let message = format!("`{tool}` wants `{}` of its caller first", keys.join("`, `"));
     Failure::new(StatusCode::CONFLICT, "input_wanted", message)

@@ -6,13 +6,13 @@ use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Shared};
-use crate::request::params::{Named, Params, not_found};
+use crate::request::params::{Params, PathName, not_found};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::BreakerState;
 use kernel::contracts::policy::Resource;
-use kernel::tool::breaker::Guarded;
+use kernel::tool::breaker::BreakerScope;
 use kernel::tool::call::Caller;
 use kernel::values::ids::Millis;
 use project::upstream_entries;
@@ -45,7 +45,7 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     State(doors): State<Shared>,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<Upstream>> {
     let member = member(&doors, visitor.foremost(), &name)?;
     let failing = doors.engine.tools().breakers(&visitor.caller.realm);
@@ -57,7 +57,7 @@ pub(crate) async fn show(
 /// answered.
 pub(crate) async fn check(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<Upstream>> {
     let member = member(&doors, &caller, &name)?;
     let upstream = running(&member)?;
@@ -106,8 +106,8 @@ async fn own_login(member: &Member, caller: &Caller) -> Option<OwnLogin> {
 /// The calls of an upstream that failed in a row.
 fn breaker(name: &str, failing: &[BreakerState]) -> Option<UpstreamBreaker> {
     let of_it = |state: &&BreakerState| match &state.guarded {
-        Guarded::Upstream(upstream) => **upstream == *name,
-        Guarded::Tool(_) => false,
+        BreakerScope::Upstream(upstream) => **upstream == *name,
+        BreakerScope::Tool(_) => false,
     };
     let state = failing.iter().find(of_it)?;
     let open_until = state.open_until.map(Millis::rfc3339);

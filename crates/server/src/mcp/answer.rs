@@ -10,7 +10,7 @@ use wire::jsonrpc::{Id, RpcError};
 use wire::mcp::META_SERVER;
 
 /// The answer to a request.
-pub(crate) type Answered = Result<Outcome, RpcError>;
+pub(crate) type AnswerResult = Result<Outcome, RpcError>;
 
 /// A result, not yet written for a version.
 #[derive(Debug, Clone, PartialEq)]

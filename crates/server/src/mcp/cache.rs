@@ -28,7 +28,7 @@ const UNLISTED_MAX: usize = 1_024;
 /// The lists that were written already.
 #[derive(Default)]
 pub(crate) struct Lists {
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedLists>,
     /// Tools that no client can be shown; each is logged once.
     unlisted: Mutex<BTreeSet<ToolName>>,
 }
@@ -134,7 +134,7 @@ struct Reader {
     runs: bool,
 }
 
-struct Kept {
+struct CachedLists {
     lists: Cache<Reader, Entry>,
     /// What they say, oldest first.
     texts: VecDeque<Text>,
@@ -153,13 +153,13 @@ struct Entry {
     rendered: Arc<Rendered>,
 }
 
-impl Default for Kept {
+impl Default for CachedLists {
     fn default() -> Self {
         Self { lists: Cache::new(LISTS_MAX), texts: VecDeque::new() }
     }
 }
 
-impl Kept {
+impl CachedLists {
     fn find(&self, reader: &Reader, version: &ListVersion) -> Option<Arc<Rendered>> {
         let entry = self.lists.get(reader).filter(|entry| entry.version == *version)?;
         Some(entry.rendered.clone())
@@ -652,7 +652,7 @@ mod tests {
         };
         let version = |catalog, policy: &str| ListVersion { catalog, policy: Some(policy.into()) };
         let rendered = Arc::new(Rendered { text: Bytes::new(), ends: Vec::new() });
-        let mut kept = Kept::default();
+        let mut kept = CachedLists::default();
         kept.keep(reader("a"), version(1, "p"), rendered.clone());
         assert!(kept.find(&reader("a"), &version(1, "p")).is_some());
         // A list of another catalog, of other policies or of another actor is no answer.
@@ -675,7 +675,7 @@ mod tests {
             names.iter().map(|name| Arc::new(spec(name, json!({}), None))).collect()
         };
         let lists = Lists::default();
-        let mut kept = Kept::default();
+        let mut kept = CachedLists::default();
         for number in 0..TEXTS_MAX {
             let specs = specs(&["a", &format!("b{number}")]);
             let rendered = Arc::new(lists.render(&specs, Shape::Any));

@@ -43,7 +43,7 @@ impl Version {
 
 /// What a client can do for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Can {
+pub(crate) struct ClientCapabilities {
     /// Show a form.
     pub(crate) form: bool,
     /// Open a page.
@@ -56,7 +56,7 @@ pub(crate) struct Can {
     pub(crate) tasks: bool,
 }
 
-impl Can {
+impl ClientCapabilities {
     /// What these `ClientCapabilities` say.
     pub(crate) fn read(capabilities: &Value) -> Self {
         let has = |value: &Value, key: &str| value.get(key).is_some_and(Value::is_object);
@@ -78,7 +78,7 @@ impl Can {
 pub(crate) struct Client {
     /// The version that it speaks.
     pub(crate) version: Version,
-    pub(crate) can: Can,
+    pub(crate) can: ClientCapabilities,
     /// From which level on it wants to hear the log.
     pub(crate) log: Option<LogLevel>,
     /// Under which token it wants to hear of progress: a string or a number, as JSON.
@@ -92,17 +92,21 @@ mod tests {
 
     #[test]
     fn capabilities_are_read_in_all_their_shapes() {
-        assert_eq!(Can::read(&json!({})), Can::default());
-        let form = Can { form: true, ..Can::default() };
-        assert_eq!(Can::read(&json!({"elicitation": {}})), form);
-        assert_eq!(Can::read(&json!({"elicitation": {"form": {}}})), form);
-        let page = Can { page: true, ..Can::default() };
-        assert_eq!(Can::read(&json!({"elicitation": {"url": {}}})), page);
+        assert_eq!(ClientCapabilities::read(&json!({})), ClientCapabilities::default());
+        let form = ClientCapabilities { form: true, ..ClientCapabilities::default() };
+        assert_eq!(ClientCapabilities::read(&json!({"elicitation": {}})), form);
+        assert_eq!(ClientCapabilities::read(&json!({"elicitation": {"form": {}}})), form);
+        let page = ClientCapabilities { page: true, ..ClientCapabilities::default() };
+        assert_eq!(ClientCapabilities::read(&json!({"elicitation": {"url": {}}})), page);
         let all = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {},
             "extensions": {"io.modelcontextprotocol/tasks": {}}});
-        let can = Can { form: true, page: true, sample: true, roots: true, tasks: true };
-        assert_eq!(Can::read(&all), can);
-        assert_eq!(Can::read(&json!({"elicitation": true, "sampling": null})), Can::default());
+        let can =
+            ClientCapabilities { form: true, page: true, sample: true, roots: true, tasks: true };
+        assert_eq!(ClientCapabilities::read(&all), can);
+        assert_eq!(
+            ClientCapabilities::read(&json!({"elicitation": true, "sampling": null})),
+            ClientCapabilities::default()
+        );
     }
 
     #[test]

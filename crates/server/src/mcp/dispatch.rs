@@ -1,6 +1,6 @@
 //! Who answers which method: one table for each era. What an era removed is not in its table.
 
-use super::answer::Answered;
+use super::answer::AnswerResult;
 use super::exchange::Exchange;
 use super::lists;
 use super::sessions::Session;
@@ -26,16 +26,16 @@ pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const DISCOVER: &str = "server/discover";
 
 /// Answers a request.
-type Answering = BoxFuture<'static, Answered>;
+type Answering = BoxFuture<'static, AnswerResult>;
 
 /// One line of a table.
-pub(crate) struct Line<H> {
+pub(crate) struct MethodEntry<H> {
     pub(crate) method: &'static str,
     /// Who answers.
     pub(crate) handler: H,
 }
 
-impl<H> Line<H> {
+impl<H> MethodEntry<H> {
     /// Whether something may be sent, or asked, before the answer.
     pub(crate) fn tells(&self) -> bool {
         matches!(self.method, "tools/call" | "prompts/get" | LISTEN)
@@ -45,12 +45,12 @@ impl<H> Line<H> {
 /// Answers a stateless request.
 pub(crate) type Stateless = fn(Exchange) -> Answering;
 
-const fn stateless(method: &'static str, handler: Stateless) -> Line<Stateless> {
-    Line { method, handler }
+const fn stateless(method: &'static str, handler: Stateless) -> MethodEntry<Stateless> {
+    MethodEntry { method, handler }
 }
 
 /// The methods of the stateless version.
-const MODERN: &[Line<Stateless>] = &[
+const MODERN: &[MethodEntry<Stateless>] = &[
     stateless("tools/call", |exchange| Box::pin(call::call(exchange))),
     stateless("tools/list", |exchange| Box::pin(lists::tools(exchange))),
     stateless(DISCOVER, |exchange| Box::pin(hello::discover(exchange))),
@@ -69,12 +69,12 @@ const MODERN: &[Line<Stateless>] = &[
 /// Answers a request of a session.
 pub(crate) type InSession = fn(Exchange, Arc<Session>) -> Answering;
 
-const fn in_session(method: &'static str, handler: InSession) -> Line<InSession> {
-    Line { method, handler }
+const fn in_session(method: &'static str, handler: InSession) -> MethodEntry<InSession> {
+    MethodEntry { method, handler }
 }
 
 /// The methods of the versions with a handshake, after it.
-const LEGACY: &[Line<InSession>] = &[
+const LEGACY: &[MethodEntry<InSession>] = &[
     in_session("tools/call", |exchange, _| Box::pin(call::call(exchange))),
     in_session("tools/list", |exchange, _| Box::pin(lists::tools(exchange))),
     in_session("ping", |exchange, _| Box::pin(hello::ping(exchange))),
@@ -96,12 +96,12 @@ const LEGACY: &[Line<InSession>] = &[
 ];
 
 /// Who answers in the stateless version.
-pub(crate) fn modern(method: &str) -> Result<&'static Line<Stateless>, RpcError> {
+pub(crate) fn modern(method: &str) -> Result<&'static MethodEntry<Stateless>, RpcError> {
     MODERN.iter().find(|line| line.method == method).ok_or_else(|| unknown(method))
 }
 
 /// Who answers in a session.
-pub(crate) fn legacy(method: &str) -> Result<&'static Line<InSession>, RpcError> {
+pub(crate) fn legacy(method: &str) -> Result<&'static MethodEntry<InSession>, RpcError> {
     LEGACY.iter().find(|line| line.method == method).ok_or_else(|| unknown(method))
 }
 

@@ -2,11 +2,11 @@
 
 use super::client::Client;
 use super::door::Door;
-use crate::mcp::messages::message::Plain;
+use crate::mcp::messages::message::PlainCall;
 use crate::mcp::messages::outbox::Outbox;
 use crate::mcp::messages::requests::Cancelled;
 use engine::Callable;
-use kernel::tool::call::{Caller, Listener, LogLevel, Teller, Told};
+use kernel::tool::call::{CallReporter, CallUpdate, Caller, Listener, LogLevel};
 use kernel::values::trace::TraceParent;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -30,16 +30,16 @@ pub(crate) struct Exchange {
     /// The sender's span, where it came with the request and not in it.
     pub(crate) trace: Option<TraceParent>,
     /// What it calls, where its transport has looked for it already.
-    pub(crate) called: Option<Called>,
+    pub(crate) called: Option<ResolvedCall>,
     /// Whether its client cancelled it.
     pub(crate) cancelled: Cancelled,
 }
 
 /// A call of a tool that is there.
-pub(crate) struct Called {
+pub(crate) struct ResolvedCall {
     pub(crate) tool: Callable,
     /// Its parameters, where they were read already.
-    pub(crate) params: Option<Plain>,
+    pub(crate) params: Option<PlainCall>,
 }
 
 impl Exchange {
@@ -52,26 +52,26 @@ impl Exchange {
     }
 
     /// Whom a call tells how far it is: the client, as far as it wants to hear it.
-    pub(crate) fn teller(&self) -> Teller {
+    pub(crate) fn teller(&self) -> CallReporter {
         let wanted = self.client.progress.is_some() || self.client.log.is_some();
         if !wanted || !self.outbox.is_open() {
-            return Teller::default();
+            return CallReporter::default();
         }
-        let hearing = Hearing { outbox: self.outbox.clone(), client: self.client.clone() };
-        Teller::new(Arc::new(hearing))
+        let hearing = UpdateForwarder { outbox: self.outbox.clone(), client: self.client.clone() };
+        CallReporter::new(Arc::new(hearing))
     }
 }
 
 /// Passes what calls tell on to the client.
-struct Hearing {
+struct UpdateForwarder {
     outbox: Outbox,
     client: Client,
 }
 
-impl Listener for Hearing {
-    fn hear(&self, told: Told) {
+impl Listener for UpdateForwarder {
+    fn hear(&self, told: CallUpdate) {
         match told {
-            Told::Progress { progress, total, message } => {
+            CallUpdate::Progress { progress, total, message } => {
                 let Some(token) = &self.client.progress else { return };
                 let mut params = json!({"progressToken": token, "progress": progress});
                 if let Some(total) = total {
@@ -82,7 +82,7 @@ impl Listener for Hearing {
                 }
                 self.outbox.tell("notifications/progress", &params);
             }
-            Told::Log { level, logger, data } => {
+            CallUpdate::Log { level, logger, data } => {
                 if self.client.log.is_none_or(|from| level < from) {
                     return;
                 }

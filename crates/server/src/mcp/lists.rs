@@ -1,7 +1,7 @@
 //! `tools/list`, and what all lists share: pages, cursors, and what is said of how long a list may
 //! be kept. A tool is found here by the name that a client writes.
 
-use super::answer::{Answered, Kind, Outcome};
+use super::answer::{AnswerResult, Kind, Outcome};
 use super::client::Version;
 use super::door::Door;
 use super::exchange::Exchange;
@@ -25,7 +25,7 @@ pub(crate) const LIST_TTL_MS: u64 = 10_000;
 const TOOLS: &str = "tools";
 
 /// `tools/list`.
-pub(crate) async fn tools(exchange: Exchange) -> Answered {
+pub(crate) async fn tools(exchange: Exchange) -> AnswerResult {
     let after = after(&exchange, TOOLS)?;
     let door = &exchange.door;
     let version = exchange.client.version;
@@ -98,14 +98,14 @@ pub(crate) fn page_of<'a, T>(
 
 /// An item, and what its own server says of it beyond that: it is passed on as it is.
 #[derive(Serialize)]
-pub(crate) struct Listed<S> {
+pub(crate) struct ListedItem<S> {
     #[serde(flatten)]
     spec: S,
     #[serde(flatten)]
     more: Map<String, Value>,
 }
 
-impl<S> Listed<S> {
+impl<S> ListedItem<S> {
     /// The item, with its server's listing without these members.
     pub(crate) fn new(spec: S, listed: Option<&Arc<Value>>, known: &[&str]) -> Self {
         let members = listed.and_then(|listed| listed.as_object()).into_iter().flatten();

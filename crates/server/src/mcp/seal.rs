@@ -25,14 +25,14 @@ pub(crate) struct Seal {
 
 /// Whose a state is and what for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Bound {
+pub(crate) struct SealScope {
     realm: String,
     subject: String,
     actor: Option<String>,
     what: String,
 }
 
-impl Bound {
+impl SealScope {
     /// Bound to a caller and to `what`: method, name and a digest of the arguments.
     pub(crate) fn new(caller: &Caller, what: impl Into<String>) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Seal {
     /// The state as a text for the client.
     pub(crate) fn seal(
         &self,
-        bound: &Bound,
+        bound: &SealScope,
         state: &Value,
         expires_at: Millis,
         entropy: &dyn Entropy,
@@ -83,7 +83,12 @@ impl Seal {
 
     /// The state that a client sent back, if it is one of ours, of this caller and request, and not
     /// too old.
-    pub(crate) fn open(&self, text: &str, bound: &Bound, now: Millis) -> Result<Value, RpcError> {
+    pub(crate) fn open(
+        &self,
+        text: &str,
+        bound: &SealScope,
+        now: Millis,
+    ) -> Result<Value, RpcError> {
         let (expires_at, state) = self.opened(text, bound).map_err(|why| {
             RpcError::invalid_params(match why {
                 Unopened::UnknownKey(_) => {
@@ -104,7 +109,7 @@ impl Seal {
         Ok(state)
     }
 
-    fn opened(&self, text: &str, bound: &Bound) -> Result<(Millis, Value), Unopened> {
+    fn opened(&self, text: &str, bound: &SealScope) -> Result<(Millis, Value), Unopened> {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Unopened::Changed)?;
         let plain = self.envelopes.open(&bound.bytes(), &bytes)?;
         let (expiry, state) = plain.split_first_chunk::<EXPIRY_BYTES>().ok_or(Unopened::Changed)?;
@@ -125,12 +130,12 @@ mod tests {
     use engine::system::clock::SystemEntropy;
     use serde_json::json;
 
-    fn bound(realm: &str, subject: &str, what: &str) -> Bound {
+    fn bound(realm: &str, subject: &str, what: &str) -> SealScope {
         let caller = Caller::new(realm, subject);
-        Bound::new(&caller, what)
+        SealScope::new(&caller, what)
     }
 
-    fn sealed(seal: &Seal) -> (String, Bound, Value) {
+    fn sealed(seal: &Seal) -> (String, SealScope, Value) {
         let bound = bound("default", "ann", "tools/call greet 0f");
         let state = json!({"run": "run_1", "asks": [1, 2, {"a": "\u{e9}"}]});
         let text = seal.seal(&bound, &state, Millis(100), &SystemEntropy);
@@ -198,7 +203,7 @@ mod tests {
             assert!(seal.open(&text, &other, Millis(0)).is_err(), "{other:?}");
         }
         let through = Caller { actor: Some("bot".into()), ..Caller::new("default", "ann") };
-        let through = Bound::new(&through, "tools/call greet 0f");
+        let through = SealScope::new(&through, "tools/call greet 0f");
         assert!(seal.open(&text, &through, Millis(0)).is_err(), "sent by somebody for ann");
         let another = Seal::new([8; 32]);
         assert!(another.open(&text, &sealed(&seal).1, Millis(0)).is_err());

@@ -2,8 +2,8 @@
 //! ours, its streams, and the resources that it watches. All of it is bounded, and none of it
 //! outlives the process: a client whose session is gone begins another one.
 
-use super::client::{Can, Client, Version};
-use crate::mcp::messages::outbox::{Outbox, Unheard, Way};
+use super::client::{Client, ClientCapabilities, Version};
+use crate::mcp::messages::outbox::{AskError, ClientChannel, Outbox};
 use crate::mcp::messages::replay::{Replay, STANDALONE};
 use crate::mcp::messages::requests::{REQUESTS_MAX, Requests};
 use crate::request::doors::Doors;
@@ -92,20 +92,20 @@ impl Sessions {
 
 /// Among which sessions there is no room for one more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Full {
+enum SessionLimit {
     /// Those of its caller.
     Own,
     Realm,
     All,
 }
 
-impl Full {
+impl SessionLimit {
     /// Whether a known session is one of those among which a new one has no room.
     fn has(self, known: &Session, new: &Session) -> bool {
         match self {
-            Full::Own => known.is_of(&new.caller),
-            Full::Realm => known.caller.realm == new.caller.realm,
-            Full::All => true,
+            SessionLimit::Own => known.is_of(&new.caller),
+            SessionLimit::Realm => known.caller.realm == new.caller.realm,
+            SessionLimit::All => true,
         }
     }
 }
@@ -117,12 +117,12 @@ pub(crate) struct Session {
     /// The version that was agreed on.
     pub(crate) version: Version,
     /// What the client can.
-    pub(crate) can: Can,
+    pub(crate) can: ClientCapabilities,
     /// The requests of the client.
     pub(crate) requests: Requests,
     news: Outbox,
     standalone: Arc<Replay>,
-    wishes: mpsc::Sender<Wish>,
+    wishes: mpsc::Sender<SubscriptionChange>,
     /// Numbers of our requests and of streams.
     numbers: AtomicU64,
     /// When it was used last, in milliseconds of `Clock::elapsed`: a clock that is set ends no
@@ -147,7 +147,7 @@ struct State {
 }
 
 /// What a client wants to hear of.
-pub(crate) enum Wish {
+pub(crate) enum SubscriptionChange {
     /// Of changes of the resource at this URI.
     Hear(String, Box<dyn Changes>),
     /// No more of it.
@@ -162,7 +162,7 @@ impl Session {
         caller: &Arc<Caller>,
         client: &Client,
         news: Option<Outbox>,
-    ) -> (Arc<Self>, mpsc::Receiver<Wish>) {
+    ) -> (Arc<Self>, mpsc::Receiver<SubscriptionChange>) {
         let engine = &doors.engine;
         let limits = doors.engine.limits().clone();
         let standalone = Arc::new(Replay::new(STANDALONE));
@@ -245,7 +245,7 @@ impl Session {
             state.watched.insert(uri.clone());
         }
         // If no one looks at wishes any more, the server is closing.
-        let _ = self.wishes.send(Wish::Hear(uri, changes)).await;
+        let _ = self.wishes.send(SubscriptionChange::Hear(uri, changes)).await;
         Ok(())
     }
 
@@ -253,7 +253,7 @@ impl Session {
     pub(crate) async fn unwatch(&self, uri: String) {
         let watched = self.lock().watched.remove(&uri);
         if watched {
-            let _ = self.wishes.send(Wish::Forget(uri)).await;
+            let _ = self.wishes.send(SubscriptionChange::Forget(uri)).await;
         }
     }
 
@@ -288,22 +288,25 @@ impl Session {
     }
 
     /// Among which of the open sessions there is no room for this one.
-    fn full(&self, open: &HashMap<String, Arc<Session>>) -> Option<Full> {
-        let max = |full: Full| match (full, self.portion) {
-            (Full::All, _) => self.limits.mcp_sessions_max,
-            (Full::Own, Some(portion)) => portion.caller,
-            (Full::Realm, Some(portion)) => portion.realm,
-            (Full::Own | Full::Realm, None) => usize::MAX,
+    fn full(&self, open: &HashMap<String, Arc<Session>>) -> Option<SessionLimit> {
+        let max = |full: SessionLimit| match (full, self.portion) {
+            (SessionLimit::All, _) => self.limits.mcp_sessions_max,
+            (SessionLimit::Own, Some(portion)) => portion.caller,
+            (SessionLimit::Realm, Some(portion)) => portion.realm,
+            (SessionLimit::Own | SessionLimit::Realm, None) => usize::MAX,
         };
-        let count = |full: Full| open.values().filter(|known| full.has(known, self)).count();
-        [Full::Own, Full::Realm, Full::All].into_iter().find(|full| count(*full) >= max(*full))
+        let count =
+            |full: SessionLimit| open.values().filter(|known| full.has(known, self)).count();
+        [SessionLimit::Own, SessionLimit::Realm, SessionLimit::All]
+            .into_iter()
+            .find(|full| count(*full) >= max(*full))
     }
 
     /// Why it cannot begin: all sessions that could make room are in use. Where there are shares,
     /// only the caller's own number is shown.
-    fn no_room(&self, full: Full) -> RpcError {
+    fn no_room(&self, full: SessionLimit) -> RpcError {
         let (message, hint) = match (full, self.portion) {
-            (Full::Own, Some(Portion { caller, .. })) => (
+            (SessionLimit::Own, Some(Portion { caller, .. })) => (
                 format!("this caller may have {caller} MCP sessions, and all of them are in use"),
                 "end one, or ask an operator for a larger share",
             ),
@@ -374,11 +377,11 @@ fn elapsed_ms(clock: &dyn Clock) -> u64 {
 /// Asks a session's client for something, this way, and waits for its answer.
 pub(crate) async fn ask(
     session: &Arc<Session>,
-    way: &dyn Way,
+    way: &dyn ClientChannel,
     method: &str,
     params: Value,
-) -> Result<Value, Unheard> {
-    let silent = |message: String| Unheard::Silent(RpcError::new(INTERNAL_ERROR, message));
+) -> Result<Value, AskError> {
+    let silent = |message: String| AskError::Silent(RpcError::new(INTERNAL_ERROR, message));
     let number = session.next_number();
     let (sender, mut answer) = oneshot::channel();
     {
@@ -390,7 +393,7 @@ pub(crate) async fn ask(
         }
         state.asks.insert(number, sender);
     }
-    let _asked = Asked { session: session.clone(), number };
+    let _asked = PendingRequest { session: session.clone(), number };
     let gone = || silent(format!("the client left before `{method}`"));
     // Plain data into memory: this cannot fail.
     let write = |text: &mut Vec<u8>| drop(serde_json::to_writer(text, &params));
@@ -399,7 +402,7 @@ pub(crate) async fn ask(
     }
     let wait_ms = session.limits.mcp_ask_wait_ms;
     match engine::timeout(session.clock.as_ref(), wait_ms, &mut answer).await {
-        Some(Ok(answer)) => answer.map_err(Unheard::Refused),
+        Some(Ok(answer)) => answer.map_err(AskError::Refused),
         Some(Err(_)) => Err(gone()),
         None => {
             let cancelled = json!({"requestId": number, "reason": "no one answered in time"});
@@ -410,12 +413,12 @@ pub(crate) async fn ask(
 }
 
 /// A request of ours that waits for its answer.
-struct Asked {
+struct PendingRequest {
     session: Arc<Session>,
     number: u64,
 }
 
-impl Drop for Asked {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         self.session.lock().asks.remove(&self.number);
     }
@@ -424,7 +427,7 @@ impl Drop for Asked {
 /// The stream that a client opens for what belongs to no request.
 struct Standalone(Arc<Replay>);
 
-impl Way for Standalone {
+impl ClientChannel for Standalone {
     fn try_send(&self, message: String) {
         self.0.push_once(message);
     }
@@ -434,9 +437,9 @@ impl Way for Standalone {
         Box::pin(ready(!self.0.is_ended()))
     }
 
-    fn ask<'a>(&'a self, method: &'a str, _: Value) -> BoxFuture<'a, Result<Value, Unheard>> {
+    fn ask<'a>(&'a self, method: &'a str, _: Value) -> BoxFuture<'a, Result<Value, AskError>> {
         let message = format!("`{method}` belongs to a request, and there is none");
-        Box::pin(ready(Err(Unheard::Silent(RpcError::new(INTERNAL_ERROR, message)))))
+        Box::pin(ready(Err(AskError::Silent(RpcError::new(INTERNAL_ERROR, message)))))
     }
 }
 

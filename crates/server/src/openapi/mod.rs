@@ -16,4 +16,4 @@ pub(crate) use operation::{
 pub(crate) use parameters::all as parameters;
 pub(crate) use pipelines::{hash_of, with_pipelines};
 pub(crate) use schemas::{case_answer, of, pending_case};
-pub(crate) use spec::{Described, document};
+pub(crate) use spec::{RouteSpec, document};

@@ -6,7 +6,7 @@ use super::schemas::Shapes;
 use serde_json::{Map, Value, json};
 
 /// One route of the document.
-pub(crate) struct Described {
+pub(crate) struct RouteSpec {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
     pub(crate) operation: Operation,
@@ -16,10 +16,10 @@ pub(crate) struct Described {
 
 /// These routes as OpenAPI 3.1, with all members by name: a comparison of two releases shows what
 /// changed, and not in which order the tables of routes stand.
-pub(crate) fn document(routes: impl Iterator<Item = Described>) -> Value {
+pub(crate) fn document(routes: impl Iterator<Item = RouteSpec>) -> Value {
     let mut shapes = Shapes::default();
     let mut paths: Map<String, Value> = Map::new();
-    for Described { method, path, operation, errors } in routes {
+    for RouteSpec { method, path, operation, errors } in routes {
         let item = paths.entry(path).or_insert_with(|| json!({}));
         item[method.to_lowercase()] = operation.shown(errors, &mut shapes);
     }

@@ -5,7 +5,7 @@
 
 use crate::gateway::left_out;
 use engine::refusal::Refusal;
-use engine::{Engine, Filed};
+use engine::{CheckedFiles, Engine};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::realm::Realms;
 use kernel::values::ids::RealmId;
@@ -69,20 +69,20 @@ impl ServedFiles {
 }
 
 /// What files bring to a realm.
-struct Fitting {
-    filed: Filed,
+struct RealmDefinitions {
+    filed: CheckedFiles,
     /// Warnings of files of the project's root that do not fit there.
     left_out: Vec<Mistake>,
     /// What is wrong with the realm's own files.
     mistakes: Vec<Mistake>,
 }
 
-fn fitting(engine: &Engine, realm: &RealmId, files: &RealmFiles) -> Fitting {
+fn fitting(engine: &Engine, realm: &RealmId, files: &RealmFiles) -> RealmDefinitions {
     let (filed, wrong) = engine.catalog().read_fitting_files(realm, &files.of(realm));
     let is_own = |mistake: &Mistake| files.is_own(realm, mistake.file.as_deref());
     let (mistakes, others): (Vec<_>, Vec<_>) = wrong.into_iter().partition(is_own);
     let left = |mistake: Mistake| left_out(said_of(realm, "left out in", mistake));
-    Fitting { filed, left_out: others.into_iter().map(left).collect(), mistakes }
+    RealmDefinitions { filed, left_out: others.into_iter().map(left).collect(), mistakes }
 }
 
 /// What is wrong with the own files of these realms.
@@ -99,7 +99,7 @@ pub(crate) fn take(
     realm: &RealmId,
     files: &RealmFiles,
 ) -> (Vec<Mistake>, Vec<Mistake>) {
-    let Fitting { filed, left_out, mistakes } = fitting(engine, realm, files);
+    let RealmDefinitions { filed, left_out, mistakes } = fitting(engine, realm, files);
     engine.catalog().set_files(realm, filed);
     (left_out, mistakes)
 }

@@ -6,14 +6,14 @@
 mod open;
 
 use crate::problem::{Failure, Result};
-use crate::request::forwarded::{Between, Peer};
+use crate::request::forwarded::{Peer, ProxyTrust};
 use crate::request::origin::{self, Names};
 use crate::request::realms;
 use axum::http::header::{AUTHORIZATION, AsHeaderName, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
-use identity::sent::{Malformed, Sent};
-use identity::{Denied, Door, Identity, Verified};
+use identity::sent::{Malformed, SentCredential};
+use identity::{CredentialRefusal, Door, Identity, VerifiedCaller};
 use kernel::identity::roles::Role;
 use kernel::tool::call::Caller;
 use kernel::values::caller::{Scope, Scopes, Via};
@@ -40,7 +40,7 @@ const MCP_SCOPES: &str = "read use";
 #[derive(Clone)]
 pub(crate) struct Entrance {
     names: Names,
-    between: Between,
+    between: ProxyTrust,
     rule: Rule,
     /// Whether it is a pipeline's own port.
     is_own: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Entrance {
 
 /// A request, as far as it decides who comes in.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrival<'a> {
+pub(crate) struct RequestHead<'a> {
     pub(crate) method: &'a Method,
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
@@ -65,7 +65,7 @@ pub(crate) struct Visitor {
     /// caller: policy decides.
     pub(crate) administrator: Option<Arc<Caller>>,
     /// The credential; none in local mode.
-    pub(crate) verified: Option<Arc<Verified>>,
+    pub(crate) verified: Option<Arc<VerifiedCaller>>,
 }
 
 impl Visitor {
@@ -120,7 +120,7 @@ impl Entrance {
     pub(crate) fn local(address: SocketAddr, config: &ServerConfig, key: Option<&str>) -> Self {
         let rule = Rule::Local(Local::new(address, config.admin, key));
         let names = Names::new(address, config);
-        let between = Between::NoOne;
+        let between = ProxyTrust::NoOne;
         Self { names, between, rule, is_own: false }
     }
 
@@ -128,7 +128,7 @@ impl Entrance {
     pub(crate) fn checked(
         address: SocketAddr,
         config: &ServerConfig,
-        between: Between,
+        between: ProxyTrust,
         identity: Arc<Identity>,
         base: &str,
     ) -> Self {
@@ -147,8 +147,8 @@ impl Entrance {
     }
 
     /// Who sends a request; none for a stranger at a door that is open.
-    pub(crate) async fn admit(&self, arrival: &Arrival<'_>) -> Result<Option<Visitor>> {
-        let Arrival { method, uri, headers, peer } = *arrival;
+    pub(crate) async fn admit(&self, arrival: &RequestHead<'_>) -> Result<Option<Visitor>> {
+        let RequestHead { method, uri, headers, peer } = *arrival;
         if !self.is_own && uri.path() == CALLBACK_PATH {
             // A browser that comes back from a login was sent by a foreign page, and has a proof
             // with it.
@@ -199,8 +199,8 @@ impl Entrance {
 
     /// The answer to a browser that asks what a page may send, where the entrance answers that. A
     /// browser sends no credential with it, so no handler could.
-    pub(crate) fn preflight(&self, arrival: &Arrival<'_>) -> Option<Response> {
-        let Arrival { method, uri, headers, .. } = *arrival;
+    pub(crate) fn preflight(&self, arrival: &RequestHead<'_>) -> Option<Response> {
+        let RequestHead { method, uri, headers, .. } = *arrival;
         let is_checked = matches!(self.rule, Rule::Credentials(_));
         if !is_checked || !origin::is_preflight(method, headers) {
             return None;
@@ -221,11 +221,12 @@ impl Entrance {
             Rule::Credentials(checked) => checked,
         };
         let Some(key) = key else { return Ok(None) };
-        let sent = Sent::of(&[], &[key.as_bytes()]).map_err(bad_credential)?;
+        let sent = SentCredential::of(&[], &[key.as_bytes()]).map_err(bad_credential)?;
         let Some(sent) = sent else { return Ok(None) };
         let uri = Uri::from_static("/");
         let headers = HeaderMap::new();
-        let arrival = Arrival { method: &Method::POST, uri: &uri, headers: &headers, peer: None };
+        let arrival =
+            RequestHead { method: &Method::POST, uri: &uri, headers: &headers, peer: None };
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         // A key: a token of an issuer would end before the pipe does.
         let verified = checked.identity.authenticate(&sent, here);
@@ -284,10 +285,10 @@ impl Entrance {
 }
 
 /// The credential that these headers bring, if they bring one.
-fn credential(headers: &HeaderMap) -> Result<Option<Sent<'_>>> {
+fn credential(headers: &HeaderMap) -> Result<Option<SentCredential<'_>>> {
     let authorization = values(headers, AUTHORIZATION);
     let api_key = values(headers, &API_KEY);
-    Sent::of(&authorization, &api_key).map_err(bad_credential)
+    SentCredential::of(&authorization, &api_key).map_err(bad_credential)
 }
 
 fn values(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<&[u8]> {
@@ -315,11 +316,11 @@ impl Checked {
     /// Who sends a request, as its credential shows.
     fn visitor(
         &self,
-        arrival: &Arrival<'_>,
-        verified: std::result::Result<Arc<Verified>, Denied>,
+        arrival: &RequestHead<'_>,
+        verified: std::result::Result<Arc<VerifiedCaller>, CredentialRefusal>,
         from: IpAddr,
     ) -> Result<Visitor> {
-        let Arrival { uri, headers, .. } = *arrival;
+        let RequestHead { uri, headers, .. } = *arrival;
         let verified = verified.map_err(|denied| self.denied(uri.path(), from, &denied))?;
         let directory = self.identity.directory();
         let subject = &*verified.subject;
@@ -335,16 +336,16 @@ impl Checked {
         Ok(Visitor { caller, administrator, verified: Some(verified) })
     }
 
-    fn denied(&self, path: &str, from: IpAddr, denied: &Denied) -> Failure {
+    fn denied(&self, path: &str, from: IpAddr, denied: &CredentialRefusal) -> Failure {
         match denied {
-            Denied::Invalid(reason) => {
+            CredentialRefusal::Invalid(reason) => {
                 // Who sent it learns no reason: it would tell a guess from a near miss.
                 tracing::debug!(%from, reason, "a credential is not valid");
                 let failure = unauthorized("the credential is not valid")
                     .hint("it may be mistyped, expired or revoked; `waypost key add` makes one");
                 self.challenged(failure, path, Some("invalid_token"))
             }
-            Denied::TooMany { retry_after_s } => {
+            CredentialRefusal::TooMany { retry_after_s } => {
                 let message = "too many credentials from this address were not valid";
                 Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message)
                     .hint("wait, and send a valid one")

@@ -26,16 +26,16 @@ const BODY_STALL_MS: u64 = 10_000;
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// A body that is required: a JSON object of this shape.
-pub(crate) struct Posted<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
 /// A body that may be absent.
-pub(crate) struct Maybe<T>(pub(crate) T);
+pub(crate) struct OptionalBody<T>(pub(crate) T);
 
 /// A body as it came, for handlers that learn its shape later. Its bytes count against the budget
 /// of all bodies until they are dropped, so a handler drops them before it waits for a run.
-pub(crate) struct Raw(pub(crate) Bytes);
+pub(crate) struct RawBody(pub(crate) Bytes);
 
-impl<T: DeserializeOwned> FromRequest<Shared> for Posted<T> {
+impl<T: DeserializeOwned> FromRequest<Shared> for JsonBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, doors: &Shared) -> Result<Self> {
@@ -44,7 +44,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Posted<T> {
     }
 }
 
-impl<T: DeserializeOwned + Default> FromRequest<Shared> for Maybe<T> {
+impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, doors: &Shared) -> Result<Self> {
@@ -53,7 +53,7 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for Maybe<T> {
     }
 }
 
-impl FromRequest<Shared> for Raw {
+impl FromRequest<Shared> for RawBody {
     type Rejection = Failure;
 
     async fn from_request(request: Request, doors: &Shared) -> Result<Self> {
@@ -87,7 +87,7 @@ pub(crate) async fn read_within(doors: &Doors, body: Body, bytes_max: usize) -> 
 }
 
 async fn read_all(doors: &Doors, mut body: Body, bytes_max: usize) -> Result<Bytes> {
-    let mut held = Held::default();
+    let mut held = BodyBuffer::default();
     while let Some(more) = next(doors, &mut body).await? {
         if held.len + more.len() > bytes_max {
             return Err(too_large(bytes_max));
@@ -127,7 +127,7 @@ async fn next(doors: &Doors, body: &mut Body) -> Result<Option<Bytes>> {
 
 /// A body as far as it has come, with its part of the budget.
 #[derive(Default)]
-struct Held {
+struct BodyBuffer {
     len: usize,
     /// All of it, as long as it is in one piece.
     first: Bytes,
@@ -136,7 +136,7 @@ struct Held {
     part: Option<OwnedSemaphorePermit>,
 }
 
-impl Held {
+impl BodyBuffer {
     fn add(&mut self, more: Bytes, budget: &Arc<Semaphore>) -> Result<()> {
         let count = u32::try_from(more.len()).map_err(|_| no_room())?;
         let part = budget.clone().try_acquire_many_owned(count).map_err(|_| no_room())?;
@@ -175,19 +175,19 @@ impl Held {
             false => Bytes::from(self.pieces.concat()),
         };
         match self.part {
-            Some(part) => Bytes::from_owner(Counted { bytes, _part: part }),
+            Some(part) => Bytes::from_owner(BudgetedBytes { bytes, _part: part }),
             None => bytes,
         }
     }
 }
 
 /// Bytes with their part of the budget.
-struct Counted {
+struct BudgetedBytes {
     bytes: Bytes,
     _part: OwnedSemaphorePermit,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for BudgetedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -333,7 +333,7 @@ mod tests {
 
     /// A body that comes in these pieces, while so many bytes are free.
     fn held(pieces: &[&[u8]], budget: &Arc<Semaphore>) -> Result<Bytes, (u16, &'static str)> {
-        let mut held = Held::default();
+        let mut held = BodyBuffer::default();
         for piece in pieces {
             let added = held.add(Bytes::copy_from_slice(piece), budget);
             added.map_err(|failure| (failure.status().as_u16(), failure.code()))?;

@@ -1,7 +1,7 @@
 //! What every handler has at hand: the engine, the entrance, the upstreams, and the few things that
 //! doors share.
 
-use crate::counted::{Answers, Reloads};
+use crate::counters::{Answers, Reloads};
 use crate::gateway::Gateway;
 use crate::problem::{Failure, Result};
 use crate::realms::keeper::RealmKeeper;
@@ -17,9 +17,9 @@ use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use engine::refusal::{Quota, Refusal, RefusalCode};
-use engine::{Engine, Full, Share, Shares};
+use engine::{Engine, Share, ShareExhausted, Shares};
 use futures::future::{pending, poll_fn, select};
-use identity::{Identity, Standing, Verified};
+use identity::{Identity, Standing, VerifiedCaller};
 use kernel::contracts::Clock;
 use kernel::contracts::backup::Backup;
 use kernel::definition::pipeline::Pipeline;
@@ -201,7 +201,7 @@ impl Doors {
     /// before it is polled.
     pub(crate) fn lapse(
         &self,
-        verified: &Arc<Verified>,
+        verified: &Arc<VerifiedCaller>,
         realm: &RealmId,
     ) -> impl Future<Output = ()> + Send + use<> {
         let identity = self.identity.clone();
@@ -213,14 +213,17 @@ impl Doors {
 
     /// The same for an answer that most often is there before anything could lapse: after one wait
     /// for the body of its request. It is watched from the second wait on.
-    pub(crate) async fn lapse_of_answer(&self, verified: &Verified, realm: &RealmId) {
+    pub(crate) async fn lapse_of_answer(&self, verified: &VerifiedCaller, realm: &RealmId) {
         next_poll().await;
         lapsed(&self.identity, &**self.engine.clock(), verified, realm).await;
     }
 
     /// Room for one more stream of this caller; else why there is none, which says nothing where
     /// all share one limit.
-    pub(crate) fn free_stream(&self, caller: &Caller) -> Result<StreamPlace, Option<Full>> {
+    pub(crate) fn free_stream(
+        &self,
+        caller: &Caller,
+    ) -> Result<StreamPlace, Option<ShareExhausted>> {
         let share = self.stream_shares.try_take(caller).map_err(Some)?;
         match self.streams.clone().try_acquire_owned() {
             Ok(place) => Ok(StreamPlace { _share: share, _place: place }),
@@ -244,7 +247,12 @@ impl Doors {
     }
 }
 
-async fn lapsed(identity: &Identity, clock: &dyn Clock, verified: &Verified, realm: &RealmId) {
+async fn lapsed(
+    identity: &Identity,
+    clock: &dyn Clock,
+    verified: &VerifiedCaller,
+    realm: &RealmId,
+) {
     // Before the first look: what changes after it wakes us.
     let mut changed = identity.changed();
     while identity.has_realm(realm)

@@ -21,7 +21,7 @@ const PROBES: [&str; 2] = ["/livez", "/readyz"];
 
 /// Who may stand between a caller and us.
 #[derive(Debug, Clone)]
-pub(crate) enum Between {
+pub(crate) enum ProxyTrust {
     /// No one: what was forwarded is refused.
     NoOne,
     /// Someone whose word is not believed.
@@ -30,7 +30,7 @@ pub(crate) enum Between {
     Proxies(Vec<Network>),
 }
 
-impl Between {
+impl ProxyTrust {
     /// Where this request comes from, or why it is refused. A request without a connection comes
     /// from this process.
     pub(crate) fn origin(
@@ -134,11 +134,16 @@ mod tests {
         headers
     }
 
-    fn behind(proxies: &[&str]) -> Between {
-        Between::Proxies(proxies.iter().map(|text| Network::parse(text).unwrap()).collect())
+    fn behind(proxies: &[&str]) -> ProxyTrust {
+        ProxyTrust::Proxies(proxies.iter().map(|text| Network::parse(text).unwrap()).collect())
     }
 
-    fn told(between: &Between, peer: &str, path: &str, given: &[(&'static str, &str)]) -> String {
+    fn told(
+        between: &ProxyTrust,
+        peer: &str,
+        path: &str,
+        given: &[(&'static str, &str)],
+    ) -> String {
         let peer = Peer::new(SocketAddr::new(peer.parse().unwrap(), 5_000));
         match between.origin(Some(&peer), path, &headers(given)) {
             Ok(address) => address.to_string(),
@@ -155,11 +160,14 @@ mod tests {
             "forwarded", "via", "x-real-ip", "x-forwarded-for", "x-forwarded-host", "x-forwarded-x",
         ] {
             let given = [(name, "127.0.0.1")];
-            assert_eq!(told(&Between::NoOne, "127.0.0.1", "/livez", &given), "forwarded_request");
-            assert_eq!(told(&Between::Anyone, "127.0.0.1", "/livez", &given), "127.0.0.1");
+            assert_eq!(
+                told(&ProxyTrust::NoOne, "127.0.0.1", "/livez", &given),
+                "forwarded_request"
+            );
+            assert_eq!(told(&ProxyTrust::Anyone, "127.0.0.1", "/livez", &given), "127.0.0.1");
         }
-        assert_eq!(told(&Between::NoOne, "127.0.0.1", "/", &[("x-forward", "a")]), "127.0.0.1");
-        let alone = Between::NoOne.origin(None, "/", &HeaderMap::new());
+        assert_eq!(told(&ProxyTrust::NoOne, "127.0.0.1", "/", &[("x-forward", "a")]), "127.0.0.1");
+        let alone = ProxyTrust::NoOne.origin(None, "/", &HeaderMap::new());
         assert_eq!(alone.unwrap(), IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
 
@@ -215,7 +223,7 @@ mod tests {
     fn who_is_no_proxy_is_not_believed() {
         let given = [("x-forwarded-for", "192.0.2.7")];
         assert_eq!(told(&behind(&["10.0.0.1"]), "192.0.2.8", "/livez", &given), "192.0.2.8");
-        assert_eq!(told(&Between::Anyone, "192.0.2.8", "/", &given), "192.0.2.8");
+        assert_eq!(told(&ProxyTrust::Anyone, "192.0.2.8", "/", &given), "192.0.2.8");
     }
 
     #[test]

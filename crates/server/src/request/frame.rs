@@ -3,8 +3,8 @@
 
 use crate::problem::{Failure, Shape};
 use crate::request::answer::newline::ended;
-use crate::request::answer::underway::{Place, Reader};
-use crate::request::auth::{Arrival, Entrance, Visitor};
+use crate::request::answer::underway::{Reader, RequestPermit};
+use crate::request::auth::{Entrance, RequestHead, Visitor};
 use crate::request::doors::{Doors, Shared, no_caller};
 use crate::request::forwarded::Peer;
 use crate::request::impersonation::impersonated;
@@ -23,7 +23,7 @@ use futures::future::{Either, ready, select};
 use futures::{StreamExt, stream};
 use http_body_util::{BodyStream, StreamBody};
 use hyper::body::Frame;
-use identity::Verified;
+use identity::VerifiedCaller;
 use kernel::identity::reads_for::{ReadsFor, reading_for};
 use kernel::values::caller::Caller;
 use kernel::values::ids::RealmId;
@@ -107,7 +107,7 @@ async fn checked<F: Future<Output = Response>>(
     let entrance = own.unwrap_or(&doors.entrance);
     let page = entrance.page(request.headers());
     let trace = trace::of(request.headers());
-    let arrival = Arrival {
+    let arrival = RequestHead {
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
@@ -188,7 +188,7 @@ fn begun(
     request: &Request,
     visitor: Option<Visitor>,
     from: IpAddr,
-) -> Result<(Option<Visitor>, Option<Place>), Failure> {
+) -> Result<(Option<Visitor>, Option<RequestPermit>), Failure> {
     let path = request.uri().path();
     let is_exchange = visitor.is_none() && *request.method() == Method::POST;
     if is_exchange || PROBES.contains(&path) {
@@ -255,7 +255,7 @@ fn entered(
 /// was before it began, and a stream where that comes in the middle.
 async fn within(
     doors: &Shared,
-    verified: &Arc<Verified>,
+    verified: &Arc<VerifiedCaller>,
     realm: &RealmId,
     answering: Pin<&mut impl Future<Output = Response>>,
 ) -> Option<Response> {

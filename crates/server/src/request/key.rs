@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
-use engine::{Once, Refusal, RefusalCode};
+use engine::{IdempotencyKey, Refusal, RefusalCode};
 use kernel::values::canonical;
 use kernel::values::ids::ContentHash;
 use serde_json::Value;
@@ -45,8 +45,8 @@ impl Key {
     }
 
     /// What the engine remembers the request by; nothing if it has no key.
-    pub(crate) fn once(self, body: &[u8]) -> Option<Once> {
-        self.key.map(|key| Once::new(self.route, key, digest(body)))
+    pub(crate) fn once(self, body: &[u8]) -> Option<IdempotencyKey> {
+        self.key.map(|key| IdempotencyKey::new(self.route, key, digest(body)))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::request::realms::{only_usual, without_realm};
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use engine::refusal::Refusal;
-use kernel::contracts::{Page, SessionRef};
+use kernel::contracts::{PageRequest, SessionRef};
 use kernel::definition::plan::mistake::meant;
 use kernel::limits::Limits;
 use kernel::values::ids::{AskId, BadId, RunId, SessionId, Space};
@@ -43,9 +43,9 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
 }
 
 /// The one name in a path, percent-decoded.
-pub(crate) struct Named(pub(crate) String);
+pub(crate) struct PathName(pub(crate) String);
 
-impl FromRequestParts<Shared> for Named {
+impl FromRequestParts<Shared> for PathName {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self> {
@@ -57,7 +57,7 @@ impl FromRequestParts<Shared> for Named {
     }
 }
 
-impl Named {
+impl PathName {
     /// The run of this name; a name that is no id is one that does not exist.
     pub(crate) fn run(&self) -> Result<RunId> {
         self.id("run")
@@ -75,9 +75,9 @@ impl Named {
 }
 
 /// The two names in a path, percent-decoded.
-pub(crate) struct TwoNamed(pub(crate) String, pub(crate) String);
+pub(crate) struct TwoPathNames(pub(crate) String, pub(crate) String);
 
-impl FromRequestParts<Shared> for TwoNamed {
+impl FromRequestParts<Shared> for TwoPathNames {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self> {
@@ -137,9 +137,9 @@ impl Wait {
 }
 
 /// A page as the query asks for it, within the limits.
-pub(crate) fn page(limit: Option<usize>, cursor: Option<String>, limits: &Limits) -> Page {
+pub(crate) fn page(limit: Option<usize>, cursor: Option<String>, limits: &Limits) -> PageRequest {
     let wanted = limit.unwrap_or(limits.page_items_default);
-    Page { cursor, limit: wanted.clamp(1, limits.page_items_max.max(1)) }
+    PageRequest { cursor, limit: wanted.clamp(1, limits.page_items_max.max(1)) }
 }
 
 /// There is nothing of this name. The hint is the name that was meant, else this one.

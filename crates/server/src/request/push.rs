@@ -1,7 +1,7 @@
 //! What webhooks of A2A are kept and posted with: the store, the seal of their targets, whom may be
 //! notified, and how who posts learns of new ones.
 
-use crate::counted::Pushes;
+use crate::counters::Pushes;
 use kernel::contracts::webhooks::{LiveWebhook, Webhooks};
 use kernel::values::ids::RealmId;
 use outbound::addresses::HttpSettings;

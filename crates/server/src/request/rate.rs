@@ -42,12 +42,12 @@ pub(crate) struct CallerRates {
     of: &'static str,
     all: SharedRate,
     shares: Shares,
-    buckets: Mutex<HashMap<Whose, Bucket>>,
+    buckets: Mutex<HashMap<BucketKey, Bucket>>,
 }
 
 /// Whose bucket it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Whose {
+struct BucketKey {
     realm: RealmId,
     /// None for all of the realm.
     subject: Option<Arc<str>>,
@@ -87,10 +87,10 @@ impl CallerRates {
 
     fn take_share(&self, caller: &Caller, portion: Portion, now: Millis) -> Result<(), u64> {
         let Caller { realm, subject, actor, .. } = caller;
-        let of_realm = Whose { realm: realm.clone(), subject: None, actor: None };
+        let of_realm = BucketKey { realm: realm.clone(), subject: None, actor: None };
         let subject = Some(subject.clone());
         let actor = actor.clone();
-        let of_caller = Whose { subject, actor, ..of_realm.clone() };
+        let of_caller = BucketKey { subject, actor, ..of_realm.clone() };
         let rate = |count: usize| per_minute(u32::try_from(count).unwrap_or(u32::MAX));
         let both = [(of_caller, rate(portion.caller)), (of_realm, rate(portion.realm))];
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);

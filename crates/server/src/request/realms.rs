@@ -6,7 +6,7 @@ use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use kernel::identity::directory::Directory;
 use kernel::identity::grants::Grants;
-use kernel::identity::realm::Wish;
+use kernel::identity::realm::RealmSelector;
 use kernel::values::ids::RealmId;
 use project::realm::{DEFAULT_REALM, default_realm};
 
@@ -35,7 +35,7 @@ pub(crate) fn realm(uri: &Uri, headers: &HeaderMap, sender: Sender<'_>) -> Resul
     let asked = asked(uri, headers)?;
     let area = area(uri.path());
     let usual = default_realm();
-    let chosen = directory.realms.choose(Wish { asked, area, principal, grants, usual });
+    let chosen = directory.realms.choose(RealmSelector { asked, area, principal, grants, usual });
     chosen.ok_or_else(not_allowed)
 }
 
@@ -43,7 +43,8 @@ pub(crate) fn realm(uri: &Uri, headers: &HeaderMap, sender: Sender<'_>) -> Resul
 pub(crate) fn named(name: &str, sender: Sender<'_>) -> Result<RealmId> {
     let Sender { subject, grants, directory } = sender;
     let principal = directory.principals.of_subject(subject).map(|known| &*known.principal);
-    let wish = Wish { asked: Some(name), area: None, principal, grants, usual: default_realm() };
+    let wish =
+        RealmSelector { asked: Some(name), area: None, principal, grants, usual: default_realm() };
     directory.realms.choose(wish).ok_or_else(not_allowed)
 }
 

@@ -3,7 +3,7 @@
 
 use super::route::Route;
 use crate::acts::{
-    Of,
+    ActTarget,
     Right::{self, Door, Engine, Open},
 };
 use crate::http::compat::permissions;
@@ -23,19 +23,19 @@ pub(super) const KEYS: &[Route] = &[
     Route::get("/api/v1/whoami", || get(whoami::show), Open("it is about oneself"))
         .says("whoAmI", "Who sends this request, as the server sees it")
         .answers(&[json_answer(200, of::<WhoAmI>, "subject, realm, roles and scopes")]),
-    Route::get("/api/v1/keys", || get(keys::list), Door(Act::Administer, Of::Server))
+    Route::get("/api/v1/keys", || get(keys::list), Door(Act::Administer, ActTarget::Server))
         .says("listKeys", "The API keys, by id, without their texts; for administrators")
         .parameters(&["limit", "cursor"])
         .answers(&[json_answer(200, of::<Page<ApiKey>>, "a page of keys")])
         .refusals(&[&[400, 401], READ]),
-    Route::post("/api/v1/keys", || post(keys::create), Door(Act::Administer, Of::Server))
+    Route::post("/api/v1/keys", || post(keys::create), Door(Act::Administer, ActTarget::Server))
         .says("createKey", "Creates an API key, whose text no later answer has; for administrators")
         .body(Body::Json(of::<KeyBody>))
         .answers(&[
             json_answer(201, of::<IssuedKey>, "the key with its text").headers(&["Location"])
         ])
         .refusals(&[&[401, 409], BODY, WRITE]),
-    Route::get("/api/v1/keys/{id}", || get(keys::show), Door(Act::Administer, Of::Server))
+    Route::get("/api/v1/keys/{id}", || get(keys::show), Door(Act::Administer, ActTarget::Server))
         .says("showKey", "One API key, without its text; for administrators")
         .parameters(&["keyId"])
         .answers(&[json_answer(200, of::<ApiKey>, "the key")])
@@ -43,7 +43,7 @@ pub(super) const KEYS: &[Route] = &[
     Route::post(
         "/api/v1/keys/{id}/rotate",
         || post(keys::rotate),
-        Door(Act::Administer, Of::Server),
+        Door(Act::Administer, ActTarget::Server),
     )
     .says(
         "rotateKey",
@@ -53,11 +53,15 @@ pub(super) const KEYS: &[Route] = &[
     .body(Body::Maybe(of::<RotateBody>))
     .answers(&[json_answer(200, of::<IssuedKey>, "the key with its new text")])
     .refusals(&[&[401, 404, 409], BODY, WRITE]),
-    Route::delete("/api/v1/keys/{id}", || delete(keys::revoke), Door(Act::Administer, Of::Server))
-        .says("revokeKey", "Revokes an API key and its tokens, for good; for administrators")
-        .parameters(&["keyId"])
-        .answers(&[answer(204, Content::None, "it is revoked")])
-        .refusals(&[&[400, 401, 404], WRITE]),
+    Route::delete(
+        "/api/v1/keys/{id}",
+        || delete(keys::revoke),
+        Door(Act::Administer, ActTarget::Server),
+    )
+    .says("revokeKey", "Revokes an API key and its tokens, for good; for administrators")
+    .parameters(&["keyId"])
+    .answers(&[answer(204, Content::None, "it is revoked")])
+    .refusals(&[&[400, 401, 404], WRITE]),
 ];
 
 /// One principal with its version.
@@ -67,15 +71,19 @@ const fn principal(status: u16, about: &'static str) -> Answer {
 
 /// People and programs that are known by name.
 pub(super) const PRINCIPALS: &[Route] = &[
-    Route::get("/api/v1/principals", || get(principals::list), Door(Act::Administer, Of::Server))
-        .says("listPrincipals", "The principals, by id; for administrators")
-        .parameters(&["limit", "cursor"])
-        .answers(&[json_answer(200, of::<Page<Principal>>, "a page of principals")])
-        .refusals(&[&[400, 401], READ]),
+    Route::get(
+        "/api/v1/principals",
+        || get(principals::list),
+        Door(Act::Administer, ActTarget::Server),
+    )
+    .says("listPrincipals", "The principals, by id; for administrators")
+    .parameters(&["limit", "cursor"])
+    .answers(&[json_answer(200, of::<Page<Principal>>, "a page of principals")])
+    .refusals(&[&[400, 401], READ]),
     Route::get(
         "/api/v1/principals/{id}",
         || get(principals::show),
-        Door(Act::Administer, Of::Server),
+        Door(Act::Administer, ActTarget::Server),
     )
     .says("showPrincipal", "One principal; for administrators")
     .parameters(&["principalId"])
@@ -84,7 +92,7 @@ pub(super) const PRINCIPALS: &[Route] = &[
     Route::put(
         "/api/v1/principals/{id}",
         || put(principals::store),
-        Door(Act::Administer, Of::Server),
+        Door(Act::Administer, ActTarget::Server),
     )
     .says("storePrincipal", "Stores a principal, or its next version; for administrators")
     .parameters(&["principalId", "ifMatch", "ifNoneMatch"])
@@ -97,7 +105,7 @@ pub(super) const PRINCIPALS: &[Route] = &[
     Route::post(
         "/api/v1/principals/{id}/disable",
         || post(principals::disable),
-        Door(Act::Administer, Of::Server),
+        Door(Act::Administer, ActTarget::Server),
     )
     .says(
         "disablePrincipal",
@@ -109,7 +117,7 @@ pub(super) const PRINCIPALS: &[Route] = &[
     Route::post(
         "/api/v1/principals/{id}/enable",
         || post(principals::enable),
-        Door(Act::Administer, Of::Server),
+        Door(Act::Administer, ActTarget::Server),
     )
     .says("enablePrincipal", "Lets a principal do again what its roles permit; for administrators")
     .parameters(&["principalId"])
@@ -119,25 +127,33 @@ pub(super) const PRINCIPALS: &[Route] = &[
 
 /// Whose data there is.
 pub(super) const REALMS: &[Route] = &[
-    Route::get("/api/v1/realms", || get(realms::list), Door(Act::Administer, Of::Server))
+    Route::get("/api/v1/realms", || get(realms::list), Door(Act::Administer, ActTarget::Server))
         .says("listRealms", "The realms, by name, with what is set for each; for administrators")
         .parameters(&["limit", "cursor"])
         .answers(&[json_answer(200, of::<Page<Realm>>, "a page of realms")])
         .refusals(&[&[400, 401], READ]),
-    Route::post("/api/v1/realms", || post(realms::create), Door(Act::Administer, Of::Server))
-        .says("createRealm", "Makes a realm; for administrators of the whole server")
-        .body(Body::Json(of::<RealmBody>))
-        .answers(&[json_answer(201, of::<Realm>, "the realm").headers(&["Location"])])
-        .refusals(&[&[401, 409], BODY, WRITE]),
-    Route::get("/api/v1/realms/{name}", || get(realms::show), Door(Act::Administer, Of::Server))
-        .says("showRealm", "One realm, with what is set for it; for administrators")
-        .parameters(&["realmName"])
-        .answers(&[json_answer(200, of::<Realm>, "the realm")])
-        .refusals(&[&[400, 401, 404], READ]),
+    Route::post(
+        "/api/v1/realms",
+        || post(realms::create),
+        Door(Act::Administer, ActTarget::Server),
+    )
+    .says("createRealm", "Makes a realm; for administrators of the whole server")
+    .body(Body::Json(of::<RealmBody>))
+    .answers(&[json_answer(201, of::<Realm>, "the realm").headers(&["Location"])])
+    .refusals(&[&[401, 409], BODY, WRITE]),
+    Route::get(
+        "/api/v1/realms/{name}",
+        || get(realms::show),
+        Door(Act::Administer, ActTarget::Server),
+    )
+    .says("showRealm", "One realm, with what is set for it; for administrators")
+    .parameters(&["realmName"])
+    .answers(&[json_answer(200, of::<Realm>, "the realm")])
+    .refusals(&[&[400, 401, 404], READ]),
     Route::delete(
         "/api/v1/realms/{name}",
         || delete(realms::remove),
-        Door(Act::Administer, Of::Server),
+        Door(Act::Administer, ActTarget::Server),
     )
     .says(
         "removeRealm",
@@ -154,11 +170,15 @@ const ABOUT_ONESELF: Right =
 
 /// Who may do what, as policies say.
 pub(super) const POLICIES: &[Route] = &[
-    Route::get("/api/v1/policies", || get(policies::list), Door(Act::Administer, Of::Server))
-        .says("listPolicies", "The policies of files, by id; for administrators of `*`")
-        .parameters(&["limit", "cursor"])
-        .answers(&[json_answer(200, of::<Policies>, "a page of policies, and their version")])
-        .refusals(&[&[400, 401], READ]),
+    Route::get(
+        "/api/v1/policies",
+        || get(policies::list),
+        Door(Act::Administer, ActTarget::Server),
+    )
+    .says("listPolicies", "The policies of files, by id; for administrators of `*`")
+    .parameters(&["limit", "cursor"])
+    .answers(&[json_answer(200, of::<Policies>, "a page of policies, and their version")])
+    .refusals(&[&[400, 401], READ]),
     Route::post("/system/permissions/check", || post(permissions::check), ABOUT_ONESELF)
         .says("checkPermission", "Whether a subject may do one thing; nothing is done")
         .body(Body::Json(of::<PermissionQuery>))

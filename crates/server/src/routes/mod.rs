@@ -23,7 +23,7 @@ use crate::http;
 use crate::http::pages::welcome::{self, Reader};
 use crate::mcp;
 use crate::mcp::door::Door;
-use crate::openapi::{Described, PLAIN, PROBLEM, Refusals, THREAD, hash_of, with_pipelines};
+use crate::openapi::{PLAIN, PROBLEM, Refusals, RouteSpec, THREAD, hash_of, with_pipelines};
 use crate::problem::{Failure, Result};
 use crate::request::answer::documents::Document;
 use crate::request::doors::{Shared, Who};
@@ -115,7 +115,7 @@ pub fn rights() -> impl Iterator<Item = (&'static str, &'static str, Right)> {
 /// What the doors are, as OpenAPI 3.1.
 pub fn document() -> Value {
     crate::openapi::document(TABLE.iter().flat_map(|group| {
-        group.routes.iter().map(move |route| Described {
+        group.routes.iter().map(move |route| RouteSpec {
             method: route.method,
             path: route.path,
             operation: route.operation,

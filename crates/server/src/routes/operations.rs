@@ -3,7 +3,7 @@
 use super::described;
 use super::route::Route;
 use crate::acts::{
-    HEALTH, Of,
+    ActTarget, HEALTH,
     Right::{Door, Engine, Open},
 };
 use crate::http::blobs;
@@ -23,7 +23,7 @@ pub(super) const STORED: &[Route] = &[
         .parameters(&["blobHash"])
         .answers(&[answer(200, Content::AnyJson, "the value")])
         .refusals(&[&[400, 404], READ]),
-    Route::post("/api/v1/backup", || post(backup::write), Door(Act::Administer, Of::Server))
+    Route::post("/api/v1/backup", || post(backup::write), Door(Act::Administer, ActTarget::Server))
         .says(
             "writeBackup",
             "Writes a backup into a folder of the server's machine; for administrators",
@@ -46,7 +46,7 @@ pub(super) const OPERATIONS: &[Route] = &[
     Route::get("/health", || get(health::health), HEALTH)
         .says("health", "Whether the process answers, as clients of pipelines ask it")
         .answers(&[json_answer(200, of::<Health>, "`UP`")]),
-    Route::get("/metrics", || get(health::metrics), Door(Act::Read, Of::Server))
+    Route::get("/metrics", || get(health::metrics), Door(Act::Read, ActTarget::Server))
         .says("metrics", "Counters and gauges as OpenMetrics")
         .answers(&[answer(200, Content::Text(METRICS_TYPE), "the metrics")])
         .refusals(&[&[500]]),

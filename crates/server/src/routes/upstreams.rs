@@ -2,7 +2,7 @@
 
 use super::route::Route;
 use crate::acts::{
-    Of,
+    ActTarget,
     Right::{Door, Engine, Open},
 };
 use crate::http::{logins, providers, upstreams};
@@ -23,15 +23,19 @@ pub(super) const UPSTREAMS: &[Route] = &[
         .parameters(&["limit", "cursor"])
         .answers(&[json_answer(200, of::<Page<Upstream>>, "a page of upstreams")])
         .refusals(&[&[400]]),
-    Route::get("/api/v1/upstreams/{name}", || get(upstreams::show), Door(Act::Read, Of::Upstream))
-        .says("showUpstream", "One upstream")
-        .parameters(&["upstreamName"])
-        .answers(&[json_answer(200, of::<Upstream>, "the upstream")])
-        .refusals(&[&[400, 404]]),
+    Route::get(
+        "/api/v1/upstreams/{name}",
+        || get(upstreams::show),
+        Door(Act::Read, ActTarget::Upstream),
+    )
+    .says("showUpstream", "One upstream")
+    .parameters(&["upstreamName"])
+    .answers(&[json_answer(200, of::<Upstream>, "the upstream")])
+    .refusals(&[&[400, 404]]),
     Route::post(
         "/api/v1/upstreams/{name}/check",
         || post(upstreams::check),
-        Door(Act::Operate, Of::Upstream),
+        Door(Act::Operate, ActTarget::Upstream),
     )
     .says("checkUpstream", "Connects to an upstream now and lists what it has; for administrators")
     .parameters(&["upstreamName"])
@@ -40,7 +44,7 @@ pub(super) const UPSTREAMS: &[Route] = &[
     Route::post(
         "/api/v1/upstreams/{name}/login",
         || post(logins::begin),
-        Door(Act::LogIn, Of::Upstream),
+        Door(Act::LogIn, ActTarget::Upstream),
     )
     .says("beginLogin", "Begins a login at an upstream, on a page for a person; for administrators")
     .parameters(&["upstreamName"])
@@ -49,7 +53,7 @@ pub(super) const UPSTREAMS: &[Route] = &[
     Route::delete(
         "/api/v1/upstreams/{name}/login",
         || delete(logins::end),
-        Door(Act::LogIn, Of::Upstream),
+        Door(Act::LogIn, ActTarget::Upstream),
     )
     .says("endLogin", "Forgets what a login at an upstream brought; for administrators")
     .parameters(&["upstreamName"])
@@ -58,7 +62,7 @@ pub(super) const UPSTREAMS: &[Route] = &[
     Route::post(
         "/api/v1/upstreams/{name}/my-login",
         || post(logins::begin_own),
-        Door(Act::Read, Of::Upstream),
+        Door(Act::Read, ActTarget::Upstream),
     )
     .says("beginOwnLogin", "Begins a login of the caller's own at an upstream, on a page")
     .parameters(&["upstreamName"])
@@ -67,7 +71,7 @@ pub(super) const UPSTREAMS: &[Route] = &[
     Route::put(
         "/api/v1/upstreams/{name}/my-login",
         || put(logins::prove_own),
-        Door(Act::Read, Of::Upstream),
+        Door(Act::Read, ActTarget::Upstream),
     )
     .says("proveOwnLogin", "Sends the code of a login that the caller began: it is the caller's")
     .parameters(&["upstreamName"])
@@ -77,7 +81,7 @@ pub(super) const UPSTREAMS: &[Route] = &[
     Route::delete(
         "/api/v1/upstreams/{name}/my-login",
         || delete(logins::end_own),
-        Door(Act::Read, Of::Upstream),
+        Door(Act::Read, ActTarget::Upstream),
     )
     .says("endOwnLogin", "Forgets the caller's own login at an upstream")
     .parameters(&["upstreamName"])
@@ -106,7 +110,7 @@ pub(super) const UPSTREAMS: &[Route] = &[
     Route::get(
         "/api/v1/providers/{refName}",
         || get(providers::show),
-        Door(Act::Read, Of::Provider),
+        Door(Act::Read, ActTarget::Provider),
     )
     .says("showProvider", "One stored provider")
     .parameters(&["refName"])
@@ -115,7 +119,7 @@ pub(super) const UPSTREAMS: &[Route] = &[
     Route::put(
         "/api/v1/providers/{refName}",
         || put(providers::store),
-        Door(Act::Define, Of::Provider),
+        Door(Act::Define, ActTarget::Provider),
     )
     .says(
         "storeProvider",
@@ -132,7 +136,7 @@ pub(super) const UPSTREAMS: &[Route] = &[
     Route::delete(
         "/api/v1/providers/{refName}",
         || delete(providers::remove),
-        Door(Act::Define, Of::Provider),
+        Door(Act::Define, ActTarget::Provider),
     )
     .says("removeProvider", "Removes a stored provider and stops it; for administrators")
     .parameters(&["refName"])

@@ -6,7 +6,9 @@
 
 use crate::secrets::secret::private_file;
 use futures::future::ready;
-use kernel::contracts::{Clock, Entropy, Expected, Hold, Kept, Spawn, Vault, VaultError, Vaulted};
+use kernel::contracts::{
+    Clock, Entropy, Spawn, Vault, VaultCondition, VaultEntry, VaultError, VaultFuture, VaultLease,
+};
 use kernel::values::fault::Fault;
 use kernel::values::ids::ContentHash;
 use kernel::values::secret::Secret;
@@ -17,7 +19,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
-use upstreams::Holds;
+use upstreams::HoldRegistry;
 
 /// The vault's folder in the data folder.
 pub(crate) const FOLDER: &str = "vault";
@@ -46,7 +48,7 @@ const QUEUE_MAX: usize = 64;
 /// The vault of one data folder, whose holder we are.
 pub(crate) struct FileVault {
     queue: mpsc::Sender<Work>,
-    holds: Holds,
+    holds: HoldRegistry,
 }
 
 /// Time, randomness and tasks of a machine.
@@ -75,7 +77,7 @@ impl FileVault {
             }
         };
         spawn.critical_thread("vault", Box::pin(serve));
-        Self { queue, holds: Holds::new(clock) }
+        Self { queue, holds: HoldRegistry::new(clock) }
     }
 
     /// Whether anything was ever kept in this data folder.
@@ -87,7 +89,7 @@ impl FileVault {
     fn perform<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Files) -> Result<T, VaultError> + Send + 'static,
-    ) -> Vaulted<'static, T> {
+    ) -> VaultFuture<'static, T> {
         let queue = self.queue.clone();
         Box::pin(async move {
             let ended = || Fault::new("VaultFailed", "the thread of the vault has ended");
@@ -103,7 +105,7 @@ impl FileVault {
 }
 
 impl Vault for FileVault {
-    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
+    fn read<'a>(&'a self, key: &'a str) -> VaultFuture<'a, Option<VaultEntry>> {
         let key = key.to_owned();
         self.perform(move |files| files.read(&key))
     }
@@ -112,24 +114,24 @@ impl Vault for FileVault {
         &'a self,
         key: &'a str,
         value: &'a Secret,
-        expected: Expected,
-    ) -> Vaulted<'a, u64> {
+        expected: VaultCondition,
+    ) -> VaultFuture<'a, u64> {
         let key = key.to_owned();
         let value = value.clone();
         self.perform(move |files| files.write(&key, &value, expected))
     }
 
-    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
+    fn remove<'a>(&'a self, key: &'a str) -> VaultFuture<'a, ()> {
         let key = key.to_owned();
         self.perform(move |files| files.remove(&key))
     }
 
-    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()> {
+    fn remove_all<'a>(&'a self, under: &'a str) -> VaultFuture<'a, ()> {
         let under = under.to_owned();
         self.perform(move |files| files.remove_all(&under))
     }
 
-    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> VaultFuture<'a, Option<VaultLease>> {
         Box::pin(ready(Ok(self.holds.hold(key, ms))))
     }
 }
@@ -154,7 +156,7 @@ impl Files {
         Self { folder, envelopes, entropy, newest: 0, told: BTreeSet::new() }
     }
 
-    fn read(&mut self, key: &str) -> Result<Option<Kept>, VaultError> {
+    fn read(&mut self, key: &str) -> Result<Option<VaultEntry>, VaultError> {
         let name = name_of(key);
         let Some(bytes) = self.bytes(&name).map_err(|why| self.failed("read", &why))? else {
             return Ok(None);
@@ -167,7 +169,12 @@ impl Files {
         Ok(opened.ok())
     }
 
-    fn write(&mut self, key: &str, value: &Secret, expected: Expected) -> Result<u64, VaultError> {
+    fn write(
+        &mut self,
+        key: &str,
+        value: &Secret,
+        expected: VaultCondition,
+    ) -> Result<u64, VaultError> {
         let value = value.expose();
         if value.len() > VALUE_BYTES_MAX {
             let what = format!(
@@ -180,7 +187,7 @@ impl Files {
         let version = match self.read(key) {
             Ok(kept) => kept.map(|kept| kept.version),
             // What cannot be read can still be replaced.
-            Err(_) if expected == Expected::Any => None,
+            Err(_) if expected == VaultCondition::Any => None,
             Err(error) => return Err(error),
         };
         if !expected.allows(version) {
@@ -295,7 +302,7 @@ impl Files {
         Some(bytes)
     }
 
-    fn opened(&self, key: &str, bytes: &[u8]) -> Result<Kept, Unopened> {
+    fn opened(&self, key: &str, bytes: &[u8]) -> Result<VaultEntry, Unopened> {
         let (&form, envelope) = bytes.split_first().ok_or(Unopened::Changed)?;
         if form != FORM {
             return Err(Unopened::Changed);
@@ -304,7 +311,7 @@ impl Files {
         let (version, value) =
             plain.split_first_chunk::<VERSION_BYTES>().ok_or(Unopened::Changed)?;
         let value = std::str::from_utf8(value).map_err(|_| Unopened::Changed)?;
-        Ok(Kept { value: Secret::from(value), version: u64::from_be_bytes(*version) })
+        Ok(VaultEntry { value: Secret::from(value), version: u64::from_be_bytes(*version) })
     }
 
     /// Tells once that a file is no good to us.
@@ -392,7 +399,7 @@ mod tests {
     }
 
     fn write(vault: &mut Files, key: &str, value: &str) -> u64 {
-        vault.write(key, &value.into(), Expected::Any).unwrap()
+        vault.write(key, &value.into(), VaultCondition::Any).unwrap()
     }
 
     fn fault(result: Result<u64, VaultError>) -> Fault {
@@ -495,7 +502,7 @@ mod tests {
         let most = "x".repeat(VALUE_BYTES_MAX);
         write(&mut first, "a", &most);
         assert_eq!(read(&mut first, "a").map(|value| value.len()), Some(VALUE_BYTES_MAX));
-        let fault = fault(first.write("a", &format!("{most}x").into(), Expected::Any));
+        let fault = fault(first.write("a", &format!("{most}x").into(), VaultCondition::Any));
         assert!(fault.message.contains("at most") && !fault.message.contains("xx"), "{fault}");
         fs::write(first.folder.join(name_of("b")), vec![FORM; FILE_BYTES_MAX + 9]).unwrap();
         assert_eq!(read(&mut first, "b"), None);
@@ -521,7 +528,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         fs::write(data.path().join(FOLDER), "a file").unwrap();
         let mut vault = vault(&data, 7);
-        let fault = fault(vault.write("a", &"hunter2".into(), Expected::Any));
+        let fault = fault(vault.write("a", &"hunter2".into(), VaultCondition::Any));
         assert_eq!(fault.name, "VaultFailed");
         assert!(fault.hint.is_some() && !fault.message.contains("hunter2"), "{fault}");
     }
@@ -531,15 +538,15 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let mut vault = vault(&data, 7);
         let conflict = Err(VaultError::Conflict("a".to_owned()));
-        assert_eq!(vault.write("a", &"zero".into(), Expected::Version(0)), conflict);
-        let first = vault.write("a", &"one".into(), Expected::Absent).unwrap();
-        assert_eq!(vault.write("a", &"other".into(), Expected::Absent), conflict);
-        let second = vault.write("a", &"two".into(), Expected::Version(first)).unwrap();
-        assert_eq!(vault.write("a", &"other".into(), Expected::Version(first)), conflict);
+        assert_eq!(vault.write("a", &"zero".into(), VaultCondition::Version(0)), conflict);
+        let first = vault.write("a", &"one".into(), VaultCondition::Absent).unwrap();
+        assert_eq!(vault.write("a", &"other".into(), VaultCondition::Absent), conflict);
+        let second = vault.write("a", &"two".into(), VaultCondition::Version(first)).unwrap();
+        assert_eq!(vault.write("a", &"other".into(), VaultCondition::Version(first)), conflict);
         assert_eq!(read(&mut vault, "a").as_deref(), Some("two"));
         vault.remove("a").unwrap();
-        assert_eq!(vault.write("a", &"other".into(), Expected::Version(second)), conflict);
-        let third = vault.write("a", &"three".into(), Expected::Absent).unwrap();
+        assert_eq!(vault.write("a", &"other".into(), VaultCondition::Version(second)), conflict);
+        let third = vault.write("a", &"three".into(), VaultCondition::Absent).unwrap();
         assert!(first < second && second < third, "no version comes again");
         assert_eq!(files(&data).len(), 1);
     }
@@ -588,9 +595,10 @@ mod tests {
     async fn of_many_who_write_over_the_same_version_one_does() {
         let data = tempfile::tempdir().unwrap();
         let vault = open(&data);
-        let first = vault.write("a", &"first".into(), Expected::Absent).await.unwrap();
+        let first = vault.write("a", &"first".into(), VaultCondition::Absent).await.unwrap();
         let values: Vec<Secret> = (0..20).map(|number| format!("value {number}").into()).collect();
-        let writes = values.iter().map(|value| vault.write("a", value, Expected::Version(first)));
+        let writes =
+            values.iter().map(|value| vault.write("a", value, VaultCondition::Version(first)));
         let written = join_all(writes).await;
         let winners: Vec<usize> =
             (0..values.len()).filter(|number| written[*number].is_ok()).collect();

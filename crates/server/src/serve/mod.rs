@@ -10,7 +10,7 @@ mod standby;
 pub use standby::refuse_all;
 
 use crate::assemble::Assembled;
-use crate::connections::{Connections, Line, Peer};
+use crate::connections::{ConnectionGuard, Connections, Peer};
 use crate::mcp::door::Door;
 use crate::mcp::transport::{http, stdio};
 use crate::request::doors::{Closing, Doors};
@@ -69,7 +69,7 @@ pub async fn serve(
     let graceful = GracefulShutdown::new();
     let connections = Connections::new(connections_max);
     {
-        let floor = Floor {
+        let floor = ListenerContext {
             engine: &engine,
             doors: &doors,
             spawn: spawn.as_ref(),
@@ -78,8 +78,9 @@ pub async fn serve(
             builder: Arc::new(http2::builder(spawn.clone())),
             tls: tls.map(Arc::new),
         };
-        let own = ports.into_iter().map(|port| (port.listener, Answering::new(port.router, None)));
-        let all = Answering::new(router, (!is_behind).then_some(door));
+        let own =
+            ports.into_iter().map(|port| (port.listener, ListenerService::new(port.router, None)));
+        let all = ListenerService::new(router, (!is_behind).then_some(door));
         let entries = std::iter::once((listener, all)).chain(own);
         let accepting = entries.map(|(listener, service)| floor.accept_all(listener, service));
         let serving =
@@ -96,7 +97,7 @@ pub async fn serve(
 }
 
 /// What connections of all listeners share.
-struct Floor<'a> {
+struct ListenerContext<'a> {
     engine: &'a Engine,
     doors: &'a Doors,
     spawn: &'a dyn Spawn,
@@ -106,9 +107,9 @@ struct Floor<'a> {
     tls: Option<Arc<Tls>>,
 }
 
-impl Floor<'_> {
+impl ListenerContext<'_> {
     /// Takes connections in until it is dropped.
-    async fn accept_all(&self, listener: TcpListener, service: Answering) {
+    async fn accept_all(&self, listener: TcpListener, service: ListenerService) {
         loop {
             match listener.accept().await {
                 Ok((stream, address)) => {
@@ -118,7 +119,10 @@ impl Floor<'_> {
                     let service = service.clone();
                     let watcher = self.graceful.watcher();
                     let builder = self.builder.clone();
-                    self.begin(stream, Accepted { peer, line, service, watcher, builder });
+                    self.begin(
+                        stream,
+                        AcceptedConnection { peer, line, service, watcher, builder },
+                    );
                 }
                 Err(error) => self.not_accepted(&error).await,
             }
@@ -126,7 +130,7 @@ impl Floor<'_> {
     }
 
     /// Lets a connection be answered in a task of its own.
-    fn begin(&self, stream: TcpStream, accepted: Accepted) {
+    fn begin(&self, stream: TcpStream, accepted: AcceptedConnection) {
         // Answers are small and waited for. A socket that refuses this is gone already.
         let _ = stream.set_nodelay(true);
         let task: BoxFuture<'static, ()> = match &self.tls {
@@ -173,7 +177,7 @@ impl Floor<'_> {
 
 /// What answers the requests of a listener.
 #[derive(Clone)]
-struct Answering {
+struct ListenerService {
     doors: TowerToHyperService<Router>,
     /// The door that most requests go to, where nothing stands before it: these need no router,
     /// which makes a dozen things for each request.
@@ -181,17 +185,17 @@ struct Answering {
 }
 
 /// An answer that is being made.
-type Answered = Either<
+type ServiceFuture = Either<
     BoxFuture<'static, Result<Response, Infallible>>,
     TowerToHyperServiceFuture<Router, Request<Incoming>>,
 >;
 
-impl Answering {
+impl ListenerService {
     fn new(router: Router, mcp: Option<Arc<Door>>) -> Self {
         Self { doors: TowerToHyperService::new(router), mcp }
     }
 
-    fn answer(&self, request: Request<Incoming>) -> Answered {
+    fn answer(&self, request: Request<Incoming>) -> ServiceFuture {
         match &self.mcp {
             Some(door) if request.uri().path() == MCP_PATH => {
                 let door = door.clone();
@@ -205,18 +209,18 @@ impl Answering {
 }
 
 /// A connection that was accepted.
-struct Accepted {
+struct AcceptedConnection {
     peer: Peer,
-    line: Arc<Line>,
+    line: Arc<ConnectionGuard>,
     /// What answers its requests.
-    service: Answering,
+    service: ListenerService,
     /// Tells when the server stops.
     watcher: Watcher,
     /// What speaks with its client.
     builder: Arc<auto::Builder<Streams>>,
 }
 
-impl Accepted {
+impl AcceptedConnection {
     /// Answers until the connection ends or is closed.
     async fn answer<S>(self, stream: S)
     where

@@ -1,7 +1,7 @@
 //! A client's socket, as its connection sees it: when something is heard, and when the client does
 //! not read.
 
-use crate::connections::Line;
+use crate::connections::ConnectionGuard;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// A socket, plain or encrypted, that tells its connection what happens on it.
 pub(crate) struct Socket<S> {
     stream: S,
-    line: Arc<Line>,
+    line: Arc<ConnectionGuard>,
     /// It takes no more.
     is_full: bool,
     /// It has taken what it could not send yet; only one that encrypts does so.
@@ -20,7 +20,7 @@ pub(crate) struct Socket<S> {
 
 impl<S> Socket<S> {
     /// The socket of this connection.
-    pub(crate) fn new(stream: S, line: Arc<Line>) -> Self {
+    pub(crate) fn new(stream: S, line: Arc<ConnectionGuard>) -> Self {
         Self { stream, line, is_full: false, is_unsent: false }
     }
 

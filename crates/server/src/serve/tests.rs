@@ -48,10 +48,13 @@ async fn connected(speaks: impl AsyncFnOnce(&mut Client)) {
     let line = Connections::new(1).enter().await;
     let graceful = GracefulShutdown::new();
     let spawn = Arc::new(TokioSpawn::new(Handle::current()));
-    let accepted = Accepted {
+    let accepted = AcceptedConnection {
         peer: Peer::new(SocketAddr::from(([127, 0, 0, 1], 5_000))),
         line: Arc::new(line),
-        service: Answering::new(Router::new().fallback(|body: Bytes| async move { body }), None),
+        service: ListenerService::new(
+            Router::new().fallback(|body: Bytes| async move { body }),
+            None,
+        ),
         watcher: graceful.watcher(),
         builder: Arc::new(http2::builder(spawn)),
     };

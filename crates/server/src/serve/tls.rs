@@ -77,11 +77,11 @@ impl TlsError {
 /// TLS with a certificate of ours.
 pub struct Tls {
     files: Files,
-    current: Mutex<Current>,
+    current: Mutex<TlsState>,
 }
 
 /// What new connections get.
-struct Current {
+struct TlsState {
     config: Arc<ServerConfig>,
     /// The files as they were when they were last looked at.
     stamps: [Stamp; 2],
@@ -105,7 +105,7 @@ impl Tls {
         // Taken first: a change while the files are read is found at the next look.
         let stamps = files.stamps().await;
         let config = files.config().await?;
-        Ok(Some(Self { files, current: Mutex::new(Current { config, stamps }) }))
+        Ok(Some(Self { files, current: Mutex::new(TlsState { config, stamps }) }))
     }
 
     /// Agrees with a client on how to encrypt.
@@ -122,7 +122,7 @@ impl Tls {
         }
         match self.files.config().await {
             Ok(config) => {
-                *self.current() = Current { config, stamps };
+                *self.current() = TlsState { config, stamps };
                 tracing::info!("new connections get the certificate that is in its file now");
             }
             Err(error) => {
@@ -133,7 +133,7 @@ impl Tls {
         }
     }
 
-    fn current(&self) -> MutexGuard<'_, Current> {
+    fn current(&self) -> MutexGuard<'_, TlsState> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

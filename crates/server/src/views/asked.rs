@@ -1,7 +1,7 @@
 //! What an ask says of the calls that it is about, and of what follows its answers.
 
-use engine::Pinned;
-use kernel::ask::course::{AboutCall, Follows, Next, Why};
+use engine::PinnedDefinitions;
+use kernel::ask::context::{ApprovalReason, CallDetails, NextStep, NextSteps};
 use kernel::ask::{AskedCall, Question};
 use kernel::tool::call::Reach;
 use kernel::values::ids::CallId;
@@ -33,8 +33,8 @@ pub(super) fn question(asked: Question) -> rest::AskedQuestion {
 }
 
 /// Adds to the calls of an ask what they pin, and who wants them to be asked about.
-pub(super) fn add_pins(calls: &mut [rest::AskedCall], about: Vec<AboutCall>) {
-    for AboutCall { call_id, pins, why } in about {
+pub(super) fn add_pins(calls: &mut [rest::AskedCall], about: Vec<CallDetails>) {
+    for CallDetails { call_id, pins, why } in about {
         let Some(call) = named(calls, call_id) else { continue };
         call.reach = pins.as_ref().map(|pins| reach_name(pins.reach).to_owned());
         call.idempotent = pins.map(|pins| pins.idempotent);
@@ -43,8 +43,12 @@ pub(super) fn add_pins(calls: &mut [rest::AskedCall], about: Vec<AboutCall>) {
 }
 
 /// Adds what the tools said of themselves when the calls pinned them, as far as that is known.
-pub(crate) fn add_specs(calls: &mut [rest::AskedCall], about: &[AboutCall], pinned: &Pinned) {
-    for AboutCall { call_id, pins, .. } in about {
+pub(crate) fn add_specs(
+    calls: &mut [rest::AskedCall],
+    about: &[CallDetails],
+    pinned: &PinnedDefinitions,
+) {
+    for CallDetails { call_id, pins, .. } in about {
         let spec = pins.as_ref().and_then(|pins| pinned.spec(&pins.spec));
         if let (Some(spec), Some(call)) = (spec, named(calls, *call_id)) {
             call.title = Some(spec.title.clone()).filter(|title| !title.is_empty());
@@ -58,28 +62,28 @@ fn named(calls: &mut [rest::AskedCall], id: CallId) -> Option<&mut rest::AskedCa
     calls.iter_mut().find(|call| call.call_id == id)
 }
 
-fn why(why: Why) -> rest::AskWhy {
+fn why(why: ApprovalReason) -> rest::AskWhy {
     let (by, says) = match why {
-        Why::Plan => ("plan", None),
-        Why::Agent => ("agent", None),
-        Why::Policy(text) => ("policy", Some(text)),
+        ApprovalReason::Plan => ("plan", None),
+        ApprovalReason::Agent => ("agent", None),
+        ApprovalReason::Policy(text) => ("policy", Some(text)),
     };
     rest::AskWhy { by: by.to_owned(), says }
 }
 
 /// What follows each answer, where something is known of that.
-pub(super) fn next(next: Next) -> Option<rest::AskNext> {
+pub(super) fn next(next: NextSteps) -> Option<rest::AskNext> {
     let is_known = !next.is_empty();
-    let Next { yes, no } = next;
+    let NextSteps { yes, no } = next;
     is_known.then(|| rest::AskNext { yes: yes.map(follows), no: no.map(follows) })
 }
 
-fn follows(follows: Follows) -> rest::AskFollows {
+fn follows(follows: NextStep) -> rest::AskFollows {
     match follows {
-        Follows::Step(step) => {
+        NextStep::Step(step) => {
             rest::AskFollows { step: Some(step.as_str().to_owned()), ends: false }
         }
-        Follows::Ends => rest::AskFollows { step: None, ends: true },
+        NextStep::Ends => rest::AskFollows { step: None, ends: true },
     }
 }
 

@@ -2,14 +2,14 @@
 //! structure, `structuredContent`, as JSON text. And what a run gave, as a whole.
 
 use engine::Engine;
-use kernel::tool::call::{Caller, ToolSpec, Yields};
+use kernel::tool::call::{Caller, OutputKind, ToolSpec};
 use kernel::values::ids::ContentHash;
 use serde_json::Value;
 
 /// A tool's output: `{"content":[..],"structuredContent":..}`.
 pub(crate) fn content(spec: &ToolSpec, output: &Value) -> String {
     let json = output.to_string();
-    if spec.yields == Yields::Content && output["content"].is_array() {
+    if spec.yields == OutputKind::Content && output["content"].is_array() {
         return json;
     }
     // A plan's answer is not held against its schema, and a large one is a blob's address: what is
@@ -54,7 +54,7 @@ mod tests {
     use serde_json::json;
     use std::sync::Arc;
 
-    fn spec(yields: Yields, output_schema: Option<Value>) -> ToolSpec {
+    fn spec(yields: OutputKind, output_schema: Option<Value>) -> ToolSpec {
         ToolSpec {
             output_schema: output_schema.map(Arc::new),
             idempotent: true,
@@ -68,7 +68,7 @@ mod tests {
     }
 
     fn value(schema: Option<Value>, output: Value) -> Value {
-        read(&content(&spec(Yields::Value, schema), &output))
+        read(&content(&spec(OutputKind::Value, schema), &output))
     }
 
     #[test]
@@ -105,9 +105,9 @@ mod tests {
     fn blocks_of_content_pass_as_they_are() {
         let blocks = json!({"content": [{"type": "image", "data": "", "mimeType": "image/png"}],
             "structuredContent": {"a": 1}, "isError": false, "_meta": {"x": 1}});
-        let passed = content(&spec(Yields::Content, None), &blocks);
+        let passed = content(&spec(OutputKind::Content, None), &blocks);
         assert_eq!(read(&passed), blocks);
-        let odd = content(&spec(Yields::Content, None), &json!({"a": 1}));
+        let odd = content(&spec(OutputKind::Content, None), &json!({"a": 1}));
         assert_eq!(read(&odd)["content"][0]["text"], "{\"a\":1}");
     }
 

@@ -2,13 +2,13 @@
 
 use super::asked::reach_name;
 use super::rows::{plan_mistake, plan_summary};
-use engine::{Draft, DraftWrite, Drafted};
+use engine::{Draft, DraftOutcome, DraftWrite};
 use kernel::definition::plan::graph::mermaid;
 use kernel::definition::plan::mistake::Mistake;
 use wire::rest;
 
 /// Plans for a goal.
-pub(crate) fn drafted(drafted: Drafted) -> rest::DraftAnswer {
+pub(crate) fn drafted(drafted: DraftOutcome) -> rest::DraftAnswer {
     rest::DraftAnswer {
         existing: drafted.existing.iter().map(|plan| plan_summary(plan)).collect(),
         draft: drafted.draft.map(draft),

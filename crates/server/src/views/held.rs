@@ -1,13 +1,13 @@
 //! What rules, models and people do about a failed step, as `/api/v1` shows it in its ask.
 
-use kernel::ask::held::{HeldBy, Tried};
 use kernel::ask::proposal::{Change, changes_of, newest};
+use kernel::ask::remedy::{RemedyAttempt, RuleHold};
 use kernel::ask::{Ask, FixAction, Reply};
 use wire::rest;
 
 /// The rule that holds an ask.
-pub(super) fn held(by: HeldBy) -> rest::HeldAsk {
-    let HeldBy { rule, does, try_no, of, until } = by;
+pub(super) fn held(by: RuleHold) -> rest::HeldAsk {
+    let RuleHold { rule, does, try_no, of, until } = by;
     rest::HeldAsk {
         rule: rule.to_string(),
         does: does.name().to_owned(),
@@ -20,8 +20,8 @@ pub(super) fn held(by: HeldBy) -> rest::HeldAsk {
 }
 
 /// What was done about the failed step before.
-pub(super) fn tried(tried: Tried) -> rest::TriedRule {
-    let Tried { rule, does, times, waits, found } = tried;
+pub(super) fn tried(tried: RemedyAttempt) -> rest::TriedRule {
+    let RemedyAttempt { rule, does, times, waits, found } = tried;
     rest::TriedRule {
         rule: rule.to_string(),
         does: does.name().to_owned(),

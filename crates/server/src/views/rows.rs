@@ -10,9 +10,9 @@ use kernel::definition::agent::TALKS;
 use kernel::definition::pipeline::{Handler, Pipeline, TallyRow};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
-use kernel::journal::projection::{HistoryItem, Parked, RunRow, SessionRow};
+use kernel::journal::projection::{HistoryItem, ParkedSession, RunRow, SessionRow};
 use kernel::session::{RunSpent, RunStatus};
-use kernel::tool::call::{HowFar, Pace, ToolSpec};
+use kernel::tool::call::{CallProgress, Pace, ToolSpec};
 use kernel::values::entry::EntryResult;
 use kernel::values::fault::Fault;
 use kernel::values::ids::PlanId;
@@ -85,7 +85,7 @@ pub(crate) fn session(row: SessionRow, asks: Vec<String>) -> rest::Session {
     }
 }
 
-fn parked(Parked { reason, until }: Parked) -> rest::Parked {
+fn parked(ParkedSession { reason, until }: ParkedSession) -> rest::Parked {
     rest::Parked { reason, until: until.rfc3339() }
 }
 
@@ -399,11 +399,11 @@ fn ask_status(status: AskStatus) -> rest::AskStatus {
     }
 }
 
-fn how_name(how: HowFar) -> &'static str {
+fn how_name(how: CallProgress) -> &'static str {
     match how {
-        HowFar::NotSent => "not_sent",
-        HowFar::Failed => "failed",
-        HowFar::Unknown => "unknown",
+        CallProgress::NotSent => "not_sent",
+        CallProgress::Failed => "failed",
+        CallProgress::Unknown => "unknown",
     }
 }
 

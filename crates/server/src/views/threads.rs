@@ -279,7 +279,7 @@ mod tests {
             subject: None,
             held: None,
             tried: Vec::new(),
-            next: kernel::ask::course::Next::default(),
+            next: kernel::ask::context::NextSteps::default(),
             about: Vec::new(),
         };
         SessionAsk {

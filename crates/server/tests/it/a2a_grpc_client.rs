@@ -7,9 +7,9 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Response};
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::limits::Limits;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use outbound::client::ClientOptions;
-use outbound::grpc::{self, Answer, Broken};
+use outbound::grpc::{self, Answer, StreamError};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ async fn a_client_that_knows_only_grpc_has_the_whole_conversation() {
     let done = until(&peer, &answer, TaskState::Completed).await;
     assert_eq!(done.id, asked.id);
     let missing = peer.task("run_nowhere").await.unwrap_err();
-    assert_eq!((missing.how, missing.fault.name.as_str()), (HowFar::Failed, "UpstreamError"));
+    assert_eq!((missing.how, missing.fault.name.as_str()), (CallProgress::Failed, "UpstreamError"));
     assert!(missing.fault.message.contains("TASK_NOT_FOUND"), "{missing:?}");
     let over = peer.send(typed(&reply("m4", &json!(done), json!({"text": "no"})))).await;
     let over = over.unwrap_err().fault.message;
@@ -108,7 +108,7 @@ async fn begin(address: SocketAddr, method: &str, shape: &Shape, params: &Value)
     answer.unwrap()
 }
 
-async fn next(answer: &mut Answer) -> Result<Option<Bytes>, Broken> {
+async fn next(answer: &mut Answer) -> Result<Option<Bytes>, StreamError> {
     timeout(LIMIT, answer.message()).await.expect("neither a message nor an end came")
 }
 
@@ -177,6 +177,6 @@ async fn a_stream_whose_connection_is_cut_does_not_seem_to_be_whole() {
     cut.send(()).unwrap();
     timeout(LIMIT, serving).await.expect("the connection is not closed").unwrap();
     let broken = next(&mut answer).await;
-    assert!(matches!(broken, Err(Broken::Lost(_) | Broken::CutOff)), "{broken:?}");
+    assert!(matches!(broken, Err(StreamError::Lost(_) | StreamError::CutOff)), "{broken:?}");
     assert!(answer.ending().is_none());
 }

@@ -7,7 +7,7 @@ use crate::credentials::{Guarded, OPEN};
 use crate::house::{ADDRESS, Answer, House, read, request, setup, wait_for};
 use axum::body::Body;
 use axum::http::Method;
-use identity::keys::{Expiry, Made};
+use identity::keys::{Expiry, KeyWithText};
 use kernel::contracts::Policy;
 use kernel::contracts::policy::{Decision, Request};
 use kernel::identity::principal_reader::{KnownNames, read_text};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A token of a key with this scope alone: the same subject, which may do less.
-pub fn token(guarded: &Guarded, key: &Made, scope: &str) -> String {
+pub fn token(guarded: &Guarded, key: &KeyWithText, scope: &str) -> String {
     let token = guarded.identity.token(&key.stored.key.id.0, key.text.expose(), Some(scope));
     token.unwrap().text.expose().to_owned()
 }

@@ -16,7 +16,7 @@ use kernel::values::caller::Act;
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
-use server::{Extra, Of, Right, rights};
+use server::{ActTarget, Extra, Right, rights};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -64,7 +64,7 @@ async fn what_a_door_keeps_itself_is_asked_about_there() {
         policy.deny(&[act]);
         let answer = read(house.open(at(method, path)).await).await;
         let denied = match (act, of) {
-            (Act::Read, Of::Provider | Of::Upstream) => (404, Some("not_found")),
+            (Act::Read, ActTarget::Provider | ActTarget::Upstream) => (404, Some("not_found")),
             _ => (403, Some("forbidden")),
         };
         let told = (answer.status, answer.body["code"].as_str());

@@ -12,10 +12,10 @@ use axum::http::{Method, Request, Response};
 use engine::Engine;
 use futures::StreamExt;
 use identity::Identity;
-use identity::keys::{Expiry, Made, Maker, NewKey};
+use identity::keys::{Expiry, KeyWithText, Maker, NewKey};
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::roles::{Role, Roles};
-use kernel::values::caller::{Makers, Scope, Scopes, Via};
+use kernel::values::caller::{KeyMakers, Scope, Scopes, Via};
 use project::config::Config;
 use project::folder::Project;
 use project::policies::{PolicyFile, PolicyFiles};
@@ -62,7 +62,7 @@ impl Guarded {
     }
 
     /// A new key with this role, and at most these scopes where some are named.
-    pub async fn made(&self, role: Role, scopes: &[Scope], expires: Expiry) -> Made {
+    pub async fn made(&self, role: Role, scopes: &[Scope], expires: Expiry) -> KeyWithText {
         let scopes: Option<Scopes> = (!scopes.is_empty()).then(|| scopes.iter().copied().collect());
         self.identity.create(&maker(), new_key(role, scopes, expires)).await.unwrap()
     }
@@ -135,7 +135,7 @@ pub fn new_key(role: Role, scopes: Option<Scopes>, expires: Expiry) -> NewKey {
 pub fn maker() -> Maker {
     let everywhere = RealmPattern::parse("*").unwrap();
     let grants = Grants::one(everywhere, Roles::of(&[Role::Admin]));
-    let makers = Makers::default();
+    let makers = KeyMakers::default();
     let via = Via::default();
     Maker { subject: "admin".into(), actor: None, key: None, makers, grants, via }
 }

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use kernel::contracts::{Page, SessionFilter};
+use kernel::contracts::{PageRequest, SessionFilter};
 use kernel::tool::call::Caller;
 use project::folder::Project;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ async fn no_row_can_be_read_from_a_cursor() {
     let mut cursor = None;
     let mut cursors: Vec<String> = Vec::new();
     loop {
-        let plain = Page { cursor: place.clone(), limit: 1 };
+        let plain = PageRequest { cursor: place.clone(), limit: 1 };
         let filter = SessionFilter::default();
         let found = house.engine.sessions().list(&caller, &filter, &plain).await.unwrap();
         let shown = page(&house, SESSIONS, cursor.as_ref()).await;

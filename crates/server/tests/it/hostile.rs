@@ -9,7 +9,9 @@ use axum::http::{HeaderValue, Method};
 use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
 use serde_json::{Value, json};
-use server::{A2A_OPERATIONS, Checked, ToCheck, VAULT_ROUTES, check_project, openapi, routes};
+use server::{
+    A2A_OPERATIONS, ProjectReport, ToCheck, VAULT_ROUTES, check_project, openapi, routes,
+};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -431,7 +433,7 @@ fn checked(dog: &Watchdog, what: &str, folder: &Path, limit: Duration) -> Vec<Mi
     let data = folder.join("data");
     let setup = ToCheck { folder, data: &data, variables: &variables, secret_key: None };
     let watched = dog.begin(what.to_owned());
-    let Checked { mistakes, .. } = check_project(&setup, Config::default());
+    let ProjectReport { mistakes, .. } = check_project(&setup, Config::default());
     let took = watched.elapsed();
     assert!(took <= limit, "{what}: it took {took:?}");
     mistakes

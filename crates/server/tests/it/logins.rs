@@ -5,7 +5,7 @@ use crate::house::{Answer, House, is_in_clear, request, wait_for};
 use crate::mcp_client::{Client, Events, LIMIT, asked};
 use axum::body::Body;
 use axum::http::{Method, Uri};
-use engine::{RunAbout, RunRequest, RunSession, RunTarget};
+use engine::{RunMetadata, RunRequest, RunSession, RunTarget};
 use kernel::tool::call::Caller;
 use project::config::Config;
 use project::folder::Project;
@@ -345,7 +345,7 @@ async fn a_thread_that_waits_for_a_login_goes_on_when_it_is_done() {
         input: json!({}),
         session: RunSession::Thread("t".to_owned()),
         once: None,
-        about: RunAbout::default(),
+        about: RunMetadata::default(),
     };
     let waiting = house.engine.runs().start(&caller, request, 60_000).await.unwrap();
     let asks: Vec<Value> = waiting.asks.iter().map(|ask| json!(ask.row.ask)).collect();

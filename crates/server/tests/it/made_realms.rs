@@ -190,7 +190,7 @@ async fn a_removal_that_a_crash_cut_short_goes_on_at_the_next_start() {
         fatal: Arc::new(|why| panic!("{why}")),
         vfs: None,
     };
-    let folder = stores::Place::Folder(data.path().join("data"));
+    let folder = stores::StoreLocation::Folder(data.path().join("data"));
     let opened = stores::open(&folder, parts).unwrap();
     let removal = Removal { by: "admin".into(), at: Millis(1), purged: false };
     let acme = "acme".into();

@@ -5,11 +5,12 @@ use axum::body::{Body, BodyDataStream};
 use axum::http::{HeaderName, Method, Request, Response};
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use kernel::contracts::shelf::{Changes, Find, ResourceSpec, Shelf};
-use kernel::contracts::{Page, Paged, Tool};
+use kernel::contracts::shelf::{Changes, ResourceSpec, Shelf, ShelfFuture};
+use kernel::contracts::{ListPage, PageRequest, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Call, Caller, LogLevel, Reach, Told, ToolError, ToolOutput, ToolSpec, Want, Wants,
+    Call, CallUpdate, Caller, InputRequest, InputRequired, LogLevel, Reach, ToolError, ToolOutput,
+    ToolSpec,
 };
 use kernel::values::fault::Fault;
 use project::config::Config;
@@ -309,10 +310,10 @@ impl Tool for TestTool {
                     for step in [1.0, 2.0] {
                         let total = Some(2.0);
                         let message = None;
-                        call.teller.tell(Told::Progress { progress: step, total, message });
+                        call.teller.tell(CallUpdate::Progress { progress: step, total, message });
                     }
                     let data = json!("told");
-                    call.teller.tell(Told::Log { level: LogLevel::Info, logger: None, data });
+                    call.teller.tell(CallUpdate::Log { level: LogLevel::Info, logger: None, data });
                 }
                 Kind::Slow => {
                     let cut = Cut(Some(self.strings.as_ref()));
@@ -323,17 +324,17 @@ impl Tool for TestTool {
                 Kind::Roots => match call.given.inputs.get("folders") {
                     Some(folders) => return Ok(ToolOutput::Value(folders.clone())),
                     None => {
-                        let inputs = BTreeMap::from([("folders".to_owned(), Want::Roots)]);
-                        let wants = Wants { inputs, state: Value::Null };
+                        let inputs = BTreeMap::from([("folders".to_owned(), InputRequest::Roots)]);
+                        let wants = InputRequired { inputs, state: Value::Null };
                         return Ok(ToolOutput::Wants(Box::new(wants)));
                     }
                 },
                 Kind::Page | Kind::RecordedPage if call.given.state.is_null() => {
                     let message = "open it".to_owned();
                     let url = "https://a.test/".to_owned();
-                    let page = Want::Url { message, url };
+                    let page = InputRequest::Url { message, url };
                     let inputs = BTreeMap::from([("page-key".to_owned(), page)]);
-                    let wants = Wants { inputs, state: json!("held") };
+                    let wants = InputRequired { inputs, state: json!("held") };
                     return Ok(ToolOutput::Wants(Box::new(wants)));
                 }
                 Kind::Routed | Kind::Page | Kind::RecordedPage => {}
@@ -382,7 +383,7 @@ impl Shelf for Listing {
         uri == LISTED
     }
 
-    fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
+    fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> ShelfFuture<'a, Vec<Value>> {
         let contents = (uri == LISTED).then(|| vec![json!({"uri": uri, "text": "listed"})]);
         Box::pin(std::future::ready(Ok(contents)))
     }
@@ -404,8 +405,8 @@ impl Shelf for Watched {
     fn resources<'a>(
         &'a self,
         _caller: &'a Caller,
-        page: &'a Page,
-    ) -> BoxFuture<'a, Result<Paged<ResourceSpec>, Fault>> {
+        page: &'a PageRequest,
+    ) -> BoxFuture<'a, Result<ListPage<ResourceSpec>, Fault>> {
         let spec = ResourceSpec {
             uri: WATCHED.to_owned(),
             name: "watched".to_owned(),
@@ -416,10 +417,10 @@ impl Shelf for Watched {
             listed: None,
         };
         let items = if page.cursor.is_none() { vec![spec] } else { Vec::new() };
-        Box::pin(std::future::ready(Ok(Paged { items, next_cursor: None })))
+        Box::pin(std::future::ready(Ok(ListPage { items, next_cursor: None })))
     }
 
-    fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
+    fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> ShelfFuture<'a, Vec<Value>> {
         let text = match uri {
             WATCHED => Some("x"),
             LISTED | OUR_PLAN | NO_PLAN => Some(CLAIMED),
@@ -429,7 +430,11 @@ impl Shelf for Watched {
         Box::pin(std::future::ready(Ok(contents)))
     }
 
-    fn changes<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Box<dyn Changes>> {
+    fn changes<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        uri: &'a str,
+    ) -> ShelfFuture<'a, Box<dyn Changes>> {
         if uri == FAILING {
             return Box::pin(std::future::ready(Err(Fault::new("Away", "it is away"))));
         }

@@ -9,7 +9,9 @@ use engine::PlanFile;
 use futures::future::{BoxFuture, pending};
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
-use kernel::tool::call::{Call, Caller, Pace, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants};
+use kernel::tool::call::{
+    Call, Caller, InputRequest, InputRequired, Pace, Reach, ToolError, ToolOutput, ToolSpec,
+};
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
@@ -82,9 +84,9 @@ fn wants(call: &Call) -> Result<ToolOutput, ToolError> {
     }
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}},
         "required": ["name"]});
-    let form = Want::Form { message: "Who?".to_owned(), schema: Arc::new(schema) };
+    let form = InputRequest::Form { message: "Who?".to_owned(), schema: Arc::new(schema) };
     let inputs = BTreeMap::from([("name".to_owned(), form)]);
-    Ok(ToolOutput::Wants(Box::new(Wants { inputs, state: json!({"secret": 7}) })))
+    Ok(ToolOutput::Wants(Box::new(InputRequired { inputs, state: json!({"secret": 7}) })))
 }
 
 fn done(_call: &Call) -> Result<ToolOutput, ToolError> {

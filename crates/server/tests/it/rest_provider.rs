@@ -6,7 +6,7 @@ use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
+    Abilities, Call, CallPlace, CallProgress, CallReporter, Caller, Reach, ToolError, ToolOutput,
 };
 use kernel::tool::schema::Schemas;
 use kernel::values::ids::CallId;
@@ -68,7 +68,7 @@ async fn call(
         output_bytes_max: 1_000_000,
         given: Arc::default(),
         can: Abilities::PERSON,
-        teller: Teller::default(),
+        teller: CallReporter::default(),
         place: CallPlace::default(),
     };
     match tool.call(&caller, &call).await? {
@@ -137,7 +137,7 @@ async fn calls(tools: &[Arc<dyn Tool>]) {
         (&json!("waiting"), &again["run"]["id"])
     );
     let refused = call(tools, "own.startRun", 6, greeting).await.unwrap_err();
-    assert_eq!((refused.how, refused.fault.name.as_str()), (HowFar::Failed, "HttpStatus"));
+    assert_eq!((refused.how, refused.fault.name.as_str()), (CallProgress::Failed, "HttpStatus"));
     assert!(refused.fault.message.contains("run_active"), "{:?}", refused.fault);
 
     let asks = json!({"session": "s", "limit": 5, "kind": "fill"});
@@ -149,7 +149,7 @@ async fn calls(tools: &[Arc<dyn Tool>]) {
     assert_eq!(replied["run"]["status"], "completed");
 
     let missing = call(tools, "own.showRun", 9, json!({"id": "../x"})).await.unwrap_err();
-    assert_eq!(missing.how, HowFar::Failed);
+    assert_eq!(missing.how, CallProgress::Failed);
     let start = tools.iter().find(|tool| tool.spec().name.as_str() == "own.startRun").unwrap();
     assert_eq!((start.spec().reach, start.spec().idempotent), (Reach::Writes, false));
 }

@@ -6,7 +6,9 @@ use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::conversation::llm::{Delta, DeltaSink, Llm, LlmError, ModelCall, Prompt, Turn, Usage};
 use kernel::limits::Limits;
-use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Want, Wants};
+use kernel::tool::call::{
+    Call, Caller, InputRequest, InputRequired, Reach, ToolError, ToolOutput, ToolSpec,
+};
 use project::config::Config;
 use project::folder::Project;
 use serde_json::{Value, json};
@@ -114,7 +116,7 @@ impl Office {
     fn call(&self, call: &Call) -> Result<ToolOutput, ToolError> {
         let wants = |key: &str, want| {
             let inputs = BTreeMap::from([(key.to_owned(), want)]);
-            Ok(ToolOutput::Wants(Box::new(Wants { inputs, state: Value::Null })))
+            Ok(ToolOutput::Wants(Box::new(InputRequired { inputs, state: Value::Null })))
         };
         match call.tool.as_str() {
             "list_events" => Ok(ToolOutput::Value(json!({"events": []}))),
@@ -126,7 +128,7 @@ impl Office {
                 }
                 // Another page each time: the person who is asked must not notice.
                 let url = format!("https://login.test/{knocks}");
-                wants("login", Want::Url { message: "log in first".to_owned(), url })
+                wants("login", InputRequest::Url { message: "log in first".to_owned(), url })
             }
             "invite" => match call.given.inputs.get("who").map(|who| &who["action"]) {
                 Some(action) if action == "accept" => self.note(call),
@@ -135,7 +137,7 @@ impl Office {
                     let schema = json!({"type": "object", "required": ["name"],
                         "properties": {"name": {"type": "string"}}});
                     let message = "who comes?".to_owned();
-                    wants("who", Want::Form { message, schema: Arc::new(schema) })
+                    wants("who", InputRequest::Form { message, schema: Arc::new(schema) })
                 }
             },
             _ => self.note(call),

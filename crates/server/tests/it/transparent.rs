@@ -12,9 +12,10 @@ use axum::http::{HeaderValue, Request, Response};
 use axum::middleware::map_request;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
-use kernel::contracts::shelf::{Find, Shelf};
+use kernel::contracts::shelf::{Shelf, ShelfFuture};
 use kernel::tool::call::{
-    Call, Caller, Given, LogLevel, Told, ToolError, ToolOutput, ToolSpec, Want, Wants, Yields,
+    Call, CallUpdate, Caller, InputRequest, InputRequired, InputResponses, LogLevel, OutputKind,
+    ToolError, ToolOutput, ToolSpec,
 };
 use project::config::Config;
 use project::folder::Project;
@@ -59,10 +60,10 @@ enum End {
 /// What a tool does.
 #[derive(Clone)]
 struct Script {
-    notes: Vec<Told>,
-    wants: BTreeMap<String, Want>,
+    notes: Vec<CallUpdate>,
+    wants: BTreeMap<String, InputRequest>,
     /// What it wants once it has that.
-    then: BTreeMap<String, Want>,
+    then: BTreeMap<String, InputRequest>,
     output_schema: Option<Value>,
     /// How its server lists it, where it says more of it than we know of tools.
     listed: Option<Value>,
@@ -93,7 +94,7 @@ impl Scripted {
             description: "for a test".to_owned(),
             output_schema: script.output_schema.clone().map(Arc::new),
             idempotent: true,
-            yields: Yields::Content,
+            yields: OutputKind::Content,
             listed: script.listed.clone().map(Arc::new),
             ..testkit::specs::tool(name)
         });
@@ -102,13 +103,13 @@ impl Scripted {
 
     fn act(&self, call: &Call) -> Result<ToolOutput, ToolError> {
         let Script { notes, wants, then, end, .. } = &self.script;
-        let Given { inputs, refused, .. } = &*call.given;
+        let InputResponses { inputs, refused, .. } = &*call.given;
         if inputs.is_empty() && refused.is_empty() {
             notes.iter().for_each(|told| call.teller.tell(told.clone()));
         }
         let is_settled = |key: &String| inputs.contains_key(key) || refused.contains_key(key);
         if let Some(round) = [wants, then].into_iter().find(|round| !round.keys().all(is_settled)) {
-            let wants = Wants { inputs: round.clone(), state: json!({"handed": "out"}) };
+            let wants = InputRequired { inputs: round.clone(), state: json!({"handed": "out"}) };
             return Ok(ToolOutput::Wants(Box::new(wants)));
         }
         match end.clone() {
@@ -226,7 +227,7 @@ struct Hidden;
 const HIDDEN: &str = "far://hidden";
 
 impl Shelf for Hidden {
-    fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
+    fn read<'a>(&'a self, _caller: &'a Caller, uri: &'a str) -> ShelfFuture<'a, Vec<Value>> {
         let contents = (uri == HIDDEN).then(|| vec![json!({"uri": uri, "text": "here"})]);
         Box::pin(std::future::ready(Ok(contents)))
     }
@@ -362,23 +363,25 @@ async fn listed(house: &House, prefix: &str) -> [Vec<Value>; 2] {
 }
 
 /// A form whose message says how the client answers it.
-fn form(message: &str) -> Want {
+fn form(message: &str) -> InputRequest {
     let name = json!({"type": "string", "title": "Name", "x-kept": [1, null]});
     // The client leaves this out, and no one fills it in for it.
     let age = json!({"type": "integer", "default": 30});
     let fields = json!({"name": name, "age": age});
     let schema = json!({"type": "object", "properties": fields, "required": ["name"]});
-    Want::Form { message: message.to_owned(), schema: Arc::new(schema) }
+    InputRequest::Form { message: message.to_owned(), schema: Arc::new(schema) }
 }
 
-fn sample() -> Want {
+fn sample() -> InputRequest {
     turn(json!({}))
 }
 
 /// A turn of the client's model, with a member that says whether the client refuses.
-fn turn(x: Value) -> Want {
+fn turn(x: Value) -> InputRequest {
     let messages = json!([{"role": "user", "content": {"type": "text", "text": "say hi"}}]);
-    Want::Sample { request: Arc::new(json!({"messages": messages, "maxTokens": 9, "x": x})) }
+    InputRequest::Sample {
+        request: Arc::new(json!({"messages": messages, "maxTokens": 9, "x": x})),
+    }
 }
 
 /// Random tools, all out of one seed.
@@ -399,7 +402,7 @@ impl Dice {
             wants.insert("turn".to_owned(), turn(if refuses { json!("error") } else { json!({}) }));
         }
         if self.rng.chance(25) {
-            wants.insert("a/folders".to_owned(), Want::Roots);
+            wants.insert("a/folders".to_owned(), InputRequest::Roots);
         }
         let mut then = BTreeMap::new();
         if self.rng.chance(30) {
@@ -418,7 +421,7 @@ impl Dice {
         Script { notes, wants, then, output_schema, listed: Some(self.listed()), end }
     }
 
-    fn form(&mut self) -> Want {
+    fn form(&mut self) -> InputRequest {
         let answers: &[&str] = match self.errors {
             true => &["accept", "decline", "misfit", "error"],
             false => &["accept", "decline", "misfit"],
@@ -446,15 +449,15 @@ impl Dice {
         listed
     }
 
-    fn note(&mut self, number: u64) -> Told {
+    fn note(&mut self, number: u64) -> CallUpdate {
         let levels = [LogLevel::Debug, LogLevel::Notice, LogLevel::Error];
         match self.rng.chance(50) {
-            true => Told::Progress {
+            true => CallUpdate::Progress {
                 progress: number as f64 + 0.5,
                 total: self.rng.chance(50).then_some(9.0),
                 message: self.rng.chance(50).then(|| format!("note {number}")),
             },
-            false => Told::Log {
+            false => CallUpdate::Log {
                 level: *self.rng.pick(&levels).unwrap(),
                 logger: self.rng.chance(50).then(|| "far".to_owned()),
                 data: json!({"number": number}),
@@ -591,14 +594,14 @@ async fn progress_logs_questions_and_failures_pass_through_a_run() {
         {"type": "image", "data": "AA==", "mimeType": "image/png"}]);
     let failed = json!({"content": blocks, "structuredContent": {"code": 3}, "isError": true,
         "_meta": {"far.test/x": 1}});
-    let progress = Told::Progress { progress: 1.0, total: Some(2.0), message: None };
-    let line = |level| Told::Log { level, logger: None, data: json!("line") };
+    let progress = CallUpdate::Progress { progress: 1.0, total: Some(2.0), message: None };
+    let line = |level| CallUpdate::Log { level, logger: None, data: json!("line") };
     let telling = Script {
         notes: vec![progress, line(LogLevel::Info), line(LogLevel::Warning)],
         wants: BTreeMap::from([
             ("who".to_owned(), form("accept")),
             ("turn".to_owned(), sample()),
-            ("roots".to_owned(), Want::Roots),
+            ("roots".to_owned(), InputRequest::Roots),
         ]),
         ..Script::ending(End::Output(json!({"content": []})))
     };

@@ -51,7 +51,7 @@ fn webhook(address: SocketAddr, timeout_ms: u64) -> Webhook {
 }
 
 /// How a receiver that answers so is heard.
-async fn heard(answer: &'static str) -> Result<Handed, SinkError> {
+async fn heard(answer: &'static str) -> Result<DeliveryReceipt, SinkError> {
     let (address, _receiver) = receiver(answer).await;
     webhook(address, 60_000).deliver(&[event(1)]).await
 }
@@ -60,7 +60,7 @@ async fn heard(answer: &'static str) -> Result<Handed, SinkError> {
 async fn an_event_is_posted_whole_and_signed() {
     let (address, receiver) = receiver("HTTP/1.1 204 No Content\r\n\r\n").await;
     let handed = webhook(address, 60_000).deliver(&[event(7)]).await;
-    assert_eq!(handed, Ok(Handed { status: Some(204) }));
+    assert_eq!(handed, Ok(DeliveryReceipt { status: Some(204) }));
     let sent = receiver.await.unwrap();
     let (head, body) = sent.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("POST /events?token=hush HTTP/1.1\r\n"), "{head}");
@@ -124,10 +124,10 @@ async fn a_refusal_says_whether_it_is_the_event_or_the_receiver() {
 async fn what_is_taken_is_taken_whatever_comes_after() {
     // Cut off in the middle, and far too long.
     let short = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc";
-    assert_eq!(heard(short).await, Ok(Handed { status: Some(200) }));
+    assert_eq!(heard(short).await, Ok(DeliveryReceipt { status: Some(200) }));
     let long: &'static str =
         Box::leak(format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(1_000_000)).into_boxed_str());
-    assert_eq!(heard(long).await, Ok(Handed { status: Some(200) }));
+    assert_eq!(heard(long).await, Ok(DeliveryReceipt { status: Some(200) }));
     // Begun and never ended: the time that the rest has is over at once.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -144,7 +144,7 @@ async fn what_is_taken_is_taken_whatever_comes_after() {
     let secret = Secret::new(SECRET);
     let clock = Arc::new(Hurried);
     let webhook = Webhook::new("audit", &url, &secret, Some(600_000), clock).unwrap();
-    assert_eq!(webhook.deliver(&[event(1)]).await, Ok(Handed { status: Some(200) }));
+    assert_eq!(webhook.deliver(&[event(1)]).await, Ok(DeliveryReceipt { status: Some(200) }));
     drop(webhook);
     receiver.await.unwrap();
 }

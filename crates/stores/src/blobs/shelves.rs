@@ -1,8 +1,8 @@
 //! The files of blobs, as the one thread that touches them sees them.
 
 use crate::files::{Names, found, is_full, is_starved, make_one, parent_of};
-use crate::parts::Fatal;
-use crate::sqlite::Loose;
+use crate::parts::FatalHandler;
+use crate::sqlite::LooseBlob;
 use kernel::contracts::StoreError;
 use kernel::values::datum::BlobRef;
 use kernel::values::ids::{ContentHash, Hashing, RealmId};
@@ -27,14 +27,14 @@ pub(super) struct Shelves {
     root: PathBuf,
     /// Folders whose names this process made durable; an earlier process may have died before.
     settled: HashSet<PathBuf>,
-    fatal: Fatal,
+    fatal: FatalHandler,
     /// How many drafts were begun: the next one's name.
     drafts: u64,
 }
 
 impl Shelves {
     /// Those below this folder.
-    pub(super) fn new(root: PathBuf, fatal: Fatal) -> Self {
+    pub(super) fn new(root: PathBuf, fatal: FatalHandler) -> Self {
         Self { root, settled: HashSet::new(), fatal, drafts: 0 }
     }
 
@@ -127,13 +127,13 @@ impl Shelves {
         realm: &RealmId,
         hash: ContentHash,
         part: Range<u64>,
-    ) -> Result<Option<(Vec<u8>, Rest)>, StoreError> {
+    ) -> Result<Option<(Vec<u8>, BlobPart)>, StoreError> {
         if !is_hash(&hash) {
             return Ok(None);
         }
         let file = self.place(realm, &hash);
         let Some(there) = found(fs::metadata(&file)).map_err(failed)? else { return Ok(None) };
-        let mut rest = Rest::new(file, hash, there.len(), part);
+        let mut rest = BlobPart::new(file, hash, there.len(), part);
         let first = rest.piece()?;
         Ok(Some((first, rest)))
     }
@@ -148,8 +148,8 @@ impl Shelves {
 
     /// Removes those that no one holds. They are off the list next, so a power cut must not bring
     /// them back.
-    pub(super) fn sweep(&self, due: Vec<Loose>) -> Result<(Vec<Loose>, u64), StoreError> {
-        let mut folders: BTreeMap<PathBuf, Vec<&Loose>> = BTreeMap::new();
+    pub(super) fn sweep(&self, due: Vec<LooseBlob>) -> Result<(Vec<LooseBlob>, u64), StoreError> {
+        let mut folders: BTreeMap<PathBuf, Vec<&LooseBlob>> = BTreeMap::new();
         for blob in due.iter().filter(|blob| !blob.held) {
             let folder = parent_of(&self.place(&blob.realm, &blob.hash)).to_owned();
             folders.entry(folder).or_default().push(blob);
@@ -262,7 +262,7 @@ impl Drop for Draft {
 }
 
 /// A part of a blob that is read piece by piece.
-pub(super) struct Rest {
+pub(super) struct BlobPart {
     file: PathBuf,
     hash: ContentHash,
     bytes: u64,
@@ -274,7 +274,7 @@ pub(super) struct Rest {
     hashing: Option<Hashing>,
 }
 
-impl Rest {
+impl BlobPart {
     fn new(file: PathBuf, hash: ContentHash, bytes: u64, part: Range<u64>) -> Self {
         let end = part.end.min(bytes);
         let read = part.start.min(end);

@@ -3,7 +3,7 @@
 //! before: an append that is refused after that was refused midway.
 
 use super::trouble::{Result, Trouble};
-use crate::parts::Fatal;
+use crate::parts::FatalHandler;
 use crate::sqlite::tables::audit::{AuditKeys, SharedRows};
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{execute, integer, text_of, to_json};
@@ -17,7 +17,7 @@ use crate::sqlite::tables::tallies;
 use kernel::ask::{Ask, AskStatus, Decision};
 use kernel::contracts::StoreError;
 use kernel::identity::audit::ChainName;
-use kernel::journal::projection::{Append, AskChange, HistoryRow, Parked, RunRow};
+use kernel::journal::projection::{Append, AskChange, HistoryRow, ParkedSession, RunRow};
 use kernel::values::ids::{AskId, Fence, Millis, SessionKey};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(crate) struct Opening {
     pub(crate) audit_keys: Arc<AuditKeys>,
     pub(crate) removed: Arc<RemovedRealms>,
     /// Ends the process.
-    pub(crate) fatal: Fatal,
+    pub(crate) fatal: FatalHandler,
 }
 
 /// The statements of most appends, held for as long as appends share a transaction: to look one up
@@ -175,7 +175,11 @@ pub(crate) fn write_append(
 }
 
 /// Leaves a session alone until then; one that waits for no one but people stays as it is.
-pub(crate) fn park(connection: &Connection, key: &SessionKey, parked: &Parked) -> Result<()> {
+pub(crate) fn park(
+    connection: &Connection,
+    key: &SessionKey,
+    parked: &ParkedSession,
+) -> Result<()> {
     let sql = "UPDATE sessions SET parked = ?4, fence = fence + 1, \
          wake_at = CASE WHEN wake_at IS NULL THEN NULL ELSE max(wake_at, ?5) END \
          WHERE realm = ?1 AND space = ?2 AND key = ?3";

@@ -21,10 +21,10 @@ mod store;
 
 pub(crate) use files::copy::{copy, damage};
 pub(crate) use files::lock::FolderLock;
-pub(crate) use tables::refs::Loose;
+pub(crate) use tables::refs::LooseBlob;
 
 use crate::files::{make_folder, sync_folder};
-use crate::parts::{Fatal, OpenError, Parts, Place};
+use crate::parts::{FatalHandler, OpenError, Parts, StoreLocation};
 use append::Opening;
 use files::lock::LockPlace;
 pub(crate) use files::lost::DATABASE;
@@ -61,7 +61,7 @@ pub(crate) struct SqliteStore {
     /// This opening's number: the owner of what it drives.
     node: u64,
     /// Ends the process.
-    fatal: Fatal,
+    fatal: FatalHandler,
     clock: Arc<dyn Clock>,
     path: PathBuf,
     lock_place: LockPlace,
@@ -78,7 +78,7 @@ pub(crate) struct SqliteStore {
 /// new one if it is to be renewed, and is refused otherwise. So is a database that has lost
 /// acknowledged writes, unless that was accepted: then it says what it has lost.
 pub(crate) fn open(
-    place: &Place,
+    place: &StoreLocation,
     parts: &Parts,
 ) -> Result<(SqliteStore, Option<StoreLoss>), OpenError> {
     let folder = place.folder();
@@ -86,7 +86,7 @@ pub(crate) fn open(
     let now = parts.clock.now();
     make_folder(folder).map_err(unusable)?;
     let lock = FolderLock::take(folder, now)?;
-    files::lost::look(folder, matches!(place, Place::RenewedFolder(_)))?;
+    files::lost::look(folder, matches!(place, StoreLocation::RenewedFolder(_)))?;
     let expected = position::read(folder).map_err(unusable)?;
     let lock_place = lock.place().clone();
     let path = folder.join(files::lost::DATABASE);
@@ -146,7 +146,7 @@ pub(crate) fn open(
 fn judged_loss(
     connection: &Connection,
     expected: Option<StorePosition>,
-    place: &Place,
+    place: &StoreLocation,
 ) -> Result<Option<StoreLoss>, OpenError> {
     let folder = place.folder();
     let unread = |error| files::connect::refused(&folder.join(DATABASE), &error);
@@ -154,7 +154,7 @@ fn judged_loss(
         return Ok(None);
     };
     let StoreLoss { expected, found } = loss;
-    if matches!(place, Place::FolderAfterLoss(_)) {
+    if matches!(place, StoreLocation::FolderAfterLoss(_)) {
         tracing::warn!(%expected, %found, "the store went back, and that was accepted");
         return Ok(Some(loss));
     }

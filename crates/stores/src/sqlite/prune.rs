@@ -8,7 +8,7 @@ use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{count, execute, integer, key, limit_of, many, one};
 use crate::sqlite::tables::consumers;
 use crate::sqlite::tables::refs;
-use kernel::contracts::{RETENTION, Realms, Slice};
+use kernel::contracts::{RETENTION, RealmSet, Slice};
 use kernel::values::ids::{Millis, RealmId, SessionKey};
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -29,7 +29,7 @@ pub(crate) struct OldSession {
 
 /// What went.
 #[derive(Default)]
-pub(crate) struct Removed {
+pub(crate) struct RemovedSessions {
     pub(crate) keys: Vec<SessionKey>,
     /// How many rows, of all kinds.
     pub(crate) rows: u64,
@@ -55,10 +55,10 @@ pub(crate) struct Scope {
 
 impl Scope {
     /// These realms' sessions.
-    pub(crate) fn of(realms: Realms<'_>) -> Self {
+    pub(crate) fn of(realms: RealmSet<'_>) -> Self {
         let (within, realms) = match realms {
-            Realms::One(realm) => ("IN", std::slice::from_ref(realm)),
-            Realms::AllBut(realms) => ("NOT IN", realms),
+            RealmSet::One(realm) => ("IN", std::slice::from_ref(realm)),
+            RealmSet::AllBut(realms) => ("NOT IN", realms),
         };
         let names: Vec<&str> = realms.iter().map(RealmId::as_str).collect();
         Self { within, names: json!(names).to_string() }
@@ -99,7 +99,7 @@ pub(crate) fn remove_sessions(
     sessions: &[OldSession],
     before: Millis,
     now: Millis,
-) -> Result<Removed> {
+) -> Result<RemovedSessions> {
     let sql = format!("SELECT 1 FROM sessions WHERE {OLD} AND pk = ?2");
     let changes_before = connection.total_changes();
     let mut is_old = connection.prepare_cached(&sql)?;
@@ -137,7 +137,7 @@ pub(crate) fn remove_sessions(
         consumers::advance(connection, realm, RETENTION, cursor)?;
         consumers::removed(connection, cursor)?;
     }
-    Ok(Removed { keys, rows, hidden })
+    Ok(RemovedSessions { keys, rows, hidden })
 }
 
 /// Removes one session, with all that belongs to it. Its number if it is hidden: then its rows are

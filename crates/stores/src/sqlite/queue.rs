@@ -4,7 +4,7 @@
 use super::poison::Poison;
 use super::trouble::Result;
 use crate::locks::held;
-use kernel::contracts::{CommitTimes, Committed, OnCommit, StoreError, StoreFigures, Ticket};
+use kernel::contracts::{CommitNotice, CommitTimes, OnCommit, StoreError, StoreFigures, Ticket};
 use kernel::journal::projection::Append;
 use rusqlite::Connection;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -115,7 +115,7 @@ impl Shared {
     }
 
     /// Calls the hook. Not under the lock: the hook may come back to the store.
-    pub(crate) fn wake(&self, committed: &[Committed<'_>]) {
+    pub(crate) fn wake(&self, committed: &[CommitNotice<'_>]) {
         let woken = held(&self.woken).clone();
         if let Some(woken) = woken
             && !committed.is_empty()

@@ -3,7 +3,7 @@
 use super::trouble::{Result, Trouble};
 use crate::sqlite::tables::columns::{bits, count, one, text_of};
 use kernel::contracts::StoreError;
-use kernel::values::ids::{Fence, Known, SessionId, SessionKey};
+use kernel::values::ids::{Fence, SessionId, SessionKey, SessionVersion};
 use rusqlite::{Connection, params};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,13 +19,13 @@ pub(crate) fn session_number(connection: &Connection, key: &SessionKey) -> Resul
 pub(crate) fn known_session(
     connection: &Connection,
     key: &SessionKey,
-    known: Known,
+    known: SessionVersion,
 ) -> Result<Option<i64>> {
     let sql = "SELECT pk, id, fence FROM sessions WHERE realm = ?1 AND key = ?2 AND space = ?3";
     let params = params![key.realm.as_str(), text_of(key), key.space.as_str()];
     let found = one(connection, sql, params, |row| {
         let number: i64 = row.get(0)?;
-        let found = Known { id: SessionId(bits(row, 1)?), fence: Fence(count(row, 2)?) };
+        let found = SessionVersion { id: SessionId(bits(row, 1)?), fence: Fence(count(row, 2)?) };
         Ok((found == known).then_some(number))
     })?;
     match found {

@@ -6,8 +6,8 @@ use super::transaction::{Begin, Transaction};
 use super::trouble::{Result, Trouble};
 use crate::locks::held;
 use kernel::contracts::{Read, Spawn, StoreError};
+use kernel::identity::fair_queue::FairQueue;
 use kernel::identity::reads_for::ReadsFor;
-use kernel::identity::turns::Turns;
 use kernel::values::ids::RealmId;
 use rusqlite::Connection;
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ impl Drop for Readers {
 }
 
 struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<ReadQueue>,
     /// One permit for each read that waits.
     ready: Semaphore,
 }
@@ -42,19 +42,19 @@ struct Queue {
 /// Reads by realm and then by who asks. Those of no realm, or of all, count as of one more realm,
 /// and those that no caller asked for as of one more caller.
 #[derive(Default)]
-struct Waiting {
-    reads: Turns<Option<RealmId>, Option<ReadsFor>, Work>,
+struct ReadQueue {
+    reads: FairQueue<Option<RealmId>, Option<ReadsFor>, Work>,
     count: usize,
     closed: bool,
 }
 
-impl Waiting {
+impl ReadQueue {
     /// Takes a read in; not if there are too many.
-    fn push(&mut self, whose: &Whose, work: Work) -> Result<(), StoreError> {
+    fn push(&mut self, whose: &ReadOwner, work: Work) -> Result<(), StoreError> {
         if self.closed {
             return Err(StoreError::Closed);
         }
-        let Whose { realm, asker } = whose;
+        let ReadOwner { realm, asker } = whose;
         let of_asker = asker.as_ref().map_or(0, |_| self.reads.of_caller(realm, asker));
         if self.count >= READ_QUEUE_MAX
             || self.reads.of_realm(realm) >= REALM_QUEUE_MAX
@@ -76,7 +76,7 @@ impl Waiting {
 }
 
 /// Whose turn a read takes.
-struct Whose {
+struct ReadOwner {
     realm: Option<RealmId>,
     asker: Option<ReadsFor>,
 }
@@ -116,7 +116,7 @@ impl Readers {
     ) -> Read<'static, T> {
         let queue = self.queue.clone();
         // Seen now: who polls for whom is known where a read is asked for.
-        let whose = Whose { realm, asker: ReadsFor::current() };
+        let whose = ReadOwner { realm, asker: ReadsFor::current() };
         Box::pin(async move {
             let (answer, result) = oneshot::channel();
             let work: Work = Box::new(move |connection: &Connection| {
@@ -137,7 +137,7 @@ impl Readers {
 }
 
 impl Queue {
-    fn push(&self, whose: &Whose, work: Work) -> Result<(), StoreError> {
+    fn push(&self, whose: &ReadOwner, work: Work) -> Result<(), StoreError> {
         let mut waiting = held(&self.waiting);
         waiting.push(whose, work)?;
         self.ready.add_permits(1);

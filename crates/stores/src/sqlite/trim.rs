@@ -111,16 +111,21 @@ pub(crate) fn trim(connection: &Connection, trim: &Trim, now: Millis) -> Result<
 }
 
 /// A journal row.
-struct Held {
+struct JournalRow {
     number: i64,
     seq: i64,
     last_seq: i64,
     body: String,
 }
 
-fn row_of(connection: &Connection, session: i64, seq: u64) -> Result<Option<Held>> {
+fn row_of(connection: &Connection, session: i64, seq: u64) -> Result<Option<JournalRow>> {
     let row = one(connection, ROW, params![session, integer(seq)], |row| {
-        Ok(Held { number: row.get(0)?, seq: row.get(1)?, last_seq: row.get(2)?, body: row.get(3)? })
+        Ok(JournalRow {
+            number: row.get(0)?,
+            seq: row.get(1)?,
+            last_seq: row.get(2)?,
+            body: row.get(3)?,
+        })
     })?;
     Ok(row.filter(|row| row.last_seq >= integer(seq)))
 }

@@ -6,10 +6,10 @@ use crate::sqlite::tables::columns::{
     bad_cursor, bits, count, execute, integer, limit_of, many, to_json,
 };
 use kernel::contracts::webhooks::{
-    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookFilter, WebhookName, WebhookStanding,
+    LiveWebhook, PutOutcome, Webhook, WebhookBody, WebhookFilter, WebhookName, WebhookProgress,
     Webhooks,
 };
-use kernel::contracts::{Page, Paged, Read};
+use kernel::contracts::{ListPage, PageRequest, Read};
 use kernel::values::ids::{Millis, RealmId, RunId};
 use rusqlite::{Connection, Params, Row, params};
 use std::sync::Arc;
@@ -68,15 +68,15 @@ impl Webhooks for SqliteStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a WebhookFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<Webhook>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<Webhook>> {
         let realm = realm.clone();
         let filter = filter.clone();
         let page = page.clone();
         self.readers.read(move |connection| listed(connection, &realm, &filter, &page))
     }
 
-    fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutWebhook> {
+    fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutOutcome> {
         let webhook = webhook.clone();
         let removed = self.removed.clone();
         self.writes.perform(move |connection| {
@@ -89,13 +89,13 @@ impl Webhooks for SqliteStore {
         &'a self,
         name: &'a WebhookName,
         stamp: u64,
-        standing: &'a WebhookStanding,
+        standing: &'a WebhookProgress,
     ) -> Read<'a, bool> {
         let name = name.clone();
         let standing = standing.clone();
         self.writes.perform(move |connection| {
             let WebhookName { realm, run, id } = &name;
-            let WebhookStanding { place, attempts, next_at, is_live, error } = &standing;
+            let WebhookProgress { place, attempts, next_at, is_live, error } = &standing;
             let params = params![
                 run.0.to_be_bytes(),
                 id,
@@ -166,9 +166,9 @@ fn listed(
     connection: &Connection,
     realm: &RealmId,
     filter: &WebhookFilter,
-    page: &Page,
-) -> Result<Paged<Webhook>> {
-    let below = Below::new(filter.run, page)?;
+    page: &PageRequest,
+) -> Result<ListPage<Webhook>> {
+    let below = PageStart::new(filter.run, page)?;
     let lowest = filter.run.map_or_else(Vec::new, |run| run.0.to_be_bytes().to_vec());
     let mut statement = connection.prepare_cached(OF_REALM)?;
     let mut rows = statement.query(params![realm.as_str(), below.run, below.id, lowest])?;
@@ -178,26 +178,26 @@ fn listed(
     while let Some(row) = rows.next()? {
         if items.len() >= page.limit.max(1) || looked_at >= LOOKED_AT_MAX {
             let cursor = |WebhookName { run, id, .. }: WebhookName| format!("{run}/{id}");
-            return Ok(Paged { items, next_cursor: last.map(cursor) });
+            return Ok(ListPage { items, next_cursor: last.map(cursor) });
         }
         looked_at += 1;
         last = name(row).ok().or(last);
         let found = webhook(row).map_err(|trouble| left_out(row, trouble)).ok();
         items.extend(found.filter(|one| filter.passes(one)));
     }
-    Ok(Paged { items, next_cursor: None })
+    Ok(ListPage { items, next_cursor: None })
 }
 
 /// The place that a page is below, in the columns `run` and `id`.
-struct Below {
+struct PageStart {
     run: Vec<u8>,
     id: String,
 }
 
-impl Below {
+impl PageStart {
     /// Where the page before ended. The first one of a run, or of all, is below what is longer than
     /// its bytes, which no row has.
-    fn new(run: Option<RunId>, page: &Page) -> Result<Self> {
+    fn new(run: Option<RunId>, page: &PageRequest) -> Result<Self> {
         let Some(cursor) = &page.cursor else {
             let mut above = run.map_or([u8::MAX; 16], |run| run.0.to_be_bytes()).to_vec();
             above.push(0);
@@ -224,16 +224,16 @@ fn is_full(connection: &Connection, name: &WebhookName, most: usize) -> Result<b
     Ok(others.into_iter().filter(|is_other| *is_other).count() >= most)
 }
 
-fn put(connection: &Connection, webhook: &Webhook, most: usize) -> Result<PutWebhook> {
+fn put(connection: &Connection, webhook: &Webhook, most: usize) -> Result<PutOutcome> {
     let Webhook { name: WebhookName { realm, run, id }, stamp, body, standing } = webhook;
     let run = run.0.to_be_bytes();
     if !connection.prepare_cached(HAS_RUN)?.exists(params![run, realm.as_str()])? {
-        return Ok(PutWebhook::NoRun);
+        return Ok(PutOutcome::NoRun);
     }
     if is_full(connection, &webhook.name, most)? {
-        return Ok(PutWebhook::Full);
+        return Ok(PutOutcome::Full);
     }
-    let WebhookStanding { place, attempts, next_at, is_live, error } = standing;
+    let WebhookProgress { place, attempts, next_at, is_live, error } = standing;
     let params = params![
         run,
         id,
@@ -247,7 +247,7 @@ fn put(connection: &Connection, webhook: &Webhook, most: usize) -> Result<PutWeb
         error,
     ];
     execute(connection, PUT, params)?;
-    Ok(PutWebhook::Stored)
+    Ok(PutOutcome::Stored)
 }
 
 /// The name out of the columns `realm`, `run`, `id`.
@@ -267,7 +267,7 @@ fn moment(row: &Row<'_>, column: usize) -> Result<Option<Millis>> {
 }
 
 fn webhook(row: &Row<'_>) -> Result<Webhook> {
-    let standing = WebhookStanding {
+    let standing = WebhookProgress {
         place: count(row, 5)?,
         attempts: row.get(6)?,
         next_at: moment(row, 7)?,

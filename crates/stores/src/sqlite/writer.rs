@@ -11,7 +11,7 @@ use crate::sqlite::files::lock::FolderLock;
 use crate::sqlite::files::position::{self, PositionFile};
 use crate::sqlite::files::{checkpoint, compact};
 use crate::sqlite::tables::audit::SharedRows;
-use kernel::contracts::{Clock, Committed, StoreError};
+use kernel::contracts::{Clock, CommitNotice, StoreError};
 use kernel::journal::projection::Append;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -50,7 +50,7 @@ pub(crate) struct Writer {
     /// A sync or a checkpoint failed: nothing is written any more.
     over: bool,
     /// What the last commit wrote, until its answers are given.
-    wrote: Option<Wrote>,
+    wrote: Option<CommitStats>,
     /// How many small commits were made since the size of the log was looked at.
     unlooked: u32,
     /// Where it says at the end how far it came.
@@ -58,7 +58,7 @@ pub(crate) struct Writer {
 }
 
 /// A commit that wrote something.
-struct Wrote {
+struct CommitStats {
     /// How many bytes only to see whether that works.
     probed: usize,
     is_small: bool,
@@ -220,7 +220,7 @@ impl Writer {
         for (job, result) in jobs.iter().zip(answers) {
             if let (Job::Append { append, .. }, Ok(())) = (job, result) {
                 self.opening.fences.appended(append);
-                committed.push(Committed::append(append));
+                committed.push(CommitNotice::append(append));
             }
         }
         self.shared.wake(&committed);
@@ -228,7 +228,7 @@ impl Writer {
 
     /// Has the log written back once it has grown enough. All answers are given by then.
     fn look_at_log(&mut self) {
-        let Some(Wrote { probed, is_small }) = self.wrote.take() else { return };
+        let Some(CommitStats { probed, is_small }) = self.wrote.take() else { return };
         self.unlooked = if is_small { self.unlooked + 1 } else { COMMITS_PER_LOOK };
         if self.unlooked >= COMMITS_PER_LOOK && checkpoint::is_due(&self.connection) {
             self.checkpoint(probed);
@@ -275,7 +275,7 @@ impl Writer {
         if self.connection.total_changes() > changes {
             let probed = jobs.iter().map(probed).max().unwrap_or(0);
             let is_small = jobs.len() <= SMALL_JOBS && jobs.iter().all(is_small);
-            self.wrote = Some(Wrote { probed, is_small });
+            self.wrote = Some(CommitStats { probed, is_small });
         }
         Ok(answers)
     }
@@ -470,21 +470,21 @@ mod tests {
     use super::super::queue::Writes;
     use super::super::schema;
     use super::*;
-    use crate::parts::Fatal;
+    use crate::parts::FatalHandler;
     use crate::sqlite::files::connect;
     use crate::sqlite::tables::audit::AuditKeys;
     use crate::sqlite::tables::keys;
     use crate::sqlite::tables::known::KnownPins;
     use futures::FutureExt;
     use futures::future::BoxFuture;
-    use kernel::contracts::{Appended, OnCommit, Read, Ticket};
+    use kernel::contracts::{AppendedEvents, OnCommit, Read, Ticket};
     use kernel::event::{Event, Fact, VERSION};
     use kernel::identity::audit::{ChainName, Entry, Mac, Object};
     use kernel::identity::chain::ChainKeys;
     use kernel::journal::projection::OnceRow;
     use kernel::session::Session;
     use kernel::values::ids::{
-        ContentHash, Fence, Known, Millis, RunId, SessionId, SessionKey, Space,
+        ContentHash, Fence, Millis, RunId, SessionId, SessionKey, SessionVersion, Space,
     };
     use rusqlite::{ffi, params};
     use std::path::Path;
@@ -519,11 +519,11 @@ mod tests {
     }
 
     impl Bench {
-        fn new(folder: &Path, fatal: Fatal) -> Self {
+        fn new(folder: &Path, fatal: FatalHandler) -> Self {
             Self::on(folder, fatal, None)
         }
 
-        fn on(folder: &Path, fatal: Fatal, vfs: Option<&str>) -> Self {
+        fn on(folder: &Path, fatal: FatalHandler, vfs: Option<&str>) -> Self {
             let path = folder.join("waypost.db");
             let mut connection = connect::writer(&path, vfs).unwrap();
             let node = schema::prepare(&mut connection, &path, Millis(0)).unwrap();
@@ -597,8 +597,8 @@ mod tests {
     }
 
     /// A commit as someone hears of it.
-    fn told(committed: &Committed<'_>) -> (SessionKey, SessionId, u64, String) {
-        let Appended { session, first_seq, last_seq, body, .. } = committed.appended.unwrap();
+    fn told(committed: &CommitNotice<'_>) -> (SessionKey, SessionId, u64, String) {
+        let AppendedEvents { session, first_seq, last_seq, body, .. } = committed.appended.unwrap();
         assert_eq!(first_seq, last_seq, "one event");
         (committed.key.clone(), session, last_seq, body.to_owned())
     }
@@ -610,7 +610,7 @@ mod tests {
         assert_eq!(bench.commit(vec![created("b")]), [Ok(())]);
         let woken = Arc::new(Mutex::new(Vec::new()));
         let heard = woken.clone();
-        let hook: OnCommit = Arc::new(move |commits: &[Committed<'_>]| {
+        let hook: OnCommit = Arc::new(move |commits: &[CommitNotice<'_>]| {
             heard.lock().unwrap().extend(commits.iter().map(told));
         });
         bench.writes.on_commit(hook);
@@ -620,7 +620,7 @@ mod tests {
         let expected = ["a", "c"].map(|id| (key(id), session_id(id), 1, created(id).body));
         assert_eq!(*woken.lock().unwrap(), expected);
         for id in ["a", "c"] {
-            let known = Known { id: session_id(id), fence: Fence::NONE.next() };
+            let known = SessionVersion { id: session_id(id), fence: Fence::NONE.next() };
             assert!(bench.writer.opening.fences.has(&key(id), known), "{id}");
         }
         // A session that was not made is in no one's way.
@@ -828,7 +828,7 @@ mod tests {
     }
 
     /// Something to call at the end of the process, and whether it was called.
-    fn noting() -> (Fatal, Arc<AtomicBool>) {
+    fn noting() -> (FatalHandler, Arc<AtomicBool>) {
         let ended = Arc::new(AtomicBool::new(false));
         let told = ended.clone();
         (Arc::new(move |_| told.store(true, Ordering::SeqCst)), ended)

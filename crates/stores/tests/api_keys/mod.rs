@@ -10,7 +10,7 @@ use kernel::identity::key::ApiKey;
 use kernel::limits::Limits;
 use kernel::values::ids::Millis;
 use std::sync::Arc;
-use stores::Opened;
+use stores::OpenStore;
 use testkit::contract::api_keys::new_key;
 use testkit::contract::arms::Threads;
 use testkit::sim::machine::executor::Stop;
@@ -28,7 +28,7 @@ fn of_version(version: u64) -> ApiKey {
 }
 
 /// Writes version after version until the power goes off: the last that was acknowledged.
-fn put_until_cut(machine: &Machine, opened: &Opened, mut version: u64) -> u64 {
+fn put_until_cut(machine: &Machine, opened: &OpenStore, mut version: u64) -> u64 {
     loop {
         let key = of_version(version + 1);
         let put = opened.api_keys.put(&key, Some(version));

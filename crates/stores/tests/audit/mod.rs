@@ -3,12 +3,12 @@
 
 use super::machine::{Machine, STEPS_MAX};
 use super::{Scene, open};
-use kernel::contracts::Loaded;
-use kernel::identity::chain::{Flaw, Head, Verified};
+use kernel::contracts::LoadResult;
+use kernel::identity::chain::{ChainReport, Flaw, Head};
 use kernel::journal::projection::Append;
 use kernel::limits::Limits;
 use std::sync::Arc;
-use stores::Opened;
+use stores::OpenStore;
 use testkit::contract::arms::Threads;
 use testkit::contract::audit::{self, TestKeys, entry, of_realm};
 use testkit::contract::driver::Driver;
@@ -26,7 +26,7 @@ fn chained(rows: i64) -> Scene {
     scene
 }
 
-fn verified(scene: &Scene, known: &[Head]) -> Verified {
+fn verified(scene: &Scene, known: &[Head]) -> ChainReport {
     audit::verified(&*scene.opened.audit, &of_realm(), known)
 }
 
@@ -90,7 +90,7 @@ fn a_cut_end_and_an_older_copy_are_found_against_a_head_that_was_kept() {
 }
 
 /// Appends that bring an entry each, until the power goes off: how many were acknowledged.
-fn append_until_cut(machine: &Machine, opened: &Opened, driver: &mut Driver) -> u64 {
+fn append_until_cut(machine: &Machine, opened: &OpenStore, driver: &mut Driver) -> u64 {
     loop {
         let at = i64::try_from(driver.row.seq).unwrap();
         let acknowledged = driver.row.seq;
@@ -122,7 +122,7 @@ fn a_power_cut_leaves_an_event_with_its_entry_or_neither() {
             opened = machine.open();
             opened.audit.begin(Arc::new(TestKeys));
             let loaded = machine.run(opened.store.load(driver.key(), None));
-            let Loaded::Found(stored) = loaded else { panic!("the session is gone") };
+            let LoadResult::Found(stored) = loaded else { panic!("the session is gone") };
             let place = format!("hit {hit} of {point:?}");
             let events = stored.tail.len() as u64;
             assert!(events == acknowledged || events == acknowledged + 1, "{place}");

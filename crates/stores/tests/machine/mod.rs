@@ -3,7 +3,7 @@
 use kernel::contracts::Read;
 use kernel::limits::Limits;
 use std::sync::Arc;
-use stores::{Opened, Parts, Place};
+use stores::{OpenStore, Parts, StoreLocation};
 use tempfile::TempDir;
 use testkit::contract::arms::parts;
 use testkit::sim::machine::executor::{Executor, SimSpawn};
@@ -33,14 +33,14 @@ impl Machine {
         }
     }
 
-    pub(super) fn open(&self) -> Opened {
+    pub(super) fn open(&self) -> OpenStore {
         let parts = Parts {
             // A failed sync ends a process, and this one ends with the power anyway.
             fatal: Arc::new(|_: String| {}),
             vfs: Some(self.disk.name().to_owned()),
             ..parts(Arc::new(SimSpawn(self.executor.clone())), Limits::default())
         };
-        stores::open(&Place::Folder(self.folder.path().join("data")), parts).unwrap()
+        stores::open(&StoreLocation::Folder(self.folder.path().join("data")), parts).unwrap()
     }
 
     pub(super) fn run<T>(&self, read: Read<'_, T>) -> T {

@@ -4,21 +4,21 @@ use super::Scene;
 use super::backups::copy_all;
 use futures::executor::block_on;
 use kernel::contracts::identity::realms::RealmRecord;
-use kernel::contracts::{Loaded, StoreLoss};
+use kernel::contracts::{LoadResult, StoreLoss};
 use kernel::limits::Limits;
 use kernel::values::ids::{Millis, RealmId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stores::{OpenError, Opened, Place};
+use stores::{OpenError, OpenStore, StoreLocation};
 use testkit::contract::arms::{Threads, parts};
 use testkit::contract::driver::{Driver, done};
 
-fn opened(place: &Place) -> Result<Opened, OpenError> {
+fn opened(place: &StoreLocation) -> Result<OpenStore, OpenError> {
     stores::open(place, parts(Arc::new(Threads::default()), Limits::default()))
 }
 
 fn loss(data: &Path) -> Option<StoreLoss> {
-    match opened(&Place::Folder(data.to_owned())) {
+    match opened(&StoreLocation::Folder(data.to_owned())) {
         Ok(opened) => {
             block_on(opened.store.close()).unwrap();
             None
@@ -56,14 +56,14 @@ fn a_lost_or_damaged_log_is_noticed_at_the_start() {
             assert_eq!((expected.opened, expected.feed), (1, 1));
         }
     }
-    let refused = opened(&Place::Folder(data.clone())).err().unwrap().to_string();
+    let refused = opened(&StoreLocation::Folder(data.clone())).err().unwrap().to_string();
     assert!(refused.contains("`waypost up --after-loss`"), "{refused}");
-    let renewed = opened(&Place::RenewedFolder(data.clone()));
+    let renewed = opened(&StoreLocation::RenewedFolder(data.clone()));
     assert!(matches!(renewed.err(), Some(OpenError::WentBack { .. })), "its database is there");
 
-    let accepted = opened(&Place::FolderAfterLoss(data.clone())).unwrap();
+    let accepted = opened(&StoreLocation::FolderAfterLoss(data.clone())).unwrap();
     assert!(accepted.loss.is_some());
-    assert!(matches!(block_on(accepted.store.load(a.key(), None)), Ok(Loaded::Missing)));
+    assert!(matches!(block_on(accepted.store.load(a.key(), None)), Ok(LoadResult::Missing)));
     block_on(accepted.store.close()).unwrap();
     assert_eq!((loss(&data), stores::loss_of(&data)), (None, None));
 }
@@ -110,9 +110,9 @@ fn a_folder_without_a_position_or_with_a_torn_one_is_opened_and_gets_one() {
         let _ = std::fs::remove_file(data.join(name));
     }
     let _ = std::fs::remove_dir_all(data.join("blobs"));
-    let lost = opened(&Place::Folder(data.clone())).err().unwrap();
+    let lost = opened(&StoreLocation::Folder(data.clone())).err().unwrap();
     assert!(matches!(&lost, OpenError::Lost { left, .. } if left == "`position`"), "{lost}");
-    let renewed = opened(&Place::RenewedFolder(data.clone())).unwrap();
+    let renewed = opened(&StoreLocation::RenewedFolder(data.clone())).unwrap();
     block_on(renewed.store.close()).unwrap();
     assert_eq!(loss(&data), None);
 }

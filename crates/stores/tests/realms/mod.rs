@@ -4,15 +4,15 @@ use super::Scene;
 use super::backups::files_below;
 use futures::executor::block_on;
 use kernel::contracts::identity::realms::{LostEntries, RealmRecord, Removal};
-use kernel::contracts::{Against, Definition, StoreError};
+use kernel::contracts::{Definition, Precondition, StoreError};
 use kernel::values::ids::{ContentHash, Millis, RealmId};
 use serde_json::json;
-use stores::Opened;
+use stores::OpenStore;
 
 #[test]
 fn a_removed_realm_loses_its_blobs_and_its_definitions_and_takes_no_more_of_them() {
     let scene = Scene::new();
-    let Opened { blobs, definitions, realms, .. } = &scene.opened;
+    let OpenStore { blobs, definitions, realms, .. } = &scene.opened;
     let gone = RealmId::from("acme");
     let stays = RealmId::from("other");
     let plan = || Definition {
@@ -32,7 +32,7 @@ fn a_removed_realm_loses_its_blobs_and_its_definitions_and_takes_no_more_of_them
             removed: None,
         };
         block_on(realms.create_realm(&record, Vec::new())).unwrap();
-        block_on(definitions.put(realm, plan(), Against::default())).unwrap();
+        block_on(definitions.put(realm, plan(), Precondition::default())).unwrap();
         for text in texts {
             block_on(blobs.put(realm, text.into())).unwrap();
         }
@@ -42,7 +42,7 @@ fn a_removed_realm_loses_its_blobs_and_its_definitions_and_takes_no_more_of_them
     block_on(removed).unwrap();
     let refused = || StoreError::RealmRemoved("acme".to_owned());
     assert_eq!(block_on(blobs.put(&gone, b"late".to_vec())), Err(refused()));
-    assert_eq!(block_on(definitions.put(&gone, plan(), Against::default())), Err(refused()));
+    assert_eq!(block_on(definitions.put(&gone, plan(), Precondition::default())), Err(refused()));
     let folder = scene.folder.path().join("data/blobs");
     assert!(folder.join("acme").is_dir());
     while block_on(blobs.purge(&gone)).unwrap() {}
@@ -63,7 +63,7 @@ const CANARY: &str = "canary-of-the-removed-realm";
 #[test]
 fn a_purged_realm_leaves_no_text_in_any_file() {
     let scene = Scene::new();
-    let Opened { blobs, definitions, realms, .. } = &scene.opened;
+    let OpenStore { blobs, definitions, realms, .. } = &scene.opened;
     let gone = RealmId::from("acme");
     let stays = RealmId::from("other");
     for realm in [&gone, &stays] {
@@ -86,7 +86,7 @@ fn a_purged_realm_leaves_no_text_in_any_file() {
                 updated_at: Millis(0),
                 by: None,
             };
-            block_on(definitions.put(realm, definition, Against::default())).unwrap();
+            block_on(definitions.put(realm, definition, Precondition::default())).unwrap();
         }
     }
     block_on(blobs.put(&gone, CANARY.into())).unwrap();

@@ -4,15 +4,15 @@
 use super::machine::{Machine, STEPS_MAX};
 use futures::FutureExt;
 use kernel::contracts::{
-    AskFilter, HistoryFilter, Loaded, PrunedSlice, Read, Realms, SessionFilter, SessionRef, Slice,
-    Store, Ticket,
+    AskFilter, HistoryFilter, LoadResult, PrunedSlice, Read, RealmSet, SessionFilter, SessionRef,
+    Slice, Store, Ticket,
 };
 use kernel::event::Fact;
 use kernel::journal::projection::{Append, HistoryRow, RunRow};
 use kernel::session::RunStatus;
 use kernel::values::ids::{Millis, SessionKey};
 use std::fmt::Debug;
-use stores::Opened;
+use stores::OpenStore;
 use testkit::contract::driver::{Driver, call, holding, page, realm};
 use testkit::sim::machine::power::Point;
 use testkit::sim::rng::Rng;
@@ -29,7 +29,7 @@ const ROWS: u64 = HIDDEN_ROWS + 4;
 /// A machine and the store that is open on it.
 struct House {
     machine: Machine,
-    opened: Opened,
+    opened: OpenStore,
 }
 
 impl House {
@@ -57,7 +57,7 @@ impl House {
 
     fn prune(&self, before: i64) -> PrunedSlice {
         let slice = Slice { after: 0, limit: 9 };
-        self.run(self.store().prune(Realms::AllBut(&[]), Millis(before), &[], slice))
+        self.run(self.store().prune(RealmSet::AllBut(&[]), Millis(before), &[], slice))
     }
 
     /// The same folder, after the power went off.
@@ -101,7 +101,7 @@ impl House {
         let store = self.store();
         let ours = realm();
         let all = page(99, None);
-        assert_eq!(self.run(store.load(a.key(), None)), Loaded::Missing);
+        assert_eq!(self.run(store.load(a.key(), None)), LoadResult::Missing);
         assert_eq!(self.run(store.session(&ours, &SessionRef::Id(a.row.id))), None);
         let listed = self.run(store.sessions(&ours, &SessionFilter::default(), &all)).items;
         let keys: Vec<SessionKey> = listed.into_iter().map(|row| row.key).collect();
@@ -119,7 +119,7 @@ impl House {
         none(&self.run(store.claim(Millis(1_000), 9)));
         assert_eq!(self.run(store.next_wake(Millis(0))), None);
         let slice = Slice { after: None, limit: 9 };
-        let trimmable = store.trimmable(Realms::AllBut(&[]), Millis(100), slice);
+        let trimmable = store.trimmable(RealmSet::AllBut(&[]), Millis(100), slice);
         none(&self.run(trimmable));
     }
 }

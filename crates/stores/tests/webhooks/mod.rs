@@ -2,7 +2,7 @@
 
 use super::{Scene, open};
 use futures::executor::block_on;
-use kernel::contracts::webhooks::{PutWebhook, Webhook, WebhookFilter};
+use kernel::contracts::webhooks::{PutOutcome, Webhook, WebhookFilter};
 use kernel::limits::Limits;
 use kernel::values::ids::RunId;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Damaged {
         webhook(&self.driver, self.run, id, 10)
     }
 
-    fn put(&self, id: &str) -> PutWebhook {
+    fn put(&self, id: &str) -> PutOutcome {
         block_on(self.scene.opened.webhooks.put_webhook(&self.webhook(id), MOST)).unwrap()
     }
 
@@ -98,9 +98,9 @@ fn a_list_of_webhooks_goes_on_behind_one_that_cannot_be_read() {
 fn a_webhook_that_cannot_be_read_takes_no_room_and_can_be_removed() {
     for body in UNREADABLE {
         let damaged = Damaged::with(body);
-        assert_eq!(damaged.put("4"), PutWebhook::Stored, "{body}");
-        assert_eq!(damaged.put("5"), PutWebhook::Full, "{body}");
-        assert_eq!(damaged.put("4"), PutWebhook::Stored, "its own place is no other's: {body}");
+        assert_eq!(damaged.put("4"), PutOutcome::Stored, "{body}");
+        assert_eq!(damaged.put("5"), PutOutcome::Full, "{body}");
+        assert_eq!(damaged.put("4"), PutOutcome::Stored, "its own place is no other's: {body}");
         assert!(!damaged.removed("1"), "it can be read: {body}");
         assert!(damaged.removed("2"), "{body}");
         assert!(!damaged.removed("2"), "it is gone: {body}");
@@ -112,7 +112,7 @@ fn a_webhook_that_cannot_be_read_takes_no_room_and_can_be_removed() {
 fn a_webhook_takes_the_place_of_one_that_cannot_be_read() {
     for body in UNREADABLE {
         let damaged = Damaged::with(body);
-        assert_eq!(damaged.put("2"), PutWebhook::Stored, "{body}");
+        assert_eq!(damaged.put("2"), PutOutcome::Stored, "{body}");
         assert_eq!(damaged.ids(), ["1", "2", "3"], "{body}");
         assert!(!damaged.removed("2"), "it can be read: {body}");
     }

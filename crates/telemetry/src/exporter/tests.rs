@@ -1,7 +1,7 @@
 //! An exporter with a clock that a test moves, and a place that answers as it says.
 
 use super::*;
-use crate::wire::Failed;
+use crate::wire::SendError;
 use futures::executor::block_on;
 use futures::future::join;
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ impl Clock for HandClock {
 /// Answers from a list, then takes everything; `None` never answers.
 #[derive(Default)]
 struct Place {
-    answers: Mutex<VecDeque<Option<Result<u64, Failed>>>>,
+    answers: Mutex<VecDeque<Option<Result<u64, SendError>>>>,
     /// How many spans came with each post.
     posts: Mutex<Vec<usize>>,
 }
@@ -54,7 +54,7 @@ struct Place {
 struct ToPlace(Arc<Place>);
 
 impl Wire for ToPlace {
-    fn post(&self, body: Vec<u8>) -> BoxFuture<'_, Result<u64, Failed>> {
+    fn post(&self, body: Vec<u8>) -> BoxFuture<'_, Result<u64, SendError>> {
         let request = Request::decode(body.as_slice()).unwrap();
         let spans = request.resource_spans[0].scope_spans[0].spans.len();
         self.0.posts.lock().unwrap().push(spans);
@@ -69,8 +69,8 @@ impl Wire for ToPlace {
 const BATCH: Batch = Batch { delay_ms: 100, queue_max: 4, spans_max: 3, export_ms: 30_000 };
 const STOP_MS: u64 = 1_000;
 
-fn busy(wait_ms: Option<u64>) -> Option<Result<u64, Failed>> {
-    Some(Err(Failed { why: "it answered 503".to_owned(), again: true, wait_ms }))
+fn busy(wait_ms: Option<u64>) -> Option<Result<u64, SendError>> {
+    Some(Err(SendError { why: "it answered 503".to_owned(), again: true, wait_ms }))
 }
 
 struct Scene {
@@ -112,13 +112,13 @@ impl Scene {
 
 /// Plays a script beside the exporter's task, which ends with it.
 fn play(
-    answers: impl IntoIterator<Item = Option<Result<u64, Failed>>>,
+    answers: impl IntoIterator<Item = Option<Result<u64, SendError>>>,
     script: impl AsyncFnOnce(&Scene),
 ) {
     let place = Arc::new(Place::default());
     let hands = Arc::new(Hands::default());
     place.answers.lock().unwrap().extend(answers);
-    let (exporter, task) = Exporter::new(Sending {
+    let (exporter, task) = Exporter::new(SpanSender {
         name: "test",
         wire: Box::new(ToPlace(place.clone())),
         resource: Resource::default(),
@@ -191,7 +191,7 @@ fn what_may_pass_is_tried_again_within_its_time() {
 
 #[test]
 fn what_will_not_pass_is_lost_at_once() {
-    let refused = Failed { why: "it answered 401".to_owned(), again: false, wait_ms: None };
+    let refused = SendError { why: "it answered 401".to_owned(), again: false, wait_ms: None };
     let answers = [Some(Err(refused)), busy(Some(30_000))];
     play(answers, async |scene: &Scene| {
         scene.offer(3);
@@ -223,7 +223,7 @@ fn a_stop_waits_no_longer_than_it_may() {
 
 #[test]
 fn losses_are_told_once_in_a_while_and_none_is_left_out() {
-    let mut told = Told::default();
+    let mut told = LossReport::default();
     assert_eq!(told.due(0, Millis(0)), None, "nothing is lost");
     assert_eq!(told.due(3, Millis(0)), Some(3));
     assert_eq!(told.due(9, Millis(299_999)), None, "that was told a moment ago");

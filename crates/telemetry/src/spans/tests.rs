@@ -11,8 +11,8 @@ use opentelemetry_proto::tonic::trace::v1 as official;
 use prost::Message;
 use std::collections::BTreeMap;
 
-fn seen(what: What) -> Seen {
-    Seen {
+fn seen(what: ObservedWork) -> Observation {
+    Observation {
         realm: "default".into(),
         subject: Some("ann".into()),
         actor: Some("bot".into()),
@@ -30,7 +30,7 @@ fn seen(what: What) -> Seen {
 }
 
 /// What a collector reads.
-fn read(seen: &Seen) -> (official::Span, BTreeMap<String, Option<Value>>) {
+fn read(seen: &Observation) -> (official::Span, BTreeMap<String, Option<Value>>) {
     let spans = vec![span(seen).unwrap()];
     let scope = Some(Scope { name: "waypost".to_owned(), version: "1".to_owned() });
     let scope_spans = vec![ScopeSpans { scope, spans }];
@@ -47,8 +47,8 @@ fn read(seen: &Seen) -> (official::Span, BTreeMap<String, Option<Value>>) {
     (span, attributes)
 }
 
-fn call(tool: &str, id: CallId, upstream: Option<Upstream>) -> What {
-    What::Call { tool: tool.into(), upstream, id, reach: "reads", outcome: "ok" }
+fn call(tool: &str, id: CallId, upstream: Option<Upstream>) -> ObservedWork {
+    ObservedWork::Call { tool: tool.into(), upstream, id, reach: "reads", outcome: "ok" }
 }
 
 fn words(text: &str) -> Option<Value> {
@@ -57,14 +57,15 @@ fn words(text: &str) -> Option<Value> {
 
 #[test]
 fn a_run_is_a_workflow() {
-    let run = What::Run {
+    let run = ObservedWork::Run {
         plan: "trade/repair".into(),
         status: "failed",
         agent: None,
         turns: 0,
         agent_step: false,
     };
-    let (span, attributes) = read(&Seen { error: Some("Timeout".into()), ..seen(run.clone()) });
+    let (span, attributes) =
+        read(&Observation { error: Some("Timeout".into()), ..seen(run.clone()) });
     assert_eq!(span.name, "invoke_workflow trade/repair");
     assert_eq!(span.kind, official::span::SpanKind::Internal as i32);
     assert_eq!(span.trace_id, 0xabc_u128.to_be_bytes());
@@ -91,16 +92,16 @@ fn a_run_is_a_workflow() {
     ] {
         assert_eq!(attributes.get(name), Some(&words(value)), "{name}");
     }
-    let nobody = Seen { subject: None, actor: None, ..seen(run.clone()) };
+    let nobody = Observation { subject: None, actor: None, ..seen(run.clone()) };
     let (_, attributes) = read(&nobody);
     assert!(!attributes.contains_key("waypost.subject"), "{attributes:?}");
-    let (begins, _) = read(&Seen { parent: None, ..seen(run) });
+    let (begins, _) = read(&Observation { parent: None, ..seen(run) });
     assert_eq!((begins.parent_span_id, begins.flags, begins.status), (Vec::new(), 0x101, None));
 }
 
 #[test]
 fn a_turn_is_a_chat_with_a_model() {
-    let turn = What::Turn {
+    let turn = ObservedWork::Turn {
         agent: "desk".into(),
         model: "fast".into(),
         provider: Some("openai".into()),
@@ -134,16 +135,17 @@ fn a_turn_is_a_chat_with_a_model() {
 
 #[test]
 fn calls_agents_and_waits_have_their_names() {
-    let direct = Seen { session: None, run: None, ..seen(call("math::add", CallId(9), None)) };
+    let direct =
+        Observation { session: None, run: None, ..seen(call("math::add", CallId(9), None)) };
     let (span, attributes) = read(&direct);
     assert_eq!((span.name.as_str(), span.flags), ("execute_tool math::add", 0x301));
     assert_eq!(attributes["gen_ai.tool.name"], words("math::add"));
     assert_eq!(attributes["gen_ai.tool.call.id"], words("call_00000000000000000000000000000009"));
     assert_eq!(attributes["waypost.reach"], words("reads"));
     assert!(!attributes.contains_key("session.id"));
-    let agent = What::Agent { agent: "desk".into(), turns: 2, calls: 3, stopped: None };
+    let agent = ObservedWork::Agent { agent: "desk".into(), turns: 2, calls: 3, stopped: None };
     assert_eq!(read(&seen(agent)).0.name, "invoke_agent desk");
-    let wait = What::Wait { ask: AskId(1), kind: "approve", ending: "decided" };
+    let wait = ObservedWork::Wait { ask: AskId(1), kind: "approve", ending: "decided" };
     let (span, attributes) = read(&seen(wait));
     assert_eq!(span.name, "human_wait approve");
     assert_eq!(attributes["waypost.ask.ending"], words("decided"));
@@ -152,10 +154,10 @@ fn calls_agents_and_waits_have_their_names() {
 #[test]
 fn a_call_of_another_servers_tool_says_whose_and_at_which_step() {
     let version = Some("2025-11-25".into());
-    let mcp = Upstream { name: "crm".into(), speaks: Speaks::Mcp { version } };
+    let mcp = Upstream { name: "crm".into(), speaks: UpstreamProtocol::Mcp { version } };
     let at = Some(StepPlace { plan: "sub/inner".into(), step: "look".into() });
     let call_of = |upstream: Upstream| call("crm.find", CallId(1), Some(upstream));
-    let failed = Seen { at, error: Some("ToolFailed".into()), ..seen(call_of(mcp)) };
+    let failed = Observation { at, error: Some("ToolFailed".into()), ..seen(call_of(mcp)) };
     let (_, attributes) = read(&failed);
     for (name, value) in [
         ("waypost.upstream", "crm"),
@@ -167,8 +169,8 @@ fn a_call_of_another_servers_tool_says_whose_and_at_which_step() {
     ] {
         assert_eq!(attributes.get(name), Some(&words(value)), "{name}");
     }
-    let rpc = Upstream { name: "files".into(), speaks: Speaks::Rpc };
-    let (_, attributes) = read(&Seen { error: failed.error, ..seen(call_of(rpc)) });
+    let rpc = Upstream { name: "files".into(), speaks: UpstreamProtocol::Rpc };
+    let (_, attributes) = read(&Observation { error: failed.error, ..seen(call_of(rpc)) });
     assert_eq!(attributes["error.type"], words("ToolFailed"));
     assert!(!attributes.contains_key("mcp.method.name"), "{attributes:?}");
 }
@@ -176,10 +178,10 @@ fn a_call_of_another_servers_tool_says_whose_and_at_which_step() {
 #[test]
 fn what_is_not_recorded_is_no_span_and_content_comes_only_if_it_is_there() {
     let call = || call("t", CallId(1), None);
-    assert_eq!(span(&Seen { trace: None, ..seen(call()) }), None);
+    assert_eq!(span(&Observation { trace: None, ..seen(call()) }), None);
     let (_, attributes) = read(&seen(call()));
     assert!(!attributes.contains_key("gen_ai.tool.call.arguments"));
     let content = vec![("gen_ai.tool.call.arguments", "{\"a\":1}".to_owned())];
-    let (_, attributes) = read(&Seen { content, ..seen(call()) });
+    let (_, attributes) = read(&Observation { content, ..seen(call()) });
     assert_eq!(attributes["gen_ai.tool.call.arguments"], words("{\"a\":1}"));
 }

@@ -4,11 +4,12 @@
 use super::asked::Asked;
 use super::person;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use kernel::contracts::shelf::Prompting;
-use kernel::contracts::{Clock, Entropy, Page, Tool};
+use kernel::contracts::shelf::PromptRequest;
+use kernel::contracts::{Clock, Entropy, PageRequest, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, Caller, Given, Teller, ToolOutput, Want, Wants,
+    Abilities, Call, CallPlace, CallReporter, Caller, InputRequest, InputRequired, InputResponses,
+    ToolOutput,
 };
 use kernel::values::fault::Fault;
 use kernel::values::ids::CallId;
@@ -119,7 +120,7 @@ impl Client {
     /// Reads every resource that the server lists; says how many there are.
     pub(super) async fn read_resources(&self) -> Result<usize, String> {
         let shelf = self.upstream.shelf();
-        let page = Page { cursor: None, limit: ITEMS_MAX };
+        let page = PageRequest { cursor: None, limit: ITEMS_MAX };
         let listed = shelf.resources(&self.caller, &page).await.map_err(in_words)?;
         for resource in &listed.items {
             let read = shelf.read(&self.caller, &resource.uri).await.map_err(in_words)?;
@@ -132,10 +133,10 @@ impl Client {
     pub(super) async fn get_prompts(&self) -> Result<usize, String> {
         let shelf = self.upstream.shelf();
         let arguments = Map::new();
-        let given = Given::default();
+        let given = InputResponses::default();
         let prompts = shelf.prompts(&self.caller);
         for prompt in &prompts {
-            let prompting = Prompting {
+            let prompting = PromptRequest {
                 name: &prompt.name,
                 arguments: &arguments,
                 given: &given,
@@ -156,7 +157,7 @@ impl Client {
 
     /// Calls a tool: answers what it wants, and logs in where the server wants that first.
     pub(super) async fn call(&self, name: &str, arguments: Value) -> Result<Value, String> {
-        self.go_on(name, arguments, Given::default()).await
+        self.go_on(name, arguments, InputResponses::default()).await
     }
 
     /// The same, for a call that wanted something and got it.
@@ -164,7 +165,7 @@ impl Client {
         &self,
         name: &str,
         arguments: Value,
-        mut given: Given,
+        mut given: InputResponses,
     ) -> Result<Value, String> {
         for _ in 0..ROUNDS_MAX {
             match self.once(name, &arguments, given.clone()).await {
@@ -191,9 +192,13 @@ impl Client {
     }
 
     /// What a tool wants when it is called for the first time.
-    pub(super) async fn wanted(&self, name: &str, arguments: &Value) -> Result<Given, String> {
-        match self.once(name, arguments, Given::default()).await? {
-            ToolOutput::Wants(wants) => Ok(answered(Given::default(), *wants)),
+    pub(super) async fn wanted(
+        &self,
+        name: &str,
+        arguments: &Value,
+    ) -> Result<InputResponses, String> {
+        match self.once(name, arguments, InputResponses::default()).await? {
+            ToolOutput::Wants(wants) => Ok(answered(InputResponses::default(), *wants)),
             ToolOutput::Value(value) => Err(format!("`{name}` wants nothing: {value}")),
             ToolOutput::Blob(blob) => Err(format!("`{name}` wants nothing: {}", blob.uri())),
         }
@@ -217,7 +222,7 @@ impl Client {
         &self,
         name: &str,
         arguments: &Value,
-        given: Given,
+        given: InputResponses,
     ) -> Result<ToolOutput, String> {
         let tool = self.tool(name)?;
         let call = Call {
@@ -227,7 +232,7 @@ impl Client {
             timeout_ms: CALL_MS,
             output_bytes_max: Limits::default().call_output_bytes_max,
             given: Arc::new(given),
-            teller: Teller::default(),
+            teller: CallReporter::default(),
             place: CallPlace::default(),
             can: Abilities::PERSON,
         };
@@ -267,16 +272,16 @@ impl Client {
 }
 
 /// Whether this page is among what is wanted.
-fn shows(wants: &Wants, page: &str) -> bool {
+fn shows(wants: &InputRequired, page: &str) -> bool {
     let mut inputs = wants.inputs.values();
-    inputs.any(|want| matches!(want, Want::Url { url, .. } if url == page))
+    inputs.any(|want| matches!(want, InputRequest::Url { url, .. } if url == page))
 }
 
 /// The outcome of all that was wanted so far.
-fn answered(before: Given, wants: Wants) -> Given {
+fn answered(before: InputResponses, wants: InputRequired) -> InputResponses {
     let mut inputs = before.inputs;
     inputs.extend(wants.inputs.iter().map(|(key, want)| (key.clone(), person::answer(want))));
-    Given { inputs, state: wants.state, ..Given::default() }
+    InputResponses { inputs, state: wants.state, ..InputResponses::default() }
 }
 
 fn in_words(fault: Fault) -> String {

@@ -4,17 +4,17 @@ use crate::http::{Answer, Client};
 use axum::extract::Query;
 use axum::http::Uri;
 use kernel::ask::left_out::filled;
-use kernel::tool::call::Want;
+use kernel::tool::call::InputRequest;
 use serde_json::{Map, Value, json};
 use std::net::{SocketAddr, ToSocketAddrs};
-use upstreams::Returned;
+use upstreams::LoginCallback;
 
 /// Where logins come back to. No one listens there: the redirect is read, not followed.
 pub(super) const CALLBACK: &str = "http://127.0.0.1:8420/oauth/callback";
 
 /// Opens the page of a login, and comes back with what the authorization server says. The suite's
 /// servers ask no one: they redirect at once.
-pub(super) fn log_in(page: &str) -> Result<Returned, String> {
+pub(super) fn log_in(page: &str) -> Result<LoginCallback, String> {
     let answer = open(page)?;
     let place = answer.header("location").unwrap_or_default();
     if !(300..400).contains(&answer.status) || !place.starts_with(CALLBACK) {
@@ -27,11 +27,11 @@ pub(super) fn log_in(page: &str) -> Result<Returned, String> {
 }
 
 /// What a redirect back to us says.
-fn returned(place: &str) -> Result<Returned, String> {
+fn returned(place: &str) -> Result<LoginCallback, String> {
     let uri: Uri = place.parse().map_err(|error| format!("`{place}` is no URL: {error}"))?;
     let said: Query<Vec<(String, String)>> = Query::try_from_uri(&uri)
         .map_err(|error| format!("the query of `{place}` cannot be read: {error}"))?;
-    let mut returned = Returned::default();
+    let mut returned = LoginCallback::default();
     for (name, value) in said.0 {
         match name.as_str() {
             "state" => returned.state = value,
@@ -69,17 +69,17 @@ fn open(page: &str) -> Result<Answer, String> {
 
 /// What a person answers to what a server wants: yes to everything. Fields that have a value
 /// already are left alone, and keep it, as the product has it for who answers an ask.
-pub(super) fn answer(want: &Want) -> Value {
+pub(super) fn answer(want: &InputRequest) -> Value {
     match want {
-        Want::Form { schema, .. } => {
+        InputRequest::Form { schema, .. } => {
             let content = filled(Value::Object(fields(schema)), want);
             json!({"action": "accept", "content": content})
         }
-        Want::Url { .. } => json!({"action": "accept"}),
-        Want::Sample { .. } => json!({
+        InputRequest::Url { .. } => json!({"action": "accept"}),
+        InputRequest::Sample { .. } => json!({
             "role": "assistant", "model": "none", "content": {"type": "text", "text": "yes"},
         }),
-        Want::Roots => json!({"roots": []}),
+        InputRequest::Roots => json!({"roots": []}),
     }
 }
 
@@ -112,11 +112,11 @@ mod tests {
         let place = format!(
             "{CALLBACK}?code=test-auth-code&state=a%2Bb&iss=http%3A%2F%2Flocalhost%3A1&more=x"
         );
-        let expected = Returned {
+        let expected = LoginCallback {
             state: "a+b".to_owned(),
             code: Some("test-auth-code".to_owned()),
             iss: Some("http://localhost:1".to_owned()),
-            ..Returned::default()
+            ..LoginCallback::default()
         };
         assert_eq!(returned(&place), Ok(expected));
         let denied = returned(&format!("{CALLBACK}?state=a&error=access_denied")).unwrap();
@@ -130,9 +130,9 @@ mod tests {
             "sure": {"type": "boolean"}, "age": {"type": "integer"},
             "one": {"type": "string", "enum": ["a", "b"]},
         }});
-        let form = Want::Form { message: "m".to_owned(), schema: Arc::new(schema) };
+        let form = InputRequest::Form { message: "m".to_owned(), schema: Arc::new(schema) };
         let content = json!({"name": "Ann", "sure": true, "age": 1, "one": "a"});
         assert_eq!(answer(&form), json!({"action": "accept", "content": content}));
-        assert_eq!(answer(&Want::Roots), json!({"roots": []}));
+        assert_eq!(answer(&InputRequest::Roots), json!({"roots": []}));
     }
 }

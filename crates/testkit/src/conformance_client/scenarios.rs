@@ -4,7 +4,7 @@
 use super::asked::Asked;
 use super::client::Client;
 use engine::catalog::schema::JsonSchemas;
-use kernel::tool::call::Given;
+use kernel::tool::call::InputResponses;
 use kernel::tool::schema::Schemas;
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ async fn lost_stream(client: &Client) -> Result<(), String> {
 /// Calls that want something first, and one between the rounds of another: nothing of those may go
 /// with it.
 async fn rounds(client: &Client) -> Result<(), String> {
-    let given: Given = client.wanted("test_mrtr_echo_state", &nothing()).await?;
+    let given: InputResponses = client.wanted("test_mrtr_echo_state", &nothing()).await?;
     says(&client.call("test_mrtr_unrelated", nothing()).await?, "unrelated-ok")?;
     says(&client.go_on("test_mrtr_echo_state", nothing(), given).await?, "echo-state-ok")?;
     says(&client.call("test_mrtr_no_state", nothing()).await?, "no-state-ok")?;

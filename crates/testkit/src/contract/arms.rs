@@ -11,7 +11,7 @@ use kernel::values::ids::Millis;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use stores::{Opened, Parts, Place};
+use stores::{OpenStore, Parts, StoreLocation};
 use tempfile::TempDir;
 
 /// Threads, or futures kept back until the test lets them go.
@@ -100,11 +100,11 @@ impl Default for SqliteArm {
 
 impl Arm for SqliteArm {
     fn open(&self) -> OpenArm {
-        let place = Place::Folder(self.folder.path().join("data"));
+        let place = StoreLocation::Folder(self.folder.path().join("data"));
         match stores::open(&place, parts(Arc::new(Threads::default()), limits())) {
-            Ok(Opened { store, api_keys, claims, principals, realms, webhooks, audit, .. }) => {
-                OpenArm { store, api_keys, claims, principals, realms, webhooks, audit }
-            }
+            Ok(OpenStore {
+                store, api_keys, claims, principals, realms, webhooks, audit, ..
+            }) => OpenArm { store, api_keys, claims, principals, realms, webhooks, audit },
             Err(error) => panic!("{error}"),
         }
     }

@@ -6,10 +6,12 @@ use super::driver::{Driver, done, got};
 use super::principals::record;
 use super::scene::Scene;
 use futures::executor::block_on;
-use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, FALL_MS_MAX, Found};
-use kernel::contracts::{Page, Store, StoreError};
+use kernel::contracts::identity::audit::{
+    Audit, AuditFilter, ChainState, FALL_MS_MAX, LocatedEntry,
+};
+use kernel::contracts::{PageRequest, Store, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Mac, Object};
-use kernel::identity::chain::{Body, ChainKeys, Head, Verified, Verifier};
+use kernel::identity::chain::{Body, ChainKeys, ChainReport, Head, Verifier};
 use kernel::journal::projection::Append;
 use kernel::values::ids::{ContentHash, Millis};
 use serde_json::json;
@@ -72,7 +74,7 @@ pub fn state(audit: &dyn Audit, chain: &ChainName) -> ChainState {
 }
 
 /// What a look at a whole chain finds, which must still have these heads.
-pub fn verified(audit: &dyn Audit, chain: &ChainName, known: &[Head]) -> Verified {
+pub fn verified(audit: &dyn Audit, chain: &ChainName, known: &[Head]) -> ChainReport {
     let ChainState { base, head, .. } = state(audit, chain);
     let mut verifier = Verifier::new(&TestKeys, chain.clone(), base.as_ref(), known.to_vec());
     let mut after = base.map_or(0, |base| base.head.seq);
@@ -90,11 +92,11 @@ pub fn paged(
     chain: &ChainName,
     filter: &AuditFilter,
     limit: usize,
-) -> Vec<Found> {
+) -> Vec<LocatedEntry> {
     let mut found = Vec::new();
     let mut cursor = None;
     loop {
-        let page = got(audit.entries(chain, filter, &Page { cursor, limit }));
+        let page = got(audit.entries(chain, filter, &PageRequest { cursor, limit }));
         assert!(page.items.len() <= limit, "{} on a page of {limit}", page.items.len());
         found.extend(page.items);
         cursor = page.next_cursor;
@@ -104,8 +106,8 @@ pub fn paged(
     }
 }
 
-fn whole(rows: u64) -> Verified {
-    Verified { rows, ..Verified::default() }
+fn whole(rows: u64) -> ChainReport {
+    ChainReport { rows, ..ChainReport::default() }
 }
 
 /// A chain of so many rows, of which the first comes with an append.
@@ -279,7 +281,7 @@ pub fn entries_come_newest_first_in_pages(scene: Scene) {
     let late = AuditFilter { since: Some(Millis(3)), ..AuditFilter::default() };
     assert_eq!(all(&late, 2).len(), 4);
     assert_eq!(paged(audit, &ChainName::server(), &every, 9), []);
-    let page = Page { cursor: Some("made up".to_owned()), limit: 1 };
+    let page = PageRequest { cursor: Some("made up".to_owned()), limit: 1 };
     let error = block_on(audit.entries(&of_realm(), &every, &page)).err();
     assert!(matches!(error, Some(StoreError::BadCursor(_))), "{error:?}");
 }
@@ -292,17 +294,23 @@ pub fn a_row_of_an_earlier_moment_hides_none_before_it(scene: Scene) {
     for at in [since, lowest - 1, since, lowest, since + 5, since - 1, since + 1] {
         write(audit, of_realm(), vec![entry(at, "ann", "call"), entry(at, "bob", "read")]);
     }
-    let seqs = |found: &[Found]| found.iter().map(|found| found.seq).collect::<Vec<_>>();
+    let seqs = |found: &[LocatedEntry]| found.iter().map(|found| found.seq).collect::<Vec<_>>();
     let late = AuditFilter { since: Some(Millis(since)), ..AuditFilter::default() };
     for limit in 1..8 {
         let found = paged(audit, &of_realm(), &late, limit);
         assert_eq!(seqs(&found), [7, 7, 5, 5, 3, 3], "pages of {limit}: row 2 is the end");
     }
     // A page that begins inside of a row that is left out has all of the row before it.
-    let newest =
-        got(audit.entries(&of_realm(), &AuditFilter::default(), &Page { cursor: None, limit: 3 }));
+    let newest = got(audit.entries(
+        &of_realm(),
+        &AuditFilter::default(),
+        &PageRequest { cursor: None, limit: 3 },
+    ));
     assert_eq!(seqs(&newest.items), [7, 7, 6]);
-    let rest =
-        got(audit.entries(&of_realm(), &late, &Page { cursor: newest.next_cursor, limit: 9 }));
+    let rest = got(audit.entries(
+        &of_realm(),
+        &late,
+        &PageRequest { cursor: newest.next_cursor, limit: 9 },
+    ));
     assert_eq!(seqs(&rest.items), [5, 5, 3, 3]);
 }

@@ -6,13 +6,13 @@ use super::scene::Arm;
 use crate::sim::rng::Rng;
 use futures::executor::block_on;
 use kernel::contracts::{
-    AskFilter, FeedStart, HistoryFilter, Page, Paged, RETENTION, Realms, RunFilter, SINKS,
-    SessionFilter, SessionRef, Slice, Store, StoreError, Whose,
+    AskFilter, FeedStart, HistoryFilter, ListPage, OwnerFilter, PageRequest, RETENTION, RealmSet,
+    RunFilter, SINKS, SessionFilter, SessionRef, Slice, Store, StoreError,
 };
 use kernel::definition::pipeline::Tally;
-use kernel::journal::projection::{Append, Earlier, OnceRow, Parked};
+use kernel::journal::projection::{Append, FormerRoute, OnceRow, ParkedSession};
 use kernel::session::RunStatus;
-use kernel::values::ids::{Fence, Known, Millis, RealmId, RunId, SessionKey, Space};
+use kernel::values::ids::{Fence, Millis, RealmId, RunId, SessionKey, SessionVersion, Space};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::mem::discriminant;
@@ -101,7 +101,7 @@ fn plain(error: StoreError) -> String {
 /// All pages of a list.
 fn all<T>(
     limit: usize,
-    read: impl Fn(&Page) -> Result<Paged<T>, StoreError>,
+    read: impl Fn(&PageRequest) -> Result<ListPage<T>, StoreError>,
 ) -> Result<Vec<T>, StoreError> {
     let mut cursor = None;
     let mut items = Vec::new();
@@ -204,7 +204,7 @@ impl Pair {
         let at = self.tick();
         match (self.rng.below(9), track) {
             (0, _) => {
-                let parked = Parked { reason: "unreadable".to_owned(), until: Millis(at) };
+                let parked = ParkedSession { reason: "unreadable".to_owned(), until: Millis(at) };
                 self.both("park", |store| block_on(store.park(&key, parked.clone())));
                 self.look(&key);
             }
@@ -223,7 +223,7 @@ impl Pair {
     fn remove(&mut self, track: &Track) {
         let mut known = track.driver.row.known();
         if self.rng.chance(30) {
-            known = Known { fence: known.fence.next(), ..known };
+            known = SessionVersion { fence: known.fence.next(), ..known };
         }
         let key = track.driver.key();
         if self.rng.chance(50) {
@@ -263,7 +263,7 @@ impl Pair {
             let slice = Slice { after: from, limit };
             let pruned = self.both("prune", |store| {
                 let others = std::slice::from_ref(&realm);
-                let realms = if only { Realms::One(&realm) } else { Realms::AllBut(others) };
+                let realms = if only { RealmSet::One(&realm) } else { RealmSet::AllBut(others) };
                 block_on(store.prune(realms, before, std::slice::from_ref(&but), slice))
             });
             let Some(pruned) = pruned else { return };
@@ -361,7 +361,7 @@ impl Pair {
             1 => vec![RunStatus::Completed, RunStatus::Running],
             _ => Vec::new(),
         };
-        let whose = if self.rng.chance(50) { Whose::NoOnes } else { Whose::Anyones };
+        let whose = if self.rng.chance(50) { OwnerFilter::NoOnes } else { OwnerFilter::Anyones };
         let since = self.rng.chance(30).then_some(Millis(self.now - 20));
         let filter = RunFilter { whose, session: None, statuses, since };
         self.both("runs", |store| {
@@ -405,7 +405,7 @@ impl Pair {
         loop {
             let slice = Slice { after, limit };
             let found = self.both("trimmable", |store| {
-                block_on(store.trimmable(Realms::One(realm), before, slice))
+                block_on(store.trimmable(RealmSet::One(realm), before, slice))
             });
             let Some(last) = found.as_ref().and_then(|found| found.last()) else { return };
             after = Some(last.place);
@@ -441,7 +441,7 @@ fn some_append(track: &mut Track, rng: &mut Rng, at: i64) -> Append {
         let [route, other] = if rng.chance(50) { WINDOWS } else { [WINDOWS[1], WINDOWS[0]] };
         append.once = Some(once(rng, route, at, track.driver.run_row(track.runs).id));
         let since = Millis(at - rng.below(16 * OLD_MS) as i64);
-        append.earlier = rng.chance(50).then(|| Earlier { route: other.to_owned(), since });
+        append.earlier = rng.chance(50).then(|| FormerRoute { route: other.to_owned(), since });
     }
     if rng.chance(15) {
         let reason = rng.pick(&REASONS).copied().unwrap_or_default().into();

@@ -3,7 +3,7 @@
 
 use futures::executor::block_on;
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, Reply};
-use kernel::contracts::{Page, Read, Store, Ticket};
+use kernel::contracts::{PageRequest, Read, Store, Ticket};
 use kernel::event::{CallRequest, Event, Fact, VERSION};
 use kernel::journal::projection::{
     Append, AskChange, HistoryRow, PinnedSpec, RunRow, SessionRow, StoredClosure,
@@ -11,7 +11,7 @@ use kernel::journal::projection::{
 use kernel::journal::trim::Trim;
 use kernel::session::{RunSpent, RunStatus};
 use kernel::tool::call::ToolSpec;
-use kernel::values::datum::{BlobRef, Datum, Held, Origin, blobs_named};
+use kernel::values::datum::{BlobRef, Datum, DatumValue, Origin, blobs_named};
 use kernel::values::ids::{
     AskId, CallId, ContentHash, ContextKey, Fence, FrameId, Millis, PlanId, RealmId, RunId,
     SessionId, SessionKey, Space, StepId, ToolName,
@@ -149,7 +149,7 @@ impl Driver {
             subject: None,
             held: None,
             tried: Vec::new(),
-            next: kernel::ask::course::Next::default(),
+            next: kernel::ask::context::NextSteps::default(),
             about: Vec::new(),
         }
     }
@@ -178,8 +178,8 @@ pub fn decision(by: &str) -> Decision {
 }
 
 /// A page of so many, after a cursor.
-pub fn page(limit: usize, cursor: Option<String>) -> Page {
-    Page { cursor, limit }
+pub fn page(limit: usize, cursor: Option<String>) -> PageRequest {
+    PageRequest { cursor, limit }
 }
 
 /// The realm of most sessions here.
@@ -309,7 +309,7 @@ pub fn starting(a: &mut Driver, no: u32, pinned: &Arc<StoredClosure>) -> Append 
 
 /// An event that holds this blob.
 pub fn holding(hash: &ContentHash) -> Fact {
-    let held = Held::Blob(BlobRef { hash: hash.clone(), bytes: 1 });
+    let held = DatumValue::Blob(BlobRef { hash: hash.clone(), bytes: 1 });
     let datum = Datum { held, from: Origin::Input, labels: Vec::new() };
     Fact::CallLate { call: CallId(1), result: Ok(Arc::new(datum)) }
 }

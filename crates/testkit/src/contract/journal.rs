@@ -8,10 +8,10 @@ use crate::sim::people::clients::locked;
 use futures::executor::block_on;
 use kernel::ask::AskStatus;
 use kernel::contracts::{
-    Appended, Committed, HistoryFilter, Loaded, SessionRef, StoreError, Ticket,
+    AppendedEvents, CommitNotice, HistoryFilter, LoadResult, SessionRef, StoreError, Ticket,
 };
 use kernel::event::{Event, Fact, VERSION};
-use kernel::journal::projection::{Append, AskChange, Parked};
+use kernel::journal::projection::{Append, AskChange, ParkedSession};
 use kernel::values::entry::EntryResult;
 use kernel::values::ids::{Fence, Millis, RunId, SessionId, StepId};
 use serde_json::json;
@@ -35,31 +35,31 @@ pub fn what_is_appended_is_loaded(scene: Scene) {
 }
 
 /// What a load says to someone who knows the session as this driver does.
-fn known(scene: &Scene, a: &Driver) -> Loaded {
+fn known(scene: &Scene, a: &Driver) -> LoadResult {
     got(scene.store().load(a.key(), Some(a.row.known())))
 }
 
 pub fn who_knows_a_session_is_told_only_whether_it_changed(scene: Scene) {
     let mut a = Driver::new("r", "a");
-    assert_eq!(known(&scene, &a), Loaded::Missing);
+    assert_eq!(known(&scene, &a), LoadResult::Missing);
     done(scene.store().append(a.created()));
-    assert_eq!(known(&scene, &a), Loaded::Unchanged);
+    assert_eq!(known(&scene, &a), LoadResult::Unchanged);
     let mut other = a.clone();
     done(scene.store().append(other.next()));
-    let Loaded::Found(stored) = known(&scene, &a) else { panic!("it is another by now") };
+    let LoadResult::Found(stored) = known(&scene, &a) else { panic!("it is another by now") };
     assert_eq!((stored.fence, stored.tail.len()), (other.row.fence, 2));
-    assert_eq!(known(&scene, &other), Loaded::Unchanged);
+    assert_eq!(known(&scene, &other), LoadResult::Unchanged);
     // What is no append moves the fence too.
-    let parked = Parked { reason: "unreadable".to_owned(), until: Millis(2_000) };
+    let parked = ParkedSession { reason: "unreadable".to_owned(), until: Millis(2_000) };
     got(scene.store().park(a.key(), parked));
-    assert!(matches!(known(&scene, &other), Loaded::Found(_)));
+    assert!(matches!(known(&scene, &other), LoadResult::Found(_)));
     other.saw_a_change();
-    assert_eq!(known(&scene, &other), Loaded::Unchanged);
+    assert_eq!(known(&scene, &other), LoadResult::Unchanged);
     let scene = scene.reopened();
-    assert_eq!(known(&scene, &other), Loaded::Unchanged);
+    assert_eq!(known(&scene, &other), LoadResult::Unchanged);
     // Another session under the same key, which has come as far.
     got(scene.store().remove(other.key(), other.row.known()));
-    assert_eq!(known(&scene, &other), Loaded::Missing);
+    assert_eq!(known(&scene, &other), LoadResult::Missing);
     let mut again = Driver::new("r", "a");
     again.row.id = SessionId(7);
     done(scene.store().append(again.created()));
@@ -67,14 +67,16 @@ pub fn who_knows_a_session_is_told_only_whether_it_changed(scene: Scene) {
         done(scene.store().append(again.next()));
     }
     assert_eq!(again.row.fence, other.row.fence);
-    assert!(matches!(known(&scene, &other), Loaded::Found(stored) if stored.id == SessionId(7)));
+    assert!(
+        matches!(known(&scene, &other), LoadResult::Found(stored) if stored.id == SessionId(7))
+    );
 }
 
 pub fn who_decided_on_an_older_state_is_refused(scene: Scene) {
     let mut a = three_runs(scene.store());
     let conflict = || Err(StoreError::Conflict("r/session/a".into()));
     let mut stale = a.clone();
-    let parked = Parked { reason: "unreadable".to_owned(), until: Millis(2_000) };
+    let parked = ParkedSession { reason: "unreadable".to_owned(), until: Millis(2_000) };
     got(scene.store().park(a.key(), parked));
     // No event was added, and yet the session is not as it was.
     assert_eq!(block_on(scene.store().append(stale.next())), conflict());
@@ -277,7 +279,7 @@ pub fn a_snapshot_shortens_the_tail_and_comes_and_goes_with_its_append(scene: Sc
 pub fn commits_wake_and_a_closed_store_says_so(scene: Scene) {
     let woken = Arc::new(Mutex::new(Vec::new()));
     let heard = woken.clone();
-    scene.store().on_commit(Arc::new(move |commits: &[Committed<'_>]| {
+    scene.store().on_commit(Arc::new(move |commits: &[CommitNotice<'_>]| {
         locked(&heard).extend(commits.iter().map(|commit| commit.key.id.to_string()));
     }));
     assert_eq!(scene.store().healthy(), Ok(()));
@@ -296,9 +298,9 @@ pub fn commits_wake_and_a_closed_store_says_so(scene: Scene) {
 pub fn a_commit_is_told_with_its_events_before_its_ticket_resolves(scene: Scene) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = told.clone();
-    scene.store().on_commit(Arc::new(move |commits: &[Committed<'_>]| {
+    scene.store().on_commit(Arc::new(move |commits: &[CommitNotice<'_>]| {
         for commit in commits {
-            let Appended { session, first_seq, last_seq, body, .. } = there(commit.appended);
+            let AppendedEvents { session, first_seq, last_seq, body, .. } = there(commit.appended);
             let what = (commit.key.clone(), session, (first_seq, last_seq), body.to_owned());
             locked(&heard).push(what);
         }

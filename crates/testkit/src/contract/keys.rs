@@ -4,7 +4,7 @@ use super::driver::{Driver, done};
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::StoreError;
-use kernel::journal::projection::{Append, Earlier, OnceRow};
+use kernel::journal::projection::{Append, FormerRoute, OnceRow};
 use kernel::values::ids::{ContentHash, Millis, RunId};
 
 /// A key of Ann's at ten, which stands for this run.
@@ -59,7 +59,7 @@ pub fn a_key_that_is_taken_under_its_earlier_route_is_refused_until_that_is_forg
     done(scene.store().append(first));
     let repeat = |driver: &mut Driver, subject: &str, since: i64| {
         let run = driver.run_row(1).id;
-        let earlier = Earlier { route: "POST /runs".to_owned(), since: Millis(since) };
+        let earlier = FormerRoute { route: "POST /runs".to_owned(), since: Millis(since) };
         let route = "POST /runs, later".to_owned();
         Append {
             once: Some(OnceRow { route, subject: subject.into(), at: Millis(20), ..once(run) }),

@@ -3,10 +3,10 @@
 use super::driver::{Driver, decided, done, got, holding, page, realm, speaking_of, there};
 use super::scene::Scene;
 use futures::executor::block_on;
-use kernel::ask::held::{Does, HeldBy};
+use kernel::ask::remedy::{Remedy, RuleHold};
 use kernel::contracts::{
-    AskFilter, OpenAsks, OpenSessions, RunFilter, RunPage, RunWithEvents, SessionFilter,
-    SessionRef, StoreError, StoredBytes, Whose,
+    AskFilter, OpenAsks, OpenSessions, OwnerFilter, RunFilter, RunPage, RunWithEvents,
+    SessionFilter, SessionRef, StoreError, StoredBytes,
 };
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::journal::projection::{Append, AskChange, RunRow, StoredClosure};
@@ -154,7 +154,7 @@ pub fn asks_that_rules_hold_are_listed_apart(scene: Scene) {
     let Some(AskChange::Opened(ask)) = append.asks.last_mut() else { panic!("nothing is asked") };
     let rule = "step 1".into();
     let until = Millis(50);
-    ask.held = Some(HeldBy { rule, does: Does::Retry, try_no: 1, of: 3, until });
+    ask.held = Some(RuleHold { rule, does: Remedy::Retry, try_no: 1, of: 3, until });
     done(scene.store().append(append));
     let of = |held: Option<bool>| -> Vec<String> {
         let filter = AskFilter { held, ..Default::default() };
@@ -339,8 +339,8 @@ pub fn runs_of_contexts_are_listed_by_their_last_change(scene: Scene) {
         }
     };
     let any = RunFilter::default();
-    let ann = RunFilter { whose: Whose::Of("ann".into()), ..any.clone() };
-    let nobody = RunFilter { whose: Whose::NoOnes, ..any.clone() };
+    let ann = RunFilter { whose: OwnerFilter::Of("ann".into()), ..any.clone() };
+    let nobody = RunFilter { whose: OwnerFilter::NoOnes, ..any.clone() };
     let context = RunFilter { session: Some(anns.row.id), ..any.clone() };
     let of = |filter: &RunFilter, statuses: &[RunStatus]| RunFilter {
         statuses: statuses.to_vec(),

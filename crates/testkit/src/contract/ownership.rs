@@ -4,7 +4,7 @@ use super::driver::{Driver, done, got, page, realm, there};
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::{OpenSessions, SessionFilter, SessionRef};
-use kernel::journal::projection::{Append, Parked, SessionRow};
+use kernel::journal::projection::{Append, ParkedSession, SessionRow};
 use kernel::values::ids::{Millis, RealmId};
 
 pub fn due_sessions_are_claimed_and_those_of_a_dead_process_first(scene: Scene) {
@@ -40,7 +40,8 @@ pub fn a_parked_session_is_passed_over_until_its_time_or_its_next_append(scene: 
         driver.row.wake_at = wake_at.map(Millis);
         done(scene.store().append(driver.created()));
     }
-    let parked = Parked { reason: "event 1 cannot be read".to_owned(), until: Millis(2_000) };
+    let parked =
+        ParkedSession { reason: "event 1 cannot be read".to_owned(), until: Millis(2_000) };
     for driver in &mut drivers {
         assert_eq!(block_on(scene.store().park(driver.key(), parked.clone())), Ok(()));
         driver.saw_a_change();

@@ -7,7 +7,7 @@ use super::driver::{
 use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::{
-    FeedStart, HistoryFilter, PrunedSlice, RETENTION, Realms, Slice, StoreError,
+    FeedStart, HistoryFilter, PrunedSlice, RETENTION, RealmSet, Slice, StoreError,
 };
 use kernel::journal::projection::{Append, OnceRow};
 use kernel::journal::trim::Trim;
@@ -70,11 +70,11 @@ pub fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too(s
     let but = [drivers[2].key().clone()];
     let others = [RealmId::from("o")];
     let all = Slice { after: 0, limit: 9 };
-    let whose = Realms::AllBut(&others);
+    let whose = RealmSet::AllBut(&others);
     let prune =
         |after, limit| got(scene.store().prune(whose, before, &but, Slice { after, limit }));
     let ours = [realm()];
-    let spared = got(scene.store().prune(Realms::AllBut(&ours), before, &[], all));
+    let spared = got(scene.store().prune(RealmSet::AllBut(&ours), before, &[], all));
     assert_eq!(spared, PrunedSlice::default());
     let feed = got(scene.store().feed(&realm(), 0, 9));
     let gone = |realm: &str| got(scene.store().consumer(&realm.into(), RETENTION));
@@ -98,9 +98,9 @@ pub fn old_sessions_are_removed_in_slices_and_their_keys_when_they_are_old_too(s
         })
         .collect();
     assert_eq!(kept, [false, true, true, true, false]);
-    let other = Realms::One(&others[0]);
+    let other = RealmSet::One(&others[0]);
     assert_eq!(got(scene.store().prune(other, before, &[], all)).rows, 0);
-    let our = Realms::One(&ours[0]);
+    let our = RealmSet::One(&ours[0]);
     let last = got(scene.store().prune(our, before, &[], all));
     assert_eq!(last.removed, [drivers[2].key().clone()]);
 }
@@ -112,8 +112,11 @@ pub fn sessions_with_old_runs_are_found_and_those_with_one_run_are_not(scene: Sc
     done(scene.store().append(ended_run(&mut b, 1, 20)));
     let found = |realm: &str, before: i64, after| {
         let realm = RealmId::from(realm);
-        let read =
-            scene.store().trimmable(Realms::One(&realm), Millis(before), Slice { after, limit: 9 });
+        let read = scene.store().trimmable(
+            RealmSet::One(&realm),
+            Millis(before),
+            Slice { after, limit: 9 },
+        );
         got(read)
     };
     let old = found("r", 100, None);
@@ -125,7 +128,7 @@ pub fn sessions_with_old_runs_are_found_and_those_with_one_run_are_not(scene: Sc
     assert!(found("r", 100, Some(old[0].place)).is_empty());
     let ours = [realm()];
     let others = scene.store().trimmable(
-        Realms::AllBut(&ours),
+        RealmSet::AllBut(&ours),
         Millis(100),
         Slice { after: None, limit: 9 },
     );
@@ -169,7 +172,7 @@ pub fn old_runs_go_and_a_base_stands_in_their_place(scene: Scene) {
     assert_eq!((stored.snapshot.as_deref(), stored.tail.len()), (Some("eight"), 1));
     let ours = [realm()];
     let again =
-        store.trimmable(Realms::One(&ours[0]), Millis(100), Slice { after: None, limit: 9 });
+        store.trimmable(RealmSet::One(&ours[0]), Millis(100), Slice { after: None, limit: 9 });
     assert_eq!(block_on(again), Ok(Vec::new()));
     assert_eq!(block_on(store.trim(trim_at(&a, 6, 2))), Ok(None));
 }
@@ -210,7 +213,7 @@ pub fn sessions_stay_until_every_sink_has_passed_them(scene: Scene) {
     let feed = got(store.feed(&realm(), 0, 9));
     let prune = || {
         let slice = Slice { after: 0, limit: 9 };
-        got(store.prune(Realms::AllBut(&[]), Millis(100), &[], slice)).removed
+        got(store.prune(RealmSet::AllBut(&[]), Millis(100), &[], slice)).removed
     };
     for sink in ["sink/slow", "sink/quick"] {
         got(store.begin_consumer(&realm(), sink, FeedStart::Oldest));
@@ -280,7 +283,7 @@ pub fn a_closure_goes_with_the_last_run_that_pins_it(scene: Scene) {
     assert!(has_closure(scene.store(), "r", &shared));
     let ours = realm();
     let slice = Slice { after: 0, limit: 9 };
-    let pruned = got(scene.store().prune(Realms::One(&ours), Millis(100), &[], slice));
+    let pruned = got(scene.store().prune(RealmSet::One(&ours), Millis(100), &[], slice));
     assert_eq!(pruned.removed, [c.key().clone(), b.key().clone()]);
     let scene = scene.reopened();
     assert_eq!(swept(scene.store()), (2, 2));

@@ -7,7 +7,7 @@ use kernel::contracts::identity::claims::Claims;
 use kernel::contracts::identity::principals::Principals;
 use kernel::contracts::identity::realms::StoredRealms;
 use kernel::contracts::webhooks::Webhooks;
-use kernel::contracts::{Loaded, Store, Stored};
+use kernel::contracts::{LoadResult, Store, StoredSession};
 use kernel::limits::Limits;
 use kernel::values::ids::SessionKey;
 use std::panic::resume_unwind;
@@ -107,16 +107,16 @@ impl Scene {
     }
 
     /// A session, as someone finds it who knows nothing of it.
-    pub fn load(&self, key: &SessionKey) -> Option<Stored> {
+    pub fn load(&self, key: &SessionKey) -> Option<StoredSession> {
         match got(self.open.store.load(key, None)) {
-            Loaded::Missing => None,
-            Loaded::Unchanged => panic!("nothing was said to be known"),
-            Loaded::Found(stored) => Some(stored),
+            LoadResult::Missing => None,
+            LoadResult::Unchanged => panic!("nothing was said to be known"),
+            LoadResult::Found(stored) => Some(stored),
         }
     }
 
     /// A session that is required.
-    pub fn stored(&self, key: &SessionKey) -> Stored {
+    pub fn stored(&self, key: &SessionKey) -> StoredSession {
         there(self.load(key))
     }
 

@@ -5,10 +5,10 @@ use super::scene::Scene;
 use futures::executor::block_on;
 use kernel::contracts::identity::realms::{LostEntries, RealmRecord, Removal};
 use kernel::contracts::webhooks::{
-    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookFilter, WebhookMaker, WebhookName,
-    WebhookStanding,
+    LiveWebhook, PutOutcome, Webhook, WebhookBody, WebhookFilter, WebhookMaker, WebhookName,
+    WebhookProgress,
 };
-use kernel::contracts::{Paged, StoreError};
+use kernel::contracts::{ListPage, StoreError};
 use kernel::identity::audit::Entries;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{Millis, RunId};
@@ -26,7 +26,7 @@ pub fn webhook(driver: &Driver, run: RunId, id: &str, stamp: u64) -> Webhook {
         sealed: format!("sealed {stamp}"),
         made_at: Millis(12),
     };
-    let standing = WebhookStanding { place: 3, is_live: true, ..WebhookStanding::default() };
+    let standing = WebhookProgress { place: 3, is_live: true, ..WebhookProgress::default() };
     Webhook { name: WebhookName { realm, run, id: id.into() }, stamp, body, standing }
 }
 
@@ -52,8 +52,8 @@ pub fn a_webhook_is_there_after_a_restart_until_it_is_removed(scene: Scene) {
     let one = webhook(&a, run, "1", 7);
     let two = webhook(&a, run, "2", 8);
     assert_eq!(got(scene.webhooks().live_webhooks()), []);
-    assert_eq!(got(scene.webhooks().put_webhook(&two, MOST)), PutWebhook::Stored);
-    assert_eq!(got(scene.webhooks().put_webhook(&one, MOST)), PutWebhook::Stored);
+    assert_eq!(got(scene.webhooks().put_webhook(&two, MOST)), PutOutcome::Stored);
+    assert_eq!(got(scene.webhooks().put_webhook(&one, MOST)), PutOutcome::Stored);
     let scene = scene.reopened();
     let found = got(scene.webhooks().webhooks_of(&realm(), run));
     assert_eq!(found, [one.clone(), two.clone()]);
@@ -68,17 +68,17 @@ pub fn a_webhook_is_there_after_a_restart_until_it_is_removed(scene: Scene) {
 pub fn a_webhook_takes_the_place_of_one_with_its_name_and_each_run_has_so_many(scene: Scene) {
     let (a, run) = begun(&scene, "r", "a");
     let put = |webhook: &Webhook| got(scene.webhooks().put_webhook(webhook, MOST));
-    assert_eq!(put(&webhook(&a, run, "1", 7)), PutWebhook::Stored);
-    assert_eq!(put(&webhook(&a, run, "2", 8)), PutWebhook::Stored);
-    assert_eq!(put(&webhook(&a, run, "3", 9)), PutWebhook::Full);
+    assert_eq!(put(&webhook(&a, run, "1", 7)), PutOutcome::Stored);
+    assert_eq!(put(&webhook(&a, run, "2", 8)), PutOutcome::Stored);
+    assert_eq!(put(&webhook(&a, run, "3", 9)), PutOutcome::Full);
     let again = webhook(&a, run, "2", 10);
-    assert_eq!(put(&again), PutWebhook::Stored);
+    assert_eq!(put(&again), PutOutcome::Stored);
     assert_eq!(got(scene.webhooks().webhooks_of(&realm(), run))[1], again);
     let unknown = RunId::of(&[b"unknown"]);
-    assert_eq!(put(&webhook(&a, unknown, "1", 11)), PutWebhook::NoRun);
+    assert_eq!(put(&webhook(&a, unknown, "1", 11)), PutOutcome::NoRun);
     let mut elsewhere = webhook(&a, run, "1", 12);
     elsewhere.name.realm = "other".into();
-    assert_eq!(put(&elsewhere), PutWebhook::NoRun, "the run is another realm's");
+    assert_eq!(put(&elsewhere), PutOutcome::NoRun, "the run is another realm's");
 }
 
 pub fn how_far_a_webhook_has_got_is_noted_of_that_webhook_alone(scene: Scene) {
@@ -87,26 +87,26 @@ pub fn how_far_a_webhook_has_got_is_noted_of_that_webhook_alone(scene: Scene) {
     let two = webhook(&a, run, "2", 8);
     got(scene.webhooks().put_webhook(&one, MOST));
     got(scene.webhooks().put_webhook(&two, MOST));
-    let tried = WebhookStanding {
+    let tried = WebhookProgress {
         place: 5,
         attempts: 3,
         next_at: Some(Millis(99)),
         is_live: true,
         error: Some("no".to_owned()),
     };
-    let note = |stamp: u64, standing: &WebhookStanding| {
+    let note = |stamp: u64, standing: &WebhookProgress| {
         got(scene.webhooks().note_webhook(&one.name, stamp, standing))
     };
     assert!(note(7, &tried));
-    assert!(!note(6, &WebhookStanding::default()), "it is another one");
+    assert!(!note(6, &WebhookProgress::default()), "it is another one");
     let found = got(scene.webhooks().webhooks_of(&realm(), run));
     let noted = Webhook { standing: tried, ..one.clone() };
     assert_eq!(found, [noted.clone(), two.clone()]);
     assert_eq!(got(scene.webhooks().live_webhooks()), [live(&noted), live(&two)]);
-    assert!(note(7, &WebhookStanding::default()));
+    assert!(note(7, &WebhookProgress::default()));
     assert_eq!(got(scene.webhooks().live_webhooks()), [live(&two)], "the other has ended");
     got(scene.webhooks().remove_webhook(&one.name));
-    assert!(!note(7, &WebhookStanding::default()), "it is gone");
+    assert!(!note(7, &WebhookProgress::default()), "it is gone");
 }
 
 /// All pages of the list of the realm.
@@ -117,7 +117,7 @@ fn listed(scene: &Scene, filter: &WebhookFilter, limit: usize) -> Vec<Webhook> {
     loop {
         let page = page(limit, cursor);
         let listed = got(scene.webhooks().list_webhooks(&realm(), filter, &page));
-        let Paged { items, next_cursor } = listed;
+        let ListPage { items, next_cursor } = listed;
         assert!(items.len() <= limit, "a page of {limit} has {}", items.len());
         found.extend(items);
         if next_cursor.is_none() {
@@ -135,7 +135,7 @@ pub fn webhooks_of_a_realm_are_listed_in_pages_also_those_that_ended(scene: Scen
     let (c, foreign) = begun(&scene, "other", "c");
     let mut ended = webhook(&a, run, "2", 8);
     let error = Some("no".to_owned());
-    ended.standing = WebhookStanding { attempts: 3, error, ..WebhookStanding::default() };
+    ended.standing = WebhookProgress { attempts: 3, error, ..WebhookProgress::default() };
     let mut bobs = webhook(&b, other, "1", 9);
     bobs.body.by = Caller::new(realm(), "bob");
     let mut by_bot = webhook(&b, other, "2/x", 10);
@@ -143,7 +143,7 @@ pub fn webhooks_of_a_realm_are_listed_in_pages_also_those_that_ended(scene: Scen
     let elsewhere = webhook(&c, foreign, "1", 11);
     let anns = webhook(&a, run, "1", 7);
     for one in [&anns, &ended, &bobs, &by_bot, &elsewhere] {
-        assert_eq!(got(scene.webhooks().put_webhook(one, MOST)), PutWebhook::Stored);
+        assert_eq!(got(scene.webhooks().put_webhook(one, MOST)), PutOutcome::Stored);
     }
     let mut all = vec![anns.clone(), ended.clone(), bobs.clone(), by_bot.clone()];
     all.sort_by(|one, next| next.name.cmp(&one.name));

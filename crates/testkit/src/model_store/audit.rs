@@ -3,8 +3,8 @@
 use super::ModelStore;
 use super::tables::{Chain, Tables};
 use futures::future::ready;
-use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
-use kernel::contracts::{Page, Paged, Read, StoreError};
+use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, LocatedEntry};
+use kernel::contracts::{ListPage, PageRequest, Read, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry};
 use kernel::identity::chain::{Base, Bodies, ChainKeys, Head, Row};
 use kernel::values::ids::Millis;
@@ -49,8 +49,8 @@ impl Tables {
         &self,
         chain: &ChainName,
         filter: &AuditFilter,
-        page: &Page,
-    ) -> Result<Paged<Found>, StoreError> {
+        page: &PageRequest,
+    ) -> Result<ListPage<LocatedEntry>, StoreError> {
         let (from, mut left) = place(page)?;
         let rows = self.audit.get(chain).into_iter().flat_map(|chain| chain.rows.range(..=from));
         let mut items = Vec::new();
@@ -69,14 +69,14 @@ impl Tables {
             while let Some(entry) = held.pop() {
                 if items.len() >= page.limit.max(1) {
                     let next_cursor = Some(format!("{seq}.{}", held.len() + 1));
-                    return Ok(Paged { items, next_cursor });
+                    return Ok(ListPage { items, next_cursor });
                 }
                 if filter.passes(&entry) {
-                    items.push(Found { seq: *seq, entry });
+                    items.push(LocatedEntry { seq: *seq, entry });
                 }
             }
         }
-        Ok(Paged { items, next_cursor: None })
+        Ok(ListPage { items, next_cursor: None })
     }
 
     fn prune_audit(
@@ -149,8 +149,8 @@ impl Audit for ModelStore {
         &'a self,
         chain: &'a ChainName,
         filter: &'a AuditFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<Found>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<LocatedEntry>> {
         Box::pin(self.read(move |tables| tables.entries(chain, filter, page)))
     }
 
@@ -172,7 +172,7 @@ impl Audit for ModelStore {
 }
 
 /// Where a page begins: the row, and how many of its entries are still to come.
-fn place(page: &Page) -> Result<(u64, usize), StoreError> {
+fn place(page: &PageRequest) -> Result<(u64, usize), StoreError> {
     let Some(cursor) = &page.cursor else { return Ok((u64::MAX, usize::MAX)) };
     let parsed = cursor
         .split_once('.')

@@ -3,20 +3,25 @@
 use super::ModelStore;
 use super::tables::KeyName;
 use kernel::contracts::{
-    AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
-    OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
-    RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice,
-    Store, StoreError, StoredBytes, Ticket, Trimmable,
+    AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, ListPage, Lists, LoadResult,
+    OnCommit, OpenAsks, OpenSessions, Ownership, PageRequest, PrunedSlice, Read, RealmSet,
+    Retention, RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef,
+    SessionRun, Slice, Store, StoreError, StoredBytes, Ticket, Trimmable,
 };
 use kernel::definition::pipeline::TallyRow;
-use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
+use kernel::journal::projection::{Append, HistoryItem, OnceRow, ParkedSession, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    AskId, ContentHash, Fence, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    SessionVersion,
 };
 
 impl Journal for ModelStore {
-    fn load<'a>(&'a self, key: &'a SessionKey, known: Option<Known>) -> Read<'a, Loaded> {
+    fn load<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        known: Option<SessionVersion>,
+    ) -> Read<'a, LoadResult> {
         Box::pin(async move {
             // Before the read: appends that are still queued must not get in after it.
             self.heal(key);
@@ -50,8 +55,8 @@ impl Journal for ModelStore {
         &'a self,
         key: &'a SessionKey,
         only: HistoryFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<HistoryItem>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<HistoryItem>> {
         Box::pin(self.read(move |tables| tables.history(key, &only, page)))
     }
 
@@ -87,7 +92,7 @@ impl Ownership for ModelStore {
         })
     }
 
-    fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
+    fn park<'a>(&'a self, key: &'a SessionKey, parked: ParkedSession) -> Read<'a, ()> {
         Box::pin(self.write(move |tables| {
             tables.park(key, parked);
             Ok(())
@@ -119,8 +124,8 @@ impl Lists for ModelStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a SessionFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<SessionRow>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<SessionRow>> {
         Box::pin(self.read(move |tables| tables.sessions(realm, filter, page)))
     }
 
@@ -141,7 +146,7 @@ impl Lists for ModelStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a RunFilter,
-        page: &'a Page,
+        page: &'a PageRequest,
     ) -> Read<'a, RunPage> {
         Box::pin(self.read(move |tables| tables.runs(realm, filter, page)))
     }
@@ -154,8 +159,8 @@ impl Lists for ModelStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a AskFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<SessionAsk>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<SessionAsk>> {
         Box::pin(self.read(move |tables| tables.asks(realm, filter, page)))
     }
 
@@ -248,17 +253,21 @@ impl Feed for ModelStore {
 }
 
 impl Retention for ModelStore {
-    fn remove<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, ()> {
+    fn remove<'a>(&'a self, key: &'a SessionKey, known: SessionVersion) -> Read<'a, ()> {
         Box::pin(self.write(move |tables| tables.remove(key, known)))
     }
 
-    fn remove_sent<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, Option<String>> {
+    fn remove_sent<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        known: SessionVersion,
+    ) -> Read<'a, Option<String>> {
         Box::pin(self.write(move |tables| tables.remove_sent(key, known)))
     }
 
     fn prune<'a>(
         &'a self,
-        realms: Realms<'a>,
+        realms: RealmSet<'a>,
         before: Millis,
         but: &'a [SessionKey],
         slice: Slice<u64>,
@@ -268,7 +277,7 @@ impl Retention for ModelStore {
 
     fn trimmable<'a>(
         &'a self,
-        realms: Realms<'a>,
+        realms: RealmSet<'a>,
         before: Millis,
         slice: Slice<Option<(Millis, u64)>>,
     ) -> Read<'a, Vec<Trimmable>> {

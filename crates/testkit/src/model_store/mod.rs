@@ -15,7 +15,7 @@ mod webhooks;
 pub mod simulated;
 
 use crate::sim::rng::Rng;
-use kernel::contracts::{Committed, OnCommit, StoreError, Ticket};
+use kernel::contracts::{CommitNotice, OnCommit, StoreError, Ticket};
 use kernel::identity::audit::{ChainName, Entries};
 use kernel::identity::chain::ChainKeys;
 use kernel::journal::projection::Append;
@@ -82,9 +82,9 @@ impl Told {
     fn tell(self) {
         let Self { answers, committed, own, others } = self;
         if !committed.is_empty() {
-            let known: Vec<Committed<'_>> = committed.iter().map(Committed::append).collect();
-            let unknown: Vec<Committed<'_>> =
-                known.iter().map(|committed| Committed::change(committed.key)).collect();
+            let known: Vec<CommitNotice<'_>> = committed.iter().map(CommitNotice::append).collect();
+            let unknown: Vec<CommitNotice<'_>> =
+                known.iter().map(|committed| CommitNotice::change(committed.key)).collect();
             own.iter().for_each(|woken| woken(&known));
             others.iter().for_each(|woken| woken(&unknown));
         }

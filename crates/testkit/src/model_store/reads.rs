@@ -3,14 +3,16 @@
 use super::tables::{AskData, KeyName, RunData, SessionData, Tables};
 use kernel::ask::AskStatus;
 use kernel::contracts::{
-    AskFilter, FeedRow, HistoryFilter, Loaded, OpenAsks, OpenSessions, Page, Paged, RunFilter,
-    RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError, Stored,
-    StoredBytes,
+    AskFilter, FeedRow, HistoryFilter, ListPage, LoadResult, OpenAsks, OpenSessions, PageRequest,
+    RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun,
+    StoreError, StoredBytes, StoredSession,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::event::{self, Event};
 use kernel::journal::projection::{HistoryItem, OnceRow, SessionRow};
-use kernel::values::ids::{AskId, Known, Millis, PipelineName, RealmId, RunId, SessionKey, Space};
+use kernel::values::ids::{
+    AskId, Millis, PipelineName, RealmId, RunId, SessionKey, SessionVersion, Space,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -21,16 +23,16 @@ const PARKED: &str = "parked";
 
 impl Tables {
     /// Snapshot and tail, unless the session is the known one.
-    pub(super) fn load(&self, key: &SessionKey, known: Option<Known>) -> Loaded {
+    pub(super) fn load(&self, key: &SessionKey, known: Option<SessionVersion>) -> LoadResult {
         let found = self.number(key).and_then(|number| Some((number, self.sessions.get(&number)?)));
-        let Some((number, session)) = found else { return Loaded::Missing };
+        let Some((number, session)) = found else { return LoadResult::Missing };
         if known == Some(session.known()) {
-            return Loaded::Unchanged;
+            return LoadResult::Unchanged;
         }
         let after = session.snapshot.as_ref().map_or(0, |(seq, _)| *seq);
         let snapshot = session.snapshot.as_ref().map(|(_, body)| body.clone());
         let rows = self.rows_of(number).filter(|(_, row)| row.last > after);
-        Loaded::Found(Stored {
+        LoadResult::Found(StoredSession {
             id: session.row.id,
             fence: session.row.fence,
             snapshot_bytes: snapshot.as_ref().map_or(0, String::len),
@@ -70,10 +72,10 @@ impl Tables {
         &self,
         key: &SessionKey,
         only: &HistoryFilter,
-        page: &Page,
-    ) -> Result<Paged<HistoryItem>, StoreError> {
+        page: &PageRequest,
+    ) -> Result<ListPage<HistoryItem>, StoreError> {
         let before = page.cursor.as_deref().map(place_of).transpose()?;
-        let none = Paged { items: Vec::new(), next_cursor: None };
+        let none = ListPage { items: Vec::new(), next_cursor: None };
         let Some(number) = self.number(key) else { return Ok(none) };
         let Some(session) = self.sessions.get(&number) else { return Ok(none) };
         let mut found = Vec::new();
@@ -126,8 +128,8 @@ impl Tables {
         &self,
         realm: &RealmId,
         filter: &SessionFilter,
-        page: &Page,
-    ) -> Result<Paged<SessionRow>, StoreError> {
+        page: &PageRequest,
+    ) -> Result<ListPage<SessionRow>, StoreError> {
         let before = number_of(page)?.unwrap_or(u64::MAX);
         let is_meant = |(number, session): &(&u64, &SessionData)| {
             let row = &session.row;
@@ -173,7 +175,7 @@ impl Tables {
         &self,
         realm: &RealmId,
         filter: &RunFilter,
-        page: &Page,
+        page: &PageRequest,
     ) -> Result<RunPage, StoreError> {
         let before = page.cursor.as_deref().map(change_of).transpose()?;
         let RunFilter { whose, session, statuses, since } = filter;
@@ -209,8 +211,8 @@ impl Tables {
         &self,
         realm: &RealmId,
         filter: &AskFilter,
-        page: &Page,
-    ) -> Result<Paged<SessionAsk>, StoreError> {
+        page: &PageRequest,
+    ) -> Result<ListPage<SessionAsk>, StoreError> {
         let after = number_of(page)?.unwrap_or(0);
         let is_meant = |found: &SessionAsk| {
             let AskFilter { session, run, kind, status, step, held } = filter;
@@ -367,15 +369,19 @@ fn torn(seq: u64) -> StoreError {
 }
 
 /// The page out of all that is left of a list; each item with its place in it.
-fn paged<P, T>(mut rows: Vec<(P, T)>, page: &Page, cursor: impl Fn(&P) -> String) -> Paged<T> {
+fn paged<P, T>(
+    mut rows: Vec<(P, T)>,
+    page: &PageRequest,
+    cursor: impl Fn(&P) -> String,
+) -> ListPage<T> {
     let limit = page.limit.max(1);
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next_cursor = rows.last().filter(|_| more).map(|(place, _)| cursor(place));
-    Paged { items: rows.into_iter().map(|(_, item)| item).collect(), next_cursor }
+    ListPage { items: rows.into_iter().map(|(_, item)| item).collect(), next_cursor }
 }
 
-fn number_of(page: &Page) -> Result<Option<u64>, StoreError> {
+fn number_of(page: &PageRequest) -> Result<Option<u64>, StoreError> {
     let number = |cursor: &String| cursor.parse().map_err(|_| bad_cursor(cursor));
     page.cursor.as_ref().map(number).transpose()
 }

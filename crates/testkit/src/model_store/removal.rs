@@ -4,12 +4,12 @@
 use super::reads::split;
 use super::tables::{JournalRow, SessionData, Tables};
 use kernel::contracts::{
-    FeedStart, PrunedSlice, RETENTION, Realms, SINKS, Slice, StoreError, Trimmable,
+    FeedStart, PrunedSlice, RETENTION, RealmSet, SINKS, Slice, StoreError, Trimmable,
 };
 use kernel::event::{self, Event};
 use kernel::journal::trim::Trim;
 use kernel::values::datum::blobs_named;
-use kernel::values::ids::{ContentHash, Known, Millis, RealmId, RunId, SessionKey};
+use kernel::values::ids::{ContentHash, Millis, RealmId, RunId, SessionKey, SessionVersion};
 use std::collections::BTreeSet;
 
 impl Tables {
@@ -46,13 +46,17 @@ impl Tables {
     }
 
     /// The number of a session, if it is there; a conflict if it is not the known one.
-    fn known(&self, key: &SessionKey, known: Known) -> Result<Option<u64>, StoreError> {
+    fn known(&self, key: &SessionKey, known: SessionVersion) -> Result<Option<u64>, StoreError> {
         let Some(number) = self.number(key) else { return Ok(None) };
         let is_it = self.sessions.get(&number).is_some_and(|session| session.known() == known);
         if is_it { Ok(Some(number)) } else { Err(StoreError::Conflict(key.to_string())) }
     }
 
-    pub(super) fn remove(&mut self, key: &SessionKey, known: Known) -> Result<(), StoreError> {
+    pub(super) fn remove(
+        &mut self,
+        key: &SessionKey,
+        known: SessionVersion,
+    ) -> Result<(), StoreError> {
         if let Some(number) = self.known(key, known)? {
             self.remove_session(number);
         }
@@ -63,7 +67,7 @@ impl Tables {
     pub(super) fn remove_sent(
         &mut self,
         key: &SessionKey,
-        known: Known,
+        known: SessionVersion,
     ) -> Result<Option<String>, StoreError> {
         let Some(number) = self.known(key, known)? else { return Ok(None) };
         let behind = self.behind(&key.realm, self.newest_row(number));
@@ -134,7 +138,7 @@ impl Tables {
     /// Removes one slice of the old sessions, and after the last one old keys.
     pub(super) fn prune(
         &mut self,
-        realms: Realms<'_>,
+        realms: RealmSet<'_>,
         before: Millis,
         but: &[SessionKey],
         slice: Slice<u64>,
@@ -171,7 +175,7 @@ impl Tables {
     }
 
     /// Removes keys of requests that are old and whose runs are gone; how many.
-    fn prune_keys(&mut self, realms: Realms<'_>, before: Millis) -> u64 {
+    fn prune_keys(&mut self, realms: RealmSet<'_>, before: Millis) -> u64 {
         let keys = self.keys.len();
         let runs = &self.runs;
         self.keys.retain(|name, once| {
@@ -184,7 +188,7 @@ impl Tables {
     /// Sessions with runs that ended before this and that are not their newest, after a place.
     pub(super) fn trimmable(
         &self,
-        realms: Realms<'_>,
+        realms: RealmSet<'_>,
         before: Millis,
         slice: Slice<Option<(Millis, u64)>>,
     ) -> Vec<Trimmable> {
@@ -310,9 +314,9 @@ impl Tables {
 }
 
 /// Whether this realm is among those that are meant.
-fn is_of(realms: Realms<'_>, realm: &RealmId) -> bool {
+fn is_of(realms: RealmSet<'_>, realm: &RealmId) -> bool {
     match realms {
-        Realms::One(one) => one == realm,
-        Realms::AllBut(others) => !others.contains(realm),
+        RealmSet::One(one) => one == realm,
+        RealmSet::AllBut(others) => !others.contains(realm),
     }
 }

@@ -10,7 +10,7 @@ use kernel::values::ids::{ContentHash, Millis, RealmId};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use stores::{Opened, Parts};
+use stores::{OpenStore, Parts};
 
 /// The node of every life: a new life ends the one before.
 const NODE: &str = "simulated";
@@ -31,13 +31,13 @@ impl Simulated {
 }
 
 impl Opener for Simulated {
-    fn open(&self, folder: &Path, parts: Parts) -> Result<Opened, String> {
+    fn open(&self, folder: &Path, parts: Parts) -> Result<OpenStore, String> {
         let opened = Embedded.open(folder, parts)?;
         let store = Arc::new(ModelStore::open(&self.state, NODE));
         let blobs = Arc::new(Unswept(opened.blobs));
         let webhooks = store.clone();
         let audit = store.clone();
-        Ok(Opened { store, webhooks, audit, blobs, ..opened })
+        Ok(OpenStore { store, webhooks, audit, blobs, ..opened })
     }
 
     fn beside(&self) -> Option<OpenBeside> {

@@ -13,10 +13,11 @@ use kernel::identity::audit::ChainName;
 use kernel::identity::chain::{Base, Head, Row};
 use kernel::identity::key::KeyId;
 use kernel::journal::projection::{
-    Append, AskChange, AskRow, Earlier, HistoryRow, OnceRow, Parked, RunRow, SessionRow,
+    Append, AskChange, AskRow, FormerRoute, HistoryRow, OnceRow, ParkedSession, RunRow, SessionRow,
 };
 use kernel::values::ids::{
-    AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    AskId, ContentHash, Fence, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    SessionVersion,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,9 +85,9 @@ pub(super) struct KeyName {
 
 impl Tables {
     /// Whether a key is taken, also under its earlier route.
-    fn is_taken(&self, realm: &RealmId, once: &OnceRow, earlier: Option<&Earlier>) -> bool {
+    fn is_taken(&self, realm: &RealmId, once: &OnceRow, earlier: Option<&FormerRoute>) -> bool {
         let name = KeyName::of(realm, once);
-        let is_taken_before = |Earlier { route, since }: &Earlier| {
+        let is_taken_before = |FormerRoute { route, since }: &FormerRoute| {
             let before = KeyName { route: route.clone(), ..name.clone() };
             self.keys.get(&before).is_some_and(|row| row.at >= *since)
         };
@@ -126,7 +127,7 @@ pub(super) struct SessionData {
 
 impl SessionData {
     /// Which session it is, and in which state.
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn known(&self) -> SessionVersion {
         self.row.known()
     }
 
@@ -418,7 +419,7 @@ impl Tables {
     }
 
     /// Leaves a session alone until then; one that waits for no one but people stays as it is.
-    pub(super) fn park(&mut self, key: &SessionKey, parked: Parked) {
+    pub(super) fn park(&mut self, key: &SessionKey, parked: ParkedSession) {
         let number = self.number(key);
         let Some(session) = number.and_then(|number| self.sessions.get_mut(&number)) else {
             return;

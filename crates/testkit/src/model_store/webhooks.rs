@@ -3,9 +3,9 @@
 use super::ModelStore;
 use super::tables::Tables;
 use kernel::contracts::webhooks::{
-    LiveWebhook, PutWebhook, Webhook, WebhookFilter, WebhookName, WebhookStanding, Webhooks,
+    LiveWebhook, PutOutcome, Webhook, WebhookFilter, WebhookName, WebhookProgress, Webhooks,
 };
-use kernel::contracts::{Page, Paged, Read, StoreError};
+use kernel::contracts::{ListPage, PageRequest, Read, StoreError};
 use kernel::values::ids::{RealmId, RunId};
 
 impl Tables {
@@ -18,8 +18,8 @@ impl Tables {
         &self,
         realm: &RealmId,
         filter: &WebhookFilter,
-        page: &Page,
-    ) -> Result<Paged<Webhook>, StoreError> {
+        page: &PageRequest,
+    ) -> Result<ListPage<Webhook>, StoreError> {
         let before = page.cursor.as_deref().map(place).transpose()?;
         let is_next = |one: &&Webhook| {
             before.is_none_or(|(run, id)| (one.name.run, &*one.name.id) < (run, id))
@@ -29,7 +29,7 @@ impl Tables {
         let items: Vec<Webhook> = rest.by_ref().take(page.limit.max(1)).cloned().collect();
         let cursor = |one: &Webhook| format!("{}/{}", one.name.run, one.name.id);
         let next_cursor = rest.next().and_then(|_| items.last().map(cursor));
-        Ok(Paged { items, next_cursor })
+        Ok(ListPage { items, next_cursor })
     }
 }
 
@@ -65,25 +65,25 @@ impl Webhooks for ModelStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a WebhookFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<Webhook>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<Webhook>> {
         Box::pin(self.read(move |tables| tables.listed_webhooks(realm, filter, page)))
     }
 
-    fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutWebhook> {
+    fn put_webhook<'a>(&'a self, webhook: &'a Webhook, most: usize) -> Read<'a, PutOutcome> {
         Box::pin(self.write(move |tables| {
             let WebhookName { realm, run, .. } = &webhook.name;
             tables.check_realm(realm)?;
             if !tables.has_run(realm, *run) {
-                return Ok(PutWebhook::NoRun);
+                return Ok(PutOutcome::NoRun);
             }
             let names = tables.webhooks.keys();
             let others = names.filter(|name| name.run == *run && **name != webhook.name).count();
             if others >= most {
-                return Ok(PutWebhook::Full);
+                return Ok(PutOutcome::Full);
             }
             tables.webhooks.insert(webhook.name.clone(), webhook.clone());
-            Ok(PutWebhook::Stored)
+            Ok(PutOutcome::Stored)
         }))
     }
 
@@ -91,7 +91,7 @@ impl Webhooks for ModelStore {
         &'a self,
         name: &'a WebhookName,
         stamp: u64,
-        standing: &'a WebhookStanding,
+        standing: &'a WebhookProgress,
     ) -> Read<'a, bool> {
         Box::pin(self.write(move |tables| {
             let found = tables.webhooks.get_mut(name).filter(|one| one.stamp == stamp);

@@ -3,7 +3,7 @@
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_text;
 use kernel::definition::plan::Plan;
-use kernel::definition::plan::check::Surroundings;
+use kernel::definition::plan::check::PlanScope;
 use kernel::definition::plan::flow::load_text;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
@@ -80,7 +80,7 @@ pub(super) fn spec(tool: &ToolName) -> Arc<ToolSpec> {
 pub(super) fn read_plan(text: &str, plans: &[PlanId], agents: &[AgentName]) -> Plan {
     let tools = |name: &ToolName| Some(spec(name));
     let known = |id: &PlanId| plans.contains(id);
-    let around = Surroundings {
+    let around = PlanScope {
         tools: &tools,
         withheld: &|_: &ToolName| None,
         awaited: &|_: &ToolName| false,

@@ -1,7 +1,7 @@
 //! A journal as a person reads it in a scene.
 
 use kernel::ask::Reply;
-use kernel::ask::held::{HeldBy, SUPERVISOR};
+use kernel::ask::remedy::{RuleHold, SUPERVISOR};
 use kernel::event::{CallMade, Fact, Outcome, TurnEnd, TurnKind};
 use kernel::tool::call::Judgement;
 use kernel::values::canonical;
@@ -53,7 +53,7 @@ pub(super) fn outline(fact: &Fact) -> String {
         Fact::AskOpened(ask) => {
             words.push(format!("{} {:?}", ask.body.kind(), ask.title));
             words.extend(ask.held.as_ref().map(|held| {
-                let HeldBy { rule, does, try_no, of, .. } = held;
+                let RuleHold { rule, does, try_no, of, .. } = held;
                 format!("held by {rule}: {}, {try_no} of {of}", does.name())
             }));
         }

@@ -1,7 +1,7 @@
 //! The models of a scene that are asked about failed steps: what they propose, as its lines say.
 
 use super::stage::Stage;
-use kernel::ask::held::Found;
+use kernel::ask::remedy::RemedyResult;
 use kernel::conversation::llm::Usage;
 use kernel::definition::plan::flow::reload;
 use kernel::event::{Event, Fact, ProposalEnd};
@@ -22,7 +22,7 @@ impl Stage {
         let given = |event: &&Event| matches!(event.fact, Fact::ProposalGiven(_));
         let over = self.events.iter().filter(given).count();
         let Some(line) = self.scene.proposals.get(over) else { return false };
-        let found: Found = match serde_json::from_str(line) {
+        let found: RemedyResult = match serde_json::from_str(line) {
             Ok(found) => found,
             Err(error) => panic!("a proposal is not what was found: {error}: {line}"),
         };

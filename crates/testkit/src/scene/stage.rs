@@ -6,19 +6,21 @@ use super::outline::{outline, shown};
 use super::tools::{natural, scripted};
 use super::{Scene, reply_of};
 use kernel::ask::Decision;
-use kernel::ask::held::SUPERVISOR;
+use kernel::ask::remedy::SUPERVISOR;
 use kernel::conversation::llm::Prompt;
-use kernel::decide::resolve::Fetched;
+use kernel::decide::resolve::FetchCache;
 use kernel::decide::{Env, Next, next};
 use kernel::definition::agent::Agent;
 use kernel::definition::plan::{Closure, Plan};
 use kernel::definition::rule::Rules;
 use kernel::event::{self, Closing, Event, Fact, VERSION};
-use kernel::expression::pointer::Want;
+use kernel::expression::pointer::Fetch;
 use kernel::journal::projection::{HistoryItem, HistoryRow};
 use kernel::limits::Limits;
 use kernel::session::{CallState, OpenCall, Session};
-use kernel::tool::call::{HowFar, Judgement, Pins, ToolError, ToolOutput, Verdict, Wants};
+use kernel::tool::call::{
+    CallProgress, InputRequired, Judgement, Pins, ToolError, ToolOutput, Verdict,
+};
 use kernel::tool::schema::{Schemas, sentence};
 use kernel::values::datum::{Datum, Origin};
 use kernel::values::fault::Fault;
@@ -40,7 +42,7 @@ pub(super) struct Stage {
     pub(super) closure: Arc<Closure>,
     /// The corrections under way that models wrote.
     pub(super) drafted: BTreeMap<PlanId, Arc<Plan>>,
-    fetched: Fetched,
+    fetched: FetchCache,
     fetching: BTreeSet<FrameId>,
     pub(super) limits: Limits,
     in_flight: Vec<CallId>,
@@ -67,7 +69,7 @@ impl Stage {
             closures: HashMap::from([(closure.hash.clone(), closure.clone())]),
             closure,
             drafted: BTreeMap::new(),
-            fetched: Fetched::default(),
+            fetched: FetchCache::default(),
             fetching: BTreeSet::new(),
             limits: limits(scene),
             in_flight: Vec::new(),
@@ -212,8 +214,8 @@ impl Stage {
             }
             match next(&self.env(), &self.session) {
                 Next::Fact(fact) => self.record(*fact),
-                Next::Fetch(frame, Want::History(step)) => self.fetch(frame, step),
-                Next::Fetch(_, Want::Blob(hash)) => panic!("scenes have no blobs: {hash}"),
+                Next::Fetch(frame, Fetch::History(step)) => self.fetch(frame, step),
+                Next::Fetch(_, Fetch::Blob(hash)) => panic!("scenes have no blobs: {hash}"),
                 Next::Turn(frame, kind) => self.start_turn(frame, kind),
                 Next::Idle if !self.something_happens() => return,
                 Next::Idle => {}
@@ -266,11 +268,11 @@ impl Stage {
             Ok(ToolOutput::Value(value)) => finished(Datum::inline(value, Origin::Call(call))),
             Ok(ToolOutput::Blob(blob)) => finished(Datum::stored(blob, Origin::Call(call))),
             Ok(ToolOutput::Wants(wants)) => {
-                let Wants { inputs, state } = *wants;
+                let InputRequired { inputs, state } = *wants;
                 Fact::CallWants { call, inputs, state }
             }
             Err(ToolError { how, fault, .. }) => {
-                let how = if how == HowFar::NotSent { open.unsent() } else { how };
+                let how = if how == CallProgress::NotSent { open.unsent() } else { how };
                 Fact::CallFailed { call, how, fault, said: None }
             }
         };

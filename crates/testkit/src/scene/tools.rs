@@ -1,6 +1,6 @@
 //! What the tools of a scene answer: as a line of it says, else as the tool does by itself.
 
-use kernel::tool::call::{Given, HowFar, ToolError, ToolOutput, Wants};
+use kernel::tool::call::{CallProgress, InputRequired, InputResponses, ToolError, ToolOutput};
 use kernel::values::fault::Fault;
 use kernel::values::ids::ToolName;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(super) fn scripted(line: &str, round: u32) -> Result<ToolOutput, ToolError> 
     }
     if let Some(inputs) = line.strip_prefix("? ") {
         let inputs = serde_json::from_str(inputs).expect("what a tool wants is JSON, by key");
-        return Ok(ToolOutput::Wants(Box::new(Wants { inputs, state: json!(round) })));
+        return Ok(ToolOutput::Wants(Box::new(InputRequired { inputs, state: json!(round) })));
     }
     let (passing, words) = match line.strip_prefix("!~ ") {
         Some(words) => (true, words),
@@ -29,9 +29,9 @@ pub(super) fn scripted(line: &str, round: u32) -> Result<ToolOutput, ToolError> 
     };
     let mut words = words.splitn(3, ' ');
     let how = match words.next() {
-        Some("not_sent") => HowFar::NotSent,
-        Some("unknown") => HowFar::Unknown,
-        _ => HowFar::Failed,
+        Some("not_sent") => CallProgress::NotSent,
+        Some("unknown") => CallProgress::Unknown,
+        _ => CallProgress::Failed,
     };
     let name = words.next().unwrap_or("Failed");
     let fault = Fault::new(name, words.next().unwrap_or("it failed"));
@@ -44,7 +44,7 @@ pub(super) fn scripted(line: &str, round: u32) -> Result<ToolOutput, ToolError> 
 pub(super) fn natural(
     tool: &ToolName,
     arguments: &Value,
-    given: &Given,
+    given: &InputResponses,
 ) -> Result<ToolOutput, ToolError> {
     let number = |name: &str| arguments[name].as_i64().unwrap_or_default();
     Ok(ToolOutput::Value(match tool.as_str() {

@@ -5,11 +5,13 @@ use super::outline::{shown, shown_text};
 use super::stage::Stage;
 use kernel::conversation::llm::{LlmError, LlmErrorKind, Message, ModelCall, Prompt, Turn, Usage};
 use kernel::conversation::talk::Talk;
-use kernel::decide::{TurnNumber, Turned, turn_failed, turn_to_start, turned};
+use kernel::decide::{TurnNumber, TurnResult, turn_failed, turn_to_start, turned};
 use kernel::definition::agent::Agent;
 use kernel::event::{Event, Fact, TurnKind, TurnStart};
 use kernel::prompt::cards::Cards;
-use kernel::prompt::transcript::{Around, Journal, RENDERER, RESULT_BYTES_MAX, prompt, render};
+use kernel::prompt::transcript::{
+    Journal, RENDERER, RESULT_BYTES_MAX, TurnContext, prompt, render,
+};
 use kernel::session::{AgentPhase, AgentState, Run, Session};
 use kernel::values::canonical;
 use kernel::values::datum::Datum;
@@ -64,7 +66,7 @@ impl Stage {
     }
 
     fn prompt(&self, agent: &Agent, state: &AgentState, kind: TurnKind) -> Prompt {
-        let around = Around {
+        let around = TurnContext {
             agent,
             kind,
             tools: Cards::of(agent, state.route.as_ref(), &tools(agent)).shown,
@@ -138,7 +140,7 @@ impl Stage {
                 let cost_micros = line["cost_micros"].as_u64();
                 let uncached_micros = line["uncached_micros"].as_u64();
                 let turn =
-                    Turned { turn: turn(&line), cards: &cards, cost_micros, uncached_micros };
+                    TurnResult { turn: turn(&line), cards: &cards, cost_micros, uncached_micros };
                 turned(&env, session, frame, turn)
             }
         };

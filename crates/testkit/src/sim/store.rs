@@ -5,20 +5,25 @@ use super::faults::damage::HIDDEN;
 use super::faults::{Planted, SimStore};
 use crate::sim::machine::power::Point;
 use kernel::contracts::{
-    AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, Lists, Loaded, OnCommit,
-    OpenAsks, OpenSessions, Ownership, Page, Paged, PrunedSlice, Read, Realms, Retention,
-    RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, Slice,
-    Store, StoreError, StoredBytes, Ticket, Trimmable,
+    AskFilter, Feed, FeedRow, FeedStart, HistoryFilter, Journal, Keys, ListPage, Lists, LoadResult,
+    OnCommit, OpenAsks, OpenSessions, Ownership, PageRequest, PrunedSlice, Read, RealmSet,
+    Retention, RunFilter, RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef,
+    SessionRun, Slice, Store, StoreError, StoredBytes, Ticket, Trimmable,
 };
 use kernel::definition::pipeline::TallyRow;
-use kernel::journal::projection::{Append, HistoryItem, OnceRow, Parked, SessionRow};
+use kernel::journal::projection::{Append, HistoryItem, OnceRow, ParkedSession, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Fence, Known, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    AskId, ContentHash, Fence, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    SessionVersion,
 };
 
 impl Journal for SimStore {
-    fn load<'a>(&'a self, key: &'a SessionKey, known: Option<Known>) -> Read<'a, Loaded> {
+    fn load<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        known: Option<SessionVersion>,
+    ) -> Read<'a, LoadResult> {
         if self.damage.refuses(key) {
             let hidden = Err(StoreError::Unreadable(HIDDEN.to_owned()));
             return Box::pin(std::future::ready(hidden));
@@ -89,8 +94,8 @@ impl Journal for SimStore {
         &'a self,
         key: &'a SessionKey,
         only: HistoryFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<HistoryItem>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<HistoryItem>> {
         self.inner.history(key, only, page)
     }
 
@@ -122,7 +127,7 @@ impl Ownership for SimStore {
         self.inner.claim(now, limit)
     }
 
-    fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
+    fn park<'a>(&'a self, key: &'a SessionKey, parked: ParkedSession) -> Read<'a, ()> {
         if self.planted == Some(Planted::UnreadableNotParked) {
             return Box::pin(std::future::ready(Ok(())));
         }
@@ -151,8 +156,8 @@ impl Lists for SimStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a SessionFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<SessionRow>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<SessionRow>> {
         Box::pin(self.listed(realm, filter, page))
     }
 
@@ -173,7 +178,7 @@ impl Lists for SimStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a RunFilter,
-        page: &'a Page,
+        page: &'a PageRequest,
     ) -> Read<'a, RunPage> {
         self.inner.runs(realm, filter, page)
     }
@@ -186,8 +191,8 @@ impl Lists for SimStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a AskFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<SessionAsk>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<SessionAsk>> {
         self.inner.asks(realm, filter, page)
     }
 
@@ -271,23 +276,27 @@ impl Keys for SimStore {
 }
 
 impl Retention for SimStore {
-    fn remove<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, ()> {
+    fn remove<'a>(&'a self, key: &'a SessionKey, known: SessionVersion) -> Read<'a, ()> {
         self.inner.remove(key, known)
     }
 
-    fn remove_sent<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, Option<String>> {
+    fn remove_sent<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        known: SessionVersion,
+    ) -> Read<'a, Option<String>> {
         self.inner.remove_sent(key, known)
     }
 
     fn prune<'a>(
         &'a self,
-        realms: Realms<'a>,
+        realms: RealmSet<'a>,
         before: Millis,
         but: &'a [SessionKey],
         slice: Slice<u64>,
     ) -> Read<'a, PrunedSlice> {
         Box::pin(async move {
-            if let Realms::One(realm) = realms {
+            if let RealmSet::One(realm) = realms {
                 self.archive.keep_all(self.inner.as_ref(), realm).await?;
             }
             self.inner.prune(realms, before, but, slice).await
@@ -296,7 +305,7 @@ impl Retention for SimStore {
 
     fn trimmable<'a>(
         &'a self,
-        realms: Realms<'a>,
+        realms: RealmSet<'a>,
         before: Millis,
         slice: Slice<Option<(Millis, u64)>>,
     ) -> Read<'a, Vec<Trimmable>> {

@@ -5,7 +5,7 @@
 
 use engine::catalog::schema::JsonSchemas;
 use kernel::contracts::policy::{Context, Request, Resource};
-use kernel::definition::plan::check::Surroundings;
+use kernel::definition::plan::check::PlanScope;
 use kernel::definition::plan::flow::load_text;
 use kernel::definition::plan::read::Origin;
 use kernel::definition::{agent_reader, pipeline_reader};
@@ -380,7 +380,7 @@ fn checked(text: &str) {
 fn loaded(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let limits = Limits::default();
-    let around = Surroundings {
+    let around = PlanScope {
         tools: &|_: &ToolName| None,
         withheld: &|_: &ToolName| None,
         awaited: &|_: &ToolName| true,

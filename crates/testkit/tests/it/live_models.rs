@@ -4,9 +4,9 @@
 
 use engine::catalog::schema::JsonSchemas;
 use kernel::conversation::llm::{
-    AnswerForm, Llm, Message, Prompt, Stop, ToolCard, ToolChoice, Turn, Unheard, Usage,
+    AnswerForm, Llm, Message, NullDeltaSink, Prompt, Stop, ToolCard, ToolChoice, Turn, Usage,
 };
-use kernel::definition::plan::check::Surroundings;
+use kernel::definition::plan::check::PlanScope;
 use kernel::definition::plan::flow::load_value;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::read::Origin;
@@ -150,7 +150,7 @@ async fn draft(
     prompt.choice = ToolChoice::None;
     let mut mistakes = Vec::new();
     for turns in 1..=DRAFT_TURNS_MAX {
-        let turn = model.turn(&prompt, &Unheard).await;
+        let turn = model.turn(&prompt, &NullDeltaSink).await;
         let turn = turn.unwrap_or_else(|error| panic!("{}: {error:?}", config.name));
         match drafted(&turn.text, tools) {
             Ok(()) => return Ok(turns),
@@ -171,7 +171,7 @@ fn drafted(text: &str, tools: &[Arc<ToolSpec>]) -> Result<(), Vec<Mistake>> {
     let plan = answered(text, limits.plan_bytes_max).map_err(|mistake| vec![mistake])?;
     let tool = |name: &ToolName| tools.iter().find(|spec| spec.name == *name).cloned();
     let no_agents: fn() -> Vec<AgentName> = Vec::new;
-    let around = Surroundings {
+    let around = PlanScope {
         tools: &tool,
         withheld: &|_| None,
         awaited: &|_| false,
@@ -210,7 +210,7 @@ fn drafting_tools() -> Vec<Arc<ToolSpec>> {
 }
 
 async fn turn(config: &ModelConfig, model: &dyn Llm, prompt: &Prompt) -> Turn {
-    let turn = model.turn(prompt, &Unheard).await;
+    let turn = model.turn(prompt, &NullDeltaSink).await;
     let turn = turn.unwrap_or_else(|error| panic!("{}: {error:?}", config.name));
     assert_eq!(turn.stop, Stop::Done, "{}: {turn:?}", config.name);
     let Usage { input, output, .. } = turn.usage;

@@ -2,8 +2,8 @@
 //! can go wrong on the way.
 
 use kernel::conversation::llm::{
-    AnswerForm, Delta, DeltaSink, Llm, LlmError, LlmErrorKind, Message, Prompt, Stop, ToolCard,
-    ToolChoice, Turn, Unheard, Usage,
+    AnswerForm, Delta, DeltaSink, Llm, LlmError, LlmErrorKind, Message, NullDeltaSink, Prompt,
+    Stop, ToolCard, ToolChoice, Turn, Usage,
 };
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
@@ -128,7 +128,7 @@ impl DeltaSink for Heard {
 
 /// What a turn came to with nothing but a word of greeting.
 async fn greeted(wire: Wire, act: &str) -> Result<Turn, LlmError> {
-    model(wire, act).turn(&prompt(vec![user("Hi")]), &Unheard).await
+    model(wire, act).turn(&prompt(vec![user("Hi")]), &NullDeltaSink).await
 }
 
 async fn failed(wire: Wire, act: &str) -> LlmError {
@@ -206,7 +206,7 @@ async fn a_model_calls_tools_and_gets_their_results() {
             assert_eq!(heard.iter().filter(|delta| **delta == begun).count(), 2);
             answered(&mut prompt.messages, turn, "mild");
             // What the model thought and signed goes back: the fake refuses a call without it.
-            let turn = model.turn(&prompt, &Unheard).await;
+            let turn = model.turn(&prompt, &NullDeltaSink).await;
             let turn = turn.unwrap_or_else(|error| panic!("{} {act}: {error}", wire.name));
             assert_eq!(turn.text, "It said: mild, mild.", "{} {act}", wire.name);
             // The conversation continues, with the same ids once more and another set of tools.
@@ -216,11 +216,11 @@ async fn a_model_calls_tools_and_gets_their_results() {
                 native: turn.native,
             });
             prompt.messages.push(user("And tomorrow?"));
-            let turn = model.turn(&prompt, &Unheard).await;
+            let turn = model.turn(&prompt, &NullDeltaSink).await;
             let turn = turn.unwrap_or_else(|error| panic!("{} {act}: {error}", wire.name));
             assert_eq!(turn.calls.len(), 2, "{} {act}", wire.name);
             answered(&mut prompt.messages, turn, "wild");
-            let turn = model.turn(&prompt, &Unheard).await;
+            let turn = model.turn(&prompt, &NullDeltaSink).await;
             let turn = turn.unwrap_or_else(|error| panic!("{} {act}: {error}", wire.name));
             assert_eq!(turn.text, "It said: wild, wild.", "{} {act}", wire.name);
         }
@@ -233,7 +233,7 @@ async fn a_conversation_changes_its_provider() {
     let mut prompt = prompt(vec![user("How is the weather?")]);
     prompt.tools = vec![weather()];
     for wire in [ANTHROPIC, GEMINI, OPENAI, ANTHROPIC, OPENAI, GEMINI, ANTHROPIC] {
-        let turn = model(wire, "calls").turn(&prompt, &Unheard).await;
+        let turn = model(wire, "calls").turn(&prompt, &NullDeltaSink).await;
         let turn = turn.unwrap_or_else(|error| panic!("{}: {error}", wire.name));
         assert_eq!(turn.calls.len(), 2, "{}", wire.name);
         answered(&mut prompt.messages, turn, "mild");
@@ -246,7 +246,7 @@ async fn a_model_fills_a_form() {
     for wire in WIRES {
         let mut prompt = prompt(vec![user("May I see my calendar?")]);
         prompt.answer = Some(route());
-        let turn = model(wire, "fills").turn(&prompt, &Unheard).await.unwrap();
+        let turn = model(wire, "fills").turn(&prompt, &NullDeltaSink).await.unwrap();
         let filled: Value = serde_json::from_str(&turn.text).unwrap();
         let expected =
             json!({"decision": "allow", "note": "text", "allowed_tool_types": ["calendar"]});
@@ -309,7 +309,8 @@ async fn a_wrong_key_is_told_without_it() {
         let mut config = config(wire, "says");
         let wrong = "sk-wrong-0123456789";
         remote(&mut config).key = Some(Secret::new(wrong));
-        let error = opened(&config).turn(&prompt(vec![user("Hi")]), &Unheard).await.unwrap_err();
+        let error =
+            opened(&config).turn(&prompt(vec![user("Hi")]), &NullDeltaSink).await.unwrap_err();
         assert_eq!(error.kind, LlmErrorKind::Unauthorized, "{}: {error:?}", wire.name);
         assert!(!format!("{error:?}").contains("wrong"), "{error:?}");
         assert!(error.hint.is_some_and(|hint| hint.contains("key")));
@@ -321,12 +322,14 @@ async fn nobody_there_is_unreachable_and_slow_ones_are_late() {
     for wire in WIRES {
         let mut config = config(wire, "silence");
         config.timeout_ms = Some(300);
-        let late = opened(&config).turn(&prompt(vec![user("Hi")]), &Unheard).await.unwrap_err();
+        let late =
+            opened(&config).turn(&prompt(vec![user("Hi")]), &NullDeltaSink).await.unwrap_err();
         assert_eq!(late.kind, LlmErrorKind::Timeout, "{}: {late:?}", wire.name);
         // A busy machine must not be late before it learns that nobody is there.
         config.timeout_ms = None;
         remote(&mut config).base_url = Some("http://127.0.0.1:1".to_owned());
-        let gone = opened(&config).turn(&prompt(vec![user("Hi")]), &Unheard).await.unwrap_err();
+        let gone =
+            opened(&config).turn(&prompt(vec![user("Hi")]), &NullDeltaSink).await.unwrap_err();
         assert_eq!(gone.kind, LlmErrorKind::Unreachable, "{}: {gone:?}", wire.name);
     }
 }
@@ -369,7 +372,7 @@ async fn every_provider_learns_of_which_span_a_turn_is() {
         let mut prompt = prompt(vec![user("Hi")]);
         for traced in [Some(span), None] {
             prompt.trace = traced.map(|span| span.parse().unwrap());
-            opened(&config).turn(&prompt, &Unheard).await.unwrap();
+            opened(&config).turn(&prompt, &NullDeltaSink).await.unwrap();
             let seen = fake.requests().pop().unwrap();
             assert_eq!(seen.header("traceparent"), traced, "{}", wire.name);
         }
@@ -393,11 +396,11 @@ async fn a_script_is_done_in_order_and_each_turn_is_one_request() {
     let model = opened(&config);
     let mut prompt = prompt(vec![user("Oslo?")]);
     prompt.tools = vec![weather()];
-    let turn = model.turn(&prompt, &Unheard).await.unwrap();
+    let turn = model.turn(&prompt, &NullDeltaSink).await.unwrap();
     assert_eq!(*turn.calls[0].arguments, json!({"city": "Oslo"}));
     answered(&mut prompt.messages, turn, "snow");
-    assert_eq!(model.turn(&prompt, &Unheard).await.unwrap().text, "Cold.");
-    let error = model.turn(&prompt, &Unheard).await.unwrap_err();
+    assert_eq!(model.turn(&prompt, &NullDeltaSink).await.unwrap().text, "Cold.");
+    let error = model.turn(&prompt, &NullDeltaSink).await.unwrap_err();
     assert_eq!(error.kind, LlmErrorKind::Overloaded, "the script is at its end");
     let seen = fake.requests();
     assert_eq!(seen.len(), 3, "nothing is repeated");

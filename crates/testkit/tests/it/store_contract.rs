@@ -3,7 +3,7 @@
 
 use futures::executor::block_on;
 use kernel::contracts::{
-    Committed, Feed, Journal, Loaded, Ownership, Retention, Store, StoreError,
+    CommitNotice, Feed, Journal, LoadResult, Ownership, Retention, Store, StoreError,
 };
 use kernel::journal::projection::Append;
 use kernel::values::ids::{Fence, Millis};
@@ -57,13 +57,13 @@ fn of_two_nodes_that_decided_on_one_state_one_is_refused() {
     let (one, two) = two_nodes();
     let mut a = Driver::new("r", "a");
     done(one.append(a.created()));
-    assert_eq!(got(two.load(a.key(), Some(a.row.known()))), Loaded::Unchanged);
+    assert_eq!(got(two.load(a.key(), Some(a.row.known()))), LoadResult::Unchanged);
     let mut other = a.clone();
     done(two.append(other.next()));
     let conflict = || Err(StoreError::Conflict("r/session/a".into()));
     assert_eq!(block_on(one.append(a.clone().next())), conflict());
     // A later load knows what the other did.
-    let Loaded::Found(stored) = got(one.load(a.key(), Some(a.row.known()))) else {
+    let LoadResult::Found(stored) = got(one.load(a.key(), Some(a.row.known()))) else {
         panic!("it has changed")
     };
     assert_eq!((stored.fence, stored.tail.len()), (Fence(2), 2));
@@ -82,7 +82,7 @@ fn a_session_that_moves_is_its_owner_s_until_it_rests_or_the_owner_is_gone() {
     assert_eq!(got(two.claim(Millis(50), 9)), []);
     let conflict = Err(StoreError::Conflict("r/session/a".into()));
     assert_eq!(block_on(two.append(a.clone().next())), conflict);
-    assert!(matches!(got(two.load(a.key(), None)), Loaded::Found(_)));
+    assert!(matches!(got(two.load(a.key(), None)), LoadResult::Found(_)));
     done(one.append(owned(a.next(), false)));
     done(two.append(owned(a.next(), true)));
     // One that starts anew finds what the other drives, and what it drove itself before.
@@ -100,7 +100,7 @@ fn a_commit_of_one_node_wakes_the_other_and_is_in_its_feed() {
     let (one, two) = two_nodes();
     let woken = Arc::new(Mutex::new(Vec::new()));
     let heard = woken.clone();
-    two.on_commit(Arc::new(move |commits: &[Committed<'_>]| {
+    two.on_commit(Arc::new(move |commits: &[CommitNotice<'_>]| {
         let told = commits.iter().map(|commit| (commit.key.clone(), commit.appended.is_some()));
         heard.lock().unwrap().extend(told);
     }));

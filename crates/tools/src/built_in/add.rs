@@ -43,7 +43,7 @@ impl TypedTool for Add {
 mod tests {
     use super::*;
     use crate::calls::{answer, call_of};
-    use kernel::tool::call::HowFar;
+    use kernel::tool::call::CallProgress;
     use serde_json::{Value, json};
 
     fn add(arguments: Value) -> Result<Value, ToolError> {
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn a_sum_that_is_no_number_is_an_error() {
         let error = add(json!({"a": f64::MAX, "b": f64::MAX})).unwrap_err();
-        assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "NotFinite"));
+        assert_eq!((error.how, error.fault.name.as_str()), (CallProgress::Failed, "NotFinite"));
     }
 
     #[test]
@@ -73,7 +73,7 @@ mod tests {
             (json!({"a": 2}), "missing field `b`"),
         ] {
             let error = add(arguments).unwrap_err();
-            assert_eq!(error.how, HowFar::NotSent);
+            assert_eq!(error.how, CallProgress::NotSent);
             assert_eq!(error.fault.message, format!("the arguments do not fit: {why}"));
         }
     }

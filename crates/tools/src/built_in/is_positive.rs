@@ -33,7 +33,7 @@ impl TypedTool for IsPositive {
 mod tests {
     use super::*;
     use crate::calls::{answer, call_of};
-    use kernel::tool::call::HowFar;
+    use kernel::tool::call::CallProgress;
     use serde_json::{Value, json};
 
     fn is_positive(arguments: Value) -> Result<Value, ToolError> {
@@ -58,7 +58,7 @@ mod tests {
     fn what_is_not_a_number_is_an_error() {
         for arguments in [json!({"num": "1"}), json!({"num": null}), json!({})] {
             let error = is_positive(arguments).unwrap_err();
-            assert_eq!(error.how, HowFar::NotSent);
+            assert_eq!(error.how, CallProgress::NotSent);
             assert_eq!(error.fault.name, "InputValidationError");
         }
     }

@@ -62,7 +62,7 @@ impl TypedTool for Publish {
 mod tests {
     use super::*;
     use crate::calls::{CASE, RUN, answer, call_of, unrecorded};
-    use kernel::tool::call::HowFar;
+    use kernel::tool::call::CallProgress;
     use serde_json::json;
 
     fn published(call: &Call) -> Result<Value, ToolError> {
@@ -94,7 +94,7 @@ mod tests {
         for given in [json!({}), json!({"type": ""}), json!({"type": " "}), json!({"type": 7})] {
             let call = call_of("events.publish", given.clone());
             let error = published(&call).unwrap_err();
-            assert_eq!(error.how, HowFar::NotSent, "{given}");
+            assert_eq!(error.how, CallProgress::NotSent, "{given}");
             assert_eq!(error.fault.name, "InputValidationError", "{given}");
             assert_eq!(call.place.publisher.take(), Vec::<Value>::new(), "{given}");
         }

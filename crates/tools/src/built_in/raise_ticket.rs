@@ -94,7 +94,7 @@ impl TypedTool for RaiseTicket {
 mod tests {
     use super::*;
     use crate::calls::{CASE, RUN, answer, call_of, unrecorded};
-    use kernel::tool::call::HowFar;
+    use kernel::tool::call::CallProgress;
 
     fn raised(call: &Call) -> Result<Value, ToolError> {
         answer(RaiseTicket, call)
@@ -174,7 +174,7 @@ mod tests {
         ] {
             let call = call_of("case.raiseTicket", given);
             let error = raised(&call).unwrap_err();
-            assert_eq!(error.how, HowFar::NotSent, "{told}");
+            assert_eq!(error.how, CallProgress::NotSent, "{told}");
             assert_eq!(error.fault.message, told);
             assert_eq!(call.place.publisher.take(), Vec::<Value>::new(), "{told}");
         }

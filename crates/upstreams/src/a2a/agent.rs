@@ -1,12 +1,12 @@
 //! An agent of others, as its tools call it, and its tasks while one of our calls follows them.
 
 use super::card::Dialect;
-use super::dialect::{Endpoint, Operation, Refused, Sent};
-use super::exchange::{Reply, Request, Way};
+use super::dialect::{EncodedOperation, Endpoint, Operation, OperationError};
+use super::exchange::{AgentChannel, Reply, Request};
 use crate::state::Board;
 use crate::{RemoteParts, cut, lock};
 use futures::future::{Either, select};
-use kernel::tool::call::{Call, HowFar, ToolError};
+use kernel::tool::call::{Call, CallProgress, ToolError};
 use kernel::values::trace::TraceParent;
 use outbound::answer::{Effect, is_passing};
 use reqwest::header::HeaderName;
@@ -36,7 +36,7 @@ const TOLD_CHARS_MAX: usize = 2_000;
 
 /// An agent.
 pub(super) struct Agent {
-    pub(super) way: Way,
+    pub(super) way: AgentChannel,
     pub(super) endpoint: Endpoint,
     /// The extensions of ours that it knows, as a header names them.
     pub(super) extensions: Option<&'static str>,
@@ -55,7 +55,7 @@ pub(super) struct Agent {
 pub(super) type Followers = Mutex<BTreeMap<String, Arc<Notify>>>;
 
 /// One exchange.
-struct Asked {
+struct ExchangeOptions {
     effect: Effect,
     bytes_max: usize,
     /// How long it may take: the deadline that is sent to an agent of gRPC.
@@ -63,7 +63,7 @@ struct Asked {
     trace: Option<TraceParent>,
 }
 
-impl Asked {
+impl ExchangeOptions {
     fn of(agent: &Agent, call: &Call, effect: Effect) -> Self {
         let within_ms = agent.timeout_ms.unwrap_or(u64::MAX).min(call.timeout_ms);
         Self { effect, bytes_max: call.output_bytes_max, within_ms, trace: call.place.trace }
@@ -71,7 +71,7 @@ impl Asked {
 }
 
 /// Why an agent did not say how a task is.
-pub(super) enum Missed {
+pub(super) enum LookupError {
     /// It could not be reached, or answered something that is not A2A: it may later.
     Passing(ToolError),
     /// It says that it does not, and why.
@@ -89,7 +89,7 @@ impl Agent {
         message: Message,
         call: &Call,
     ) -> Result<StreamResponse, ToolError> {
-        let asked = Asked::of(self, call, Effect::Writes);
+        let asked = ExchangeOptions::of(self, call, Effect::Writes);
         let answer = self.ask(&Operation::Send(message), &asked).await?;
         answer.map_err(|refused| self.refused(refused))
     }
@@ -103,7 +103,7 @@ impl Agent {
         bytes_max: usize,
         within_ms: u64,
     ) -> Result<StreamResponse, ToolError> {
-        let asked = Asked { effect, bytes_max, within_ms, trace: None };
+        let asked = ExchangeOptions { effect, bytes_max, within_ms, trace: None };
         let answer = self.ask(operation, &asked).await?;
         answer.map_err(|refused| self.refused(refused))
     }
@@ -119,25 +119,25 @@ impl Agent {
         }
     }
 
-    pub(super) async fn get(&self, task: &str, call: &Call) -> Result<Task, Missed> {
-        let asked = Asked::of(self, call, Effect::Reads);
+    pub(super) async fn get(&self, task: &str, call: &Call) -> Result<Task, LookupError> {
+        let asked = ExchangeOptions::of(self, call, Effect::Reads);
         let answer = match self.ask(&Operation::Get(task.to_owned()), &asked).await {
             Ok(answer) => answer,
-            Err(error) if error.fault.passing => return Err(Missed::Passing(error)),
-            Err(error) => return Err(Missed::Refused(error)),
+            Err(error) if error.fault.passing => return Err(LookupError::Passing(error)),
+            Err(error) => return Err(LookupError::Refused(error)),
         };
         match answer {
             Ok(StreamResponse::Task(task)) => Ok(*task),
-            Ok(_) => Err(Missed::Passing(self.not_a2a("it answered no task"))),
-            Err(refused) if is_final(&refused) => Err(Missed::Refused(self.refused(refused))),
-            Err(refused) => Err(Missed::Passing(self.refused(refused))),
+            Ok(_) => Err(LookupError::Passing(self.not_a2a("it answered no task"))),
+            Err(refused) if is_final(&refused) => Err(LookupError::Refused(self.refused(refused))),
+            Err(refused) => Err(LookupError::Passing(self.refused(refused))),
         }
     }
 
     /// Cancels a task; how it is then, if the agent says so. One that is over, or that the agent
     /// does not know, needs that no more.
     pub(super) async fn cancel(&self, task: &str) -> Option<Task> {
-        let asked = Asked {
+        let asked = ExchangeOptions {
             effect: Effect::Reads,
             bytes_max: CANCEL_BYTES_MAX,
             within_ms: CANCEL_MS,
@@ -171,8 +171,8 @@ impl Agent {
     async fn ask(
         &self,
         operation: &Operation,
-        asked: &Asked,
-    ) -> Result<Result<StreamResponse, Refused>, ToolError> {
+        asked: &ExchangeOptions,
+    ) -> Result<Result<StreamResponse, OperationError>, ToolError> {
         let sent = self.endpoint.request(operation);
         let reply = self.exchange(&sent, operation.defined(), asked).await?;
         Ok(self.endpoint.read(operation, &sent, &reply))
@@ -185,7 +185,7 @@ impl Agent {
         within_ms: u64,
     ) -> Result<Option<Value>, ToolError> {
         let Some(sent) = self.endpoint.extended_card() else { return Ok(None) };
-        let asked = Asked { effect: Effect::Reads, bytes_max, within_ms, trace: None };
+        let asked = ExchangeOptions { effect: Effect::Reads, bytes_max, within_ms, trace: None };
         let reply = self.exchange(&sent, Defined::GetExtendedAgentCard, &asked).await?;
         let card = self.endpoint.result(&sent, &reply);
         card.map(Some).map_err(|refused| self.refused(refused))
@@ -193,9 +193,9 @@ impl Agent {
 
     async fn exchange(
         &self,
-        sent: &Sent,
+        sent: &EncodedOperation,
         defined: Defined,
-        asked: &Asked,
+        asked: &ExchangeOptions,
     ) -> Result<Reply, ToolError> {
         let request = Request {
             method: sent.method.clone(),
@@ -229,9 +229,9 @@ impl Agent {
     }
 
     /// The error of an operation that the agent did not do, or did not answer well.
-    fn refused(&self, refused: Refused) -> ToolError {
+    fn refused(&self, refused: OperationError) -> ToolError {
         match refused {
-            Refused::Error(error) => {
+            OperationError::Error(error) => {
                 let told = cut(&error.message, TOLD_CHARS_MAX);
                 let kind = error.kind.reason().map(|reason| format!(" ({reason})"));
                 let what = format!("it refused{}: {told}", kind.unwrap_or_default());
@@ -248,24 +248,26 @@ impl Agent {
                     _ => ToolError::failed("UpstreamError", message).answered(said),
                 }
             }
-            Refused::Status(status @ (401 | 403), _) => {
+            OperationError::Status(status @ (401 | 403), _) => {
                 let message = self.named(&format!("it answered HTTP {status}"));
                 self.unauthorized("UpstreamUnauthorized", message)
             }
-            Refused::Status(status, how) => {
+            OperationError::Status(status, how) => {
                 let message = self.named(&format!("it answered HTTP {status}"));
                 let error = match how {
-                    HowFar::Unknown => Effect::Writes.lost("HttpStatus", message),
-                    HowFar::Failed | HowFar::NotSent => ToolError::failed("HttpStatus", message),
+                    CallProgress::Unknown => Effect::Writes.lost("HttpStatus", message),
+                    CallProgress::Failed | CallProgress::NotSent => {
+                        ToolError::failed("HttpStatus", message)
+                    }
                 };
                 if is_passing(status) { error.passing() } else { error }
             }
-            Refused::Ended(status) => {
+            OperationError::Ended(status) => {
                 let told = cut(&status.message, TOLD_CHARS_MAX);
                 let what = format!("it ended the call with {}: {told}", status.name());
                 Effect::Writes.lost("UpstreamError", self.named(&what)).passing()
             }
-            Refused::Invalid(why) => self.not_a2a(&cut(&why, TOLD_CHARS_MAX)),
+            OperationError::Invalid(why) => self.not_a2a(&cut(&why, TOLD_CHARS_MAX)),
         }
     }
 
@@ -288,20 +290,20 @@ impl Agent {
 }
 
 /// Whether the agent means the task, and not how it is itself.
-fn is_final(refused: &Refused) -> bool {
+fn is_final(refused: &OperationError) -> bool {
     match refused {
-        Refused::Error(error) => {
+        OperationError::Error(error) => {
             !matches!(error.kind, ErrorKind::Internal | ErrorKind::ResourceExhausted)
         }
-        Refused::Status(status, _) => !is_passing(*status),
+        OperationError::Status(status, _) => !is_passing(*status),
         // Something on the way may have answered in its place.
-        Refused::Ended(_) | Refused::Invalid(_) => false,
+        OperationError::Ended(_) | OperationError::Invalid(_) => false,
     }
 }
 
 /// A task that a call follows. It is cancelled when the call is dropped, unless it is over or the
 /// call comes back for it.
-pub(super) struct Running {
+pub(super) struct RunningTask {
     agent: Arc<Agent>,
     task: String,
     /// Whether nothing is to be done about it any more.
@@ -312,7 +314,7 @@ pub(super) struct Running {
     stop: Arc<Notify>,
 }
 
-impl Running {
+impl RunningTask {
     /// A task that is not over.
     pub(super) fn new(agent: &Arc<Agent>, task: &str, is_recorded: bool) -> Self {
         let stop = Arc::new(Notify::new());
@@ -327,7 +329,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningTask {
     fn drop(&mut self) {
         lock(&self.agent.followers).remove(&self.task);
         if self.over {

@@ -2,7 +2,7 @@
 //! it. An agent of ours says what it wants as a form; any other says it in words.
 
 use crate::mcp::{ELICIT, read_question};
-use kernel::tool::call::Want;
+use kernel::tool::call::InputRequest;
 use kernel::values::ids::ContentHash;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub(super) enum Style {
 
 /// A question that is open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct OpenQuestion {
     /// Our key for it.
     pub(super) key: String,
     pub(super) style: Style,
@@ -51,7 +51,7 @@ pub(super) enum Reply {
 }
 
 /// What a task that waits with this status wants, as its question of this number.
-pub(super) fn question(status: &TaskStatus, number: u32) -> (Asked, Want) {
+pub(super) fn question(status: &TaskStatus, number: u32) -> (OpenQuestion, InputRequest) {
     let none = Message::default();
     let message = status.message.as_ref().unwrap_or(&none);
     let is_auth = status.state == TaskState::AuthRequired;
@@ -62,21 +62,21 @@ pub(super) fn question(status: &TaskStatus, number: u32) -> (Asked, Want) {
     };
     let ours = message.parts.iter().filter_map(Part::as_data).find_map(|data| form(data, &words));
     let (want, style, theirs) = match (ours, is_auth) {
-        (Some((want @ Want::Url { .. }, key)), _) => (want, Style::Page, Some(key)),
+        (Some((want @ InputRequest::Url { .. }, key)), _) => (want, Style::Page, Some(key)),
         (Some((want, key)), _) => (want, Style::Form, Some(key)),
         (None, true) => match page(message) {
-            Some(url) => (Want::Url { message: words, url }, Style::Page, None),
+            Some(url) => (InputRequest::Url { message: words, url }, Style::Page, None),
             None => (note(words), Style::Note, None),
         },
         (None, false) => (in_words(words), Style::Words, None),
     };
     let key = format!("question-{number}");
-    (Asked { key, style, theirs, status: mark(status), said: said(status) }, want)
+    (OpenQuestion { key, style, theirs, status: mark(status), said: said(status) }, want)
 }
 
 /// Whether a task that asked this shows with this status that it went on. Some agents give the same
 /// message another id each time: what it says counts.
-pub(super) fn has_moved(asked: &Asked, status: &TaskStatus) -> bool {
+pub(super) fn has_moved(asked: &OpenQuestion, status: &TaskStatus) -> bool {
     !status.state.is_interrupted() || asked.said != said(status)
 }
 
@@ -97,7 +97,7 @@ pub(super) fn mark(status: &TaskStatus) -> String {
 }
 
 /// What to do about this answer.
-pub(super) fn reply(asked: &Asked, answer: &Value) -> Reply {
+pub(super) fn reply(asked: &OpenQuestion, answer: &Value) -> Reply {
     let accepted = answer["action"] == "accept";
     let said = |field: &str| {
         let text = answer["content"][field].as_str();
@@ -119,23 +119,23 @@ pub(super) fn reply(asked: &Asked, answer: &Value) -> Reply {
 }
 
 /// What an agent of ours wants, and its key for it.
-fn form(data: &Value, words: &str) -> Option<(Want, String)> {
+fn form(data: &Value, words: &str) -> Option<(InputRequest, String)> {
     let key = data["key"].as_str()?.to_owned();
     let mut params = data.clone();
     params["message"] = json!(words);
     read_question(ELICIT, &params).ok().map(|want| (want, key))
 }
 
-fn in_words(message: String) -> Want {
+fn in_words(message: String) -> InputRequest {
     let schema = json!({"type": "object", "required": ["reply"],
         "properties": {"reply": {"type": "string", "title": "Reply", "minLength": 1}}});
-    Want::Form { message, schema: Arc::new(schema) }
+    InputRequest::Form { message, schema: Arc::new(schema) }
 }
 
-fn note(message: String) -> Want {
+fn note(message: String) -> InputRequest {
     let schema = json!({"type": "object",
         "properties": {"note": {"type": "string", "title": "Note to the agent"}}});
-    Want::Form { message, schema: Arc::new(schema) }
+    InputRequest::Form { message, schema: Arc::new(schema) }
 }
 
 /// The page that a message names.
@@ -173,7 +173,7 @@ mod tests {
         let (asked, want) =
             question(&status(TaskState::InputRequired, json!([{"text": "Where to?"}])), 3);
         assert_eq!((asked.key.as_str(), asked.style), ("question-3", Style::Words));
-        let Want::Form { message, schema } = want else { panic!("{want:?}") };
+        let InputRequest::Form { message, schema } = want else { panic!("{want:?}") };
         assert_eq!((message.as_str(), &schema["required"]), ("Where to?", &json!(["reply"])));
         let parts = reply(&asked, &accept(json!({"reply": "Rome"})));
         assert_eq!(parts, Reply::Parts(vec![Part::text("Rome")]));
@@ -181,7 +181,7 @@ mod tests {
             assert_eq!(reply(&asked, &answer), Reply::Declined);
         }
         let (_, want) = question(&status(TaskState::InputRequired, json!([])), 1);
-        assert!(matches!(want, Want::Form { message, .. } if message.contains("waits")));
+        assert!(matches!(want, InputRequest::Form { message, .. } if message.contains("waits")));
     }
 
     #[test]
@@ -192,7 +192,10 @@ mod tests {
         let parts = json!([{"text": "How many?"}, {"data": data}]);
         let (asked, want) = question(&status(TaskState::InputRequired, parts), 1);
         assert_eq!((asked.style, asked.theirs.as_deref()), (Style::Form, Some("k")));
-        assert_eq!(want, Want::Form { message: "How many?".to_owned(), schema: Arc::new(schema) });
+        assert_eq!(
+            want,
+            InputRequest::Form { message: "How many?".to_owned(), schema: Arc::new(schema) }
+        );
         let answered = |answer: Value| match reply(&asked, &answer) {
             Reply::Parts(parts) => parts[0].as_data().unwrap().clone(),
             other => panic!("{other:?}"),
@@ -211,7 +214,7 @@ mod tests {
             json!([{"data": {"url": "https://a.test/login"}}]),
         ] {
             let (asked, want) = question(&status(TaskState::AuthRequired, parts), 1);
-            assert!(matches!(want, Want::Url { url, .. } if url == "https://a.test/login"));
+            assert!(matches!(want, InputRequest::Url { url, .. } if url == "https://a.test/login"));
             assert_eq!(reply(&asked, &json!({"action": "accept"})), Reply::Nothing);
             assert_eq!(reply(&asked, &json!({"action": "decline"})), Reply::Declined);
         }

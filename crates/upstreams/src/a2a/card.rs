@@ -64,7 +64,7 @@ impl Dialect {
 
 /// Whose word counts of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Believed {
+pub(super) enum CardTrust {
     All,
     /// What is signed: the members of 1.0.
     Signed,
@@ -119,7 +119,7 @@ pub(super) fn offers_extended(document: &Value) -> bool {
 }
 
 /// Where an agent is spoken to.
-struct Chosen {
+struct CardEndpoint {
     dialect: Dialect,
     url: String,
     tenant: String,
@@ -130,13 +130,13 @@ impl Card {
     /// if something is.
     pub(super) fn read(
         document: &Value,
-        believed: Believed,
+        believed: CardTrust,
         permits: impl Fn(&str) -> bool,
     ) -> Result<Self, String> {
         let card: AgentCard = read(document)?;
         let chosen = match chosen(&card.supported_interfaces, permits) {
             Some(chosen) => chosen,
-            None if believed == Believed::Signed => return Err(nothing_spoken(&card)),
+            None if believed == CardTrust::Signed => return Err(nothing_spoken(&card)),
             None => older(document)?.ok_or_else(|| nothing_spoken(&card))?,
         };
         let listed = match chosen.dialect {
@@ -153,7 +153,7 @@ impl Card {
         if let Some(required) = required {
             return Err(format!("it requires the extension `{}`", required.uri));
         }
-        let Chosen { dialect, url, tenant } = chosen;
+        let CardEndpoint { dialect, url, tenant } = chosen;
         let named = listed.into_iter().filter(|skill| !skill.id.is_empty());
         let (placeholders, skills): (Vec<Skill>, Vec<Skill>) = named.partition(is_placeholder);
         let is_withholding = !placeholders.is_empty();
@@ -198,14 +198,14 @@ fn read<T: serde::de::DeserializeOwned>(document: &Value) -> Result<T, String> {
 
 /// The first interface of 1.0 that we speak and may go to, else the first of 0.3: their order is
 /// the agent's preference. Where we may go to none, the first says why.
-fn chosen(interfaces: &[AgentInterface], permits: impl Fn(&str) -> bool) -> Option<Chosen> {
-    let mut spoken: Vec<Chosen> = interfaces
+fn chosen(interfaces: &[AgentInterface], permits: impl Fn(&str) -> bool) -> Option<CardEndpoint> {
+    let mut spoken: Vec<CardEndpoint> = interfaces
         .iter()
         .filter_map(|interface| {
             let AgentInterface { protocol_binding, tenant, protocol_version, .. } = interface;
             let dialect = Dialect::of(protocol_binding, protocol_version)?;
             let url = interface.address().into_owned();
-            Some(Chosen { dialect, url, tenant: tenant.clone() })
+            Some(CardEndpoint { dialect, url, tenant: tenant.clone() })
         })
         .collect();
     // The order within a version stays.
@@ -215,7 +215,7 @@ fn chosen(interfaces: &[AgentInterface], permits: impl Fn(&str) -> bool) -> Opti
 }
 
 /// Where the members of 0.3 or of AgentVault's profile say that it is.
-fn older(document: &Value) -> Result<Option<Chosen>, String> {
+fn older(document: &Value) -> Result<Option<CardEndpoint>, String> {
     let old: OldCard = read(document)?;
     if old.url.is_empty() {
         return Ok(None);
@@ -223,7 +223,7 @@ fn older(document: &Value) -> Result<Option<Chosen>, String> {
     if document.get("humanReadableId").is_some() && document.get("authSchemes").is_some() {
         let dialect = Dialect::Vault;
         let tenant = String::new();
-        return Ok(Some(Chosen { dialect, url: old.url, tenant }));
+        return Ok(Some(CardEndpoint { dialect, url: old.url, tenant }));
     }
     // What 0.2 has of this is the same.
     if !["0.2", "0.3"].iter().any(|version| old.protocol_version.starts_with(version)) {
@@ -238,7 +238,7 @@ fn older(document: &Value) -> Result<Option<Chosen>, String> {
     let others = others.map(|other| (other.url.as_str(), other.transport.as_str()));
     let chosen = std::iter::once(first).chain(others).find_map(|(url, transport)| {
         let dialect = Dialect::of(transport, VERSION_UNNAMED)?;
-        Some(Chosen { dialect, url: url.to_owned(), tenant: String::new() })
+        Some(CardEndpoint { dialect, url: url.to_owned(), tenant: String::new() })
     });
     Ok(chosen)
 }
@@ -273,13 +273,13 @@ fn schemes(
     card: &AgentCard,
     document: &Value,
     dialect: Dialect,
-    believed: Believed,
+    believed: CardTrust,
 ) -> Result<Schemes, String> {
     if dialect == Dialect::Vault {
         return Ok(Schemes::of_vault(&read(document)?));
     }
     let schemes = Schemes::of(card);
-    let counts = believed == Believed::All && schemes.is_empty();
+    let counts = believed == CardTrust::All && schemes.is_empty();
     Ok(if counts { Schemes::of_0_3(document) } else { schemes })
 }
 
@@ -313,7 +313,7 @@ mod tests {
 
     fn choose(interfaces: &[Value]) -> Result<Dialect, String> {
         let document = json!({"name": "a", "supportedInterfaces": interfaces});
-        Card::read(&document, Believed::All, |_| true).map(|card| card.dialect)
+        Card::read(&document, CardTrust::All, |_| true).map(|card| card.dialect)
     }
 
     #[test]
@@ -347,7 +347,7 @@ mod tests {
             ("", Dialect::Grpc),
         ] {
             let permits = |url: &str| permitted.split(' ').any(|one| one == url);
-            let card = Card::read(&document, Believed::All, permits).unwrap();
+            let card = Card::read(&document, CardTrust::All, permits).unwrap();
             assert_eq!(card.dialect, dialect, "{permitted}");
         }
     }
@@ -357,25 +357,25 @@ mod tests {
         let old = json!({"protocolVersion": "0.3.0", "url": "https://a.test/grpc",
             "preferredTransport": "GRPC", "additionalInterfaces": [
                 {"url": "https://a.test/rest", "transport": "HTTP+JSON"}], "skills": []});
-        let card = Card::read(&old, Believed::All, |_| true).unwrap();
+        let card = Card::read(&old, CardTrust::All, |_| true).unwrap();
         assert_eq!((card.dialect, card.url.as_str()), (Dialect::OldRest, "https://a.test/rest"));
         let plain = json!({"protocolVersion": "0.2.6", "url": "https://a.test/"});
-        assert_eq!(Card::read(&plain, Believed::All, |_| true).unwrap().dialect, Dialect::OldRpc);
+        assert_eq!(Card::read(&plain, CardTrust::All, |_| true).unwrap().dialect, Dialect::OldRpc);
         let vault = json!({"humanReadableId": "o/a", "authSchemes": [{"scheme": "none"}],
             "agentVersion": "3", "url": "https://a.test/a2a", "tags": ["x"], "skills": [
                 {"id": "s", "name": "S", "description": "d", "input_schema": {"type": "object"}}]});
-        let card = Card::read(&vault, Believed::All, |_| true).unwrap();
+        let card = Card::read(&vault, CardTrust::All, |_| true).unwrap();
         assert_eq!((card.dialect, card.version.as_str()), (Dialect::Vault, "3"));
         assert_eq!(card.skills[0].input, Some(json!({"type": "object"})));
-        assert!(Card::read(&json!({"url": "https://a.test"}), Believed::All, |_| true).is_err());
-        assert!(Card::read(&json!([]), Believed::All, |_| true).is_err());
+        assert!(Card::read(&json!({"url": "https://a.test"}), CardTrust::All, |_| true).is_err());
+        assert!(Card::read(&json!([]), CardTrust::All, |_| true).is_err());
     }
 
     #[test]
     fn what_is_not_signed_does_not_count_where_only_that_is_believed() {
         let card = json!({"protocolVersion": "0.3.0", "url": "https://evil.test/"});
-        assert!(Card::read(&card, Believed::All, |_| true).is_ok());
-        assert!(Card::read(&card, Believed::Signed, |_| true).is_err());
+        assert!(Card::read(&card, CardTrust::All, |_| true).is_ok());
+        assert!(Card::read(&card, CardTrust::Signed, |_| true).is_err());
     }
 
     #[test]
@@ -383,7 +383,7 @@ mod tests {
         let read = |skills: Value| {
             let card =
                 json!({"supportedInterfaces": [interface(JSONRPC, "1.0")], "skills": skills});
-            Card::read(&card, Believed::All, |_| true).unwrap()
+            Card::read(&card, CardTrust::All, |_| true).unwrap()
         };
         let skill = |id: &str, tag: &str| json!({"id": id, "name": id, "tags": [tag]});
         let withholding = read(json!([skill("extended", "extended")]));
@@ -402,12 +402,12 @@ mod tests {
                     "skills": {"s": {"input": "{\"type\":\"object\"}"}}}},
                     {"uri": required, "required": true}]}})
         };
-        let read = Card::read(&card(ASKS_EXTENSION), Believed::All, |_| true).unwrap();
+        let read = Card::read(&card(ASKS_EXTENSION), CardTrust::All, |_| true).unwrap();
         assert_eq!(read.extensions, [SKILLS_EXTENSION, ASKS_EXTENSION]);
         assert_eq!(read.skills[0].input, Some(json!({"type": "object"})));
         assert_eq!(read.skills[0].description, "Does.\nExamples: do | it");
         assert_eq!(read.tenant, "t");
-        let told = Card::read(&card("https://other.test/x"), Believed::All, |_| true).unwrap_err();
+        let told = Card::read(&card("https://other.test/x"), CardTrust::All, |_| true).unwrap_err();
         assert!(told.contains("https://other.test/x"), "{told}");
     }
 }

@@ -2,12 +2,14 @@
 //! takes longer, or waits for someone, is handed out as something to come back to, so that its id
 //! is on record and it outlives us.
 
-use super::agent::{Agent, Missed, Running};
-use super::asks::{self, Asked, Reply};
+use super::agent::{Agent, LookupError, RunningTask};
+use super::asks::{self, OpenQuestion, Reply};
 use super::dialect::Operation;
 use super::output;
 use crate::{Result, cut};
-use kernel::tool::call::{Abilities, Call, HowFar, Told, ToolError, ToolOutput, Want, Wants};
+use kernel::tool::call::{
+    Abilities, Call, CallProgress, CallUpdate, InputRequest, InputRequired, ToolError, ToolOutput,
+};
 use kernel::values::ids::CallId;
 use outbound::answer::Effect;
 use serde::{Deserialize, Serialize};
@@ -36,7 +38,7 @@ const MOVED_BYTES_MAX: usize = 1_000_000;
 /// What a call hands out with what it wants, and gets back with it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Carried {
+pub(super) struct CarriedState {
     /// The agent's task.
     pub(super) task: Option<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -49,13 +51,13 @@ pub(super) struct Carried {
     misses: u32,
     /// The question that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
-    asked: Option<Asked>,
+    asked: Option<OpenQuestion>,
     /// The status that someone has done something about, where nothing is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<String>,
 }
 
-impl Carried {
+impl CarriedState {
     /// What came back; nothing where it is not ours.
     pub(super) fn read(state: &Value) -> Self {
         serde_json::from_value(state.clone()).unwrap_or_default()
@@ -67,33 +69,33 @@ impl Carried {
     }
 
     /// The task that waits for an answer, and what it asked.
-    pub(super) fn waiting(self) -> Option<(String, Asked)> {
+    pub(super) fn waiting(self) -> Option<(String, OpenQuestion)> {
         Some((self.task?, self.asked?))
     }
 
-    fn wanting(&self, inputs: BTreeMap<String, Want>) -> ToolOutput {
-        ToolOutput::Wants(Box::new(Wants { inputs, state: json!(self) }))
+    fn wanting(&self, inputs: BTreeMap<String, InputRequest>) -> ToolOutput {
+        ToolOutput::Wants(Box::new(InputRequired { inputs, state: json!(self) }))
     }
 }
 
 /// One invocation.
 #[derive(Clone, Copy)]
-pub(super) struct Calling<'a> {
+pub(super) struct Invocation<'a> {
     pub(super) agent: &'a Arc<Agent>,
     pub(super) call: &'a Call,
 }
 
-impl Calling<'_> {
+impl Invocation<'_> {
     /// Sends the message, or continues with the task that it began.
     pub(super) async fn run(self, message: impl FnOnce() -> Result<Message>) -> Result<ToolOutput> {
-        let carried = Carried::read(&self.call.given.state);
+        let carried = CarriedState::read(&self.call.given.state);
         if carried.task.is_some() {
             return self.resume(carried).await;
         }
         match self.agent.send(message()?, self.call).await? {
             StreamResponse::Message(message) => Ok(ToolOutput::Value(output::of_message(*message))),
             StreamResponse::Task(task) if !task.id.is_empty() => {
-                let carried = Carried::of(&task);
+                let carried = CarriedState::of(&task);
                 self.take(*task, carried).await
             }
             _ => Err(self.agent.not_a2a("it answered neither with a task nor with a message")),
@@ -101,7 +103,7 @@ impl Calling<'_> {
     }
 
     /// Takes a task up again that is known.
-    async fn resume(self, mut carried: Carried) -> Result<ToolOutput> {
+    async fn resume(self, mut carried: CarriedState) -> Result<ToolOutput> {
         let answer = carried.asked.as_ref().and_then(|asked| {
             let answer = self.call.given.inputs.get(&asked.key)?;
             Some((asks::reply(asked, answer), asked.status.clone()))
@@ -127,7 +129,7 @@ impl Calling<'_> {
     /// Sends an answer to what the task waits for with this status.
     async fn answer(
         self,
-        mut carried: Carried,
+        mut carried: CarriedState,
         parts: Vec<Part>,
         answered: &str,
     ) -> Result<ToolOutput> {
@@ -148,7 +150,7 @@ impl Calling<'_> {
             // It may continue elsewhere, and say so in a message.
             Ok(_) => self.follow(carried, None).await,
             // It may be over meanwhile; if it still waits, the answer was refused.
-            Err(refused) if refused.how == HowFar::Failed => {
+            Err(refused) if refused.how == CallProgress::Failed => {
                 self.follow(carried, Some(refused)).await
             }
             Err(error) => Err(error),
@@ -174,7 +176,7 @@ impl Calling<'_> {
 
     /// What a task that was just heard of leads to. A caller that can come back learns at once that
     /// it continues, so that its id is on record before anyone waits for it.
-    async fn take(self, task: Task, carried: Carried) -> Result<ToolOutput> {
+    async fn take(self, task: Task, carried: CarriedState) -> Result<ToolOutput> {
         let state = task.status.state;
         if state.is_terminal() || state.is_interrupted() {
             return self.settle(task, carried);
@@ -187,10 +189,14 @@ impl Calling<'_> {
 
     /// Looks at a task until it is over or waits for someone. `refused` is why our answer was not
     /// taken, if it was not.
-    async fn follow(self, mut carried: Carried, refused: Option<ToolError>) -> Result<ToolOutput> {
+    async fn follow(
+        self,
+        mut carried: CarriedState,
+        refused: Option<ToolError>,
+    ) -> Result<ToolOutput> {
         let id = carried.task.clone().unwrap_or_default();
         let later = self.call.can.later;
-        let mut running = Running::new(self.agent, &id, later);
+        let mut running = RunningTask::new(self.agent, &id, later);
         let clock = &self.agent.parts.clock;
         let until = clock.elapsed() + Duration::from_millis(self.call_ms() / 4 * 3);
         let mut wait_ms = LOOK_MS;
@@ -211,7 +217,7 @@ impl Calling<'_> {
                         };
                     }
                 }
-                Err(Missed::Passing(error)) => {
+                Err(LookupError::Passing(error)) => {
                     carried.misses += 1;
                     wait_ms = wait_ms.max(self.agent.parts.backoff_ms(carried.misses));
                     if carried.misses > MISSES_MAX {
@@ -219,7 +225,7 @@ impl Calling<'_> {
                         return Err(lost(error));
                     }
                 }
-                Err(Missed::Refused(error)) => {
+                Err(LookupError::Refused(error)) => {
                     // An agent that does not know it cannot cancel it either.
                     running.over = true;
                     return Err(lost(error));
@@ -245,7 +251,7 @@ impl Calling<'_> {
     }
 
     /// The time for one look is over.
-    fn left(self, carried: Carried, mut running: Running) -> Result<ToolOutput> {
+    fn left(self, carried: CarriedState, mut running: RunningTask) -> Result<ToolOutput> {
         if self.call.can.later {
             running.over = true;
             return Ok(carried.wanting(BTreeMap::new()));
@@ -258,12 +264,12 @@ impl Calling<'_> {
 
     /// One look at a task. It is over early enough for the call to come back before the gate gives
     /// it up.
-    async fn look(self, task: &str) -> Result<Task, Missed> {
+    async fn look(self, task: &str) -> Result<Task, LookupError> {
         let ms = (self.call_ms() / 8).max(1);
         let looked = self.agent.parts.within(ms, self.agent.get(task, self.call)).await;
         looked.unwrap_or_else(|| {
             let message = self.agent.named(&format!("it did not answer within {ms} ms"));
-            Err(Missed::Passing(ToolError::failed("UpstreamTimeout", message).passing()))
+            Err(LookupError::Passing(ToolError::failed("UpstreamTimeout", message).passing()))
         })
     }
 
@@ -273,14 +279,14 @@ impl Calling<'_> {
     }
 
     /// Whether a task is over, or waits for something that no one has done yet.
-    fn is_settled(self, task: &Task, carried: &Carried) -> bool {
+    fn is_settled(self, task: &Task, carried: &CarriedState) -> bool {
         let status = &task.status;
         let is_done = carried.done.as_ref().is_some_and(|done| *done == asks::mark(status));
         status.state.is_terminal() || (status.state.is_interrupted() && !is_done)
     }
 
     /// The output of a task that is over, or what it waits for.
-    fn settle(self, task: Task, carried: Carried) -> Result<ToolOutput> {
+    fn settle(self, task: Task, carried: CarriedState) -> Result<ToolOutput> {
         match task.status.state {
             TaskState::InputRequired | TaskState::AuthRequired => self.wait_for(&task, carried),
             TaskState::Completed => Ok(ToolOutput::Value(output::of_task(task))),
@@ -293,7 +299,7 @@ impl Calling<'_> {
         }
     }
 
-    fn wait_for(self, task: &Task, mut carried: Carried) -> Result<ToolOutput> {
+    fn wait_for(self, task: &Task, mut carried: CarriedState) -> Result<ToolOutput> {
         carried.questions += 1;
         let (asked, want) = asks::question(&task.status, carried.questions);
         if !self.call.can.can(&want) {
@@ -327,13 +333,13 @@ impl Calling<'_> {
         }
         *said = words;
         let message = Some(cut(said, TOLD_CHARS_MAX));
-        self.call.teller.tell(Told::Progress { progress: look as f64, total: None, message });
+        self.call.teller.tell(CallUpdate::Progress { progress: look as f64, total: None, message });
     }
 }
 
 /// Whether a task that asked this went on without our answer. Where the agent does not say, it did
 /// not.
-pub(super) async fn has_moved(agent: Arc<Agent>, task: String, asked: Asked) -> bool {
+pub(super) async fn has_moved(agent: Arc<Agent>, task: String, asked: OpenQuestion) -> bool {
     let operation = Operation::Get(task);
     let looking = agent.done(&operation, Effect::Reads, MOVED_BYTES_MAX, MOVED_MS_MAX);
     match agent.parts.within(MOVED_MS_MAX, looking).await {
@@ -350,5 +356,5 @@ fn reply_id(call: CallId, number: u32) -> String {
 
 /// The task can be found no more: no one knows the outcome.
 fn lost(error: ToolError) -> ToolError {
-    ToolError { how: HowFar::Unknown, ..error }
+    ToolError { how: CallProgress::Unknown, ..error }
 }

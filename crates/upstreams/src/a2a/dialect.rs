@@ -4,7 +4,7 @@
 
 use super::card::Dialect;
 use super::exchange::Reply;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use outbound::percent::encoded;
 use reqwest::{Method, Url};
 use serde::de::DeserializeOwned;
@@ -52,7 +52,7 @@ pub(super) struct Endpoint {
 
 /// An operation as it is sent.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Sent {
+pub(super) struct EncodedOperation {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) media_type: &'static str,
@@ -63,11 +63,11 @@ pub(super) struct Sent {
 
 /// Why an operation has no result.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Refused {
+pub(super) enum OperationError {
     /// The agent says so.
     Error(A2aError),
     /// A status of failure that nothing explains, and how far the operation got.
-    Status(u16, HowFar),
+    Status(u16, CallProgress),
     /// A call of gRPC ended for a reason that is not the operation's: no one knows how far it got.
     Ended(Status),
     /// Something else than A2A came back.
@@ -76,7 +76,7 @@ pub(super) enum Refused {
 
 impl Endpoint {
     /// The operation as this agent wants it.
-    pub(super) fn request(&self, operation: &Operation) -> Sent {
+    pub(super) fn request(&self, operation: &Operation) -> EncodedOperation {
         match self.dialect {
             Dialect::Rpc => {
                 let method = operation.defined().name();
@@ -116,7 +116,7 @@ impl Endpoint {
     }
 
     /// The request for the card of callers with credentials; none where there is no such card.
-    pub(super) fn extended_card(&self) -> Option<Sent> {
+    pub(super) fn extended_card(&self) -> Option<EncodedOperation> {
         let id = || "extended-card".to_owned();
         let defined = proto::Operation::GetExtendedAgentCard;
         let params = match self.tenant.as_str() {
@@ -156,19 +156,19 @@ impl Endpoint {
         if has_version { "" } else { "/v1" }
     }
 
-    fn grpc(&self, operation: proto::Operation, params: Value) -> Sent {
+    fn grpc(&self, operation: proto::Operation, params: Value) -> EncodedOperation {
         // The service is at the root, whatever path the card names, and has no query.
         let mut url = self.url.clone();
         url.set_query(None);
         url.set_path(&format!("{GRPC_SERVICE}/{}", operation.name()));
         let method = Method::POST;
         let media_type = "application/grpc";
-        Sent { method, url, media_type, body: Some(params), id: None }
+        EncodedOperation { method, url, media_type, body: Some(params), id: None }
     }
 
-    fn rpc(&self, id: String, method: &str, params: Value) -> Sent {
+    fn rpc(&self, id: String, method: &str, params: Value) -> EncodedOperation {
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        Sent {
+        EncodedOperation {
             method: Method::POST,
             url: self.url.clone(),
             media_type: "application/json",
@@ -183,11 +183,11 @@ impl Endpoint {
         path: &str,
         media_type: &'static str,
         body: Option<Value>,
-    ) -> Sent {
+    ) -> EncodedOperation {
         let mut url = self.url.clone();
         let base = url.path().trim_end_matches('/').to_owned();
         url.set_path(&format!("{base}{path}"));
-        Sent { method, url, media_type, body, id: None }
+        EncodedOperation { method, url, media_type, body, id: None }
     }
 
     /// The parameters of 1.0.
@@ -218,9 +218,9 @@ impl Endpoint {
     pub(super) fn read(
         &self,
         operation: &Operation,
-        sent: &Sent,
+        sent: &EncodedOperation,
         reply: &Reply,
-    ) -> Result<StreamResponse, Refused> {
+    ) -> Result<StreamResponse, OperationError> {
         let answer = self.understood(operation, sent, reply)?;
         if let Operation::Get(id) | Operation::Cancel(id) = operation
             && let StreamResponse::Task(task) = &answer
@@ -228,13 +228,17 @@ impl Endpoint {
         {
             // Its content is not quoted: it may be for others.
             let why = format!("it was asked about task `{id}` and answered with `{}`", task.id);
-            return Err(Refused::Invalid(why));
+            return Err(OperationError::Invalid(why));
         }
         Ok(answer)
     }
 
     /// What an answer holds to something that was sent so.
-    pub(super) fn result(&self, sent: &Sent, reply: &Reply) -> Result<Value, Refused> {
+    pub(super) fn result(
+        &self,
+        sent: &EncodedOperation,
+        reply: &Reply,
+    ) -> Result<Value, OperationError> {
         match (self.dialect, &sent.id) {
             (Dialect::Grpc, _) => grpc_result(reply),
             (_, Some(id)) => rpc_result(id, reply),
@@ -246,9 +250,9 @@ impl Endpoint {
     fn understood(
         &self,
         operation: &Operation,
-        sent: &Sent,
+        sent: &EncodedOperation,
         reply: &Reply,
-    ) -> Result<StreamResponse, Refused> {
+    ) -> Result<StreamResponse, OperationError> {
         let result = self.result(sent, reply)?;
         match (self.dialect, operation) {
             (Dialect::Rpc | Dialect::Rest | Dialect::Grpc, Operation::Send(_)) => read(result),
@@ -346,21 +350,21 @@ fn vault_params(operation: &Operation) -> Value {
     }
 }
 
-fn read<T: DeserializeOwned>(result: Value) -> Result<T, Refused> {
-    serde_json::from_value(result).map_err(|error| Refused::Invalid(error.to_string()))
+fn read<T: DeserializeOwned>(result: Value) -> Result<T, OperationError> {
+    serde_json::from_value(result).map_err(|error| OperationError::Invalid(error.to_string()))
 }
 
-fn invalid(why: &str, reply: &Reply) -> Refused {
-    Refused::Invalid(format!("{why}: `{}`", reply.told))
+fn invalid(why: &str, reply: &Reply) -> OperationError {
+    OperationError::Invalid(format!("{why}: `{}`", reply.told))
 }
 
 /// The result of a JSON-RPC answer. An error counts whatever the status is, but for the words that
 /// a gateway has for an answer that did not come.
-fn rpc_result(id: &str, reply: &Reply) -> Result<Value, Refused> {
+fn rpc_result(id: &str, reply: &Reply) -> Result<Value, OperationError> {
     let is_gateways = matches!(reply.status, 502 | 504) && reply.body.get("jsonrpc").is_none();
     let error = reply.body.get("error").filter(|error| error.is_object() && !is_gateways);
     if let Some(error) = error {
-        return Err(Refused::Error(match reply.status {
+        return Err(OperationError::Error(match reply.status {
             401 | 403 => A2aError::of_rest(reply.status, &json!({"error": error})),
             _ => A2aError::of_rpc(error),
         }));
@@ -372,11 +376,11 @@ fn rpc_result(id: &str, reply: &Reply) -> Result<Value, Refused> {
     reply.body.get("result").cloned().ok_or_else(|| invalid("the answer has no result", reply))
 }
 
-fn rest_result(reply: &Reply) -> Result<Value, Refused> {
+fn rest_result(reply: &Reply) -> Result<Value, OperationError> {
     let is_success = (200..300).contains(&reply.status);
     let explains = reply.body.get("error").is_some() || reply.body.get("message").is_some();
     if !is_success && explains && !matches!(reply.status, 502 | 504) {
-        return Err(Refused::Error(A2aError::of_rest(reply.status, &reply.body)));
+        return Err(OperationError::Error(A2aError::of_rest(reply.status, &reply.body)));
     }
     check_status(reply)?;
     match reply.body.is_object() {
@@ -388,7 +392,7 @@ fn rest_result(reply: &Reply) -> Result<Value, Refused> {
 /// The message of a call that succeeded. What is on the way may end a call in the agent's place:
 /// that it was not reached, or that no one waited for it, is no word about the operation. A gateway
 /// says `UNAVAILABLE` of a call that did not arrive and of one whose answer was lost alike.
-fn grpc_result(reply: &Reply) -> Result<Value, Refused> {
+fn grpc_result(reply: &Reply) -> Result<Value, OperationError> {
     let Some(ended) = &reply.ended else {
         check_status(reply)?;
         return Err(invalid("the answer is not of gRPC", reply));
@@ -396,17 +400,19 @@ fn grpc_result(reply: &Reply) -> Result<Value, Refused> {
     match ended.name() {
         "OK" if reply.body.is_object() => Ok(reply.body.clone()),
         "OK" => Err(invalid("the answer has no message that can be read", reply)),
-        "UNAVAILABLE" | "DEADLINE_EXCEEDED" | "CANCELLED" => Err(Refused::Ended(ended.clone())),
-        _ => Err(Refused::Error(ended.error())),
+        "UNAVAILABLE" | "DEADLINE_EXCEEDED" | "CANCELLED" => {
+            Err(OperationError::Ended(ended.clone()))
+        }
+        _ => Err(OperationError::Error(ended.error())),
     }
 }
 
 /// A gateway that got no answer knows as little as we do; any other refusal is a plain failure.
-fn check_status(reply: &Reply) -> Result<(), Refused> {
+fn check_status(reply: &Reply) -> Result<(), OperationError> {
     match reply.status {
         200..=299 => Ok(()),
-        status @ (502 | 504) => Err(Refused::Status(status, HowFar::Unknown)),
-        status => Err(Refused::Status(status, HowFar::Failed)),
+        status @ (502 | 504) => Err(OperationError::Status(status, CallProgress::Unknown)),
+        status => Err(OperationError::Status(status, CallProgress::Failed)),
     }
 }
 
@@ -584,7 +590,7 @@ mod tests {
             assert!(right.is_ok(), "{dialect:?} {operation:?}: {right:?}");
             for other in ["", "T", "other"] {
                 let refused = read(dialect, operation, other).unwrap_err();
-                let Refused::Invalid(why) = &refused else { panic!("{refused:?}") };
+                let OperationError::Invalid(why) = &refused else { panic!("{refused:?}") };
                 let told = format!("`t` and answered with `{other}`");
                 assert!(why.contains(&told), "{dialect:?} {operation:?}: {why}");
             }
@@ -600,8 +606,8 @@ mod tests {
             endpoint.read(&sending, &sent, &reply(status, body)).unwrap_err()
         };
         let error = |code: i64| json!({"jsonrpc": "2.0", "id": "m", "error": {"code": code}});
-        let kind = |refused: Refused| match refused {
-            Refused::Error(error) => error.kind,
+        let kind = |refused: OperationError| match refused {
+            OperationError::Error(error) => error.kind,
             other => panic!("{other:?}"),
         };
         assert_eq!(kind(read(Dialect::Rpc, 200, error(-32001))), ErrorKind::TaskNotFound);
@@ -616,11 +622,14 @@ mod tests {
             (Dialect::Vault, 200, json!({"id": "m", "result": {}})),
         ] {
             let refused = read(dialect, status, body);
-            assert!(matches!(refused, Refused::Invalid(_)), "{refused:?}");
+            assert!(matches!(refused, OperationError::Invalid(_)), "{refused:?}");
         }
         let gateway = read(Dialect::Rpc, 504, json!({"error": {"code": 1}}));
-        assert_eq!(gateway, Refused::Status(504, HowFar::Unknown));
-        assert_eq!(read(Dialect::Rest, 500, json!(1)), Refused::Status(500, HowFar::Failed));
+        assert_eq!(gateway, OperationError::Status(504, CallProgress::Unknown));
+        assert_eq!(
+            read(Dialect::Rest, 500, json!(1)),
+            OperationError::Status(500, CallProgress::Failed)
+        );
     }
 
     #[test]
@@ -635,21 +644,21 @@ mod tests {
         let refused =
             |name: &str| read(&ended(Status::named(name, "no"), Value::Null)).unwrap_err();
         for name in ["UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"] {
-            assert_eq!(refused(name), Refused::Ended(Status::named(name, "no")));
+            assert_eq!(refused(name), OperationError::Ended(Status::named(name, "no")));
         }
         for (name, kind) in [
             ("NOT_FOUND", ErrorKind::TaskNotFound),
             ("UNAUTHENTICATED", ErrorKind::Unauthenticated),
             ("UNKNOWN", ErrorKind::Internal),
         ] {
-            let Refused::Error(error) = refused(name) else { panic!("{name}") };
+            let OperationError::Error(error) = refused(name) else { panic!("{name}") };
             assert_eq!((error.kind, error.message.as_str()), (kind, "no"));
         }
         let nothing = read(&ended(Status::default(), Value::Null)).unwrap_err();
-        assert!(matches!(nothing, Refused::Invalid(_)), "{nothing:?}");
+        assert!(matches!(nothing, OperationError::Invalid(_)), "{nothing:?}");
         let other = read(&reply(200, Value::Null)).unwrap_err();
-        assert!(matches!(other, Refused::Invalid(_)), "{other:?}");
+        assert!(matches!(other, OperationError::Invalid(_)), "{other:?}");
         let gateway = read(&reply(502, Value::Null)).unwrap_err();
-        assert_eq!(gateway, Refused::Status(502, HowFar::Unknown));
+        assert_eq!(gateway, OperationError::Status(502, CallProgress::Unknown));
     }
 }

@@ -5,7 +5,7 @@ use super::token::Tokens;
 use crate::rest::Credentials;
 use kernel::tool::call::ToolError;
 use kernel::values::trace::TraceParent;
-use outbound::answer::{self, Effect, Unread};
+use outbound::answer::{self, Effect, ReadError};
 use outbound::client::GuardedClient;
 use outbound::trace::traced;
 use outbound::words::reasons;
@@ -47,7 +47,7 @@ pub(super) struct Reply {
 }
 
 /// The way to an agent.
-pub(super) struct Way {
+pub(super) struct AgentChannel {
     /// Its name in the settings.
     pub(super) name: String,
     pub(super) client: GuardedClient,
@@ -58,7 +58,7 @@ pub(super) struct Way {
     pub(super) tokens: Option<Tokens>,
 }
 
-impl Way {
+impl AgentChannel {
     /// Whether the agent is shown who calls.
     pub(super) fn has_credentials(&self) -> bool {
         self.tokens.is_some() || !self.credentials.is_empty()
@@ -89,8 +89,8 @@ impl Way {
         }
         match answer::collect(&mut response, bytes_max).await {
             Ok(bytes) => Ok(read(&shown, status, &bytes)),
-            Err(Unread::Lost(error)) => Err(self.unanswered(error, effect)),
-            Err(Unread::TooLarge) => Err(self.too_large(bytes_max, effect)),
+            Err(ReadError::Lost(error)) => Err(self.unanswered(error, effect)),
+            Err(ReadError::TooLarge) => Err(self.too_large(bytes_max, effect)),
         }
     }
 

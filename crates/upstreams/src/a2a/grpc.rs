@@ -2,13 +2,13 @@
 //! and its answer is read into the same JSON that other bindings have. What we show of ourselves is
 //! taken out of it.
 
-use super::exchange::{Reply, Request, Way};
+use super::exchange::{AgentChannel, Reply, Request};
 use crate::cut;
 use bytes::Bytes;
 use kernel::tool::call::ToolError;
 use outbound::answer::Effect;
-use outbound::grpc::{self, Answer, Broken};
-use outbound::redaction::Hidden;
+use outbound::grpc::{self, Answer, StreamError};
+use outbound::redaction::Redactor;
 use outbound::trace::traced;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Number, Value};
@@ -28,7 +28,7 @@ enum Read {
     Malformed(&'static str),
 }
 
-impl Way {
+impl AgentChannel {
     /// Sends a call once and reads its answer, however it ended.
     pub(super) async fn call(
         &self,
@@ -99,10 +99,10 @@ impl Way {
                 Ok(None) => return Ok(Read::Message(message)),
                 Ok(next) if message.is_none() => message = next,
                 Ok(Some(_)) => return Ok(Read::Malformed("several messages came, and not one")),
-                Err(Broken::Malformed(why)) => return Ok(Read::Malformed(why)),
-                Err(Broken::TooLarge) => return Err(self.too_large(bytes_max, effect)),
-                Err(Broken::Lost(error)) => return Err(self.unanswered(error, effect)),
-                Err(Broken::CutOff) => return Err(self.lost("the answer has no end", effect)),
+                Err(StreamError::Malformed(why)) => return Ok(Read::Malformed(why)),
+                Err(StreamError::TooLarge) => return Err(self.too_large(bytes_max, effect)),
+                Err(StreamError::Lost(error)) => return Err(self.unanswered(error, effect)),
+                Err(StreamError::CutOff) => return Err(self.lost("the answer has no end", effect)),
             }
         }
     }
@@ -122,13 +122,13 @@ fn inexact(value: &Value) -> Option<&Number> {
 }
 
 /// The same error, which may quote the other side: a connection of HTTP/2 is closed with words.
-fn without_secrets(mut error: ToolError, hidden: &Hidden) -> ToolError {
+fn without_secrets(mut error: ToolError, hidden: &Redactor) -> ToolError {
     error.fault.message = cut(&hidden.told(&error.fault.message), TOLD_CHARS_MAX);
     error
 }
 
 /// How the call ended. Details that cannot be read are left out: the status itself counts.
-fn ended(ending: Option<&HeaderMap>, hidden: &Hidden) -> Status {
+fn ended(ending: Option<&HeaderMap>, hidden: &Redactor) -> Status {
     let header = |name: &str| ending?.get(name)?.to_str().ok();
     let whole = Status::of_headers(header);
     let bare = |_| Status::of_headers(|name| header(name).filter(|_| name != HEADER_DETAILS));
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn whatever_trailers_say_is_a_status_and_shows_no_secret() {
-        let hidden = Hidden::default().credentials([SECRET]);
+        let hidden = Redactor::default().credentials([SECRET]);
         let mut succeeded = 0_u64;
         let mut detailed = 0_u64;
         let looked = Hunt::new("grpc trailers", ENDINGS).run(lines, |lines: &Vec<u8>| {

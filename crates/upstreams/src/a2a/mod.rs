@@ -7,7 +7,7 @@
 mod schemes;
 mod card;
 mod signature;
-mod place;
+mod location;
 mod keyring;
 mod token;
 mod exchange;
@@ -23,10 +23,10 @@ mod peer;
 pub use self::peer::{Peer, permitted_address, read_card};
 
 use self::agent::{Agent, Followers};
-use self::card::{Believed, Card};
+use self::card::{Card, CardTrust};
 use self::dialect::Endpoint;
-use self::exchange::{Request, Way};
-use self::place::{CardAt, Places};
+use self::exchange::{AgentChannel, Request};
+use self::location::{AgentLocation, CardLocation};
 use self::token::Tokens;
 use crate::RemoteParts;
 use crate::config::{
@@ -54,7 +54,7 @@ const CARD_BYTES_MAX: usize = 1024 * 1024;
 const BOTH_EXTENSIONS: &str = "https://waypost.dev/a2a/skills/v1,https://waypost.dev/a2a/asks/v1";
 
 /// What an agent has.
-pub(crate) struct Loaded {
+pub(crate) struct AgentTools {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// The digest of the card that they were made of.
     pub(crate) card: ContentHash,
@@ -69,7 +69,7 @@ pub(crate) async fn load(
     parts: &RemoteParts,
     board: &Arc<Board>,
     known: Option<&ContentHash>,
-) -> Result<Option<Loaded>, Fault> {
+) -> Result<Option<AgentTools>, Fault> {
     let loader = Loader { upstream, config, parts };
     let prepared = loader.prepared().await?;
     let document = loader.document(&prepared).await?;
@@ -78,7 +78,7 @@ pub(crate) async fn load(
     if known == Some(&public) && !card::offers_extended(&document) {
         return Ok(None);
     }
-    let Opened { card, is_signed, way, endpoint } = loader.opened(prepared, &document).await?;
+    let OpenedAgent { card, is_signed, way, endpoint } = loader.opened(prepared, &document).await?;
     let mut agent = Agent {
         way,
         endpoint,
@@ -91,7 +91,7 @@ pub(crate) async fn load(
     };
     let extended = loader.extended(&card, &agent, &public, known).await?;
     let (card, digest, is_signed) = match extended {
-        Some(Extended { card: extended, digest, is_signed: is_also }) => {
+        Some(ExtendedCard { card: extended, digest, is_signed: is_also }) => {
             (card.with_skills_of(extended), digest, is_signed && is_also)
         }
         None => (card, public, is_signed),
@@ -109,7 +109,7 @@ pub(crate) async fn load(
     }
     board.greeted(card.dialect.words(), &card.server());
     let tools = tool::tools(upstream, &card, &Arc::new(agent));
-    Ok(Some(Loaded { tools, card: digest, is_withholding: card.is_withholding }))
+    Ok(Some(AgentTools { tools, card: digest, is_withholding: card.is_withholding }))
 }
 
 /// Where an agent is spoken to, without what may be a secret.
@@ -130,24 +130,24 @@ fn extensions(card: &Card) -> Option<&'static str> {
 }
 
 /// Where to look for an agent, and as whom.
-struct Prepared {
-    places: Places,
-    way: Way,
+struct AgentSource {
+    places: AgentLocation,
+    way: AgentChannel,
     /// The key, or the client as which we ask for tokens, as far as the settings name one.
     stored: StoredKey,
 }
 
 /// An agent that its card leads to.
-struct Opened {
+struct OpenedAgent {
     card: Card,
     /// Whether a pinned key signed it.
     is_signed: bool,
-    way: Way,
+    way: AgentChannel,
     endpoint: Endpoint,
 }
 
 /// A card for callers with credentials.
-struct Extended {
+struct ExtendedCard {
     card: Card,
     /// The digest of both cards, without the signatures of this one: they may differ each time.
     digest: ContentHash,
@@ -164,8 +164,8 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     /// Where the settings lead, and the way there.
-    async fn prepared(&self) -> Result<Prepared, Fault> {
-        let places = Places::new(self.config).map_err(|why| self.bad_settings(&why))?;
+    async fn prepared(&self) -> Result<AgentSource, Fault> {
+        let places = AgentLocation::new(self.config).map_err(|why| self.bad_settings(&why))?;
         let places = if self.parts.is_open() { places } else { places.only_public() };
         let A2aConfig { auth, key, client, keyring, .. } = self.config;
         let stored = match keyring {
@@ -178,7 +178,7 @@ impl Loader<'_> {
         let usual = stored.key.clone().map(RestAuth::vault_key);
         let credentials = self.credentials(usual.as_ref().or(auth.as_ref()))?;
         let way = self.way(&places, credentials);
-        Ok(Prepared { places, way, stored })
+        Ok(AgentSource { places, way, stored })
     }
 
     async fn in_keyring(&self, keyring: &Keyring) -> Result<StoredKey, Fault> {
@@ -197,9 +197,9 @@ impl Loader<'_> {
         &self,
         keys: &KeysByCard,
         document: &Value,
-        believed: Believed,
+        believed: CardTrust,
     ) -> Result<StoredKey, Fault> {
-        let id = schemes::service_id(document).filter(|_| believed == Believed::All);
+        let id = schemes::service_id(document).filter(|_| believed == CardTrust::All);
         let Some(id) = id else {
             let why = "its card does not say, or does not sign, which key is for it; \
                        `service = \"..\"` names it";
@@ -224,17 +224,17 @@ impl Loader<'_> {
         credentials.map_err(|why| self.bad_settings(&why))
     }
 
-    fn way(&self, places: &Places, credentials: Credentials) -> Way {
+    fn way(&self, places: &AgentLocation, credentials: Credentials) -> AgentChannel {
         let options = self.parts.client_options().following();
         let client = GuardedClient::new(places.settings.clone(), options);
         let http2 =
             GuardedClient::new(places.settings.clone(), self.parts.client_options().http2());
-        Way { name: self.upstream.name.clone(), client, http2, credentials, tokens: None }
+        AgentChannel { name: self.upstream.name.clone(), client, http2, credentials, tokens: None }
     }
 
     /// The agent that a card leads to, if the card is believed and may lead there.
-    async fn opened(&self, prepared: Prepared, document: &Value) -> Result<Opened, Fault> {
-        let Prepared { places, way, stored } = prepared;
+    async fn opened(&self, prepared: AgentSource, document: &Value) -> Result<OpenedAgent, Fault> {
+        let AgentSource { places, way, stored } = prepared;
         let believed = self.believed(document)?;
         let stored = match &self.config.keys_by_card {
             Some(keys) => self.key_by_card(keys, document, believed).await?,
@@ -263,8 +263,8 @@ impl Loader<'_> {
         };
         let endpoint =
             Endpoint { dialect: card.dialect, url: url.clone(), tenant: card.tenant.clone() };
-        let way = Way { credentials: credentials.hiding(&url), tokens, ..way };
-        Ok(Opened { card, is_signed: believed == Believed::Signed, way, endpoint })
+        let way = AgentChannel { credentials: credentials.hiding(&url), tokens, ..way };
+        Ok(OpenedAgent { card, is_signed: believed == CardTrust::Signed, way, endpoint })
     }
 
     /// The extended card, if the public one offers it and we have credentials to show. One that
@@ -276,7 +276,7 @@ impl Loader<'_> {
         agent: &Agent,
         public: &ContentHash,
         known: Option<&ContentHash>,
-    ) -> Result<Option<Extended>, Fault> {
+    ) -> Result<Option<ExtendedCard>, Fault> {
         if !card.has_extended || !agent.way.has_credentials() {
             return Ok(None);
         }
@@ -301,7 +301,7 @@ impl Loader<'_> {
         &self,
         agent: &Agent,
         public: &ContentHash,
-    ) -> Result<Option<Extended>, Fault> {
+    ) -> Result<Option<ExtendedCard>, Fault> {
         let ms = self.parts.limits.upstream_connect_timeout_ms;
         let asking = Box::pin(agent.extended_card(CARD_BYTES_MAX, ms));
         let asked = self.parts.within(ms, asking).await;
@@ -318,7 +318,7 @@ impl Loader<'_> {
             take(members, "signatures");
         }
         let digest = canonical::digest(&json!([public.as_str(), document]));
-        Ok(Some(Extended { card, digest, is_signed: believed == Believed::Signed }))
+        Ok(Some(ExtendedCard { card, digest, is_signed: believed == CardTrust::Signed }))
     }
 
     /// A key in the header that the card names.
@@ -329,7 +329,12 @@ impl Loader<'_> {
 
     /// Where this client gets its tokens. A card is from outside: it sends our secret only to the
     /// server that it is from.
-    fn tokens(&self, places: &Places, card: &Card, client: TokenClient) -> Result<Tokens, Fault> {
+    fn tokens(
+        &self,
+        places: &AgentLocation,
+        card: &Card,
+        client: TokenClient,
+    ) -> Result<Tokens, Fault> {
         let Some(place) = &card.schemes.token else {
             let why = "there is a client for it, and its card does not say where tokens are given";
             return Err(self.fault("CredentialMissing", why));
@@ -344,12 +349,12 @@ impl Loader<'_> {
         Ok(Tokens::new(client, url, self.parts.clock.clone()))
     }
 
-    async fn document(&self, prepared: &Prepared) -> Result<Value, Fault> {
+    async fn document(&self, prepared: &AgentSource) -> Result<Value, Fault> {
         let places = &prepared.places;
         match &places.card {
-            CardAt::File(path) => self.file(path).await,
-            CardAt::Url(url) => self.fetched(&prepared.way, url).await,
-            CardAt::Registry(url) => {
+            CardLocation::File(path) => self.file(path).await,
+            CardLocation::Url(url) => self.fetched(&prepared.way, url).await,
+            CardLocation::Registry(url) => {
                 // A registry is not shown what is for the agent.
                 let stranger = self.way(places, Credentials::default());
                 let mut entry = self.fetched(&stranger, url).await?;
@@ -375,7 +380,7 @@ impl Loader<'_> {
         serde_json::from_slice(&bytes).map_err(|error| unread(error.to_string()))
     }
 
-    async fn fetched(&self, way: &Way, url: &Url) -> Result<Value, Fault> {
+    async fn fetched(&self, way: &AgentChannel, url: &Url) -> Result<Value, Fault> {
         let request = Request {
             method: Method::GET,
             url: url.clone(),
@@ -398,12 +403,12 @@ impl Loader<'_> {
     }
 
     /// What of a card counts, by its signatures and by what the operator wants of them.
-    fn believed(&self, document: &Value) -> Result<Believed, Fault> {
+    fn believed(&self, document: &Value) -> Result<CardTrust, Fault> {
         if self.config.keys.is_empty() && !self.config.require_signature {
-            return Ok(Believed::All);
+            return Ok(CardTrust::All);
         }
         let Err(why) = signature::verify(document, &self.config.keys) else {
-            return Ok(Believed::Signed);
+            return Ok(CardTrust::Signed);
         };
         let is_signed = document["signatures"].as_array().is_some_and(|all| !all.is_empty());
         if self.config.require_signature || is_signed {
@@ -411,7 +416,7 @@ impl Loader<'_> {
         }
         let agent = self.upstream.name.as_str();
         tracing::warn!(agent, "the card of an agent is not signed, and signatures are optional");
-        Ok(Believed::All)
+        Ok(CardTrust::All)
     }
 
     fn bad_settings(&self, why: &str) -> Fault {

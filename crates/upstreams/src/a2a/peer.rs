@@ -3,8 +3,8 @@
 
 use super::agent::{Agent, Followers};
 use super::dialect::Operation;
-use super::place::Places;
-use super::{Loader, Opened, extensions};
+use super::location::AgentLocation;
+use super::{Loader, OpenedAgent, extensions};
 use crate::RemoteParts;
 use crate::config::{A2aConfig, CardPlace, EraSetting, UpstreamConfig, UpstreamKind};
 use crate::rest::Credentials;
@@ -41,7 +41,7 @@ pub fn permitted_address(config: &A2aConfig, named: &str) -> Result<Url, String>
     let has_stored = config.key.is_some() || config.client.is_some();
     let is_stored = config.keyring.is_some() || config.keys_by_card.is_some();
     let has_credentials = !credentials.is_empty() || has_stored || is_stored;
-    Places::new(config)?.endpoint(named, has_credentials)
+    AgentLocation::new(config)?.endpoint(named, has_credentials)
 }
 
 impl Peer {
@@ -51,7 +51,7 @@ impl Peer {
         let loader = Loader { upstream: &upstream, config, parts };
         let prepared = loader.prepared().await?;
         let document = loader.document(&prepared).await?;
-        let Opened { card, way, endpoint, .. } = loader.opened(prepared, &document).await?;
+        let OpenedAgent { card, way, endpoint, .. } = loader.opened(prepared, &document).await?;
         let agent = Agent {
             way,
             endpoint,

@@ -7,7 +7,7 @@ use kernel::contracts::Clock;
 use kernel::tool::call::ToolError;
 use kernel::values::ids::Millis;
 use kernel::values::secret::Secret;
-use outbound::answer::{Unread, collect};
+use outbound::answer::{ReadError, collect};
 use outbound::client::GuardedClient;
 use outbound::percent::encoded;
 use outbound::words::reasons;
@@ -29,11 +29,11 @@ pub(super) struct Tokens {
     /// Where they are given.
     url: Url,
     clock: Arc<dyn Clock>,
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<CachedToken>>,
 }
 
 #[derive(Clone)]
-struct Kept {
+struct CachedToken {
     token: Secret,
     until: Millis,
 }
@@ -61,7 +61,7 @@ impl Tokens {
         *lock(&self.kept) = None;
     }
 
-    async fn asked(&self, http: &GuardedClient) -> Result<Kept, ToolError> {
+    async fn asked(&self, http: &GuardedClient) -> Result<CachedToken, ToolError> {
         let request = http.client()?.post(self.url.clone());
         let request = request
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
@@ -71,8 +71,8 @@ impl Tokens {
         let status = response.status().as_u16();
         let bytes = match collect(&mut response, ANSWER_BYTES_MAX).await {
             Ok(bytes) => bytes,
-            Err(Unread::Lost(error)) => return Err(self.unanswered(error)),
-            Err(Unread::TooLarge) => return Err(self.failed("its answer is too large")),
+            Err(ReadError::Lost(error)) => return Err(self.unanswered(error)),
+            Err(ReadError::TooLarge) => return Err(self.failed("its answer is too large")),
         };
         match status {
             200..=299 => {}
@@ -91,7 +91,7 @@ impl Tokens {
                 let lasts_s = answer["expires_in"].as_u64().unwrap_or(USUAL_S);
                 let lasts_ms = lasts_s.saturating_sub(MARGIN_S).saturating_mul(1_000);
                 let until = self.clock.now().plus_ms(lasts_ms);
-                Ok(Kept { token: Secret::new(token), until })
+                Ok(CachedToken { token: Secret::new(token), until })
             }
             Some(_) => Err(self.failed("its token is no bearer token")),
             None => Err(self.failed("its answer has no `access_token`")),

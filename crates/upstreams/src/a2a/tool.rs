@@ -2,13 +2,14 @@
 
 use super::agent::Agent;
 use super::card::{Card, Skill};
-use super::course::{Calling, Carried, has_moved};
+use super::course::{CarriedState, Invocation, has_moved};
 use crate::Result;
 use crate::config::UpstreamConfig;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::tool::call::{
-    Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+    Call, Caller, OutputKind, Pace, Reach, ToolError, ToolOutput, ToolSpec, Upstream,
+    UpstreamProtocol,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -20,7 +21,7 @@ use wire::a2a::message::{Message, Part, Role};
 pub(super) const SEND: &str = "send";
 
 /// What a tool sends.
-enum Sends {
+enum MessageForm {
     /// What its caller writes.
     Any,
     /// A text, perhaps with data, to a skill.
@@ -35,7 +36,7 @@ pub(super) struct AgentTool {
     /// The agent's name in this project.
     upstream: Arc<str>,
     agent: Arc<Agent>,
-    sends: Sends,
+    sends: MessageForm,
 }
 
 /// The arguments of a message.
@@ -58,12 +59,12 @@ pub(super) fn tools(
     agent: &Arc<Agent>,
 ) -> Vec<Arc<dyn Tool>> {
     let upstream: Arc<str> = config.name.as_str().into();
-    let tool = |spec: ToolSpec, sends: Sends| {
+    let tool = |spec: ToolSpec, sends: MessageForm| {
         let upstream = upstream.clone();
         let agent = agent.clone();
         Arc::new(AgentTool { spec: Arc::new(spec), upstream, agent, sends }) as Arc<dyn Tool>
     };
-    let mut tools = vec![tool(send_spec(config, card), Sends::Any)];
+    let mut tools = vec![tool(send_spec(config, card), MessageForm::Any)];
     for skill in &card.skills {
         // The name is ours.
         if skill.id == SEND {
@@ -73,8 +74,8 @@ pub(super) fn tools(
             continue;
         }
         let sends = match &skill.input {
-            Some(_) => Sends::Data(skill.id.clone()),
-            None => Sends::Text(skill.id.clone()),
+            Some(_) => MessageForm::Data(skill.id.clone()),
+            None => MessageForm::Text(skill.id.clone()),
         };
         tools.push(tool(skill_spec(config, skill), sends));
     }
@@ -129,7 +130,7 @@ fn spec(
         idempotent: false,
         tags: vec![config.name.clone()],
         pace: Pace::Slow,
-        yields: Yields::Content,
+        yields: OutputKind::Content,
         unrecorded: !config.journal,
         listed: None,
     }
@@ -140,15 +141,15 @@ impl AgentTool {
     /// once.
     fn message(&self, call: &Call) -> Result<Message> {
         let mut message = match &self.sends {
-            Sends::Data(_) => {
+            MessageForm::Data(_) => {
                 let parts = vec![Part::data((*call.arguments).clone())];
                 Message { parts, ..Message::default() }
             }
-            Sends::Any | Sends::Text(_) => written(&call.arguments)?,
+            MessageForm::Any | MessageForm::Text(_) => written(&call.arguments)?,
         };
         message.message_id = call.id.to_string();
         message.role = Role::User;
-        if let Sends::Data(skill) | Sends::Text(skill) = &self.sends {
+        if let MessageForm::Data(skill) | MessageForm::Text(skill) = &self.sends {
             self.agent.name_skill(&mut message, skill);
         }
         let hops = call.place.hops.saturating_add(1);
@@ -196,39 +197,39 @@ impl Tool for AgentTool {
 
     fn check(&self, arguments: &Value) -> Result<()> {
         match self.sends {
-            Sends::Any | Sends::Text(_) => written(arguments).map(drop),
-            Sends::Data(_) => Ok(()),
+            MessageForm::Any | MessageForm::Text(_) => written(arguments).map(drop),
+            MessageForm::Data(_) => Ok(()),
         }
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        Some(Upstream { name: self.upstream.clone(), speaks: Speaks::A2a })
+        Some(Upstream { name: self.upstream.clone(), speaks: UpstreamProtocol::A2a })
     }
 
     fn forget(&self, state: &Value) {
-        if let Some(task) = Carried::read(state).task {
+        if let Some(task) = CarriedState::read(state).task {
             self.agent.cancel_soon(task);
         }
     }
 
     fn cancel(&self, state: &Value) {
-        if let Some(task) = Carried::read(state).task {
+        if let Some(task) = CarriedState::read(state).task {
             self.agent.stop(task);
         }
     }
 
     fn can_be_asked_anew(&self, state: &Value) -> bool {
         // Without its state it would begin another task.
-        Carried::read(state).task.is_none()
+        CarriedState::read(state).task.is_none()
     }
 
     fn moved_on(&self, state: &Value) -> Option<BoxFuture<'static, bool>> {
-        let (task, asked) = Carried::read(state).waiting()?;
+        let (task, asked) = CarriedState::read(state).waiting()?;
         Some(Box::pin(has_moved(self.agent.clone(), task, asked)))
     }
 
     fn call<'a>(&'a self, _: &'a Caller, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {
-        Box::pin(Calling { agent: &self.agent, call }.run(|| self.message(call)))
+        Box::pin(Invocation { agent: &self.agent, call }.run(|| self.message(call)))
     }
 }
 

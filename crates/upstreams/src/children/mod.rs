@@ -9,8 +9,8 @@
 mod process;
 mod supervisor;
 
-pub(crate) use process::{Pipes, Process, Program, Unstarted, start};
-pub use supervisor::{Supervised, Unsupervised, supervise};
+pub(crate) use process::{Pipes, Process, Program, SpawnError, start};
+pub use supervisor::{SupervisedCommand, SupervisorError, supervise};
 
 /// How long a supervisor waits for the program after it asked it to end.
 pub const SUPERVISOR_GRACE_MS: u64 = 500;

@@ -63,7 +63,7 @@ pub(crate) struct Process {
 
 /// Why a program was not started.
 #[derive(Debug)]
-pub(crate) struct Unstarted {
+pub(crate) struct SpawnError {
     /// What is wrong.
     pub(crate) message: String,
     pub(crate) hint: Option<&'static str>,
@@ -73,11 +73,11 @@ pub(crate) struct Unstarted {
 pub(crate) fn start(
     program: &Program<'_>,
     supervisor: Option<&Path>,
-) -> Result<(Process, Pipes), Unstarted> {
+) -> Result<(Process, Pipes), SpawnError> {
     program.check()?;
     let failed = |error: &dyn Display| {
         let message = format!("cannot start `{}`: {error}", program.command);
-        Unstarted { message, hint: None }
+        SpawnError { message, hint: None }
     };
     // Before the start: no end is missed.
     let ends = signal(SignalKind::child()).map_err(|error| failed(&error))?;
@@ -96,8 +96,8 @@ pub(crate) fn start(
 impl Program<'_> {
     /// Whether the program and its folder are there. A supervisor could only say so by its exit
     /// code.
-    fn check(&self) -> Result<(), Unstarted> {
-        let refused = |message: String, hint| Unstarted { message, hint: Some(hint) };
+    fn check(&self) -> Result<(), SpawnError> {
+        let refused = |message: String, hint| SpawnError { message, hint: Some(hint) };
         if let Some(cwd) = self.cwd.filter(|cwd| !cwd.is_dir()) {
             let message = format!("there is no folder `{}` to start in", cwd.display());
             return Err(refused(message, "correct `cwd`, or make the folder"));

@@ -32,7 +32,7 @@ const BY_SIGNAL: i32 = 128;
 const UNHEARD: i32 = BY_SIGNAL + 9;
 
 /// What is to be run, and for whom.
-pub struct Supervised<'a> {
+pub struct SupervisedCommand<'a> {
     /// The command and its arguments.
     pub words: &'a [OsString],
     /// The process that must be our parent.
@@ -43,7 +43,7 @@ pub struct Supervised<'a> {
 
 /// Why a command cannot be run.
 #[derive(Debug, thiserror::Error)]
-pub enum Unsupervised {
+pub enum SupervisorError {
     /// It is missing, or cannot be started.
     #[error("{0}")]
     Command(String),
@@ -58,8 +58,12 @@ pub enum Unsupervised {
 /// Runs the command to its end, or to our parent's, and gives its exit code. Must be called on a
 /// tokio runtime, and by a process that does nothing else: it leads a group of its own, reaps all
 /// of its children and gives its pipes away.
-pub async fn supervise(run: &Supervised<'_>, clock: &dyn Clock) -> Result<i32, Unsupervised> {
-    let mut heard = Heard::listen().map_err(|error| failed("cannot receive signals", &error))?;
+pub async fn supervise(
+    run: &SupervisedCommand<'_>,
+    clock: &dyn Clock,
+) -> Result<i32, SupervisorError> {
+    let mut heard =
+        CaughtSignals::listen().map_err(|error| failed("cannot receive signals", &error))?;
     let parent = bind_to_parent(run.parent)?;
     let home = parent.and_then(group_of);
     let group = lead_group().map_err(|error| failed("cannot make a process group", &error))?;
@@ -76,7 +80,7 @@ pub async fn supervise(run: &Supervised<'_>, clock: &dyn Clock) -> Result<i32, U
 }
 
 /// The signals that we wait for.
-struct Heard {
+struct CaughtSignals {
     /// A child ended.
     child: Signals,
     /// Our parent, or a thread of it, ended.
@@ -87,7 +91,7 @@ struct Heard {
     hang_up: Signals,
 }
 
-impl Heard {
+impl CaughtSignals {
     fn listen() -> std::io::Result<Self> {
         Ok(Self {
             child: signal(SignalKind::child())?,
@@ -124,7 +128,7 @@ impl Heard {
 }
 
 /// From here on we hear of our parent's end; our parent, if we have one.
-fn bind_to_parent(named: Option<i32>) -> Result<Option<Pid>, Unsupervised> {
+fn bind_to_parent(named: Option<i32>) -> Result<Option<Pid>, SupervisorError> {
     let before = getppid();
     // A signal of its own: a parent's thread that ends looks the same as all of it, and is no
     // reason to end.
@@ -135,7 +139,7 @@ fn bind_to_parent(named: Option<i32>) -> Result<Option<Pid>, Unsupervised> {
     let expected = named.and_then(Pid::from_raw).or(before);
     if parent != expected {
         // It ended before we could hear of it.
-        return Err(Unsupervised::Orphan);
+        return Err(SupervisorError::Orphan);
     }
     Ok(parent)
 }
@@ -153,14 +157,14 @@ fn lead_group() -> Result<Pid, Errno> {
 }
 
 #[allow(clippy::zombie_processes, reason = "`reap` waits for it, and for all others")]
-fn start(words: &[OsString]) -> Result<Pid, Unsupervised> {
+fn start(words: &[OsString]) -> Result<Pid, SupervisorError> {
     let Some((program, arguments)) = words.split_first() else {
-        return Err(Unsupervised::Command("a command is missing".to_owned()));
+        return Err(SupervisorError::Command("a command is missing".to_owned()));
     };
     let started = Command::new(program).args(arguments).spawn();
     let child = started.map_err(|error| {
         let program = program.to_string_lossy();
-        Unsupervised::Command(format!("cannot start `{program}`: {error}"))
+        SupervisorError::Command(format!("cannot start `{program}`: {error}"))
     })?;
     Ok(Pid::from_child(&child))
 }
@@ -252,6 +256,6 @@ fn leave(home: Pid) -> bool {
     setpgid(None, Some(home)).is_ok()
 }
 
-fn failed(what: &str, error: &dyn Display) -> Unsupervised {
-    Unsupervised::System(format!("{what}: {error}"))
+fn failed(what: &str, error: &dyn Display) -> SupervisorError {
+    SupervisorError::System(format!("{what}: {error}"))
 }

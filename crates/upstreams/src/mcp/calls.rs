@@ -6,7 +6,7 @@ use super::line::{Incoming, PeerErrorKind, Replies, Result};
 use crate::lock;
 use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Spawn};
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::ids::Millis;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -24,23 +24,23 @@ const REPLIES_MAX: usize = 16;
 pub(super) const LEFT_MS: u64 = 3_000;
 
 /// A call that is being sent.
-pub(crate) type Opening = BoxFuture<'static, Result<Replies>>;
+pub(crate) type CallFuture = BoxFuture<'static, Result<Replies>>;
 
 /// The calls of one server that are under way.
 pub(crate) struct Calls {
-    open: Mutex<Open>,
+    open: Mutex<OpenCalls>,
     clock: Arc<dyn Clock>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenCalls {
     made: u64,
     calls: BTreeMap<u64, Call>,
     /// When a call was last left without its answer.
     left_at: Option<Millis>,
 }
 
-impl Open {
+impl OpenCalls {
     /// Whether a call was left for which the server may still ask: lately, or right now, and its
     /// task has yet to notice. A clock that was set back does not prolong it, and that is
     /// remembered.
@@ -78,7 +78,7 @@ impl Calls {
         self: &Arc<Self>,
         tool: Option<Arc<str>>,
         token: Option<Value>,
-        opening: Opening,
+        opening: CallFuture,
         spawn: &dyn Spawn,
     ) -> Replies {
         let (replies, joined) = mpsc::channel(REPLIES_MAX);
@@ -163,7 +163,7 @@ fn is_over(last: &Incoming) -> bool {
         Incoming::Result(_) | Incoming::Error(_) => true,
         Incoming::Broken(error) => {
             let was_read = matches!(error.kind, PeerErrorKind::TooLarge | PeerErrorKind::NotMcp);
-            was_read || error.how == HowFar::NotSent
+            was_read || error.how == CallProgress::NotSent
         }
         Incoming::Notification { .. } | Incoming::Request { .. } => false,
     }
@@ -171,7 +171,7 @@ fn is_over(last: &Incoming) -> bool {
 
 /// Passes replies on until the answer, or until no one reads them any more: then the request is
 /// dropped, and so cancelled.
-async fn pass_on(opening: Opening, to: mpsc::Sender<Incoming>, mut entry: Entry) {
+async fn pass_on(opening: CallFuture, to: mpsc::Sender<Incoming>, mut entry: Entry) {
     let passing = async {
         let mut from = match opening.await {
             Ok(from) => from,

@@ -6,7 +6,7 @@ use super::connection::supervisor::{dial, keep};
 use super::tool::LOGIN_PAGE;
 use crate::RemoteParts;
 use crate::config::UpstreamConfig;
-use crate::oauth::{Account, Finished, Pending, Returned};
+use crate::oauth::{Account, LoginCallback, LoginOutcome, Pending};
 use crate::state::{Board, UpstreamState};
 use kernel::values::fault::Fault;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ impl KeptServer {
     pub(crate) async fn finish_login(
         &self,
         login: Pending,
-        returned: Returned,
-    ) -> Result<Finished, Fault> {
+        returned: LoginCallback,
+    ) -> Result<LoginOutcome, Fault> {
         let finished = self.account()?.finish(login, returned).await;
         // One that waits for a login connects by itself; any other has more than before, or less.
         if self.board.status().state != UpstreamState::Login {

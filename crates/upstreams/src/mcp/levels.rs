@@ -23,19 +23,19 @@ struct Wishes {
 }
 
 /// A call wants to hear the log, for as long as this is kept.
-pub(crate) struct Wish {
+pub(crate) struct LevelGuard {
     wishes: Arc<Mutex<Wishes>>,
     number: u64,
 }
 
 impl Levels {
     /// A call wants to hear the log from this level on.
-    pub(crate) fn wish(&self, level: LogLevel) -> Wish {
+    pub(crate) fn wish(&self, level: LogLevel) -> LevelGuard {
         let mut wishes = lock(&self.wishes);
         wishes.made += 1;
         let number = wishes.made;
         wishes.levels.insert(number, level);
-        Wish { wishes: self.wishes.clone(), number }
+        LevelGuard { wishes: self.wishes.clone(), number }
     }
 
     /// The lowest level that is wanted now.
@@ -44,7 +44,7 @@ impl Levels {
     }
 }
 
-impl Drop for Wish {
+impl Drop for LevelGuard {
     fn drop(&mut self) {
         lock(&self.wishes).levels.remove(&self.number);
     }

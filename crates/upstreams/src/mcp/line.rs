@@ -3,7 +3,7 @@
 
 use super::params::Params;
 use futures::future::BoxFuture;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::fault::Fault;
 use outbound::answer::is_passing;
 use serde_json::Value;
@@ -130,7 +130,7 @@ pub(crate) enum Incoming {
 #[error("{message}")]
 pub(crate) struct PeerError {
     /// How far the request got.
-    pub(crate) how: HowFar,
+    pub(crate) how: CallProgress,
     /// What kind of failure it is.
     pub(crate) kind: PeerErrorKind,
     /// Who failed and why.
@@ -229,7 +229,7 @@ impl PeerErrorKind {
 
 impl PeerError {
     /// A failure without a hint.
-    pub(crate) fn new(how: HowFar, kind: PeerErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(how: CallProgress, kind: PeerErrorKind, message: impl Into<String>) -> Self {
         Self { how, kind, message: message.into(), hint: None }
     }
 

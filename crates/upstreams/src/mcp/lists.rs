@@ -5,7 +5,7 @@ use super::line::{PeerError, PeerErrorKind};
 use super::peer::{AskError, Era, Peer};
 use crate::{PAGES_MAX, TOOLS_MAX};
 use kernel::limits::Limits;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use serde_json::{Value, json};
 use std::ops::BitOr;
 
@@ -14,21 +14,24 @@ const ITEMS_MAX: usize = 10_000;
 
 /// Which lists are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Which(u8);
+pub(crate) struct ListSet(u8);
 
-impl Which {
+impl ListSet {
     /// None of them.
-    pub(crate) const NONE: Which = Which(0);
+    pub(crate) const NONE: ListSet = ListSet(0);
     /// The tools.
-    pub(crate) const TOOLS: Which = Which(1);
-    const PROMPTS: Which = Which(2);
+    pub(crate) const TOOLS: ListSet = ListSet(1);
+    const PROMPTS: ListSet = ListSet(2);
     /// The resources and their templates.
-    const RESOURCES: Which = Which(4);
+    const RESOURCES: ListSet = ListSet(4);
     /// All of them.
-    pub(crate) const ALL: Which = Which(7);
+    pub(crate) const ALL: ListSet = ListSet(7);
     /// Each of them, as a server names it.
-    const EACH: [(&str, Which); 3] =
-        [("tools", Which::TOOLS), ("prompts", Which::PROMPTS), ("resources", Which::RESOURCES)];
+    const EACH: [(&str, ListSet); 3] = [
+        ("tools", ListSet::TOOLS),
+        ("prompts", ListSet::PROMPTS),
+        ("resources", ListSet::RESOURCES),
+    ];
 
     /// Which lists a notification says have changed.
     pub(crate) fn changed(method: &str) -> Self {
@@ -53,16 +56,16 @@ impl Which {
         meant.fold(Self::NONE, |all, (_, which)| all | which)
     }
 
-    fn has(self, which: Which) -> bool {
+    fn has(self, which: ListSet) -> bool {
         self.0 & which.0 != 0
     }
 }
 
-impl BitOr for Which {
+impl BitOr for ListSet {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Which(self.0 | other.0)
+        ListSet(self.0 | other.0)
     }
 }
 
@@ -78,7 +81,7 @@ pub(crate) struct Lists {
 
 /// What was listed just now.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Listed {
+pub(crate) struct ListResult {
     /// Everything that is known now.
     pub(crate) lists: Lists,
     /// For how long the server says that its lists can be kept, if it says so.
@@ -87,24 +90,28 @@ pub(crate) struct Listed {
 
 /// Lists these again; the others stay as they are known. It fails only where tools cannot be
 /// listed, or the connection is lost.
-pub(crate) async fn list(peer: &Peer, which: Which, known: Lists) -> Result<Listed, AskError> {
+pub(crate) async fn list(
+    peer: &Peer,
+    which: ListSet,
+    known: Lists,
+) -> Result<ListResult, AskError> {
     let mut listing = Listing { peer, limits: peer.limits(), ttl_ms: None, missed: false };
     let mut lists = known;
     let can = |what: &str| peer.capabilities()[what].is_object();
-    if which.has(Which::TOOLS) {
+    if which.has(ListSet::TOOLS) {
         lists.tools = listing.tools(can("tools")).await?;
     }
-    if which.has(Which::PROMPTS) && can("prompts") {
+    if which.has(ListSet::PROMPTS) && can("prompts") {
         listing.minor("prompts/list", "prompts", &mut lists.prompts).await?;
     }
-    if which.has(Which::RESOURCES) && can("resources") {
+    if which.has(ListSet::RESOURCES) && can("resources") {
         listing.minor("resources/list", "resources", &mut lists.resources).await?;
         let method = "resources/templates/list";
         listing.minor(method, "resourceTemplates", &mut lists.templates).await?;
     }
     // For how long the others hold says nothing of a list that could not be read.
     let most_ms = if listing.missed { listing.limits.upstream_list_interval_ms } else { u64::MAX };
-    Ok(Listed { lists, ttl_ms: listing.ttl_ms.map(|ttl_ms| ttl_ms.min(most_ms)) })
+    Ok(ListResult { lists, ttl_ms: listing.ttl_ms.map(|ttl_ms| ttl_ms.min(most_ms)) })
 }
 
 struct Listing<'a> {
@@ -186,13 +193,13 @@ impl Listing<'_> {
 
 fn no_list(method: &str, key: &str) -> PeerError {
     let message = format!("`{method}` was not answered with a list of `{key}`");
-    PeerError::new(HowFar::Failed, PeerErrorKind::NotMcp, message)
+    PeerError::new(CallProgress::Failed, PeerErrorKind::NotMcp, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::line::Outgoing;
-    use super::super::peer::Meet;
+    use super::super::peer::EraChoice;
     use super::super::scripted::{Scripted, Server, discovered, tool};
     use super::*;
     use crate::stage::Stage;
@@ -200,7 +207,7 @@ mod tests {
     fn listed(
         capabilities: Value,
         mut script: impl FnMut(&Outgoing) -> Scripted + Send + 'static,
-    ) -> (Server, Result<Listed, AskError>) {
+    ) -> (Server, Result<ListResult, AskError>) {
         let stage = Stage::new();
         let server = Server::new(move |request| match request.method.as_str() {
             "server/discover" => Scripted::result(discovered(capabilities.clone())),
@@ -208,9 +215,9 @@ mod tests {
         });
         let listed = stage.run(async {
             let parts = stage.parts();
-            let connecting = Peer::connect(server.line(), &parts, Meet::Any(None), &[]);
+            let connecting = Peer::connect(server.line(), &parts, EraChoice::Any(None), &[]);
             let (peer, _news) = connecting.await.unwrap();
-            list(&peer, Which::ALL, Lists::default()).await
+            list(&peer, ListSet::ALL, Lists::default()).await
         });
         (server, listed)
     }
@@ -290,11 +297,11 @@ mod tests {
 
     #[test]
     fn which_lists_change_is_told_in_two_ways() {
-        let told = Which::told(&json!({"tools": {"listChanged": true}, "prompts": {},
+        let told = ListSet::told(&json!({"tools": {"listChanged": true}, "prompts": {},
             "resources": {"listChanged": true, "subscribe": true}}));
-        assert_eq!(told, Which::TOOLS | Which::RESOURCES);
+        assert_eq!(told, ListSet::TOOLS | ListSet::RESOURCES);
         assert_eq!(told.filter(), json!({"toolsListChanged": true, "resourcesListChanged": true}));
-        assert_eq!(Which::changed("notifications/tools/list_changed") | told, told);
-        assert_eq!(Which::changed("notifications/message"), Which::NONE);
+        assert_eq!(ListSet::changed("notifications/tools/list_changed") | told, told);
+        assert_eq!(ListSet::changed("notifications/message"), ListSet::NONE);
     }
 }

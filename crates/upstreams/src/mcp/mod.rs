@@ -24,8 +24,8 @@ mod scripted;
 use super::config::{UpstreamConfig, UpstreamKind};
 use super::oauth::Account;
 use super::{RemoteParts, lock};
-use kernel::tool::call::HowFar;
-use lanes::{Dial, Lanes, Way};
+use kernel::tool::call::CallProgress;
+use lanes::{Dial, Lanes, LineKind};
 use line::{Incoming, Line, PeerError, PeerErrorKind, Result};
 use lists::Lists;
 use peer::Peer;
@@ -76,7 +76,7 @@ pub(crate) struct Link {
     pub(crate) lanes: Arc<Lanes>,
     /// Makes lines to it, over the transport by which it was reached last.
     dial: Dial,
-    way: Mutex<Way>,
+    way: Mutex<LineKind>,
     connection: watch::Sender<Connection>,
     lists: Mutex<Arc<Lists>>,
     /// The line in use, connected or not, so that it is closed whatever happens to its user.
@@ -102,7 +102,7 @@ impl Link {
             users: Users::new(&config, &parts, &opened),
             lanes: Arc::new(Lanes::new(parts.clone())),
             dial,
-            way: Mutex::new(Way::Usual),
+            way: Mutex::new(LineKind::Usual),
             config,
             parts,
             pending: questions::Pending::default(),
@@ -128,7 +128,7 @@ impl Link {
             Some(Connection::Failing(error)) => Err(self.away(error)),
             Some(Connection::Connecting) | None => {
                 let message = format!("not connected yet after {CONNECTING_MS} ms");
-                let error = PeerError::new(HowFar::NotSent, PeerErrorKind::Timeout, message);
+                let error = PeerError::new(CallProgress::NotSent, PeerErrorKind::Timeout, message);
                 Err(self.away(if self.is_pipe() { error.hint(STARTING) } else { error }))
             }
         }
@@ -190,13 +190,13 @@ impl Link {
     /// Why it cannot be used now, and what to do.
     fn away(&self, error: PeerError) -> PeerError {
         if error.kind.wants_login() {
-            return PeerError { how: HowFar::NotSent, ..error };
+            return PeerError { how: CallProgress::NotSent, ..error };
         }
         let hint = error.hint.unwrap_or_else(|| {
             format!("it is tried again by itself; it is configured in {}", self.config.origin)
         });
         let message = format!("it cannot be reached now: {}", error.message);
-        PeerError { how: HowFar::NotSent, kind: error.kind, message, hint: Some(hint) }
+        PeerError { how: CallProgress::NotSent, kind: error.kind, message, hint: Some(hint) }
     }
 
     /// Passes news of general interest on that came over another connection.
@@ -213,12 +213,12 @@ impl Link {
     }
 
     /// The transport of further lines to it.
-    fn way(&self) -> Way {
+    fn way(&self) -> LineKind {
         *lock(&self.way)
     }
 
     /// It was reached over this transport.
-    fn reached(&self, way: Way) {
+    fn reached(&self, way: LineKind) {
         *lock(&self.way) = way;
     }
 

@@ -1,22 +1,22 @@
 //! One connected MCP server: a line, and what was agreed over it.
 
 use super::calls::{Calls, News};
-use super::levels::{Levels, Wish};
+use super::levels::{LevelGuard, Levels};
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use super::params::Params;
 use super::requests::Requests;
 use crate::RemoteParts;
 use crate::mcp::handshake::era_change;
-use crate::mcp::handshake::hello::{self, Greeted};
+use crate::mcp::handshake::hello::{self, ServerHello};
 use kernel::limits::Limits;
-use kernel::tool::call::{Abilities, HowFar, LogLevel};
+use kernel::tool::call::{Abilities, CallProgress, LogLevel};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::{Id, RpcError};
 
 pub(crate) use super::requests::{AskError, Request};
-pub(crate) use crate::mcp::handshake::hello::{Era, Meet};
+pub(crate) use crate::mcp::handshake::hello::{Era, EraChoice};
 
 /// How many pieces of news wait to be heard that came with the answer to a request.
 const ASIDE_MAX: usize = 64;
@@ -28,7 +28,7 @@ const LEVEL_MS: u64 = 2_000;
 /// A connected server.
 pub(crate) struct Peer {
     requests: Arc<Requests>,
-    greeted: Greeted,
+    greeted: ServerHello,
     calls: Arc<Calls>,
     levels: Levels,
     /// Grows when an answer suggests that the server is not of its era any more.
@@ -43,7 +43,7 @@ impl Peer {
     pub(crate) async fn connect(
         line: Arc<dyn Line>,
         parts: &RemoteParts,
-        meet: Meet,
+        meet: EraChoice,
         roots: &[String],
     ) -> Result<(Peer, News)> {
         let heard = line.news();
@@ -127,7 +127,7 @@ impl Peer {
 
     /// Has its log sent from this level on, for as long as the wish is kept. Only servers with a
     /// handshake get a request of its own for this, and only those that have a log.
-    pub(crate) async fn hear_log(&self, level: LogLevel) -> Option<Wish> {
+    pub(crate) async fn hear_log(&self, level: LogLevel) -> Option<LevelGuard> {
         if self.era() == Era::Modern || !self.capabilities()["logging"].is_object() {
             return None;
         }
@@ -229,7 +229,7 @@ impl Peer {
 
     /// The same without waiting until it has ended; that begins when no one has the peer any more.
     pub(crate) fn let_go(&self) {
-        self.note(&PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "it was let go"));
+        self.note(&PeerError::new(CallProgress::NotSent, PeerErrorKind::Closed, "it was let go"));
     }
 
     fn outgoing(&self, mut request: Request<'_>) -> Outgoing {

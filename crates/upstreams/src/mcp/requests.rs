@@ -4,7 +4,7 @@
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use super::params::Params;
 use crate::RemoteParts;
-use kernel::tool::call::{Abilities, HowFar};
+use kernel::tool::call::{Abilities, CallProgress};
 use serde_json::{Value, json};
 use std::pin::pin;
 use std::sync::Arc;
@@ -200,12 +200,12 @@ fn own_answer(method: &str, roots: &[String]) -> Result<Value, RpcError> {
 /// No answer came in time.
 pub(crate) fn took_too_long(method: &str, ms: u64) -> PeerError {
     let message = format!("no answer to `{method}` within {ms} ms");
-    PeerError::new(HowFar::Unknown, PeerErrorKind::Timeout, message)
+    PeerError::new(CallProgress::Unknown, PeerErrorKind::Timeout, message)
 }
 
 fn no_answer(method: &str) -> PeerError {
     let message = format!("the connection was lost before `{method}` was answered");
-    PeerError::new(HowFar::Unknown, PeerErrorKind::Closed, message)
+    PeerError::new(CallProgress::Unknown, PeerErrorKind::Closed, message)
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::Link;
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use crate::config::{EraSetting, OauthConfig, UpstreamConfig, UpstreamKind};
-use crate::mcp::lanes::{Dial, Dialled, Way};
+use crate::mcp::lanes::{Dial, LineFuture, LineKind};
 use futures::future::BoxFuture;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use serde_json::{Value, json};
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ impl Scripted {
 
     /// A failure of this kind.
     pub(crate) fn fails(kind: PeerErrorKind) -> Self {
-        Self::Fails(PeerError::new(HowFar::NotSent, kind, "it does not answer"))
+        Self::Fails(PeerError::new(CallProgress::NotSent, kind, "it does not answer"))
     }
 }
 
@@ -49,7 +49,7 @@ struct State {
     script: Script,
     asked: Vec<Outgoing>,
     sent: Vec<Value>,
-    ways: Vec<Way>,
+    ways: Vec<LineKind>,
     agreed: Vec<String>,
     closed: usize,
     news: Option<mpsc::Sender<Incoming>>,
@@ -91,7 +91,7 @@ impl Server {
     /// Leads to it, whenever asked for.
     pub(crate) fn dial(&self) -> Dial {
         let server = self.clone();
-        Arc::new(move |_link: Arc<Link>, way: Way| -> Dialled {
+        Arc::new(move |_link: Arc<Link>, way: LineKind| -> LineFuture {
             server.state(|state| state.ways.push(way));
             let line: Result<Arc<dyn Line>, PeerError> = Ok(server.line());
             Box::pin(ready(line))
@@ -114,7 +114,7 @@ impl Server {
     }
 
     /// Over which transports it was tried.
-    pub(crate) fn ways(&self) -> Vec<Way> {
+    pub(crate) fn ways(&self) -> Vec<LineKind> {
         self.state(|state| state.ways.clone())
     }
 
@@ -184,7 +184,11 @@ impl Line for ScriptedLine {
             state.asked.push(request.clone());
             if !state.reachable {
                 let message = "no server is there";
-                return Err(PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message));
+                return Err(PeerError::new(
+                    CallProgress::NotSent,
+                    PeerErrorKind::Unreachable,
+                    message,
+                ));
             }
             let (to, replies) = mpsc::channel(16);
             match (state.script)(&request) {

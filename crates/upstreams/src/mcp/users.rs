@@ -6,7 +6,7 @@ use super::Link;
 use super::kept::KeptServer;
 use super::tool::LOGIN_PAGE;
 use crate::config::{LoginOf, UpstreamConfig, UpstreamKind};
-use crate::oauth::{Account, Finished, Pending, Returned};
+use crate::oauth::{Account, LoginCallback, LoginOutcome, Pending};
 use crate::{RemoteParts, lock, subject_mark};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
@@ -28,11 +28,11 @@ pub(crate) struct Users {
     parts: RemoteParts,
     /// Notifies that a user has logged in.
     opened: broadcast::Sender<String>,
-    all: Mutex<Known>,
+    all: Mutex<KnownUsers>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownUsers {
     /// By where what their logins bring is kept.
     users: BTreeMap<String, User>,
     /// How often a user was looked for.
@@ -92,14 +92,14 @@ impl Users {
         &self,
         place: &str,
         login: Pending,
-        returned: Returned,
+        returned: LoginCallback,
     ) -> Result<Option<String>, Fault> {
         match self.at(place).finish_login(login, returned).await? {
-            Finished::LoggedIn => {
+            LoginOutcome::LoggedIn => {
                 self.tell();
                 Ok(None)
             }
-            Finished::Unproven(code) => Ok(Some(code)),
+            LoginOutcome::Unproven(code) => Ok(Some(code)),
         }
     }
 

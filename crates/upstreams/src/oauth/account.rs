@@ -4,17 +4,17 @@
 
 use super::challenge::Challenge;
 use super::client::Registration;
-use super::discovery::Found;
-use super::kept::{self, Seen, Token};
+use super::discovery::Discovery;
+use super::kept::{self, Token, VaultRecord};
 use super::place;
 use super::scopes::Scopes;
 use super::trouble::{Result, Trouble};
 use super::web::Web;
 use crate::RemoteParts;
 use crate::config::{Grant, OauthConfig, Secret, UpstreamConfig, UpstreamKind};
-use kernel::contracts::{Expected, VaultError};
+use kernel::contracts::{VaultCondition, VaultError};
 use kernel::values::ids::Millis;
-use outbound::redaction::Hidden;
+use outbound::redaction::Redactor;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ pub(crate) struct Account {
     /// The way to authorization servers.
     pub(super) web: Web,
     /// What is hidden whatever token there is.
-    fixed: Hidden,
+    fixed: Redactor,
     /// Who changes the account holds this.
     pub(super) turn: tokio::sync::Mutex<()>,
     state: Mutex<State>,
@@ -57,13 +57,13 @@ pub(super) struct State {
     pub(super) version: Option<u64>,
     /// What must not be shown, the token in use and the one before it among it: the server may
     /// still answer what was sent with that one.
-    hidden: Arc<Hidden>,
+    hidden: Arc<Redactor>,
     /// Whether the server took this token, as far as is known.
     pub(super) is_proven: bool,
     /// How many tokens, pages and looks at the server there were.
     pub(super) counts: Counts,
     /// The result of the last check of the server, if that helps no one.
-    pub(super) fruitless: Option<Result<Answered>>,
+    pub(super) fruitless: Option<Result<RetryDecision>>,
     /// Since when it is not tried to renew the token, and why.
     resting: Option<(Millis, Trouble)>,
     /// What the server wanted last.
@@ -121,7 +121,7 @@ pub(super) struct Counts {
 
 /// What to do with a request that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answered {
+pub(crate) enum RetryDecision {
     /// It can be sent again: there is another token.
     Again,
     /// It stays refused: the server knows nothing of logins.
@@ -136,7 +136,7 @@ impl Account {
         let is_fixed = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
         let server = place::web("the server", url).ok().filter(|_| !is_fixed)?;
         let client_secret = oauth.client_secret.as_ref().map(Secret::expose);
-        let fixed = Hidden::default().headers(headers).url(&server).credentials(client_secret);
+        let fixed = Redactor::default().headers(headers).url(&server).credentials(client_secret);
         let state = State { hidden: Arc::new(fixed.clone()), ..State::default() };
         Some(Arc::new(Self {
             name: config.name.clone(),
@@ -212,7 +212,7 @@ impl Account {
     }
 
     /// What the server must not be heard to say now, should it repeat what we sent.
-    pub(crate) fn hidden(&self) -> Arc<Hidden> {
+    pub(crate) fn hidden(&self) -> Arc<Redactor> {
         self.state().hidden.clone()
     }
 
@@ -259,12 +259,12 @@ impl Account {
     /// Keeps the token of a login, whatever is kept, then uses it: one that is used and not kept
     /// would be lost with us.
     pub(super) async fn keep(&self, token: Token) {
-        self.write(&token, Expected::Any).await;
+        self.write(&token, VaultCondition::Any).await;
         self.take(Some(token), false);
     }
 
     /// Keeps a token, if what is kept is as expected; false where it is not.
-    pub(super) async fn write(&self, token: &Token, expected: Expected) -> bool {
+    pub(super) async fn write(&self, token: &Token, expected: VaultCondition) -> bool {
         let key = kept::token_key(&self.name);
         match kept::write(&*self.parts.vault, &key, token, expected).await {
             Ok(version) => self.state().version = Some(version),
@@ -312,10 +312,10 @@ impl Account {
     }
 
     /// The token as it is kept, if it is one for this server and this client.
-    pub(super) async fn kept_token(&self) -> Result<Seen<Token>, VaultError> {
+    pub(super) async fn kept_token(&self) -> Result<VaultRecord<Token>, VaultError> {
         let key = kept::token_key(&self.name);
-        let Seen { record, version } = kept::look::<Token>(&*self.parts.vault, &key).await?;
-        Ok(Seen { record: record.and_then(|token| self.ours(token)), version })
+        let VaultRecord { record, version } = kept::look::<Token>(&*self.parts.vault, &key).await?;
+        Ok(VaultRecord { record: record.and_then(|token| self.ours(token)), version })
     }
 
     fn ours(&self, mut token: Token) -> Option<Token> {
@@ -356,7 +356,7 @@ impl Account {
 
     /// What is asked for: what the operator says, else what the server wants now or lists, together
     /// with what was asked for before.
-    pub(super) fn asked(&self, challenge: &Challenge, found: &Found) -> Scopes {
+    pub(super) fn asked(&self, challenge: &Challenge, found: &Discovery) -> Scopes {
         if let Some(scopes) = &self.config.scopes {
             return Scopes::of(scopes.iter().map(String::as_str));
         }
@@ -372,7 +372,7 @@ impl Account {
     }
 
     /// What must not be shown with these tokens.
-    fn hiding<'t>(&self, tokens: impl IntoIterator<Item = &'t Token>) -> Arc<Hidden> {
+    fn hiding<'t>(&self, tokens: impl IntoIterator<Item = &'t Token>) -> Arc<Redactor> {
         let secrets = |token: &'t Token| {
             [Some(&token.access), token.refresh.as_ref(), token.client.secret.as_ref()]
         };

@@ -14,7 +14,7 @@ const HEADER_BYTES_MAX: usize = 16 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Challenge {
     /// What is missing.
-    pub(crate) lacks: Lacks,
+    pub(crate) lacks: MissingGrant,
     /// Whether it says that it wants a bearer token; a bare 401 says nothing.
     pub(crate) is_bearer: bool,
     /// Where it says who gives tokens for it.
@@ -27,7 +27,7 @@ pub(crate) struct Challenge {
 
 /// What is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lacks {
+pub(crate) enum MissingGrant {
     /// A token that it takes.
     Token,
     /// A token that is good for more.
@@ -55,9 +55,11 @@ impl Challenge {
         // The one that says most, should there be several.
         let bearer = bearers.find(|one| one.get("resource_metadata").is_some()).or(bearer);
         let lacks = match (status, &bearer) {
-            (StatusCode::UNAUTHORIZED, Some(_)) => Lacks::Token,
-            (StatusCode::UNAUTHORIZED, None) if is_silent => Lacks::Token,
-            (_, Some(bearer)) if bearer.get("error") == Some("insufficient_scope") => Lacks::Scope,
+            (StatusCode::UNAUTHORIZED, Some(_)) => MissingGrant::Token,
+            (StatusCode::UNAUTHORIZED, None) if is_silent => MissingGrant::Token,
+            (_, Some(bearer)) if bearer.get("error") == Some("insufficient_scope") => {
+                MissingGrant::Scope
+            }
             _ => return None,
         };
         let get = |name: &str| bearer.as_ref().and_then(|bearer| bearer.get(name));
@@ -72,18 +74,24 @@ impl Challenge {
 
     /// What is known before a server was asked: nothing.
     pub(crate) fn unknown(from: Option<IpAddr>) -> Self {
-        Self { lacks: Lacks::Token, is_bearer: false, resource_metadata: None, scope: None, from }
+        Self {
+            lacks: MissingGrant::Token,
+            is_bearer: false,
+            resource_metadata: None,
+            scope: None,
+            from,
+        }
     }
 }
 
 /// One challenge: a scheme in lower case and what it says.
 #[derive(Debug, PartialEq, Eq)]
-struct Said {
+struct ParsedChallenge {
     scheme: String,
     parameters: Vec<(String, String)>,
 }
 
-impl Said {
+impl ParsedChallenge {
     /// A parameter; the first, should it be said twice.
     fn get(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(key, _)| key == name);
@@ -92,14 +100,15 @@ impl Said {
 }
 
 /// The challenges of one header. What cannot be read ends it; what was read before it counts.
-fn parse(text: &str) -> Vec<Said> {
+fn parse(text: &str) -> Vec<ParsedChallenge> {
     let mut reader = Reader { rest: text };
     let mut said = Vec::new();
     loop {
         reader.skip(|c| matches!(c, ' ' | '\t' | ','));
         let Some(scheme) = reader.token() else { return said };
         reader.blanks();
-        let mut one = Said { scheme: scheme.to_ascii_lowercase(), parameters: Vec::new() };
+        let mut one =
+            ParsedChallenge { scheme: scheme.to_ascii_lowercase(), parameters: Vec::new() };
         if !reader.token68() {
             while let Some(parameter) = reader.parameter() {
                 one.parameters.push(parameter);
@@ -193,7 +202,7 @@ mod tests {
     use reqwest::header::HeaderValue;
 
     fn told(text: &str) -> String {
-        let one = |said: Said| {
+        let one = |said: ParsedChallenge| {
             let parameters: Vec<String> =
                 said.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
             format!("{}({})", said.scheme, parameters.join("|"))
@@ -236,14 +245,14 @@ mod tests {
     #[test]
     fn only_what_a_login_helps_is_a_challenge() {
         let bare = of(401, &[]).unwrap();
-        assert_eq!((bare.lacks, bare.is_bearer), (Lacks::Token, false));
+        assert_eq!((bare.lacks, bare.is_bearer), (MissingGrant::Token, false));
         let full = of(401, &["Basic realm=\"x\"", "bearer resource_metadata=\"u\", scope=\"a b\""]);
         let full = full.unwrap();
-        assert_eq!((full.lacks, full.is_bearer), (Lacks::Token, true));
+        assert_eq!((full.lacks, full.is_bearer), (MissingGrant::Token, true));
         assert_eq!(full.resource_metadata.as_deref(), Some("u"));
         assert_eq!(full.scope, Some(Scopes::read("a b")));
         let more = of(403, &["Bearer error=\"insufficient_scope\", scope=\"w\""]).unwrap();
-        assert_eq!((more.lacks, more.scope), (Lacks::Scope, Some(Scopes::read("w"))));
+        assert_eq!((more.lacks, more.scope), (MissingGrant::Scope, Some(Scopes::read("w"))));
         for (status, headers) in [
             (401, vec!["Basic realm=\"x\""]),
             (403, vec!["Bearer error=\"invalid_token\""]),

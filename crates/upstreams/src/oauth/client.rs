@@ -6,7 +6,7 @@ use super::issuer::Issuer;
 use super::scopes::Scopes;
 use super::sealed::exposed_maybe;
 use super::trouble::{Result, Trouble};
-use super::web::{FORM, Posted, encoded, form, told, typed};
+use super::web::{FORM, PostReply, encoded, form, told, typed};
 use crate::config::{OauthConfig, Secret};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -142,9 +142,9 @@ pub(super) fn registered(
     issuer: &Issuer,
     callback: &str,
     method: Method,
-    posted: &Posted,
+    posted: &PostReply,
 ) -> Result<Registration> {
-    let Posted { status, body } = posted;
+    let PostReply { status, body } = posted;
     let id = body["client_id"].as_str().filter(|id| status.is_success() && !id.is_empty());
     let Some(id) = id else {
         let words = [&body["error"], &body["error_description"]];
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn what_a_registration_gives_counts() {
         let read = |methods: Option<&[&str]>, status: u16, body: Value| {
-            let posted = Posted { status: StatusCode::from_u16(status).unwrap(), body };
+            let posted = PostReply { status: StatusCode::from_u16(status).unwrap(), body };
             registered(&issuer(methods), "http://localhost/", Method::None, &posted)
         };
         let method =

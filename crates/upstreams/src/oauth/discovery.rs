@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// What was found out.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct Discovery {
     /// What the server is called in tokens, letter by letter as it says.
     pub(super) resource: String,
     /// What it says can be asked for.
@@ -30,12 +30,12 @@ pub(super) async fn discover(
     server: &Url,
     challenge: &Challenge,
     known: Option<&str>,
-) -> Result<Option<Found>> {
+) -> Result<Option<Discovery>> {
     let ground = web.ground(server, challenge);
     let Some(document) = resource_document(web, ground, server, challenge).await? else {
         let issuer = of_old(web, ground, server, challenge).await?;
         let resource = place::plain(server);
-        return Ok(issuer.map(|issuer| Found { resource, scopes: None, issuer, ground }));
+        return Ok(issuer.map(|issuer| Discovery { resource, scopes: None, issuer, ground }));
     };
     let resource = document["resource"].as_str().unwrap_or_default();
     if !place::covers(resource, server) {
@@ -59,7 +59,7 @@ pub(super) async fn discover(
             Trouble::refused("it does not say which authorization server gives its tokens")
         })?,
     };
-    Ok(Some(Found { resource, scopes, issuer, ground }))
+    Ok(Some(Discovery { resource, scopes, issuer, ground }))
 }
 
 /// What the server says of its tokens, if it says so anywhere.

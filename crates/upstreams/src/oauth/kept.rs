@@ -17,7 +17,7 @@ use super::scopes::Scopes;
 use super::sealed::{exposed, exposed_maybe};
 use super::web::Ground;
 use crate::config::Secret;
-use kernel::contracts::{Expected, Vault, VaultError};
+use kernel::contracts::{Vault, VaultCondition, VaultError};
 use kernel::values::fault::Fault;
 use kernel::values::ids::{ContentHash, Millis};
 use serde::de::DeserializeOwned;
@@ -28,7 +28,7 @@ const AHEAD_MS: i64 = 60_000;
 
 /// What is given for a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Given {
+pub(super) struct TokenGrant {
     /// The token.
     pub(super) access: Secret,
     /// What it is renewed with.
@@ -67,7 +67,7 @@ pub(super) struct Token {
 
 impl Token {
     /// The same with what was given for it.
-    pub(super) fn renewed(&self, given: Given, now: Millis) -> Self {
+    pub(super) fn renewed(&self, given: TokenGrant, now: Millis) -> Self {
         Self {
             access: given.access,
             // Who gives no other wants the same again.
@@ -116,7 +116,7 @@ pub(crate) struct Pending {
 
 /// Where the configured client was first shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Pinned {
+pub(super) struct PinnedClient {
     pub(super) client_id: String,
     pub(super) issuer: String,
 }
@@ -150,7 +150,7 @@ pub(super) fn logins_key(upstream: &str) -> String {
 }
 
 /// What was found under a key.
-pub(super) struct Seen<T> {
+pub(super) struct VaultRecord<T> {
     /// The record; none where nothing is kept, or nothing that is understood.
     pub(super) record: Option<T>,
     /// The version of what is kept; none where nothing is.
@@ -172,15 +172,15 @@ pub(super) async fn read<T: DeserializeOwned>(vault: &dyn Vault, key: &str) -> O
 pub(super) async fn look<T: DeserializeOwned>(
     vault: &dyn Vault,
     key: &str,
-) -> Result<Seen<T>, VaultError> {
+) -> Result<VaultRecord<T>, VaultError> {
     let Some(kept) = vault.read(key).await? else {
-        return Ok(Seen { record: None, version: None });
+        return Ok(VaultRecord { record: None, version: None });
     };
     let read = serde_json::from_str(kept.value.expose());
     // The error could tell a part of what is kept.
     let read =
         read.inspect_err(|_| tracing::warn!(key, "what was kept of a login is not understood"));
-    Ok(Seen { record: read.ok(), version: Some(kept.version) })
+    Ok(VaultRecord { record: read.ok(), version: Some(kept.version) })
 }
 
 /// Keeps this, if what is kept is as expected, and gives its version. It is safe on return.
@@ -188,7 +188,7 @@ pub(super) async fn write<T: Serialize>(
     vault: &dyn Vault,
     key: &str,
     record: &T,
-    expected: Expected,
+    expected: VaultCondition,
 ) -> Result<u64, VaultError> {
     let text = serde_json::to_string(record);
     let text = text.map_err(|_| Fault::new("LoginNotKept", "a login cannot be written down"))?;
@@ -231,10 +231,10 @@ mod tests {
     async fn what_is_kept_comes_back_and_is_never_shown() {
         let vault = MemoryVault::new(Arc::new(Stage::new()));
         let token = token(Some(5));
-        write(&vault, "k", &token, Expected::Absent).await.unwrap();
+        write(&vault, "k", &token, VaultCondition::Absent).await.unwrap();
         assert_eq!(read::<Token>(&vault, "k").await, Some(token.clone()));
         assert!(!format!("{token:?}").contains("hush"));
-        let seen = look::<Pinned>(&vault, "k").await.unwrap();
+        let seen = look::<PinnedClient>(&vault, "k").await.unwrap();
         assert_eq!(seen.record, None, "another kind of record");
         assert!(seen.version.is_some(), "but something is kept");
         forget(&vault, "k").await;
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_refresh_token_stays_unless_another_comes() {
-        let given = |refresh: Option<&str>| Given {
+        let given = |refresh: Option<&str>| TokenGrant {
             access: "new".into(),
             refresh: refresh.map(Secret::from),
             lasts_ms: None,

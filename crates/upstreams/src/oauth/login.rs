@@ -4,19 +4,19 @@
 
 use super::account::{Account, Page, stopping};
 use super::client::{self, Client, Registration};
-use super::discovery::{Found, discover};
+use super::discovery::{Discovery, discover};
 use super::issuer::Issuer;
-use super::kept::{self, Logins, Pending, Pinned};
+use super::kept::{self, Logins, Pending, PinnedClient};
 use super::pkce;
 use super::place;
-use super::proof::Finished;
+use super::proof::LoginOutcome;
 use super::scopes::Scopes;
 use super::token::{NotGiven, ask, revoke};
 use super::trouble::{Result, Trouble};
 use super::web::{told, typed};
-use super::{LoginPlaces, Returned};
+use super::{LoginCallback, LoginPlaces};
 use crate::config::Grant;
-use kernel::contracts::{Expected, Vault, VaultError};
+use kernel::contracts::{Vault, VaultCondition, VaultError};
 use kernel::values::fault::Fault;
 use kernel::values::ids::Millis;
 use reqwest::Url;
@@ -55,8 +55,8 @@ impl Account {
     pub(crate) async fn finish(
         self: &Arc<Self>,
         login: Pending,
-        returned: Returned,
-    ) -> Result<Finished, Fault> {
+        returned: LoginCallback,
+    ) -> Result<LoginOutcome, Fault> {
         let finishing =
             self.apart(|account| async move { account.finish_now(login, returned).await });
         let finished = finishing.await;
@@ -73,7 +73,7 @@ impl Account {
     /// else another. It must be our turn.
     pub(super) async fn open_page(
         &self,
-        found: Found,
+        found: Discovery,
         asked: Scopes,
         open: Option<Page>,
     ) -> Result<Page> {
@@ -131,15 +131,15 @@ impl Account {
     }
 
     /// Where this configured client was first shown: at this issuer, if nowhere before.
-    async fn pinned(&self, client: &Client, issuer: &Issuer) -> Result<Pinned, VaultError> {
+    async fn pinned(&self, client: &Client, issuer: &Issuer) -> Result<PinnedClient, VaultError> {
         let vault = &*self.parts.vault;
         let key = kept::issuer_key(&self.name);
         for _ in 0..CONFLICTS_MAX {
-            let seen = kept::look::<Pinned>(vault, &key).await?;
+            let seen = kept::look::<PinnedClient>(vault, &key).await?;
             if let Some(pinned) = seen.record.filter(|pinned| pinned.client_id == client.id) {
                 return Ok(pinned);
             }
-            let pinned = Pinned { client_id: client.id.clone(), issuer: issuer.name.clone() };
+            let pinned = PinnedClient { client_id: client.id.clone(), issuer: issuer.name.clone() };
             match kept::write(vault, &key, &pinned, seen.version.into()).await {
                 Ok(_) => return Ok(pinned),
                 // Someone else showed it somewhere at the same moment.
@@ -169,7 +169,11 @@ impl Account {
         self.open_page(found, asked, None).await.map(|page| page.url)
     }
 
-    async fn finish_now(&self, login: Pending, returned: Returned) -> Result<Finished, Fault> {
+    async fn finish_now(
+        &self,
+        login: Pending,
+        returned: LoginCallback,
+    ) -> Result<LoginOutcome, Fault> {
         let _turn = self.turn.lock().await;
         let key = kept::login_key(&returned.state);
         let finished = match self.take_login(&key).await {
@@ -194,7 +198,11 @@ impl Account {
         Ok(vault.remove(key).await?)
     }
 
-    async fn exchange(&self, login: &Pending, returned: &Returned) -> Result<Finished, Fault> {
+    async fn exchange(
+        &self,
+        login: &Pending,
+        returned: &LoginCallback,
+    ) -> Result<LoginOutcome, Fault> {
         let code = self.checked(login, returned).await?;
         let fields = [
             ("grant_type", "authorization_code"),
@@ -217,7 +225,11 @@ impl Account {
     }
 
     /// The code, if all is as it should be.
-    async fn checked<'r>(&self, login: &Pending, returned: &'r Returned) -> Result<&'r str, Fault> {
+    async fn checked<'r>(
+        &self,
+        login: &Pending,
+        returned: &'r LoginCallback,
+    ) -> Result<&'r str, Fault> {
         if login.server != place::plain(&self.server) {
             let why = "the login began when it was configured with another URL";
             return Err(self.fault("LoginNotFound", why).hint(self.again()));
@@ -288,7 +300,12 @@ impl Account {
     }
 
     /// Who we are there: as configured, as our document says, or as we register.
-    async fn client(&self, found: &Found, asked: &Scopes, places: &LoginPlaces) -> Result<Client> {
+    async fn client(
+        &self,
+        found: &Discovery,
+        asked: &Scopes,
+        places: &LoginPlaces,
+    ) -> Result<Client> {
         if let Some(client) = self.configured(&found.issuer).await? {
             return Ok(client);
         }
@@ -309,14 +326,14 @@ impl Account {
         }
         let registration = self.register(found, asked, places).await?;
         // Of several who register at once the last one is kept; each continues with its own.
-        let written = kept::write(vault, &key, &registration, Expected::Any).await;
+        let written = kept::write(vault, &key, &registration, VaultCondition::Any).await;
         written.map_err(|error| Trouble::away(error.to_string()))?;
         Ok(registration.client)
     }
 
     async fn register(
         &self,
-        found: &Found,
+        found: &Discovery,
         asked: &Scopes,
         places: &LoginPlaces,
     ) -> Result<Registration> {
@@ -348,7 +365,9 @@ impl Account {
             }
             left.push((key.to_owned(), login.expires_at));
             match kept::write(vault, &index, &left, seen.version.into()).await {
-                Ok(_) => return kept::write(vault, key, login, Expected::Any).await.map(drop),
+                Ok(_) => {
+                    return kept::write(vault, key, login, VaultCondition::Any).await.map(drop);
+                }
                 // Someone else began a login at the same moment.
                 Err(VaultError::Conflict(_)) => {}
                 Err(failed) => return Err(failed),
@@ -379,7 +398,7 @@ impl Account {
 
 impl Page {
     /// Whether it asks for the same.
-    fn asks(&self, found: &Found, asked: &Scopes) -> bool {
+    fn asks(&self, found: &Discovery, asked: &Scopes) -> bool {
         self.issuer == found.issuer.name && self.resource == found.resource && self.asked == *asked
     }
 }

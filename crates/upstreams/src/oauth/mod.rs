@@ -25,14 +25,14 @@ mod tests;
 
 use std::fmt;
 
-pub(crate) use account::{Account, Answered, Pass};
+pub(crate) use account::{Account, Pass, RetryDecision};
 pub(crate) use challenge::Challenge;
 pub(crate) use kept::Pending;
 pub(crate) use login::{pending, unknown_login};
-pub(crate) use proof::Finished;
+pub(crate) use proof::LoginOutcome;
 pub(crate) use trouble::{Trouble, TroubleKind};
 pub(crate) use vault::PlaceInVault;
-pub use vault::{Holds, MemoryVault};
+pub use vault::{HoldRegistry, MemoryVault};
 
 /// Where a login comes back to, and where servers may read who we are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct LoginPlaces {
 
 /// What an authorization server sends back with the person, as the callback's query says it.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Returned {
+pub struct LoginCallback {
     /// Which login it is.
     pub state: String,
     /// The code that a token is given for.
@@ -61,11 +61,11 @@ pub struct Returned {
     pub error_description: Option<String>,
 }
 
-impl fmt::Debug for Returned {
+impl fmt::Debug for LoginCallback {
     /// State and code are as good as a token, for as long as no one has used them.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { state: _, code, iss, error, error_description } = self;
-        to.debug_struct("Returned")
+        to.debug_struct("LoginCallback")
             .field("code", &code.as_ref().map(|_| "***"))
             .field("iss", iss)
             .field("error", error)

@@ -4,7 +4,7 @@
 
 use super::account::{Account, stopping};
 use super::kept::{self, Token};
-use kernel::contracts::Expected;
+use kernel::contracts::VaultCondition;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{ContentHash, Millis};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ const CODE_CHARS: usize = 12;
 
 /// The outcome of a login that a user came back from.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Finished {
+pub(crate) enum LoginOutcome {
     /// Its token is in use.
     LoggedIn,
     /// Its token is in use once this code is sent.
@@ -30,7 +30,7 @@ pub(crate) enum Finished {
 
 /// A token that waits for its proof.
 #[derive(Serialize, Deserialize)]
-struct Unproven {
+struct UnprovenToken {
     /// The hash of the code.
     code: String,
     token: Token,
@@ -39,16 +39,16 @@ struct Unproven {
 
 impl Account {
     /// Uses the token of a login, or keeps it until the caller that began the login proves it.
-    pub(super) async fn settle(&self, token: Token) -> Result<Finished, Fault> {
+    pub(super) async fn settle(&self, token: Token) -> Result<LoginOutcome, Fault> {
         if !self.parts.scope.person.is_some_and(|person| person.proves) {
             self.keep(token).await;
-            return Ok(Finished::LoggedIn);
+            return Ok(LoginOutcome::LoggedIn);
         }
         let code = self.code();
         let expires_at = self.parts.clock.now().plus_ms(PROOF_MS);
-        let unproven = Unproven { code: hash(&code), token, expires_at };
-        kept::write(&*self.parts.vault, KEY, &unproven, Expected::Any).await?;
-        Ok(Finished::Unproven(code))
+        let unproven = UnprovenToken { code: hash(&code), token, expires_at };
+        kept::write(&*self.parts.vault, KEY, &unproven, VaultCondition::Any).await?;
+        Ok(LoginOutcome::Unproven(code))
     }
 
     /// The caller that began the login sends the code: its token is used from now on.
@@ -61,11 +61,11 @@ impl Account {
     async fn prove_now(&self, code: &str) -> Result<(), Fault> {
         let _turn = self.turn.lock().await;
         let vault = &*self.parts.vault;
-        let unproven: Option<Unproven> = kept::read(vault, KEY).await;
+        let unproven: Option<UnprovenToken> = kept::read(vault, KEY).await;
         let now = self.parts.clock.now();
         // Hashes are compared: how long that takes says nothing of the code.
-        let is_good = |unproven: &Unproven| unproven.code == code && now < unproven.expires_at;
-        let Some(Unproven { token, .. }) = unproven.filter(is_good) else {
+        let is_good = |unproven: &UnprovenToken| unproven.code == code && now < unproven.expires_at;
+        let Some(UnprovenToken { token, .. }) = unproven.filter(is_good) else {
             let why =
                 format!("upstream `{}`: no login that you began waits for this code", self.name);
             return Err(Fault::new("LoginCodeUnknown", why).hint(

@@ -1,8 +1,8 @@
 //! What becomes of a request that the server refused for want of a token, or of a better one: it is
 //! sent again with another, or someone must log in.
 
-use super::account::{Account, Answered, Counts, Page, Pass, stopping};
-use super::challenge::{Challenge, Lacks};
+use super::account::{Account, Counts, Page, Pass, RetryDecision, stopping};
+use super::challenge::{Challenge, MissingGrant};
 use super::discovery::discover;
 use super::kept::Token;
 use super::trouble::{Result, Trouble, TroubleKind};
@@ -15,25 +15,25 @@ impl Account {
         self: &Arc<Self>,
         pass: &Pass,
         challenge: Challenge,
-    ) -> Result<Answered> {
+    ) -> Result<RetryDecision> {
         let sent = pass.counts;
         let answering =
             self.apart(move |account| async move { account.answer(sent, challenge).await });
         answering.await.unwrap_or_else(|| Err(stopping()))
     }
 
-    async fn answer(&self, sent: Counts, challenge: Challenge) -> Result<Answered> {
+    async fn answer(&self, sent: Counts, challenge: Challenge) -> Result<RetryDecision> {
         let _turn = self.turn.lock().await;
         let (token, fruitless, has_turned) = {
             let state = self.state();
             let now = state.counts;
             if now.tokens != sent.tokens && state.token.is_some() {
-                return Ok(Answered::Again);
+                return Ok(RetryDecision::Again);
             }
             let fruitless = state.fruitless.clone().filter(|_| now.looks != sent.looks);
             (state.token.clone(), fruitless, now.pages != sent.pages)
         };
-        if let (Some(token), Lacks::Scope) = (&token, challenge.lacks) {
+        if let (Some(token), MissingGrant::Scope) = (&token, challenge.lacks) {
             self.check_step(&challenge, token)?;
         }
         let page = self.page();
@@ -49,7 +49,7 @@ impl Account {
         }
         let looked = self.look(token, &challenge, page).await;
         let is_fruitless = match &looked {
-            Ok(answered) => *answered == Answered::NotOurs,
+            Ok(answered) => *answered == RetryDecision::NotOurs,
             Err(trouble) => matches!(trouble.kind, TroubleKind::Refused | TroubleKind::Away),
         };
         let mut state = self.state();
@@ -65,22 +65,24 @@ impl Account {
         token: Option<Arc<Token>>,
         challenge: &Challenge,
         page: Option<Page>,
-    ) -> Result<Answered> {
+    ) -> Result<RetryDecision> {
         let is_proven = {
             let mut state = self.state();
             state.challenge = Some(challenge.clone());
             state.is_proven
         };
-        let is_refused = token.is_some() && challenge.lacks == Lacks::Token;
+        let is_refused = token.is_some() && challenge.lacks == MissingGrant::Token;
         if is_refused && self.replaced(is_proven).await? {
-            return Ok(Answered::Again);
+            return Ok(RetryDecision::Again);
         }
         let known = token.as_ref().map(|token| token.issuer.as_str());
         let found = discover(&self.web, &self.server, challenge, known).await?;
-        let Some(found) = found else { return Ok(Answered::NotOurs) };
+        let Some(found) = found else { return Ok(RetryDecision::NotOurs) };
         let asked = self.asked(challenge, &found);
         match self.config.grant {
-            Grant::Ourselves => self.log_in_ourselves(found, asked).await.map(|()| Answered::Again),
+            Grant::Ourselves => {
+                self.log_in_ourselves(found, asked).await.map(|()| RetryDecision::Again)
+            }
             Grant::Person => {
                 let page = self.open_page(found, asked, page).await?;
                 Err(self.wanted(&page, challenge))
@@ -126,7 +128,7 @@ impl Account {
     }
 
     fn wanted(&self, page: &Page, challenge: &Challenge) -> Trouble {
-        let more = challenge.lacks == Lacks::Scope && self.token().is_some();
+        let more = challenge.lacks == MissingGrant::Scope && self.token().is_some();
         let (kind, why) = match more {
             true => (
                 TroubleKind::Scope,
@@ -161,8 +163,8 @@ impl Page {
     /// server: if it is new since the request was sent, or asks for what was lacking.
     fn answers(&self, challenge: &Challenge, is_new: bool) -> bool {
         match (challenge.lacks, &challenge.scope) {
-            (Lacks::Token, _) | (Lacks::Scope, None) => is_new,
-            (Lacks::Scope, Some(scope)) => self.asked.covers(scope),
+            (MissingGrant::Token, _) | (MissingGrant::Scope, None) => is_new,
+            (MissingGrant::Scope, Some(scope)) => self.asked.covers(scope),
         }
     }
 }

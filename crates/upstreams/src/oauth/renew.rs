@@ -5,16 +5,16 @@
 
 use super::account::Account;
 use super::client::Client;
-use super::discovery::Found;
+use super::discovery::Discovery;
 use super::issuer::Issuer;
-use super::kept::{self, Seen, Token};
+use super::kept::{self, Token, VaultRecord};
 use super::place;
 use super::scopes::Scopes;
 use super::token::{NotGiven, ask, revoke};
 use super::trouble::{Result, Trouble};
 use super::web::Ground;
 use crate::config::{Grant, Secret};
-use kernel::contracts::{Expected, Hold};
+use kernel::contracts::{VaultCondition, VaultLease};
 use std::sync::Arc;
 
 /// How much longer a token is held than the authorization server may take to answer: enough to read
@@ -60,7 +60,7 @@ impl Account {
 
     /// Holds the token, so that we alone renew it; none if another has changed what is kept of it,
     /// which is used from now on.
-    async fn hold(&self) -> Result<Option<Hold>> {
+    async fn hold(&self) -> Result<Option<VaultLease>> {
         let key = kept::token_key(&self.name);
         let clock = &self.parts.clock;
         let ms = self.parts.limits.upstream_connect_timeout_ms.saturating_add(HOLD_SPARE_MS);
@@ -83,7 +83,7 @@ impl Account {
     /// Whether another changed what is kept of the token, or removed it. Then that is used from now
     /// on: it is newer, and ours may be good no more.
     async fn is_overtaken(&self) -> bool {
-        let Seen { record, version } = match self.kept_token().await {
+        let VaultRecord { record, version } = match self.kept_token().await {
             Ok(seen) => seen,
             Err(error) => {
                 // What we have is the best that we know of.
@@ -157,7 +157,7 @@ impl Account {
     /// our hold had ended or someone logged in or out: then theirs is used.
     async fn replace_kept(&self, token: &Token) -> bool {
         for _ in 0..CONFLICTS_MAX {
-            let expected = Expected::from(self.state().version);
+            let expected = VaultCondition::from(self.state().version);
             if self.write(token, expected).await {
                 return true;
             }
@@ -171,7 +171,7 @@ impl Account {
     }
 
     /// A token that we get ourselves, with the client's secret.
-    pub(super) async fn log_in_ourselves(&self, found: Found, asked: Scopes) -> Result<()> {
+    pub(super) async fn log_in_ourselves(&self, found: Discovery, asked: Scopes) -> Result<()> {
         let client = self.configured(&found.issuer).await?;
         let client = client.filter(|client| client.secret.is_some()).ok_or_else(|| {
             Trouble::refused("we have no client there to log in as")

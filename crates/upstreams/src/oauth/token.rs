@@ -1,10 +1,10 @@
 //! Requests to a token endpoint: what is asked for, and the outcome. No secret of either side
 //! is ever told.
 
-use super::kept::{Given, Token};
+use super::kept::{Token, TokenGrant};
 use super::place;
 use super::trouble::Trouble;
-use super::web::{Posted, Web, shown, told};
+use super::web::{PostReply, Web, shown, told};
 use crate::config::Secret;
 use kernel::values::ids::Millis;
 use reqwest::StatusCode;
@@ -86,8 +86,8 @@ pub(super) async fn revoke(web: &Web, token: &Token) {
     }
 }
 
-fn read(posted: &Posted, endpoint: &str, secrets: &[&str]) -> Result<Given, NotGiven> {
-    let Posted { status, body } = posted;
+fn read(posted: &PostReply, endpoint: &str, secrets: &[&str]) -> Result<TokenGrant, NotGiven> {
+    let PostReply { status, body } = posted;
     if !status.is_success() || body["error"].is_string() {
         return Err(not_given(posted, endpoint, secrets));
     }
@@ -111,15 +111,15 @@ fn read(posted: &Posted, endpoint: &str, secrets: &[&str]) -> Result<Given, NotG
     // One that is over when it is given would be renewed for every request; the server itself says
     // when it is.
     let lasts_s = lasts_s.filter(|seconds| *seconds > 0);
-    Ok(Given {
+    Ok(TokenGrant {
         access: access.into(),
         refresh: text("refresh_token").map(Secret::from),
         lasts_ms: lasts_s.map(|seconds| seconds.min(LASTS_S_MAX) * 1_000),
     })
 }
 
-fn not_given(posted: &Posted, endpoint: &str, secrets: &[&str]) -> NotGiven {
-    let Posted { status, body } = posted;
+fn not_given(posted: &PostReply, endpoint: &str, secrets: &[&str]) -> NotGiven {
+    let PostReply { status, body } = posted;
     let error = body["error"].as_str().unwrap_or_default();
     let description = body["error_description"].as_str().unwrap_or_default();
     let why = match told(&format!("{error} {description}"), secrets).as_str() {
@@ -140,8 +140,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn given(status: u16, body: Value) -> Result<Given, NotGiven> {
-        let posted = Posted { status: StatusCode::from_u16(status).unwrap(), body };
+    fn given(status: u16, body: Value) -> Result<TokenGrant, NotGiven> {
+        let posted = PostReply { status: StatusCode::from_u16(status).unwrap(), body };
         read(&posted, "https://as.test/token", &["the-code"])
     }
 

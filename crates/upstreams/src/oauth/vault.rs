@@ -2,7 +2,9 @@
 
 use crate::lock;
 use futures::future::ready;
-use kernel::contracts::{Clock, Expected, Hold, Kept, Vault, VaultError, Vaulted};
+use kernel::contracts::{
+    Clock, Vault, VaultCondition, VaultEntry, VaultError, VaultFuture, VaultLease,
+};
 use kernel::values::secret::Secret;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,12 +13,12 @@ use std::time::Duration;
 /// A vault that lasts as long as the process.
 pub struct MemoryVault {
     entries: Mutex<Entries>,
-    holds: Holds,
+    holds: HoldRegistry,
 }
 
 #[derive(Default)]
 struct Entries {
-    kept: BTreeMap<String, Kept>,
+    kept: BTreeMap<String, VaultEntry>,
     /// The newest version, of any key.
     newest: u64,
 }
@@ -24,24 +26,29 @@ struct Entries {
 impl MemoryVault {
     /// An empty vault. The clock says when holds end.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { entries: Mutex::default(), holds: Holds::new(clock) }
+        Self { entries: Mutex::default(), holds: HoldRegistry::new(clock) }
     }
 }
 
 impl Entries {
-    fn write(&mut self, key: &str, value: &Secret, expected: Expected) -> Result<u64, VaultError> {
+    fn write(
+        &mut self,
+        key: &str,
+        value: &Secret,
+        expected: VaultCondition,
+    ) -> Result<u64, VaultError> {
         if !expected.allows(self.kept.get(key).map(|kept| kept.version)) {
             return Err(VaultError::Conflict(key.to_owned()));
         }
         self.newest += 1;
-        let kept = Kept { value: value.clone(), version: self.newest };
+        let kept = VaultEntry { value: value.clone(), version: self.newest };
         self.kept.insert(key.to_owned(), kept);
         Ok(self.newest)
     }
 }
 
 impl Vault for MemoryVault {
-    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
+    fn read<'a>(&'a self, key: &'a str) -> VaultFuture<'a, Option<VaultEntry>> {
         Box::pin(ready(Ok(lock(&self.entries).kept.get(key).cloned())))
     }
 
@@ -49,22 +56,22 @@ impl Vault for MemoryVault {
         &'a self,
         key: &'a str,
         value: &'a Secret,
-        expected: Expected,
-    ) -> Vaulted<'a, u64> {
+        expected: VaultCondition,
+    ) -> VaultFuture<'a, u64> {
         Box::pin(ready(lock(&self.entries).write(key, value, expected)))
     }
 
-    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
+    fn remove<'a>(&'a self, key: &'a str) -> VaultFuture<'a, ()> {
         lock(&self.entries).kept.remove(key);
         Box::pin(ready(Ok(())))
     }
 
-    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()> {
+    fn remove_all<'a>(&'a self, under: &'a str) -> VaultFuture<'a, ()> {
         lock(&self.entries).kept.retain(|key, _| !is_under(key, under));
         Box::pin(ready(Ok(())))
     }
 
-    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> VaultFuture<'a, Option<VaultLease>> {
         Box::pin(ready(Ok(self.holds.hold(key, ms))))
     }
 }
@@ -96,7 +103,7 @@ impl PlaceInVault {
 }
 
 impl Vault for PlaceInVault {
-    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
+    fn read<'a>(&'a self, key: &'a str) -> VaultFuture<'a, Option<VaultEntry>> {
         let key = self.key(key);
         Box::pin(async move { self.whole.read(&key).await })
     }
@@ -105,56 +112,56 @@ impl Vault for PlaceInVault {
         &'a self,
         key: &'a str,
         value: &'a Secret,
-        expected: Expected,
-    ) -> Vaulted<'a, u64> {
+        expected: VaultCondition,
+    ) -> VaultFuture<'a, u64> {
         let key = self.key(key);
         Box::pin(async move { self.whole.write(&key, value, expected).await })
     }
 
-    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
+    fn remove<'a>(&'a self, key: &'a str) -> VaultFuture<'a, ()> {
         let key = self.key(key);
         Box::pin(async move { self.whole.remove(&key).await })
     }
 
-    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()> {
+    fn remove_all<'a>(&'a self, under: &'a str) -> VaultFuture<'a, ()> {
         let under = self.key(under);
         Box::pin(async move { self.whole.remove_all(&under).await })
     }
 
-    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> VaultFuture<'a, Option<VaultLease>> {
         let key = self.key(key);
         Box::pin(async move { self.whole.hold(&key, ms).await })
     }
 }
 
 /// Who holds which key, within one process.
-pub struct Holds {
+pub struct HoldRegistry {
     clock: Arc<dyn Clock>,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HoldTable>>,
 }
 
 #[derive(Default)]
-struct Held {
-    keys: BTreeMap<String, Holding>,
+struct HoldTable {
+    keys: BTreeMap<String, HoldEntry>,
     /// How many holds there were.
     made: u64,
 }
 
 /// One key that is held.
-struct Holding {
+struct HoldEntry {
     number: u64,
     /// When it ends by itself, by `Clock::elapsed`.
     until: Duration,
 }
 
-impl Holds {
+impl HoldRegistry {
     /// No one holds anything. The clock says when holds end.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, held: Arc::default() }
     }
 
     /// Holds a key, as `Vault::hold` says.
-    pub fn hold(&self, key: &str, ms: u64) -> Option<Hold> {
+    pub fn hold(&self, key: &str, ms: u64) -> Option<VaultLease> {
         let now = self.clock.elapsed();
         let mut held = lock(&self.held);
         if held.keys.get(key).is_some_and(|holding| now < holding.until) {
@@ -163,10 +170,10 @@ impl Holds {
         held.made += 1;
         let number = held.made;
         let until = now.saturating_add(Duration::from_millis(ms));
-        held.keys.insert(key.to_owned(), Holding { number, until });
+        held.keys.insert(key.to_owned(), HoldEntry { number, until });
         let all = self.held.clone();
         let key = key.to_owned();
-        Some(Hold::new(move || {
+        Some(VaultLease::new(move || {
             let mut held = lock(&all);
             // It may have ended by itself, and be another's by now.
             if held.keys.get(&key).is_some_and(|holding| holding.number == number) {
@@ -188,17 +195,17 @@ mod tests {
         let write = |text: &str, expected| block_on(vault.write("k", &text.into(), expected));
         let read = || block_on(vault.read("k")).unwrap().map(|kept| kept.value);
         let conflict = Err(VaultError::Conflict("k".to_owned()));
-        assert_eq!(write("zero", Expected::Version(0)), conflict);
-        let first = write("one", Expected::Absent).unwrap();
-        assert_eq!(write("other", Expected::Absent), conflict);
-        let second = write("two", Expected::Version(first)).unwrap();
-        assert_eq!(write("other", Expected::Version(first)), conflict);
+        assert_eq!(write("zero", VaultCondition::Version(0)), conflict);
+        let first = write("one", VaultCondition::Absent).unwrap();
+        assert_eq!(write("other", VaultCondition::Absent), conflict);
+        let second = write("two", VaultCondition::Version(first)).unwrap();
+        assert_eq!(write("other", VaultCondition::Version(first)), conflict);
         assert_eq!(read(), Some("two".into()), "what was refused left nothing behind");
-        let third = write("three", Expected::Any).unwrap();
+        let third = write("three", VaultCondition::Any).unwrap();
         assert!(first < second && second < third);
         block_on(vault.remove("k")).unwrap();
-        assert_eq!((read(), write("other", Expected::Version(third))), (None, conflict));
-        assert!(write("four", Expected::Absent).unwrap() > third, "no version comes again");
+        assert_eq!((read(), write("other", VaultCondition::Version(third))), (None, conflict));
+        assert!(write("four", VaultCondition::Absent).unwrap() > third, "no version comes again");
     }
 
     #[test]
@@ -207,7 +214,7 @@ mod tests {
         let all = ["t", "acme/t", "acme/crm/t", "acme/crm/bob/t", "beta/crm/bob/t", "acmes/crm/t"];
         let left = |under: &str| -> Vec<&str> {
             for key in all {
-                block_on(vault.write(key, &"x".into(), Expected::Any)).unwrap();
+                block_on(vault.write(key, &"x".into(), VaultCondition::Any)).unwrap();
             }
             block_on(vault.remove_all(under)).unwrap();
             let is_kept = |key: &&str| block_on(vault.read(key)).unwrap().is_some();
@@ -228,7 +235,7 @@ mod tests {
     fn a_key_is_held_by_one_until_it_is_let_go_of_or_time_is_up() {
         const HOLD_MS: u64 = 1_000;
         let stage = Stage::new();
-        let holds = Holds::new(Arc::new(stage.clone()));
+        let holds = HoldRegistry::new(Arc::new(stage.clone()));
         let first = holds.hold("k", HOLD_MS);
         assert!(first.is_some() && holds.hold("k", HOLD_MS).is_none());
         let other = holds.hold("other", HOLD_MS);

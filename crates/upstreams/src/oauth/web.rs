@@ -8,7 +8,7 @@ use outbound::addresses::{HttpSettings, is_public};
 use outbound::answer::{self, Effect};
 use outbound::client::{Client, GuardedClient};
 use outbound::percent::escaped;
-use outbound::redaction::Hidden;
+use outbound::redaction::Redactor;
 use outbound::redirects::{REDIRECTS_MAX, Redirect, redirect};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
@@ -31,7 +31,7 @@ pub(super) enum Ground {
 }
 
 /// What comes back for something that is posted. It may be a token: it cannot be printed.
-pub(super) struct Posted {
+pub(super) struct PostReply {
     /// How it was taken.
     pub(super) status: StatusCode,
     /// The answer; null where it is not JSON.
@@ -76,7 +76,7 @@ impl Web {
         url: &Url,
         headers: HeaderMap,
         body: String,
-    ) -> Result<Posted> {
+    ) -> Result<PostReply> {
         let exchange = async {
             let request = self.client(ground, url)?.post(url.clone()).headers(headers).body(body);
             let mut response = sent(json(request), url).await?;
@@ -88,7 +88,7 @@ impl Web {
                 )));
             }
             let body = body_of(&mut response, url).await?;
-            Ok(Posted { status, body: serde_json::from_slice(&body).unwrap_or_default() })
+            Ok(PostReply { status, body: serde_json::from_slice(&body).unwrap_or_default() })
         };
         self.timely(url, exchange).await
     }
@@ -175,7 +175,7 @@ pub(super) fn shown(url: &Url) -> String {
 /// What someone says, for messages: short, on one line, without these secrets.
 pub(super) fn told(text: &str, secrets: &[&str]) -> String {
     const CHARS_MAX: usize = 300;
-    let told = Hidden::default().credentials(secrets.iter().copied()).told(text);
+    let told = Redactor::default().credentials(secrets.iter().copied()).told(text);
     one_line(&told, CHARS_MAX)
 }
 

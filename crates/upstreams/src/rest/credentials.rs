@@ -2,12 +2,12 @@
 //! ever shown.
 
 use super::super::config::{KeyPlace, RestAuth, RestConfig, Secret};
-use super::parameter::Supplied;
+use super::parameter::SuppliedParameters;
 use crate::secret_header;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outbound::percent::decoded;
-use outbound::redaction::Hidden;
+use outbound::redaction::Redactor;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 
@@ -18,7 +18,7 @@ pub(crate) struct Credentials {
     /// A field of the query.
     query: Option<(String, Secret)>,
     /// All that must not be shown.
-    hidden: Hidden,
+    hidden: Redactor,
 }
 
 impl Credentials {
@@ -60,7 +60,7 @@ impl Credentials {
                 secrets.push(value.expose().to_owned());
             }
         }
-        let hidden = Hidden::default().headers(given).credentials(secrets);
+        let hidden = Redactor::default().headers(given).credentials(secrets);
         Ok(Self { headers, query, hidden })
     }
 
@@ -84,8 +84,8 @@ impl Credentials {
     }
 
     /// What arguments cannot set, because it is here.
-    pub(super) fn supplied(&self) -> Supplied {
-        Supplied {
+    pub(super) fn supplied(&self) -> SuppliedParameters {
+        SuppliedParameters {
             headers: self.headers.keys().map(|name| name.as_str().to_owned()).collect(),
             query: self.query.iter().map(|(name, _)| name.clone()).collect(),
         }
@@ -113,7 +113,7 @@ impl Credentials {
     }
 
     /// What must not be shown of them.
-    pub(crate) fn hidden(&self) -> &Hidden {
+    pub(crate) fn hidden(&self) -> &Redactor {
         &self.hidden
     }
 }

@@ -26,7 +26,7 @@ pub(super) enum Style {
 
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct ValueEncoding {
     pub(super) style: Style,
     /// Whether each item, or each key, stands for itself.
     pub(super) explode: bool,
@@ -41,7 +41,7 @@ const RESERVED: &[u8] = b":/?@!$'()*,;";
 /// Those that a path may have; percent signs are taken to be there on purpose.
 const OF_PATHS: &[u8] = b"/:@!$&'()*+,;=%";
 
-impl Written {
+impl ValueEncoding {
     pub(super) fn in_path(self, name: &str, value: &Value) -> Result<String> {
         let written = match self.style {
             Style::Label | Style::Matrix => self.marked(name, value)?,
@@ -223,14 +223,14 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const PLAIN: Written =
-        Written { style: Style::Simple, explode: false, json: false, reserved: false };
+    const PLAIN: ValueEncoding =
+        ValueEncoding { style: Style::Simple, explode: false, json: false, reserved: false };
 
-    fn written(style: Style, explode: bool) -> Written {
-        Written { style, explode, ..PLAIN }
+    fn written(style: Style, explode: bool) -> ValueEncoding {
+        ValueEncoding { style, explode, ..PLAIN }
     }
 
-    fn query(written: Written, value: Value) -> String {
+    fn query(written: ValueEncoding, value: Value) -> String {
         let fields = written.in_query("n", &value).unwrap();
         let fields: Vec<String> =
             fields.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -289,7 +289,7 @@ mod tests {
         let whole = "a%2F..%2Fb%3Fc%3Dd%26e%23f%252F";
         assert_eq!(PLAIN.in_path("n", &nasty).unwrap(), whole);
         assert_eq!(query(written(Style::Form, true), nasty.clone()), format!("n={whole}"));
-        let reserved = Written { reserved: true, ..written(Style::Form, true) };
+        let reserved = ValueEncoding { reserved: true, ..written(Style::Form, true) };
         assert_eq!(query(reserved, nasty), "n=a/../b?c%3Dd%26e%23f%252F");
         assert!(PLAIN.in_path("n", &json!("")).is_err());
         assert!(PLAIN.in_path("n", &json!([])).is_err());
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn json_is_written_whole_and_empty_lists_not_at_all() {
-        let json = Written { json: true, ..written(Style::Form, true) };
+        let json = ValueEncoding { json: true, ..written(Style::Form, true) };
         assert_eq!(query(json, json!({"a": [1]})), "n=%7B%22a%22%3A%5B1%5D%7D");
         assert_eq!(query(written(Style::Form, true), json!([])), "");
         let nested = json!({"a": {"b": [1, {"c": null, "d": 2}]}});

@@ -17,14 +17,14 @@ mod credentials;
 mod spooled;
 mod send;
 mod output;
-mod place;
+mod location;
 mod tool;
 #[cfg(test)]
 mod tests;
 
 use self::document::OpenApi;
-use self::operation::{Reading, Warning};
-use self::place::Places;
+use self::location::DocumentLocation;
+use self::operation::{ReadOptions, Warning};
 use self::request::Request;
 use self::send::Sender;
 use self::tool::RestTool;
@@ -35,7 +35,7 @@ use kernel::tool::call::ToolError;
 use kernel::tool::rules::Pattern;
 use kernel::values::fault::Fault;
 use kernel::values::ids::ContentHash;
-use outbound::answer::{Effect, Place};
+use outbound::answer::{BodyDestination, Effect};
 use outbound::client::GuardedClient;
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ static LARGE: Semaphore = Semaphore::const_new(LARGE_MAX);
 static READINGS: Semaphore = Semaphore::const_new(READINGS_MAX);
 
 /// What a REST server has.
-pub(crate) struct Loaded {
+pub(crate) struct RestTools {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// The hash of the document that they were made of.
     pub(crate) document: ContentHash,
@@ -75,7 +75,7 @@ pub(crate) async fn load(
     config: &RestConfig,
     parts: &RemoteParts,
     known: Option<&ContentHash>,
-) -> Result<Option<Loaded>, Fault> {
+) -> Result<Option<RestTools>, Fault> {
     let loader = Loader::new(upstream, config, parts).map_err(|why| {
         Fault::new("BadSettings", format!("`{}`: {why}", upstream.name))
             .hint(format!("correct it in {}", upstream.origin))
@@ -112,14 +112,14 @@ struct Loader {
     upstream: UpstreamConfig,
     config: RestConfig,
     parts: RemoteParts,
-    places: Places,
+    places: DocumentLocation,
     include: Option<Vec<Pattern>>,
     credentials: Credentials,
     outbound: Arc<GuardedClient>,
 }
 
 /// The tools of a document, and what of it was left out.
-type Made = (Vec<Arc<dyn Tool>>, Vec<Warning>);
+type DocumentTools = (Vec<Arc<dyn Tool>>, Vec<Warning>);
 
 impl Loader {
     fn new(
@@ -127,7 +127,7 @@ impl Loader {
         config: &RestConfig,
         parts: &RemoteParts,
     ) -> Result<Self, String> {
-        let places = Places::new(config)?;
+        let places = DocumentLocation::new(config)?;
         let settings = places.settings(config.allow_private)?;
         let outbound = GuardedClient::new(settings, parts.client_options());
         let patterns = |texts: &Vec<String>| {
@@ -162,7 +162,7 @@ impl Loader {
                 };
                 let wait_ms = self.timeout_ms().unwrap_or(self.parts.limits.call_timeout_ms);
                 let sender = self.sender(credentials.hiding(url), Some(wait_ms));
-                let place = Place { bytes_max, blobs: None };
+                let place = BodyDestination { bytes_max, blobs: None };
                 let answer = sender.send(Request::get(url.clone()), Effect::Reads, place).await;
                 match answer {
                     Err(error) if error.fault.name == "OutputTooLarge" => None,
@@ -175,23 +175,23 @@ impl Loader {
     }
 
     /// What is made of a document, unless it is the one of this hash.
-    fn read(&self, text: String, known: Option<&ContentHash>) -> Result<Option<Loaded>, Fault> {
+    fn read(&self, text: String, known: Option<&ContentHash>) -> Result<Option<RestTools>, Fault> {
         let document = ContentHash::of(text.as_bytes());
         if known == Some(&document) {
             return Ok(None);
         }
         let (tools, warnings) = self.tools(text).map_err(|why| self.fault(&why))?;
         tell(&self.upstream.name, &warnings);
-        Ok(Some(Loaded { tools, document }))
+        Ok(Some(RestTools { tools, document }))
     }
 
     /// The tools of a document, and what was left out.
-    fn tools(&self, text: String) -> Result<Made, String> {
+    fn tools(&self, text: String) -> Result<DocumentTools, String> {
         let document = OpenApi::parse(text)?;
         let base = self.places.server(&document, !self.credentials.is_empty())?;
         let supplied = self.credentials.supplied();
         let limits = &self.parts.limits;
-        let reading = Reading {
+        let reading = ReadOptions {
             supplied: &supplied,
             trusted: self.upstream.trusted,
             nodes_max: SCHEMA_PARTS_MAX,
@@ -272,7 +272,7 @@ impl Loader {
     /// The fault of a document that cannot be used.
     fn fault(&self, why: &str) -> Fault {
         let place = match (&self.config.document, &self.places.document) {
-            (_, Some(url)) => place::shown(url),
+            (_, Some(url)) => location::shown(url),
             (Document::File(path), None) => path.display().to_string(),
             (Document::Url(_), None) => String::new(),
         };

@@ -3,9 +3,11 @@
 
 use super::body::{self, Body};
 use super::document::{OpenApi, Version};
-use super::parameter::{self, Declared, Found, Parameter, Place, Supplied};
+use super::parameter::{
+    self, DeclaredItem, DeclaredParameter, Parameter, ParameterLocation, SuppliedParameters,
+};
 use super::path::Template;
-use super::schema::{Draft, Hitch, Known, translate};
+use super::schema::{Draft, Hitch, ReferenceState, translate};
 use super::swagger;
 use crate::cut;
 use kernel::tool::call::Reach;
@@ -55,9 +57,9 @@ pub(super) struct Operation {
 
 /// How a document is read.
 #[derive(Debug)]
-pub(super) struct Reading<'a> {
+pub(super) struct ReadOptions<'a> {
     /// What goes with every request.
-    pub(super) supplied: &'a Supplied,
+    pub(super) supplied: &'a SuppliedParameters,
     /// Whether what it says of effects is taken as it is.
     pub(super) trusted: bool,
     /// The size of one operation's schemas.
@@ -80,10 +82,10 @@ pub(super) struct Warning {
 /// others. The operations that `wanted` refuses, by their names, are not read.
 pub(super) fn all(
     document: &OpenApi,
-    reading: &Reading<'_>,
+    reading: &ReadOptions<'_>,
     wanted: impl Fn(&str) -> bool,
 ) -> (Vec<Operation>, Vec<Warning>) {
-    let mut known = Known::new(reading.parts_max);
+    let mut known = ReferenceState::new(reading.parts_max);
     let mut operations = Vec::new();
     let mut warnings = Vec::new();
     let mut names = BTreeSet::new();
@@ -114,7 +116,7 @@ pub(super) fn all(
             }
             // What follows a `#` is not sent: some documents tell operations apart by it.
             let path = path.split('#').next().unwrap_or(path);
-            let place = At { path, item, method, fields };
+            let place = LocatedOperation { path, item, method, fields };
             let read = match is_new {
                 true => place.read_any(document, name, reading, &mut known),
                 false => Err(format!("another operation is called `{name}`, too")),
@@ -129,21 +131,21 @@ pub(super) fn all(
 }
 
 /// An operation where it stands in its document.
-struct At<'d> {
+struct LocatedOperation<'d> {
     path: &'d str,
     item: &'d Map<String, Value>,
     method: Method,
     fields: &'d Map<String, Value>,
 }
 
-impl<'d> At<'d> {
+impl<'d> LocatedOperation<'d> {
     /// The operation, whatever version its document is of.
     fn read_any(
         &self,
         document: &'d OpenApi,
         name: String,
-        reading: &Reading<'_>,
-        known: &mut Known,
+        reading: &ReadOptions<'_>,
+        known: &mut ReferenceState,
     ) -> Result<Operation, String> {
         match document.version {
             Version::V20 => {
@@ -151,7 +153,8 @@ impl<'d> At<'d> {
                 // It has the parameters of its path already.
                 let item = Map::new();
                 let method = self.method.clone();
-                let converted = At { path: self.path, item: &item, method, fields: &fields };
+                let converted =
+                    LocatedOperation { path: self.path, item: &item, method, fields: &fields };
                 converted.read(document, name, reading, known)
             }
             Version::V30 | Version::V31 => self.read(document, name, reading, known),
@@ -162,8 +165,8 @@ impl<'d> At<'d> {
         &self,
         document: &'d OpenApi,
         name: String,
-        reading: &Reading<'_>,
-        known: &mut Known,
+        reading: &ReadOptions<'_>,
+        known: &mut ReferenceState,
     ) -> Result<Operation, String> {
         if self.streams(document) {
             return Err("it answers with a stream of events, which no call can wait for".to_owned());
@@ -205,25 +208,26 @@ impl<'d> At<'d> {
     fn parameters(
         &self,
         document: &'d OpenApi,
-        supplied: &Supplied,
-    ) -> Result<(Vec<Declared<'d>>, bool), String> {
+        supplied: &SuppliedParameters,
+    ) -> Result<(Vec<DeclaredParameter<'d>>, bool), String> {
         let mut found = Vec::new();
         let mut has_key = false;
         for fields in parameter::declared(document, self.item, self.fields)? {
             match parameter::read(fields, supplied)? {
-                Found::Parameter(declared) => found.push(declared),
-                Found::Key => has_key = true,
-                Found::Nothing => {}
+                DeclaredItem::Parameter(declared) => found.push(declared),
+                DeclaredItem::Key => has_key = true,
+                DeclaredItem::Nothing => {}
             }
         }
         let template = Template::read(self.path);
-        found.retain(|declared: &Declared<'_>| {
+        found.retain(|declared: &DeclaredParameter<'_>| {
             let Parameter { place, name, .. } = &declared.parameter;
-            *place != Place::Path || template.names().any(|known| known == name)
+            *place != ParameterLocation::Path || template.names().any(|known| known == name)
         });
         for name in template.names() {
-            let here = |declared: &Declared<'_>| {
-                declared.parameter.place == Place::Path && declared.parameter.name == name
+            let here = |declared: &DeclaredParameter<'_>| {
+                declared.parameter.place == ParameterLocation::Path
+                    && declared.parameter.name == name
             };
             if !found.iter().any(here) {
                 found.push(parameter::undeclared(name).ok_or_else(|| {
@@ -239,7 +243,7 @@ impl<'d> At<'d> {
     fn inputs(
         &self,
         draft: &mut Draft<'_>,
-        declared: &[Declared<'_>],
+        declared: &[DeclaredParameter<'_>],
     ) -> Result<(Option<Body>, Value), Hitch> {
         let mut properties = Map::new();
         let mut required = Vec::new();
@@ -324,7 +328,7 @@ impl<'d> At<'d> {
 
 /// Gives each parameter an argument of its own. A name in the path overrides the same one in the
 /// query, and that before a header's; a name that is an argument as it is before one that is not.
-fn tell_apart(found: &mut [Declared<'_>]) -> Result<(), String> {
+fn tell_apart(found: &mut [DeclaredParameter<'_>]) -> Result<(), String> {
     found.sort_by_key(|declared| {
         let Parameter { place, argument, name, .. } = &declared.parameter;
         (*place, argument != name)

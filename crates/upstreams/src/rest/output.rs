@@ -5,20 +5,20 @@ use super::spooled::is_text;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outbound::answer::{is_json, media_type, shown};
-use outbound::redaction::Hidden;
+use outbound::redaction::Redactor;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 /// The body: JSON as it is, text as a string, anything else in base64 with its type, null for
 /// nothing. A HEAD has no body: its answer is the status with the headers. None of it has a
 /// credential of ours in it.
-pub(super) fn value(answer: &Answer, method: &Method, hidden: &Hidden) -> Value {
+pub(super) fn value(answer: &Answer, method: &Method, hidden: &Redactor) -> Value {
     let mut value = read(answer, method, hidden);
     hidden.mask(&mut value);
     value
 }
 
-fn read(answer: &Answer, method: &Method, hidden: &Hidden) -> Value {
+fn read(answer: &Answer, method: &Method, hidden: &Redactor) -> Value {
     if method == Method::HEAD {
         return json!({"status": answer.status.as_u16(), "headers": shown(&answer.headers)});
     }
@@ -56,7 +56,7 @@ mod tests {
             headers.insert(CONTENT_TYPE, HeaderValue::from_str(media).unwrap());
         }
         let answer = Answer { status: StatusCode::OK, headers, body: body.to_vec(), stored: None };
-        value(&answer, &Method::GET, &Hidden::default())
+        value(&answer, &Method::GET, &Redactor::default())
     }
 
     #[test]
@@ -85,12 +85,12 @@ mod tests {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("a/b"))]);
         let answer = Answer { status: StatusCode::OK, headers, body: Vec::new(), stored: None };
         let shown = json!({"status": 200, "headers": {"content-type": "a/b"}});
-        assert_eq!(value(&answer, &Method::HEAD, &Hidden::default()), shown);
+        assert_eq!(value(&answer, &Method::HEAD, &Redactor::default()), shown);
     }
 
     #[test]
     fn no_credential_of_ours_is_in_an_output() {
-        let hidden = Hidden::default().credentials(["s3cr3t/key"]);
+        let hidden = Redactor::default().credentials(["s3cr3t/key"]);
         let told = |media: &'static str, body: &str, method: Method| {
             let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media))]);
             let answer = Answer {

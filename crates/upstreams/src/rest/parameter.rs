@@ -1,7 +1,7 @@
 //! Parameters: where an argument goes, and how it is written there.
 
 use super::document::OpenApi;
-use super::encode::{Style, Written};
+use super::encode::{Style, ValueEncoding};
 use super::schema::{Draft, Hitch};
 use outbound::METHOD_OVERRIDES;
 use outbound::answer::{essence, is_json};
@@ -34,19 +34,19 @@ pub(super) const KEY_HEADER: &str = "idempotency-key";
 
 /// A part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum ParameterLocation {
     Path,
     Query,
     Header,
 }
 
-impl Place {
+impl ParameterLocation {
     /// As OpenAPI calls it.
     pub(super) fn word(self) -> &'static str {
         match self {
-            Place::Path => "path",
-            Place::Query => "query",
-            Place::Header => "header",
+            ParameterLocation::Path => "path",
+            ParameterLocation::Query => "query",
+            ParameterLocation::Header => "header",
         }
     }
 }
@@ -58,8 +58,8 @@ pub(super) struct Parameter {
     pub(super) argument: String,
     /// Its name on the wire.
     pub(super) name: String,
-    pub(super) place: Place,
-    pub(super) written: Written,
+    pub(super) place: ParameterLocation,
+    pub(super) written: ValueEncoding,
     pub(super) required: bool,
 }
 
@@ -74,7 +74,7 @@ impl Parameter {
 
 /// A parameter as a document has it.
 #[derive(Debug)]
-pub(super) struct Declared<'d> {
+pub(super) struct DeclaredParameter<'d> {
     /// What becomes of it.
     pub(super) parameter: Parameter,
     /// What the document says of it; of some parts of a path it says nothing.
@@ -84,9 +84,9 @@ pub(super) struct Declared<'d> {
 
 /// What a document declares.
 #[derive(Debug)]
-pub(super) enum Found<'d> {
+pub(super) enum DeclaredItem<'d> {
     /// A parameter that an argument sets.
-    Parameter(Declared<'d>),
+    Parameter(DeclaredParameter<'d>),
     /// The header for a call's own key.
     Key,
     /// One that no one sets.
@@ -95,7 +95,7 @@ pub(super) enum Found<'d> {
 
 /// What goes with every request, so that no argument sets it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Supplied {
+pub(super) struct SuppliedParameters {
     /// Headers, in lower case.
     pub(super) headers: Vec<String>,
     /// Fields of the query.
@@ -136,8 +136,8 @@ fn word<'d>(fields: &'d Map<String, Value>, key: &str) -> &'d str {
 /// Reads one parameter; if an operation that has it cannot be called, why.
 pub(super) fn read<'d>(
     fields: &'d Map<String, Value>,
-    supplied: &Supplied,
-) -> Result<Found<'d>, String> {
+    supplied: &SuppliedParameters,
+) -> Result<DeclaredItem<'d>, String> {
     let word = |key: &str| fields.get(key).and_then(Value::as_str);
     let name = word("name").ok_or("a parameter has no name")?;
     if name.len() > NAME_BYTES_MAX {
@@ -145,19 +145,19 @@ pub(super) fn read<'d>(
     }
     let required = fields.get("required") == Some(&Value::Bool(true));
     let place = match word("in") {
-        Some("path") => Place::Path,
+        Some("path") => ParameterLocation::Path,
         Some("query") if supplied.query.iter().any(|given| given == name) => {
-            return Ok(Found::Nothing);
+            return Ok(DeclaredItem::Nothing);
         }
-        Some("query") => Place::Query,
+        Some("query") => ParameterLocation::Query,
         Some("header") => match header(name, required, supplied)? {
             Some(found) => return Ok(found),
-            None => Place::Header,
+            None => ParameterLocation::Header,
         },
         Some(other) if required => {
             return Err(format!("it needs `{name}` in `{other}`, which is not supported"));
         }
-        _ => return Ok(Found::Nothing),
+        _ => return Ok(DeclaredItem::Nothing),
     };
     let content = fields.get("content").and_then(Value::as_object);
     let content = content.and_then(|content| content.iter().next());
@@ -165,37 +165,42 @@ pub(super) fn read<'d>(
         Some((_, media)) => media.get("schema"),
         None => fields.get("schema"),
     };
-    let required = required || place == Place::Path;
+    let required = required || place == ParameterLocation::Path;
     let written = match written(fields, name, place, content.map(|(media, _)| media.as_str())) {
         Ok(written) => written,
         Err(why) if required => return Err(why),
         // The operation can do without it.
-        Err(_) => return Ok(Found::Nothing),
+        Err(_) => return Ok(DeclaredItem::Nothing),
     };
     let argument = argument(name);
     let name = name.to_owned();
     let parameter = Parameter { argument, name, place, written, required };
-    Ok(Found::Parameter(Declared { parameter, fields: Some(fields), schema }))
+    Ok(DeclaredItem::Parameter(DeclaredParameter { parameter, fields: Some(fields), schema }))
 }
 
 /// A part of the path that the document does not declare: a text, as nearly all of them are. None
 /// if its name is more than a name, for then no one knows what it means.
-pub(super) fn undeclared(name: &str) -> Option<Declared<'static>> {
+pub(super) fn undeclared(name: &str) -> Option<DeclaredParameter<'static>> {
     let parameter = Parameter {
         argument: argument(name),
         name: name.to_owned(),
-        place: Place::Path,
-        written: Written { style: Style::Simple, explode: false, json: false, reserved: false },
+        place: ParameterLocation::Path,
+        written: ValueEncoding {
+            style: Style::Simple,
+            explode: false,
+            json: false,
+            reserved: false,
+        },
         required: true,
     };
-    (parameter.argument == name && !name.is_empty()).then_some(Declared {
+    (parameter.argument == name && !name.is_empty()).then_some(DeclaredParameter {
         parameter,
         fields: None,
         schema: None,
     })
 }
 
-impl Declared<'_> {
+impl DeclaredParameter<'_> {
     /// The schema of its argument.
     pub(super) fn schema(&self, draft: &mut Draft<'_>) -> Result<Value, Hitch> {
         let Some(fields) = self.fields else { return Ok(json!({"type": "string"})) };
@@ -230,14 +235,14 @@ impl Declared<'_> {
 fn header(
     name: &str,
     required: bool,
-    supplied: &Supplied,
-) -> Result<Option<Found<'static>>, String> {
+    supplied: &SuppliedParameters,
+) -> Result<Option<DeclaredItem<'static>>, String> {
     let lower = name.to_ascii_lowercase();
     if lower == KEY_HEADER {
-        return Ok(Some(Found::Key));
+        return Ok(Some(DeclaredItem::Key));
     }
     if SENT_ANYWAY.contains(&lower.as_str()) || supplied.headers.contains(&lower) {
-        return Ok(Some(Found::Nothing));
+        return Ok(Some(DeclaredItem::Nothing));
     }
     let settable = HeaderName::from_bytes(lower.as_bytes()).is_ok();
     let is_free = |lower: &str| !OURS.contains(&lower) && !METHOD_OVERRIDES.contains(&lower);
@@ -247,25 +252,27 @@ fn header(
     if required {
         Err(format!("no argument can set its header `{name}`"))
     } else {
-        Ok(Some(Found::Nothing))
+        Ok(Some(DeclaredItem::Nothing))
     }
 }
 
 fn written(
     fields: &Map<String, Value>,
     name: &str,
-    place: Place,
+    place: ParameterLocation,
     media: Option<&str>,
-) -> Result<Written, String> {
+) -> Result<ValueEncoding, String> {
     let said = fields.get("style").and_then(Value::as_str);
     let style = match (place, said) {
-        (Place::Path | Place::Header, None | Some("simple")) => Style::Simple,
-        (Place::Path, Some("label")) => Style::Label,
-        (Place::Path, Some("matrix")) => Style::Matrix,
-        (Place::Query, None | Some("form")) => Style::Form,
-        (Place::Query, Some("spaceDelimited")) => Style::Spaces,
-        (Place::Query, Some("pipeDelimited")) => Style::Pipes,
-        (Place::Query, Some("deepObject")) => Style::Deep,
+        (ParameterLocation::Path | ParameterLocation::Header, None | Some("simple")) => {
+            Style::Simple
+        }
+        (ParameterLocation::Path, Some("label")) => Style::Label,
+        (ParameterLocation::Path, Some("matrix")) => Style::Matrix,
+        (ParameterLocation::Query, None | Some("form")) => Style::Form,
+        (ParameterLocation::Query, Some("spaceDelimited")) => Style::Spaces,
+        (ParameterLocation::Query, Some("pipeDelimited")) => Style::Pipes,
+        (ParameterLocation::Query, Some("deepObject")) => Style::Deep,
         (_, Some(style)) => {
             let place = place.word();
             return Err(format!("the style `{style}` of `{name}` in `{place}` is not supported"));
@@ -274,7 +281,7 @@ fn written(
     let explode = fields.get("explode").and_then(Value::as_bool).unwrap_or(style == Style::Form);
     let json = media.is_some_and(|media| is_json(&essence(media)));
     let reserved = fields.get("allowReserved") == Some(&Value::Bool(true));
-    Ok(Written { style, explode, json, reserved })
+    Ok(ValueEncoding { style, explode, json, reserved })
 }
 
 /// Whether an argument may have this name.
@@ -304,8 +311,8 @@ mod tests {
     }
 
     fn parameter(value: Value) -> Parameter {
-        match read(&fields(value), &Supplied::default()).unwrap() {
-            Found::Parameter(declared) => declared.parameter,
+        match read(&fields(value), &SuppliedParameters::default()).unwrap() {
+            DeclaredItem::Parameter(declared) => declared.parameter,
             other => panic!("{other:?}"),
         }
     }
@@ -331,8 +338,10 @@ mod tests {
 
     #[test]
     fn what_others_set_is_no_argument() {
-        let supplied =
-            Supplied { headers: vec!["x-api-key".to_owned()], query: vec!["key".to_owned()] };
+        let supplied = SuppliedParameters {
+            headers: vec!["x-api-key".to_owned()],
+            query: vec!["key".to_owned()],
+        };
         for (name, place, key) in [
             ("X-API-Key", "header", false),
             ("Accept", "header", false),
@@ -343,8 +352,8 @@ mod tests {
         ] {
             let fields = fields(json!({"name": name, "in": place}));
             let found = read(&fields, &supplied).unwrap();
-            assert_eq!(matches!(found, Found::Key), key, "{name}");
-            assert!(!matches!(found, Found::Parameter(_)), "{name}");
+            assert_eq!(matches!(found, DeclaredItem::Key), key, "{name}");
+            assert!(!matches!(found, DeclaredItem::Parameter(_)), "{name}");
         }
     }
 
@@ -359,7 +368,7 @@ mod tests {
             (json!({"in": "query"}), "has no name"),
             (json!({"name": "a".repeat(1_001), "in": "query"}), "more than 1000 bytes"),
         ] {
-            let error = read(&fields(declared), &Supplied::default()).unwrap_err();
+            let error = read(&fields(declared), &SuppliedParameters::default()).unwrap_err();
             assert!(error.contains(told), "{error}");
         }
     }
@@ -378,8 +387,8 @@ mod tests {
             json!({"name": "x-method-override", "in": "header"}),
         ] {
             let fields = fields(declared);
-            let found = read(&fields, &Supplied::default());
-            assert!(matches!(found, Ok(Found::Nothing)), "{found:?}");
+            let found = read(&fields, &SuppliedParameters::default());
+            assert!(matches!(found, Ok(DeclaredItem::Nothing)), "{found:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! One request as it is sent, put together from arguments before anything is sent.
 
 use super::operation::Operation;
-use super::parameter::{Parameter, Place};
+use super::parameter::{Parameter, ParameterLocation};
 use super::path::climbs;
 use crate::Result;
 use kernel::tool::arguments::{kind, misfit};
@@ -39,7 +39,7 @@ impl Request {
             return Err(misfit(format!("`{}` is missing", missing.argument)));
         }
         let mut headers = accepting();
-        for (parameter, value) in given(operation, arguments, Place::Header) {
+        for (parameter, value) in given(operation, arguments, ParameterLocation::Header) {
             let (name, value) = header(parameter, value)?;
             headers.insert(name, value);
         }
@@ -74,7 +74,7 @@ fn is_missing(parameter: &Parameter, arguments: &Map<String, Value>) -> bool {
 fn given<'a>(
     operation: &'a Operation,
     arguments: &'a Map<String, Value>,
-    place: Place,
+    place: ParameterLocation,
 ) -> impl Iterator<Item = (&'a Parameter, &'a Value)> {
     let here = operation.parameters.iter().filter(move |one| one.place == place);
     here.filter_map(move |one| Some((one, value(one, arguments)?)))
@@ -93,7 +93,8 @@ fn header(parameter: &Parameter, value: &Value) -> Result<(HeaderName, HeaderVal
 
 fn url(operation: &Operation, base: &Url, arguments: &Map<String, Value>) -> Result<Url> {
     let path = operation.path.filled(|name| {
-        let found = given(operation, arguments, Place::Path).find(|(one, _)| one.name == name);
+        let found =
+            given(operation, arguments, ParameterLocation::Path).find(|(one, _)| one.name == name);
         match found {
             Some((parameter, value)) => parameter.written.in_path(&parameter.name, value),
             None => Err(misfit(format!("`{name}` is missing"))),
@@ -103,7 +104,7 @@ fn url(operation: &Operation, base: &Url, arguments: &Map<String, Value>) -> Res
         return Err(misfit("a part of the path is `.` or `..`, which leads elsewhere"));
     }
     let mut fields = Vec::new();
-    for (parameter, value) in given(operation, arguments, Place::Query) {
+    for (parameter, value) in given(operation, arguments, ParameterLocation::Query) {
         let written = parameter.written.in_query(&parameter.name, value)?;
         fields.extend(written.into_iter().map(|(key, value)| format!("{key}={value}")));
     }
@@ -116,17 +117,17 @@ fn url(operation: &Operation, base: &Url, arguments: &Map<String, Value>) -> Res
 #[cfg(test)]
 mod tests {
     use super::super::document::OpenApi;
-    use super::super::operation::{Reading, all};
-    use super::super::parameter::Supplied;
+    use super::super::operation::{ReadOptions, all};
+    use super::super::parameter::SuppliedParameters;
     use super::*;
-    use kernel::tool::call::HowFar;
+    use kernel::tool::call::CallProgress;
     use serde_json::json;
 
     fn operation(path: &str, item: Value) -> Operation {
         let document = json!({"openapi": "3.1.0", "paths": {path: item}});
         let document = OpenApi::parse(document.to_string()).unwrap();
-        let supplied = Supplied::default();
-        let reading = Reading {
+        let supplied = SuppliedParameters::default();
+        let reading = ReadOptions {
             supplied: &supplied,
             trusted: false,
             nodes_max: 1_000,
@@ -193,7 +194,7 @@ mod tests {
             let mut arguments = whole.clone();
             arguments[name] = value;
             let error = request(arguments).unwrap_err();
-            assert_eq!(error.how, HowFar::NotSent);
+            assert_eq!(error.how, CallProgress::NotSent);
             assert!(error.fault.message.contains(told), "{}", error.fault.message);
         }
         assert!(request(json!([])).is_err());

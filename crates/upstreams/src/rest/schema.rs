@@ -34,7 +34,7 @@ const NULLABLE: [&str; 2] = ["nullable", "x-nullable"];
 /// What is known of a document's references, over all of its operations, and how much may still be
 /// written of it: a small document can say one large thing in thousands of places.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct ReferenceState {
     /// Those that lead back to themselves.
     cyclic: BTreeSet<String>,
     /// Those that end for every value.
@@ -43,7 +43,7 @@ pub(super) struct Known {
     parts_left: usize,
 }
 
-impl Known {
+impl ReferenceState {
     /// Nothing yet, of a document whose schemas may have so many parts together.
     pub(super) fn new(parts_max: usize) -> Self {
         Self { cyclic: BTreeSet::new(), sound: BTreeSet::new(), parts_left: parts_max }
@@ -72,7 +72,7 @@ impl From<String> for Hitch {
 /// Writes the schemas of one operation: `write` is called again with what was found out.
 pub(super) fn translate<T>(
     document: &OpenApi,
-    known: &mut Known,
+    known: &mut ReferenceState,
     nodes_max: usize,
     mut write: impl FnMut(&mut Draft<'_>) -> Result<T, Hitch>,
 ) -> Result<(T, Map<String, Value>), String> {
@@ -122,7 +122,7 @@ enum Sharing {
 #[derive(Debug)]
 pub(super) struct Draft<'d> {
     document: &'d OpenApi,
-    known: &'d mut Known,
+    known: &'d mut ReferenceState,
     sharing: Sharing,
     nodes_max: usize,
     nodes: usize,

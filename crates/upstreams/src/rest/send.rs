@@ -7,7 +7,7 @@ use super::spooled::spooled;
 use crate::{RemoteParts, Result};
 use kernel::tool::call::ToolError;
 use kernel::values::datum::BlobRef;
-use outbound::answer::{self, Body, Effect, Place};
+use outbound::answer::{self, Body, BodyDestination, Effect};
 use outbound::client::GuardedClient;
 use outbound::redirects::{REDIRECTS_MAX, Redirect, redirect};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -39,7 +39,7 @@ impl Sender {
         &self,
         request: Request,
         effect: Effect,
-        place: Place<'_>,
+        place: BodyDestination<'_>,
     ) -> Result<Answer> {
         let exchange = self.exchange(request, effect, place);
         let answered = match self.timeout_ms {
@@ -55,7 +55,12 @@ impl Sender {
         answered.map_err(|error| self.told(error))
     }
 
-    async fn exchange(&self, request: Request, effect: Effect, place: Place<'_>) -> Result<Answer> {
+    async fn exchange(
+        &self,
+        request: Request,
+        effect: Effect,
+        place: BodyDestination<'_>,
+    ) -> Result<Answer> {
         let mut done = false;
         let answered = self.follow(request, effect, place, &mut done).await;
         answered.map_err(|error| if done { unseen(error) } else { error })
@@ -66,7 +71,7 @@ impl Sender {
         &self,
         mut request: Request,
         effect: Effect,
-        place: Place<'_>,
+        place: BodyDestination<'_>,
         done: &mut bool,
     ) -> Result<Answer> {
         for _ in 0..=REDIRECTS_MAX {
@@ -100,7 +105,7 @@ impl Sender {
         &self,
         mut response: Response,
         effect: Effect,
-        place: Place<'_>,
+        place: BodyDestination<'_>,
     ) -> Result<Answer> {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());

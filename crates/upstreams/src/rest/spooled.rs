@@ -1,27 +1,27 @@
 //! Bodies that need not be known as a whole to be an output: they go into a blob while they come.
 
 use outbound::answer::{is_json, media_type};
-use outbound::redaction::Hidden;
-use outbound::spool::{Inside, Spooled};
+use outbound::redaction::Redactor;
+use outbound::spool::{BodyEncoder, SpooledText};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 /// How an output is written while its body comes; none where all of it must be known first:
 /// JSON is parsed, what may be text must be seen to be one, and credentials are searched for.
-pub(super) fn spooled(headers: &HeaderMap, hidden: &Hidden) -> Option<Spooled> {
+pub(super) fn spooled(headers: &HeaderMap, hidden: &Redactor) -> Option<SpooledText> {
     let media = media_type(headers);
-    let spooled = |before: &str, inside: Inside, after: String| {
-        Some(Spooled { before: before.to_owned(), inside, after })
+    let spooled = |before: &str, inside: BodyEncoder, after: String| {
+        Some(SpooledText { before: before.to_owned(), inside, after })
     };
     if !hidden.is_empty() || is_json(&media) {
         None
     } else if media.starts_with("text/") {
-        spooled("\"", Inside::Text(Vec::new()), "\"".to_owned())
+        spooled("\"", BodyEncoder::Text(Vec::new()), "\"".to_owned())
     } else if is_text(&media) {
         None
     } else {
         let after = format!("\",\"mediaType\":{}}}", Value::from(media));
-        spooled("{\"base64\":\"", Inside::Base64(Vec::new()), after)
+        spooled("{\"base64\":\"", BodyEncoder::Base64(Vec::new()), after)
     }
 }
 
@@ -38,18 +38,18 @@ mod tests {
 
     #[test]
     fn only_what_needs_not_be_known_as_a_whole_is_written_while_it_comes() {
-        let written = |media: &'static str, hidden: &Hidden| {
+        let written = |media: &'static str, hidden: &Redactor| {
             let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media))]);
             spooled(&headers, hidden).map(|text| format!("{}..{}", text.before, text.after))
         };
-        let nothing = Hidden::default();
+        let nothing = Redactor::default();
         assert_eq!(written("text/csv", &nothing).as_deref(), Some("\"..\""));
         let bytes = "{\"base64\":\"..\",\"mediaType\":\"image/png\"}";
         assert_eq!(written("image/png", &nothing).as_deref(), Some(bytes));
         for media in ["application/json", "application/xml", ""] {
             assert_eq!(written(media, &nothing), None, "{media}");
         }
-        let hidden = Hidden::default().credentials(["s3cr3t/key"]);
+        let hidden = Redactor::default().credentials(["s3cr3t/key"]);
         assert_eq!(written("text/csv", &hidden), None);
     }
 }

@@ -92,7 +92,7 @@ fn parameter(fields: &Map<String, Value>) -> Value {
     let mut written: Map<String, Value> =
         kept.map(|(name, value)| (name.clone(), value.clone())).collect();
     written.insert("schema".to_owned(), schema(fields));
-    if let Some(Styled { style, explode }) = styled(fields) {
+    if let Some(ListStyle { style, explode }) = styled(fields) {
         written.insert("style".to_owned(), style.into());
         written.insert("explode".to_owned(), explode.into());
     }
@@ -109,14 +109,14 @@ fn schema(fields: &Map<String, Value>) -> Value {
 }
 
 /// How a list is written.
-struct Styled {
+struct ListStyle {
     style: &'static str,
     explode: bool,
 }
 
 /// How a parameter that is a list is written; none where it is as usual. A format that OpenAPI 3
 /// has no style for is named by itself, and refused with its name.
-fn styled(fields: &Map<String, Value>) -> Option<Styled> {
+fn styled(fields: &Map<String, Value>) -> Option<ListStyle> {
     if word(fields, "type") != Some("array") {
         return None;
     }
@@ -128,7 +128,7 @@ fn styled(fields: &Map<String, Value>) -> Option<Styled> {
         (Some("tsv"), _) => ("tsv", false),
         _ => return None,
     };
-    Some(Styled { style, explode })
+    Some(ListStyle { style, explode })
 }
 
 /// The body of a `body` parameter.
@@ -161,7 +161,7 @@ fn form_of(form: &[&Map<String, Value>], consumed: &[&str]) -> Result<Value, Str
         if fields.get("required") == Some(&Value::Bool(true)) {
             required.push(name);
         }
-        if let Some(Styled { style, explode }) = styled(fields) {
+        if let Some(ListStyle { style, explode }) = styled(fields) {
             encoding.insert(name.to_owned(), json!({"style": style, "explode": explode}));
         }
     }

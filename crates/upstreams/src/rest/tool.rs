@@ -10,9 +10,10 @@ use crate::config::UpstreamConfig;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::tool::call::{
-    Call, Caller, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+    Call, Caller, OutputKind, Pace, Reach, ToolError, ToolOutput, ToolSpec, Upstream,
+    UpstreamProtocol,
 };
-use outbound::answer::{Effect, Place};
+use outbound::answer::{BodyDestination, Effect};
 use outbound::trace::traced;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -53,7 +54,7 @@ impl RestTool {
             idempotent: operation.idempotent,
             tags: operation.tags.clone(),
             pace: Pace::Quick,
-            yields: Yields::Value,
+            yields: OutputKind::Value,
             unrecorded: !upstream.journal,
             listed: None,
         };
@@ -77,7 +78,7 @@ impl RestTool {
         };
         let bytes_max = self.bytes_max.min(call.output_bytes_max);
         let blobs = call.place.blobs.clone().at_most(self.blob_bytes_max);
-        let place = Place { bytes_max, blobs: Some(&blobs) };
+        let place = BodyDestination { bytes_max, blobs: Some(&blobs) };
         let answer = self.sender.send(request, effect, place).await?;
         if let Some(blob) = answer.stored {
             return Ok(ToolOutput::Blob(blob));
@@ -93,7 +94,7 @@ impl Tool for RestTool {
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        Some(Upstream { name: self.upstream.clone(), speaks: Speaks::Rest })
+        Some(Upstream { name: self.upstream.clone(), speaks: UpstreamProtocol::Rest })
     }
 
     fn check(&self, arguments: &Value) -> Result<()> {

@@ -1,10 +1,10 @@
 //! What came back: a result, an error of the server's, or nothing that makes sense. Each failure
 //! has a name of its own and says how far the call got.
 
-use super::place::Reply;
+use super::server::Reply;
 use kernel::tool::call::{ToolError, ToolOutput};
 use outbound::answer::{Effect, is_passing};
-use outbound::redaction::Hidden;
+use outbound::redaction::Redactor;
 use serde_json::{Value, json};
 use std::fmt;
 use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
@@ -17,7 +17,7 @@ const TOLD_CHARS_MAX: usize = 500;
 
 /// What a server said to a request.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum RpcOutcome {
     Result(Value),
     /// That it did not do it.
     Error {
@@ -31,19 +31,19 @@ pub(super) enum Said {
 
 /// An invalid answer.
 #[derive(Debug, PartialEq)]
-pub(super) enum Unread {
+pub(super) enum InvalidAnswer {
     /// A status of failure, and what stood below it.
     Status(u16, String),
     /// What is wrong with it, and how it begins.
     Invalid(&'static str, String),
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for InvalidAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unread::Status(status, told) if told.is_empty() => write!(f, "HTTP {status}"),
-            Unread::Status(status, told) => write!(f, "HTTP {status}: {told}"),
-            Unread::Invalid(why, told) => write!(f, "{why}: `{told}`"),
+            InvalidAnswer::Status(status, told) if told.is_empty() => write!(f, "HTTP {status}"),
+            InvalidAnswer::Status(status, told) => write!(f, "HTTP {status}: {told}"),
+            InvalidAnswer::Invalid(why, told) => write!(f, "{why}: `{told}`"),
         }
     }
 }
@@ -51,7 +51,11 @@ impl fmt::Display for Unread {
 /// Reads an answer to the request of this id; no part of it has a credential of ours, and the words
 /// of its errors have nothing that is hidden. A JSON-RPC error counts whatever the status is; an
 /// address that is not there is a method that is not there.
-pub(super) fn read(reply: &Reply, id: &str, hidden: &Hidden) -> Result<Said, Unread> {
+pub(super) fn read(
+    reply: &Reply,
+    id: &str,
+    hidden: &Redactor,
+) -> Result<RpcOutcome, InvalidAnswer> {
     let told = || short(hidden.told(&String::from_utf8_lossy(&reply.body)).trim());
     let text = std::str::from_utf8(&reply.body).unwrap_or_default();
     let mut body = serde_json::from_str::<Value>(text).unwrap_or_default();
@@ -65,34 +69,34 @@ pub(super) fn read(reply: &Reply, id: &str, hidden: &Hidden) -> Result<Said, Unr
     }
     if reply.status == 404 {
         let message = "HTTP 404: nothing answers at this address".to_owned();
-        return Ok(Said::Error { code: METHOD_NOT_FOUND, message, data: String::new() });
+        return Ok(RpcOutcome::Error { code: METHOD_NOT_FOUND, message, data: String::new() });
     }
     if !(200..300).contains(&reply.status) {
-        return Err(Unread::Status(reply.status, told()));
+        return Err(InvalidAnswer::Status(reply.status, told()));
     }
     let Value::Object(mut body) = body else {
-        return Err(Unread::Invalid("the answer is no JSON object", told()));
+        return Err(InvalidAnswer::Invalid("the answer is no JSON object", told()));
     };
     let answers_us = body.get("id").and_then(Value::as_str) == Some(id);
     match body.remove("result") {
-        None => Err(Unread::Invalid("the answer has neither result nor error", told())),
+        None => Err(InvalidAnswer::Invalid("the answer has neither result nor error", told())),
         Some(_) if !answers_us => {
-            Err(Unread::Invalid("the answer belongs to another request", told()))
+            Err(InvalidAnswer::Invalid("the answer belongs to another request", told()))
         }
-        Some(result) => Ok(Said::Result(result)),
+        Some(result) => Ok(RpcOutcome::Result(result)),
     }
 }
 
-fn refused(error: &Value, hidden: &Hidden) -> Said {
+fn refused(error: &Value, hidden: &Redactor) -> RpcOutcome {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
     let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason is given");
     let data = error.get("data").filter(|data| !data.is_null());
     let data = data.map(|data| hidden.told(&data.to_string())).unwrap_or_default();
-    Said::Error { code, message: hidden.told(message), data }
+    RpcOutcome::Error { code, message: hidden.told(message), data }
 }
 
 /// How a server answered, for a proxy that passes failures on: nothing that is hidden is in it.
-pub(super) fn replied(reply: &Reply, hidden: &Hidden) -> Value {
+pub(super) fn replied(reply: &Reply, hidden: &Redactor) -> Value {
     let text = String::from_utf8_lossy(&reply.body);
     let mut body = serde_json::from_str::<Value>(&text).unwrap_or_default();
     if hidden.may_be_in(&text) {
@@ -122,23 +126,26 @@ fn plain_kind(value: &Value) -> Option<&'static str> {
 }
 
 /// Which call an outcome is about.
-pub(super) struct About<'a> {
+pub(super) struct CallSubject<'a> {
     /// The server.
     pub(super) place: &'a str,
     /// The tool, as the server names it.
     pub(super) tool: &'a str,
     pub(super) effect: Effect,
     /// What is taken out of what the server says.
-    pub(super) hidden: &'a Hidden,
+    pub(super) hidden: &'a Redactor,
 }
 
-impl About<'_> {
+impl CallSubject<'_> {
     /// The output of a call, or why there is none.
-    pub(super) fn outcome(&self, said: Result<Said, Unread>) -> Result<ToolOutput, ToolError> {
+    pub(super) fn outcome(
+        &self,
+        said: Result<RpcOutcome, InvalidAnswer>,
+    ) -> Result<ToolOutput, ToolError> {
         match said {
-            Ok(Said::Result(result)) => self.output(result),
-            Ok(Said::Error { code, message, data }) => Err(self.error(code, &message, &data)),
-            Err(Unread::Status(status, told)) => Err(self.status(status, &told)),
+            Ok(RpcOutcome::Result(result)) => self.output(result),
+            Ok(RpcOutcome::Error { code, message, data }) => Err(self.error(code, &message, &data)),
+            Err(InvalidAnswer::Status(status, told)) => Err(self.status(status, &told)),
             Err(unread) => {
                 let message = format!("`{}`: {unread}", self.place);
                 Err(self.effect.lost("InvalidResponse", message))
@@ -196,7 +203,7 @@ impl About<'_> {
 
     /// A gateway that got no answer knows as little as we do; any other refusal is a plain failure.
     fn status(&self, status: u16, told: &str) -> ToolError {
-        let unread = Unread::Status(status, told.to_owned());
+        let unread = InvalidAnswer::Status(status, told.to_owned());
         let message = format!("`{}` answered {unread}", self.place);
         let error = match status {
             401 | 403 => ToolError::failed("Unauthorized", message)
@@ -223,12 +230,13 @@ pub(super) fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::tool::call::{HowFar, OwnWords};
+    use kernel::tool::call::{CallProgress, RawFailure};
 
     fn outcome(effect: Effect, status: u16, body: &str) -> Result<ToolOutput, ToolError> {
-        let hidden = Hidden::default().credentials(["s3cret"]);
+        let hidden = Redactor::default().credentials(["s3cret"]);
         let said = read(&Reply { status, body: body.as_bytes().to_vec() }, "call_1", &hidden);
-        About { place: "files", tool: "filesystem.readFile", effect, hidden: &hidden }.outcome(said)
+        CallSubject { place: "files", tool: "filesystem.readFile", effect, hidden: &hidden }
+            .outcome(said)
     }
 
     fn result(result: &Value) -> String {
@@ -255,9 +263,9 @@ mod tests {
         let failed =
             json!({"isError": true, "content": [{"type": "text", "text": "no such file"}]});
         let error = outcome(Effect::Writes, 200, &result(&failed)).unwrap_err();
-        assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "ToolFailed"));
+        assert_eq!((error.how, error.fault.name.as_str()), (CallProgress::Failed, "ToolFailed"));
         assert_eq!(error.fault.message, "no such file");
-        assert_eq!(error.said.as_deref(), Some(&OwnWords::Result(failed)));
+        assert_eq!(error.said.as_deref(), Some(&RawFailure::Result(failed)));
     }
 
     #[test]
@@ -266,34 +274,34 @@ mod tests {
         let other = json!({"jsonrpc": "2.0", "id": "call_2", "result": {}}).to_string();
         let gateways = json!({"error": {"code": 502, "message": "no answer"}}).to_string();
         let servers = json!({"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}).to_string();
-        let table: [(u16, String, &str, HowFar); 15] = [
-            (200, error(-32601), "MethodNotFound", HowFar::Failed),
-            (404, error(-32601), "MethodNotFound", HowFar::Failed),
-            (404, "Not Found".to_owned(), "MethodNotFound", HowFar::Failed),
-            (400, error(-32602), "InvalidParams", HowFar::Failed),
-            (500, error(-32000), "RpcError", HowFar::Failed),
-            (401, String::new(), "Unauthorized", HowFar::Failed),
-            (500, "oops".to_owned(), "HttpStatus", HowFar::Failed),
-            (504, "no answer".to_owned(), "HttpStatus", HowFar::Unknown),
-            (502, gateways, "HttpStatus", HowFar::Unknown),
-            (502, servers, "RpcError", HowFar::Failed),
-            (200, "<html>".to_owned(), "InvalidResponse", HowFar::Unknown),
-            (200, "[]".to_owned(), "InvalidResponse", HowFar::Unknown),
-            (200, "{\"id\":\"call_1\"}".to_owned(), "InvalidResponse", HowFar::Unknown),
-            (200, other, "InvalidResponse", HowFar::Unknown),
-            (200, result(&json!("text")), "InvalidResult", HowFar::Unknown),
+        let table: [(u16, String, &str, CallProgress); 15] = [
+            (200, error(-32601), "MethodNotFound", CallProgress::Failed),
+            (404, error(-32601), "MethodNotFound", CallProgress::Failed),
+            (404, "Not Found".to_owned(), "MethodNotFound", CallProgress::Failed),
+            (400, error(-32602), "InvalidParams", CallProgress::Failed),
+            (500, error(-32000), "RpcError", CallProgress::Failed),
+            (401, String::new(), "Unauthorized", CallProgress::Failed),
+            (500, "oops".to_owned(), "HttpStatus", CallProgress::Failed),
+            (504, "no answer".to_owned(), "HttpStatus", CallProgress::Unknown),
+            (502, gateways, "HttpStatus", CallProgress::Unknown),
+            (502, servers, "RpcError", CallProgress::Failed),
+            (200, "<html>".to_owned(), "InvalidResponse", CallProgress::Unknown),
+            (200, "[]".to_owned(), "InvalidResponse", CallProgress::Unknown),
+            (200, "{\"id\":\"call_1\"}".to_owned(), "InvalidResponse", CallProgress::Unknown),
+            (200, other, "InvalidResponse", CallProgress::Unknown),
+            (200, result(&json!("text")), "InvalidResult", CallProgress::Unknown),
         ];
         for (status, body, name, how) in table {
             let error = outcome(Effect::Writes, status, &body).unwrap_err();
             assert_eq!((error.fault.name.as_str(), error.how), (name, how), "{status} {body}");
             let error = outcome(Effect::Reads, status, &body).unwrap_err();
-            assert_eq!(error.how, HowFar::Failed, "{status} {body}");
+            assert_eq!(error.how, CallProgress::Failed, "{status} {body}");
         }
     }
 
     #[test]
     fn how_a_server_answered_is_kept_for_a_proxy() {
-        let hidden = Hidden::default().credentials(["s3cret"]);
+        let hidden = Redactor::default().credentials(["s3cret"]);
         let of = |status: u16, body: &str| {
             replied(&Reply { status, body: body.as_bytes().to_vec() }, &hidden)
         };

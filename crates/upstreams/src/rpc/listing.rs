@@ -2,9 +2,9 @@
 
 use super::super::config::UpstreamConfig;
 use super::super::{PAGES_MAX, RemoteParts, TOOLS_MAX};
-use super::answer::{Said, Unread, read, short};
-use super::place::{Place, Request};
-use kernel::tool::call::{Pace, Reach, ToolSpec, Yields};
+use super::answer::{InvalidAnswer, RpcOutcome, read, short};
+use super::server::{Request, RpcServer};
+use kernel::tool::call::{OutputKind, Pace, Reach, ToolSpec};
 use kernel::values::fault::Fault;
 use outbound::answer::Effect;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A tool of a server.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Listed {
+pub(super) struct ListedTool {
     pub(super) name: String,
     /// What the server's list says of it; nothing where there is no list.
     item: Option<Value>,
@@ -21,14 +21,14 @@ pub(super) struct Listed {
 /// What a server says when it is asked for its tools.
 pub(super) enum Lists {
     /// Which ones it has.
-    Tools(Vec<Listed>),
+    Tools(Vec<ListedTool>),
     /// That it cannot say: why.
     Not(String),
 }
 
 /// Asks a server for its tools. A server that is not there, or that fails while it lists, is a
 /// fault; one that has no list is not.
-pub(super) async fn ask(place: &Place, parts: &RemoteParts) -> Result<Lists, Fault> {
+pub(super) async fn ask(place: &RpcServer, parts: &RemoteParts) -> Result<Lists, Fault> {
     let timeout_ms = parts.limits.upstream_connect_timeout_ms;
     match parts.within(timeout_ms, pages(place, parts)).await {
         Some(lists) => lists,
@@ -39,9 +39,9 @@ pub(super) async fn ask(place: &Place, parts: &RemoteParts) -> Result<Lists, Fau
     }
 }
 
-async fn pages(place: &Place, parts: &RemoteParts) -> Result<Lists, Fault> {
+async fn pages(place: &RpcServer, parts: &RemoteParts) -> Result<Lists, Fault> {
     let bytes_max = parts.limits.call_output_bytes_max;
-    let mut tools: Vec<Listed> = Vec::new();
+    let mut tools: Vec<ListedTool> = Vec::new();
     let mut cursor: Option<String> = None;
     for number in 0..PAGES_MAX {
         let asked = page(place, number, cursor.as_deref(), bytes_max).await?;
@@ -65,13 +65,13 @@ async fn pages(place: &Place, parts: &RemoteParts) -> Result<Lists, Fault> {
 }
 
 struct Page {
-    tools: Vec<Listed>,
+    tools: Vec<ListedTool>,
     next: Option<String>,
 }
 
 /// One page, or why the server has none.
 async fn page(
-    place: &Place,
+    place: &RpcServer,
     number: usize,
     cursor: Option<&str>,
     bytes_max: usize,
@@ -90,12 +90,12 @@ async fn page(
     };
     let reply = place.post(&request).await.map_err(|error| error.fault)?;
     let mut result = match read(&reply, &id, &place.hidden) {
-        Ok(Said::Result(result)) => result,
-        Ok(Said::Error { code, message, .. }) => {
+        Ok(RpcOutcome::Result(result)) => result,
+        Ok(RpcOutcome::Error { code, message, .. }) => {
             return Ok(Err(format!("error {code}: {}", short(&message))));
         }
         // Who is not let in, or comes at a bad time, does not learn whether there is a list.
-        Err(unread @ Unread::Status(401 | 403 | 429 | 502..=504, _)) => {
+        Err(unread @ InvalidAnswer::Status(401 | 403 | 429 | 502..=504, _)) => {
             return Err(broken(place, &unread.to_string()));
         }
         Err(unread) => return Ok(Err(unread.to_string())),
@@ -104,14 +104,14 @@ async fn page(
         return Ok(Err("its answer to `tools/list` has no `tools`".to_owned()));
     };
     let next = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-    Ok(Ok(Page { tools: tools.into_iter().filter_map(Listed::read).collect(), next }))
+    Ok(Ok(Page { tools: tools.into_iter().filter_map(ListedTool::read).collect(), next }))
 }
 
-fn broken(place: &Place, why: &str) -> Fault {
+fn broken(place: &RpcServer, why: &str) -> Fault {
     Fault::new("InvalidResponse", format!("`{}` does not list its tools well: {why}", place.name))
 }
 
-impl Listed {
+impl ListedTool {
     /// A tool of which nothing but its name is known.
     pub(super) fn undescribed(name: &str) -> Self {
         Self { name: name.to_owned(), item: None }
@@ -147,7 +147,7 @@ impl Listed {
             idempotent: reads || hint("idempotentHint"),
             tags: vec![server.clone()],
             pace: Pace::Quick,
-            yields: Yields::Content,
+            yields: OutputKind::Content,
             unrecorded: !config.journal,
             listed: self.item.clone().map(Arc::new),
         }

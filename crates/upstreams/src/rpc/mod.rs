@@ -3,7 +3,7 @@
 //! `tools/list`, with `tools/call {name, arguments}`. For a server that cannot list its tools,
 //! the operator says which ones it has, or that any method may be called.
 
-mod place;
+mod server;
 mod answer;
 mod listing;
 mod names;
@@ -16,10 +16,10 @@ use super::RemoteParts;
 use super::config::{Secret, UpstreamConfig, UpstreamKind};
 use kernel::contracts::Tool;
 use kernel::values::fault::Fault;
-use listing::{Listed, Lists};
+use listing::{ListedTool, Lists};
 pub use names::refused as refused_method;
 use open::AnyMethod;
-use place::Place;
+use server::RpcServer;
 use std::sync::Arc;
 use tool::{Dialect, RpcTool};
 
@@ -32,7 +32,7 @@ pub(crate) async fn load(
     wanted: &[String],
     parts: &RemoteParts,
 ) -> Result<Vec<Arc<dyn Tool>>, Fault> {
-    let place = Arc::new(Place::new(config, url, headers, parts)?);
+    let place = Arc::new(RpcServer::new(config, url, headers, parts)?);
     let (dialect, listed) = match listing::ask(&place, parts).await? {
         // Who is open and lists nothing may have methods all the same.
         Lists::Tools(listed) if listed.is_empty() && is_open(config) => {
@@ -56,7 +56,7 @@ pub(crate) async fn load(
 /// calls say themselves that it is away.
 pub(crate) fn any_method(config: &UpstreamConfig, parts: &RemoteParts) -> Option<Arc<dyn Tool>> {
     let UpstreamKind::Rpc { url, headers, open: true, .. } = &config.kind else { return None };
-    let place = Arc::new(Place::new(config, url, headers, parts).ok()?);
+    let place = Arc::new(RpcServer::new(config, url, headers, parts).ok()?);
     Some(Arc::new(AnyMethod::new(config, place, parts.clone())))
 }
 
@@ -68,21 +68,21 @@ fn is_open(config: &UpstreamConfig) -> bool {
 /// Of what the server lists, what the operator wants: everything where he names nothing.
 fn narrowed(
     config: &UpstreamConfig,
-    listed: Vec<Listed>,
+    listed: Vec<ListedTool>,
     wanted: &[String],
-) -> Result<Vec<Listed>, Fault> {
+) -> Result<Vec<ListedTool>, Fault> {
     let missing = wanted.iter().find(|name| !listed.iter().any(|tool| tool.name == **name));
     if let Some(missing) = missing {
         let message = format!("`{}` lists no tool `{missing}`", config.name);
         return Err(Fault::new("ToolNotFound", message)
             .hint(format!("correct `tools` in {}, or leave it out to take all", config.origin)));
     }
-    let is_wanted = |tool: &Listed| wanted.is_empty() || wanted.contains(&tool.name);
+    let is_wanted = |tool: &ListedTool| wanted.is_empty() || wanted.contains(&tool.name);
     Ok(listed.into_iter().filter(is_wanted).collect())
 }
 
 /// What the operator names, of a server that does not list.
-fn named(config: &UpstreamConfig, wanted: &[String], why: &str) -> Result<Vec<Listed>, Fault> {
+fn named(config: &UpstreamConfig, wanted: &[String], why: &str) -> Result<Vec<ListedTool>, Fault> {
     if wanted.is_empty() && !is_open(config) {
         let message = format!("`{}` does not list its tools ({why})", config.name);
         return Err(Fault::new("ToolsUnknown", message).hint(format!(
@@ -90,5 +90,5 @@ fn named(config: &UpstreamConfig, wanted: &[String], why: &str) -> Result<Vec<Li
             config.origin
         )));
     }
-    Ok(wanted.iter().map(|name| Listed::undescribed(name)).collect())
+    Ok(wanted.iter().map(|name| ListedTool::undescribed(name)).collect())
 }

@@ -3,30 +3,32 @@
 
 use super::super::config::UpstreamConfig;
 use super::super::{RemoteParts, Result};
-use super::listing::Listed;
-use super::place::Place;
+use super::listing::ListedTool;
+use super::server::RpcServer;
 use super::tool::{Dialect, RpcTool};
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
-use kernel::tool::call::{Call, Caller, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
+use kernel::tool::call::{
+    Call, Caller, ToolError, ToolOutput, ToolSpec, Upstream, UpstreamProtocol,
+};
 use std::sync::Arc;
 
 /// Stands for all methods of a server.
 pub(super) struct AnyMethod {
     spec: Arc<ToolSpec>,
     config: UpstreamConfig,
-    place: Arc<Place>,
+    place: Arc<RpcServer>,
     parts: RemoteParts,
 }
 
 impl AnyMethod {
     /// Of this server.
-    pub(super) fn new(config: &UpstreamConfig, place: Arc<Place>, parts: RemoteParts) -> Self {
+    pub(super) fn new(config: &UpstreamConfig, place: Arc<RpcServer>, parts: RemoteParts) -> Self {
         let description = format!(
             "Any method of `{}`, which does not list its tools: call it by its own name.",
             config.name
         );
-        let spec = ToolSpec { description, ..Listed::undescribed("*").spec(config) };
+        let spec = ToolSpec { description, ..ListedTool::undescribed("*").spec(config) };
         Self { spec: Arc::new(spec), config: config.clone(), place, parts }
     }
 }
@@ -37,7 +39,7 @@ impl Tool for AnyMethod {
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        Some(Upstream { name: self.config.name.as_str().into(), speaks: Speaks::Rpc })
+        Some(Upstream { name: self.config.name.as_str().into(), speaks: UpstreamProtocol::Rpc })
     }
 
     fn is_open(&self) -> bool {
@@ -46,7 +48,7 @@ impl Tool for AnyMethod {
 
     fn opened(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let method = name.strip_prefix(&*self.config.prefix).filter(|method| !method.is_empty())?;
-        let listed = Listed::undescribed(method);
+        let listed = ListedTool::undescribed(method);
         let dialect = Dialect::Method;
         let place = self.place.clone();
         let parts = self.parts.clone();

@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, pending, ready};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
+    Abilities, Call, CallPlace, CallProgress, CallReporter, Caller, Reach, ToolError, ToolOutput,
 };
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, Millis};
@@ -174,7 +174,7 @@ async fn call(tool: &Arc<dyn Tool>, arguments: Value) -> Result<Value, ToolError
         output_bytes_max: 1_000,
         given: Arc::default(),
         can: Abilities::PERSON,
-        teller: Teller::default(),
+        teller: CallReporter::default(),
         place: CallPlace { trace: SPAN.parse().ok(), ..CallPlace::default() },
     };
     match tool.call(&caller, &call).await? {
@@ -292,10 +292,10 @@ async fn a_call_that_goes_wrong_says_how_far_it_got() {
     let server = Server::start(bare).await;
     let tools = server.load(&server.config(&names)).await.unwrap();
     for (tool, name, how) in [
-        (&tools[0], "AnswerLost", HowFar::Unknown),
-        (&tools[1], "OutputTooLarge", HowFar::Unknown),
-        (&tools[2], "MethodNotFound", HowFar::Failed),
-        (&tools[3], "Unauthorized", HowFar::Failed),
+        (&tools[0], "AnswerLost", CallProgress::Unknown),
+        (&tools[1], "OutputTooLarge", CallProgress::Unknown),
+        (&tools[2], "MethodNotFound", CallProgress::Failed),
+        (&tools[3], "Unauthorized", CallProgress::Failed),
     ] {
         let error = call(tool, json!({})).await.unwrap_err();
         assert_eq!((error.fault.name.as_str(), error.how), (name, how), "{error:?}");
@@ -372,5 +372,5 @@ async fn any_method_of_an_open_server_is_a_tool_that_writes() {
         assert!(any.opened(other).is_none(), "{other}");
     }
     let error = call(any, json!({})).await.unwrap_err();
-    assert_eq!(error.how, HowFar::NotSent);
+    assert_eq!(error.how, CallProgress::NotSent);
 }

@@ -2,13 +2,15 @@
 
 use super::super::config::UpstreamConfig;
 use super::super::{RemoteParts, Result};
-use super::answer::{About, read, replied};
-use super::listing::Listed;
+use super::answer::{CallSubject, read, replied};
+use super::listing::ListedTool;
 use super::names::{bare, refused};
-use super::place::{Place, Request};
+use super::server::{Request, RpcServer};
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
-use kernel::tool::call::{Call, Caller, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream};
+use kernel::tool::call::{
+    Call, Caller, Reach, ToolError, ToolOutput, ToolSpec, Upstream, UpstreamProtocol,
+};
 use outbound::answer::Effect;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -30,7 +32,7 @@ pub(super) struct RpcTool {
     /// Its name there.
     name: String,
     dialect: Dialect,
-    place: Arc<Place>,
+    place: Arc<RpcServer>,
     parts: RemoteParts,
     timeout_ms: Option<u64>,
     /// At an open server: what policy judges it by, where that has another name, and why no such
@@ -43,9 +45,9 @@ impl RpcTool {
     /// A tool of this server.
     pub(super) fn new(
         config: &UpstreamConfig,
-        listed: Listed,
+        listed: ListedTool,
         dialect: Dialect,
-        place: Arc<Place>,
+        place: Arc<RpcServer>,
         parts: RemoteParts,
     ) -> Self {
         let spec = Arc::new(listed.spec(config));
@@ -107,9 +109,9 @@ impl RpcTool {
         outcome.map_err(|error| error.replied(replied(&reply, hidden)))
     }
 
-    fn about(&self) -> About<'_> {
+    fn about(&self) -> CallSubject<'_> {
         let reads = self.spec.reach == Reach::Reads;
-        About {
+        CallSubject {
             place: &self.place.name,
             tool: &self.name,
             effect: if reads { Effect::Reads } else { Effect::Writes },
@@ -136,7 +138,7 @@ impl Tool for RpcTool {
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        Some(Upstream { name: self.upstream.clone(), speaks: Speaks::Rpc })
+        Some(Upstream { name: self.upstream.clone(), speaks: UpstreamProtocol::Rpc })
     }
 
     fn call<'a>(&'a self, _: &'a Caller, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {

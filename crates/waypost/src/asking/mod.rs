@@ -14,7 +14,7 @@ use crate::remote::client::{Client, Request, read};
 use crate::terminal::editor::Words;
 use crate::terminal::lines::Lines;
 use crate::terminal::output::{Output, one_line};
-use crate::terminal::paste::Typed;
+use crate::terminal::paste::TypedText;
 use crate::terminal::table::relative;
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
@@ -29,7 +29,7 @@ use wire::rest::{
 
 /// What a person does about a failed step.
 #[derive(Clone, Copy)]
-enum Mending<'a> {
+enum FixChoice<'a> {
     /// What is proposed.
     Take(&'a Proposal),
     /// One of the ask's actions.
@@ -38,7 +38,7 @@ enum Mending<'a> {
 
 /// What a person does about calls.
 #[derive(Clone, Copy, PartialEq)]
-enum Deciding {
+enum CallChoice {
     /// They run.
     Approve,
     /// They do not.
@@ -111,27 +111,27 @@ impl Asker {
 
     async fn approve(&mut self, ask: &Ask) -> Answer<Value> {
         let choices = [
-            ("approve", Deciding::Approve),
-            ("reject", Deciding::Reject),
-            ("edit", Deciding::Edit),
+            ("approve", CallChoice::Approve),
+            ("reject", CallChoice::Reject),
+            ("edit", CallChoice::Edit),
         ];
         let decided = self.one_of("[a]pprove [r]eject [e]dit [s]kip [q]uit> ", &choices).await?;
         let feedback = match decided {
-            Deciding::Reject => Some(self.line("why not> ").await?),
-            Deciding::Approve | Deciding::Edit => None,
+            CallChoice::Reject => Some(self.line("why not> ").await?),
+            CallChoice::Approve | CallChoice::Edit => None,
         };
         let mut decisions = Vec::new();
         for AskedCall { call_id, tool, arguments, .. } in &ask.calls {
             let edited = match decided {
-                Deciding::Edit => {
+                CallChoice::Edit => {
                     let prompt = format!("arguments of {}, {JSON}", exposed(tool));
                     Some(self.json(&prompt, exposed_json(&arguments.to_string())).await?)
                 }
-                Deciding::Approve | Deciding::Reject => None,
+                CallChoice::Approve | CallChoice::Reject => None,
             };
             decisions.push(CallDecision {
                 call_id: call_id.clone(),
-                approve: decided != Deciding::Reject,
+                approve: decided != CallChoice::Reject,
                 feedback: feedback.clone(),
                 arguments: edited,
             });
@@ -212,12 +212,12 @@ impl Asker {
         let names: Vec<&str> = acts.iter().map(|(name, _)| *name).collect();
         let take = if ask.proposal.is_some() { "[t]ake the proposal, " } else { "" };
         let prompt = format!("{take}{} (/skip for later)> ", names.join(", "));
-        let mut offered: Vec<(&str, Mending<'_>)> =
-            acts.iter().map(|(name, action)| (*name, Mending::Act(*action))).collect();
-        offered.extend(ask.proposal.iter().map(|proposal| ("take", Mending::Take(proposal))));
+        let mut offered: Vec<(&str, FixChoice<'_>)> =
+            acts.iter().map(|(name, action)| (*name, FixChoice::Act(*action))).collect();
+        offered.extend(ask.proposal.iter().map(|proposal| ("take", FixChoice::Take(proposal))));
         let action = match self.one_of(&prompt, &offered).await? {
-            Mending::Act(action) => action,
-            Mending::Take(proposal) => return Ok(json!(proposals::taken(proposal))),
+            FixChoice::Act(action) => action,
+            FixChoice::Take(proposal) => return Ok(json!(proposals::taken(proposal))),
         };
         let arguments = None;
         let output = None;
@@ -258,11 +258,11 @@ impl Prompts for Asker {
         &mut self.lines
     }
 
-    async fn next_line(&mut self, prompt: &str, initial: &str) -> Answer<Typed> {
+    async fn next_line(&mut self, prompt: &str, initial: &str) -> Answer<TypedText> {
         self.lines.ask_from(prompt, initial).await?.ok_or(Unanswered::Leave)
     }
 
-    async fn command(&mut self, typed: &Typed) -> Answer<bool> {
+    async fn command(&mut self, typed: &TypedText) -> Answer<bool> {
         command(typed.text.trim()).map_or(Ok(false), Err)
     }
 

@@ -5,7 +5,7 @@ use crate::exit::{Failure, Result};
 use crate::terminal::input;
 use crate::terminal::lines::Lines;
 use crate::terminal::output::Output;
-use crate::terminal::paste::Typed;
+use crate::terminal::paste::TypedText;
 use serde_json::Value;
 
 /// Why there is no answer.
@@ -39,16 +39,16 @@ pub(crate) trait Prompts {
     fn lines(&mut self) -> &mut Lines;
 
     /// The next line, whatever it says; an editor begins with the text `initial`.
-    async fn next_line(&mut self, prompt: &str, initial: &str) -> Answer<Typed>;
+    async fn next_line(&mut self, prompt: &str, initial: &str) -> Answer<TypedText>;
 
     /// Obeys a command. Whether the line was one, after which it is asked again.
-    async fn command(&mut self, typed: &Typed) -> Answer<bool>;
+    async fn command(&mut self, typed: &TypedText) -> Answer<bool>;
 
     /// Helps a person who typed nothing.
     fn help(&self) {}
 
     /// The next line that is no command.
-    async fn typed(&mut self, prompt: &str, initial: &str) -> Answer<Typed> {
+    async fn typed(&mut self, prompt: &str, initial: &str) -> Answer<TypedText> {
         loop {
             let typed = self.next_line(prompt, initial).await?;
             if !self.command(&typed).await? {

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure, Result};
 use clap::Args;
 use engine::system::clock::SystemClock;
 use std::ffi::OsString;
-use upstreams::children::{SUPERVISOR_GRACE_MS, Supervised, Unsupervised, supervise};
+use upstreams::children::{SUPERVISOR_GRACE_MS, SupervisedCommand, SupervisorError, supervise};
 
 /// What `waypost child` takes.
 #[derive(Debug, Args)]
@@ -30,17 +30,18 @@ pub(crate) fn run(args: &ChildArgs) -> Result<Exit> {
     let runtime = runtime.map_err(|error| {
         Failure::new(Exit::Failed, "child", format!("cannot wait for signals: {error}"))
     })?;
-    let run = Supervised { words: &args.words, parent: args.parent, grace_ms: args.grace_ms };
+    let run =
+        SupervisedCommand { words: &args.words, parent: args.parent, grace_ms: args.grace_ms };
     let code = runtime.block_on(supervise(&run, &SystemClock)).map_err(failed)?;
     // The command's own code, for which `Exit` has no word.
     std::process::exit(code)
 }
 
-fn failed(why: Unsupervised) -> Failure {
+fn failed(why: SupervisorError) -> Failure {
     let message = why.to_string();
     match why {
-        Unsupervised::Command(_) => Failure::usage(message),
-        Unsupervised::Orphan => Failure::new(Exit::Failed, "orphan", message),
-        Unsupervised::System(_) => Failure::new(Exit::Failed, "child", message),
+        SupervisorError::Command(_) => Failure::usage(message),
+        SupervisorError::Orphan => Failure::new(Exit::Failed, "orphan", message),
+        SupervisorError::System(_) => Failure::new(Exit::Failed, "child", message),
     }
 }

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use kernel::definition::plan::mistake::Mistake;
 use policy::decide::Policies;
 use serde_json::{Value, json};
-use server::{Checked, ToCheck, check_project, unfit_documents};
+use server::{ProjectReport, ToCheck, check_project, unfit_documents};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ async fn check(context: &Context, folder: &Path) -> Result<Exit> {
         variables: &|name: &str| environment.any(name),
         secret_key: environment.text(SECRET_KEY),
     };
-    let Checked { mut mistakes, counts } = check_project(&setup, settings.config);
+    let ProjectReport { mut mistakes, counts } = check_project(&setup, settings.config);
     mistakes.extend(unfit(folder, &environment).await);
     let (errors, warnings): (Vec<&Mistake>, Vec<&Mistake>) =
         mistakes.iter().partition(|mistake| mistake.is_error());

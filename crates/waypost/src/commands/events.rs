@@ -5,7 +5,7 @@ use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SINKS};
-use crate::remote::tail::{self, Look, Only};
+use crate::remote::tail::{self, EventFilter, PrintOptions};
 use crate::terminal::output::{counted, one_line};
 use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
@@ -92,8 +92,8 @@ pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit> {
     match args.command {
         EventsCommand::Tail { after, kind } => {
             let request = Request::to(&["events"]).with("after", after);
-            let only = kind.map(|pattern| Only { pattern, names });
-            let look = Look { line, with_cursor: true, only };
+            let only = kind.map(|pattern| EventFilter { pattern, names });
+            let look = PrintOptions { line, with_cursor: true, only };
             tail::follow(context.output, &client, &request, look).await
         }
         EventsCommand::Sinks => sinks(context, &client).await,

@@ -12,12 +12,12 @@ use crate::process::notices;
 use crate::process::signals::Signals;
 use crate::remote::address;
 use crate::remote::client::DEFAULT_SERVER;
-use crate::served::{Kept, sources};
+use crate::served::{DataChoice, sources};
 use crate::settings::Settings;
 use crate::terminal::output::counted;
 use crate::terminal::progress::Progress;
 use clap::Args;
-use engine::Undone;
+use engine::UnfinishedRuns;
 use project::config::ServerConfig;
 use project::folder::{Project, ProjectError};
 use serde_json::json;
@@ -108,26 +108,26 @@ struct ServedArgs {
 
 /// What is to be served, and to whom.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ServeOptions {
     args: ServedArgs,
     demo: bool,
     /// Whether every caller needs a credential, whatever the settings say.
     never_local: bool,
 }
 
-impl From<UpArgs> for Wanted {
+impl From<UpArgs> for ServeOptions {
     fn from(UpArgs { served, demo }: UpArgs) -> Self {
         Self { args: served, demo, never_local: false }
     }
 }
 
-impl From<ServeArgs> for Wanted {
+impl From<ServeArgs> for ServeOptions {
     fn from(ServeArgs { served }: ServeArgs) -> Self {
         Self { args: served, demo: false, never_local: true }
     }
 }
 
-impl Wanted {
+impl ServeOptions {
     /// How log lines look.
     pub(crate) fn log(&self) -> LogFormat {
         self.args.log
@@ -140,11 +140,11 @@ impl Wanted {
 }
 
 impl ServedArgs {
-    fn kept(&self) -> Kept<'_> {
+    fn kept(&self) -> DataChoice<'_> {
         match &self.data {
-            Some(data) => Kept::In(data),
-            None if self.ephemeral => Kept::Nowhere,
-            None => Kept::WithProject,
+            Some(data) => DataChoice::In(data),
+            None if self.ephemeral => DataChoice::Nowhere,
+            None => DataChoice::WithProject,
         }
     }
 }
@@ -157,7 +157,7 @@ const STARTING: &str = "still starting: it reads the data folder";
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) async fn run(
-    Wanted { args, demo, never_local }: Wanted,
+    ServeOptions { args, demo, never_local }: ServeOptions,
     context: &Context,
 ) -> Result<Exit> {
     let output = context.output;
@@ -302,7 +302,7 @@ fn invite(
     let output = context.output;
     let url = settings.local_url(address);
     // Commands look into the project's own data folder: at another server they change nothing.
-    let is_found = matches!(args.kept(), Kept::WithProject);
+    let is_found = matches!(args.kept(), DataChoice::WithProject);
     if context.project.is_some() && !is_found {
         output.talk(&format!("commands reach this server with `--server {url}`"));
     }
@@ -314,8 +314,8 @@ fn invite(
 }
 
 /// What the server before left undone, if anything.
-fn resumed(program: &str, undone: Undone) -> Option<String> {
-    let Undone { running, waiting, paused } = undone;
+fn resumed(program: &str, undone: UnfinishedRuns) -> Option<String> {
+    let UnfinishedRuns { running, waiting, paused } = undone;
     let all = [
         (running, format!("{} resumed", counted(running, "run"))),
         (waiting, format!("{waiting} waiting for a person (`{program} inbox`)")),
@@ -484,8 +484,8 @@ mod tests {
 
     #[test]
     fn what_was_undone_is_counted() {
-        assert_eq!(resumed("waypost", Undone::default()), None);
-        let told = resumed("waypost", Undone { running: 2, waiting: 1, paused: 0 });
+        assert_eq!(resumed("waypost", UnfinishedRuns::default()), None);
+        let told = resumed("waypost", UnfinishedRuns { running: 2, waiting: 1, paused: 0 });
         let expected = "2 runs resumed, 1 waiting for a person (`waypost inbox`)";
         assert_eq!(told.as_deref(), Some(expected));
     }

@@ -11,7 +11,7 @@ use engine::{Engine, Refusal, RunReport, RunRequest, RunSession, RunTarget};
 use kernel::ask::correction;
 use kernel::ask::reply::short_form;
 use kernel::ask::{Ask, AskBody, Reply};
-use kernel::contracts::{AskFilter, Page};
+use kernel::contracts::{AskFilter, PageRequest};
 use kernel::definition::plan::{Example, ExampleError, Expect, Plan};
 use kernel::journal::projection::RunRow;
 use kernel::session::RunStatus;
@@ -125,7 +125,7 @@ impl Stage {
             status: Some("open".to_owned()),
             ..AskFilter::default()
         };
-        let first = Page { cursor: None, limit: 1 };
+        let first = PageRequest { cursor: None, limit: 1 };
         // Listed oldest first: replies stand in the order of asking.
         let open = self.engine.asks().list(&self.caller, &filter, &first).await;
         let open = open.map_err(|refusal| told(&refusal))?;

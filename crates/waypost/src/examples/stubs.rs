@@ -4,7 +4,7 @@
 use kernel::contracts::Tool;
 use kernel::definition::plan::{Plan, Stub, StubFault};
 use kernel::tool::call::{
-    Call, Caller, HowFar, Pace, Reach, ToolError, ToolOutput, ToolSpec, Yields,
+    Call, CallProgress, Caller, OutputKind, Pace, Reach, ToolError, ToolOutput, ToolSpec,
 };
 use kernel::values::fault::Fault;
 use outbound::answer::is_passing;
@@ -108,7 +108,7 @@ fn error(fault: StubFault) -> ToolError {
         (None, None) => "the tool failed".to_owned(),
     };
     let fault = Fault::new(name.as_deref().unwrap_or(usual), message);
-    let error = ToolError::new(how.unwrap_or(HowFar::Failed), fault);
+    let error = ToolError::new(how.unwrap_or(CallProgress::Failed), fault);
     if status.is_some_and(is_passing) { error.passing() } else { error }
 }
 
@@ -124,7 +124,7 @@ fn spec(name: &str) -> ToolSpec {
         idempotent: false,
         tags: Vec::new(),
         pace: Pace::Quick,
-        yields: Yields::Value,
+        yields: OutputKind::Value,
         unrecorded: false,
         listed: None,
     }

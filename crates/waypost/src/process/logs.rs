@@ -42,7 +42,9 @@ pub(crate) fn start(environment: &Environment, format: LogFormat, level: &str) -
         LogFormat::Text => {
             builder.with_ansi(stderr_has_colour()).fmt_fields(text_fields()).try_init()
         }
-        LogFormat::Json => builder.fmt_fields(JsonFields::new()).event_format(Flat).try_init(),
+        LogFormat::Json => {
+            builder.fmt_fields(JsonFields::new()).event_format(FlatFormat).try_init()
+        }
     };
     started.map_err(|error| Failure::usage(format!("cannot start logging: {error}")))
 }
@@ -137,13 +139,13 @@ fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) ->
             false => write!(writer, "{name}=")?,
         }
     }
-    write!(Shown(writer), "{value:?}")
+    write!(EscapingWriter(writer), "{value:?}")
 }
 
 /// Passes text on in which every hidden character is shown by its escape.
-struct Shown<'a, 'w>(&'a mut Writer<'w>);
+struct EscapingWriter<'a, 'w>(&'a mut Writer<'w>);
 
-impl fmt::Write for Shown<'_, '_> {
+impl fmt::Write for EscapingWriter<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
         while let Some((at, hidden)) = rest.char_indices().find(|(_, it)| is_hidden(*it)) {
@@ -173,9 +175,9 @@ fn is_hidden(character: char) -> bool {
 }
 
 /// Writes an event and the fields of all spans around it as one flat object; inner fields win.
-struct Flat;
+struct FlatFormat;
 
-impl<S, N> FormatEvent<S, N> for Flat
+impl<S, N> FormatEvent<S, N> for FlatFormat
 where
     S: Subscriber + for<'lookup> LookupSpan<'lookup>,
     N: for<'writer> FormatFields<'writer> + 'static,
@@ -328,7 +330,7 @@ mod tests {
         let subscriber = tracing_subscriber::fmt()
             .with_writer(move || writer.clone())
             .fmt_fields(JsonFields::new())
-            .event_format(Flat)
+            .event_format(FlatFormat)
             .finish();
         tracing::subscriber::with_default(subscriber, || {
             let _outer = tracing::info_span!("run", realm = "default", step = "a").entered();

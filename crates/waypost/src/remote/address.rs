@@ -58,7 +58,7 @@ pub(crate) fn forget(data: &Path) {
 }
 
 /// What a server left beside its data.
-struct Left {
+struct AddressFile {
     pid: u32,
     url: String,
     token: String,
@@ -66,12 +66,12 @@ struct Left {
 
 /// What was left in this folder, if it leads to this machine: a folder may be someone else's, and
 /// must not send us elsewhere.
-fn read(data: &Path) -> Option<Left> {
+fn read(data: &Path) -> Option<AddressFile> {
     let text = fs::read_to_string(file(data)).ok()?;
     let after = |word: &str| text.lines().find_map(|line| line.strip_prefix(word));
     let url = after("url ").filter(|url| is_here(url))?.to_owned();
     let token = after("token ")?.to_owned();
-    Some(Left { pid: after("pid ")?.parse().ok()?, url, token })
+    Some(AddressFile { pid: after("pid ")?.parse().ok()?, url, token })
 }
 
 /// The address of the server that holds this folder, if it left one on this machine. The holder's
@@ -84,7 +84,7 @@ pub(crate) fn of_holder(data: &Path, holder: Option<u32>) -> Option<String> {
 
 /// What the address in a data folder leads to.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum AddressState {
     /// There is no address.
     Nothing,
     /// The folder's own server listens here.
@@ -95,27 +95,27 @@ pub(crate) enum Found {
 
 /// Finds the server of this folder by the address that it left, and has it prove that it is the
 /// one. Fails where it may be that server, but does not answer.
-pub(crate) async fn find(data: &Path) -> Result<Found> {
-    let Some(Left { pid, url, .. }) = read(data) else { return Ok(Found::Nothing) };
+pub(crate) async fn find(data: &Path) -> Result<AddressState> {
+    let Some(AddressFile { pid, url, .. }) = read(data) else { return Ok(AddressState::Nothing) };
     match ask(&url, data).await {
-        Ok(Answering { is_ours: true, .. }) => Ok(Found::Running(url)),
-        Ok(_) => Ok(Found::Stale(format!("another server listens at {url}"))),
+        Ok(RunningServer { is_ours: true, .. }) => Ok(AddressState::Running(url)),
+        Ok(_) => Ok(AddressState::Stale(format!("another server listens at {url}"))),
         // It may well be ours: that its certificate is not trusted must not lead elsewhere.
         Err(failure) if failure.code == UNTRUSTED => Err(failure),
         Err(failure) if failure.exit == Exit::Unreachable => {
-            Ok(Found::Stale(format!("no server listens at {url}")))
+            Ok(AddressState::Stale(format!("no server listens at {url}")))
         }
         Err(failure) if failure.exit == Exit::Timeout && is_alive(pid) => {
             let what = format!("this folder's server (pid {pid}) does not answer at `{url}`");
             Err(Failure::new(Exit::Timeout, "timeout", what)
                 .hint("look at its log, or name another server with `--server URL`"))
         }
-        Err(_) => Ok(Found::Stale(format!("another program listens at {url}"))),
+        Err(_) => Ok(AddressState::Stale(format!("another program listens at {url}"))),
     }
 }
 
 /// A server that answers.
-pub(crate) struct Answering {
+pub(crate) struct RunningServer {
     /// Whether it is the one of the data folder.
     pub(crate) is_ours: bool,
     /// What it says of itself.
@@ -123,18 +123,18 @@ pub(crate) struct Answering {
 }
 
 /// Which server answers at this URL, and whether it is the one of this data folder.
-pub(crate) async fn ask(url: &str, data: &Path) -> Result<Answering> {
+pub(crate) async fn ask(url: &str, data: &Path) -> Result<RunningServer> {
     let challenge = format!("{:032x}", SystemEntropy.bits());
     let instance = Client::new(url)?.instance(&challenge).await?;
     let is_ours = read(data).is_some_and(|left| proof(&left.token, &challenge) == instance.proof);
-    Ok(Answering { is_ours, instance })
+    Ok(RunningServer { is_ours, instance })
 }
 
 /// The Waypost that listens at this URL, in words; none where another program does.
 pub(crate) async fn holder_at(url: &str, data: &Path) -> Option<String> {
     match ask(url, data).await {
-        Ok(Answering { is_ours: true, .. }) => Some("this folder's server".to_owned()),
-        Ok(Answering { instance, .. }) => Some(another(&instance)),
+        Ok(RunningServer { is_ours: true, .. }) => Some("this folder's server".to_owned()),
+        Ok(RunningServer { instance, .. }) => Some(another(&instance)),
         Err(_) => None,
     }
 }

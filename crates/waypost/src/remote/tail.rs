@@ -16,18 +16,18 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
 /// How the events of a stream are printed.
 #[derive(Debug, Clone)]
-pub(crate) struct Look {
+pub(crate) struct PrintOptions {
     /// For people: an event and its id in the stream.
     pub(crate) line: fn(Option<&str>, &Value) -> String,
     /// For programs: whether its id is printed with each event, because nothing else in it says so.
     pub(crate) with_cursor: bool,
     /// Which of them are printed; all where nothing is said.
-    pub(crate) only: Option<Only>,
+    pub(crate) only: Option<EventFilter>,
 }
 
 /// Events by their names: one that fits is enough.
 #[derive(Debug, Clone)]
-pub(crate) struct Only {
+pub(crate) struct EventFilter {
     /// What fits.
     pub(crate) pattern: Pattern,
     /// The names of an event.
@@ -76,7 +76,7 @@ fn is_left_out(text: &str) -> bool {
     })
 }
 
-impl Only {
+impl EventFilter {
     fn fits(&self, event: &Value) -> bool {
         (self.names)(event).iter().any(|name| self.pattern.fits(name))
     }
@@ -85,7 +85,7 @@ impl Only {
 /// Where a tail stands.
 struct Tail {
     output: Output,
-    look: Look,
+    look: PrintOptions,
     /// The last event that was printed.
     last: Option<String>,
     /// Whether a stream was ever open: a server that was there is worth waiting for.
@@ -101,7 +101,7 @@ pub(crate) async fn follow(
     output: Output,
     client: &Client,
     request: &Request<'_>,
-    look: Look,
+    look: PrintOptions,
 ) -> Result<Exit> {
     let mut tail = Tail { output, look, last: None, opened: false, ended: false, cuts: 0 };
     loop {

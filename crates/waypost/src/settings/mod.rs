@@ -43,7 +43,7 @@ impl fmt::Display for Origin {
 
 /// Where a server is, and who says so.
 #[derive(Debug, Clone)]
-pub(crate) struct Located {
+pub(crate) struct ServerLocation {
     /// Its address.
     pub(crate) url: String,
     /// Who says so.
@@ -131,7 +131,7 @@ impl Settings {
 
     /// Where a server with these settings listens, and who says so; none where the system chooses
     /// its port.
-    pub(crate) fn served_at(&self) -> Option<Located> {
+    pub(crate) fn served_at(&self) -> Option<ServerLocation> {
         let server = &self.config.server;
         let said = |key: &str| {
             let mut settings = self.layers.iter().rev().flat_map(written);
@@ -140,7 +140,7 @@ impl Settings {
         let origin = said("server.port").or_else(|| said("server.host"));
         let address = SocketAddr::new(server.host, server.port);
         let origin = origin.unwrap_or(Origin::Default);
-        (server.port != 0).then(|| Located { url: server.local_url(address), origin })
+        (server.port != 0).then(|| ServerLocation { url: server.local_url(address), origin })
     }
 
     /// The files that were read, the one that goes first at the end.
@@ -155,7 +155,7 @@ impl Settings {
     }
 
     /// Every setting, in the order of the reference; `server` is what the client talks to.
-    pub(crate) fn all(&self, server: &Located, environment: &Environment) -> Vec<Setting> {
+    pub(crate) fn all(&self, server: &ServerLocation, environment: &Environment) -> Vec<Setting> {
         let mut settings = defaults();
         for setting in self.layers.iter().flat_map(written) {
             match settings.iter_mut().find(|known| known.key == setting.key) {
@@ -284,7 +284,7 @@ fn told(path: &[&str], value: &Value) -> Value {
 }
 
 /// What no file holds: where the client looks, how much is logged, and whether there is a key.
-fn beside_the_files(server: &Located, environment: &Environment) -> Vec<Setting> {
+fn beside_the_files(server: &ServerLocation, environment: &Environment) -> Vec<Setting> {
     let origin = |name: &str| {
         environment.get(name).map_or(Origin::Default, |found| Origin::At(found.source.clone()))
     };
@@ -311,8 +311,8 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    fn usual_server() -> Located {
-        Located { url: DEFAULT_SERVER.to_owned(), origin: Origin::Default }
+    fn usual_server() -> ServerLocation {
+        ServerLocation { url: DEFAULT_SERVER.to_owned(), origin: Origin::Default }
     }
 
     /// A machine with files of its own, and a project on it.
@@ -384,7 +384,7 @@ mod tests {
         let served_at = |files: &[(&str, &str)], environment: &Environment| {
             let machine = Machine::new(files);
             let found = machine.read(environment).unwrap().served_at();
-            found.map(|Located { url, origin }| {
+            found.map(|ServerLocation { url, origin }| {
                 format!("{url} {}", machine.masked(&origin.to_string()))
             })
         };

@@ -2,7 +2,7 @@
 //! several lines, completion. It knows what was pasted from what was typed.
 
 use crate::terminal::keys::give_back_when_terminated;
-use crate::terminal::paste::{Heard, Typed};
+use crate::terminal::paste::{TerminalInput, TypedText};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -113,19 +113,19 @@ impl LineEditor {
     }
 
     /// The next line, with this text to begin with. The thread waits for it.
-    pub(crate) fn read(&mut self, prompt: &str, initial: &str) -> io::Result<Heard> {
+    pub(crate) fn read(&mut self, prompt: &str, initial: &str) -> io::Result<TerminalInput> {
         self.has_paste.store(false, Ordering::Relaxed);
         match self.editor.readline_with_initial(prompt, (initial, "")) {
             Ok(text) => {
                 let is_pasted = self.has_paste.load(Ordering::Relaxed);
                 // The backslash only said that the line continues.
-                Ok(Heard::Line(Typed { text: text.replace("\\\n", "\n"), is_pasted }))
+                Ok(TerminalInput::Line(TypedText { text: text.replace("\\\n", "\n"), is_pasted }))
             }
-            Err(ReadlineError::Interrupted) => Ok(Heard::Interrupt),
-            Err(ReadlineError::Eof) => Ok(Heard::End),
+            Err(ReadlineError::Interrupted) => Ok(TerminalInput::Interrupt),
+            Err(ReadlineError::Eof) => Ok(TerminalInput::End),
             // Keys that are no text say nothing.
             Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                Ok(Heard::Line(Typed::by_hand(String::new())))
+                Ok(TerminalInput::Line(TypedText::by_hand(String::new())))
             }
             Err(error) => Err(io::Error::other(error.to_string())),
         }

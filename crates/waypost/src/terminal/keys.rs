@@ -59,11 +59,11 @@ impl Drop for Keys {
 
 /// The terminal as it was before a line editor had it. An editor gives it back with the line; one
 /// that still waits for a line when the command ends does not, and dropping this does it instead.
-pub(super) struct Lent {
+pub(super) struct LentTerminal {
     before: Option<Mode>,
 }
 
-impl Lent {
+impl LentTerminal {
     /// As it is now.
     pub(super) fn now() -> Self {
         Self { before: mode() }
@@ -75,7 +75,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentTerminal {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             show(MARKS_OFF);

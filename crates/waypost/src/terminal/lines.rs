@@ -5,8 +5,8 @@
 use crate::environment::place::state_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::editor::{LineEditor, Words};
-use crate::terminal::keys::{Keys, Lent, flush, waiting};
-use crate::terminal::paste::{Heard, Paste, PasteMode, Typed};
+use crate::terminal::keys::{Keys, LentTerminal, flush, waiting};
+use crate::terminal::paste::{Paste, PasteMode, TerminalInput, TypedText};
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -71,18 +71,22 @@ impl Lines {
 
     /// The next line; none at the end. A person is shown what is asked for, and Ctrl-C says how to
     /// leave, or ends the command.
-    pub(crate) async fn ask(&mut self, prompt: &str) -> Result<Option<Typed>> {
+    pub(crate) async fn ask(&mut self, prompt: &str) -> Result<Option<TypedText>> {
         self.ask_from(prompt, "").await
     }
 
     /// The same, where an editor begins with the text `initial`.
-    pub(crate) async fn ask_from(&mut self, prompt: &str, initial: &str) -> Result<Option<Typed>> {
+    pub(crate) async fn ask_from(
+        &mut self,
+        prompt: &str,
+        initial: &str,
+    ) -> Result<Option<TypedText>> {
         loop {
             match (self.hear(prompt, initial).await?, self.leaves) {
-                (Heard::Line(typed), _) => return Ok(Some(typed)),
-                (Heard::End, _) => return Ok(None),
-                (Heard::Interrupt, Some(how)) => show(&format!("{how}\n")),
-                (Heard::Interrupt, None) => {
+                (TerminalInput::Line(typed), _) => return Ok(Some(typed)),
+                (TerminalInput::End, _) => return Ok(None),
+                (TerminalInput::Interrupt, Some(how)) => show(&format!("{how}\n")),
+                (TerminalInput::Interrupt, None) => {
                     return Err(Failure::new(Exit::Interrupted, "interrupted", "interrupted"));
                 }
             }
@@ -91,14 +95,15 @@ impl Lines {
 
     /// The same, where Ctrl-C is an answer of its own. All lines of a paste are one. An editor
     /// begins with the text `initial`.
-    pub(crate) async fn hear(&mut self, prompt: &str, initial: &str) -> Result<Heard> {
+    pub(crate) async fn hear(&mut self, prompt: &str, initial: &str) -> Result<TerminalInput> {
         self.is_dropped = false;
         if let Some(editor) = self.editor.take() {
             return self.edited(editor, prompt, initial).await;
         }
         if !self.is_person {
             let line = self.typed.next_line().await.map_err(unreadable)?;
-            return Ok(line.map_or(Heard::End, |line| Heard::Line(Typed::by_hand(line))));
+            return Ok(line
+                .map_or(TerminalInput::End, |line| TerminalInput::Line(TypedText::by_hand(line))));
         }
         let mut paste = Paste::default();
         show(prompt);
@@ -108,16 +113,16 @@ impl Lines {
                     let Some(line) = line.map_err(unreadable)? else {
                         // What comes next begins on a line of its own.
                         show("\n");
-                        return Ok(Heard::End);
+                        return Ok(TerminalInput::End);
                     };
                     if let Some(typed) = paste.take(&line) {
-                        return Ok(Heard::Line(typed));
+                        return Ok(TerminalInput::Line(typed));
                     }
                 }
                 // The terminal has dropped the rest of a paste, and its end with it.
                 Ok(()) = tokio::signal::ctrl_c(), if self.leaves.is_some() => {
                     show("\n");
-                    return Ok(Heard::Interrupt);
+                    return Ok(TerminalInput::Interrupt);
                 }
             }
         }
@@ -129,7 +134,7 @@ impl Lines {
         &mut self,
         prompt: &str,
         other: impl Future<Output = T>,
-    ) -> Result<Result<Heard, T>> {
+    ) -> Result<Result<TerminalInput, T>> {
         let keys = if self.can_be_ended() { Keys::hold(prompt) } else { None };
         let Some(keys) = keys else { return self.hear(prompt, "").await.map(Ok) };
         tokio::select! {
@@ -152,10 +157,10 @@ impl Lines {
         mut editor: Box<LineEditor>,
         prompt: &str,
         initial: &str,
-    ) -> Result<Heard> {
+    ) -> Result<TerminalInput> {
         let prompt = prompt.to_owned();
         let initial = initial.to_owned();
-        let lent = Lent::now();
+        let lent = LentTerminal::now();
         let reading = tokio::task::spawn_blocking(move || {
             let heard = editor.read(&prompt, &initial);
             (editor, heard)

@@ -10,14 +10,14 @@ pub(super) const MARKS_OFF: &str = "\u{1b}[?2004l";
 
 /// What a person gave as one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Typed {
+pub(crate) struct TypedText {
     /// The text, without marks.
     pub(crate) text: String,
     /// Whether any of it was pasted.
     pub(crate) is_pasted: bool,
 }
 
-impl Typed {
+impl TypedText {
     /// A line that was typed.
     pub(crate) fn by_hand(text: String) -> Self {
         Self { text, is_pasted: false }
@@ -26,8 +26,8 @@ impl Typed {
 
 /// What came next.
 #[derive(Debug)]
-pub(crate) enum Heard {
-    Line(Typed),
+pub(crate) enum TerminalInput {
+    Line(TypedText),
     /// Ctrl-C.
     Interrupt,
     /// Nothing more comes.
@@ -43,12 +43,12 @@ pub(crate) struct Paste {
 
 impl Paste {
     /// Takes the next line; none while the end of a paste is missing.
-    pub(crate) fn take(&mut self, line: &str) -> Option<Typed> {
+    pub(crate) fn take(&mut self, line: &str) -> Option<TypedText> {
         let begin = line.rfind(BEGIN);
         let end = line.rfind(END);
         let is_pasted = !self.lines.is_empty() || begin.is_some() || end.is_some();
         if !is_pasted {
-            return Some(Typed::by_hand(line.to_owned()));
+            return Some(TypedText::by_hand(line.to_owned()));
         }
         self.lines.push(line.replace(BEGIN, "").replace(END, ""));
         // Whichever mark comes last decides; a line without one is in the middle of a paste.
@@ -56,7 +56,7 @@ impl Paste {
             return None;
         }
         let text = std::mem::take(&mut self.lines).join("\n");
-        Some(Typed { text, is_pasted })
+        Some(TypedText { text, is_pasted })
     }
 }
 
@@ -99,18 +99,18 @@ fn send(request: &str) {
 mod tests {
     use super::*;
 
-    fn taken(lines: &[&str]) -> Vec<Option<Typed>> {
+    fn taken(lines: &[&str]) -> Vec<Option<TypedText>> {
         let mut paste = Paste::default();
         lines.iter().map(|line| paste.take(line)).collect()
     }
 
-    fn pasted(text: &str) -> Option<Typed> {
-        Some(Typed { text: text.to_owned(), is_pasted: true })
+    fn pasted(text: &str) -> Option<TypedText> {
+        Some(TypedText { text: text.to_owned(), is_pasted: true })
     }
 
     #[test]
     fn what_is_typed_stays_as_it_is() {
-        let typed = |text: &str| Some(Typed::by_hand(text.to_owned()));
+        let typed = |text: &str| Some(TypedText::by_hand(text.to_owned()));
         assert_eq!(taken(&["y", "", "[200~"]), [typed("y"), typed(""), typed("[200~")]);
     }
 
@@ -118,7 +118,7 @@ mod tests {
     fn the_lines_of_a_paste_are_one_answer() {
         let lines = ["\u{1b}[200~create it", "yes", "\u{1b}[201~", "y"];
         let expected =
-            [None, None, pasted("create it\nyes\n"), Some(Typed::by_hand("y".to_owned()))];
+            [None, None, pasted("create it\nyes\n"), Some(TypedText::by_hand("y".to_owned()))];
         assert_eq!(taken(&lines), expected);
         let one = "please \u{1b}[200~run it\u{1b}[201~ now";
         assert_eq!(taken(&[one]), [pasted("please run it now")]);

@@ -8,13 +8,13 @@ const AROUND: usize = 3;
 
 /// A text and the name under which its changes are shown.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Titled<'t> {
+pub(crate) struct TitledText<'t> {
     pub(crate) name: &'t str,
     pub(crate) text: &'t str,
 }
 
 /// The changes from one text to another; nothing where there are none.
-pub(crate) fn unified(old: Titled<'_>, new: Titled<'_>) -> Option<String> {
+pub(crate) fn unified(old: TitledText<'_>, new: TitledText<'_>) -> Option<String> {
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
         (old.text.lines().collect(), new.text.lines().collect());
     let diff = TextDiff::from_slices(&old_lines, &new_lines);
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     fn changes(old: &str, new: &str) -> Option<String> {
-        unified(Titled { name: "a", text: old }, Titled { name: "b", text: new })
+        unified(TitledText { name: "a", text: old }, TitledText { name: "b", text: new })
     }
 
     fn diff(old: &str, new: &str) -> String {

@@ -8,9 +8,9 @@ use crate::request::RunReport;
 use crate::waiting::attending::{Attendance, Attendant};
 use kernel::contracts::SessionAsk;
 use kernel::event::{Event, Fact};
-use kernel::session::{CallState, RunStatus, Wanting};
-use kernel::tool::call::{Caller, Given, OwnWords, Wants};
-use kernel::values::datum::Held;
+use kernel::session::{CallState, PendingInput, RunStatus};
+use kernel::tool::call::{Caller, InputRequired, InputResponses, RawFailure};
+use kernel::values::datum::DatumValue;
 use kernel::values::ids::{AskId, RunId};
 use serde_json::{Map, Value};
 
@@ -26,7 +26,7 @@ impl Runs<'_> {
 
     /// What the other side itself said when the direct call of this run failed, if that is why the
     /// run failed and something was said.
-    pub async fn own_words(self, report: &RunReport) -> Result<Option<OwnWords>> {
+    pub async fn own_words(self, report: &RunReport) -> Result<Option<RawFailure>> {
         let key = &report.session.key;
         if !key.space.is_call() || report.run.status != RunStatus::Failed {
             return Ok(None);
@@ -42,11 +42,11 @@ impl Runs<'_> {
             .filter(|(fault, _)| report.run.last_error.as_ref() == Some(fault))
             .and_then(|(_, said)| said);
         let said = match said.as_deref().map(|said| &said.held) {
-            Some(Held::Value(value)) => Value::clone(value),
-            Some(Held::Blob(blob)) => {
+            Some(DatumValue::Value(value)) => Value::clone(value),
+            Some(DatumValue::Blob(blob)) => {
                 self.shared.blob_value(&key.realm, &blob.hash).await?.unwrap_or_default()
             }
-            Some(Held::Object(_) | Held::Array(_)) | None => return Ok(None),
+            Some(DatumValue::Object(_) | DatumValue::Array(_)) | None => return Ok(None),
         };
         Ok(serde_json::from_value(said).ok())
     }
@@ -55,7 +55,11 @@ impl Runs<'_> {
 impl Asks<'_> {
     /// All that a direct call of this caller still wants for which this ask is open; none where the
     /// ask is about something else, the call is somebody else's, or it has what it wanted.
-    pub async fn wanted(self, caller: &Caller, asked: &SessionAsk) -> Result<Option<Wants>> {
+    pub async fn wanted(
+        self,
+        caller: &Caller,
+        asked: &SessionAsk,
+    ) -> Result<Option<InputRequired>> {
         let ask = &asked.row.ask;
         let wanted = ask.wanted.as_ref().filter(|_| asked.key.space.is_call());
         let Some(wanted) = wanted else { return Ok(None) };
@@ -82,12 +86,12 @@ impl Asks<'_> {
         let mut calls = read.session.calls.values().filter(|open| open.run == report.run.id);
         Ok(calls.any(|open| match &open.state {
             CallState::Wanting(wanting) => {
-                let Wanting { wants, given } = &**wanting;
+                let PendingInput { wants, given } = &**wanting;
                 let waits = |key: &String| wants.inputs.contains_key(key);
                 answers.keys().any(|key| waits(key) && !given.contains_key(key))
             }
             CallState::Started => {
-                let Given { inputs, refused, .. } = &*open.given;
+                let InputResponses { inputs, refused, .. } = &*open.given;
                 let has = |key: &String| inputs.contains_key(key) || refused.contains_key(key);
                 let has_some = !inputs.is_empty() || !refused.is_empty();
                 has_some && !answers.keys().all(has)
@@ -104,7 +108,7 @@ impl Asks<'_> {
         self,
         caller: &Caller,
         ask: AskId,
-        said: Given,
+        said: InputResponses,
         wait_ms: u64,
     ) -> Result<RunReport> {
         let found = self.get(caller, ask).await?;

@@ -2,23 +2,23 @@
 //! anything else that must be remembered, or asked about, is a one-step run in a session of its
 //! own.
 
-use crate::catalog::made::MadeFor;
+use crate::catalog::plan_cache::PlanCacheKey;
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::admission::{AdmittedCall, IllFormed};
 use crate::gate::breakers::CIRCUIT_OPEN;
-use crate::gate::{OutgoingCall, RATE_LIMITED, Started, TOO_MANY_CALLS, TOOL_NOT_FOUND};
+use crate::gate::{CallOutcome, OutgoingCall, RATE_LIMITED, TOO_MANY_CALLS, TOOL_NOT_FOUND};
 use crate::handles::Tools;
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::request::{
-    CallReport, CallRequest, Once, RunAbout, RunReport, RunRequest, RunSession, RunTarget,
-    UnseenCall,
+    CallReport, CallRequest, IdempotencyKey, RunMetadata, RunReport, RunRequest, RunSession,
+    RunTarget, UnseenCall,
 };
-use crate::waiting::idempotency::{Claim, Turn};
+use crate::waiting::idempotency::{Claim, ClaimOutcome};
 use kernel::contracts::policy::Context;
 use kernel::definition::plan::Closure;
 use kernel::session::RunStatus;
 use kernel::tool::call::{
-    Abilities, CallPlace, Caller, OwnWords, Pace, Reach, ToolError, ToolOutput, Verdict,
+    Abilities, CallPlace, Caller, Pace, RawFailure, Reach, ToolError, ToolOutput, Verdict,
 };
 use kernel::values::caller::Act;
 use kernel::values::fault::Fault;
@@ -31,7 +31,7 @@ const CROWD_RETRY_MS: u64 = 1_000;
 
 /// How the run of one tool begins.
 #[derive(Default)]
-struct Direct {
+struct DirectStart {
     /// The key that the request holds, if it has one.
     claim: Option<Claim>,
     /// Whether the caller need not wait for what continues elsewhere.
@@ -112,16 +112,16 @@ impl Tools<'_> {
     ) -> Result<CallReport> {
         let caller = call.caller;
         let claim = match self.shared.turn(caller, request.once.as_ref()).await? {
-            Turn::Repeat(row) => {
+            ClaimOutcome::Repeat(row) => {
                 let again = self.shared.runs().repeated(caller, &row, request.wait_ms).await;
                 return again.and_then(called_alone);
             }
-            Turn::First(claim) => claim,
+            ClaimOutcome::First(claim) => claim,
         };
         // A caller that comes too soon leaves no run behind, nor a key that was used up.
         let in_time = self.shared.gate.in_time(&call);
         in_time.map_err(|held| crowded(held.fault, held.later))?;
-        let direct = Direct { claim, as_task: request.as_task, sent: None };
+        let direct = DirectStart { claim, as_task: request.as_task, sent: None };
         self.call_as_run(caller, request, direct).await
     }
 
@@ -138,10 +138,10 @@ impl Tools<'_> {
             input: Arc::unwrap_or_clone(request.arguments),
             session: RunSession::New,
             once: request.once,
-            about: RunAbout {
+            about: RunMetadata {
                 trace: request.trace,
                 occasion: request.occasion,
-                ..RunAbout::default()
+                ..RunMetadata::default()
             },
         };
         let id = request.run.unwrap_or_else(|| self.shared.runs().new_id());
@@ -170,7 +170,7 @@ impl Tools<'_> {
             ..call.outgoing(id)
         };
         let gate = self.shared.gate.clone();
-        let Started { result, later: not_now, .. } = gate.start(outgoing).await;
+        let CallOutcome { result, later: not_now, .. } = gate.start(outgoing).await;
         self.shared.call_ended(watched, &call, &result);
         match (result, not_now) {
             (Ok(ToolOutput::Value(value)), _) => Ok(CallReport::Done(value)),
@@ -180,7 +180,11 @@ impl Tools<'_> {
                 // It continues elsewhere: from here on someone must remember it.
                 let request = CallRequest::new(tool, request.arguments, wait_ms);
                 let request = CallRequest { run, trace, occasion, ..request };
-                let direct = Direct { as_task: true, sent: Some(wants.state), ..Direct::default() };
+                let direct = DirectStart {
+                    as_task: true,
+                    sent: Some(wants.state),
+                    ..DirectStart::default()
+                };
                 Box::pin(self.call_as_run(call.caller, request, direct)).await
             }
             (Ok(ToolOutput::Wants(wants)), _) => Ok(CallReport::Wants(wants)),
@@ -191,9 +195,9 @@ impl Tools<'_> {
 
     /// The id of a call that is not kept: that of its key, so that a tool that does each id once
     /// does each key once.
-    fn unrecorded_id(self, caller: &Caller, once: Option<&Once>) -> CallId {
+    fn unrecorded_id(self, caller: &Caller, once: Option<&IdempotencyKey>) -> CallId {
         match once {
-            Some(Once { route, key, digest, .. }) => {
+            Some(IdempotencyKey { route, key, digest, .. }) => {
                 let mut parts = vec![
                     caller.realm.as_str().as_bytes(),
                     caller.subject.as_bytes(),
@@ -212,7 +216,7 @@ impl Tools<'_> {
         self,
         caller: &Caller,
         request: CallRequest,
-        direct: Direct,
+        direct: DirectStart,
     ) -> Result<CallReport> {
         let closure = self.one_step(request.tool.name())?;
         let session = SessionId(self.shared.id_bits());
@@ -228,10 +232,10 @@ impl Tools<'_> {
             claim: direct.claim,
             as_task: direct.as_task,
             sent: direct.sent,
-            about: RunAbout {
+            about: RunMetadata {
                 trace: request.trace,
                 occasion: request.occasion,
-                ..RunAbout::default()
+                ..RunMetadata::default()
             },
         };
         let command = |answer| Command::Run { start: Box::new(start), answer };
@@ -246,7 +250,7 @@ impl Tools<'_> {
     fn one_step(self, tool: &ToolName) -> Result<Arc<Closure>> {
         let made = &self.shared.made;
         let limits = &self.shared.limits;
-        made.get(MadeFor::Direct(tool.clone()), limits)
+        made.get(PlanCacheKey::Direct(tool.clone()), limits)
     }
 }
 
@@ -270,7 +274,7 @@ fn denied(caller: &Caller, tool: &ToolName, why: &str) -> Refusal {
 fn tool_failed(error: ToolError) -> Refusal {
     let ToolError { fault, said, lacks, .. } = error;
     // Only a proxy passes on how a server of plain JSON-RPC answered.
-    let said = said.filter(|said| !matches!(**said, OwnWords::Reply(_)));
+    let said = said.filter(|said| !matches!(**said, RawFailure::Reply(_)));
     let code = match (said, lacks) {
         (None, Some(lacks)) => RefusalCode::CallerLacks(lacks),
         (said, _) => RefusalCode::ToolFailed(said),

@@ -2,5 +2,5 @@
 //! their clients and observers see of them.
 
 mod attended;
-mod watched;
+mod observed;
 mod direct;

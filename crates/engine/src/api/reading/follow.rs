@@ -10,7 +10,7 @@ use crate::handles::{Asks, Runs, Sessions, Threads};
 use crate::refusal::{RefusalKind, Result};
 use crate::request::RunReport;
 use crate::shared::Shared;
-use crate::waiting::deltas::{Deltas, Heard};
+use crate::waiting::deltas::{Deltas, TurnUpdate};
 use crate::waiting::feed::Watch;
 use futures::future::{Either, select};
 use kernel::ask::AskStatus;
@@ -50,7 +50,7 @@ pub enum RunUpdate {
     },
     /// A turn while it is made, after the event that began it. Its outcome is in an event, and
     /// nothing more is heard of it after that.
-    Delta(Heard),
+    Delta(TurnUpdate),
     /// Nothing more comes until someone acts: the run waits, is stuck or paused.
     Rest(Box<RunReport>),
     /// The run is over, and nothing more comes.
@@ -122,13 +122,13 @@ impl SessionStream {
 /// Where a stream's place is, seen from its run, in a session with one run at a time: the events
 /// from one start to the next are of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RunPosition {
     Before,
     Within,
     Behind,
 }
 
-impl Place {
+impl RunPosition {
     /// At a place where this is the newest run of the session.
     fn of(run: RunId, newest: Option<RunId>) -> Self {
         if newest == Some(run) { Self::Within } else { Self::Before }
@@ -139,7 +139,7 @@ impl Place {
 pub struct RunStream {
     journal: SessionStream,
     run: RunId,
-    place: Place,
+    place: RunPosition,
     /// Tells its events from those of the runs beside it, where there may be some.
     own: Option<OwnEvents>,
     /// How it stood, until that is delivered.
@@ -161,7 +161,7 @@ impl RunStream {
         Self {
             journal,
             run,
-            place: Place::of(run, newest),
+            place: RunPosition::of(run, newest),
             own,
             snapshot: None,
             pieces: None,
@@ -228,7 +228,7 @@ impl RunStream {
         let report = self.report().await?;
         self.journal.page.clear();
         self.journal.after = report.session.seq;
-        self.place = Place::of(self.run, report.session.run);
+        self.place = RunPosition::of(self.run, report.session.run);
         self.own = self.own.take().map(|_| OwnEvents::new(self.run, self.journal.after));
         self.stale = true;
         Ok(report)
@@ -260,24 +260,24 @@ impl RunStream {
             return own.take(body);
         }
         match begun(body) {
-            Some(run) if run == self.run => self.place = Place::Within,
-            Some(_) if self.place == Place::Within => {
-                self.place = Place::Behind;
+            Some(run) if run == self.run => self.place = RunPosition::Within,
+            Some(_) if self.place == RunPosition::Within => {
+                self.place = RunPosition::Behind;
                 self.journal.page.clear();
             }
             Some(_) | None => {}
         }
-        self.place == Place::Within
+        self.place == RunPosition::Within
     }
 
     /// What was heard of a turn, unless it waits for events.
-    fn hear(&mut self) -> Option<Heard> {
+    fn hear(&mut self) -> Option<TurnUpdate> {
         self.pieces.as_mut()?.take(self.journal.after)
     }
 
     /// Reads more of the journal; where there is no more, how the run stands.
     async fn read(&mut self) -> Result<()> {
-        if self.place != Place::Behind {
+        if self.place != RunPosition::Behind {
             let Some(row) = self.journal.read().await? else { return Ok(()) };
             let moves = row.run == Some(self.run) && row.status == RunStatus::Running;
             if moves || self.rested == Some(self.mark(row.seq)) {
@@ -287,7 +287,7 @@ impl RunStream {
         }
         let report = self.report().await?;
         // Something was committed between the two reads.
-        if self.place != Place::Behind && report.session.seq > self.journal.after {
+        if self.place != RunPosition::Behind && report.session.seq > self.journal.after {
             return Ok(());
         }
         self.stale = false;
@@ -317,7 +317,7 @@ impl RunStream {
             self.journal.after = after;
             if after < session.seq {
                 let start = shared.newest_start(&session.key, after, None).await?;
-                self.place = Place::of(self.run, start.map(|(_, run)| run));
+                self.place = RunPosition::of(self.run, start.map(|(_, run)| run));
             }
         } else {
             // The first run of a session begins where its journal does.
@@ -326,7 +326,7 @@ impl RunStream {
                 _ => shared.newest_start(&session.key, session.seq, Some(self.run)).await?,
             };
             self.journal.after = start.map_or(0, |(seq, _)| seq - 1);
-            self.place = Place::Before;
+            self.place = RunPosition::Before;
         }
         self.journal.read().await?;
         Ok(())
@@ -334,14 +334,14 @@ impl RunStream {
 }
 
 /// Listens to a thread, from before something is said in it.
-pub struct Listening {
+pub struct ThreadListener {
     journal: SessionStream,
     /// The thread's newest run so far.
     newest: Option<RunId>,
     deltas: Deltas,
 }
 
-impl Listening {
+impl ThreadListener {
     /// Follows a run of this thread: what happens to it after the listening began.
     pub fn follow(self, run: RunId) -> RunStream {
         let Self { journal, newest, deltas } = self;
@@ -397,7 +397,7 @@ impl Runs<'_> {
 
 impl Threads<'_> {
     /// Listens to a thread before something is said in it, so that nothing of that is missed.
-    pub async fn listen(self, caller: &Caller, thread: &str) -> Listening {
+    pub async fn listen(self, caller: &Caller, thread: &str) -> ThreadListener {
         let key = Self::key(caller, thread);
         let deltas = self.shared.listeners.listen(&key);
         let session = SessionRef::Key { key: key.id.clone(), space: Some(key.space.clone()) };
@@ -408,7 +408,7 @@ impl Threads<'_> {
             journal.after = row.seq;
             row.run
         });
-        Listening { journal, newest, deltas }
+        ThreadListener { journal, newest, deltas }
     }
 }
 

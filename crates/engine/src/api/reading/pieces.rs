@@ -3,7 +3,7 @@
 //! held back; one that comes later is dropped, for its text is in the event. No event waits for a
 //! piece.
 
-use crate::waiting::deltas::{Deltas, Heard};
+use crate::waiting::deltas::{Deltas, TurnUpdate};
 use kernel::event::{self, Fact};
 use kernel::values::ids::{FrameId, RunId};
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ pub(in crate::api) struct Pieces {
     run: RunId,
     deltas: Deltas,
     /// The first piece that was heard and not given yet.
-    held: Option<Heard>,
+    held: Option<TurnUpdate>,
     /// For each agent's frame the last event that began or ended a turn, of those that were given.
     turns: BTreeMap<FrameId, u64>,
 }
 
 /// What becomes of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Due {
+enum PieceTiming {
     Now,
     /// Once more of the journal is given.
     Later,
@@ -44,16 +44,16 @@ impl Pieces {
     }
 
     /// The next piece for a follower who has all events up to this one.
-    pub(in crate::api) fn take(&mut self, after: u64) -> Option<Heard> {
+    pub(in crate::api) fn take(&mut self, after: u64) -> Option<TurnUpdate> {
         loop {
             let heard = self.held.take().or_else(|| self.deltas.look())?;
             match self.due(&heard, after) {
-                Due::Now => return Some(heard),
-                Due::Later => {
+                PieceTiming::Now => return Some(heard),
+                PieceTiming::Later => {
                     self.held = Some(heard);
                     return None;
                 }
-                Due::Never => {}
+                PieceTiming::Never => {}
             }
         }
     }
@@ -70,19 +70,19 @@ impl Pieces {
         pending::<()>().await;
     }
 
-    fn due(&self, heard: &Heard, after: u64) -> Due {
+    fn due(&self, heard: &TurnUpdate, after: u64) -> PieceTiming {
         let at = match heard {
-            Heard::Delta { at, .. } | Heard::Restarted(at) => at,
+            TurnUpdate::Delta { at, .. } | TurnUpdate::Restarted(at) => at,
             // Of no turn in particular.
-            Heard::Lost(_) => return Due::Now,
+            TurnUpdate::Lost(_) => return PieceTiming::Now,
         };
         let is_over = self.turns.get(&at.frame).is_some_and(|last| *last > at.started);
         if at.run != self.run || is_over {
-            Due::Never
+            PieceTiming::Never
         } else if at.started > after {
-            Due::Later
+            PieceTiming::Later
         } else {
-            Due::Now
+            PieceTiming::Now
         }
     }
 }
@@ -105,7 +105,7 @@ fn turned(body: &str) -> Option<FrameId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::waiting::deltas::{Ear, Listeners, TurnPlace};
+    use crate::waiting::deltas::{Listeners, TurnListener, TurnPlace};
     use futures::FutureExt;
     use kernel::conversation::llm::{Delta, DeltaSink};
     use kernel::event::{Event, VERSION};
@@ -131,7 +131,8 @@ mod tests {
         /// A model says this in a turn that this event began.
         fn says(&self, run: RunId, frame: u32, started: u64, text: &str) {
             let at = TurnPlace { run, frame: FrameId(frame), turn: 1, attempt: 1, started };
-            let ear = Ear { listeners: self.listeners.clone(), key: key(), at, open: true };
+            let ear =
+                TurnListener { listeners: self.listeners.clone(), key: key(), at, open: true };
             ear.delta(Delta::Text(text.to_owned()));
         }
 
@@ -140,7 +141,7 @@ mod tests {
             let mut given = Vec::new();
             while let Some(heard) = self.pieces.take(after) {
                 match heard {
-                    Heard::Delta { delta: Delta::Text(text), .. } => given.push(text),
+                    TurnUpdate::Delta { delta: Delta::Text(text), .. } => given.push(text),
                     other => panic!("{other:?}"),
                 }
             }

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What the runs of some asks pinned.
 #[derive(Debug, Default)]
-pub struct Pinned {
+pub struct PinnedDefinitions {
     plans: BTreeMap<RunId, PlanId>,
     specs: BTreeMap<ContentHash, ToolSpec>,
 }
 
-impl Pinned {
+impl PinnedDefinitions {
     pub fn plan(&self, run: RunId) -> Option<&PlanId> {
         self.plans.get(&run)
     }
@@ -29,11 +29,11 @@ impl Pinned {
 impl Asks<'_> {
     /// What the runs of these asks pinned, for who was shown the asks: each run and each spec is
     /// read once. A spec is left out where the caller does not see the tool, or it is not kept.
-    pub async fn pinned(self, caller: &Caller, asked: &[&SessionAsk]) -> Result<Pinned> {
+    pub async fn pinned(self, caller: &Caller, asked: &[&SessionAsk]) -> Result<PinnedDefinitions> {
         let store = &self.shared.store;
         let realm = &caller.realm;
         let gate = &self.shared.gate;
-        let mut pinned = Pinned::default();
+        let mut pinned = PinnedDefinitions::default();
         let runs: BTreeSet<RunId> = asked.iter().map(|asked| asked.row.ask.run).collect();
         for run in runs {
             if let Some(found) = store.run(realm, run).await? {

@@ -4,15 +4,15 @@ use crate::gate::rights::{ask_of, fed_session, run_of, session_of};
 use crate::handles::{Admin, Asks, Feed, Runs, Sessions};
 use crate::refusal::{Refusal, RefusalCode, Result, no_session};
 use crate::request::{ContextRuns, Inspection, RunReport};
-use crate::sessions::cache::Rested;
+use crate::sessions::cache::CachedSession;
 use crate::waiting::feed::Watch;
 use kernel::ask::reply::BadReply;
 use kernel::ask::{Ask, Reply};
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{
-    AskFilter, FeedRow, HistoryFilter, OpenAsks, OpenBlob, OpenSessions, Page, Paged, RETENTION,
-    RunFilter, RunPage, SINKS, SessionAsk, SessionFilter, SessionRef, SessionRun, StoreError,
-    StoreFigures, WHOLE, Whose,
+    AskFilter, FeedRow, HistoryFilter, ListPage, OpenAsks, OpenBlob, OpenSessions, OwnerFilter,
+    PageRequest, RETENTION, RunFilter, RunPage, SINKS, SessionAsk, SessionFilter, SessionRef,
+    SessionRun, StoreError, StoreFigures, WHOLE,
 };
 use kernel::journal::projection::{HistoryItem, RunRow, SessionRow};
 use kernel::tool::call::Caller;
@@ -48,11 +48,12 @@ impl Sessions<'_> {
         self,
         caller: &Caller,
         filter: &SessionFilter,
-        page: &Page,
-    ) -> Result<Paged<SessionRow>> {
+        page: &PageRequest,
+    ) -> Result<ListPage<SessionRow>> {
         let store = &self.shared.store;
         let realm = &caller.realm;
-        let read = move |page: Page| async move { store.sessions(realm, filter, &page).await };
+        let read =
+            move |page: PageRequest| async move { store.sessions(realm, filter, &page).await };
         self.shared.gate.fill_page(caller, page, read, session_of).await
     }
 
@@ -60,7 +61,7 @@ impl Sessions<'_> {
     pub async fn inspect(self, caller: &Caller, session: &SessionRef) -> Result<Inspection> {
         let row = self.get(caller, session).await?;
         let read = self.shared.read_session(&row.key).await?;
-        let Some(Rested { session: state, .. }) = read else {
+        let Some(CachedSession { session: state, .. }) = read else {
             return Err(Refusal::not_found("session", &row.key.id));
         };
         let context = state.shown_context();
@@ -83,8 +84,8 @@ impl Sessions<'_> {
         self,
         caller: &Caller,
         session: &SessionRef,
-        page: &Page,
-    ) -> Result<Paged<HistoryItem>> {
+        page: &PageRequest,
+    ) -> Result<ListPage<HistoryItem>> {
         let row = self.get(caller, session).await?;
         Ok(self.shared.store.history(&row.key, HistoryFilter::default(), page).await?)
     }
@@ -182,7 +183,7 @@ impl Sessions<'_> {
             return Ok(());
         }
         let filter = SessionFilter { blob: Some(hash.clone()), ..SessionFilter::default() };
-        let mut page = Page { cursor: None, limit: BLOB_SESSIONS_AT_ONCE };
+        let mut page = PageRequest { cursor: None, limit: BLOB_SESSIONS_AT_ONCE };
         loop {
             let found = self.shared.store.sessions(&caller.realm, &filter, &page).await?;
             if !gate.readable(caller, found.items, session_of).is_empty() {
@@ -223,11 +224,11 @@ impl Runs<'_> {
         self,
         caller: &Caller,
         wanted: &ContextRuns,
-        page: &Page,
+        page: &PageRequest,
     ) -> Result<RunPage> {
         let ContextRuns { context, statuses, since } = wanted;
         let mut filter = RunFilter {
-            whose: Whose::own(caller),
+            whose: OwnerFilter::own(caller),
             session: None,
             statuses: statuses.clone(),
             since: *since,
@@ -237,14 +238,14 @@ impl Runs<'_> {
             let named = SessionRef::Key { key: context.as_str().into(), space };
             let found = self.shared.store.session(&caller.realm, &caller.meant(&named)).await?;
             let Some(found) = found else {
-                let page = Paged { items: Vec::new(), next_cursor: None };
+                let page = ListPage { items: Vec::new(), next_cursor: None };
                 return Ok(RunPage { page, total: 0 });
             };
             filter.session = Some(found.id);
         }
         let RunPage { page, total } = self.shared.store.runs(&caller.realm, &filter, page).await?;
         let items = self.shared.gate.readable(caller, page.items, run_of);
-        Ok(RunPage { page: Paged { items, ..page }, total })
+        Ok(RunPage { page: ListPage { items, ..page }, total })
     }
 
     /// One run with its session and its open asks.
@@ -253,7 +254,7 @@ impl Runs<'_> {
         let session = self.session_of_run(caller, &found).await?;
         let filter =
             AskFilter { run: Some(run), status: Some("open".to_owned()), ..AskFilter::default() };
-        let page = Page { cursor: None, limit: self.shared.limits.page_items_max };
+        let page = PageRequest { cursor: None, limit: self.shared.limits.page_items_max };
         let asks = self.shared.asks().list(caller, &filter, &page).await?;
         Ok(RunReport {
             run: found.row,
@@ -313,15 +314,15 @@ impl Asks<'_> {
         self,
         caller: &Caller,
         filter: &AskFilter,
-        page: &Page,
-    ) -> Result<Paged<SessionAsk>> {
+        page: &PageRequest,
+    ) -> Result<ListPage<SessionAsk>> {
         let store = &self.shared.store;
         let realm = &caller.realm;
         let gate = &self.shared.gate;
-        let read = move |page: Page| async move { store.asks(realm, filter, &page).await };
-        let Paged { items, next_cursor } = gate.fill_page(caller, page, read, ask_of).await?;
+        let read = move |page: PageRequest| async move { store.asks(realm, filter, &page).await };
+        let ListPage { items, next_cursor } = gate.fill_page(caller, page, read, ask_of).await?;
         let items = items.into_iter().map(|ask| gate.with_answerers(ask)).collect();
-        Ok(Paged { items, next_cursor })
+        Ok(ListPage { items, next_cursor })
     }
 
     /// Whether this caller may answer an ask, as it is now: a door puts no question to one who may

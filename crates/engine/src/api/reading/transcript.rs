@@ -1,10 +1,10 @@
 //! Conversations as endpoints show them: what was said in a session, as its agent's model reads
 //! it.
 
-use crate::driver::said::Said;
+use crate::driver::talk_content::TalkContent;
 use crate::handles::Sessions;
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::sessions::cache::Rested;
+use crate::sessions::cache::CachedSession;
 use kernel::contracts::{SessionRef, StoreError};
 use kernel::conversation::llm::Message;
 use kernel::conversation::talk::{Line, Talk};
@@ -31,11 +31,11 @@ impl Sessions<'_> {
     pub async fn transcript(self, caller: &Caller, session: &SessionRef) -> Result<Transcript> {
         let row = self.get(caller, session).await?;
         let read = self.shared.read_session(&row.key).await?;
-        let Some(Rested { session: state, .. }) = read else {
+        let Some(CachedSession { session: state, .. }) = read else {
             return Err(Refusal::not_found("session", &row.key.id));
         };
         let (talk, route) = newest(&state);
-        let missing = Said::default().missing(talk);
+        let missing = TalkContent::default().missing(talk);
         let said = self.shared.gather(&row.key, missing).await?;
         let messages = render(talk, &said, RESULT_BYTES_MAX);
         let route = match route {

@@ -1,15 +1,15 @@
 //! Models that are asked about failed steps: a start is recorded, the model is asked once that is
 //! durable, and what it says is recorded. One whose process ended is asked again.
 
-use crate::advice::asking::Took;
+use crate::advice::asking::TurnsUsage;
 use crate::advice::proposing::{FailedStep, Proposal, propose};
 use crate::driver::record::no_session;
-use crate::driver::state::{Done, Driver, Proposing};
+use crate::driver::state::{ActiveProposal, Completion, Driver};
 use crate::refusal::Result;
 use futures::FutureExt;
 use futures::future::abortable;
 use kernel::ask::AskBody;
-use kernel::ask::held::Does;
+use kernel::ask::remedy::Remedy;
 use kernel::definition::plan::flow::reload;
 use kernel::event::{Fact, ProposalEnd};
 use kernel::session::FrameState;
@@ -27,7 +27,7 @@ struct Question {
 /// A failed step, and what its rule does about it.
 struct Failure {
     failed: FailedStep,
-    does: Does,
+    does: Remedy,
 }
 
 impl Driver {
@@ -41,17 +41,17 @@ impl Driver {
             if let Some(ticket) = ticket
                 && let Err(error) = ticket.await
             {
-                return Done::Kept(Err(error));
+                return Completion::Kept(Err(error));
             }
             let proposal = match about {
                 Ok(Failure { failed, does }) => propose(&shared, &failed, &does).await,
                 Err(denied) => Proposal::nothing(denied),
             };
-            Done::Proposed(frame, attempt, Some(Box::new(proposal)))
+            Completion::Proposed(frame, attempt, Some(Box::new(proposal)))
         };
         let (asking, abort) = abortable(asking);
-        self.proposals.insert(frame, Proposing { attempt, abort });
-        let given_up = move |_| Done::Proposed(frame, attempt, None);
+        self.proposals.insert(frame, ActiveProposal { attempt, abort });
+        let given_up = move |_| Completion::Proposed(frame, attempt, None);
         self.in_flight.push(asking.map(move |done| done.unwrap_or_else(given_up)).boxed());
     }
 
@@ -66,7 +66,7 @@ impl Driver {
         let ask = &session.asks.get(&ask)?.ask;
         let AskBody::Fix { fault, call, how, .. } = &ask.body else { return None };
         let does = ask.held.as_ref()?.does.clone();
-        let retries = of.tried.iter().filter(|tried| tried.does == Does::Retry);
+        let retries = of.tried.iter().filter(|tried| tried.does == Remedy::Retry);
         let failed = FailedStep {
             caller: run.caller(&self.key.realm),
             plan: of.plan.clone(),
@@ -93,7 +93,7 @@ impl Driver {
         self.proposals.remove(&frame);
         let Proposal { found, took } = proposal;
         let found = self.session.as_ref().ok_or_else(no_session)?.judged(frame, found);
-        let Took { turns, usage, cost_micros, uncached_micros } = took;
+        let TurnsUsage { turns, usage, cost_micros, uncached_micros } = took;
         let end = ProposalEnd { frame, attempt, found, turns, usage, cost_micros, uncached_micros };
         self.record(Fact::ProposalGiven(Box::new(end))).await
     }

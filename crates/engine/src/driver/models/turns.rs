@@ -1,24 +1,24 @@
 //! Turns of models: gather what was said, render it, record the start, ask, record the outcome.
 
 use crate::driver::record::no_session;
-use crate::driver::said::{KEPT_BYTES_MAX, Missing, Said};
-use crate::driver::state::{Answered, Asked, Done, Driver, Flying};
+use crate::driver::state::{ActiveTurn, Completion, Driver, ModelAnswer, TurnAnswer};
+use crate::driver::talk_content::{KEPT_BYTES_MAX, MissingContent, TalkContent};
 use crate::observe::counts::{add, count};
 use crate::refusal::Result;
 use crate::shared::Shared;
 use crate::system::clock::timeout;
 use crate::system::zones::here;
-use crate::waiting::deltas::{Ear, TurnPlace};
+use crate::waiting::deltas::{TurnListener, TurnPlace};
 use futures::FutureExt;
 use futures::future::abortable;
 use kernel::contracts::Clock;
 use kernel::conversation::llm::{
     Delta, DeltaSink, LlmError, LlmErrorKind, MODELS_BY_KEY, Prompt, Usage, missing_key,
 };
-use kernel::decide::{TurnNumber, Turned, turn_failed, turn_to_start, turned};
+use kernel::decide::{TurnNumber, TurnResult, turn_failed, turn_to_start, turned};
 use kernel::event::{Fact, TurnKind, TurnStart};
 use kernel::prompt::cards::{Cards, SeenTools};
-use kernel::prompt::transcript::{Around, RENDERER, RESULT_BYTES_MAX, prompt};
+use kernel::prompt::transcript::{RENDERER, RESULT_BYTES_MAX, TurnContext, prompt};
 use kernel::session::AgentPhase;
 use kernel::values::caller::Caller;
 use kernel::values::canonical;
@@ -28,7 +28,7 @@ use serde_json::json;
 use std::sync::OnceLock;
 
 /// A turn that is ready to be asked.
-struct Asking {
+struct PreparedTurn {
     run: RunId,
     caller: Caller,
     start: TurnStart,
@@ -72,7 +72,7 @@ impl Driver {
         agent().is_some_and(|agent| self.shared.gate.may_lack(&self.key.realm, agent))
     }
 
-    fn gather(&mut self, frame: FrameId, missing: Missing) {
+    fn gather(&mut self, frame: FrameId, missing: MissingContent) {
         self.fetching.insert(frame);
         // The store answers: it must have what was recorded so far.
         self.flush();
@@ -83,16 +83,16 @@ impl Driver {
             if let Some(ticket) = ticket
                 && let Err(error) = ticket.await
             {
-                return Done::Gathered(frame, Err(error.into()));
+                return Completion::Gathered(frame, Err(error.into()));
             }
             let gathered = shared.gather(&key, missing).await;
-            Done::Gathered(frame, gathered)
+            Completion::Gathered(frame, gathered)
         };
         self.in_flight.push(gathering.boxed());
     }
 
     /// Takes in what was fetched for a frame's turn.
-    pub(in crate::driver) fn gathered(&mut self, frame: FrameId, said: Said) {
+    pub(in crate::driver) fn gathered(&mut self, frame: FrameId, said: TalkContent) {
         self.fetching.remove(&frame);
         if let Some(agent) = self.session.as_ref().and_then(|session| session.agent(frame)) {
             self.said.take_in(said, &agent.talk, KEPT_BYTES_MAX);
@@ -117,7 +117,7 @@ impl Driver {
     }
 
     /// What a frame's agent asks its model now, or why it cannot.
-    fn asking(&self, frame: FrameId, kind: TurnKind) -> Option<Result<Asking, Fact>> {
+    fn asking(&self, frame: FrameId, kind: TurnKind) -> Option<Result<PreparedTurn, Fact>> {
         let session = self.session.as_ref()?;
         let state = session.agent(frame)?;
         let run = session.runs.get(&session.frames.get(&frame)?.run)?;
@@ -134,7 +134,7 @@ impl Driver {
         let zones = self.shared.zones.as_ref();
         let (zone, local) = here(zones, now, agent.zone.as_deref());
         let (_, entered) = here(zones, state.entered_at.unwrap_or(now), agent.zone.as_deref());
-        let around = Around {
+        let around = TurnContext {
             agent,
             kind,
             tools: shown,
@@ -168,12 +168,12 @@ impl Driver {
             reserved: agent.limits.tokens.map(|max| max.saturating_sub(spent)),
         };
         let caller = run.caller(&self.key.realm);
-        Some(Ok(Asking { run: run.id, caller, start, prompt, tools }))
+        Some(Ok(PreparedTurn { run: run.id, caller, start, prompt, tools }))
     }
 
     /// Records the start, and asks once that is durable: from there on it may cost money.
-    async fn ask_model(&mut self, asking: Asking) -> Result<()> {
-        let Asking { run, caller, start, prompt, tools } = asking;
+    async fn ask_model(&mut self, asking: PreparedTurn) -> Result<()> {
+        let PreparedTurn { run, caller, start, prompt, tools } = asking;
         let TurnStart { frame, turn, attempt, kind, .. } = start;
         let model = start.model.clone();
         self.turn_begins(&start, &prompt);
@@ -182,7 +182,7 @@ impl Driver {
         self.flush();
         let shared = self.shared.clone();
         let ticket = self.ticket.clone();
-        let ear = Ear {
+        let ear = TurnListener {
             listeners: self.shared.listeners.clone(),
             key: self.key.clone(),
             at: TurnPlace { run, frame, turn, attempt, started },
@@ -193,15 +193,15 @@ impl Driver {
             if let Some(ticket) = ticket
                 && let Err(error) = ticket.await
             {
-                return Done::Kept(Err(error));
+                return Completion::Kept(Err(error));
             }
             ear.begin();
             let asked = shared.one_turn(&caller, &model, &prompt, &ear).await;
-            Done::Turned(frame, number, Some(Box::new(Answered { asked, tools })))
+            Completion::Turned(frame, number, Some(Box::new(TurnAnswer { asked, tools })))
         };
         let (asking, abort) = abortable(asking);
-        self.turns.insert(frame, Flying { number, abort });
-        let given_up = move |_| Done::Turned(frame, number, None);
+        self.turns.insert(frame, ActiveTurn { number, abort });
+        let given_up = move |_| Completion::Turned(frame, number, None);
         self.in_flight.push(asking.map(move |done| done.unwrap_or_else(given_up)).boxed());
         Ok(())
     }
@@ -211,13 +211,13 @@ impl Driver {
         &mut self,
         frame: FrameId,
         number: TurnNumber,
-        answered: Answered,
+        answered: TurnAnswer,
     ) -> Result<()> {
         if self.turns.get(&frame).is_none_or(|flying| flying.number != number) {
             return Ok(());
         }
         self.turns.remove(&frame);
-        let Answered { asked, tools } = answered;
+        let TurnAnswer { asked, tools } = answered;
         if let Some(begun) = self.begun.get_mut(&frame) {
             begun.first_at = asked.first_at;
         }
@@ -227,7 +227,7 @@ impl Driver {
             Ok(turn) => {
                 let cost_micros = asked.cost_micros;
                 let uncached_micros = asked.uncached_micros;
-                let turn = Turned { turn, cards: &tools, cost_micros, uncached_micros };
+                let turn = TurnResult { turn, cards: &tools, cost_micros, uncached_micros };
                 turned(&env, session, frame, turn)
             }
             Err(error) => turn_failed(&env, session, frame, &error),
@@ -342,37 +342,37 @@ impl Shared {
         name: &str,
         prompt: &Prompt,
         sink: &dyn DeltaSink,
-    ) -> Asked {
+    ) -> ModelAnswer {
         let models = self.models();
         let is_enabled = self.gate.policy.settings(&caller.realm).enables_model(name);
         let Some(model) = models.get(name).filter(|_| is_enabled) else {
-            return Asked::failed(no_such_model(name, models.get(name).is_some()));
+            return ModelAnswer::failed(no_such_model(name, models.get(name).is_some()));
         };
         let _share = self.turn_shares.take(caller).await;
         let Ok(_place) = self.turns.acquire().await else {
             let error = LlmError::new(LlmErrorKind::Unreachable, "the server is stopping");
-            return Asked::failed(error);
+            return ModelAnswer::failed(error);
         };
         let timeout_ms = model.timeout_ms.unwrap_or(self.limits.turn_timeout_ms);
-        let sink = Timed { sink, clock: self.clock.as_ref(), first: OnceLock::new() };
+        let sink = FirstDeltaTimer { sink, clock: self.clock.as_ref(), first: OnceLock::new() };
         let turn = timeout(self.clock.as_ref(), timeout_ms, model.llm.turn(prompt, &sink)).await;
         let result = turn.unwrap_or_else(|| Err(timed_out(name, timeout_ms)));
         let price = |usage: Usage| model.price.as_ref().and_then(|price| price(&usage));
         let usage = result.as_ref().ok().map(|turn| turn.usage);
         let cost_micros = usage.and_then(price);
         let uncached_micros = usage.and_then(Usage::uncached).and_then(price);
-        Asked { result, cost_micros, uncached_micros, first_at: sink.first.get().copied() }
+        ModelAnswer { result, cost_micros, uncached_micros, first_at: sink.first.get().copied() }
     }
 }
 
 /// Notes when the first piece of a turn comes.
-struct Timed<'a> {
+struct FirstDeltaTimer<'a> {
     sink: &'a dyn DeltaSink,
     clock: &'a dyn Clock,
     first: OnceLock<Millis>,
 }
 
-impl DeltaSink for Timed<'_> {
+impl DeltaSink for FirstDeltaTimer<'_> {
     fn delta(&self, delta: Delta) {
         self.first.get_or_init(|| self.clock.now());
         self.sink.delta(delta);

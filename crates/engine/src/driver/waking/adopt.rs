@@ -8,7 +8,7 @@ use kernel::event::{Event, Fact};
 use kernel::journal::projection::{SessionRow, StoredClosure, session_row};
 use kernel::session::Session;
 use kernel::tool::call::Caller;
-use kernel::values::ids::{Fence, Known, SessionId};
+use kernel::values::ids::{Fence, SessionId, SessionVersion};
 use std::sync::Arc;
 
 impl Driver {
@@ -74,7 +74,7 @@ impl Driver {
 
     /// The rest does not come: what was written is removed, for no one has learned of it.
     async fn abandon(&mut self, id: SessionId, refusal: Refusal) -> Result<SessionRow> {
-        let known = Known { id, fence: self.fence };
+        let known = SessionVersion { id, fence: self.fence };
         if known.fence == Fence::NONE {
             return Err(refusal);
         }

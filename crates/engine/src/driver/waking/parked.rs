@@ -6,9 +6,9 @@ use crate::command::Command;
 use crate::driver::state::{Driver, Waiter};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::{Shared, lock};
-use crate::system::panics::Panicked;
+use crate::system::panics::PanicMessage;
 use kernel::ask::Decision;
-use kernel::journal::projection::Parked;
+use kernel::journal::projection::ParkedSession;
 use kernel::values::ids::{AskId, RunId, SessionKey};
 
 /// How long a session is parked at first: twice as long each time.
@@ -36,7 +36,7 @@ impl Shared {
         let until = self.clock.now().plus_ms(wait_ms);
         let reason = why.chars().take(REASON_CHARS_MAX).collect();
         tracing::warn!(realm = %key.realm, session = %key.id, why, wait_ms, "session parked");
-        if let Err(error) = self.store.park(key, Parked { reason, until }).await {
+        if let Err(error) = self.store.park(key, ParkedSession { reason, until }).await {
             tracing::warn!(realm = %key.realm, session = %key.id, %error,
                 "a session could not be parked");
         }
@@ -53,7 +53,7 @@ impl Shared {
 
 impl Driver {
     /// Counts a panic against the session that was worked on; whether there was one.
-    pub(in crate::driver) fn accuse(&self, Panicked(said): &Panicked) -> bool {
+    pub(in crate::driver) fn accuse(&self, PanicMessage(said): &PanicMessage) -> bool {
         tracing::error!(realm = %self.key.realm, session = %self.key.id, panic = said,
             "the driver of a session panicked");
         let session = self.session.as_ref();
@@ -64,7 +64,7 @@ impl Driver {
     /// something that was not recorded yet are refused.
     pub(in crate::driver) async fn take_up_again(&mut self) -> Result<()> {
         self.obey(Command::Wake).await?;
-        let lost = Panicked("the request was not recorded yet; nothing was done".to_owned());
+        let lost = PanicMessage("the request was not recorded yet; nothing was done".to_owned());
         for waiter in std::mem::take(&mut self.waiters) {
             let reply = match &waiter {
                 Waiter::Reply(_, ask, _) => Some((ask.row.ask.id, ask.row.decision.clone())),
@@ -94,7 +94,7 @@ impl Driver {
 }
 
 /// The refusal for a caller whose answer was lost to a panic.
-pub(in crate::driver) fn panicked_refusal(Panicked(said): &Panicked) -> Refusal {
+pub(in crate::driver) fn panicked_refusal(PanicMessage(said): &PanicMessage) -> Refusal {
     let message = format!("the session's driver panicked: {said}");
     Refusal::new(RefusalCode::DriverEnded, message)
         .hint("this is a defect: look at the server's log and report it")

@@ -2,19 +2,19 @@
 
 use crate::driver::effects::unreadable;
 use crate::driver::observed::came_to_an_agent;
-use crate::driver::state::{Driver, Sight};
+use crate::driver::state::{Driver, HistoryView};
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::sessions::cache::Rested;
+use crate::sessions::cache::CachedSession;
 use crate::shared::Shared;
 use crate::system::heavy;
-use kernel::contracts::{HistoryFilter, Loaded, Page, StoreError, Stored};
+use kernel::contracts::{HistoryFilter, LoadResult, PageRequest, StoreError, StoredSession};
 use kernel::definition::agent_reader::read_pinned;
 use kernel::definition::plan::flow::{read_made, reload};
 use kernel::definition::plan::{Closure, ClosureText};
 use kernel::event::{self, Event, Fact};
 use kernel::planted::{Switch, is_on};
 use kernel::session::{CallState, FrameKind, FrameState, Phase, RunStatus, Session};
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{
     CallId, ContentHash, PlanId, RealmId, RunId, SessionId, SessionKey, StepId,
@@ -113,7 +113,7 @@ impl Driver {
                     let fault = Fault::new("OutcomeUnknown", message)
                         .hint("look at the other side, then settle, retry, skip or abort");
                     self.withdraw_login(call).await?;
-                    let how = HowFar::Unknown;
+                    let how = CallProgress::Unknown;
                     let said = None;
                     self.record(Fact::CallFailed { call, how, fault, said }).await?;
                 }
@@ -133,7 +133,7 @@ impl Driver {
             if let Some(abort) = self.aborts.remove(&call) {
                 abort.abort();
                 let fault = Fault::new("Cancelled", "the run is being closed");
-                let how = HowFar::Unknown;
+                let how = CallProgress::Unknown;
                 let said = None;
                 self.record(Fact::CallFailed { call, how, fault, said }).await?;
             }
@@ -158,7 +158,7 @@ impl Driver {
             let Some(open) = self.open_call(call) else { continue };
             if open.in_flight() {
                 let how = match open.state {
-                    CallState::Started => HowFar::Unknown,
+                    CallState::Started => CallProgress::Unknown,
                     _ => open.unsent(),
                 };
                 let fault = fault(&format!("call `{call}`"));
@@ -218,7 +218,7 @@ fn apply_all(session: &mut Session, events: &[Event]) {
 }
 
 /// What a snapshot and the rows after it add up to; none where the snapshot is of another release.
-fn state_of(stored: &Stored, key: &SessionKey) -> Result<Option<Session>> {
+fn state_of(stored: &StoredSession, key: &SessionKey) -> Result<Option<Session>> {
     let start = match &stored.snapshot {
         Some(snapshot) => Session::from_snapshot(snapshot),
         None => Some(Session::new(stored.id, key.clone())),
@@ -232,18 +232,22 @@ fn state_of(stored: &Stored, key: &SessionKey) -> Result<Option<Session>> {
 
 impl Shared {
     /// A session out of the store.
-    pub(crate) async fn read_session(&self, key: &SessionKey) -> Result<Option<Rested>> {
+    pub(crate) async fn read_session(&self, key: &SessionKey) -> Result<Option<CachedSession>> {
         self.current(key, None).await
     }
 
     /// A session as it is now: what rested, where that is still it. Else what its snapshot and
     /// tail add up to, or its whole journal where the snapshot is of another release.
-    async fn current(&self, key: &SessionKey, rested: Option<Rested>) -> Result<Option<Rested>> {
-        let known = rested.as_ref().map(Rested::known);
+    async fn current(
+        &self,
+        key: &SessionKey,
+        rested: Option<CachedSession>,
+    ) -> Result<Option<CachedSession>> {
+        let known = rested.as_ref().map(CachedSession::known);
         let stored = match self.store.load(key, known).await? {
-            Loaded::Missing => return Ok(None),
-            Loaded::Unchanged => return Ok(rested),
-            Loaded::Found(stored) => stored,
+            LoadResult::Missing => return Ok(None),
+            LoadResult::Unchanged => return Ok(rested),
+            LoadResult::Found(stored) => stored,
         };
         let snapshot_bytes = stored.snapshot_bytes;
         let tail_bytes: usize = stored.tail.iter().map(String::len).sum();
@@ -251,7 +255,7 @@ impl Shared {
             Some(session) => session,
             None => self.replay_whole(key, stored.id).await?,
         };
-        Ok(Some(Rested { session, fence: stored.fence, tail_bytes, snapshot_bytes }))
+        Ok(Some(CachedSession { session, fence: stored.fence, tail_bytes, snapshot_bytes }))
     }
 
     async fn replay_whole(&self, key: &SessionKey, id: SessionId) -> Result<Session> {
@@ -277,7 +281,9 @@ impl Shared {
     /// Whether the own plan of a run that is not over came to a step that is an agent's, as far as
     /// that is committed. Plans below it do not count, whatever their steps are called.
     pub(crate) async fn took_agents_road(&self, key: &SessionKey, run: RunId) -> Result<bool> {
-        let Some(Rested { session, .. }) = self.read_session(key).await? else { return Ok(false) };
+        let Some(CachedSession { session, .. }) = self.read_session(key).await? else {
+            return Ok(false);
+        };
         let Some(run) = session.runs.get(&run) else { return Ok(false) };
         let closure = self.pinned(&key.realm, &run.closure).await?;
         Ok(came_to_an_agent(&session, run, &closure))
@@ -329,7 +335,7 @@ impl Shared {
     pub(in crate::driver) async fn visible_history(
         &self,
         key: &SessionKey,
-        sight: Option<Sight>,
+        sight: Option<HistoryView>,
         step: Option<&StepId>,
     ) -> Result<Value> {
         let Some(sight) = sight else { return Ok(Value::Array(Vec::new())) };
@@ -337,7 +343,7 @@ impl Shared {
             ticket.await?;
         }
         let mut entries = Vec::new();
-        let mut page = Page { cursor: None, limit: self.limits.page_items_max };
+        let mut page = PageRequest { cursor: None, limit: self.limits.page_items_max };
         loop {
             let only = HistoryFilter { run: Some(sight.run), step: step.cloned() };
             let paged = self.store.history(key, only, &page).await?;

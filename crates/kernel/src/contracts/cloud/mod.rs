@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-pub use crate::conversation::published::Published;
+pub use crate::conversation::published::PublishedEvent;
 
 /// One event on its way out.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +75,7 @@ pub fn cloud_events(row: &FeedRow) -> Result<Vec<CloudEvent>, Unreadable> {
     if !may_tell(&row.body) {
         return Ok(Vec::new());
     }
-    let written: Vec<Written<'_>> = serde_json::from_str(&row.body).map_err(|error| {
+    let written: Vec<StoredEvent<'_>> = serde_json::from_str(&row.body).map_err(|error| {
         Unreadable { seq: 0, kind: "?".to_owned(), version: 0, why: error.to_string() }
     })?;
     let mut events = Vec::new();
@@ -90,7 +90,7 @@ pub fn cloud_events(row: &FeedRow) -> Result<Vec<CloudEvent>, Unreadable> {
 /// An event of the journal, of which only what is wanted is read: what is not looked at cannot get
 /// out.
 #[derive(Deserialize)]
-struct Written<'a> {
+struct StoredEvent<'a> {
     seq: u64,
     at: Millis,
     v: u64,
@@ -101,7 +101,7 @@ struct Written<'a> {
 }
 
 /// What one event is to the world, before it has its envelope.
-struct Told {
+struct EventContent {
     kind: String,
     source: Option<Arc<str>>,
     data: Value,
@@ -117,7 +117,7 @@ fn may_tell(body: &str) -> bool {
 
 const PUBLISHED: &str = "\"published\":[";
 
-fn made(row: &FeedRow, event: &Written<'_>, number: usize, told: Told) -> CloudEvent {
+fn made(row: &FeedRow, event: &StoredEvent<'_>, number: usize, told: EventContent) -> CloudEvent {
     let id = match number {
         1 => format!("{}.{}", row.session, event.seq),
         _ => format!("{}.{}.{number}", row.session, event.seq),
@@ -139,7 +139,7 @@ fn made(row: &FeedRow, event: &Written<'_>, number: usize, told: Told) -> CloudE
 }
 
 /// What an event tells, each with its place among them; none where it tells nothing.
-fn told(row: &FeedRow, event: &Written<'_>) -> Option<Vec<Option<Told>>> {
+fn told(row: &FeedRow, event: &StoredEvent<'_>) -> Option<Vec<Option<EventContent>>> {
     if event.v != u64::from(VERSION) {
         return None;
     }
@@ -148,7 +148,7 @@ fn told(row: &FeedRow, event: &Written<'_>) -> Option<Vec<Option<Told>>> {
         "event.published" => {
             #[derive(Deserialize)]
             struct Step {
-                published: Published,
+                published: PublishedEvent,
             }
             let step: Step = serde_json::from_str(data).ok()?;
             Some(vec![of_run(step.published)])
@@ -157,7 +157,7 @@ fn told(row: &FeedRow, event: &Written<'_>) -> Option<Vec<Option<Told>>> {
             #[derive(Deserialize)]
             struct Finished {
                 #[serde(default)]
-                published: Vec<Published>,
+                published: Vec<PublishedEvent>,
             }
             let finished: Finished = serde_json::from_str(data).ok()?;
             Some(finished.published.into_iter().map(of_run).collect())
@@ -170,17 +170,17 @@ fn told(row: &FeedRow, event: &Written<'_>) -> Option<Vec<Option<Told>>> {
             told.insert("space".to_owned(), json!(row.key.space));
             told.extend(more);
             let data = Value::Object(told);
-            let one = |kind| Some(Told { kind, source: None, data: data.clone() });
+            let one = |kind| Some(EventContent { kind, source: None, data: data.clone() });
             Some(kinds.into_iter().map(one).collect())
         }
     }
 }
 
 /// What a run published, in its own words.
-fn of_run(published: Published) -> Option<Told> {
+fn of_run(published: PublishedEvent) -> Option<EventContent> {
     let kind = published.event.get("type")?.as_str().filter(|kind| !kind.is_empty())?.to_owned();
     let data = Arc::try_unwrap(published.event).unwrap_or_else(|shared| (*shared).clone());
-    Some(Told { kind, source: published.source, data })
+    Some(EventContent { kind, source: published.source, data })
 }
 
 /// What happened to a run or an ask: its types, and what goes out beside the session.

@@ -1,10 +1,10 @@
 //! What rows of the journal tell the world, and what they keep to themselves.
 
 use super::*;
-use crate::ask::held::{Does, HeldBy, Tried};
+use crate::ask::remedy::{Remedy, RemedyAttempt, RuleHold};
 use crate::ask::{Ask, AskBody, AskedCall, Decision, Reply};
 use crate::event::{Event, Fact, Outcome};
-use crate::tool::call::HowFar;
+use crate::tool::call::CallProgress;
 use crate::values::datum::{Datum, Origin};
 use crate::values::fault::Fault;
 use crate::values::ids::{CallId, ContentHash, FrameId, SessionKey, Space};
@@ -34,13 +34,14 @@ fn published(event: Value, source: Option<&str>) -> Fact {
     Fact::EventPublished {
         frame: FrameId(0),
         step: "tell".into(),
-        published: Published { source: source.map(Into::into), event: Arc::new(event) },
+        published: PublishedEvent { source: source.map(Into::into), event: Arc::new(event) },
         next: None,
     }
 }
 
 fn finished(events: Vec<Value>) -> Fact {
-    let published = |event| Published { source: Some("events.out".into()), event: Arc::new(event) };
+    let published =
+        |event| PublishedEvent { source: Some("events.out".into()), event: Arc::new(event) };
     Fact::CallFinished {
         call: CallId(3),
         output: secret("hush"),
@@ -87,7 +88,7 @@ fn asked(body: AskBody) -> Fact {
         subject: None,
         held: None,
         tried: Vec::new(),
-        next: crate::ask::course::Next::default(),
+        next: crate::ask::context::NextSteps::default(),
         about: Vec::new(),
     }))
 }
@@ -200,24 +201,24 @@ fn asks_are_told_by_their_kinds_alone() {
 #[test]
 fn people_are_told_of_a_failed_step_once_no_rule_holds_it() {
     let fault = Fault::new("Boom", "hush");
-    let how = HowFar::Failed;
+    let how = CallProgress::Failed;
     let actions = Vec::new();
     let plans = Vec::new();
     let body = AskBody::Fix { fault, call: None, how, actions, plans };
-    let with = |held: Option<HeldBy>, tried: Vec<Tried>| {
+    let with = |held: Option<RuleHold>, tried: Vec<RemedyAttempt>| {
         let Fact::AskOpened(ask) = asked(body.clone()) else { panic!("nothing is asked") };
         Fact::AskOpened(Box::new(Ask { held, tried, ..*ask }))
     };
-    let held = HeldBy {
+    let held = RuleHold {
         rule: "step 1".into(),
-        does: Does::Retry,
+        does: Remedy::Retry,
         try_no: 2,
         of: 3,
         until: AT.plus_ms(500),
     };
     let rule = "step 1".into();
-    let does = Does::Retry;
-    let tried = Tried { rule, does, times: 3, waits: 0, found: None };
+    let does = Remedy::Retry;
+    let tried = RemedyAttempt { rule, does, times: 3, waits: 0, found: None };
     let told = told(vec![with(Some(held), Vec::new()), with(None, vec![tried])]);
     let kinds: Vec<&str> = told.iter().map(|event| event.kind.as_str()).collect();
     let expected = ["held", "opened", "escalated"];

@@ -1,7 +1,7 @@
 //! Where the audit lies: its chains, each a row after another. What is in a row and how it follows
 //! the one before it is in `identity`.
 
-use crate::contracts::{Page, Paged, Read};
+use crate::contracts::{ListPage, PageRequest, Read};
 use crate::identity::audit::{ChainName, Entries, Entry};
 use crate::identity::chain::{Base, Bodies, ChainKeys, Head, Row};
 use crate::values::ids::Millis;
@@ -19,7 +19,7 @@ pub struct ChainState {
 
 /// An entry where it lies.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct LocatedEntry {
     /// The row that holds it.
     pub seq: u64,
     /// The entry.
@@ -88,8 +88,8 @@ pub trait Audit: Send + Sync {
         &'a self,
         chain: &'a ChainName,
         filter: &'a AuditFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<Found>>;
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<LocatedEntry>>;
 
     /// Rows of a chain after this one, oldest first.
     fn rows<'a>(&'a self, chain: &'a ChainName, after: u64, limit: usize) -> Read<'a, Vec<Row>>;

@@ -1,9 +1,9 @@
 //! The journal of sessions: what happened, and what it adds up to so far.
 
-use crate::contracts::{Page, Paged, Read, StoreError};
+use crate::contracts::{ListPage, PageRequest, Read, StoreError};
 use crate::journal::projection::{Append, HistoryItem};
 use crate::values::ids::{
-    ContentHash, Fence, Known, RealmId, RunId, SessionId, SessionKey, StepId,
+    ContentHash, Fence, RealmId, RunId, SessionId, SessionKey, SessionVersion, StepId,
 };
 use futures::future::BoxFuture;
 
@@ -15,7 +15,11 @@ use futures::future::BoxFuture;
 pub trait Journal: Send + Sync {
     /// A session's snapshot and tail; only that nothing changed where it is the known one. The
     /// answer is as new as any append that was acknowledged before the call.
-    fn load<'a>(&'a self, key: &'a SessionKey, known: Option<Known>) -> Read<'a, Loaded>;
+    fn load<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        known: Option<SessionVersion>,
+    ) -> Read<'a, LoadResult>;
 
     /// Queues an append, in call order. The ticket resolves once all of it is durable, its snapshot
     /// included, or nothing of it is there.
@@ -44,8 +48,8 @@ pub trait Journal: Send + Sync {
         &'a self,
         key: &'a SessionKey,
         only: HistoryFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<HistoryItem>>;
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<HistoryItem>>;
 
     /// A session's events after a sequence, as JSON texts with their sequences; after 0 from the
     /// oldest on. `Gone` where events after that sequence were trimmed away.
@@ -71,18 +75,18 @@ pub type Ticket = BoxFuture<'static, Result<(), StoreError>>;
 
 /// What a load finds.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Loaded {
+pub enum LoadResult {
     /// There is no such session.
     Missing,
     /// The session is as the caller knows it.
     Unchanged,
     /// The session.
-    Found(Stored),
+    Found(StoredSession),
 }
 
 /// A session as it lies in the store: snapshot and tail, never the whole history.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
+pub struct StoredSession {
     pub id: SessionId,
     /// Its fence: an append that is decided on this names it.
     pub fence: Fence,

@@ -1,8 +1,8 @@
 //! What is listed beside the journal: rows that every append keeps up to date.
 
 use crate::contracts::{
-    AskFilter, OpenAsks, OpenSessions, Page, Paged, Read, RunFilter, RunPage, RunWithEvents,
-    SessionAsk, SessionFilter, SessionRef, SessionRun, StoredBytes,
+    AskFilter, ListPage, OpenAsks, OpenSessions, PageRequest, Read, RunFilter, RunPage,
+    RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, StoredBytes,
 };
 use crate::definition::pipeline::TallyRow;
 use crate::journal::projection::SessionRow;
@@ -22,8 +22,8 @@ pub trait Lists: Send + Sync {
         &'a self,
         realm: &'a RealmId,
         filter: &'a SessionFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<SessionRow>>;
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<SessionRow>>;
 
     /// One run.
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
@@ -45,7 +45,7 @@ pub trait Lists: Send + Sync {
         &'a self,
         realm: &'a RealmId,
         filter: &'a RunFilter,
-        page: &'a Page,
+        page: &'a PageRequest,
     ) -> Read<'a, RunPage>;
 
     fn ask<'a>(&'a self, realm: &'a RealmId, ask: AskId) -> Read<'a, Option<SessionAsk>>;
@@ -55,8 +55,8 @@ pub trait Lists: Send + Sync {
         &'a self,
         realm: &'a RealmId,
         filter: &'a AskFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<SessionAsk>>;
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<SessionAsk>>;
 
     /// How many asks are open, by kind.
     fn open_asks<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenAsks>>;

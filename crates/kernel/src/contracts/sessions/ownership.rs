@@ -1,7 +1,7 @@
 //! Which sessions should be driven, and by whom.
 
 use crate::contracts::Read;
-use crate::journal::projection::Parked;
+use crate::journal::projection::ParkedSession;
 use crate::values::ids::{Fence, Millis, SessionKey};
 
 /// Who drives what. An append says whether its session is owned afterwards: it is while something
@@ -14,7 +14,7 @@ pub trait Ownership: Send + Sync {
 
     /// Leaves a session alone until then, although it should be driven, and notes why; its next
     /// append ends that. Its fence moves on; durable on return.
-    fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()>;
+    fn park<'a>(&'a self, key: &'a SessionKey, parked: ParkedSession) -> Read<'a, ()>;
 
     /// Lets a session that waits for a time be driven at this one instead, unless something was
     /// appended to it after this fence. It is no change of the session; durable on return.

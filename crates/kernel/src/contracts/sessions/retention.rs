@@ -2,18 +2,22 @@
 
 use crate::contracts::Read;
 use crate::journal::trim::Trim;
-use crate::values::ids::{Fence, Known, Millis, RealmId, SessionId, SessionKey};
+use crate::values::ids::{Fence, Millis, RealmId, SessionId, SessionKey, SessionVersion};
 
 /// Removing what is old. Who decides that something goes names the fence of what was read:
 /// what has changed since then stays.
 pub trait Retention: Send + Sync {
     /// Removes a session and all that belongs to it; nothing where it is gone already. `Conflict`
     /// where it has changed, or where it is another one. Durable on return.
-    fn remove<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, ()>;
+    fn remove<'a>(&'a self, key: &'a SessionKey, known: SessionVersion) -> Read<'a, ()>;
 
     /// The same, unless a sink of its realm has not passed all its rows: then nothing is removed,
     /// and the consumer that is furthest behind is named.
-    fn remove_sent<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, Option<String>>;
+    fn remove_sent<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        known: SessionVersion,
+    ) -> Read<'a, Option<String>>;
 
     /// Removes one slice of the old sessions: those that are over, or never had a run, and were
     /// last changed before this; those in `but` stay, and those with rows that a sink has not
@@ -23,7 +27,7 @@ pub trait Retention: Send + Sync {
     /// as well. Durable on return.
     fn prune<'a>(
         &'a self,
-        realms: Realms<'a>,
+        realms: RealmSet<'a>,
         before: Millis,
         but: &'a [SessionKey],
         slice: Slice<u64>,
@@ -32,7 +36,7 @@ pub trait Retention: Send + Sync {
     /// Sessions with runs that ended before this and that are not their newest, after a place.
     fn trimmable<'a>(
         &'a self,
-        realms: Realms<'a>,
+        realms: RealmSet<'a>,
         before: Millis,
         slice: Slice<Option<(Millis, u64)>>,
     ) -> Read<'a, Vec<Trimmable>>;
@@ -55,7 +59,7 @@ pub const RETENTION: &str = "retention";
 
 /// Whose sessions are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Realms<'a> {
+pub enum RealmSet<'a> {
     One(&'a RealmId),
     /// All, but not those of these realms.
     AllBut(&'a [RealmId]),

@@ -8,21 +8,21 @@ use crate::values::ids::{SessionId, SessionKey};
 use std::sync::Arc;
 
 /// Whom a store tells which sessions a commit changed.
-pub type OnCommit = Arc<dyn Fn(&[Committed<'_>]) + Send + Sync>;
+pub type OnCommit = Arc<dyn Fn(&[CommitNotice<'_>]) + Send + Sync>;
 
 /// A session that a commit changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Committed<'a> {
+pub struct CommitNotice<'a> {
     /// Its key.
     pub key: &'a SessionKey,
     /// What the commit added to its journal; none where only the change is known, as of a commit
     /// of another process, and where nothing was added.
-    pub appended: Option<Appended<'a>>,
+    pub appended: Option<AppendedEvents<'a>>,
 }
 
 /// What one append added to a journal.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Appended<'a> {
+pub struct AppendedEvents<'a> {
     /// The session: another one may have had its key before.
     pub session: SessionId,
     /// The first of the events.
@@ -34,13 +34,13 @@ pub struct Appended<'a> {
     pub events: &'a [Arc<Event>],
 }
 
-impl<'a> Committed<'a> {
+impl<'a> CommitNotice<'a> {
     /// This was appended.
     pub fn append(append: &'a Append) -> Self {
         let Append { session, first_seq, body, events, .. } = append;
         let first_seq = *first_seq;
         let last_seq = session.seq;
-        let appended = Appended { session: session.id, first_seq, last_seq, body, events };
+        let appended = AppendedEvents { session: session.id, first_seq, last_seq, body, events };
         Self { key: &session.key, appended: Some(appended) }
     }
 

@@ -6,7 +6,7 @@ mod limits;
 
 use crate::definition::agent::{Agent, AgentLimits, PromptRole, PromptStep, ToolType};
 use crate::definition::pipeline::PIPELINES;
-use crate::definition::plan::mistake::{Checked, Mistake, checked, meant};
+use crate::definition::plan::mistake::{CheckResult, Mistake, checked, meant};
 use crate::definition::plan::read::{Origin, Reader, Spot, UNKNOWN_KEYS_MAX, listed, quoted};
 use crate::definition::plan::source::{Node, NodeKind, Subject, child_pointer};
 use crate::expression::template::{fill, names};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub use limits::micros_of_dollars;
 
 /// An agent with warnings, or all that is wrong with it.
-pub type ReadAgent = Checked<Agent>;
+pub type ReadAgent = CheckResult<Agent>;
 
 /// Every key and its other spellings, which are the same key.
 const KEYS: &[(&str, &[&str])] = &[
@@ -70,22 +70,22 @@ const AGENT: Subject = Subject {
 pub fn read_text(text: &str, file: &str, limits: &Limits) -> ReadAgent {
     let origin = Origin { file: Some(file.to_owned()), default_id: None };
     let node = Node::parse_as(&AGENT, text, limits).map_err(|found| origin.all_filed(found))?;
-    read(&node, &origin, limits, Strangers::Refused)
+    read(&node, &origin, limits, UnknownNames::Refused)
 }
 
 /// Reads an agent that comes as a value: in a request, or out of the store. Keys that are not ours
 /// are kept, unless they look like ours misspelt.
 pub fn read_value(value: &Value) -> ReadAgent {
-    read_given(value, Strangers::Kept)
+    read_given(value, UnknownNames::Kept)
 }
 
 /// Reads an agent that a run pins, or will: one of a pipeline may be among them, whose name no
 /// other agent can have.
 pub fn read_pinned(value: &Value) -> ReadAgent {
-    read_given(value, Strangers::Pinned)
+    read_given(value, UnknownNames::Pinned)
 }
 
-fn read_given(value: &Value, strangers: Strangers) -> ReadAgent {
+fn read_given(value: &Value, strangers: UnknownNames) -> ReadAgent {
     let limits = Limits::default();
     match AGENT.refuses(value, &limits) {
         Some(mistake) => Err(vec![mistake]),
@@ -95,14 +95,14 @@ fn read_given(value: &Value, strangers: Strangers) -> ReadAgent {
 
 /// What happens to keys, and to names in prompts, that are not ours.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Strangers {
+enum UnknownNames {
     Refused,
     Kept,
     /// The same, and its name may be a pipeline's.
     Pinned,
 }
 
-fn read(node: &Node, origin: &Origin, limits: &Limits, strangers: Strangers) -> ReadAgent {
+fn read(node: &Node, origin: &Origin, limits: &Limits, strangers: UnknownNames) -> ReadAgent {
     let mut form = Form { reader: Reader::new(origin, limits), strangers };
     let agent = form.agent(&Spot::root(node));
     checked(agent, form.reader.mistakes)
@@ -112,7 +112,7 @@ fn read(node: &Node, origin: &Origin, limits: &Limits, strangers: Strangers) -> 
 /// a mistake.
 struct Form<'a> {
     reader: Reader<'a>,
-    strangers: Strangers,
+    strangers: UnknownNames,
 }
 
 impl Form<'_> {
@@ -175,11 +175,11 @@ impl Form<'_> {
                 (Some(near), _) => {
                     self.reader.note_key(spot, key, Mistake::error(what).hint(near));
                 }
-                (None, Strangers::Refused) => {
+                (None, UnknownNames::Refused) => {
                     let hint = format!("the keys are {}", quoted(&known));
                     self.reader.note_key(spot, key, Mistake::error(what).hint(hint));
                 }
-                (None, Strangers::Kept | Strangers::Pinned) => {}
+                (None, UnknownNames::Kept | UnknownNames::Pinned) => {}
             }
         }
         true
@@ -212,8 +212,8 @@ impl Form<'_> {
         let field = self.need(spot, "refName")?;
         let text = self.reader.name(&field)?;
         let own = match self.strangers {
-            Strangers::Pinned => text.strip_prefix(PIPELINES).unwrap_or(text),
-            Strangers::Refused | Strangers::Kept => text,
+            UnknownNames::Pinned => text.strip_prefix(PIPELINES).unwrap_or(text),
+            UnknownNames::Refused | UnknownNames::Kept => text,
         };
         if is_plain_name(own) {
             return Some(AgentName::from(text));
@@ -281,8 +281,8 @@ impl Form<'_> {
             let what = format!("`{{{{ {name} }}}}` is not known in a prompt");
             let mistake = match (meant(name, PLACEHOLDERS.iter().copied()), self.strangers) {
                 (Some(near), _) => Mistake::error(what).hint(near),
-                (None, Strangers::Refused) => Mistake::error(what).hint(hint.as_str()),
-                (None, Strangers::Kept | Strangers::Pinned) => {
+                (None, UnknownNames::Refused) => Mistake::error(what).hint(hint.as_str()),
+                (None, UnknownNames::Kept | UnknownNames::Pinned) => {
                     let what = format!("{what}: models read it as it is");
                     self.reader.note(spot, Mistake::warning(what).hint(hint.as_str()));
                     continue;
@@ -297,8 +297,8 @@ impl Form<'_> {
             let what = format!("the text cannot be filled: {why}");
             let mistake = match self.strangers {
                 // A run's agent that was accepted once: its turn fails where a person can see it.
-                Strangers::Pinned => Mistake::warning(what),
-                Strangers::Refused | Strangers::Kept => Mistake::error(what),
+                UnknownNames::Pinned => Mistake::warning(what),
+                UnknownNames::Refused | UnknownNames::Kept => Mistake::error(what),
             };
             self.reader.note(spot, mistake.hint(hint));
         }

@@ -8,7 +8,7 @@ mod tools;
 mod llm;
 
 use crate::definition::pipeline::{Addresses, PIPELINES, Pipeline};
-use crate::definition::plan::mistake::{Checked, Mistake, checked, meant};
+use crate::definition::plan::mistake::{CheckResult, Mistake, checked, meant};
 use crate::definition::plan::read::{DURATION_MS_MAX, Origin, Reader, Spot, quoted};
 use crate::definition::plan::source::{Node, Subject};
 use crate::limits::Limits;
@@ -20,7 +20,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// A pipeline with warnings, or all that is wrong with it.
-pub type ReadPipeline = Checked<Pipeline>;
+pub type ReadPipeline = CheckResult<Pipeline>;
 
 const KEYS: &[&str] = &[
     "name", "description", "addresses", "http", "schema", "agent", "handlers", "tools", "llm",

@@ -5,7 +5,7 @@ use super::mistake::{Mistake, meant};
 use super::read::{Origin, quoted};
 use super::source::{Node, child_pointer};
 use super::{Example, Expr, ListPlace, Plan, Step, StepKind, Stub, Text, ToolCall};
-use crate::definition::rule::{Act, Rule};
+use crate::definition::rule::{Rule, RuleAction};
 use crate::expression::condition::{Condition, Operator, TOO_LARGE, TOO_LARGE_HINT};
 use crate::expression::patterns::{Unusable, compile};
 use crate::expression::pointer::Target;
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What is around a plan when it is loaded.
-pub struct Surroundings<'a> {
+pub struct PlanScope<'a> {
     pub tools: &'a dyn Fn(&ToolName) -> Option<Arc<ToolSpec>>,
     /// What the operator can set to have this tool, where the settings keep it out; nothing, where
     /// the caller must not learn that there is one.
@@ -48,7 +48,7 @@ pub fn check_plan(
     plan: &Plan,
     node: &Node,
     origin: &Origin,
-    around: &Surroundings<'_>,
+    around: &PlanScope<'_>,
 ) -> Vec<Mistake> {
     let mut checker =
         Checker { plan, node, origin, around, mistakes: Vec::new(), parts: 0, steps: 0 };
@@ -93,14 +93,14 @@ pub fn type_name(kind: &StepKind) -> &'static str {
 }
 
 /// What a step looks at when it begins.
-pub(crate) struct Read<'p> {
+pub(crate) struct StepRead<'p> {
     /// JSON Pointer from the step to the pointer or text that looks.
     pub(crate) at: String,
-    pub(crate) what: What<'p>,
+    pub(crate) what: ReadTarget<'p>,
 }
 
 /// What is checked, as far as it matters before a run.
-pub(crate) enum What<'p> {
+pub(crate) enum ReadTarget<'p> {
     /// One key of the context.
     Key(&'p str),
     /// All of it.
@@ -110,7 +110,7 @@ pub(crate) enum What<'p> {
 }
 
 /// All that a step itself looks at; the steps inside it look for themselves.
-pub(crate) fn reads(step: &Step) -> Vec<Read<'_>> {
+pub(crate) fn reads(step: &Step) -> Vec<StepRead<'_>> {
     let mut reads = Vec::new();
     match &step.kind {
         StepKind::ToolCall(call) => read_expr(&call.arguments, "/arguments", &mut reads),
@@ -138,18 +138,18 @@ pub(crate) fn reads(step: &Step) -> Vec<Read<'_>> {
     reads
 }
 
-fn read_text<'p>(message: &'p Text, reads: &mut Vec<Read<'p>>) {
+fn read_text<'p>(message: &'p Text, reads: &mut Vec<StepRead<'p>>) {
     let template = match message {
         Text::Template(template) => template,
         Text::Expr(expr) => return read_expr(expr, "/message", reads),
     };
     let Some(needs) = template.needs() else { return };
-    let keys = needs.context_keys.iter().map(|key| What::Key(key));
-    let whole = needs.whole_context.then_some(What::Context);
-    reads.extend(keys.chain(whole).map(|what| Read { at: "/message".to_owned(), what }));
+    let keys = needs.context_keys.iter().map(|key| ReadTarget::Key(key));
+    let whole = needs.whole_context.then_some(ReadTarget::Context);
+    reads.extend(keys.chain(whole).map(|what| StepRead { at: "/message".to_owned(), what }));
 }
 
-fn read_expr<'p>(expr: &'p Expr, at: &str, reads: &mut Vec<Read<'p>>) {
+fn read_expr<'p>(expr: &'p Expr, at: &str, reads: &mut Vec<StepRead<'p>>) {
     match expr {
         Expr::Literal(_) => {}
         Expr::Object(fields) => {
@@ -164,12 +164,12 @@ fn read_expr<'p>(expr: &'p Expr, at: &str, reads: &mut Vec<Read<'p>>) {
         }
         Expr::Pointer(pointing) => {
             let what = match &pointing.pointer.target {
-                Target::ContextKey(key) => What::Key(key),
-                Target::Context => What::Context,
-                Target::Step(step) | Target::History(Some(step)) => What::Step(step),
+                Target::ContextKey(key) => ReadTarget::Key(key),
+                Target::Context => ReadTarget::Context,
+                Target::Step(step) | Target::History(Some(step)) => ReadTarget::Step(step),
                 Target::Input | Target::Recent(_) | Target::History(None) => return,
             };
-            reads.push(Read { at: at.to_owned(), what });
+            reads.push(StepRead { at: at.to_owned(), what });
         }
     }
 }
@@ -178,7 +178,7 @@ struct Checker<'c> {
     plan: &'c Plan,
     node: &'c Node,
     origin: &'c Origin,
-    around: &'c Surroundings<'c>,
+    around: &'c PlanScope<'c>,
     mistakes: Vec<Mistake>,
     /// How many parts the plan's schemas have so far.
     parts: usize,
@@ -230,7 +230,8 @@ impl Checker<'_> {
 
     /// `auto: reads` does nothing for a call that writes: no model decides its outcome.
     fn drafts(&mut self, pointer: &str, tool: &ToolName, rules: &[Rule]) {
-        let is_auto = |rule: &Rule| matches!(&rule.act, Act::Draft(draft) if draft.auto_reads);
+        let is_auto =
+            |rule: &Rule| matches!(&rule.act, RuleAction::Draft(draft) if draft.auto_reads);
         let Some(index) = rules.iter().position(is_auto) else { return };
         if (self.around.tools)(tool).is_none_or(|spec| spec.reach == Reach::Reads) {
             return;

@@ -1,7 +1,7 @@
 //! Examples of a plan: runs that must come out as told.
 
 use crate::ask::FixAction;
-use crate::tool::call::HowFar;
+use crate::tool::call::CallProgress;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ pub struct StubFault {
     pub message: Option<String>,
     /// How far the call got; `failed` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub how: Option<HowFar>,
+    pub how: Option<CallProgress>,
 }
 
 /// What an example expects.
@@ -86,7 +86,7 @@ pub struct ExampleError {
     pub message: String,
     /// How far the call got.
     #[serde(default = "failed")]
-    pub how: HowFar,
+    pub how: CallProgress,
     /// The tool of the failed call; none if the step made no call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -104,8 +104,8 @@ pub struct ExampleError {
     pub tries: u32,
 }
 
-fn failed() -> HowFar {
-    HowFar::Failed
+fn failed() -> CallProgress {
+    CallProgress::Failed
 }
 
 fn once() -> u32 {

@@ -2,8 +2,8 @@
 //! steps that cannot have run, loops whose iterations would race. Here a plan is loaded: read,
 //! checked against its surroundings, checked for its flow.
 
-use super::check::{Surroundings, What, check_plan, reads, step_pointer, type_name};
-use super::mistake::{Checked, Mistake, checked, meant_step};
+use super::check::{PlanScope, ReadTarget, check_plan, reads, step_pointer, type_name};
+use super::mistake::{CheckResult, Mistake, checked, meant_step};
 use super::read::Origin;
 use super::source::{DEPTH_MAX, Node, Subject, is_deeper};
 use super::steps::{read_pinned_plan, read_plan};
@@ -18,8 +18,8 @@ pub fn load_text(
     text: &str,
     origin: &Origin,
     limits: &Limits,
-    around: &Surroundings<'_>,
-) -> Checked<Plan> {
+    around: &PlanScope<'_>,
+) -> CheckResult<Plan> {
     let node = Node::parse(text, limits).map_err(|found| origin.all_filed(found))?;
     load_node(&node, origin, limits, around)
 }
@@ -29,8 +29,8 @@ pub fn load_value(
     value: &Value,
     origin: &Origin,
     limits: &Limits,
-    around: &Surroundings<'_>,
-) -> Checked<Plan> {
+    around: &PlanScope<'_>,
+) -> CheckResult<Plan> {
     if let Some(mistake) = Subject::PLAN.refuses(value, limits) {
         return Err(vec![origin.filed(mistake)]);
     }
@@ -60,7 +60,7 @@ fn shallow(source: &Value) -> Result<Node, Vec<Mistake>> {
 
 /// How a step is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum ExitKind {
     /// With its result.
     On,
     /// Without one: a person said no.
@@ -70,7 +70,7 @@ pub enum Way {
 /// One way on from a step.
 pub struct Exit {
     /// How the step is left.
-    pub way: Way,
+    pub way: ExitKind,
     /// What tells it from the step's other exits, for people.
     pub label: Option<String>,
     /// Where it leads; nowhere means that the step's list ends.
@@ -80,14 +80,14 @@ pub struct Exit {
 /// Every way on from a step.
 pub fn exits(plan: &Plan, step: &Step) -> Vec<Exit> {
     let on = |next: &Option<StepId>| Exit {
-        way: Way::On,
+        way: ExitKind::On,
         label: None,
         next: plan.after(&step.id, next.as_ref()),
     };
     let labelled =
         |label: &str, next: &Option<StepId>| Exit { label: Some(label.to_owned()), ..on(next) };
     let aside = |label: &str, next: &Option<StepId>| {
-        next.as_ref().map(|_| Exit { way: Way::Aside, ..labelled(label, next) })
+        next.as_ref().map(|_| Exit { way: ExitKind::Aside, ..labelled(label, next) })
     };
     match &step.kind {
         StepKind::ToolCall(call) => {
@@ -128,14 +128,14 @@ pub fn check_flow(plan: &Plan, node: &Node, origin: &Origin) -> Vec<Mistake> {
 }
 
 /// A mistake and the JSON Pointer to its place.
-type Found = Vec<(String, Mistake)>;
+type FlowMistakes = Vec<(String, Mistake)>;
 
 fn load_node(
     node: &Node,
     origin: &Origin,
     limits: &Limits,
-    around: &Surroundings<'_>,
-) -> Checked<Plan> {
+    around: &PlanScope<'_>,
+) -> CheckResult<Plan> {
     let (plan, mut mistakes) = read_plan(node, origin, limits)?;
     mistakes.extend(check_plan(&plan, node, origin, around));
     mistakes.extend(check_flow(&plan, node, origin));
@@ -146,7 +146,7 @@ fn load_node(
 struct List<'p> {
     steps: &'p [Step],
     /// For each step, where it leads inside this list.
-    ways: Vec<Vec<(Way, Option<usize>)>>,
+    ways: Vec<Vec<(ExitKind, Option<usize>)>>,
     /// For each step, which steps of this list can come after it.
     after: Vec<Vec<bool>>,
     /// For each step, the lists inside it.
@@ -209,18 +209,21 @@ impl<'p> Lists<'p> {
     }
 }
 
-fn inner_ways(plan: &Plan, steps: &[Step]) -> Vec<Vec<(Way, Option<usize>)>> {
+fn inner_ways(plan: &Plan, steps: &[Step]) -> Vec<Vec<(ExitKind, Option<usize>)>> {
     let positions: BTreeMap<&StepId, usize> =
         steps.iter().enumerate().map(|(position, step)| (&step.id, position)).collect();
     let inside = |next: Option<StepId>| next.and_then(|next| positions.get(&next).copied());
-    let of_step = |step: &Step| -> Vec<(Way, Option<usize>)> {
+    let of_step = |step: &Step| -> Vec<(ExitKind, Option<usize>)> {
         exits(plan, step).into_iter().map(|exit| (exit.way, inside(exit.next))).collect()
     };
     steps.iter().map(of_step).collect()
 }
 
 /// The positions that can be reached by the first ways and all that follow.
-fn reached(first: &[(Way, Option<usize>)], all: &[Vec<(Way, Option<usize>)>]) -> Vec<bool> {
+fn reached(
+    first: &[(ExitKind, Option<usize>)],
+    all: &[Vec<(ExitKind, Option<usize>)>],
+) -> Vec<bool> {
     let mut reached = vec![false; all.len()];
     let mut open: Vec<usize> = first.iter().filter_map(|(_, next)| *next).collect();
     while let Some(position) = open.pop() {
@@ -232,7 +235,7 @@ fn reached(first: &[(Way, Option<usize>)], all: &[Vec<(Way, Option<usize>)>]) ->
     reached
 }
 
-fn unreached(plan: &Plan, lists: &Lists<'_>) -> Found {
+fn unreached(plan: &Plan, lists: &Lists<'_>) -> FlowMistakes {
     let mut found = Vec::new();
     for (index, list) in lists.all.iter().enumerate() {
         let start = match lists.at.get(&plan.start) {
@@ -251,10 +254,10 @@ fn unreached(plan: &Plan, lists: &Lists<'_>) -> Found {
 }
 
 /// References to steps that this one cannot see.
-fn blind_references(plan: &Plan, lists: &Lists<'_>, step: &Step) -> Found {
+fn blind_references(plan: &Plan, lists: &Lists<'_>, step: &Step) -> FlowMistakes {
     let mut found = Vec::new();
     for read in reads(step) {
-        let What::Step(named) = read.what else { continue };
+        let ReadTarget::Step(named) = read.what else { continue };
         let mistake = match plan.step(named).map(|named| &named.kind) {
             None => Mistake::error(format!("there is no step `{named}`"))
                 .hint(meant_step(named.as_str(), plan.index.keys().map(StepId::as_str))),
@@ -296,7 +299,7 @@ fn item_keys(looping: &Loop) -> [String; 2] {
 
 /// Reads in a concurrent loop's body that would see another iteration's writes or not, as luck has
 /// it: of a key that the body writes, at a place where this iteration may not have written it yet.
-fn races(plan: &Plan, lists: &Lists<'_>, step: &Step, looping: &Loop) -> Found {
+fn races(plan: &Plan, lists: &Lists<'_>, step: &Step, looping: &Loop) -> FlowMistakes {
     let Some((list, position)) = lists.at.get(&step.id).copied() else { return Vec::new() };
     let mut traffic = Traffic::default();
     for body in &lists.all[list].inner[position] {
@@ -305,7 +308,7 @@ fn races(plan: &Plan, lists: &Lists<'_>, step: &Step, looping: &Loop) -> Found {
     let mut found = BTreeMap::new();
     let own = item_keys(looping);
     for key in traffic.contested(&own) {
-        let mut turn = Turn { lists, key, early: Vec::new() };
+        let mut turn = LoopTurn { lists, key, early: Vec::new() };
         for body in &lists.all[list].inner[position] {
             turn.list(*body);
         }
@@ -336,11 +339,11 @@ impl Traffic {
             }
             for read in reads(step) {
                 match read.what {
-                    What::Key(key) => {
+                    ReadTarget::Key(key) => {
                         self.read.insert(key.to_owned());
                     }
-                    What::Context => self.reads_all = true,
-                    What::Step(_) => {}
+                    ReadTarget::Context => self.reads_all = true,
+                    ReadTarget::Step(_) => {}
                 }
             }
             for body in inner {
@@ -360,14 +363,14 @@ impl Traffic {
 }
 
 /// One turn of a loop's body, followed for one key that is not yet written.
-struct Turn<'l, 'p> {
+struct LoopTurn<'l, 'p> {
     lists: &'l Lists<'p>,
     key: &'l str,
     /// Who reads it too early, where, and what to say about it.
     early: Vec<(&'p StepId, String, String)>,
 }
 
-impl<'p> Turn<'_, 'p> {
+impl<'p> LoopTurn<'_, 'p> {
     /// Follows a list; whether the key is surely written at its end.
     fn list(&mut self, index: usize) -> bool {
         let lists = self.lists;
@@ -385,8 +388,8 @@ impl<'p> Turn<'_, 'p> {
             let after = written || self.step(&list.steps[position], &list.inner[position]);
             for (way, next) in &list.ways[position] {
                 let written = match way {
-                    Way::On => after,
-                    Way::Aside => written,
+                    ExitKind::On => after,
+                    ExitKind::Aside => written,
                 };
                 match next {
                     Some(next) => open.push((*next, written)),
@@ -402,13 +405,13 @@ impl<'p> Turn<'_, 'p> {
         let key = self.key;
         for read in reads(step) {
             let message = match read.what {
-                What::Key(read) if read == key => {
+                ReadTarget::Key(read) if read == key => {
                     format!("`$.context.{key}` is read while other iterations write it")
                 }
-                What::Context => {
+                ReadTarget::Context => {
                     format!("the whole context is read while other iterations write `{key}`")
                 }
-                What::Key(_) | What::Step(_) => continue,
+                ReadTarget::Key(_) | ReadTarget::Step(_) => continue,
             };
             self.early.push((&step.id, read.at, message));
         }

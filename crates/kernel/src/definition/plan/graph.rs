@@ -1,6 +1,6 @@
 //! A plan as a picture: Mermaid text, for people.
 
-use super::flow::{Way, exits};
+use super::flow::{ExitKind, exits};
 use super::{Expr, ListPlace, Plan, Step, StepKind, Text};
 use crate::expression::condition::Condition;
 use crate::values::ids::StepId;
@@ -88,8 +88,8 @@ impl Drawing<'_> {
                     None => continue,
                 };
                 let arrow = match exit.way {
-                    Way::On => "-->",
-                    Way::Aside => "-.->",
+                    ExitKind::On => "-->",
+                    ExitKind::Aside => "-.->",
                 };
                 let label = exit.label.map(|label| format!("|\"{}\"|", escaped(&label)));
                 let label = label.unwrap_or_default();

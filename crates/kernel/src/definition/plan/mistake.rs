@@ -79,10 +79,10 @@ impl Mistake {
 }
 
 /// What was read, with warnings, or all that is wrong with it.
-pub type Checked<T> = Result<(T, Vec<Mistake>), Vec<Mistake>>;
+pub type CheckResult<T> = Result<(T, Vec<Mistake>), Vec<Mistake>>;
 
 /// What was read, unless one of these mistakes is an error; they are put in the order of the text.
-pub(crate) fn checked<T>(read: Option<T>, mut mistakes: Vec<Mistake>) -> Checked<T> {
+pub(crate) fn checked<T>(read: Option<T>, mut mistakes: Vec<Mistake>) -> CheckResult<T> {
     mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
     match read {
         Some(read) if !mistakes.iter().any(Mistake::is_error) => Ok((read, mistakes)),

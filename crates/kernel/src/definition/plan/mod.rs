@@ -52,7 +52,7 @@ pub struct Plan {
     /// Hash of `source` without its examples and description.
     pub hash: ContentHash,
     /// Where each step stands, inner ones included.
-    pub index: BTreeMap<StepId, Place>,
+    pub index: BTreeMap<StepId, StepPosition>,
 }
 
 /// The id of the plan by which a tool is called for an agent of others.
@@ -66,7 +66,7 @@ pub fn is_proxy(plan: &PlanId) -> bool {
 
 /// Where a step stands: the way down from the top level.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct StepPosition {
     /// The list that holds it.
     pub list: ListPlace,
     /// Its position in that list.
@@ -236,7 +236,7 @@ pub enum Expr {
     /// As it stands.
     Literal(Arc<Value>),
     /// Selected when the step runs.
-    Pointer(Box<Pointing>),
+    Pointer(Box<PointerExpr>),
     /// An object with at least one pointer inside.
     Object(Vec<(String, Expr)>),
     /// An array with at least one pointer inside.
@@ -245,7 +245,7 @@ pub enum Expr {
 
 /// `{jsonPath, default?, all?}`.
 #[derive(Debug)]
-pub struct Pointing {
+pub struct PointerExpr {
     pub pointer: Pointer,
     /// What stands in when nothing is selected.
     pub default: Option<Arc<Value>>,
@@ -424,9 +424,9 @@ fn any_calls(steps: &[Step]) -> bool {
 }
 
 /// Notes where each step stands, inner ones included.
-fn index_steps(steps: &[Step], list: &ListPlace, index: &mut BTreeMap<StepId, Place>) {
+fn index_steps(steps: &[Step], list: &ListPlace, index: &mut BTreeMap<StepId, StepPosition>) {
     for (position, step) in steps.iter().enumerate() {
-        index.insert(step.id.clone(), Place { list: list.clone(), position });
+        index.insert(step.id.clone(), StepPosition { list: list.clone(), position });
         for (number, body) in step.bodies().into_iter().enumerate() {
             let place = match &step.kind {
                 StepKind::Loop(_) => ListPlace::Body(step.id.clone()),

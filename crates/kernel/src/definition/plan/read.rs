@@ -3,7 +3,7 @@
 
 use super::mistake::{Mistake, meant};
 use super::source::{Key, Node, NodeKind, child_pointer};
-use super::{Example, Expr, Pointing, Text};
+use super::{Example, Expr, PointerExpr, Text};
 use crate::expression::condition::{Condition, Operator};
 use crate::expression::pointer::{Pointer, Target};
 use crate::expression::template::Template;
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
             self.note(spot, mistake.hint("it is for `$.history[?(@.planStepId=='x')]`"));
         }
         let default = default.map(|field| Arc::new(field.node.to_value()));
-        Some(Expr::Pointer(Box::new(Pointing { pointer, default })))
+        Some(Expr::Pointer(Box::new(PointerExpr { pointer, default })))
     }
 
     /// What is published: a map whose `type` says what happened, or a pointer to one.

@@ -1,15 +1,15 @@
 //! How rules for failed steps are read: in a step, at the top of a plan, in a project's settings.
 //! All three have the same keys, and a mistake in any of them has its place.
 
-use super::mistake::{Checked, Mistake, checked, did_you_mean};
+use super::mistake::{CheckResult, Mistake, checked, did_you_mean};
 use super::read::{Origin, Reader, Spot, listed};
 use super::source::{Node, NodeKind};
-use crate::ask::held::Drafter;
+use crate::ask::remedy::Drafter;
 use crate::definition::rule::{
-    Act, FACTOR_PERCENT_MAX, RETRY_TIMES_MAX, RULES_MAX, Retry, Rule, When,
+    FACTOR_PERCENT_MAX, FailureFilter, RETRY_TIMES_MAX, RULES_MAX, Retry, Rule, RuleAction,
 };
 use crate::limits::Limits;
-use crate::tool::call::HowFar;
+use crate::tool::call::CallProgress;
 use crate::tool::rules::Pattern;
 use crate::values::ids::PlanId;
 use std::ops::RangeInclusive;
@@ -33,7 +33,7 @@ const FAULTS: &[&str] = &[
 ];
 
 /// Reads a list of rules that stands by itself, in a project's settings.
-pub fn read_rules(node: &Node, origin: &Origin, limits: &Limits) -> Checked<Vec<Rule>> {
+pub fn read_rules(node: &Node, origin: &Origin, limits: &Limits) -> CheckResult<Vec<Rule>> {
     let mut reader = Reader::new(origin, limits);
     let rules = reader.rules(&Spot::root(node));
     checked(Some(rules), reader.mistakes)
@@ -65,7 +65,7 @@ impl Reader<'_> {
         let mut rules: Vec<Rule> = Vec::new();
         for item in &items {
             let last = rules.last().map(|rule| &rule.act);
-            if let Some(Act::Ask | Act::Fail) = last {
+            if let Some(RuleAction::Ask | RuleAction::Fail) = last {
                 let message = "this rule is never reached: the one above it takes every failure";
                 self.note(item, Mistake::error(message).hint("put it above that one"));
             }
@@ -89,7 +89,7 @@ impl Reader<'_> {
         }
         let when = match spot.field("when") {
             Some(field) => self.when(&field)?,
-            None => When::default(),
+            None => FailureFilter::default(),
         };
         let mut acts = ACTS.iter().filter_map(|key| Some((*key, spot.field(key)?)));
         let act = match (acts.next(), acts.next()) {
@@ -109,12 +109,12 @@ impl Reader<'_> {
         Some(Rule { when, act })
     }
 
-    fn act(&mut self, key: &str, field: &Spot<'_>) -> Option<Act> {
+    fn act(&mut self, key: &str, field: &Spot<'_>) -> Option<RuleAction> {
         match key {
-            "retry" => self.retry(field).map(Act::Retry),
-            "plan" => self.name(field).map(|id| Act::Plan(PlanId::from(id))),
-            "propose" => self.propose(field).map(Act::Propose),
-            _ => self.draft(field).map(Act::Draft),
+            "retry" => self.retry(field).map(RuleAction::Retry),
+            "plan" => self.name(field).map(|id| RuleAction::Plan(PlanId::from(id))),
+            "propose" => self.propose(field).map(RuleAction::Propose),
+            _ => self.draft(field).map(RuleAction::Draft),
         }
     }
 
@@ -138,7 +138,7 @@ impl Reader<'_> {
         }
     }
 
-    fn when(&mut self, spot: &Spot<'_>) -> Option<When> {
+    fn when(&mut self, spot: &Spot<'_>) -> Option<FailureFilter> {
         if !self.object(spot, "`when`", &["error", "tool", "how", "passing"]) {
             return None;
         }
@@ -152,7 +152,7 @@ impl Reader<'_> {
             how.extend(self.how(&item));
         }
         let passing = spot.field("passing").and_then(|field| self.flag(&field));
-        Some(When { errors, tools, how, passing })
+        Some(FailureFilter { errors, tools, how, passing })
     }
 
     fn patterns(&mut self, spot: &Spot<'_>, key: &str) -> Vec<Pattern> {
@@ -182,12 +182,12 @@ impl Reader<'_> {
         }
     }
 
-    fn how(&mut self, spot: &Spot<'_>) -> Option<HowFar> {
+    fn how(&mut self, spot: &Spot<'_>) -> Option<CallProgress> {
         let word = self.text(spot)?;
         let known = [
-            ("not_sent", HowFar::NotSent),
-            ("failed", HowFar::Failed),
-            ("unknown", HowFar::Unknown),
+            ("not_sent", CallProgress::NotSent),
+            ("failed", CallProgress::Failed),
+            ("unknown", CallProgress::Unknown),
         ];
         let found = known.iter().find(|(name, _)| *name == word).map(|(_, how)| *how);
         if found.is_none() {
@@ -248,8 +248,8 @@ impl Reader<'_> {
     }
 }
 
-fn ending(fails: bool) -> Act {
-    if fails { Act::Fail } else { Act::Ask }
+fn ending(fails: bool) -> RuleAction {
+    if fails { RuleAction::Fail } else { RuleAction::Ask }
 }
 
 /// The items of a list, or the one value that stands for a list of itself.
@@ -268,7 +268,7 @@ fn one_or_several<'n>(field: &Spot<'n>) -> Vec<Spot<'n>> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Checked<Vec<Rule>> {
+    fn read(text: &str) -> CheckResult<Vec<Rule>> {
         let limits = Limits::default();
         let node = Node::parse(text, &limits).unwrap();
         read_rules(&node, &Origin::default(), &limits)
@@ -294,21 +294,21 @@ mod tests {
                     - ask\n";
         let (rules, warnings) = read(text).unwrap();
         let pattern = |text: &str| Pattern::new(text).unwrap();
-        let first = When {
+        let first = FailureFilter {
             errors: vec![pattern("Timeout"), pattern("Upstream*")],
             tools: vec![pattern("crm.*")],
-            how: vec![HowFar::NotSent, HowFar::Failed],
+            how: vec![CallProgress::NotSent, CallProgress::Failed],
             passing: None,
         };
         let retry = Retry { times: 5, wait_ms: 100, factor_percent: 150, jitter_percent: 0 };
-        let second = When { passing: Some(true), ..When::default() };
+        let second = FailureFilter { passing: Some(true), ..FailureFilter::default() };
         let expected = vec![
-            Rule { when: first, act: Act::Retry(retry) },
-            Rule { when: second, act: Act::Retry(Retry::default()) },
-            Rule::always(Act::Plan("fixes/look".into())),
-            Rule::always(Act::Propose("fast".into())),
-            Rule::always(Act::Draft(Drafter { model: "default".into(), auto_reads: true })),
-            Rule::always(Act::Ask),
+            Rule { when: first, act: RuleAction::Retry(retry) },
+            Rule { when: second, act: RuleAction::Retry(Retry::default()) },
+            Rule::always(RuleAction::Plan("fixes/look".into())),
+            Rule::always(RuleAction::Propose("fast".into())),
+            Rule::always(RuleAction::Draft(Drafter { model: "default".into(), auto_reads: true })),
+            Rule::always(RuleAction::Ask),
         ];
         assert_eq!((rules, warnings), (expected, Vec::new()));
     }

@@ -1,6 +1,6 @@
 //! From a tree to a plan: the steps, kind by kind, with exactly the keys that each may have.
 
-use super::mistake::{Checked, Mistake, checked, meant, meant_step};
+use super::mistake::{CheckResult, Mistake, checked, meant, meant_step};
 use super::read::{Origin, Reader, Spot, quoted};
 use super::rules::ON_ERROR;
 use super::source::Node;
@@ -54,7 +54,7 @@ const STEP_TYPES: &[(&str, &[&str])] = &[
 
 /// Reads a plan. All mistakes are reported, not only the first; with warnings alone it is still a
 /// plan.
-pub fn read_plan(node: &Node, origin: &Origin, limits: &Limits) -> Checked<Plan> {
+pub fn read_plan(node: &Node, origin: &Origin, limits: &Limits) -> CheckResult<Plan> {
     read_with(Reader::new(origin, limits), node)
 }
 
@@ -65,7 +65,7 @@ pub(super) fn read_pinned_plan(node: &Node, limits: &Limits) -> Result<Plan, Vec
     read_with(reader, node).map(|(plan, _)| plan)
 }
 
-fn read_with(reader: Reader<'_>, node: &Node) -> Checked<Plan> {
+fn read_with(reader: Reader<'_>, node: &Node) -> CheckResult<Plan> {
     let mut steps = Steps { reader, seen: BTreeMap::new(), count: 0 };
     let plan = steps.plan(&Spot::root(node));
     checked(plan, steps.reader.mistakes)

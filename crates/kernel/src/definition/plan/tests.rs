@@ -2,7 +2,7 @@
 //! must be shown.
 
 use super::mermaid;
-use crate::definition::plan::check::{KEPT_OUT, Surroundings};
+use crate::definition::plan::check::{KEPT_OUT, PlanScope};
 use crate::definition::plan::flow::{load_text, load_value, reload};
 use crate::definition::plan::mistake::{Mistake, Position};
 use crate::definition::plan::read::Origin;
@@ -12,7 +12,7 @@ use crate::expression::budget::Budget;
 use crate::expression::condition::{TOO_LARGE, TOO_LARGE_HINT};
 use crate::expression::pointer::Rest;
 use crate::limits::Limits;
-use crate::tool::call::{Pace, Reach, ToolSpec, Yields};
+use crate::tool::call::{OutputKind, Pace, Reach, ToolSpec};
 use crate::tool::schema::{Misfit, Schemas};
 use crate::values::fault::Fault;
 use crate::values::ids::{PlanId, StepId, ToolName};
@@ -88,19 +88,19 @@ fn tool(name: &ToolName) -> Option<Arc<ToolSpec>> {
         idempotent: true,
         tags: Vec::new(),
         pace: Pace::Quick,
-        yields: Yields::Value,
+        yields: OutputKind::Value,
         unrecorded: false,
         listed: None,
     }))
 }
 
-fn surrounded(load: impl FnOnce(&Surroundings<'_>) -> Loaded) -> Loaded {
+fn surrounded(load: impl FnOnce(&PlanScope<'_>) -> Loaded) -> Loaded {
     let plans = |id: &PlanId| id.as_str() == "math/other";
     let tool_names = || -> Vec<ToolName> {
         let names = ["math::add", "validate::is_positive", "test::always_fail"];
         names.into_iter().map(ToolName::from).collect()
     };
-    load(&Surroundings {
+    load(&PlanScope {
         agents: &|agent| agent.as_str() == "helper",
         agent_names: &|| vec!["helper".into()],
         tools: &tool,

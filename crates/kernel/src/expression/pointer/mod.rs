@@ -2,7 +2,7 @@
 //! an array is fixed by its syntax when it is read, never by data.
 
 use crate::expression::budget::Budget;
-use crate::values::datum::{BlobRef, Datum, Held, Origin};
+use crate::values::datum::{BlobRef, Datum, DatumValue, Origin};
 use crate::values::entry::Entry;
 use crate::values::fault::Fault;
 use crate::values::ids::StepId;
@@ -60,7 +60,7 @@ pub enum Rest {
 
 /// What must be fetched before a pointer can be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Want {
+pub enum Fetch {
     /// A blob, because the pointer goes into it.
     Blob(crate::values::ids::ContentHash),
     /// The entries that the frame sees, newest first; of one step if it names one.
@@ -71,13 +71,13 @@ pub enum Want {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
     /// Something must be fetched first.
-    Want(Want),
+    Want(Fetch),
     /// It cannot be resolved.
     Fault(Fault),
 }
 
-impl From<Want> for Stop {
-    fn from(want: Want) -> Self {
+impl From<Fetch> for Stop {
+    fn from(want: Fetch) -> Self {
         Stop::Want(want)
     }
 }
@@ -192,7 +192,7 @@ impl Pointer {
     }
 
     /// What the pointer selects from, if it is there.
-    fn place(&self, view: &dyn View) -> Result<Option<Arc<Datum>>, Want> {
+    fn place(&self, view: &dyn View) -> Result<Option<Arc<Datum>>, Fetch> {
         Ok(match &self.target {
             Target::ContextKey(key) => view.context(key),
             Target::Context => Some(Arc::new(view.whole_context())),
@@ -201,7 +201,7 @@ impl Pointer {
                 Recent::Entry(entry) => Some(Arc::new(entry.datum())),
                 Recent::Absent => None,
                 Recent::Stored => {
-                    let history = view.history(None).ok_or(Want::History(None))?;
+                    let history = view.history(None).ok_or(Fetch::History(None))?;
                     let entry = history.get(*index).cloned();
                     entry.map(|entry| Arc::new(Datum::inline(entry, Origin::Join)))
                 }
@@ -209,8 +209,8 @@ impl Pointer {
             Target::Step(step) => view.latest(step).map(|entry| Arc::new(entry.datum())),
             Target::History(step) => {
                 let history =
-                    view.history(step.as_ref()).ok_or_else(|| Want::History(step.clone()))?;
-                Some(Arc::new(Datum::joined(Held::Value(history))))
+                    view.history(step.as_ref()).ok_or_else(|| Fetch::History(step.clone()))?;
+                Some(Arc::new(Datum::joined(DatumValue::Value(history))))
             }
         })
     }
@@ -294,13 +294,13 @@ impl Found<'_> {
 /// How many keys are searched: the whole context is put together for each pointer.
 fn width(datum: &Datum) -> usize {
     match &datum.held {
-        Held::Object(fields) => fields.len(),
-        Held::Value(_) | Held::Blob(_) | Held::Array(_) => 1,
+        DatumValue::Object(fields) => fields.len(),
+        DatumValue::Value(_) | DatumValue::Blob(_) | DatumValue::Array(_) => 1,
     }
 }
 
-fn fetched(blob: &BlobRef, view: &dyn View) -> Result<Arc<Value>, Want> {
-    view.blob(blob).ok_or_else(|| Want::Blob(blob.hash.clone()))
+fn fetched(blob: &BlobRef, view: &dyn View) -> Result<Arc<Value>, Fetch> {
+    view.blob(blob).ok_or_else(|| Fetch::Blob(blob.hash.clone()))
 }
 
 /// Follows the path through what is held as references, up to the value that is held as one.
@@ -309,22 +309,22 @@ fn find<'s>(
     mut path: &'s [Segment],
     whole: Blob,
     view: &dyn View,
-) -> Result<Option<Found<'s>>, Want> {
+) -> Result<Option<Found<'s>>, Fetch> {
     let value = loop {
         let (next, deeper) = match (&datum.held, path.split_first()) {
-            (Held::Value(value), _) => break value.clone(),
-            (Held::Blob(blob), Some(_)) => break fetched(blob, view)?,
-            (Held::Blob(blob), None) if matches!(whole, Blob::Opened) => {
+            (DatumValue::Value(value), _) => break value.clone(),
+            (DatumValue::Blob(blob), Some(_)) => break fetched(blob, view)?,
+            (DatumValue::Blob(blob), None) if matches!(whole, Blob::Opened) => {
                 break fetched(blob, view)?;
             }
             (_, None) => break Arc::new(datum.to_value()),
-            (Held::Object(fields), Some((Segment::Name(name), deeper))) => {
+            (DatumValue::Object(fields), Some((Segment::Name(name), deeper))) => {
                 (fields.get(name), deeper)
             }
-            (Held::Array(items), Some((Segment::Index(index), deeper))) => {
+            (DatumValue::Array(items), Some((Segment::Index(index), deeper))) => {
                 (nth(items, *index), deeper)
             }
-            (Held::Object(_) | Held::Array(_), Some(_)) => return Ok(None),
+            (DatumValue::Object(_) | DatumValue::Array(_), Some(_)) => return Ok(None),
         };
         let Some(next) = next else { return Ok(None) };
         datum = next;

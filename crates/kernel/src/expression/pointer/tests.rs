@@ -132,7 +132,7 @@ fn history_queries_ask_the_store() {
     assert_eq!(all.resolve(&Fixture::new()).unwrap().unwrap().value, json!([9]));
     for text in ["$.history", "$.history[*]", "$.history[-1:]", "$.history[1].result"] {
         let pointer = Pointer::parse(text, false).unwrap();
-        let want = Err(Stop::Want(Want::History(None)));
+        let want = Err(Stop::Want(Fetch::History(None)));
         assert_eq!(pointer.resolve(&Fixture::new()), want, "{text}");
     }
 }

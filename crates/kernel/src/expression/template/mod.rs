@@ -47,12 +47,12 @@ pub struct Template {
 enum State {
     /// A text without `{{`, which is most of them.
     Plain,
-    Checked(Checked),
+    Checked(CheckedText),
     /// It was accepted once and is refused now, for this reason.
     Refused(String),
 }
 
-struct Checked {
+struct CheckedText {
     needs: Needs,
     /// The same text where it needs no program. All others are compiled when they are filled: a
     /// program borrows its text.
@@ -81,7 +81,7 @@ impl Template {
         let state = if scan::has_syntax(source) {
             scan::check(source)?;
             let needs = Needs::read(names_in(source, true)?.into_iter())?;
-            State::Checked(Checked { simple: Simple::read(source), needs })
+            State::Checked(CheckedText { simple: Simple::read(source), needs })
         } else {
             State::Plain
         };
@@ -111,7 +111,7 @@ impl Template {
     pub fn render(&self, root: Map<String, Value>) -> Result<String, String> {
         match &self.state {
             State::Plain => Ok(self.source.clone()),
-            State::Checked(Checked { simple, .. }) => {
+            State::Checked(CheckedText { simple, .. }) => {
                 let simply = simple.as_ref().and_then(|simple| simple.render(&root));
                 simply.map_or_else(|| rendered(&self.source, root), Ok)
             }

@@ -77,12 +77,12 @@ fn found(rows: &[Row], base: Option<&Base>, head: Head, known: &[Head]) -> Vec<F
 #[derive(Default)]
 struct Known<'a> {
     heads: &'a [Head],
-    recorded: Recorded,
+    recorded: RecordedChain,
     unchecked_until: u64,
 }
 
 /// The same, all of it: rows after the head are not the server's.
-fn seen(rows: &[Row], head: Head, known: Known<'_>) -> Verified {
+fn seen(rows: &[Row], head: Head, known: Known<'_>) -> ChainReport {
     let mut verifier = Verifier::new(&KEYS, chain(), None, known.heads.to_vec())
         .recorded(known.recorded)
         .unchecked_until(known.unchecked_until);
@@ -96,9 +96,9 @@ fn seen(rows: &[Row], head: Head, known: Known<'_>) -> Verified {
 }
 
 /// What a start says that found these rows.
-fn recorded(rows: &[Row]) -> Recorded {
+fn recorded(rows: &[Row]) -> RecordedChain {
     let heads = rows.last().map(|row| (row.seq, row.mac)).into_iter().collect();
-    Recorded { heads, keys: vec![KeySpan { key: "k1".to_owned(), from: 1 }] }
+    RecordedChain { heads, keys: vec![KeySpan { key: "k1".to_owned(), from: 1 }] }
 }
 
 /// The rows up to this index with other texts and a key that nobody has; their macs stay.

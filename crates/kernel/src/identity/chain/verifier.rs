@@ -113,14 +113,14 @@ pub struct KeySpan {
 
 /// What the server's own chain says of a chain, in rows that could be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Recorded {
+pub struct RecordedChain {
     /// The heads that starts of the server found.
     pub heads: BTreeSet<(u64, Mac)>,
     /// The keys that it used, oldest first.
     pub keys: Vec<KeySpan>,
 }
 
-impl Recorded {
+impl RecordedChain {
     /// Whether a start found another row here.
     fn differs(&self, there: Head) -> bool {
         let of_row = (there.seq, Mac::default())..(there.seq + 1, Mac::default());
@@ -136,7 +136,7 @@ impl Recorded {
 
 /// What a look at a whole chain found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Verified {
+pub struct ChainReport {
     /// How many rows were read.
     pub rows: u64,
     /// How many of them name a key that is not known: only that they follow each other was checked,
@@ -150,7 +150,7 @@ pub struct Verified {
     pub found: Vec<Flaw>,
 }
 
-impl Verified {
+impl ChainReport {
     /// Whether every row is as it was written, as far as it was not expected that some cannot be
     /// checked.
     pub fn is_valid(&self) -> bool {
@@ -165,13 +165,13 @@ pub struct Verifier<'k> {
     last: Head,
     /// Heads that someone kept, which the chain must still have.
     known: Vec<Head>,
-    recorded: Recorded,
+    recorded: RecordedChain,
     /// Up to this row some may be of a key that is not known.
     unchecked_until: u64,
     knew_a_key: bool,
     /// The last row of a base whose key is not known.
     unproven: Option<u64>,
-    seen: Verified,
+    seen: ChainReport,
 }
 
 impl<'k> Verifier<'k> {
@@ -186,8 +186,8 @@ impl<'k> Verifier<'k> {
         let last = base.map(|base| base.head).unwrap_or_default();
         let knew_a_key = false;
         let unproven = None;
-        let seen = Verified::default();
-        let recorded = Recorded::default();
+        let seen = ChainReport::default();
+        let recorded = RecordedChain::default();
         let unchecked_until = 0;
         let mut verifier = Self {
             keys,
@@ -214,7 +214,7 @@ impl<'k> Verifier<'k> {
 
     /// The same, compared with what the server's own chain says of it.
     #[must_use]
-    pub fn recorded(mut self, recorded: Recorded) -> Self {
+    pub fn recorded(mut self, recorded: RecordedChain) -> Self {
         self.recorded = recorded;
         if self.last.seq > 0 && self.recorded.differs(self.last) {
             self.note(Flaw::Replaced { seq: self.last.seq });
@@ -277,7 +277,7 @@ impl<'k> Verifier<'k> {
     }
 
     /// There are no more rows, and the store says that this is the last one.
-    pub fn end(mut self, head: &Head) -> Verified {
+    pub fn end(mut self, head: &Head) -> ChainReport {
         let last = self.last;
         // Pruning leaves at least one row, and none is here that could tell.
         if let Some(seq) = self.unproven.take().filter(|_| self.seen.rows == 0) {

@@ -21,12 +21,12 @@ principals:
     realms: {acme: [member]}
 ";
 
-fn read(text: &str) -> Checked<Vec<Arc<Principal>>> {
+fn read(text: &str) -> CheckResult<Vec<Arc<Principal>>> {
     read_beside(text, false)
 }
 
 /// The same, in a project that has policies or none.
-fn read_beside(text: &str, has_policies: bool) -> Checked<Vec<Arc<Principal>>> {
+fn read_beside(text: &str, has_policies: bool) -> CheckResult<Vec<Arc<Principal>>> {
     let issuers = [Arc::<str>::from("corp")];
     let names = KnownNames { issuers: Some(&issuers), has_policies };
     read_text(text, "principals.yaml", names, &Limits::default())

@@ -2,9 +2,9 @@
 
 use super::Fork;
 use crate::ask::{Ask, AskBody, Decision, Reply, digest};
-use crate::conversation::talk::Settled;
-use crate::event::{Base, CallMade, CallRequest, CorrectionEntry, Fact, Outcome, Queued};
-use crate::values::datum::{Datum, Held, Origin};
+use crate::conversation::talk::CallSettlement;
+use crate::event::{Base, CallMade, CallRequest, CorrectionEntry, Fact, Outcome, QueuedRun};
+use crate::values::datum::{Datum, DatumValue, Origin};
 use crate::values::ids::{AskId, CallId, Millis};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ impl Fork {
         }
     }
 
-    fn rename_queued(&self, Queued { run, behind }: &mut Queued) {
+    fn rename_queued(&self, QueuedRun { run, behind }: &mut QueuedRun) {
         *run = self.run(*run);
         *behind = self.run(*behind);
     }
@@ -94,7 +94,7 @@ impl Fork {
     }
 
     /// Results name the calls that they are of.
-    fn rename_results(&self, results: &mut BTreeMap<CallId, Settled>) {
+    fn rename_results(&self, results: &mut BTreeMap<CallId, CallSettlement>) {
         let renamed = std::mem::take(results).into_iter();
         *results = renamed.map(|(call, settled)| (self.call(call), settled)).collect();
     }
@@ -205,13 +205,15 @@ impl Fork {
 
     fn datum(&self, datum: &Datum) -> Arc<Datum> {
         let held = match &datum.held {
-            Held::Value(_) | Held::Blob(_) => datum.held.clone(),
-            Held::Object(fields) => {
+            DatumValue::Value(_) | DatumValue::Blob(_) => datum.held.clone(),
+            DatumValue::Object(fields) => {
                 let renamed =
                     |(key, datum): (&String, &Arc<Datum>)| (key.clone(), self.datum(datum));
-                Held::Object(fields.iter().map(renamed).collect())
+                DatumValue::Object(fields.iter().map(renamed).collect())
             }
-            Held::Array(items) => Held::Array(items.iter().map(|item| self.datum(item)).collect()),
+            DatumValue::Array(items) => {
+                DatumValue::Array(items.iter().map(|item| self.datum(item)).collect())
+            }
         };
         Arc::new(Datum { held, from: self.origin(&datum.from), labels: datum.labels.clone() })
     }

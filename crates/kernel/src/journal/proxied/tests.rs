@@ -4,12 +4,12 @@ use super::*;
 use crate::values::datum::Origin;
 use crate::values::ids::CallId;
 
-fn proxied(input: Value) -> Proxied {
-    Proxied { input: Arc::new(Datum::inline(input, Origin::Input)), failed: None }
+fn proxied(input: Value) -> ProxiedCall {
+    ProxiedCall { input: Arc::new(Datum::inline(input, Origin::Input)), failed: None }
 }
 
 /// The failure of a call that failed so.
-fn of(name: &str, how: HowFar, said: Option<OwnWords>) -> ProxyFailure {
+fn of(name: &str, how: CallProgress, said: Option<RawFailure>) -> ProxyFailure {
     let fault = Fault::new(name, "why");
     let call = CallId(1);
     let said = said.map(|said| Arc::new(Datum::inline(json!(said), Origin::Call(call))));
@@ -18,8 +18,8 @@ fn of(name: &str, how: HowFar, said: Option<OwnWords>) -> ProxyFailure {
     proxied.failure(&fault)
 }
 
-fn reply(members: Value) -> Option<OwnWords> {
-    Some(OwnWords::Reply(members))
+fn reply(members: Value) -> Option<RawFailure> {
+    Some(RawFailure::Reply(members))
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn an_answer_of_plain_json_rpc_is_told_by_its_kind() {
             json!({"http_status": 200, "mcp_result_type": "string"}),
         ),
     ] {
-        let failure = of("Any", HowFar::Unknown, reply(members.clone()));
+        let failure = of("Any", CallProgress::Unknown, reply(members.clone()));
         let told = (failure.source, failure.code.as_str(), json!(failure.details));
         assert_eq!(told, (source, code, details), "{members}");
     }
@@ -80,11 +80,11 @@ fn an_answer_of_plain_json_rpc_is_told_by_its_kind() {
 #[test]
 fn a_tool_and_a_protocol_speak_for_themselves() {
     let result = json!({"isError": true, "content": [{"type": "text", "text": "no"}]});
-    let failure = of("ToolFailed", HowFar::Failed, Some(OwnWords::Result(result.clone())));
+    let failure = of("ToolFailed", CallProgress::Failed, Some(RawFailure::Result(result.clone())));
     assert_eq!((failure.source, failure.code.as_str()), ("MCP_TOOL", "TOOL_EXECUTION_FAILED"));
     assert_eq!(failure.details["mcp_tool_error_content"], result["content"]);
     let error = json!({"code": -32602, "message": "unknown tool"});
-    let failure = of("UpstreamError", HowFar::Failed, Some(OwnWords::Error(error)));
+    let failure = of("UpstreamError", CallProgress::Failed, Some(RawFailure::Error(error)));
     let told = (failure.source, failure.code.as_str(), failure.message.as_str());
     assert_eq!(told, ("MCP_PROTOCOL", "-32602", "unknown tool"));
 }
@@ -92,17 +92,17 @@ fn a_tool_and_a_protocol_speak_for_themselves() {
 #[test]
 fn all_else_has_a_code_by_its_fault() {
     for (name, how, code, is_unknown) in [
-        ("Timeout", HowFar::Unknown, "MCP_TIMEOUT", true),
-        ("UpstreamTimeout", HowFar::Unknown, "MCP_TIMEOUT", true),
-        ("ConnectFailed", HowFar::NotSent, "MCP_CONNECTION_ERROR", false),
-        ("AnswerLost", HowFar::Unknown, "MCP_CONNECTION_ERROR", true),
-        ("UpstreamClosed", HowFar::Unknown, "MCP_CONNECTION_ERROR", true),
-        ("UpstreamError", HowFar::Failed, "MCP_INVALID_RESPONSE", false),
-        ("InvalidResponse", HowFar::Unknown, "MCP_INVALID_RESPONSE", false),
-        ("PolicyDenied", HowFar::NotSent, "DENIED", false),
-        ("ToolNotFoundError", HowFar::NotSent, "NO_ROUTE", false),
-        ("InputValidationError", HowFar::NotSent, "INVALID_INPUT", false),
-        ("Panicked", HowFar::Unknown, "PROXY_INTERNAL_ERROR", false),
+        ("Timeout", CallProgress::Unknown, "MCP_TIMEOUT", true),
+        ("UpstreamTimeout", CallProgress::Unknown, "MCP_TIMEOUT", true),
+        ("ConnectFailed", CallProgress::NotSent, "MCP_CONNECTION_ERROR", false),
+        ("AnswerLost", CallProgress::Unknown, "MCP_CONNECTION_ERROR", true),
+        ("UpstreamClosed", CallProgress::Unknown, "MCP_CONNECTION_ERROR", true),
+        ("UpstreamError", CallProgress::Failed, "MCP_INVALID_RESPONSE", false),
+        ("InvalidResponse", CallProgress::Unknown, "MCP_INVALID_RESPONSE", false),
+        ("PolicyDenied", CallProgress::NotSent, "DENIED", false),
+        ("ToolNotFoundError", CallProgress::NotSent, "NO_ROUTE", false),
+        ("InputValidationError", CallProgress::NotSent, "INVALID_INPUT", false),
+        ("Panicked", CallProgress::Unknown, "PROXY_INTERNAL_ERROR", false),
     ] {
         let failure = of(name, how, None);
         assert_eq!((failure.source, failure.code.as_str()), ("A2A_PROXY", code), "{name}");

@@ -78,7 +78,7 @@ fn word(state: &TaskState) -> String {
     match state {
         TaskState::Submitted => "submitted".to_owned(),
         TaskState::Working => "working".to_owned(),
-        TaskState::Asking(Asking { no, asks, misfit }) => {
+        TaskState::Asking(TaskAsks { no, asks, misfit }) => {
             let misfit = misfit.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
             format!("asking #{no} of {}{misfit}", asks.len())
         }

@@ -1,6 +1,6 @@
 //! What a caller can do for a call while it runs.
 
-use super::{Want, is_false};
+use super::{InputRequest, is_false};
 use serde::{Deserialize, Serialize};
 
 /// What the caller can do for a call. What it cannot do it is never asked for, so a tool that
@@ -20,7 +20,7 @@ pub struct Abilities {
     /// List the folders that it works in.
     #[serde(skip_serializing_if = "is_false")]
     pub roots: bool,
-    /// Come back for what continues without it: see `Wants`.
+    /// Come back for what continues without it: see `InputRequired`.
     #[serde(skip_serializing_if = "is_false")]
     pub later: bool,
     /// Be asked in the middle of a call, as MCP has it with a handshake: a server of both eras is
@@ -53,23 +53,23 @@ impl Abilities {
     }
 
     /// Whether it can give this.
-    pub fn can(self, want: &Want) -> bool {
+    pub fn can(self, want: &InputRequest) -> bool {
         match want {
-            Want::Form { .. } => self.form,
-            Want::Url { .. } => self.page,
-            Want::Sample { .. } => self.sample,
-            Want::Roots => self.roots,
+            InputRequest::Form { .. } => self.form,
+            InputRequest::Url { .. } => self.page,
+            InputRequest::Sample { .. } => self.sample,
+            InputRequest::Roots => self.roots,
         }
     }
 
     /// The same, and what it takes to give this.
     #[must_use]
-    pub fn and(self, want: &Want) -> Self {
+    pub fn and(self, want: &InputRequest) -> Self {
         match want {
-            Want::Form { .. } => Self { form: true, ..self },
-            Want::Url { .. } => Self { page: true, ..self },
-            Want::Sample { .. } => Self { sample: true, ..self },
-            Want::Roots => Self { roots: true, ..self },
+            InputRequest::Form { .. } => Self { form: true, ..self },
+            InputRequest::Url { .. } => Self { page: true, ..self },
+            InputRequest::Sample { .. } => Self { sample: true, ..self },
+            InputRequest::Roots => Self { roots: true, ..self },
         }
     }
 }

@@ -2,7 +2,7 @@
 //! items, and what each costs. References are followed once, so that the graph is as large as what
 //! a validator has to build.
 
-use super::index::{How, Index, address, children};
+use super::index::{Applicator, Index, address, children};
 use super::pattern::{PATTERN_BYTES_MAX, backtracks, states};
 use super::size::{Size, TEXT_UNIT};
 use super::{Misfit, SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SCHEMA_PARTS_MAX, refused};
@@ -98,18 +98,18 @@ impl Node {
         parts.into_iter().fold(self.cost, u64::saturating_add)
     }
 
-    fn put(&mut self, how: How<'_>, schema: u32) {
+    fn put(&mut self, how: Applicator<'_>, schema: u32) {
         match how {
-            How::Beside => self.beside.push(schema),
-            How::Member(name) => {
+            Applicator::Beside => self.beside.push(schema),
+            Applicator::Member(name) => {
                 self.members.insert(name.to_owned(), schema);
             }
-            How::AnyMember => self.any_member.push(schema),
-            How::OtherMember => self.other_member.push(schema),
-            How::Name => self.names.push(schema),
-            How::Place => self.places.push(schema),
-            How::Item => self.items.push(schema),
-            How::Aside => {}
+            Applicator::AnyMember => self.any_member.push(schema),
+            Applicator::OtherMember => self.other_member.push(schema),
+            Applicator::Name => self.names.push(schema),
+            Applicator::Place => self.places.push(schema),
+            Applicator::Item => self.items.push(schema),
+            Applicator::Aside => {}
         }
     }
 }
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
             let is_reference = self.index.is_draft_7 && map.contains_key("$ref");
             let inner = if is_reference { Vec::new() } else { children(map) };
             // What is built again with everything around it counts again.
-            for (how, child) in inner.into_iter().filter(|(how, _)| *how != How::Aside) {
+            for (how, child) in inner.into_iter().filter(|(how, _)| *how != Applicator::Aside) {
                 let child = self.add(child, home, depth + 1)?;
                 node.put(how, child);
             }

@@ -18,7 +18,7 @@ const DRAFT_2020_12: &str = "//json-schema.org/draft/2020-12/schema";
 
 /// How a schema applies a schema that stands inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How<'a> {
+pub(super) enum Applicator<'a> {
     /// To the same value.
     Beside,
     /// To the member of this name.
@@ -37,25 +37,25 @@ pub(super) enum How<'a> {
 }
 
 /// The schemas that stand directly inside a schema.
-pub(super) fn children(schema: &Map<String, Value>) -> Vec<(How<'_>, &Value)> {
+pub(super) fn children(schema: &Map<String, Value>) -> Vec<(Applicator<'_>, &Value)> {
     let mut found = Vec::new();
     for (key, value) in schema {
         let how = match key.as_str() {
             "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "dependentSchemas"
-            | "dependencies" => How::Beside,
-            "properties" => How::Member(""),
-            "patternProperties" | "unevaluatedProperties" => How::AnyMember,
-            "additionalProperties" => How::OtherMember,
-            "propertyNames" => How::Name,
-            "prefixItems" => How::Place,
-            "items" if value.is_array() => How::Place,
-            "items" | "additionalItems" | "contains" | "unevaluatedItems" => How::Item,
-            "$defs" | "definitions" | "contentSchema" => How::Aside,
+            | "dependencies" => Applicator::Beside,
+            "properties" => Applicator::Member(""),
+            "patternProperties" | "unevaluatedProperties" => Applicator::AnyMember,
+            "additionalProperties" => Applicator::OtherMember,
+            "propertyNames" => Applicator::Name,
+            "prefixItems" => Applicator::Place,
+            "items" if value.is_array() => Applicator::Place,
+            "items" | "additionalItems" | "contains" | "unevaluatedItems" => Applicator::Item,
+            "$defs" | "definitions" | "contentSchema" => Applicator::Aside,
             _ => continue,
         };
         match (key.as_str(), value) {
             ("properties", Value::Object(named)) => {
-                found.extend(named.iter().map(|(name, value)| (How::Member(name), value)));
+                found.extend(named.iter().map(|(name, value)| (Applicator::Member(name), value)));
             }
             (
                 "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions",
@@ -84,7 +84,7 @@ struct Anchor<'a> {
 
 /// What a reference leads to.
 #[derive(Default)]
-pub(super) struct Found<'a> {
+pub(super) struct RefTarget<'a> {
     /// Schemas, each with its resource.
     pub(super) schemas: Vec<(&'a Value, usize)>,
     /// Perhaps a metaschema, which is not part of this schema.
@@ -132,8 +132,8 @@ impl<'a> Index<'a> {
     }
 
     /// All that a reference in this resource may lead to.
-    pub(super) fn resolve(&self, reference: &str, home: usize) -> Result<Found<'a>, Misfit> {
-        let mut found = Found::default();
+    pub(super) fn resolve(&self, reference: &str, home: usize) -> Result<RefTarget<'a>, Misfit> {
+        let mut found = RefTarget::default();
         // An empty one is skipped, whatever it would lead to.
         if reference.is_empty() {
             return Ok(found);

@@ -1,7 +1,7 @@
 //! Both ends of one connection in memory: ours asks, the other answers the bytes that the test
 //! says.
 
-use super::super::exchange::{Exchanged, Sent, Unanswered, Wire};
+use super::super::exchange::{ExchangeError, ExchangeOutcome, PlainRequest, Wire};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;
@@ -19,12 +19,12 @@ pub(super) async fn connected(bytes: usize) -> (Wire<DuplexStream>, DuplexStream
 }
 
 /// A request that posts this body.
-pub(super) fn posted(body: Bytes) -> Sent {
+pub(super) fn posted(body: Bytes) -> PlainRequest {
     Request::post("/mcp").body(Full::new(body)).unwrap()
 }
 
 /// The same with a body of so many bytes.
-pub(super) fn posted_bytes(bytes: usize) -> Sent {
+pub(super) fn posted_bytes(bytes: usize) -> PlainRequest {
     posted(Bytes::from(vec![b'x'; bytes]))
 }
 
@@ -37,11 +37,14 @@ pub(super) struct Whole {
 }
 
 /// Asks over this connection, and reads the answer to its end; else how it failed, and why.
-pub(super) async fn asked(wire: &mut Wire<DuplexStream>, sent: Sent) -> Result<Whole, String> {
+pub(super) async fn asked(
+    wire: &mut Wire<DuplexStream>,
+    sent: PlainRequest,
+) -> Result<Whole, String> {
     let head = match wire.exchange(sent).await {
-        Exchanged::Answered(head) => head,
-        Exchanged::Unsent(_, why) => return Err(format!("unsent: {why}")),
-        Exchanged::Unanswered(unanswered) => return Err(told(unanswered)),
+        ExchangeOutcome::Answered(head) => head,
+        ExchangeOutcome::Unsent(_, why) => return Err(format!("unsent: {why}")),
+        ExchangeOutcome::Unanswered(unanswered) => return Err(told(unanswered)),
     };
     let mut data = Vec::new();
     while let Some(piece) = poll_fn(|context| wire.poll_piece(context)).await.map_err(told)? {
@@ -52,11 +55,11 @@ pub(super) async fn asked(wire: &mut Wire<DuplexStream>, sent: Sent) -> Result<W
     Ok(Whole { status: head.status.as_u16(), headers: headers.collect(), data })
 }
 
-fn told(unanswered: Unanswered) -> String {
+fn told(unanswered: ExchangeError) -> String {
     match unanswered {
-        Unanswered::Unreachable(why) => format!("unreachable: {why}"),
-        Unanswered::Lost(why) => format!("lost: {why}"),
-        Unanswered::Garbled(why) => format!("garbled: {why}"),
+        ExchangeError::Unreachable(why) => format!("unreachable: {why}"),
+        ExchangeError::Lost(why) => format!("lost: {why}"),
+        ExchangeError::Garbled(why) => format!("garbled: {why}"),
     }
 }
 

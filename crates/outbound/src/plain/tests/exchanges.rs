@@ -1,6 +1,6 @@
 //! Requests and answers over one connection: whole, cut, early, unasked for and broken.
 
-use super::super::exchange::{Exchanged, HEAD_BYTES_MAX};
+use super::super::exchange::{ExchangeOutcome, HEAD_BYTES_MAX};
 use super::bytewise::{asked, connected, exchanged, heard, is_kept_after, posted, posted_bytes};
 use bytes::Bytes;
 use std::future::poll_fn;
@@ -236,7 +236,7 @@ async fn a_request_comes_back_from_a_connection_that_ended_or_spoke_unasked() {
         assert!(wire.is_reusable());
         far.write_all(unasked.as_bytes()).await.unwrap();
         far.shutdown().await.unwrap();
-        let Exchanged::Unsent(unsent, _) = wire.exchange(posted_bytes(3)).await else {
+        let ExchangeOutcome::Unsent(unsent, _) = wire.exchange(posted_bytes(3)).await else {
             panic!("it was sent after {unasked:?}");
         };
         assert_eq!(unsent.uri(), "/mcp");
@@ -254,7 +254,7 @@ async fn pieces_are_given_out_as_they_come() {
         let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         far.write_all(head.as_bytes()).await.unwrap();
     });
-    assert!(matches!(answered, Exchanged::Answered(_)));
+    assert!(matches!(answered, ExchangeOutcome::Answered(_)));
     assert_eq!(wire.left(), None);
     for event in ["data: 1\n\n", "data: 2\n\n"] {
         // Not even the chunk's end is there yet.
@@ -276,7 +276,7 @@ async fn dropping_it_closes_it() {
         heard(&mut far).await;
         far.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await.unwrap();
     });
-    assert!(matches!(answered, Exchanged::Answered(_)));
+    assert!(matches!(answered, ExchangeOutcome::Answered(_)));
     assert_eq!(wire.left(), Some(9));
     drop(wire);
     assert_eq!(far.read(&mut [0; 10]).await.unwrap(), 0);

@@ -32,7 +32,7 @@ fn opened(kind: &str, params: Value) -> Result<ModelConfig, Vec<String>> {
         "OPENAI_API_KEY" => Some("hunter3".to_owned()),
         _ => None,
     };
-    let around = Around {
+    let around = ModelContext {
         folder: Path::new("/nowhere"),
         texts: &texts,
         variables: &variables,

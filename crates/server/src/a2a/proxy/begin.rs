@@ -2,9 +2,9 @@
 
 use super::super::error::{Result, refused};
 use super::instruction::{SKILL, nothing, read};
-use super::route::{Nowhere, Routed, note_unseen, routed};
+use super::route::{ProxyRoute, RouteError, note_unseen, routed};
 use crate::request::doors::Doors;
-use engine::{Message, Once, ProxyCall, RefusalCode, RunAbout, RunSession, Started};
+use engine::{IdempotencyKey, Message, ProxyCall, RefusalCode, RunMetadata, RunSession, TaskRun};
 use kernel::event::Occasion;
 use kernel::journal::proxied::{OPEN, REFUSED};
 use kernel::tool::call::Caller;
@@ -19,7 +19,7 @@ pub(in crate::a2a) struct Execution {
     pub(in crate::a2a) message: Message,
     /// The context, or a new one.
     pub(in crate::a2a) session: RunSession,
-    pub(in crate::a2a) once: Option<Once>,
+    pub(in crate::a2a) once: Option<IdempotencyKey>,
     pub(in crate::a2a) trace: Option<TraceParent>,
     /// How long its end is waited for; without it, until it has begun.
     pub(in crate::a2a) wait_ms: Option<u64>,
@@ -30,12 +30,14 @@ pub(in crate::a2a) async fn begun(
     doors: &Doors,
     caller: &Caller,
     execution: Execution,
-) -> Result<Started> {
+) -> Result<TaskRun> {
     let Execution { instruction, message, session, once, trace, wait_ms } = execution;
     let instruction = instruction.unwrap_or_else(nothing);
     let (tool, input) = match meant(doors, caller, &instruction).await {
-        Ok(Routed { tool, is_open: false }) => (Some(tool), json!({"instruction": instruction})),
-        Ok(Routed { tool, is_open: true }) => {
+        Ok(ProxyRoute { tool, is_open: false }) => {
+            (Some(tool), json!({"instruction": instruction}))
+        }
+        Ok(ProxyRoute { tool, is_open: true }) => {
             (Some(tool), json!({"instruction": instruction, OPEN: true}))
         }
         Err(nowhere) => {
@@ -44,11 +46,11 @@ pub(in crate::a2a) async fn begun(
             (None, json!({REFUSED: nowhere.to_value()}))
         }
     };
-    let about = RunAbout {
+    let about = RunMetadata {
         trace,
         occasion: Occasion::at("a2a", SKILL),
         message: Some(message),
-        ..RunAbout::default()
+        ..RunMetadata::default()
     };
     let call = ProxyCall { tool, input, session, once, about, wait_ms };
     let begun = doors.engine.tools().begin_proxied(caller, call).await;
@@ -58,12 +60,16 @@ pub(in crate::a2a) async fn begun(
     })
 }
 
-async fn meant(doors: &Doors, caller: &Caller, instruction: &Value) -> Result<Routed, Nowhere> {
+async fn meant(
+    doors: &Doors,
+    caller: &Caller,
+    instruction: &Value,
+) -> Result<ProxyRoute, RouteError> {
     let wanted = read(instruction).map_err(|errors| {
         let message = "the instruction does not fit the input of `mcp.execute_tool`";
-        Nowhere {
+        RouteError {
             details: json!({"errors": errors}),
-            ..Nowhere::new("INVALID_INPUT", message.to_owned())
+            ..RouteError::new("INVALID_INPUT", message.to_owned())
         }
     })?;
     routed(doors, caller, &wanted).await

@@ -59,14 +59,14 @@ pub(in crate::a2a) fn instruction(message: &Message) -> Option<Value> {
 
 /// An instruction that can be followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct ProxyInstruction {
     /// Empty where the instruction names none.
     pub(super) server: String,
     pub(super) tool: String,
 }
 
 /// Reads an instruction; all that is wrong with it, with pointers.
-pub(super) fn read(instruction: &Value) -> Result<Wanted, Vec<Value>> {
+pub(super) fn read(instruction: &Value) -> Result<ProxyInstruction, Vec<Value>> {
     let mut errors = Vec::new();
     let mut text = |key: &str| match instruction.get(key).and_then(Value::as_str) {
         Some(text) if !text.trim().is_empty() => text.to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn read(instruction: &Value) -> Result<Wanted, Vec<Value>> {
     if !instruction.get(ARGUMENTS).is_some_and(Value::is_object) {
         errors.push(wrong(ARGUMENTS, "an object is required"));
     }
-    if errors.is_empty() { Ok(Wanted { server, tool }) } else { Err(errors) }
+    if errors.is_empty() { Ok(ProxyInstruction { server, tool }) } else { Err(errors) }
 }
 
 fn wrong(key: &str, detail: &str) -> Value {

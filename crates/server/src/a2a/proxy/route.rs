@@ -2,13 +2,13 @@
 //! else by what stands before the first dot of that, else as the only one that lists the tool. What
 //! the caller does not see is not there.
 
-use super::instruction::{ARGUMENTS, SKILL, Wanted, read};
+use super::instruction::{ARGUMENTS, ProxyInstruction, SKILL, read};
 use crate::http::upstreams::readable;
 use crate::request::doors::Doors;
 use engine::UnseenCall;
 use kernel::contracts::policy::{Context, Request, Resource};
 use kernel::event::Occasion;
-use kernel::tool::call::{Caller, Pace, Reach, ToolSpec, Yields};
+use kernel::tool::call::{Caller, OutputKind, Pace, Reach, ToolSpec};
 use kernel::values::caller::Act;
 use kernel::values::ids::{RealmId, ToolName};
 use serde_json::{Value, json};
@@ -17,13 +17,13 @@ use upstreams::{Upstream, UpstreamKind, UpstreamState, refused_method};
 
 /// Why an instruction leads nowhere, as it is recorded.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Nowhere {
+pub(super) struct RouteError {
     pub(super) code: &'static str,
     pub(super) message: String,
     pub(super) details: Value,
 }
 
-impl Nowhere {
+impl RouteError {
     pub(super) fn new(code: &'static str, message: String) -> Self {
         Self { code, message, details: json!({}) }
     }
@@ -44,7 +44,7 @@ static ANY: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     idempotent: false,
     tags: Vec::new(),
     pace: Pace::Quick,
-    yields: Yields::Value,
+    yields: OutputKind::Value,
     unrecorded: false,
     listed: None,
 });
@@ -105,7 +105,7 @@ fn servers(doors: &Doors, realm: &RealmId) -> Vec<Arc<Upstream>> {
 
 /// The tool that is meant.
 #[derive(Debug, PartialEq)]
-pub(super) struct Routed {
+pub(super) struct ProxyRoute {
     pub(super) tool: ToolName,
     /// Its server lists nothing, so that the tool is there for everyone who may call it.
     pub(super) is_open: bool,
@@ -116,8 +116,8 @@ pub(super) struct Routed {
 pub(super) async fn routed(
     doors: &Doors,
     caller: &Caller,
-    wanted: &Wanted,
-) -> Result<Routed, Nowhere> {
+    wanted: &ProxyInstruction,
+) -> Result<ProxyRoute, RouteError> {
     let servers = servers(doors, &caller.realm);
     let before = wanted.tool.split_once('.').map(|(before, _)| before);
     let is_named = |server: &&Arc<Upstream>| {
@@ -131,29 +131,29 @@ pub(super) async fn routed(
     if server.is_none_or(|server| server.name() != wanted.server)
         && let Some(tool) = listed(doors, caller, &servers, &wanted.tool)
     {
-        return Ok(Routed { tool, is_open: false });
+        return Ok(ProxyRoute { tool, is_open: false });
     }
     if let Some(refused) = server.and_then(|server| refused(server, &wanted.tool)) {
         return Err(refused);
     }
     if let Some(tool) = server.and_then(|server| of_server(doors, caller, server, &wanted.tool)) {
-        return Ok(Routed { tool, is_open: false });
+        return Ok(ProxyRoute { tool, is_open: false });
     }
     if let Some(server) = server.filter(|server| is_open(server)) {
         // The gate refuses it, and the audit keeps that.
         let tool = ToolName::from(format!("{}{}", server.config().prefix, wanted.tool));
-        return Ok(Routed { tool, is_open: true });
+        return Ok(ProxyRoute { tool, is_open: true });
     }
     Err(nowhere(doors, caller, wanted, server))
 }
 
 /// What is said of a method that is not sent to an open server.
-fn refused(server: &Upstream, tool: &str) -> Option<Nowhere> {
+fn refused(server: &Upstream, tool: &str) -> Option<RouteError> {
     let why = refused_method(server.config(), tool).filter(|_| is_open(server))?;
     let name = server.name();
     let message = format!("`{}` is no tool of server `{name}`: {why}", tool.escape_debug());
     let details = json!({"errors": [{"pointer": "/tool_name", "detail": why}]});
-    Some(Nowhere { details, ..Nowhere::new("INVALID_INPUT", message) })
+    Some(RouteError { details, ..RouteError::new("INVALID_INPUT", message) })
 }
 
 /// Keeps that an instruction means a tool that its sender does not see, if it does.
@@ -173,7 +173,7 @@ pub(in crate::a2a) fn note_unseen(doors: &Doors, caller: &Caller, instruction: &
 }
 
 /// The server that an instruction names: by itself, by its tool, or by how that begins.
-fn meant<'s>(servers: &'s [Arc<Upstream>], wanted: &Wanted) -> Option<&'s Upstream> {
+fn meant<'s>(servers: &'s [Arc<Upstream>], wanted: &ProxyInstruction) -> Option<&'s Upstream> {
     let named = |name: &str| servers.iter().find(|server| server.name() == name);
     let by_tool = || named(&wanted.tool).or_else(|| named(wanted.tool.split_once('.')?.0));
     named(&wanted.server).or_else(by_tool).map(|server| &**server)
@@ -184,7 +184,7 @@ fn only<'s>(
     doors: &Doors,
     caller: &Caller,
     servers: &'s [Arc<Upstream>],
-    wanted: &Wanted,
+    wanted: &ProxyInstruction,
 ) -> Option<&'s Upstream> {
     if !wanted.server.is_empty() {
         return None;
@@ -243,7 +243,12 @@ fn names(server: &str, prefix: &str, tool: &str) -> Vec<String> {
 }
 
 /// A server that is away has no tools yet; who may see the server learns that.
-fn nowhere(doors: &Doors, caller: &Caller, wanted: &Wanted, server: Option<&Upstream>) -> Nowhere {
+fn nowhere(
+    doors: &Doors,
+    caller: &Caller,
+    wanted: &ProxyInstruction,
+    server: Option<&Upstream>,
+) -> RouteError {
     let shown = |text: &str| text.chars().take(100).collect::<String>();
     let tool = shown(&wanted.tool);
     let is_seen =
@@ -253,22 +258,22 @@ fn nowhere(doors: &Doors, caller: &Caller, wanted: &Wanted, server: Option<&Upst
             let message = format!(
                 "`{tool}` does not lead to one server alone: name it by `target_mcp_server_id`"
             );
-            return Nowhere::new("NO_ROUTE", message);
+            return RouteError::new("NO_ROUTE", message);
         }
         let message = format!(
             "no server leads to `{tool}`: there is none called `{}`, and none by its name",
             shown(&wanted.server)
         );
-        return Nowhere::new("NO_ROUTE", message);
+        return RouteError::new("NO_ROUTE", message);
     };
     let name = server.name();
     let status = server.status();
     if status.state != UpstreamState::Ready && server.tools().is_empty() {
         let why = status.last_error.map(|fault| format!(": {fault}")).unwrap_or_default();
         let message = format!("server `{name}` cannot be reached{why}");
-        return Nowhere::new("MCP_CONNECTION_ERROR", message);
+        return RouteError::new("MCP_CONNECTION_ERROR", message);
     }
-    Nowhere::new("NO_ROUTE", format!("server `{name}` has no tool `{tool}`"))
+    RouteError::new("NO_ROUTE", format!("server `{name}` has no tool `{tool}`"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What follows a turn of a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum NextAttempt {
     /// It has all there is.
     Rest,
     /// It is tried again, then.
@@ -135,16 +135,16 @@ impl Agenda {
     }
 
     /// A turn ended.
-    pub(super) fn landed(&mut self, name: &WebhookName, after: After) {
+    pub(super) fn landed(&mut self, name: &WebhookName, after: NextAttempt) {
         let Some(Entry { session, state }) = self.entries.get(name) else { return };
         let session = *session;
         let is_wanted = *state == State::Flies { again: true };
         match after {
             // It may have been made again: one that still has to wait says so at once.
             _ if is_wanted => self.enter(name, State::Due),
-            After::Rest => self.enter(name, State::Rests),
-            After::Again(then) => self.enter(name, State::Waits(then)),
-            After::Over => {
+            NextAttempt::Rest => self.enter(name, State::Rests),
+            NextAttempt::Again(then) => self.enter(name, State::Waits(then)),
+            NextAttempt::Over => {
                 self.enter(name, State::Rests);
                 self.forget(name, session);
             }
@@ -226,14 +226,14 @@ mod tests {
         agenda.changed(SessionId(7));
         agenda.changed(SessionId(8));
         assert_eq!(next(&mut agenda), None, "it has its turn");
-        agenda.landed(&one.name, After::Rest);
+        agenda.landed(&one.name, NextAttempt::Rest);
         assert_eq!(next(&mut agenda).as_deref(), Some("one"));
-        agenda.landed(&one.name, After::Rest);
+        agenda.landed(&one.name, NextAttempt::Rest);
         assert_eq!(next(&mut agenda), None);
         agenda.changed(SessionId(7));
         agenda.changed(SessionId(7));
         assert_eq!(next(&mut agenda).as_deref(), Some("one"));
-        agenda.landed(&one.name, After::Over);
+        agenda.landed(&one.name, NextAttempt::Over);
         assert!(agenda.is_empty() && agenda.of_session.is_empty() && next(&mut agenda).is_none());
         assert!(agenda.realms().is_empty());
     }
@@ -246,7 +246,7 @@ mod tests {
         agenda.add(one.clone());
         agenda.add(two.clone());
         assert_eq!((next(&mut agenda).as_deref(), next(&mut agenda)), (Some("one"), None));
-        agenda.landed(&one.name, After::Again(Millis(20)));
+        agenda.landed(&one.name, NextAttempt::Again(Millis(20)));
         agenda.changed(SessionId(7));
         agenda.wake(Millis(19));
         assert_eq!((next(&mut agenda), agenda.next_wake()), (None, Some(Millis(20))));
@@ -258,7 +258,7 @@ mod tests {
         agenda.add(live("two", None));
         assert_eq!((next(&mut agenda).as_deref(), agenda.next_wake()), (Some("two"), None));
         agenda.add(two.clone());
-        agenda.landed(&two.name, After::Over);
+        agenda.landed(&two.name, NextAttempt::Over);
         assert_eq!(next(&mut agenda).as_deref(), Some("two"), "it came back meanwhile");
         assert_eq!(agenda.realms().len(), 1);
     }
@@ -274,13 +274,13 @@ mod tests {
         let mut turns = || [next(&mut agenda), next(&mut agenda), next(&mut agenda)];
         assert_eq!(turns().map(Option::unwrap), ["one", "four", "two"]);
         // It has no turn under way, the other realm has two.
-        agenda.landed(&four.name, After::Rest);
+        agenda.landed(&four.name, NextAttempt::Rest);
         agenda.changed(SessionId(7));
         assert_eq!(next(&mut agenda).as_deref(), Some("four"));
         for id in ["one", "two"] {
-            agenda.landed(&of_realm("loud", id).name, After::Over);
+            agenda.landed(&of_realm("loud", id).name, NextAttempt::Over);
         }
-        agenda.landed(&four.name, After::Over);
+        agenda.landed(&four.name, NextAttempt::Over);
         assert_eq!((agenda.realms().len(), next(&mut agenda).as_deref()), (1, Some("three")));
     }
 
@@ -292,7 +292,7 @@ mod tests {
         }
         let mut turns = Vec::new();
         while let Some(name) = agenda.next() {
-            agenda.landed(&name, After::Rest);
+            agenda.landed(&name, NextAttempt::Rest);
             turns.push(name.id.to_string());
         }
         assert_eq!(turns, ["one", "three", "two", "four"]);
@@ -317,7 +317,7 @@ mod tests {
         agenda.drop_realm(&"gone".into());
         assert_eq!((agenda.len(), agenda.realms().len(), agenda.next_wake()), (1, 1, None));
         assert_eq!(agenda.of_session.len(), 1);
-        agenda.landed(&flies.name, After::Again(Millis(9)));
+        agenda.landed(&flies.name, NextAttempt::Again(Millis(9)));
         agenda.changed(SessionId(8));
         agenda.wake(Millis(99));
         assert_eq!(next(&mut agenda).as_deref(), Some("one"));

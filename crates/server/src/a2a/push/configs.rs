@@ -6,7 +6,7 @@ use crate::a2a::error::{Result, invalid, no_task, refused, refused_task, require
 use crate::a2a::operations::Client;
 use crate::request::push::PushParts;
 use kernel::contracts::webhooks::{
-    LiveWebhook, PutWebhook, Webhook, WebhookBody, WebhookMaker, WebhookName, WebhookStanding,
+    LiveWebhook, PutOutcome, Webhook, WebhookBody, WebhookMaker, WebhookName, WebhookProgress,
 };
 use kernel::contracts::{SessionRef, SessionRun, StoreError};
 use kernel::identity::audit::Object;
@@ -19,7 +19,7 @@ use wire::a2a::request::{
 
 /// Which part of a list is wanted.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::a2a) struct PageOf<'p> {
+pub(in crate::a2a) struct ConfigPage<'p> {
     /// How many at once; 0 for all.
     pub(in crate::a2a) size: i32,
     /// The last one of the page before, if there was one.
@@ -27,7 +27,7 @@ pub(in crate::a2a) struct PageOf<'p> {
 }
 
 /// A webhook that was asked for and can be made.
-pub(in crate::a2a) struct Wanted {
+pub(in crate::a2a) struct WebhookRequest {
     id: String,
     form: Form,
     target: Target,
@@ -52,14 +52,14 @@ impl Client {
     pub(in crate::a2a) fn webhook_wanted(
         &self,
         configuration: &SendMessageConfiguration,
-    ) -> Result<Option<Wanted>> {
+    ) -> Result<Option<WebhookRequest>> {
         let field = "configuration.taskPushNotificationConfig";
         let config = configuration.task_push_notification_config.as_ref();
         config.map(|config| self.wanted(config, field)).transpose()
     }
 
     /// Refuses what cannot be a webhook; `field` is where it stands in the request.
-    fn wanted(&self, config: &TaskPushNotificationConfig, field: &str) -> Result<Wanted> {
+    fn wanted(&self, config: &TaskPushNotificationConfig, field: &str) -> Result<WebhookRequest> {
         let target = Target::checked(self.push_parts()?, config, field)?;
         let id_max = self.doors.limits().client_id_chars_max;
         let id = config.id.clone();
@@ -67,7 +67,7 @@ impl Client {
             let why = format!("`id` has at most {id_max} characters, and no control characters");
             return Err(invalid("id", why));
         }
-        Ok(Wanted { id, form: Form::Of(self.dialect), target })
+        Ok(WebhookRequest { id, form: Form::Of(self.dialect), target })
     }
 
     /// The webhook at this address, where one is named, for a client of AgentVault's profile;
@@ -76,10 +76,10 @@ impl Client {
         &self,
         url: Option<&str>,
         field: &str,
-    ) -> Result<Option<Wanted>> {
+    ) -> Result<Option<WebhookRequest>> {
         let Some(url) = url.filter(|url| !url.is_empty()) else { return Ok(None) };
         let target = Target::at(self.push_parts()?, url, field)?;
-        Ok(Some(Wanted { id: String::new(), form: Form::Vault, target }))
+        Ok(Some(WebhookRequest { id: String::new(), form: Form::Vault, target }))
     }
 
     /// `CreateTaskPushNotificationConfig`: what happens to the task from now on is posted.
@@ -109,7 +109,7 @@ impl Client {
     pub(in crate::a2a) async fn webhook_of_message(
         &self,
         found: &SessionRun,
-        wanted: Wanted,
+        wanted: WebhookRequest,
         place: u64,
         is_repeat: bool,
     ) -> Result<()> {
@@ -135,7 +135,7 @@ impl Client {
     pub(in crate::a2a) async fn webhook_once(
         &self,
         found: &SessionRun,
-        wanted: Wanted,
+        wanted: WebhookRequest,
         place: u64,
     ) -> Result<()> {
         let parts = self.push_parts()?;
@@ -154,12 +154,12 @@ impl Client {
     async fn make_webhook(
         &self,
         found: &SessionRun,
-        wanted: Wanted,
+        wanted: WebhookRequest,
         place: u64,
     ) -> Result<TaskPushNotificationConfig> {
         let parts = self.push_parts()?;
         let entropy = self.doors.engine.entropy();
-        let Wanted { id, form, target } = wanted;
+        let WebhookRequest { id, form, target } = wanted;
         let run = found.row.id;
         let id = if id.is_empty() { format!("push_{:032x}", entropy.bits()) } else { id };
         let name = WebhookName { realm: self.caller.realm.clone(), run, id: id.into() };
@@ -171,10 +171,10 @@ impl Client {
         let sealed = sealed.ok_or_else(|| {
             A2aError::new(ErrorKind::Internal, "the webhook cannot be sealed, so it is not kept")
         })?;
-        let standing = WebhookStanding {
+        let standing = WebhookProgress {
             place,
             is_live: !found.row.status.is_over() || place < self.last_event(found).await?,
-            ..WebhookStanding::default()
+            ..WebhookProgress::default()
         };
         let body = WebhookBody {
             by: (*self.caller).clone(),
@@ -190,9 +190,9 @@ impl Client {
         let webhook = Webhook { name, stamp, body, standing };
         let most = self.doors.limits().push_configs_max;
         match parts.store.put_webhook(&webhook, most).await.map_err(|why| lost(&why))? {
-            PutWebhook::Stored => {}
-            PutWebhook::NoRun => return Err(no_task(&run.to_string())),
-            PutWebhook::Full => {
+            PutOutcome::Stored => {}
+            PutOutcome::NoRun => return Err(no_task(&run.to_string())),
+            PutOutcome::Full => {
                 let why = format!("a task has at most {most} webhooks");
                 let told = format!("{why}; `push_configs_max` in [limits]");
                 return Err(A2aError::new(ErrorKind::ResourceExhausted, told));
@@ -257,7 +257,7 @@ impl Client {
     pub(in crate::a2a) async fn webhooks(
         &self,
         task: &str,
-        page: PageOf<'_>,
+        page: ConfigPage<'_>,
     ) -> Result<ListPushNotificationConfigsResponse> {
         self.push_parts()?;
         let size = usize::try_from(page.size)

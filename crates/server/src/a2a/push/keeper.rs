@@ -1,8 +1,8 @@
 //! The loop that posts: it reads the feed of every realm that has a webhook, gives each webhook its
 //! turn when something happened in its session, and lets none hold up another.
 
-use super::agenda::{After, Agenda};
-use super::turn::{Landed, turn};
+use super::agenda::{Agenda, NextAttempt};
+use super::turn::{FinishedTurn, turn};
 use crate::request::doors::{Doors, Shared};
 use crate::request::push::PushParts;
 use engine::{Refusal, Watch};
@@ -63,14 +63,14 @@ struct Keeper {
     places: BTreeMap<RealmId, u64>,
     /// When it is read next; none while there is no more in it.
     look_at: Option<Millis>,
-    flights: FuturesUnordered<BoxFuture<'static, Landed>>,
+    flights: FuturesUnordered<BoxFuture<'static, FinishedTurn>>,
     /// What the clock said when it was looked at last.
     now: Millis,
 }
 
 /// What the loop waits for.
-enum Woke {
-    Landed(Landed),
+enum WakeReason {
+    Landed(FinishedTurn),
     /// Something was committed: there may be more in the feed.
     Commit,
     /// It is time for something, or there are new webhooks, or the server stops.
@@ -90,11 +90,13 @@ impl Keeper {
             self.launch(&doors);
             drop(doors);
             match self.wait().await {
-                Woke::Landed(Landed { name, after }) => self.agenda.landed(&name, after),
-                Woke::Commit if self.look_at.is_none() => {
+                WakeReason::Landed(FinishedTurn { name, after }) => {
+                    self.agenda.landed(&name, after)
+                }
+                WakeReason::Commit if self.look_at.is_none() => {
                     self.look_at = Some(self.clock.now().plus_ms(LOOK_MS));
                 }
-                Woke::Commit | Woke::Look => {}
+                WakeReason::Commit | WakeReason::Look => {}
             }
         }
     }
@@ -166,7 +168,7 @@ impl Keeper {
         }
     }
 
-    async fn wait(&mut self) -> Woke {
+    async fn wait(&mut self) -> WakeReason {
         let soon = self.clock.now().plus_ms(SLEEP_MS);
         let times = [self.look_at, self.agenda.next_wake()];
         let then = times.into_iter().flatten().chain([soon]).min().unwrap_or(soon);
@@ -180,16 +182,16 @@ impl Keeper {
         let mut stopped = pin!(stop.changed());
         poll_fn(|context| {
             if let Poll::Ready(Some(landed)) = flights.poll_next_unpin(context) {
-                return Poll::Ready(Woke::Landed(landed));
+                return Poll::Ready(WakeReason::Landed(landed));
             }
             let is_time = time.poll_unpin(context).is_ready()
                 || stopped.as_mut().poll(context).is_ready()
                 || made.as_mut().poll(context).is_ready();
             if is_time {
-                return Poll::Ready(Woke::Look);
+                return Poll::Ready(WakeReason::Look);
             }
             match is_watching {
-                true => commit.as_mut().poll(context).map(|()| Woke::Commit),
+                true => commit.as_mut().poll(context).map(|()| WakeReason::Commit),
                 false => Poll::Pending,
             }
         })
@@ -199,12 +201,16 @@ impl Keeper {
 
 /// A turn that panics ends alone. Else it would end the process, and again after every start: its
 /// webhook would still be there.
-async fn contained(turn: impl Future<Output = Landed>, name: WebhookName, later: Millis) -> Landed {
+async fn contained(
+    turn: impl Future<Output = FinishedTurn>,
+    name: WebhookName,
+    later: Millis,
+) -> FinishedTurn {
     let ended = AssertUnwindSafe(turn).catch_unwind().await;
     ended.unwrap_or_else(|_| {
         let WebhookName { run, id, .. } = &name;
         tracing::error!(%run, %id, "the turn of a webhook panicked: this is a defect, report it");
-        Landed { name, after: After::Again(later) }
+        FinishedTurn { name, after: NextAttempt::Again(later) }
     })
 }
 
@@ -217,8 +223,8 @@ mod tests {
     #[test]
     fn a_turn_that_panics_ends_alone_and_its_webhook_waits() {
         let name = WebhookName { realm: "r".into(), run: RunId(1), id: "one".into() };
-        let panicking = lazy(|_| -> Landed { panic!("on purpose") });
+        let panicking = lazy(|_| -> FinishedTurn { panic!("on purpose") });
         let landed = contained(panicking, name.clone(), Millis(9)).now_or_never().unwrap();
-        assert_eq!((landed.name, landed.after), (name, After::Again(Millis(9))));
+        assert_eq!((landed.name, landed.after), (name, NextAttempt::Again(Millis(9))));
     }
 }

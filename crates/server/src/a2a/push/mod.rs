@@ -11,5 +11,5 @@ mod agenda;
 mod turn;
 mod keeper;
 
-pub(super) use configs::PageOf;
+pub(super) use configs::ConfigPage;
 pub(crate) use keeper::keep;

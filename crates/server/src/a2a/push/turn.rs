@@ -1,7 +1,7 @@
 //! What one webhook gets: the updates of its task behind its place, one after the other, as its
 //! maker may see them now. Its place moves once an update was taken.
 
-use super::agenda::After;
+use super::agenda::NextAttempt;
 use super::form::Form;
 use super::target::Target;
 use crate::a2a::operations::Dialect;
@@ -10,7 +10,7 @@ use crate::request::doors::{Doors, Shared};
 use crate::request::push::PushParts;
 use engine::refusal::{Refusal, RefusalKind};
 use kernel::contracts::policy::{Context, Request, Resource};
-use kernel::contracts::webhooks::{Webhook, WebhookBody, WebhookName, WebhookStanding};
+use kernel::contracts::webhooks::{Webhook, WebhookBody, WebhookName, WebhookProgress};
 use kernel::identity::directory::Directory;
 use kernel::identity::roles::Role;
 use kernel::journal::task::{Task, TaskUpdate};
@@ -36,39 +36,39 @@ const NO_MAKER: &str = "who made it may do nothing any more";
 const JSON: &str = "application/json";
 
 /// What an update is for a receiver: in AgentVault's profile, it can be several events.
-struct Said {
+struct PushBody {
     media_type: &'static str,
     bodies: Vec<String>,
 }
 
 /// A turn that ended.
-pub(super) struct Landed {
+pub(super) struct FinishedTurn {
     pub(super) name: WebhookName,
-    pub(super) after: After,
+    pub(super) after: NextAttempt,
 }
 
 /// Gives a webhook what there is for it.
-pub(super) async fn turn(doors: Shared, parts: Arc<PushParts>, name: WebhookName) -> Landed {
+pub(super) async fn turn(doors: Shared, parts: Arc<PushParts>, name: WebhookName) -> FinishedTurn {
     let now = doors.engine.clock().now();
     let stored = parts.store.webhooks_of(&name.realm, name.run).await;
     let after = match stored {
         Ok(all) => match all.into_iter().find(|one| one.name == name && one.standing.is_live) {
-            None => After::Over,
+            None => NextAttempt::Over,
             Some(webhook) => match waits(doors.limits(), &webhook.standing, now) {
-                Some(then) => After::Again(then),
-                None => Turn { doors, parts, webhook }.take().await,
+                Some(then) => NextAttempt::Again(then),
+                None => PushTurn { doors, parts, webhook }.take().await,
             },
         },
         Err(error) => {
             tracing::warn!(%error, "a webhook cannot be read");
-            After::Again(now.plus_ms(STORE_RETRY_MS))
+            NextAttempt::Again(now.plus_ms(STORE_RETRY_MS))
         }
     };
-    Landed { name, after }
+    FinishedTurn { name, after }
 }
 
 /// Until when it waits. A clock that was set back makes it wait no longer than it would have.
-fn waits(limits: &Limits, standing: &WebhookStanding, now: Millis) -> Option<Millis> {
+fn waits(limits: &Limits, standing: &WebhookProgress, now: Millis) -> Option<Millis> {
     let longest = now.plus_ms(limits.delivery_backoff_ms_max);
     standing.next_at.filter(|then| *then > now && *then <= longest)
 }
@@ -116,14 +116,14 @@ fn can_act(directory: &Directory, by: &Caller) -> bool {
     directory.is_active(&by.subject) && !by.actor.as_deref().is_some_and(has_ended)
 }
 
-struct Turn {
+struct PushTurn {
     doors: Shared,
     parts: Arc<PushParts>,
     webhook: Webhook,
 }
 
-impl Turn {
-    async fn take(mut self) -> After {
+impl PushTurn {
+    async fn take(mut self) -> NextAttempt {
         let Webhook { name, body, standing, .. } = &self.webhook;
         let run = name.run;
         let place = standing.place;
@@ -164,7 +164,10 @@ impl Turn {
             let said = match &mut vault {
                 Some(teller) => {
                     let at = stream.task().changed_at;
-                    Said { media_type: JSON, bodies: teller.notices(&viewer, &update, at).await }
+                    PushBody {
+                        media_type: JSON,
+                        bodies: teller.notices(&viewer, &update, at).await,
+                    }
                 }
                 None => said(form, &viewer, stream.task(), &update).await,
             };
@@ -176,16 +179,16 @@ impl Turn {
             if !stream.is_between_events() {
                 continue;
             }
-            let standing = WebhookStanding {
+            let standing = WebhookProgress {
                 place: stream.place(),
                 is_live: true,
-                ..WebhookStanding::default()
+                ..WebhookProgress::default()
             };
             if let Some(after) = self.note(standing).await {
                 return after;
             }
             if self.elapsed().saturating_sub(began) > TURN_MAX {
-                return After::Again(self.now());
+                return NextAttempt::Again(self.now());
             }
         }
     }
@@ -195,8 +198,8 @@ impl Turn {
     }
 
     /// Posts all that an update is, until something is not taken.
-    async fn posted(&self, target: &Target, said: Said) -> Result<(), NotTaken> {
-        let Said { media_type, bodies } = said;
+    async fn posted(&self, target: &Target, said: PushBody) -> Result<(), NotTaken> {
+        let PushBody { media_type, bodies } = said;
         for body in bodies {
             if !self.fits(&body) {
                 continue;
@@ -228,7 +231,7 @@ impl Turn {
     }
 
     /// Writes how far it has got; what follows where that cannot be, or it is another one by now.
-    async fn note(&mut self, standing: WebhookStanding) -> Option<After> {
+    async fn note(&mut self, standing: WebhookProgress) -> Option<NextAttempt> {
         if standing == self.webhook.standing {
             return None;
         }
@@ -240,24 +243,24 @@ impl Turn {
                 None
             }
             // It was removed, or made again.
-            Ok(false) => Some(After::Again(self.now())),
+            Ok(false) => Some(NextAttempt::Again(self.now())),
             Err(error) => {
                 tracing::warn!(%error, "how far a webhook has got cannot be written");
-                Some(After::Again(self.now().plus_ms(STORE_RETRY_MS)))
+                Some(NextAttempt::Again(self.now().plus_ms(STORE_RETRY_MS)))
             }
         }
     }
 
     /// It has all there is. Of a task that is over nothing more comes.
-    async fn rest(mut self, is_over: bool) -> After {
+    async fn rest(mut self, is_over: bool) -> NextAttempt {
         if !is_over {
-            return After::Rest;
+            return NextAttempt::Rest;
         }
-        let standing = WebhookStanding { is_live: false, ..self.webhook.standing.clone() };
-        self.note(standing).await.unwrap_or(After::Over)
+        let standing = WebhookProgress { is_live: false, ..self.webhook.standing.clone() };
+        self.note(standing).await.unwrap_or(NextAttempt::Over)
     }
 
-    async fn failed(mut self, why: NotTaken) -> After {
+    async fn failed(mut self, why: NotTaken) -> NextAttempt {
         let limits = self.doors.engine.limits().clone();
         let attempts = self.webhook.standing.attempts.saturating_add(1);
         if why.is_final || attempts >= limits.push_attempts_max {
@@ -269,42 +272,42 @@ impl Turn {
         let then = self.now().plus_ms(wait_ms);
         let WebhookName { run, id, .. } = &self.webhook.name;
         tracing::debug!(%run, %id, attempts, why = why.message, "a webhook took nothing");
-        let standing = WebhookStanding {
+        let standing = WebhookProgress {
             attempts,
             next_at: Some(then),
             error: Some(why.message),
             ..self.webhook.standing.clone()
         };
-        self.note(standing).await.unwrap_or(After::Again(then))
+        self.note(standing).await.unwrap_or(NextAttempt::Again(then))
     }
 
     /// The task cannot be read: it is gone, or its maker may not see it, or not at this moment.
-    async fn refused(self, refusal: &Refusal) -> After {
+    async fn refused(self, refusal: &Refusal) -> NextAttempt {
         match refusal.kind() {
             RefusalKind::NotFound | RefusalKind::Forbidden | RefusalKind::Gone => {
                 self.end(format!("its maker cannot read the task: {}", refusal.message)).await
             }
-            _ => After::Again(self.now().plus_ms(STORE_RETRY_MS)),
+            _ => NextAttempt::Again(self.now().plus_ms(STORE_RETRY_MS)),
         }
     }
 
     /// It gets nothing more, and stays to be read.
-    async fn end(mut self, why: String) -> After {
+    async fn end(mut self, why: String) -> NextAttempt {
         let WebhookName { run, id, .. } = &self.webhook.name;
         tracing::warn!(%run, %id, why, "a webhook gets nothing more");
         self.parts.counts.end();
-        let standing = WebhookStanding {
+        let standing = WebhookProgress {
             next_at: None,
             is_live: false,
             error: Some(why),
             ..self.webhook.standing.clone()
         };
-        self.note(standing).await.unwrap_or(After::Over)
+        self.note(standing).await.unwrap_or(NextAttempt::Over)
     }
 }
 
 /// An update as a receiver of this version of A2A gets it; nothing where there is nothing to see.
-async fn said(form: Form, viewer: &Viewer, task: &Task, update: &TaskUpdate) -> Said {
+async fn said(form: Form, viewer: &Viewer, task: &Task, update: &TaskUpdate) -> PushBody {
     let (media_type, body) = match form {
         Form::Of(Dialect::V1) => {
             let response = viewer.update(update).await;
@@ -318,7 +321,7 @@ async fn said(form: Form, viewer: &Viewer, task: &Task, update: &TaskUpdate) -> 
         // It has a teller of its own.
         Form::Vault => (JSON, None),
     };
-    Said { media_type, bodies: body.into_iter().collect() }
+    PushBody { media_type, bodies: body.into_iter().collect() }
 }
 
 #[cfg(test)]
@@ -344,7 +347,7 @@ mod tests {
         let limits = Limits::default();
         let at = |then: i64| {
             let next_at = Some(Millis(then));
-            waits(&limits, &WebhookStanding { next_at, ..WebhookStanding::default() }, Millis(100))
+            waits(&limits, &WebhookProgress { next_at, ..WebhookProgress::default() }, Millis(100))
         };
         assert_eq!((at(100), at(99), at(101)), (None, None, Some(Millis(101))));
         assert_eq!(at(100 + 300_001), None);

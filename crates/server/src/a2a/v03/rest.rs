@@ -1,12 +1,12 @@
 //! 0.3 over HTTP: the paths below `/v1`, and the JSON of its proto.
 
-use crate::a2a::arrival::Arrived;
-use crate::a2a::binding::{Answer, OnTask, OnWebhook, Wrong, body, query};
+use crate::a2a::binding::{Answer, OnTask, OnWebhook, OperationError, body, query};
 use crate::a2a::card::extended_for_both;
 use crate::a2a::error::{Result, invalid, required};
+use crate::a2a::incoming_request::IncomingRequest;
 use crate::a2a::operations::{Client, Dialect};
-use crate::a2a::push::PageOf;
-use crate::a2a::stream::Written;
+use crate::a2a::push::ConfigPage;
+use crate::a2a::stream::SseWriter;
 use axum::body::Bytes;
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use wire::a2a::v03_rest::{
 };
 
 /// One request: the path is that below `/v1`.
-pub(in crate::a2a) struct Asked<'a> {
+pub(in crate::a2a) struct RestRequest<'a> {
     pub(in crate::a2a) verb: Method,
     pub(in crate::a2a) realm: Option<&'a str>,
     pub(in crate::a2a) path: &'a [&'a str],
@@ -26,11 +26,11 @@ pub(in crate::a2a) struct Asked<'a> {
 
 /// `/a2a/v1/v1/..`, and below the name of a realm.
 pub(in crate::a2a) async fn done(
-    arrived: &Arrived,
-    asked: Asked<'_>,
+    arrived: &IncomingRequest,
+    asked: RestRequest<'_>,
     bytes: Bytes,
-) -> Result<Answer, Wrong> {
-    let Asked { verb, realm, path } = asked;
+) -> Result<Answer, OperationError> {
+    let RestRequest { verb, realm, path } = asked;
     if arrived.version()? != Dialect::V03 {
         let why = "this path is of A2A 0.3; send it without `A2A-Version`";
         return Err(A2aError::new(ErrorKind::VersionNotSupported, why).into());
@@ -39,7 +39,7 @@ pub(in crate::a2a) async fn done(
     let client = Client { dialect: Dialect::V03, ..arrived.client(&realm)? };
     let is = |wanted: &Method, allowed: &'static str| match verb == *wanted {
         true => Ok(()),
-        false => Err(Wrong::Verb(allowed)),
+        false => Err(OperationError::Verb(allowed)),
     };
     match path {
         [operation @ ("message:send" | "message:stream")] => {
@@ -50,7 +50,7 @@ pub(in crate::a2a) async fn done(
             let request = request::SendMessageRequest::try_from(asked);
             let request = request.map_err(|why| invalid("configuration", why.to_string()))?;
             if *operation == "message:stream" {
-                return Ok(Answer::Stream(client.stream(request, Written::OldHttp).await?));
+                return Ok(Answer::Stream(client.stream(request, SseWriter::OldHttp).await?));
             }
             Ok(Answer::of(&sent(client.send(request).await?)))
         }
@@ -89,7 +89,7 @@ fn sent(response: StreamResponse) -> SendResponse {
     }
 }
 
-async fn list(client: &Client, asked: &ListTasksRequest) -> Result<Answer, Wrong> {
+async fn list(client: &Client, asked: &ListTasksRequest) -> Result<Answer, OperationError> {
     let page: ListTasksResponse =
         serde_json::from_value(client.list(asked).await?).unwrap_or_default();
     let tasks: Vec<Task> = page.tasks.into_iter().map(Task::from).collect();
@@ -97,38 +97,38 @@ async fn list(client: &Client, asked: &ListTasksRequest) -> Result<Answer, Wrong
 }
 
 async fn task(
-    arrived: &Arrived,
+    arrived: &IncomingRequest,
     client: &Client,
     verb: &Method,
     wanted: OnTask<'_>,
-) -> Result<Answer, Wrong> {
+) -> Result<Answer, OperationError> {
     match (wanted, verb) {
         (OnTask::Get(id), &Method::GET) => {
             let asked: GetTaskRequest = query(arrived)?;
             let task = client.get(required("id", id)?, asked.history_length).await?;
             Ok(Answer::of(&Task::from(task)))
         }
-        (OnTask::Get(_), _) => Err(Wrong::Verb("GET")),
+        (OnTask::Get(_), _) => Err(OperationError::Verb("GET")),
         (OnTask::Cancel(id), &Method::POST) => {
             let task = client.cancel(required("id", id)?).await?;
             Ok(Answer::of(&Task::from(task)))
         }
-        (OnTask::Cancel(_), _) => Err(Wrong::Verb("POST")),
+        (OnTask::Cancel(_), _) => Err(OperationError::Verb("POST")),
         (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
-            let stream = client.subscribed(required("id", id)?, Written::OldHttp).await?;
+            let stream = client.subscribed(required("id", id)?, SseWriter::OldHttp).await?;
             Ok(Answer::Stream(stream))
         }
-        (OnTask::Subscribe(_), _) => Err(Wrong::Verb("GET, POST")),
+        (OnTask::Subscribe(_), _) => Err(OperationError::Verb("GET, POST")),
     }
 }
 
 async fn webhook(
-    arrived: &Arrived,
+    arrived: &IncomingRequest,
     client: &Client,
     verb: &Method,
     wanted: OnWebhook<'_>,
     bytes: &[u8],
-) -> Result<Answer, Wrong> {
+) -> Result<Answer, OperationError> {
     let shown = |config: request::TaskPushNotificationConfig| -> Value {
         json!(TaskPushNotificationConfig::from(config))
     };
@@ -143,16 +143,16 @@ async fn webhook(
             Ok(Answer::of(&shown(client.create_webhook(&config).await?)))
         }
         (None, &Method::GET) => {
-            let all = client.webhooks(task, PageOf::default()).await?.configs;
+            let all = client.webhooks(task, ConfigPage::default()).await?.configs;
             let all: Vec<Value> = all.into_iter().map(shown).collect();
             Ok(Answer::of(&json!({"configs": all})))
         }
-        (None, _) => Err(Wrong::Verb("GET, POST")),
+        (None, _) => Err(OperationError::Verb("GET, POST")),
         (Some(id), &Method::GET) => Ok(Answer::of(&shown(client.webhook(task, id).await?))),
         (Some(id), &Method::DELETE) => {
             client.delete_webhook(task, id).await?;
             Ok(Answer::of(&json!({})))
         }
-        (Some(_), _) => Err(Wrong::Verb("GET, DELETE")),
+        (Some(_), _) => Err(OperationError::Verb("GET, DELETE")),
     }
 }

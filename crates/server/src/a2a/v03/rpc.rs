@@ -1,13 +1,13 @@
 //! 0.3 over JSON-RPC: results are bare objects, each with its `kind`.
 
 use crate::a2a::OPERATIONS;
-use crate::a2a::arrival::Arrived;
 use crate::a2a::binding::{Answer, Call, text};
 use crate::a2a::card::extended_for_both;
 use crate::a2a::error::{Result, no_task, required};
+use crate::a2a::incoming_request::IncomingRequest;
 use crate::a2a::operations::{Client, Dialect};
-use crate::a2a::push::PageOf;
-use crate::a2a::stream::Written;
+use crate::a2a::push::ConfigPage;
+use crate::a2a::stream::SseWriter;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -27,7 +27,7 @@ struct OnConfig {
 
 /// One request to the realm of the address.
 pub(in crate::a2a) async fn done(
-    arrived: &Arrived,
+    arrived: &IncomingRequest,
     path: Option<&str>,
     call: Call<'_>,
 ) -> Result<Answer> {
@@ -40,7 +40,7 @@ pub(in crate::a2a) async fn done(
             text(&Event::of(answer, false))
         }
         "message/stream" => {
-            let written = Written::OldRpc(call.id.clone());
+            let written = SseWriter::OldRpc(call.id.clone());
             return Ok(Answer::Stream(client.stream(sent(&call)?, written).await?));
         }
         "tasks/get" => {
@@ -54,7 +54,7 @@ pub(in crate::a2a) async fn done(
         }
         "tasks/resubscribe" => {
             let asked = of_task()?;
-            let written = Written::OldRpc(call.id.clone());
+            let written = SseWriter::OldRpc(call.id.clone());
             let stream = client.subscribed(required("id", &asked.id)?, written).await?;
             return Ok(Answer::Stream(stream));
         }
@@ -87,12 +87,12 @@ async fn webhooks(client: &Client, call: &Call<'_>, operation: &str) -> Result<V
     match (operation, id) {
         ("get", Some(id)) => Ok(json!(shown(client.webhook(&task, &id).await?))),
         ("get", None) => {
-            let all = client.webhooks(&task, PageOf::default()).await?.configs;
+            let all = client.webhooks(&task, ConfigPage::default()).await?.configs;
             let first = all.into_iter().next().ok_or_else(|| no_task(&task))?;
             Ok(json!(shown(first)))
         }
         ("list", _) => {
-            let all = client.webhooks(&task, PageOf::default()).await?.configs;
+            let all = client.webhooks(&task, ConfigPage::default()).await?.configs;
             Ok(all.into_iter().map(|config| json!(shown(config))).collect())
         }
         ("delete", id) => {

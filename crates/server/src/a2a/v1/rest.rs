@@ -1,13 +1,13 @@
 //! The binding of HTTP with JSON: operations by verb and path.
 
 use super::rpc::named;
-use crate::a2a::arrival::Arrived;
-use crate::a2a::binding::{Answer, OnTask, OnWebhook, Wrong, body, query};
+use crate::a2a::binding::{Answer, OnTask, OnWebhook, OperationError, body, query};
 use crate::a2a::card::extended;
 use crate::a2a::error::{Result, failed, invalid};
+use crate::a2a::incoming_request::IncomingRequest;
 use crate::a2a::operations::Client;
-use crate::a2a::push::PageOf;
-use crate::a2a::stream::Written;
+use crate::a2a::push::ConfigPage;
+use crate::a2a::stream::SseWriter;
 use crate::a2a::v03;
 use crate::request::body::read;
 use axum::body::{Body, Bytes};
@@ -23,7 +23,7 @@ use wire::a2a::request::{
 };
 
 /// One request: the path is that below the address and the realm.
-pub(in crate::a2a) struct Asked<'a> {
+pub(in crate::a2a) struct RestRequest<'a> {
     pub(in crate::a2a) verb: Method,
     pub(in crate::a2a) realm: Option<&'a str>,
     pub(in crate::a2a) path: &'a [&'a str],
@@ -32,7 +32,11 @@ pub(in crate::a2a) struct Asked<'a> {
 }
 
 /// `/a2a/v1/..`.
-pub(in crate::a2a) async fn serve(arrived: Arrived, asked: Asked<'_>, body: Body) -> Response {
+pub(in crate::a2a) async fn serve(
+    arrived: IncomingRequest,
+    asked: RestRequest<'_>,
+    body: Body,
+) -> Response {
     let kind = if asked.is_old { "application/json" } else { arrived.answer_type() };
     let told: fn(&A2aError) -> Value =
         if asked.is_old { A2aError::to_old_rest } else { A2aError::to_rest };
@@ -46,14 +50,14 @@ pub(in crate::a2a) async fn serve(arrived: Arrived, asked: Asked<'_>, body: Body
     match answered {
         Ok(Answer::Body(text)) => with_text(StatusCode::OK, kind, text),
         Ok(Answer::Stream(response)) => response,
-        Err(Wrong::Verb(allowed)) => {
+        Err(OperationError::Verb(allowed)) => {
             let why = "the path is not asked for in this way";
             let error = A2aError::new(ErrorKind::MethodNotFound, why);
             let mut response = with_type(StatusCode::METHOD_NOT_ALLOWED, kind, &told(&error));
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
             response
         }
-        Err(Wrong::Error(error)) => {
+        Err(OperationError::Error(error)) => {
             let status = StatusCode::from_u16(error.kind.http());
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             with_headers(with_type(status, kind, &told(&error)), &error)
@@ -72,8 +76,12 @@ fn with_headers(mut response: Response, error: &A2aError) -> Response {
     response
 }
 
-async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answer, Wrong> {
-    let Asked { verb, realm, path, is_old } = asked;
+async fn done(
+    arrived: &IncomingRequest,
+    asked: RestRequest<'_>,
+    bytes: Bytes,
+) -> Result<Answer, OperationError> {
+    let RestRequest { verb, realm, path, is_old } = asked;
     if !is_old {
         arrived.check_version()?;
     }
@@ -81,11 +89,11 @@ async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answe
         arrived.check_type(&[MEDIA_TYPE, "application/json"])?;
     }
     if is_old {
-        return v03::rest::done(arrived, v03::rest::Asked { verb, realm, path }, bytes).await;
+        return v03::rest::done(arrived, v03::rest::RestRequest { verb, realm, path }, bytes).await;
     }
     let is = |wanted: &Method, allowed: &'static str| match verb == *wanted {
         true => Ok(()),
-        false => Err(Wrong::Verb(allowed)),
+        false => Err(OperationError::Verb(allowed)),
     };
     match path {
         [operation @ ("message:send" | "message:stream")] => {
@@ -96,7 +104,7 @@ async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answe
             let realm = arrived.realm(realm, &request.tenant)?;
             let client = arrived.client(&realm)?;
             if *operation == "message:stream" {
-                return Ok(Answer::Stream(client.stream(request, Written::Http).await?));
+                return Ok(Answer::Stream(client.stream(request, SseWriter::Http).await?));
             }
             Ok(Answer::of(&client.send(request).await?))
         }
@@ -126,41 +134,41 @@ async fn done(arrived: &Arrived, asked: Asked<'_>, bytes: Bytes) -> Result<Answe
 }
 
 /// The realm that the query names, for operations without a body that could.
-fn tenant(arrived: &Arrived) -> String {
+fn tenant(arrived: &IncomingRequest) -> String {
     let named = arrived.query().filter(|(name, _)| name == "tenant");
     named.last().map(|(_, tenant)| tenant).unwrap_or_default()
 }
 
 async fn task(
-    arrived: &Arrived,
+    arrived: &IncomingRequest,
     verb: &Method,
     realm: Option<&str>,
     wanted: OnTask<'_>,
-) -> Result<Answer, Wrong> {
+) -> Result<Answer, OperationError> {
     let client = arrived.client(&arrived.realm(realm, &tenant(arrived))?)?;
     match (wanted, verb) {
         (OnTask::Get(id), &Method::GET) => {
             let request: GetTaskRequest = query(arrived)?;
             Ok(Answer::of(&client.get(named(id)?, request.history_length).await?))
         }
-        (OnTask::Get(_), _) => Err(Wrong::Verb("GET")),
+        (OnTask::Get(_), _) => Err(OperationError::Verb("GET")),
         (OnTask::Cancel(id), &Method::POST) => Ok(Answer::of(&client.cancel(named(id)?).await?)),
-        (OnTask::Cancel(_), _) => Err(Wrong::Verb("POST")),
+        (OnTask::Cancel(_), _) => Err(OperationError::Verb("POST")),
         // The proto has one verb, the text of the specification the other.
         (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
-            Ok(Answer::Stream(client.subscribed(named(id)?, Written::Http).await?))
+            Ok(Answer::Stream(client.subscribed(named(id)?, SseWriter::Http).await?))
         }
-        (OnTask::Subscribe(_), _) => Err(Wrong::Verb("GET, POST")),
+        (OnTask::Subscribe(_), _) => Err(OperationError::Verb("GET, POST")),
     }
 }
 
 async fn webhook(
-    arrived: &Arrived,
+    arrived: &IncomingRequest,
     client: &Client,
     verb: &Method,
     wanted: OnWebhook<'_>,
     bytes: &[u8],
-) -> Result<Answer, Wrong> {
+) -> Result<Answer, OperationError> {
     let OnWebhook { task, id } = wanted;
     match (id, verb) {
         (None, &Method::POST) => {
@@ -176,16 +184,16 @@ async fn webhook(
         }
         (None, &Method::GET) => {
             let asked: ListPushNotificationConfigsRequest = query(arrived)?;
-            let page = PageOf { size: asked.page_size, token: &asked.page_token };
+            let page = ConfigPage { size: asked.page_size, token: &asked.page_token };
             Ok(Answer::of(&client.webhooks(task, page).await?))
         }
-        (None, _) => Err(Wrong::Verb("GET, POST")),
+        (None, _) => Err(OperationError::Verb("GET, POST")),
         (Some(id), &Method::GET) => Ok(Answer::of(&client.webhook(task, id).await?)),
         (Some(id), &Method::DELETE) => {
             client.delete_webhook(task, id).await?;
             Ok(Answer::of(&json!({})))
         }
-        (Some(_), _) => Err(Wrong::Verb("GET, DELETE")),
+        (Some(_), _) => Err(OperationError::Verb("GET, DELETE")),
     }
 }
 

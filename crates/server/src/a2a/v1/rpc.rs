@@ -1,12 +1,12 @@
 //! The binding of JSON-RPC: one request in, one answer or one stream out.
 
-use crate::a2a::arrival::Arrived;
 use crate::a2a::binding::{Answer, Call, text};
 use crate::a2a::card::extended;
 use crate::a2a::error::{Result, failed, invalid};
+use crate::a2a::incoming_request::IncomingRequest;
 use crate::a2a::operations::{Client, Dialect};
-use crate::a2a::push::PageOf;
-use crate::a2a::stream::Written;
+use crate::a2a::push::ConfigPage;
+use crate::a2a::stream::SseWriter;
 use crate::a2a::v03;
 use crate::request::body::{is_deeper, read};
 use axum::body::Body;
@@ -23,12 +23,16 @@ use wire::a2a::request::{
 use wire::jsonrpc::{self, Frame, Id};
 
 /// `POST /a2a/v1`, and below the name of a realm.
-pub(in crate::a2a) async fn serve(arrived: Arrived, realm: Option<&str>, body: Body) -> Response {
+pub(in crate::a2a) async fn serve(
+    arrived: IncomingRequest,
+    realm: Option<&str>,
+    body: Body,
+) -> Response {
     let bytes = match read(&arrived.doors, body).await {
         Ok(bytes) => bytes,
         Err(failure) => return refused(None, &failed(&failure), Some(failure.status())),
     };
-    let Read { id, dialect, method, params } = match request(&arrived, &bytes) {
+    let RpcRequest { id, dialect, method, params } = match request(&arrived, &bytes) {
         Ok(request) => request,
         Err((id, error)) => return refused(id.as_ref(), &error, None),
     };
@@ -46,7 +50,7 @@ pub(in crate::a2a) async fn serve(arrived: Arrived, realm: Option<&str>, body: B
 }
 
 /// What is kept of a request while it is done: its body is counted as long as it is there.
-struct Read {
+struct RpcRequest {
     id: Id,
     dialect: Dialect,
     method: String,
@@ -54,7 +58,7 @@ struct Read {
 }
 
 /// The version is judged before the parameters are read.
-fn request(arrived: &Arrived, bytes: &[u8]) -> Result<Read, (Option<Id>, A2aError)> {
+fn request(arrived: &IncomingRequest, bytes: &[u8]) -> Result<RpcRequest, (Option<Id>, A2aError)> {
     let wrong = |kind: ErrorKind, why: &str| (None::<Id>, A2aError::new(kind, why));
     let types = ["application/json", "application/a2a+json"];
     arrived.check_type(&types).map_err(|why| (None::<Id>, why))?;
@@ -88,16 +92,16 @@ fn request(arrived: &Arrived, bytes: &[u8]) -> Result<Read, (Option<Id>, A2aErro
         Err(error) => return Err((Some(id), error)),
     };
     let params = frame.params.map_or("{}", RawValue::get).to_owned();
-    Ok(Read { id, dialect, method, params })
+    Ok(RpcRequest { id, dialect, method, params })
 }
 
-async fn done(arrived: &Arrived, path: Option<&str>, call: Call<'_>) -> Result<Answer> {
+async fn done(arrived: &IncomingRequest, path: Option<&str>, call: Call<'_>) -> Result<Answer> {
     let realm = arrived.realm(path, &call.tenant()?)?;
     let client = arrived.client(&realm)?;
     let result = match call.method {
         "SendMessage" => text(&client.send(call.read::<SendMessageRequest>()?).await?),
         "SendStreamingMessage" => {
-            let written = Written::Rpc(call.id.clone());
+            let written = SseWriter::Rpc(call.id.clone());
             return Ok(Answer::Stream(client.stream(call.read()?, written).await?));
         }
         "GetTask" => {
@@ -111,7 +115,7 @@ async fn done(arrived: &Arrived, path: Option<&str>, call: Call<'_>) -> Result<A
         }
         "SubscribeToTask" => {
             let asked: SubscribeToTaskRequest = call.read()?;
-            let written = Written::Rpc(call.id.clone());
+            let written = SseWriter::Rpc(call.id.clone());
             return Ok(Answer::Stream(client.subscribed(named(&asked.id)?, written).await?));
         }
         "GetExtendedAgentCard" => extended(arrived, &realm, &client.caller)?,
@@ -135,7 +139,7 @@ async fn webhooks(client: &Client, call: &Call<'_>) -> Result<Option<Value>> {
         }
         "ListTaskPushNotificationConfigs" => {
             let asked: ListPushNotificationConfigsRequest = call.read()?;
-            let page = PageOf { size: asked.page_size, token: &asked.page_token };
+            let page = ConfigPage { size: asked.page_size, token: &asked.page_token };
             json!(client.webhooks(&asked.task_id, page).await?)
         }
         "DeleteTaskPushNotificationConfig" => {

@@ -1,9 +1,9 @@
 //! The card of AgentVault: a document of its own, for the clients that read no other. Strangers see
 //! in it what they see in the card of A2A.
 
-use super::super::arrival::Arrived;
 use super::super::card::{inputs, shown};
 use super::super::error::{Result, no_realm};
+use super::super::incoming_request::IncomingRequest;
 use super::super::skills::{self, Skill};
 use crate::request::answer::documents::Document;
 use crate::request::doors::Doors;
@@ -27,7 +27,7 @@ const OTHER_REALM: &str = "?realm=";
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
 /// The card of a realm for who sends this request; an error where it has none for strangers.
-pub(super) fn card(arrived: &Arrived, realm: &RealmId) -> Result<AgentCard> {
+pub(super) fn card(arrived: &IncomingRequest, realm: &RealmId) -> Result<AgentCard> {
     let doors = &arrived.doors;
     // Who may not enter the realm is a stranger there.
     let client = arrived.caller.as_ref().and_then(|_| arrived.client(realm).ok());
@@ -148,7 +148,7 @@ fn base(base: &str) -> String {
 }
 
 /// `GET /agent-card.json`: open to strangers, and kept by clients for a while.
-pub(super) fn public(arrived: &Arrived) -> Result<Response> {
+pub(super) fn public(arrived: &IncomingRequest) -> Result<Response> {
     let doors = &arrived.doors;
     let realm = &doors.a2a.realm;
     let client = arrived.caller.as_ref().and_then(|_| arrived.client(realm).ok());

@@ -1,8 +1,8 @@
 //! The addresses of the profile, and its JSON-RPC: one request in, one answer or one stream out.
 
-use super::super::arrival::Arrived;
 use super::super::error::{Result, failed, invalid};
-use super::error::{Told, told};
+use super::super::incoming_request::IncomingRequest;
+use super::error::{StatusError, told};
 use super::{METHODS, ROUTES, card, registry, tasks};
 use crate::problem::Failure;
 use crate::request::body::{is_deeper, read};
@@ -37,7 +37,7 @@ pub(in crate::a2a) fn routes() -> Router<Shared> {
 }
 
 async fn shown(State(doors): State<Shared>, request: Request) -> Response {
-    match card::public(&Arrived::of(&doors, request).0) {
+    match card::public(&IncomingRequest::of(&doors, request).0) {
         Ok(response) => response,
         Err(error) => (StatusCode::NOT_FOUND, axum::Json(error.to_rest())).into_response(),
     }
@@ -52,21 +52,21 @@ async fn serve(State(doors): State<Shared>, request: Request) -> Response {
     if request.method() != Method::POST {
         let why = "send JSON-RPC with POST";
         let error = A2aError::new(ErrorKind::InvalidRequest, why);
-        let Told { error, .. } = told(&error);
+        let StatusError { error, .. } = told(&error);
         let text = jsonrpc::error(None, &error);
         let mut response = answer(StatusCode::METHOD_NOT_ALLOWED, text);
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         return response;
     }
-    let (arrived, body) = Arrived::of(&doors, request);
+    let (arrived, body) = IncomingRequest::of(&doors, request);
     answered(arrived, body).await
 }
 
-async fn answered(arrived: Arrived, body: Body) -> Response {
+async fn answered(arrived: IncomingRequest, body: Body) -> Response {
     let bytes = match read(&arrived.doors, body).await {
         Ok(bytes) => bytes,
         Err(failure) => {
-            let Told { status, error } = told(&failed(&failure));
+            let StatusError { status, error } = told(&failed(&failure));
             let is_large = failure.status() == StatusCode::PAYLOAD_TOO_LARGE;
             let status = if is_large { failure.status() } else { status };
             return answer(status, jsonrpc::error(None, &error));
@@ -98,7 +98,7 @@ struct OfTask {
 }
 
 impl Call {
-    fn read(arrived: &Arrived, bytes: &[u8]) -> Result<Self> {
+    fn read(arrived: &IncomingRequest, bytes: &[u8]) -> Result<Self> {
         let wrong = |kind: ErrorKind, why: &str| A2aError::new(kind, why);
         let depth_max = arrived.doors.limits().body_depth_max;
         if is_deeper(bytes, depth_max) {
@@ -138,7 +138,7 @@ impl Call {
         id.ok_or_else(|| invalid("id", "`id` is required"))
     }
 
-    async fn done(&self, arrived: &Arrived) -> Result<Response> {
+    async fn done(&self, arrived: &IncomingRequest) -> Result<Response> {
         let client = arrived.client(&arrived.realm(None, "")?)?;
         // What is not in the table is the name of a tool.
         let known = METHODS.iter().map(|(name, _)| *name).find(|name| *name == self.method);
@@ -161,7 +161,7 @@ impl Call {
 }
 
 fn refused(id: Option<&Id>, error: &A2aError) -> Response {
-    let Told { status, error } = told(error);
+    let StatusError { status, error } = told(error);
     answer(status, jsonrpc::error(id, &error))
 }
 

@@ -11,13 +11,13 @@ const NOT_FOUND: i64 = -32001;
 
 /// An error with the status that it is sent with.
 #[derive(Debug, PartialEq)]
-pub(super) struct Told {
+pub(super) struct StatusError {
     pub(super) status: StatusCode,
     pub(super) error: RpcError,
 }
 
 /// An error of ours as the profile says it.
-pub(super) fn told(error: &A2aError) -> Told {
+pub(super) fn told(error: &A2aError) -> StatusError {
     let (code, message) = match error.kind {
         ErrorKind::TaskNotFound => (NOT_FOUND, format!("Task not found: {}", task_of(error))),
         ErrorKind::Parse | ErrorKind::InvalidRequest | ErrorKind::MethodNotFound => {
@@ -48,7 +48,7 @@ pub(super) fn told(error: &A2aError) -> Told {
         true => told,
         false => told.data(Value::Array(error.details.clone())),
     };
-    Told { status, error }
+    StatusError { status, error }
 }
 
 /// What is wrong with parameters.

@@ -4,8 +4,8 @@
 
 mod error;
 mod words;
-mod course;
-mod teller;
+mod progress;
+mod encoder;
 mod tasks;
 mod stream;
 mod card;

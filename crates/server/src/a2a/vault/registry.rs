@@ -1,7 +1,7 @@
 //! The read routes of AgentVault's registry, for the cards of this server: its clients find a card
 //! by its id there. It is open like the cards, and nothing can be written.
 
-use super::super::arrival::Arrived;
+use super::super::incoming_request::IncomingRequest;
 use super::card::{card, written};
 use crate::request::doors::Shared;
 use axum::Json;
@@ -24,7 +24,7 @@ const NAMES: u128 = 0x6ba7_b811_9dad_11d1_80b4_00c0_4fd4_30c8;
 
 /// Why a request gets no card.
 #[derive(Debug, PartialEq)]
-enum Wrong {
+enum CardError {
     Unknown,
     Query(String),
 }
@@ -36,7 +36,7 @@ pub(super) async fn serve(State(doors): State<Shared>, request: Request) -> Resp
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
         return response;
     }
-    let (arrived, _) = Arrived::of(&doors, request);
+    let (arrived, _) = IncomingRequest::of(&doors, request);
     let path = arrived.uri.path().strip_prefix(ADDRESS).unwrap_or_default();
     let path = decoded(path.trim_matches('/'));
     let cards = cards(&arrived);
@@ -47,11 +47,11 @@ pub(super) async fn serve(State(doors): State<Shared>, request: Request) -> Resp
             let id = arrived.query().find(|(name, _)| name == "hri").map(|(_, id)| id);
             match id {
                 Some(id) => one(&arrived, &cards, |card| card.human_readable_id == id),
-                None => Err(Wrong::Query("`hri` is required".to_owned())),
+                None => Err(CardError::Query("`hri` is required".to_owned())),
             }
         }
         None => one(&arrived, &cards, |card| uuid(&card.human_readable_id) == path),
-        Some(_) => Err(Wrong::Unknown),
+        Some(_) => Err(CardError::Unknown),
     };
     match found {
         Ok(body) => {
@@ -59,8 +59,8 @@ pub(super) async fn serve(State(doors): State<Shared>, request: Request) -> Resp
             let kept = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
             (kept, Json(body)).into_response()
         }
-        Err(Wrong::Unknown) => detail(StatusCode::NOT_FOUND, "Agent card not found"),
-        Err(Wrong::Query(why)) => detail(StatusCode::UNPROCESSABLE_ENTITY, &why),
+        Err(CardError::Unknown) => detail(StatusCode::NOT_FOUND, "Agent card not found"),
+        Err(CardError::Query(why)) => detail(StatusCode::UNPROCESSABLE_ENTITY, &why),
     }
 }
 
@@ -69,7 +69,7 @@ fn detail(status: StatusCode, why: &str) -> Response {
 }
 
 /// The cards of all realms that show one to who asks.
-fn cards(arrived: &Arrived) -> Vec<AgentCard> {
+fn cards(arrived: &IncomingRequest) -> Vec<AgentCard> {
     let directory = arrived.doors.identity.directory();
     let usual = &arrived.doors.a2a.realm;
     let others = directory.realms.0.keys().filter(|realm| *realm != usual);
@@ -77,11 +77,11 @@ fn cards(arrived: &Arrived) -> Vec<AgentCard> {
 }
 
 fn one(
-    arrived: &Arrived,
+    arrived: &IncomingRequest,
     cards: &[AgentCard],
     is_meant: impl Fn(&AgentCard) -> bool,
-) -> Result<Value, Wrong> {
-    let card = cards.iter().find(|card| is_meant(card)).ok_or(Wrong::Unknown)?;
+) -> Result<Value, CardError> {
+    let card = cards.iter().find(|card| is_meant(card)).ok_or(CardError::Unknown)?;
     let at = Timestamp(arrived.doors.started.0);
     Ok(json!({
         "id": uuid(&card.human_readable_id),
@@ -96,10 +96,10 @@ fn one(
     }))
 }
 
-fn list(arrived: &Arrived, cards: &[AgentCard]) -> Result<Value, Wrong> {
-    let wanted = Wanted::of(arrived.query())?;
+fn list(arrived: &IncomingRequest, cards: &[AgentCard]) -> Result<Value, CardError> {
+    let wanted = CardQuery::of(arrived.query())?;
     let current_page = wanted.page();
-    let Wanted { limit, offset, search, tags, is_none } = wanted;
+    let CardQuery { limit, offset, search, tags, is_none } = wanted;
     let has = |text: &str| text.to_lowercase().contains(&search);
     let fits = |card: &&AgentCard| {
         !is_none
@@ -122,7 +122,7 @@ fn list(arrived: &Arrived, cards: &[AgentCard]) -> Result<Value, Wrong> {
 }
 
 /// What a list is asked for.
-struct Wanted {
+struct CardQuery {
     limit: usize,
     offset: usize,
     /// In lower case.
@@ -132,8 +132,8 @@ struct Wanted {
     is_none: bool,
 }
 
-impl Wanted {
-    fn of(query: impl Iterator<Item = (String, String)>) -> Result<Self, Wrong> {
+impl CardQuery {
+    fn of(query: impl Iterator<Item = (String, String)>) -> Result<Self, CardError> {
         let mut search = String::new();
         let mut tags = Vec::new();
         let mut limit = LIMIT;
@@ -141,7 +141,7 @@ impl Wanted {
         let mut is_none = false;
         for (name, value) in query {
             let number = || {
-                let wrong = |_| Wrong::Query(format!("`{name}` is a whole number"));
+                let wrong = |_| CardError::Query(format!("`{name}` is a whole number"));
                 value.parse::<usize>().map_err(wrong)
             };
             match name.as_str() {
@@ -156,11 +156,11 @@ impl Wanted {
             }
         }
         if !(1..=LIMIT_MAX).contains(&limit) {
-            return Err(Wrong::Query(format!("`limit` is 1 to {LIMIT_MAX}, not {limit}")));
+            return Err(CardError::Query(format!("`limit` is 1 to {LIMIT_MAX}, not {limit}")));
         }
         if search.chars().count() > SEARCH_CHARS_MAX {
             let why = format!("`search` has at most {SEARCH_CHARS_MAX} characters");
-            return Err(Wrong::Query(why));
+            return Err(CardError::Query(why));
         }
         Ok(Self { limit, offset, search, tags, is_none })
     }
@@ -203,7 +203,7 @@ mod tests {
                 .filter_map(|pair| pair.split_once('='))
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect();
-            Wanted::of(pairs.into_iter())
+            CardQuery::of(pairs.into_iter())
         };
         let wanted = asked("limit=250&offset=3&tags=a&tags=b&search=Hi&active_only=true").unwrap();
         assert_eq!((wanted.limit, wanted.offset, wanted.search.as_str()), (250, 3, "hi"));
@@ -213,9 +213,9 @@ mod tests {
         assert_eq!(asked("skip=7").unwrap().offset, 7);
         assert!(asked("has_tee=true").unwrap().is_none && asked("tee_type=x").unwrap().is_none);
         for wrong in ["limit=251", "limit=0", "limit=x", "skip=-1"] {
-            assert!(matches!(asked(wrong), Err(Wrong::Query(_))), "{wrong}");
+            assert!(matches!(asked(wrong), Err(CardError::Query(_))), "{wrong}");
         }
         let long = format!("search={}", "x".repeat(101));
-        assert!(matches!(asked(&long), Err(Wrong::Query(_))));
+        assert!(matches!(asked(&long), Err(CardError::Query(_))));
     }
 }

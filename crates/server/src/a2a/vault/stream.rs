@@ -3,9 +3,9 @@
 use super::super::error::{Result, refused_task};
 use super::super::operations::Client;
 use super::super::view::Viewer;
-use super::course::Frame;
-use super::teller::Teller;
-use crate::http::streams::stream::{Look, Source, answer};
+use super::encoder::TaskEncoder;
+use super::progress::Frame;
+use crate::http::streams::stream::{Source, SourceItem, answer};
 use crate::problem::{Failure, Result as Answered};
 use crate::request::doors::Doors;
 use axum::response::Response;
@@ -15,10 +15,10 @@ use serde_json::json;
 use std::collections::VecDeque;
 use tokio::sync::OwnedSemaphorePermit;
 
-struct Followed {
+struct FollowedTask {
     stream: TaskStream,
     viewer: Viewer,
-    teller: Teller,
+    teller: TaskEncoder,
     /// Events that are not sent yet.
     frames: VecDeque<Frame>,
     _room: OwnedSemaphorePermit,
@@ -28,24 +28,28 @@ fn written(frame: &Frame) -> Event {
     Event::default().event(frame.name).data(frame.data.to_string())
 }
 
-impl Source for Followed {
+impl Source for FollowedTask {
     type Event = Event;
 
     async fn first(&mut self, _doors: &Doors) -> Answered<Option<Event>> {
         Ok(self.teller.first().as_ref().map(written))
     }
 
-    async fn look(&mut self, _doors: &Doors) -> Answered<Look> {
+    async fn look(&mut self, _doors: &Doors) -> Answered<SourceItem> {
         loop {
             if let Some(frame) = self.frames.pop_front() {
                 let event = written(&frame);
-                return Ok(if frame.is_last { Look::Last(event) } else { Look::Event(event) });
+                return Ok(if frame.is_last {
+                    SourceItem::Last(event)
+                } else {
+                    SourceItem::Event(event)
+                });
             }
             let Some(update) = self.stream.look().await? else {
                 // Events of a run that is over may be gone: then no end comes any more.
                 return Ok(match self.stream.run().row.status.is_over() {
-                    true => Look::Last(Event::default().comment("over")),
-                    false => Look::Nothing,
+                    true => SourceItem::Last(Event::default().comment("over")),
+                    false => SourceItem::Nothing,
                 });
             };
             let at = self.stream.task().changed_at;
@@ -73,9 +77,9 @@ impl Client {
         let stream = found.map_err(|refusal| refused_task(refusal, id))?;
         let viewer = self.viewer(stream.run(), &[]);
         let started_at = stream.run().row.started_at;
-        let teller = Teller::new(&viewer, started_at);
+        let teller = TaskEncoder::new(&viewer, started_at);
         let frames = VecDeque::new();
-        let followed = Followed { stream, viewer, teller, frames, _room: room };
+        let followed = FollowedTask { stream, viewer, teller, frames, _room: room };
         Ok(answer(self.doors.clone(), followed, self.permit()?))
     }
 }

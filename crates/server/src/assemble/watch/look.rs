@@ -48,7 +48,7 @@ pub(super) fn gather(folder: &Path, depth: usize, paths: &mut BTreeSet<PathBuf>)
 
 /// A file as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
+struct FileStamp {
     bytes: u64,
     modified: Option<SystemTime>,
     content: ContentHash,
@@ -56,11 +56,11 @@ struct Seen {
 
 /// Files as they were seen, by path; nothing for one that cannot be read, or that is not there.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Look(BTreeMap<PathBuf, Option<Seen>>);
+pub(super) struct FileSnapshot(BTreeMap<PathBuf, Option<FileStamp>>);
 
-impl Look {
+impl FileSnapshot {
     /// These files now. One that looks as it did before is not read again.
-    pub(super) fn at(paths: &BTreeSet<PathBuf>, before: &Look, now: Millis) -> Self {
+    pub(super) fn at(paths: &BTreeSet<PathBuf>, before: &FileSnapshot, now: Millis) -> Self {
         let seen = |path: &PathBuf| {
             let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
             let bytes = about.len();
@@ -72,7 +72,7 @@ impl Look {
                 Some(known) => known.content.clone(),
                 None => ContentHash::of(&fs::read(path).ok()?),
             };
-            Some(Seen { bytes, modified, content })
+            Some(FileStamp { bytes, modified, content })
         };
         Self(paths.iter().map(|path| (path.clone(), seen(path))).collect())
     }
@@ -84,12 +84,12 @@ impl Look {
     }
 
     /// Whether both have the same files with the same content.
-    pub(super) fn same(&self, other: &Look) -> bool {
+    pub(super) fn same(&self, other: &FileSnapshot) -> bool {
         self.0.len() == other.0.len() && self.beside(other).next().is_none()
     }
 
     /// The names of the files that are not the same in both.
-    pub(super) fn names_beside(&self, other: &Look, folder: &Path) -> Vec<String> {
+    pub(super) fn names_beside(&self, other: &FileSnapshot, folder: &Path) -> Vec<String> {
         let gone = other.0.keys().filter(|path| !self.0.contains_key(*path));
         let mut paths: Vec<&PathBuf> = self.beside(other).chain(gone).collect();
         paths.sort_unstable();
@@ -97,9 +97,9 @@ impl Look {
     }
 
     /// The files of this one that the other has not, or with another content.
-    fn beside<'a>(&'a self, other: &'a Look) -> impl Iterator<Item = &'a PathBuf> {
-        let content = |seen: &'a Option<Seen>| seen.as_ref().map(|seen| &seen.content);
-        let differs = move |(path, seen): &(&'a PathBuf, &'a Option<Seen>)| {
+    fn beside<'a>(&'a self, other: &'a FileSnapshot) -> impl Iterator<Item = &'a PathBuf> {
+        let content = |seen: &'a Option<FileStamp>| seen.as_ref().map(|seen| &seen.content);
+        let differs = move |(path, seen): &(&'a PathBuf, &'a Option<FileStamp>)| {
             other.0.get(*path).is_none_or(|known| content(known) != content(seen))
         };
         self.0.iter().filter(differs).map(|(path, _)| path)

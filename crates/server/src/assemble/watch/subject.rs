@@ -1,8 +1,8 @@
 //! Files that are read again together: when that is due, and what is said of what became of them.
 
-use super::look::Look;
+use super::look::FileSnapshot;
 use crate::assemble::reload::Outcome;
-use crate::counted::{Portion, Reloads};
+use crate::counters::{FilesPart, Reloads};
 use kernel::definition::plan::mistake::Mistake;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) const NAMES_MAX: usize = 8;
 
 /// Why files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum ReloadReason {
     /// They are not those that were read last.
     Changed,
     /// They are, and something was wrong with them.
@@ -25,18 +25,18 @@ pub(super) enum Due {
 #[derive(Debug, Default)]
 pub(super) struct Subject {
     /// What the last look saw.
-    last: Look,
+    last: FileSnapshot,
     /// What was there when it was read last; nothing before the first time.
-    tried: Option<Look>,
+    tried: Option<FileSnapshot>,
     /// What is wrong with what was read last, as it was reported.
-    wrong: BTreeMap<Portion, Vec<String>>,
+    wrong: BTreeMap<FilesPart, Vec<String>>,
     /// Looks since then.
     looks: u32,
 }
 
 impl Subject {
     /// Whether files that look so now are to be read, and why. Those that still change are not.
-    pub(super) fn due(&mut self, now: Look) -> Option<Due> {
+    pub(super) fn due(&mut self, now: FileSnapshot) -> Option<ReloadReason> {
         let is_quiet = self.last.same(&now);
         let is_known = self.tried.as_ref().is_some_and(|tried| tried.same(&now));
         self.last = now;
@@ -47,13 +47,13 @@ impl Subject {
         }
         self.tried = Some(self.last.clone());
         self.looks = 0;
-        Some(if is_known { Due::Again } else { Due::Changed })
+        Some(if is_known { ReloadReason::Again } else { ReloadReason::Changed })
     }
 
     /// Logs and counts what became of them. What was said already is not said again.
-    pub(super) fn tell(&mut self, outcome: Outcome, due: Due, reloads: &Reloads) {
+    pub(super) fn tell(&mut self, outcome: Outcome, due: ReloadReason, reloads: &Reloads) {
         let Outcome { taken, changed, warnings, refused } = outcome;
-        if taken || due == Due::Changed {
+        if taken || due == ReloadReason::Changed {
             warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         }
         if taken {
@@ -66,7 +66,7 @@ impl Subject {
         for (portion, mistakes) in refused {
             let errors = mistakes.iter().filter(|mistake| mistake.is_error());
             let wrong: Vec<String> = errors.map(Mistake::to_string).collect();
-            let is_known = due == Due::Again && before.get(&portion) == Some(&wrong);
+            let is_known = due == ReloadReason::Again && before.get(&portion) == Some(&wrong);
             if !is_known {
                 reloads.refuse();
                 for mistake in &wrong {
@@ -78,18 +78,18 @@ impl Subject {
         }
     }
 
-    pub(super) fn wrong(&self) -> impl Iterator<Item = &Portion> {
+    pub(super) fn wrong(&self) -> impl Iterator<Item = &FilesPart> {
         self.wrong.keys()
     }
 }
 
 /// What stays where this portion is wrong.
-fn kept(portion: &Portion) -> String {
+fn kept(portion: &FilesPart) -> String {
     match portion {
-        Portion::Policies => "not reloaded: the policies that were in force stay".to_owned(),
-        Portion::Principals => "not reloaded: the principals that were known stay".to_owned(),
-        Portion::Files => "not reloaded: what was served before stays".to_owned(),
-        Portion::Realm(realm) => {
+        FilesPart::Policies => "not reloaded: the policies that were in force stay".to_owned(),
+        FilesPart::Principals => "not reloaded: the principals that were known stay".to_owned(),
+        FilesPart::Files => "not reloaded: what was served before stays".to_owned(),
+        FilesPart::Realm(realm) => {
             format!("not reloaded in the realm `{realm}`: what was served there before stays")
         }
     }

@@ -3,7 +3,7 @@
 use super::look::FRESH_MS;
 use super::subject::NAMES_MAX;
 use super::*;
-use kernel::contracts::Page;
+use kernel::contracts::PageRequest;
 use kernel::contracts::identity::audit::AuditFilter;
 use kernel::identity::audit::ChainName;
 use kernel::tool::call::Caller;
@@ -38,18 +38,18 @@ fn gathered(folder: &Path) -> BTreeSet<PathBuf> {
     paths
 }
 
-fn look(folder: &Path, before: &Look, now: Millis) -> Look {
-    Look::at(&gathered(folder), before, now)
+fn look(folder: &Path, before: &FileSnapshot, now: Millis) -> FileSnapshot {
+    FileSnapshot::at(&gathered(folder), before, now)
 }
 
 #[test]
 fn files_are_known_by_name_and_content() {
     let place = folder(&[("a/one.yaml", "1"), ("a/two.json", "2"), ("a/.hidden.yaml", "h")]);
     fs::write(place.path().join("a/notes.md"), "no").unwrap();
-    let none = Look::default();
+    let none = FileSnapshot::default();
     let first = look(place.path(), &none, LATER);
     let one = place.path().join("a/one.yaml");
-    let names = |now: &Look, before: &Look| now.names_beside(before, place.path());
+    let names = |now: &FileSnapshot, before: &FileSnapshot| now.names_beside(before, place.path());
     assert_eq!(names(&first, &none), ["a/one.yaml", "a/two.json"]);
 
     // Written again with the same text: nothing changed.
@@ -70,7 +70,7 @@ fn files_are_known_by_name_and_content() {
 fn a_file_that_changed_lately_is_read_whatever_its_time_says() {
     let place = folder(&[("a/one.yaml", "1")]);
     let path = place.path().join("a/one.yaml");
-    let first = look(place.path(), &Look::default(), LATER);
+    let first = look(place.path(), &FileSnapshot::default(), LATER);
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     // Another text of the same length, at the same time.
     fs::write(&path, "2").unwrap();
@@ -87,7 +87,7 @@ fn what_cannot_be_read_is_seen_to_come_and_to_go() {
     let place = folder(&[("plans/a/one.yaml", "1")]);
     let plans = place.path().join("plans");
     let lost = place.path().join("plans/a/lost.yaml");
-    let first = look(&plans, &Look::default(), LATER);
+    let first = look(&plans, &FileSnapshot::default(), LATER);
     std::os::unix::fs::symlink("nowhere", &lost).unwrap();
     let with = look(&plans, &first, LATER);
     assert_eq!(with.names_beside(&first, &plans), ["a/lost.yaml"]);
@@ -97,8 +97,8 @@ fn what_cannot_be_read_is_seen_to_come_and_to_go() {
     fs::remove_file(&lost).unwrap();
     assert!(look(&plans, &read, LATER).same(&first));
     // So is a whole folder.
-    let nowhere = look(&plans.join("b"), &Look::default(), LATER);
-    assert_eq!(nowhere.names_beside(&Look::default(), &plans), ["b"]);
+    let nowhere = look(&plans.join("b"), &FileSnapshot::default(), LATER);
+    assert_eq!(nowhere.names_beside(&FileSnapshot::default(), &plans), ["b"]);
 }
 
 #[test]
@@ -124,10 +124,10 @@ fn settings_and_rights_are_told_apart() {
     ]);
     let mut paths = gathered(place.path());
     paths.extend(SETTINGS.iter().map(|file| place.path().join(file)));
-    let look = Look::at(&paths, &Look::default(), LATER);
+    let look = FileSnapshot::at(&paths, &FileSnapshot::default(), LATER);
     let (settings, others) = look.split(|path| is_settings(path, place.path()));
     let (rights, files) = others.split(|path| is_rights(path, place.path()));
-    let none = Look::default();
+    let none = FileSnapshot::default();
     let expected = [".mcp.json", "application.properties", "waypost.toml"];
     assert_eq!(settings.names_beside(&none, place.path()), expected);
     let expected = ["policies/a.cedar", "principals.yaml"];
@@ -182,7 +182,7 @@ async fn principals_are_taken_as_a_whole_and_kept_where_the_file_is_wrong() {
     assert!(outcome.warnings.is_empty() && outcome.refused.is_empty(), "{outcome:?}");
     assert_eq!(roles(), "operator");
     reload.record().await;
-    let page = Page { cursor: None, limit: 1 };
+    let page = PageRequest { cursor: None, limit: 1 };
     let every = AuditFilter::default();
     let audits = assembled.engine.audits();
     let server = ChainName::server();
@@ -220,7 +220,7 @@ async fn files_are_taken_for_every_realm_and_what_is_stored_there_stays() {
     let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
     let engine = assembled.engine.clone();
     let keeper = &assembled.doors.realms;
-    let mut reload = Reload::new(engine, keeper, Parts::default());
+    let mut reload = Reload::new(engine, keeper, ProjectSnapshot::default());
     let catalog = assembled.engine.catalog();
     let ids = |realm: &str| -> Vec<String> {
         let plans = catalog.plans(&Caller::new(realm, "ann"));
@@ -267,7 +267,7 @@ async fn a_mistake_of_one_realm_keeps_nothing_from_the_others() {
     let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
     let engine = assembled.engine.clone();
     let keeper = &assembled.doors.realms;
-    let mut reload = Reload::new(engine, keeper, Parts::default());
+    let mut reload = Reload::new(engine, keeper, ProjectSnapshot::default());
     let mut take = || {
         let (parts, unread) = source.read().unwrap();
         let outcome = reload.take(parts, unread);

@@ -4,9 +4,9 @@
 
 use crate::http::agents::refuse_filed;
 use crate::problem::{Failure, Result};
-use crate::request::body::Posted;
+use crate::request::body::JsonBody;
 use crate::request::doors::{Administrator, Doors, Who};
-use crate::request::params::{Named, Params, short};
+use crate::request::params::{Params, PathName, short};
 use axum::Json;
 use axum::http::StatusCode;
 use engine::KnownAgent;
@@ -42,7 +42,7 @@ pub(crate) async fn list(
 /// `GET /{refName}`.
 pub(crate) async fn show(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Value>> {
     let realm = realm(&caller, query)?;
@@ -53,7 +53,7 @@ pub(crate) async fn show(
 /// `GET /id/{id}`.
 pub(crate) async fn show_by_id(
     Who { doors, caller }: Who,
-    Named(id): Named,
+    PathName(id): PathName,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Value>> {
     let realm = realm(&caller, query)?;
@@ -64,7 +64,7 @@ pub(crate) async fn show_by_id(
 pub(crate) async fn save(
     Administrator { doors, caller }: Administrator,
     Params(query): Params<InRealm>,
-    Posted(mut agent): Posted<Map<String, Value>>,
+    JsonBody(mut agent): JsonBody<Map<String, Value>>,
 ) -> Result<Json<Value>> {
     let realm = realm(&caller, query)?;
     let named = agent.get("refName").or_else(|| agent.get("ref_name")).and_then(Value::as_str);
@@ -85,7 +85,7 @@ pub(crate) async fn save(
 /// `DELETE /{refName}`.
 pub(crate) async fn remove(
     Administrator { doors, caller }: Administrator,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<InRealm>,
 ) -> Result<Json<AgentDeleted>> {
     realm(&caller, query)?;
@@ -99,7 +99,7 @@ pub(crate) async fn remove(
 /// `DELETE /id/{id}`.
 pub(crate) async fn remove_by_id(
     Administrator { doors, caller }: Administrator,
-    Named(id): Named,
+    PathName(id): PathName,
     Params(query): Params<InRealm>,
 ) -> Result<Json<AgentDeleted>> {
     realm(&caller, query)?;

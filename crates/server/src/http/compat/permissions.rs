@@ -5,14 +5,14 @@
 
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
-use crate::request::body::{Maybe, Posted};
+use crate::request::body::{JsonBody, OptionalBody};
 use crate::request::doors::{Doors, Who};
 use axum::Json;
 use axum::http::StatusCode;
 use identity::realm_policy::not_enabled;
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::identity::roles::Roles;
-use kernel::tool::call::{Caller, Pace, Reach, ToolSpec, Verdict, Yields};
+use kernel::tool::call::{Caller, OutputKind, Pace, Reach, ToolSpec, Verdict};
 use kernel::values::caller::Act;
 use policy::applicable;
 use serde_json::{Value, json};
@@ -35,9 +35,9 @@ const APPROVAL: &str = "approve";
 pub(crate) async fn check(
     Who { doors, .. }: Who,
     visitor: Visitor,
-    Posted(query): Posted<PermissionQuery>,
+    JsonBody(query): JsonBody<PermissionQuery>,
 ) -> Result<Json<PermissionCheck>> {
-    let about = About::of(&doors, &visitor, &query)?;
+    let about = PermissionSubject::of(&doors, &visitor, &query)?;
     let domain = required(query.functional_domain.as_ref(), "functionalDomain")?;
     let action = required(query.action.as_ref(), "action")?;
     let mut known =
@@ -48,16 +48,16 @@ pub(crate) async fn check(
         // No policy is about it, so nothing permits it.
         None => nothing(),
     };
-    Ok(Json(Said::of(decision, about.is_told).check()))
+    Ok(Json(DecisionView::of(decision, about.is_told).check()))
 }
 
 /// `POST /evaluate` and `POST /fd/evaluate`.
 pub(crate) async fn evaluate(
     Who { doors, .. }: Who,
     visitor: Visitor,
-    Maybe(query): Maybe<PermissionQuery>,
+    OptionalBody(query): OptionalBody<PermissionQuery>,
 ) -> Result<Json<PermissionLandscape>> {
-    let about = About::of(&doors, &visitor, &query)?;
+    let about = PermissionSubject::of(&doors, &visitor, &query)?;
     let mut all = PermissionLandscape::default();
     if !fits(query.area.as_ref(), AREA) {
         return Ok(Json(all));
@@ -68,7 +68,7 @@ pub(crate) async fn evaluate(
         if !is_wanted {
             continue;
         }
-        let said = Said::of(about.decision(&doors, &query, act, kind), about.is_told);
+        let said = DecisionView::of(about.decision(&doors, &query, act, kind), about.is_told);
         let PermissionLandscape { allow, deny, decisions, .. } = &mut all;
         note(if said.effect == PermissionEffect::Allow { allow } else { deny }, kind, act);
         let domains = decisions.entry(AREA.to_owned()).or_default();
@@ -100,7 +100,7 @@ fn required<'q>(given: Option<&'q String>, name: &str) -> Result<&'q str> {
 }
 
 /// Whom a question is about.
-struct About {
+struct PermissionSubject {
     subject: Caller,
     /// Roles that it is taken to have beside its own.
     more: Roles,
@@ -110,7 +110,7 @@ struct About {
     is_told: bool,
 }
 
-impl About {
+impl PermissionSubject {
     fn of(doors: &Doors, visitor: &Visitor, query: &PermissionQuery) -> Result<Self> {
         let caller = &visitor.caller;
         if query.realm.as_ref().is_some_and(|realm| realm != caller.realm.as_str()) {
@@ -218,7 +218,7 @@ fn some_tool() -> ToolSpec {
         idempotent: false,
         tags: Vec::new(),
         pace: Pace::Quick,
-        yields: Yields::Value,
+        yields: OutputKind::Value,
         unrecorded: false,
         listed: None,
     }
@@ -230,7 +230,7 @@ fn nothing() -> Decision {
 }
 
 /// A decision in the words of the answers.
-struct Said {
+struct DecisionView {
     effect: PermissionEffect,
     scope: DecisionScope,
     constraints: Option<Vec<ScopedConstraint>>,
@@ -238,7 +238,7 @@ struct Said {
     rules: Option<Vec<String>>,
 }
 
-impl Said {
+impl DecisionView {
     fn of(decision: Decision, is_told: bool) -> Self {
         let Decision { verdict, policies, .. } = decision;
         let (effect, scope) = match &verdict {

@@ -4,19 +4,19 @@
 use crate::http::runs::{input, target};
 use crate::http::tools::PageQuery;
 use crate::problem::{Failure, Result};
-use crate::request::body::{Maybe, Posted, Raw, parse, parse_maybe};
+use crate::request::body::{JsonBody, OptionalBody, RawBody, parse, parse_maybe};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, Who};
 use crate::request::key::{Key, replayed};
-use crate::request::params::{Named, Params, page};
+use crate::request::params::{Params, PathName, page};
 use crate::request::trace::Trace;
 use crate::views::rows;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use engine::{RefusalCode, Resume, RunAbout, RunReport, RunRequest, RunSession};
+use engine::{RefusalCode, RunMetadata, RunReport, RunRequest, RunSession, SessionReply};
 use kernel::ask::AskBody;
-use kernel::contracts::{AskFilter, Page, SessionRef};
+use kernel::contracts::{AskFilter, PageRequest, SessionRef};
 use kernel::definition::plan::Plan;
 use kernel::event::Occasion;
 use kernel::journal::projection::SessionRow;
@@ -62,7 +62,7 @@ fn register_place(code: &RefusalCode) -> Option<&'static str> {
 /// `POST /sessions`.
 pub(crate) async fn create(
     Who { doors, caller }: Who,
-    Maybe(body): Maybe<CreateSession>,
+    OptionalBody(body): OptionalBody<CreateSession>,
 ) -> Result<(StatusCode, Json<SessionCore>)> {
     let row = doors.engine.sessions().create(&caller, body.session_id).await;
     let row = row.map_err(|refusal| Failure::placed(refusal, place))?;
@@ -72,7 +72,7 @@ pub(crate) async fn create(
 /// `GET /sessions/{id}`.
 pub(crate) async fn show(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<SessionView>> {
     let wanted = named(&doors, &caller, &name).await?;
@@ -98,7 +98,8 @@ async fn prompt(doors: &Doors, caller: &Caller, row: &SessionRow) -> Result<Opti
     let Some(run) = row.run.filter(|_| row.status == RunStatus::Waiting) else { return Ok(None) };
     let open = Some("open".to_owned());
     let filter = AskFilter { run: Some(run), status: open, ..AskFilter::default() };
-    let asks = doors.engine.asks().list(caller, &filter, &Page { cursor: None, limit: 1 }).await?;
+    let asks =
+        doors.engine.asks().list(caller, &filter, &PageRequest { cursor: None, limit: 1 }).await?;
     let oldest = asks.items.into_iter().next();
     Ok(oldest.map(|asked| match asked.row.ask.body {
         AskBody::Clarify { message, .. }
@@ -111,10 +112,10 @@ async fn prompt(doors: &Doors, caller: &Caller, row: &SessionRow) -> Result<Opti
 /// `POST /sessions/{id}/execute-plan`.
 pub(crate) async fn execute(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     key: Key,
     Trace(trace): Trace,
-    Raw(sent): Raw,
+    RawBody(sent): RawBody,
 ) -> Result<Response> {
     let body: ExecutePlan = parse(&sent, doors.limits().body_depth_max)?;
     let request = RunRequest {
@@ -122,10 +123,10 @@ pub(crate) async fn execute(
         input: input(body.initial_args),
         session: RunSession::Existing(named(&doors, &caller, &name).await?),
         once: key.once(&sent),
-        about: RunAbout {
+        about: RunMetadata {
             trace,
             occasion: Occasion::at("rest", "/sessions/{id}/execute-plan"),
-            ..RunAbout::default()
+            ..RunMetadata::default()
         },
     };
     drop(sent);
@@ -138,15 +139,15 @@ pub(crate) async fn execute(
 /// `POST /sessions/{id}/resume`.
 pub(crate) async fn resume(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     key: Key,
-    Raw(sent): Raw,
+    RawBody(sent): RawBody,
 ) -> Result<Response> {
     let body: ResumeBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
     let ask = body.ask_id.as_deref().map(str::parse::<AskId>).transpose();
     let ask = ask.map_err(|bad: BadId| Failure::wrong_value("/askId", bad.to_string()))?;
     let step = body.step_id.map(StepId::from);
-    let resume = Resume { input: body.input, ask, step, once: key.once(&sent) };
+    let resume = SessionReply { input: body.input, ask, step, once: key.once(&sent) };
     drop(sent);
     let wait_ms = doors.limits().execute_wait_ms;
     let wanted = named(&doors, &caller, &name).await?;
@@ -168,7 +169,7 @@ pub(crate) async fn capabilities(Who { doors, caller }: Who) -> Json<Capabilitie
 /// `POST /capabilities/discover`.
 pub(crate) async fn discover(
     Who { doors, caller }: Who,
-    Posted(body): Posted<Discover>,
+    JsonBody(body): JsonBody<Discover>,
 ) -> Json<Capabilities> {
     let limit = body.limit.unwrap_or(DISCOVER_LIMIT_DEFAULT);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(doors.limits().page_items_max);
@@ -182,7 +183,7 @@ pub(crate) async fn discover(
 /// `POST /admin/capabilities`.
 pub(crate) async fn register(
     Administrator { doors, caller }: Administrator,
-    Posted(body): Posted<Register>,
+    JsonBody(body): JsonBody<Register>,
 ) -> Result<(StatusCode, Json<Registered>)> {
     match body.kind {
         CapabilityType::Tool => Err(Failure::bad_request(

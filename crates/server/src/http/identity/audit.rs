@@ -7,8 +7,8 @@ use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors, for_whole_server};
 use crate::request::params::{Params, no_such, page, short};
 use axum::Json;
-use kernel::contracts::identity::audit::{AuditFilter, Found};
-use kernel::identity::audit::{ChainName, Entry, Said};
+use kernel::contracts::identity::audit::{AuditFilter, LocatedEntry};
+use kernel::identity::audit::{ChainName, Entry, Ruling};
 use kernel::identity::chain::{BadHead, Head};
 use kernel::tool::call::Caller;
 use kernel::values::ids::Millis;
@@ -135,8 +135,8 @@ fn kept_head(text: &str) -> Result<Head> {
     })
 }
 
-fn entry(found: Found) -> AuditEntry {
-    let Found { seq, entry } = found;
+fn entry(found: LocatedEntry) -> AuditEntry {
+    let LocatedEntry { seq, entry } = found;
     let Entry { at, subject, actor, act, object, arguments, verdict, why, .. } = entry;
     AuditEntry {
         row: seq,
@@ -148,9 +148,9 @@ fn entry(found: Found) -> AuditEntry {
         object: AuditObject { kind: object.kind.into_owned(), id: object.id },
         arguments: arguments.map(|digest| digest.to_string()),
         verdict: match verdict {
-            Said::Allow => AuditVerdict::Allow,
-            Said::Ask => AuditVerdict::Ask,
-            Said::Deny => AuditVerdict::Deny,
+            Ruling::Allow => AuditVerdict::Allow,
+            Ruling::Ask => AuditVerdict::Ask,
+            Ruling::Deny => AuditVerdict::Deny,
         },
         why,
         policies: entry.policies.iter().map(ToString::to_string).collect(),

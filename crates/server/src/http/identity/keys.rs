@@ -6,22 +6,22 @@ use super::{maker, not_stored, note_beyond, realms_of};
 use crate::http::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
-use crate::request::body::{Maybe, Posted};
+use crate::request::body::{JsonBody, OptionalBody};
 use crate::request::cursors::Purpose;
 use crate::request::doors::Administrator;
-use crate::request::params::{Named, Params, short};
+use crate::request::params::{Params, PathName, short};
 use axum::Json;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use engine::refusal::Refusal;
-use identity::keys::{Expiry, KeyRefusal, Made, NewKey};
+use identity::keys::{Expiry, KeyRefusal, KeyWithText, NewKey};
 use kernel::contracts::identity::api_keys::StoredKey;
 use kernel::definition::plan::mistake::meant;
 use kernel::definition::plan::source::child_pointer;
 use kernel::identity::directory::Directory;
 use kernel::identity::grants::{Grants, RealmPattern};
-use kernel::identity::key::{Dead, KeyId, OVERLAP_DEFAULT_MS};
+use kernel::identity::key::{KeyId, KeyRejection, OVERLAP_DEFAULT_MS};
 use kernel::identity::roles::{Role, Roles};
 use kernel::values::caller::{Scope, Scopes};
 use kernel::values::ids::{Millis, RealmId};
@@ -52,7 +52,7 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<ApiKey>> {
     let keys = doors.identity.list(&maker(&visitor, &caller));
     let found = keys.iter().find(|stored| stored.key.id.as_str() == name);
@@ -64,7 +64,7 @@ pub(crate) async fn show(
 pub(crate) async fn create(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Posted(body): Posted<KeyBody>,
+    JsonBody(body): JsonBody<KeyBody>,
 ) -> Result<Response> {
     let now = doors.engine.clock().now();
     let realms = match body.of {
@@ -95,8 +95,8 @@ pub(crate) async fn create(
 pub(crate) async fn rotate(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Named(name): Named,
-    Maybe(body): Maybe<RotateBody>,
+    PathName(name): PathName,
+    OptionalBody(body): OptionalBody<RotateBody>,
 ) -> Result<Response> {
     let overlap_ms = body.overlap_ms.unwrap_or(OVERLAP_DEFAULT_MS);
     if overlap_ms > OVERLAP_MS_MAX {
@@ -118,7 +118,7 @@ pub(crate) async fn rotate(
 pub(crate) async fn revoke(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<StatusCode> {
     let id = key_id(&name)?;
     let maker = maker(&visitor, &caller);
@@ -254,10 +254,10 @@ fn not_made(refusal: KeyRefusal) -> Failure {
         KeyRefusal::BadExpiry => Failure::wrong_value("/expiresInDays", message),
         KeyRefusal::TooMany => Failure::new(StatusCode::CONFLICT, "too_many_keys", message),
         KeyRefusal::MakerRevoked => Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", message),
-        KeyRefusal::Dead(Dead::Revoked) => {
+        KeyRefusal::Dead(KeyRejection::Revoked) => {
             Failure::new(StatusCode::CONFLICT, "key_revoked", message).hint("create another key")
         }
-        KeyRefusal::Dead(Dead::Expired) => {
+        KeyRefusal::Dead(KeyRejection::Expired) => {
             Failure::new(StatusCode::CONFLICT, "key_expired", message).hint("create another key")
         }
         KeyRefusal::Unknown => Failure::new(StatusCode::NOT_FOUND, "not_found", message),
@@ -274,7 +274,7 @@ fn not_changed(name: &str, refusal: KeyRefusal) -> Failure {
 }
 
 /// A key with its text.
-fn issued(made: &Made, now: Millis, directory: &Directory) -> Response {
+fn issued(made: &KeyWithText, now: Millis, directory: &Directory) -> Response {
     let key = shown(&made.stored, now, directory);
     let text = made.text.expose().to_owned();
     not_stored(Json(IssuedKey { key, text }).into_response())
@@ -297,8 +297,8 @@ fn shown(stored: &StoredKey, now: Millis, directory: &Directory) -> ApiKey {
         scopes: key.scopes.map(|scopes| scopes.iter().map(names).collect()),
         status: match key.check(now) {
             Ok(()) => KeyStatus::Active,
-            Err(Dead::Expired) => KeyStatus::Expired,
-            Err(Dead::Revoked) => KeyStatus::Revoked,
+            Err(KeyRejection::Expired) => KeyStatus::Expired,
+            Err(KeyRejection::Revoked) => KeyStatus::Revoked,
         },
         by: key.by.to_string(),
         created_at: key.created.rfc3339(),

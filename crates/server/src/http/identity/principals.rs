@@ -7,10 +7,10 @@ use crate::http::condition::{Condition, stale, tagged};
 use crate::http::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
-use crate::request::body::Posted;
+use crate::request::body::JsonBody;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors};
-use crate::request::params::{Named, Params, short};
+use crate::request::params::{Params, PathName, short};
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -43,7 +43,7 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Response> {
     let seen = doors.identity.principal(&maker(&visitor, &caller), &name);
     seen.map(|seen| answer(&seen)).ok_or_else(|| missing(&name))
@@ -53,9 +53,9 @@ pub(crate) async fn show(
 pub(crate) async fn store(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
     headers: HeaderMap,
-    Posted(body): Posted<Map<String, Value>>,
+    JsonBody(body): JsonBody<Map<String, Value>>,
 ) -> Result<(StatusCode, Response)> {
     let condition = Condition::of(&headers)?;
     let issuers = doors.identity.issuer_names();
@@ -96,7 +96,7 @@ fn note_refusal(doors: &Doors, caller: &Caller, name: &str, refusal: &PrincipalR
 pub(crate) async fn disable(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Response> {
     let maker = maker(&visitor, &caller);
     let disabled = doors.identity.disable_principal(&maker, &name).await;
@@ -111,7 +111,7 @@ pub(crate) async fn disable(
 pub(crate) async fn enable(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Response> {
     let maker = maker(&visitor, &caller);
     let enabled = doors.identity.enable_principal(&maker, &name).await;

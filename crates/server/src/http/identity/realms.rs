@@ -5,10 +5,10 @@ use super::{maker, note_beyond};
 use crate::http::tools::{PageQuery, paged};
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
-use crate::request::body::Posted;
+use crate::request::body::JsonBody;
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Administrator, Doors};
-use crate::request::params::{Named, Params, short};
+use crate::request::params::{Params, PathName, short};
 use axum::Json;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
@@ -41,7 +41,7 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<Realm>> {
     let maker = maker(&visitor, &caller);
     let found = administered(&doors, &maker).into_iter().find(|realm| realm.name == name);
@@ -56,7 +56,7 @@ pub(crate) async fn show(
 pub(crate) async fn create(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Posted(body): Posted<RealmBody>,
+    JsonBody(body): JsonBody<RealmBody>,
 ) -> Result<Response> {
     let maker = maker(&visitor, &caller);
     let name = body.name;
@@ -75,7 +75,7 @@ pub(crate) async fn create(
 pub(crate) async fn remove(
     Administrator { doors, caller }: Administrator,
     visitor: Visitor,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<Realm>> {
     let conflict =
         |code: &'static str, message: &str| Failure::new(StatusCode::CONFLICT, code, message);

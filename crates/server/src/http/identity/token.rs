@@ -16,7 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use identity::Denied;
+use identity::CredentialRefusal;
 use identity::token::{Token, TokenRefusal};
 use kernel::identity::audit::Object;
 use kernel::values::caller::{Caller, Scope};
@@ -178,11 +178,11 @@ fn denied(doors: &Doors, parts: &Parts, why: &'static str) -> Result<()> {
     let peer = parts.extensions.get::<Peer>();
     let from = doors.entrance.address_of(peer, parts.uri.path(), &parts.headers)?;
     match doors.identity.failed(from, why) {
-        Denied::Invalid(reason) => {
+        CredentialRefusal::Invalid(reason) => {
             tracing::debug!(%from, reason, "a token is not given");
             Ok(())
         }
-        Denied::TooMany { retry_after_s } => {
+        CredentialRefusal::TooMany { retry_after_s } => {
             let message = "too many credentials from this address were not valid";
             let status = StatusCode::TOO_MANY_REQUESTS;
             Err(Failure::new(status, "too_many_failures", message)

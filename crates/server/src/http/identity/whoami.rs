@@ -5,7 +5,7 @@ use crate::request::auth::Visitor;
 use crate::request::doors::Shared;
 use axum::Json;
 use axum::extract::State;
-use identity::Verified;
+use identity::VerifiedCaller;
 use kernel::identity::directory::Directory;
 use kernel::identity::roles::{Role, Roles};
 use kernel::values::caller::Scope;
@@ -19,7 +19,7 @@ pub(crate) async fn show(State(doors): State<Shared>, visitor: Visitor) -> Json<
     })
 }
 
-fn with_credential(visitor: &Visitor, verified: &Verified, directory: &Directory) -> WhoAmI {
+fn with_credential(visitor: &Visitor, verified: &VerifiedCaller, directory: &Directory) -> WhoAmI {
     let key = verified.key.as_ref().and_then(|id| directory.keys.get(id));
     let key = key.map(|key| OwnKey {
         id: key.id.to_string(),

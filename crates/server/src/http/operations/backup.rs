@@ -2,7 +2,7 @@
 
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
-use crate::request::body::Posted;
+use crate::request::body::JsonBody;
 use crate::request::doors::{Administrator, for_whole_server};
 use crate::secrets::backup::{BESIDE, told};
 use axum::Json;
@@ -21,7 +21,7 @@ use wire::rest;
 pub(crate) async fn write(
     Administrator { doors, .. }: Administrator,
     visitor: Visitor,
-    Posted(body): Posted<rest::BackupBody>,
+    JsonBody(body): JsonBody<rest::BackupBody>,
 ) -> Result<Json<rest::BackupAnswer>> {
     for_whole_server(&doors, &visitor, "a backup")?;
     let into = PathBuf::from(body.dir);

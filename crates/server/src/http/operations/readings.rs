@@ -7,7 +7,7 @@ use crate::request::doors::Doors;
 use engine::{BreakerState, Counts, RefusalCode, SinkState};
 use kernel::contracts::StoreFigures;
 use kernel::contracts::figures::{COMMIT_MS, OpenAsks, OpenSessions};
-use kernel::tool::breaker::Guarded;
+use kernel::tool::breaker::BreakerScope;
 use kernel::tool::call::Caller;
 use kernel::values::ids::Millis;
 use prometheus_client::collector::Collector;
@@ -289,20 +289,20 @@ impl Collector for Reading {
 }
 
 /// What calls are refused of after failures.
-fn refused(failing: &[BreakerState]) -> Vec<Guarded> {
+fn refused(failing: &[BreakerState]) -> Vec<BreakerScope> {
     let refused = failing.iter().filter(|state| state.open_until.is_some());
     refused.map(|state| state.guarded.clone()).collect()
 }
 
-fn is_tool(guarded: &&Guarded) -> bool {
-    matches!(guarded, Guarded::Tool(_))
+fn is_tool(guarded: &&BreakerScope) -> bool {
+    matches!(guarded, BreakerScope::Tool(_))
 }
 
 /// All upstreams that this caller may read and that are not left alone.
-fn upstreams(doors: &Doors, caller: &Caller, refused: &[Guarded]) -> Vec<UpstreamReading> {
+fn upstreams(doors: &Doors, caller: &Caller, refused: &[BreakerScope]) -> Vec<UpstreamReading> {
     let read = |member: Member| {
         let status = member.upstream?.status();
-        let guarded = Guarded::Upstream(member.facts.name.as_str().into());
+        let guarded = BreakerScope::Upstream(member.facts.name.as_str().into());
         Some(UpstreamReading {
             refused: refused.contains(&guarded),
             name: member.facts.name,

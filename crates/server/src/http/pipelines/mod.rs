@@ -8,7 +8,7 @@ use crate::request::body::{parse, read};
 use crate::request::cursors::Purpose;
 use crate::request::doors::{Doors, Shared, Who};
 use crate::request::key::{Key, replayed, replayed_failure};
-use crate::request::params::{Named, Params, not_found, short};
+use crate::request::params::{Params, PathName, not_found, short};
 use crate::request::trace;
 use crate::views::content::whole;
 use crate::views::rows;
@@ -45,7 +45,7 @@ pub(crate) async fn list(
 /// `GET /pipelines/{name}`.
 pub(crate) async fn show(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<PipelineAnswer>> {
     let pipeline = named(&doors, &caller, &name)?;
     Ok(Json(rows::pipeline_answer(&pipeline)))
@@ -54,7 +54,7 @@ pub(crate) async fn show(
 /// `GET /pipelines/{name}/stats`.
 pub(crate) async fn stats(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<PipelineStats>> {
     let pipeline = named(&doors, &caller, &name)?;
     let rows = doors.engine.cases().tallies(&caller, &pipeline.name).await?;
@@ -65,7 +65,7 @@ pub(crate) async fn stats(
 /// `POST /pipelines/{name}/cases`: what the pipeline's own route does.
 pub(crate) async fn submit(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     request: Request,
 ) -> Result<Response> {
     let pipeline = named(&doors, &caller, &name)?;
@@ -120,8 +120,8 @@ async fn taken(
         occasion: Occasion::at("pipeline", pipeline.route.clone()),
     };
     drop(sent);
-    let road = Road::by(case.handler.is_some());
-    let told = Told { pipeline, id: case_id(&case, pipeline), road };
+    let road = CasePath::by(case.handler.is_some());
+    let told = CaseView { pipeline, id: case_id(&case, pipeline), road };
     let report = doors.engine.cases().submit(caller, pipeline, case, options).await?;
     told.report(opened(doors, caller, report).await)
 }
@@ -185,20 +185,20 @@ fn case_id(case: &Case, pipeline: &Pipeline) -> Value {
 
 /// Which path a case takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Road {
+enum CasePath {
     Deterministic,
     Agent,
 }
 
-impl Road {
+impl CasePath {
     fn by(deterministic: bool) -> Self {
-        if deterministic { Road::Deterministic } else { Road::Agent }
+        if deterministic { CasePath::Deterministic } else { CasePath::Agent }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Road::Deterministic => "deterministic",
-            Road::Agent => "agent",
+            CasePath::Deterministic => "deterministic",
+            CasePath::Agent => "agent",
         }
     }
 }
@@ -209,20 +209,20 @@ fn is_asking(report: &RunReport) -> bool {
 }
 
 /// What is shown of a case.
-struct Told<'a> {
+struct CaseView<'a> {
     pipeline: &'a Pipeline,
     id: Value,
-    road: Road,
+    road: CasePath,
 }
 
-impl Told<'_> {
+impl CaseView<'_> {
     fn report(self, report: CaseReport) -> Result<Response> {
         match report {
             CaseReport::Ran(report) => self.ran(report),
             // An earlier request began it, for another reason perhaps.
             CaseReport::Waits { report, deterministic } => {
-                let road = Road::by(deterministic);
-                Ok(Told { road, ..self }.pending(report))
+                let road = CasePath::by(deterministic);
+                Ok(CaseView { road, ..self }.pending(report))
             }
             // Part of it asks already while another part still works.
             CaseReport::Late(Some(report)) if is_asking(&report) => Ok(self.pending(report)),
@@ -242,7 +242,7 @@ impl Told<'_> {
 
     /// 200 with the answer. An agent that a limit stopped is one too, and says so.
     fn answered(self, report: RunReport) -> Response {
-        let stopped = report.run.stopped.as_deref().filter(|_| self.road == Road::Agent);
+        let stopped = report.run.stopped.as_deref().filter(|_| self.road == CasePath::Agent);
         let answer = match stopped {
             Some(limit) => self.with_id(json!({
                 "status": "error", "path": self.road.name(), "reason": stopped_by(limit),

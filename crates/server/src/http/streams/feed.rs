@@ -2,7 +2,7 @@
 //! `snapshot` first, then each event under its place in the feed. It has no end: a client that is
 //! cut off comes back with the last `id` and misses nothing.
 
-use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, broken_off, permit, told};
+use super::stream::{LAST_EVENT_ID, RETRY, Source, SourceItem, answer, broken_off, permit, told};
 use crate::http::sessions::open_asks;
 use crate::problem::{Failure, Result};
 use crate::request::cursors::{Purpose, refused};
@@ -50,7 +50,7 @@ pub(crate) async fn follow(
     let watch = doors.engine.feed().watch_all();
     let (gone, end) = doors.engine.feed().bounds(&caller).await?;
     let place = match wanted {
-        None => Place { row: gone + 1, sent: 0 },
+        None => FeedPosition { row: gone + 1, sent: 0 },
         Some(place) => place.within(gone, end)?,
     };
     let feed =
@@ -65,7 +65,7 @@ fn wanted(
     of: &Purpose,
     query: FeedQuery,
     headers: &HeaderMap,
-) -> Result<Option<Place>> {
+) -> Result<Option<FeedPosition>> {
     let text = match headers.get(LAST_EVENT_ID) {
         Some(last) => last.to_str().unwrap_or_default().to_owned(),
         None => match query.after {
@@ -74,7 +74,7 @@ fn wanted(
         },
     };
     let place = doors.cursors.open(of, &text).map_err(|why| refused(why, bad_cursor))?;
-    Place::parse(&place).map(Some).ok_or_else(bad_cursor)
+    FeedPosition::parse(&place).map(Some).ok_or_else(bad_cursor)
 }
 
 fn bad_cursor() -> Failure {
@@ -85,12 +85,12 @@ fn bad_cursor() -> Failure {
 
 /// A place in the feed: so many events of this row were sent. Clients get it sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct FeedPosition {
     row: u64,
     sent: u64,
 }
 
-impl Place {
+impl FeedPosition {
     fn parse(text: &str) -> Option<Self> {
         let (row, sent) = text.split_once('-')?;
         let place = Self { row: number(row)?, sent: number(sent)? };
@@ -113,7 +113,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FeedPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}-{:x}", self.row, self.sent)
     }
@@ -122,7 +122,7 @@ impl fmt::Display for Place {
 /// A place as clients see it, where everything up to this row is behind it: what comes after
 /// is asked for with it.
 pub(in crate::http) fn after_row(doors: &Doors, caller: &Caller, row: u64) -> String {
-    let place = Place { row: row.saturating_add(1), sent: 0 };
+    let place = FeedPosition { row: row.saturating_add(1), sent: 0 };
     doors.cursors.seal(&Purpose::feed(caller), &place.to_string())
 }
 
@@ -140,11 +140,11 @@ struct Feed {
     /// The last row when the stream began.
     end: u64,
     /// Events that were read and not yet sent.
-    waiting: VecDeque<(Place, String)>,
+    waiting: VecDeque<(FeedPosition, String)>,
     /// The last row that was read.
     read: u64,
     /// The place of the last event that was sent.
-    place: Place,
+    place: FeedPosition,
     watch: Watch,
 }
 
@@ -158,15 +158,15 @@ impl Source for Feed {
         Ok(Some(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY)))
     }
 
-    async fn look(&mut self, doors: &Doors) -> Result<Look> {
+    async fn look(&mut self, doors: &Doors) -> Result<SourceItem> {
         loop {
             if let Some((place, body)) = self.waiting.pop_front() {
                 self.place = place;
                 let id = doors.cursors.seal(&self.of, &place.to_string());
-                return Ok(Look::Event(Event::default().id(id).data(body)));
+                return Ok(SourceItem::Event(Event::default().id(id).data(body)));
             }
             let rows = doors.engine.feed().rows(&self.caller, self.read, ROWS_MAX).await?;
-            let Some(last) = rows.last() else { return Ok(Look::Nothing) };
+            let Some(last) = rows.last() else { return Ok(SourceItem::Nothing) };
             self.read = last.cursor;
             for row in &rows {
                 self.take(row)?;
@@ -189,7 +189,7 @@ impl Feed {
         let events: Vec<&RawValue> =
             serde_json::from_str(&row.body).map_err(|error| unreadable(&error))?;
         for (index, event) in events.into_iter().enumerate() {
-            let place = Place { row: row.cursor, sent: index as u64 + 1 };
+            let place = FeedPosition { row: row.cursor, sent: index as u64 + 1 };
             if place > self.place {
                 let body = FeedEvent { session: row.session.to_string(), event };
                 let body = serde_json::to_string(&body).map_err(|error| unreadable(&error))?;
@@ -211,17 +211,17 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_it_was_written() {
-        for place in [Place { row: 1, sent: 0 }, Place { row: u64::MAX, sent: 17 }] {
-            assert_eq!(Place::parse(&place.to_string()), Some(place));
+        for place in [FeedPosition { row: 1, sent: 0 }, FeedPosition { row: u64::MAX, sent: 17 }] {
+            assert_eq!(FeedPosition::parse(&place.to_string()), Some(place));
         }
         for text in ["", "1", "-", "1-", "-1", "0-0", "+1-0", "1-0-0", "g-0", "1 -0"] {
-            assert_eq!(Place::parse(text), None, "{text}");
+            assert_eq!(FeedPosition::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_place_is_within_what_is_kept() {
-        let code = |row, sent| match (Place { row, sent }).within(4, 9) {
+        let code = |row, sent| match (FeedPosition { row, sent }).within(4, 9) {
             Ok(_) => "ok",
             Err(failure) => failure.code(),
         };

@@ -2,11 +2,11 @@
 //! session first, then each event under its sequence, `end` when the latest run is over. What is
 //! sent is durable: the engine reads it from the store.
 
-use super::stream::{LAST_EVENT_ID, Look, RETRY, Source, answer, broken_off, permit, told};
+use super::stream::{LAST_EVENT_ID, RETRY, Source, SourceItem, answer, broken_off, permit, told};
 use crate::http::sessions;
 use crate::problem::{Failure, Result};
 use crate::request::doors::{Doors, Who};
-use crate::request::params::{Named, Params, session_ref};
+use crate::request::params::{Params, PathName, session_ref};
 use crate::views::rows;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -29,7 +29,7 @@ pub(crate) struct StreamQuery {
 /// `GET /sessions/{id}/events`.
 pub(crate) async fn follow(
     Who { doors, caller }: Who,
-    Named(name): Named,
+    PathName(name): PathName,
     Params(query): Params<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response> {
@@ -38,7 +38,7 @@ pub(crate) async fn follow(
     let wanted = session_ref(&name, query.space.as_deref());
     // A place that is not kept any more is refused before the answer, not in a stream.
     let (row, events) = doors.engine.sessions().follow(&caller, &wanted, after).await?;
-    Ok(answer(doors, Followed { caller, begins: Some(row), events }, permit))
+    Ok(answer(doors, FollowedSession { caller, begins: Some(row), events }, permit))
 }
 
 /// A client that comes back says in the header what it saw last; that is later than what its URL
@@ -58,14 +58,14 @@ fn after(query: &StreamQuery, headers: &HeaderMap) -> Result<u64> {
 }
 
 /// A session that one client follows.
-struct Followed {
+struct FollowedSession {
     caller: Arc<Caller>,
     /// The session as the stream began, until it was shown.
     begins: Option<SessionRow>,
     events: SessionStream,
 }
 
-impl Source for Followed {
+impl Source for FollowedSession {
     type Event = Event;
 
     async fn first(&mut self, doors: &Doors) -> Result<Option<Event>> {
@@ -74,18 +74,18 @@ impl Source for Followed {
         Ok(Some(told("snapshot", &session).retry(RETRY)))
     }
 
-    async fn look(&mut self, _doors: &Doors) -> Result<Look> {
+    async fn look(&mut self, _doors: &Doors) -> Result<SourceItem> {
         let row = match self.events.look().await? {
             SessionUpdate::Event { seq, body } => {
-                return Ok(Look::Event(Event::default().id(seq.to_string()).data(body)));
+                return Ok(SourceItem::Event(Event::default().id(seq.to_string()).data(body)));
             }
             SessionUpdate::Still(row) => row,
         };
         if row.run.is_none() || !row.status.is_over() {
-            return Ok(Look::Nothing);
+            return Ok(SourceItem::Nothing);
         }
         let end = rest::StreamEnd { status: rows::status(row.status) };
-        Ok(Look::Last(told("end", &end)))
+        Ok(SourceItem::Last(told("end", &end)))
     }
 
     async fn woken(&mut self) {

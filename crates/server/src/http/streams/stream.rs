@@ -35,7 +35,10 @@ pub(crate) trait Source: Send + 'static {
     fn first(&mut self, doors: &Doors) -> impl Future<Output = Result<Option<Self::Event>>> + Send;
 
     /// What there is to tell now.
-    fn look(&mut self, doors: &Doors) -> impl Future<Output = Result<Look<Self::Event>>> + Send;
+    fn look(
+        &mut self,
+        doors: &Doors,
+    ) -> impl Future<Output = Result<SourceItem<Self::Event>>> + Send;
 
     /// Waits until there may be more.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
@@ -45,7 +48,7 @@ pub(crate) trait Source: Send + 'static {
 }
 
 /// What a look at a source found.
-pub(crate) enum Look<E = Event> {
+pub(crate) enum SourceItem<E = Event> {
     Event(E),
     /// The last one there will be.
     Last(E),
@@ -146,21 +149,21 @@ impl<S: Source> Tail<S> {
             // Before the look: what changes after it ends the wait.
             let rights = self.doors.engine.tools().list_version();
             match self.source.look(&self.doors).await? {
-                Look::Event(event) => return Ok(Some(Piece::Event(event))),
-                Look::Last(event) => {
+                SourceItem::Event(event) => return Ok(Some(Piece::Event(event))),
+                SourceItem::Last(event) => {
                     self.stage = Stage::Over;
                     return Ok(Some(Piece::Event(event)));
                 }
-                Look::End => {
+                SourceItem::End => {
                     self.stage = Stage::Over;
                     return Ok(None);
                 }
-                Look::Nothing => {}
+                SourceItem::Nothing => {}
             }
             match self.woken(rights.as_ref()).await {
-                Woken::Source => {}
-                Woken::Heartbeat => return Ok(Some(Piece::StillHere)),
-                Woken::Closing => {
+                WakeReason::Source => {}
+                WakeReason::Heartbeat => return Ok(Some(Piece::StillHere)),
+                WakeReason::Closing => {
                     self.stage = Stage::Over;
                     return Ok(Some(Piece::Closing));
                 }
@@ -169,7 +172,7 @@ impl<S: Source> Tail<S> {
         Ok(None)
     }
 
-    async fn woken(&mut self, rights: Option<&ListVersion>) -> Woken {
+    async fn woken(&mut self, rights: Option<&ListVersion>) -> WakeReason {
         let Self { doors, source, closing, heartbeat, .. } = self;
         let doors: &Doors = doors;
         let clock = doors.engine.clock().as_ref();
@@ -179,9 +182,9 @@ impl<S: Source> Tail<S> {
         let judged = pin!(judged_anew(doors, rights));
         match select(select(woken, judged), select(closed, heartbeat)).await {
             // Who may not read it any more finds nothing at the next look.
-            Either::Left(_) => Woken::Source,
-            Either::Right((Either::Left(_), _)) => Woken::Closing,
-            Either::Right((Either::Right(_), _)) => Woken::Heartbeat,
+            Either::Left(_) => WakeReason::Source,
+            Either::Right((Either::Left(_), _)) => WakeReason::Closing,
+            Either::Right((Either::Right(_), _)) => WakeReason::Heartbeat,
         }
     }
 }
@@ -215,7 +218,7 @@ pub(crate) fn permit(doors: &Doors, caller: &Caller) -> Result<StreamPlace> {
 }
 
 /// Why a wait ended.
-enum Woken {
+enum WakeReason {
     /// There may be more to tell.
     Source,
     /// There was not, for so long that the client must hear that we are still here.

@@ -1,16 +1,16 @@
 //! `tools/call`: a tool, or a plan as a tool. Most calls are answered with what the tool gives; one
 //! that becomes a run is answered with its outcome, with what it asks for, or with a task.
 
-use super::asked;
-use super::calling::{Calling, Guard, Params, occasion, takes_tasks, tasks_needed};
+use super::active_call::{ActiveCall, Guard, Params, occasion, takes_tasks, tasks_needed};
+use super::input_required::{InputOutcome, ROUNDS_MAX, Retry, gathered, opened, want};
+use super::pending_run;
 use super::result::{refused, words};
-use super::wanted::Waiting;
-use super::wanting::{ROUNDS_MAX, Retry, Wanted, gathered, opened, want};
-use crate::mcp::answer::Answered;
-use crate::mcp::exchange::{Called, Exchange};
+use super::run_input::RequestState;
+use crate::mcp::answer::AnswerResult;
+use crate::mcp::exchange::{Exchange, ResolvedCall};
 use crate::mcp::lists;
 use engine::{CallReport, Refusal, RefusalCode, UnseenCall};
-use kernel::tool::call::{Given, Pace, Reach};
+use kernel::tool::call::{InputResponses, Pace, Reach};
 use kernel::values::ids::RunId;
 use kernel::values::trace::TraceParent;
 use serde_json::Value;
@@ -20,9 +20,9 @@ use wire::jsonrpc::RpcError;
 const NAME_CHARS_MAX: usize = 80;
 
 /// Calls a tool.
-pub(crate) async fn call(mut exchange: Exchange) -> Answered {
+pub(crate) async fn call(mut exchange: Exchange) -> AnswerResult {
     let (known, read) = match exchange.called.take() {
-        Some(Called { tool, params }) => (Some(tool), params),
+        Some(ResolvedCall { tool, params }) => (Some(tool), params),
         None => (None, None),
     };
     let mut params = match read {
@@ -38,7 +38,7 @@ pub(crate) async fn call(mut exchange: Exchange) -> Answered {
     if tool.spec().pace == Pace::Task && !takes_tasks(&exchange.client) {
         return Err(tasks_needed());
     }
-    let calling = Calling::new(&exchange, tool, &mut params)?;
+    let calling = ActiveCall::new(&exchange, tool, &mut params)?;
     let (arguments, retry) = params.split();
     let (waiting, given) = before(&calling, &retry)?;
     let run = match &waiting {
@@ -49,7 +49,7 @@ pub(crate) async fn call(mut exchange: Exchange) -> Answered {
     // Most calls end at once. What is rare is large, and boxed, so that not every call moves room
     // for it around: here and below that is what the boxes are for.
     let answered = match waiting {
-        Some(waiting) => Box::pin(asked::resume(&calling, waiting, &retry)).await,
+        Some(waiting) => Box::pin(pending_run::resume(&calling, waiting, &retry)).await,
         None => begin(&calling, run, arguments, given).await,
     };
     guard.answered();
@@ -57,19 +57,27 @@ pub(crate) async fn call(mut exchange: Exchange) -> Answered {
 }
 
 /// What a call that is sent again brings along: a run that waits, or what the tool wanted.
-fn before(calling: &Calling<'_>, retry: &Retry) -> Result<(Option<Waiting>, Given), RpcError> {
+fn before(
+    calling: &ActiveCall<'_>,
+    retry: &Retry,
+) -> Result<(Option<RequestState>, InputResponses), RpcError> {
     if retry.input_responses.is_none() && retry.request_state.is_none() {
-        return Ok((None, Given::default()));
+        return Ok((None, InputResponses::default()));
     }
     let state = opened(calling.exchange, retry, &calling.bound())?;
-    match state.as_ref().and_then(Waiting::read) {
-        Some(waiting) => Ok((Some(waiting), Given::default())),
+    match state.as_ref().and_then(RequestState::read) {
+        Some(waiting) => Ok((Some(waiting), InputResponses::default())),
         None => Ok((None, gathered(calling.exchange, retry, state)?)),
     }
 }
 
 /// Calls, and calls again while the tool wants more and the client can be asked at once.
-async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given) -> Answered {
+async fn begin(
+    calling: &ActiveCall<'_>,
+    run: RunId,
+    arguments: Value,
+    given: InputResponses,
+) -> AnswerResult {
     let engine = calling.engine();
     let caller = calling.caller();
     let mut arguments = arguments;
@@ -86,7 +94,7 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
                 return Ok(calling.done(output).await);
             }
             Ok(CallReport::Pending(report)) => {
-                return Box::pin(asked::follow(calling, *report)).await;
+                return Box::pin(pending_run::follow(calling, *report)).await;
             }
             Ok(CallReport::Failed(report)) => return Box::pin(calling.failed(&report)).await,
             Ok(CallReport::Wants(wants)) => wants,
@@ -103,8 +111,8 @@ async fn begin(calling: &Calling<'_>, run: RunId, arguments: Value, given: Given
             engine.tools().forget_wants(caller, name, &wants);
         }
         match wanted? {
-            Wanted::Answer(outcome) => return Ok(outcome),
-            Wanted::Again(more) => given = more,
+            InputOutcome::Answer(outcome) => return Ok(outcome),
+            InputOutcome::Again(more) => given = more,
         }
         arguments = calling.arguments();
         // A person may have thought about it for a while: it is looked for again.

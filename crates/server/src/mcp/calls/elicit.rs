@@ -4,7 +4,7 @@
 
 use crate::mcp::client::{Client, Version};
 use kernel::ask::{Ask, AskBody, AskedCall, CallDecision, FixAction, Question, Reply};
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::fault::Fault;
 use kernel::values::visible::{exposed, exposed_json};
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ const NO_WORDS: &str = "the person at the client did not approve it";
 
 /// What a person said.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum ElicitOutcome {
     /// A reply to the ask.
     Reply(Reply),
     /// Nothing that decides it: the form was dismissed, or the ask cannot be declined.
@@ -27,7 +27,7 @@ pub(crate) enum Said {
 
 /// Why an answer is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum ElicitError {
     /// The client did not answer as MCP wants it.
     Malformed(String),
     /// The person may try again.
@@ -109,13 +109,17 @@ pub(crate) fn read(
     answer: &Value,
     version: Version,
     shown_chars_max: usize,
-) -> Result<Said, Unfit> {
+) -> Result<ElicitOutcome, ElicitError> {
     match answer["action"].as_str() {
-        Some("accept" | "decline") if !shows_all(&ask.body, shown_chars_max) => Ok(Said::Nothing),
-        Some("accept") => accepted(&ask.body, &answer["content"], version).map(Said::Reply),
+        Some("accept" | "decline") if !shows_all(&ask.body, shown_chars_max) => {
+            Ok(ElicitOutcome::Nothing)
+        }
+        Some("accept") => {
+            accepted(&ask.body, &answer["content"], version).map(ElicitOutcome::Reply)
+        }
         Some("decline") => Ok(declined(&ask.body)),
-        Some("cancel") => Ok(Said::Nothing),
-        _ => Err(Unfit::Malformed(format!(
+        Some("cancel") => Ok(ElicitOutcome::Nothing),
+        _ => Err(ElicitError::Malformed(format!(
             "the answer to `{}` needs `action`: `accept`, `decline` or `cancel`",
             ask.id
         ))),
@@ -148,7 +152,7 @@ fn answer_key(index: usize) -> String {
 }
 
 /// The answers to an agent's questions, by their calls.
-fn answers(questions: &[Question], content: &Map<String, Value>) -> Result<Value, Unfit> {
+fn answers(questions: &[Question], content: &Map<String, Value>) -> Result<Value, ElicitError> {
     let mut answers = Map::new();
     for (index, asked) in questions.iter().enumerate() {
         let text = match questions.len() {
@@ -226,8 +230,13 @@ fn approve_key(index: usize, calls: usize) -> String {
     if calls == 1 { "approve".to_owned() } else { format!("approve_{}", index + 1) }
 }
 
-fn fixing(fault: &Fault, how: HowFar, call: Option<&AskedCall>, actions: &[FixAction]) -> Value {
-    let is_unknown = how == HowFar::Unknown;
+fn fixing(
+    fault: &Fault,
+    how: CallProgress,
+    call: Option<&AskedCall>,
+    actions: &[FixAction],
+) -> Value {
+    let is_unknown = how == CallProgress::Unknown;
     let what = match call {
         Some(call) if is_unknown => format!("outcome unknown: `{}`", exposed(call.tool.as_str())),
         Some(call) => format!("`{}` failed", exposed(call.tool.as_str())),
@@ -259,11 +268,11 @@ fn fixing(fault: &Fault, how: HowFar, call: Option<&AskedCall>, actions: &[FixAc
     form(&message, schema)
 }
 
-fn declined(body: &AskBody) -> Said {
+fn declined(body: &AskBody) -> ElicitOutcome {
     match body {
-        AskBody::Clarify { .. } => Said::Reply(Reply::Clarify { answer: None }),
-        AskBody::Fill { .. } => Said::Reply(Reply::Fill { content: None }),
-        AskBody::Authorize { .. } => Said::Reply(Reply::Authorize { done: false }),
+        AskBody::Clarify { .. } => ElicitOutcome::Reply(Reply::Clarify { answer: None }),
+        AskBody::Fill { .. } => ElicitOutcome::Reply(Reply::Fill { content: None }),
+        AskBody::Authorize { .. } => ElicitOutcome::Reply(Reply::Authorize { done: false }),
         AskBody::Approve { calls } => {
             let decide = |call: &AskedCall| CallDecision {
                 call_id: call.call_id,
@@ -271,14 +280,14 @@ fn declined(body: &AskBody) -> Said {
                 feedback: Some("the person at the client declined".to_owned()),
                 arguments: None,
             };
-            Said::Reply(Reply::Approve { decisions: calls.iter().map(decide).collect() })
+            ElicitOutcome::Reply(Reply::Approve { decisions: calls.iter().map(decide).collect() })
         }
         // A failed step stays one until someone says what to do about it.
-        AskBody::Fix { .. } => Said::Nothing,
+        AskBody::Fix { .. } => ElicitOutcome::Nothing,
     }
 }
 
-fn accepted(body: &AskBody, content: &Value, version: Version) -> Result<Reply, Unfit> {
+fn accepted(body: &AskBody, content: &Value, version: Version) -> Result<Reply, ElicitError> {
     if let AskBody::Authorize { .. } = body {
         return Ok(Reply::Authorize { done: true });
     }
@@ -312,7 +321,7 @@ fn accepted(body: &AskBody, content: &Value, version: Version) -> Result<Reply, 
     }
 }
 
-fn decisions(calls: &[AskedCall], content: &Map<String, Value>) -> Result<Reply, Unfit> {
+fn decisions(calls: &[AskedCall], content: &Map<String, Value>) -> Result<Reply, ElicitError> {
     let feedback = content.get("feedback").and_then(Value::as_str);
     let feedback = feedback.filter(|words| !words.trim().is_empty());
     let mut decisions = Vec::with_capacity(calls.len());
@@ -332,13 +341,13 @@ fn decisions(calls: &[AskedCall], content: &Map<String, Value>) -> Result<Reply,
     Ok(Reply::Approve { decisions })
 }
 
-fn text_of<'a>(content: &'a Map<String, Value>, key: &str) -> Result<&'a str, Unfit> {
+fn text_of<'a>(content: &'a Map<String, Value>, key: &str) -> Result<&'a str, ElicitError> {
     let text = content.get(key).and_then(Value::as_str);
     text.ok_or_else(|| misfit(format!("`{key}` must be a text")))
 }
 
 /// The JSON in a text field; clients send an empty text for a field that was left empty.
-fn json_in(content: &Map<String, Value>, key: &str) -> Result<Option<Value>, Unfit> {
+fn json_in(content: &Map<String, Value>, key: &str) -> Result<Option<Value>, ElicitError> {
     if content.get(key).is_none_or(Value::is_null) {
         return Ok(None);
     }
@@ -352,8 +361,8 @@ fn json_in(content: &Map<String, Value>, key: &str) -> Result<Option<Value>, Unf
     }
 }
 
-fn misfit(message: impl Into<String>) -> Unfit {
-    Unfit::Misfit(message.into())
+fn misfit(message: impl Into<String>) -> ElicitError {
+    ElicitError::Misfit(message.into())
 }
 
 /// What may stand beside the fields without saying more about them than a form can show.

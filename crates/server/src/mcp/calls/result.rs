@@ -2,13 +2,13 @@
 //! task that stands for a run. Results are written straight into text; most calls need nothing
 //! else.
 
-use super::wanting::lacking;
-use crate::mcp::answer::{Answered, Kind, Outcome};
+use super::input_required::lacking;
+use crate::mcp::answer::{AnswerResult, Kind, Outcome};
 use crate::mcp::client::Version;
 use engine::refusal::{Quota, Refusal, RefusalCode, RefusalKind};
 use engine::{Engine, RunReport};
 use kernel::session::RunStatus;
-use kernel::tool::call::{Caller, OwnWords, ToolSpec, Yields};
+use kernel::tool::call::{Caller, OutputKind, RawFailure, ToolSpec};
 use kernel::tool::schema::sentence;
 use kernel::values::fault::Fault;
 use kernel::values::ids::Space;
@@ -35,13 +35,14 @@ const RUNTIME_FAULTS: [&str; 11] = [
 /// A tool's output as a result. The tool is none where it is gone since it was called.
 pub(crate) fn done(spec: Option<&ToolSpec>, output: Value, version: Version) -> Outcome {
     match (spec, output) {
-        (Some(ToolSpec { yields: Yields::Content, output_schema, .. }), Value::Object(output))
-            if output.get("content").is_some_and(Value::is_array) =>
-        {
+        (
+            Some(ToolSpec { yields: OutputKind::Content, output_schema, .. }),
+            Value::Object(output),
+        ) if output.get("content").is_some_and(Value::is_array) => {
             blocks(output_schema.as_deref(), output, version)
         }
         (spec, output) => {
-            let schema = spec.filter(|spec| spec.yields == Yields::Value);
+            let schema = spec.filter(|spec| spec.yields == OutputKind::Value);
             value(schema.and_then(|spec| spec.output_schema.as_deref()), &output, version)
         }
     }
@@ -117,7 +118,11 @@ fn written(members: Vec<u8>) -> Outcome {
 }
 
 /// A run that ended without an output: as the other side itself said it, else in words.
-pub(crate) fn failed(report: &RunReport, said: Option<OwnWords>, version: Version) -> Answered {
+pub(crate) fn failed(
+    report: &RunReport,
+    said: Option<RawFailure>,
+    version: Version,
+) -> AnswerResult {
     if let Some(answered) = said.and_then(|said| as_said(said, version)) {
         return answered.map(|outcome| outcome.and_meta(about(report)));
     }
@@ -130,18 +135,18 @@ pub(crate) fn failed(report: &RunReport, said: Option<OwnWords>, version: Versio
 }
 
 /// What the other side of a failed call said, to the letter: a result, or an error of the protocol.
-fn as_said(said: OwnWords, version: Version) -> Option<Answered> {
+fn as_said(said: RawFailure, version: Version) -> Option<AnswerResult> {
     match said {
-        OwnWords::Result(result) => Some(Ok(blocks(None, own_result(result)?, version))),
-        OwnWords::Error(mut error) => {
+        RawFailure::Result(result) => Some(Ok(blocks(None, own_result(result)?, version))),
+        RawFailure::Error(mut error) => {
             let data = error.get_mut("data").map(Value::take);
             let code = error["code"].as_i64()?;
             let message = error["message"].as_str()?;
             Some(Err(RpcError { code, message: message.to_owned(), data }))
         }
         // A lack that has no name in the protocol is explained in words.
-        OwnWords::Lacks(lacks) => (!lacks.is_none()).then(|| Err(lacking(lacks))),
-        OwnWords::Reply(_) => None,
+        RawFailure::Lacks(lacks) => (!lacks.is_none()).then(|| Err(lacking(lacks))),
+        RawFailure::Reply(_) => None,
     }
 }
 
@@ -192,7 +197,7 @@ pub(crate) fn in_words(fault: &Fault) -> String {
 
 /// A refusal as a result, where the caller can do something about it: other arguments, another
 /// tool. What a tool that failed said itself is passed on as it is. Anything else is no result.
-pub(crate) fn refused(mut refusal: Refusal, version: Version) -> Answered {
+pub(crate) fn refused(mut refusal: Refusal, version: Version) -> AnswerResult {
     match &mut refusal.code {
         RefusalCode::ToolFailed(said) => {
             if let Some(answered) = said.take().and_then(|said| as_said(*said, version)) {

@@ -1,7 +1,7 @@
 //! Reading messages: what one is, and what its sender says of itself. Only the frame and a few
 //! members are read; everything else stays text until someone needs it.
 
-use crate::mcp::client::{Can, Client, Version};
+use crate::mcp::client::{Client, ClientCapabilities, Version};
 use crate::request::body::is_deeper;
 use kernel::tool::call::LogLevel;
 use kernel::values::trace::TraceParent;
@@ -20,9 +20,9 @@ use wire::mcp::{META_CAPABILITIES, META_VERSION};
 #[derive(Debug)]
 pub(crate) enum Message<'a> {
     /// It wants an answer.
-    Request(Asked<'a>),
+    Request(RequestMessage<'a>),
     /// It does not.
-    Notification(Noted<'a>),
+    Notification(MethodCall<'a>),
     /// It answers a request of ours.
     Response {
         /// The id of our request.
@@ -34,15 +34,15 @@ pub(crate) enum Message<'a> {
 
 /// A request.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestMessage<'a> {
     pub(crate) id: Id,
     /// What is to be done, with what.
-    pub(crate) what: Noted<'a>,
+    pub(crate) what: MethodCall<'a>,
 }
 
 /// A method and its parameters.
 #[derive(Debug)]
-pub(crate) struct Noted<'a> {
+pub(crate) struct MethodCall<'a> {
     pub(crate) method: Cow<'a, str>,
     /// Its parameters, as they came.
     pub(crate) params: Option<&'a RawValue>,
@@ -50,16 +50,16 @@ pub(crate) struct Noted<'a> {
 
 /// What cannot be read as a message.
 #[derive(Debug)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadableMessage {
     /// Its id, if that could be read.
     pub(crate) id: Option<Id>,
     pub(crate) error: Box<RpcError>,
 }
 
-pub(crate) fn read(bytes: &[u8], depth_max: usize) -> Result<Message<'_>, Unread> {
+pub(crate) fn read(bytes: &[u8], depth_max: usize) -> Result<Message<'_>, UnreadableMessage> {
     let invalid = |id: Option<Id>, why: &str| {
         let error = Box::new(RpcError::new(INVALID_REQUEST, why));
-        Unread { id, error }
+        UnreadableMessage { id, error }
     };
     if is_deeper(bytes, depth_max) {
         return Err(invalid(None, &format!("the message nests deeper than {depth_max} levels")));
@@ -89,9 +89,11 @@ pub(crate) fn read(bytes: &[u8], depth_max: usize) -> Result<Message<'_>, Unread
     let Frame { method, params, result, error, .. } = frame;
     match (method, id, result, error) {
         (Some(method), Some((_, id)), None, None) => {
-            Ok(Message::Request(Asked { id, what: Noted { method, params } }))
+            Ok(Message::Request(RequestMessage { id, what: MethodCall { method, params } }))
         }
-        (Some(method), None, None, None) => Ok(Message::Notification(Noted { method, params })),
+        (Some(method), None, None, None) => {
+            Ok(Message::Notification(MethodCall { method, params }))
+        }
         (None, Some((id, _)), Some(result), None) => {
             Ok(Message::Response { id, answer: Ok(result) })
         }
@@ -106,15 +108,15 @@ pub(crate) fn read(bytes: &[u8], depth_max: usize) -> Result<Message<'_>, Unread
 }
 
 /// It is no JSON.
-pub(crate) fn malformed(error: &serde_json::Error) -> Unread {
+pub(crate) fn malformed(error: &serde_json::Error) -> UnreadableMessage {
     let error = RpcError::new(PARSE_ERROR, format!("the message is not JSON: {error}"));
-    Unread { id: None, error: Box::new(error) }
+    UnreadableMessage { id: None, error: Box::new(error) }
 }
 
 /// The members of parameters that say what a request is about, and of whom it is.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Said<'a> {
+pub(crate) struct RequestMembers<'a> {
     /// What they say of their sender.
     #[serde(borrow, default, rename = "_meta", deserialize_with = "meta_object")]
     pub(crate) meta: Meta<'a>,
@@ -136,7 +138,7 @@ pub(crate) struct Said<'a> {
     request_state: Option<&'a RawValue>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> RequestMembers<'a> {
     /// What these parameters say.
     pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
         let Some(raw) = params else { return Ok(Self::default()) };
@@ -149,7 +151,7 @@ impl<'a> Said<'a> {
 
     /// The call that they are, if it brings nothing along but its arguments and its span, as most
     /// do. Any other is read whole, and so is one that cannot be read.
-    pub(crate) fn plain(&self) -> Option<Plain> {
+    pub(crate) fn plain(&self) -> Option<PlainCall> {
         let Self { meta, name, arguments, input_responses, request_state, .. } = self;
         let more = [input_responses, request_state, &meta.key];
         if more.into_iter().any(Option::is_some) {
@@ -158,12 +160,12 @@ impl<'a> Said<'a> {
         let name = text((*name)?)?.into_owned();
         let arguments = arguments.map(|raw| serde_json::from_str(raw.get())).transpose().ok()?;
         let trace = meta.traceparent.and_then(text).and_then(|span| span.parse().ok());
-        Some(Plain { name, arguments, trace })
+        Some(PlainCall { name, arguments, trace })
     }
 }
 
 /// A call that brings nothing else along.
-pub(crate) struct Plain {
+pub(crate) struct PlainCall {
     pub(crate) name: String,
     pub(crate) arguments: Option<Map<String, Value>>,
     /// The span of the caller.
@@ -248,10 +250,10 @@ impl<'a> Meta<'a> {
     pub(crate) fn client(&self, version: Version) -> Result<Client, RpcError> {
         let can = match self.capabilities.map(RawValue::get) {
             // What most clients send to most servers.
-            None | Some("{}") => Can::default(),
+            None | Some("{}") => ClientCapabilities::default(),
             Some(written) if written.starts_with('{') => {
                 let capabilities: Value = serde_json::from_str(written).unwrap_or_default();
-                Can::read(&capabilities)
+                ClientCapabilities::read(&capabilities)
             }
             Some(_) => {
                 let message = format!("`{META_CAPABILITIES}` must be an object");
@@ -345,7 +347,7 @@ mod tests {
     fn client(meta: &Value) -> Result<Client, RpcError> {
         let params = json!({"_meta": meta, "name": "a"}).to_string();
         let raw: &RawValue = serde_json::from_str(&params).unwrap();
-        let meta = Said::read(Some(raw))?.meta;
+        let meta = RequestMembers::read(Some(raw))?.meta;
         meta.check()?;
         meta.version()?;
         meta.client(Version::July2026)
@@ -375,7 +377,7 @@ mod tests {
             assert_eq!((code, message.contains("`_meta`")), (-32602, true), "{message}");
         }
         let list: &RawValue = serde_json::from_str("[1]").unwrap();
-        assert_eq!(Said::read(Some(list)).unwrap_err().code, -32602);
+        assert_eq!(RequestMembers::read(Some(list)).unwrap_err().code, -32602);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use wire::jsonrpc::{RpcError, notification};
 
 /// A way to the client of one request.
-pub(crate) trait Way: Send + Sync {
+pub(crate) trait ClientChannel: Send + Sync {
     /// Sends a message if there is room for it, and drops it otherwise: for news during a
     /// call runs, which must not wait for a slow client.
     fn try_send(&self, message: String);
@@ -16,7 +16,7 @@ pub(crate) trait Way: Send + Sync {
     fn send(&self, message: String) -> BoxFuture<'_, bool>;
 
     /// Sends a request of ours and waits for its result.
-    fn ask<'a>(&'a self, method: &'a str, params: Value) -> BoxFuture<'a, Result<Value, Unheard>>;
+    fn ask<'a>(&'a self, method: &'a str, params: Value) -> BoxFuture<'a, Result<Value, AskError>>;
 
     /// Where what belongs to no request goes, if the client has a session.
     fn news(&self) -> Option<Outbox> {
@@ -26,27 +26,27 @@ pub(crate) trait Way: Send + Sync {
 
 /// Why a client gives no result.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Unheard {
+pub(crate) enum AskError {
     /// It answered with this error.
     Refused(RpcError),
     /// It did not answer: it cannot be asked, is gone or takes too long.
     Silent(RpcError),
 }
 
-impl From<Unheard> for RpcError {
-    fn from(unheard: Unheard) -> Self {
+impl From<AskError> for RpcError {
+    fn from(unheard: AskError) -> Self {
         match unheard {
-            Unheard::Refused(error) | Unheard::Silent(error) => error,
+            AskError::Refused(error) | AskError::Silent(error) => error,
         }
     }
 }
 
 /// What goes to the client before the answer.
 #[derive(Clone, Default)]
-pub(crate) struct Outbox(Option<Arc<dyn Way>>);
+pub(crate) struct Outbox(Option<Arc<dyn ClientChannel>>);
 
 impl Outbox {
-    pub(crate) fn new(way: Arc<dyn Way>) -> Self {
+    pub(crate) fn new(way: Arc<dyn ClientChannel>) -> Self {
         Self(Some(way))
     }
 
@@ -72,16 +72,16 @@ impl Outbox {
 
     /// A way to tell the client something when the request is over, for as long as its session
     /// lasts; none without a session.
-    pub(crate) fn later(&self) -> Option<Later> {
+    pub(crate) fn later(&self) -> Option<WeakOutbox> {
         let Outbox(news) = self.0.as_ref()?.news()?;
-        news.map(|way| Later(Arc::downgrade(&way)))
+        news.map(|way| WeakOutbox(Arc::downgrade(&way)))
     }
 
     /// Asks the client; only in the versions with a handshake.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Unheard> {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, AskError> {
         match &self.0 {
             Some(way) => way.ask(method, params).await,
-            None => Err(Unheard::Silent(RpcError::new(
+            None => Err(AskError::Silent(RpcError::new(
                 wire::jsonrpc::INTERNAL_ERROR,
                 "the client takes no stream, so nothing can be asked of it",
             ))),
@@ -90,9 +90,9 @@ impl Outbox {
 }
 
 /// A way to a client that may be gone by then: it keeps nothing of the session.
-pub(crate) struct Later(Weak<dyn Way>);
+pub(crate) struct WeakOutbox(Weak<dyn ClientChannel>);
 
-impl Later {
+impl WeakOutbox {
     /// Notifies if the client is there and there is room.
     pub(crate) fn tell(&self, method: &str, params: &Value) {
         if let Some(way) = self.0.upgrade() {

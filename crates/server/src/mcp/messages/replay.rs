@@ -40,19 +40,19 @@ struct Log {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     /// Its place: the stream and the number in it.
-    pub(crate) place: Place,
+    pub(crate) place: EventPosition,
     pub(crate) message: Arc<str>,
 }
 
 /// Where an event stands; its text is the event's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EventPosition {
     pub(crate) stream: u64,
     /// The number in it; 0 is before the first.
     pub(crate) number: u64,
 }
 
-impl Place {
+impl EventPosition {
     /// The place of this id, if it is one of ours.
     pub(crate) fn read(id: &str) -> Option<Self> {
         let (stream, number) = id.split_once('-')?;
@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for EventPosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}-{}", self.stream, self.number)
     }
@@ -141,10 +141,10 @@ impl Replay {
         reader
     }
 
-    fn take(&self, turn: u64, after: u64) -> Taken {
+    fn take(&self, turn: u64, after: u64) -> LogRead {
         let mut log = self.lock();
         if log.turn != turn {
-            return Taken::Over;
+            return LogRead::Over;
         }
         let kept = log.events.len() as u64;
         let oldest = log.newest - kept + 1;
@@ -153,10 +153,13 @@ impl Replay {
         match log.events.get(index).cloned() {
             Some(message) => {
                 log.read = log.read.max(number);
-                Taken::Event(Event { place: Place { stream: self.number, number }, message })
+                LogRead::Event(Event {
+                    place: EventPosition { stream: self.number, number },
+                    message,
+                })
             }
-            None if log.ended => Taken::Over,
-            None => Taken::Nothing,
+            None if log.ended => LogRead::Over,
+            None => LogRead::Nothing,
         }
     }
 
@@ -166,7 +169,7 @@ impl Replay {
 }
 
 /// What a look at the log found.
-enum Taken {
+enum LogRead {
     Event(Event),
     Nothing,
     Over,
@@ -182,8 +185,8 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// After which event it reads on.
-    pub(crate) fn place(&self) -> Place {
-        Place { stream: self.replay.number, number: self.at }
+    pub(crate) fn place(&self) -> EventPosition {
+        EventPosition { stream: self.replay.number, number: self.at }
     }
 
     /// The next event; none when the stream is over or someone else took it over.
@@ -191,12 +194,12 @@ impl Reader {
         loop {
             self.woken.mark_unchanged();
             match self.replay.take(self.turn, self.at) {
-                Taken::Event(event) => {
+                LogRead::Event(event) => {
                     self.at = event.place.number;
                     return Some(event);
                 }
-                Taken::Over => return None,
-                Taken::Nothing => {}
+                LogRead::Over => return None,
+                LogRead::Nothing => {}
             }
             if self.woken.changed().await.is_err() {
                 return None;
@@ -231,7 +234,7 @@ mod tests {
         }
         let mut first = replay.reader(None);
         assert_eq!(all(&mut first), ["3-1 a", "3-2 b", "3-3 c"]);
-        let place = Place::read("3-1").unwrap();
+        let place = EventPosition::read("3-1").unwrap();
         let mut again = replay.reader(Some(place.number));
         assert_eq!(all(&mut again), ["3-2 b", "3-3 c"]);
         assert_eq!(block_on(first.next()), None, "taken over");
@@ -274,9 +277,9 @@ mod tests {
 
     #[test]
     fn an_id_names_a_place() {
-        assert_eq!(Place::read("12-7"), Some(Place { stream: 12, number: 7 }));
+        assert_eq!(EventPosition::read("12-7"), Some(EventPosition { stream: 12, number: 7 }));
         for id in ["", "7", "a-1", "1-", "-1", "1-2-3", "1--2"] {
-            assert_eq!(Place::read(id), None, "{id}");
+            assert_eq!(EventPosition::read(id), None, "{id}");
         }
         // A number that never was is simply after everything.
         let replay = replay();

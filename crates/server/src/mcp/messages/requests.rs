@@ -1,6 +1,6 @@
 //! Requests that are under way, so that each can be cancelled and no one has too many.
 
-use crate::mcp::answer::Answered;
+use crate::mcp::answer::AnswerResult;
 use crate::request::params::short;
 use futures::future::{AbortHandle, Abortable, Aborted, BoxFuture};
 use std::collections::HashMap;
@@ -44,8 +44,8 @@ impl Requests {
         &self,
         id: &Id,
         cancelled: Cancelled,
-        answering: BoxFuture<'static, Answered>,
-    ) -> Result<BoxFuture<'static, Answered>, RpcError> {
+        answering: BoxFuture<'static, AnswerResult>,
+    ) -> Result<BoxFuture<'static, AnswerResult>, RpcError> {
         let (handle, registration) = AbortHandle::new_pair();
         let mut under_way = lock(&self.under_way);
         let count = under_way.len();
@@ -66,7 +66,7 @@ impl Requests {
             }
         }
         drop(under_way);
-        let mark = Mark { id: id.clone(), under_way: self.under_way.clone() };
+        let mark = RequestGuard { id: id.clone(), under_way: self.under_way.clone() };
         Ok(Box::pin(async move {
             let _mark = mark;
             match Abortable::new(answering, registration).await {
@@ -96,17 +96,17 @@ impl Requests {
 }
 
 /// Whether a request was cancelled: then no one waits for its answer.
-pub(crate) fn is_cancelled(answered: &Answered) -> bool {
+pub(crate) fn is_cancelled(answered: &AnswerResult) -> bool {
     answered.as_ref().is_err_and(|error| error.code == CANCELLED)
 }
 
 /// A request's place among those that are under way.
-struct Mark {
+struct RequestGuard {
     id: Id,
     under_way: UnderWay,
 }
 
-impl Drop for Mark {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         lock(&self.under_way).remove(&self.id);
     }
@@ -123,7 +123,7 @@ mod tests {
     use futures::FutureExt;
     use futures::future::{pending, ready};
 
-    fn quick() -> BoxFuture<'static, Answered> {
+    fn quick() -> BoxFuture<'static, AnswerResult> {
         ready(Ok(Outcome::empty())).boxed()
     }
 

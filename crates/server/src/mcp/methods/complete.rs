@@ -2,11 +2,11 @@
 //! template.
 
 use super::resources::all_templates;
-use crate::mcp::answer::{Answered, Outcome};
+use crate::mcp::answer::{AnswerResult, Outcome};
 use crate::mcp::exchange::Exchange;
 use crate::mcp::lists::failed;
 use crate::request::params::short;
-use kernel::contracts::shelf::{Completed, Completing, Completion};
+use kernel::contracts::shelf::{CompletionRequest, CompletionTarget, Completions};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wire::jsonrpc::RpcError;
@@ -15,13 +15,13 @@ use wire::jsonrpc::RpcError;
 const VALUES_MAX: usize = 100;
 
 /// `completion/complete`.
-pub(crate) async fn complete(exchange: Exchange) -> Answered {
+pub(crate) async fn complete(exchange: Exchange) -> AnswerResult {
     let Params { of, argument, context } = exchange.params()?;
     let chosen = context.and_then(|context| context.arguments);
-    let completion = Completion {
+    let completion = CompletionRequest {
         of: match &of {
-            Reference::Prompt { name } => Completing::Prompt(name),
-            Reference::Resource { uri } => Completing::Template(uri),
+            Reference::Prompt { name } => CompletionTarget::Prompt(name),
+            Reference::Resource { uri } => CompletionTarget::Template(uri),
         },
         argument: &argument.name,
         typed: &argument.value,
@@ -69,7 +69,7 @@ struct Context {
     arguments: Option<Map<String, Value>>,
 }
 
-fn completed(Completed { mut values, total, more }: Completed) -> Outcome {
+fn completed(Completions { mut values, total, more }: Completions) -> Outcome {
     let more = more || values.len() > VALUES_MAX;
     values.truncate(VALUES_MAX);
     let mut completion = json!({"values": values, "hasMore": more});
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn no_more_than_the_protocol_allows_are_sent() {
         let values: Vec<String> = (0..101).map(|number| number.to_string()).collect();
-        let written = |found: Completed| -> Value {
+        let written = |found: Completions| -> Value {
             serde_json::from_str(&completed(found).write(Version::June2025)).unwrap()
         };
         let read = |values: Vec<String>| written(values.into());
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!((&cut["total"], &cut["hasMore"]), (&json!(101), &json!(true)));
         let all = &read(values[..100].to_vec())["completion"];
         assert_eq!((&all["total"], &all["hasMore"]), (&json!(100), &json!(false)));
-        let some = Completed { values: vec!["a".to_owned()], total: None, more: true };
+        let some = Completions { values: vec!["a".to_owned()], total: None, more: true };
         let told = json!({"values": ["a"], "hasMore": true});
         assert_eq!(written(some)["completion"], told, "another server knows better than we");
     }

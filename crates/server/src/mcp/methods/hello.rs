@@ -1,8 +1,8 @@
 //! How a client and we get to know each other: the handshake of the older versions, discovery in
 //! the stateless one, and the small courtesies beside them.
 
-use crate::mcp::answer::{Answered, Outcome, server_info};
-use crate::mcp::client::{Can, Client, Version};
+use crate::mcp::answer::{AnswerResult, Outcome, server_info};
+use crate::mcp::client::{Client, ClientCapabilities, Version};
 use crate::mcp::exchange::Exchange;
 use crate::mcp::sessions::Session;
 use crate::request::params::short;
@@ -46,7 +46,7 @@ pub(crate) fn greeted(params: Option<&RawValue>, lenient: bool) -> Result<Client
         None if lenient => json!({}),
         _ => return Err(RpcError::invalid_params("`capabilities` must be an object")),
     };
-    let can = Can { tasks: false, ..Can::read(&capabilities) };
+    let can = ClientCapabilities { tasks: false, ..ClientCapabilities::read(&capabilities) };
     let version = agreed(&said.protocol_version);
     Ok(Client { version, can, log: None, progress: None })
 }
@@ -67,7 +67,7 @@ pub(crate) fn greeting(version: Version) -> Outcome {
 }
 
 /// `server/discover`.
-pub(crate) async fn discover(exchange: Exchange) -> Answered {
+pub(crate) async fn discover(exchange: Exchange) -> AnswerResult {
     Ok(Outcome::complete(&json!({
         "supportedVersions": SUPPORTED,
         "capabilities": capabilities(exchange.client.version),
@@ -77,12 +77,12 @@ pub(crate) async fn discover(exchange: Exchange) -> Answered {
     })))
 }
 
-pub(crate) async fn ping(_exchange: Exchange) -> Answered {
+pub(crate) async fn ping(_exchange: Exchange) -> AnswerResult {
     Ok(Outcome::empty())
 }
 
 /// `logging/setLevel`.
-pub(crate) fn set_level(exchange: &Exchange, session: &Session) -> Answered {
+pub(crate) fn set_level(exchange: &Exchange, session: &Session) -> AnswerResult {
     #[derive(Deserialize)]
     struct SetLevel {
         level: LogLevel,
@@ -152,7 +152,7 @@ mod tests {
     fn what_is_missing_is_refused_unless_we_are_lenient() {
         let bare = json!({"protocolVersion": "2025-06-18"});
         assert_eq!(greeted_with(&bare, false).unwrap_err().code, -32602);
-        assert_eq!(greeted_with(&bare, true).unwrap().can, Can::default());
+        assert_eq!(greeted_with(&bare, true).unwrap().can, ClientCapabilities::default());
         for params in [json!({}), json!({"protocolVersion": 7}), json!([])] {
             assert_eq!(greeted_with(&params, true).unwrap_err().code, -32602, "{params}");
         }
@@ -164,7 +164,7 @@ mod tests {
         let params = json!({"protocolVersion": "2025-11-25",
             "capabilities": {"roots": {}, "extensions": {TASKS: {}}}});
         let can = greeted_with(&params, false).unwrap().can;
-        assert_eq!(can, Can { roots: true, ..Can::default() });
+        assert_eq!(can, ClientCapabilities { roots: true, ..ClientCapabilities::default() });
         assert!(capabilities(Version::July2026)["extensions"][TASKS].is_object());
         assert!(capabilities(Version::June2025).get("extensions").is_none());
     }

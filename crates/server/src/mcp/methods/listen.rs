@@ -3,11 +3,11 @@
 //! the session wants it.
 
 use super::resources;
-use crate::mcp::answer::{Answered, Outcome};
+use crate::mcp::answer::{AnswerResult, Outcome};
 use crate::mcp::door::Door;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::messages::outbox::Outbox;
-use crate::mcp::sessions::{Session, WATCHED_MAX, Wish};
+use crate::mcp::sessions::{Session, SubscriptionChange, WATCHED_MAX};
 use engine::ListChanges;
 use futures::future::{BoxFuture, Either, join_all, select};
 use kernel::contracts::shelf::Changes;
@@ -50,9 +50,9 @@ impl Filter {
     };
 
     /// The news of this, as far as it is wanted.
-    fn told(&self, heard: Heard) -> Vec<(&'static str, Map<String, Value>)> {
+    fn told(&self, heard: Notice) -> Vec<(&'static str, Map<String, Value>)> {
         match heard {
-            Heard::Lists(ListChanges { tools, prompts, resources }) => [
+            Notice::Lists(ListChanges { tools, prompts, resources }) => [
                 ("notifications/tools/list_changed", self.tools_list_changed, tools),
                 ("notifications/prompts/list_changed", self.prompts_list_changed, prompts),
                 ("notifications/resources/list_changed", self.resources_list_changed, resources),
@@ -61,7 +61,7 @@ impl Filter {
             .filter(|(_, wanted, changes)| *wanted && *changes > 0)
             .map(|(method, ..)| (method, Map::new()))
             .collect(),
-            Heard::Updated(uri) => {
+            Notice::Updated(uri) => {
                 let params = Map::from_iter([("uri".to_owned(), Value::String(uri))]);
                 vec![("notifications/resources/updated", params)]
             }
@@ -70,7 +70,7 @@ impl Filter {
 }
 
 /// `subscriptions/listen`: acknowledged first, then news until either side is done.
-pub(crate) async fn listen(exchange: Exchange) -> Answered {
+pub(crate) async fn listen(exchange: Exchange) -> AnswerResult {
     #[derive(Deserialize)]
     struct Listen {
         notifications: Filter,
@@ -122,7 +122,7 @@ struct Resource {
 }
 
 /// `resources/subscribe`.
-pub(crate) async fn subscribe(exchange: Exchange, session: Arc<Session>) -> Answered {
+pub(crate) async fn subscribe(exchange: Exchange, session: Arc<Session>) -> AnswerResult {
     let Resource { uri } = exchange.params()?;
     let found = resources::changes(&exchange.door, &exchange.caller, &uri).await?;
     let Some(changes) = found else {
@@ -133,7 +133,7 @@ pub(crate) async fn subscribe(exchange: Exchange, session: Arc<Session>) -> Answ
 }
 
 /// `resources/unsubscribe`; of what was not watched is as good.
-pub(crate) async fn unsubscribe(exchange: Exchange, session: Arc<Session>) -> Answered {
+pub(crate) async fn unsubscribe(exchange: Exchange, session: Arc<Session>) -> AnswerResult {
     let Resource { uri } = exchange.params()?;
     session.unwatch(uri).await;
     Ok(Outcome::empty())
@@ -144,7 +144,7 @@ pub(crate) async fn herald(
     door: Arc<Door>,
     realm: RealmId,
     outbox: Outbox,
-    mut wishes: mpsc::Receiver<Wish>,
+    mut wishes: mpsc::Receiver<SubscriptionChange>,
 ) {
     let mut closing = door.doors.closing();
     let mut news = News::new(&door, &realm);
@@ -166,15 +166,15 @@ pub(crate) async fn herald(
             }
         };
         match wish {
-            Wish::Hear(uri, changes) => news.watch(uri, changes),
-            Wish::Forget(uri) => news.forget(&uri),
+            SubscriptionChange::Hear(uri, changes) => news.watch(uri, changes),
+            SubscriptionChange::Forget(uri) => news.forget(&uri),
         }
     }
 }
 
 /// What was heard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Heard {
+enum Notice {
     /// These lists of the realm have changed.
     Lists(ListChanges),
     /// The resource at this URI has.
@@ -210,7 +210,7 @@ impl News {
         self.watched.remove(uri);
     }
 
-    async fn next(&mut self) -> Heard {
+    async fn next(&mut self) -> Notice {
         let Self { lists, seen, watched } = self;
         let mut changed_lists = pin!(async {
             if lists.changed().await.is_err() {
@@ -222,12 +222,12 @@ impl News {
         poll_fn(|context| {
             if let Poll::Ready(now) = changed_lists.as_mut().poll(context) {
                 let before = std::mem::replace(seen, now);
-                return Poll::Ready(Heard::Lists(now.since(before)));
+                return Poll::Ready(Notice::Lists(now.since(before)));
             }
             for (uri, waiting) in watched.iter_mut() {
                 if let Poll::Ready(changes) = waiting.as_mut().poll(context) {
                     *waiting = changed(changes);
-                    return Poll::Ready(Heard::Updated(uri.clone()));
+                    return Poll::Ready(Notice::Updated(uri.clone()));
                 }
             }
             Poll::Pending
@@ -272,8 +272,8 @@ mod tests {
         lists.send_modify(|lists| lists.tools += 1);
         lists.send_modify(|lists| lists.prompts += 1);
         let both = ListChanges { tools: 1, prompts: 1, resources: 0 };
-        assert_eq!(news.next().now_or_never(), Some(Heard::Lists(both)));
-        assert_eq!(news.next().now_or_never(), Some(Heard::Updated("a://b".to_owned())));
+        assert_eq!(news.next().now_or_never(), Some(Notice::Lists(both)));
+        assert_eq!(news.next().now_or_never(), Some(Notice::Updated("a://b".to_owned())));
         assert_eq!(news.next().now_or_never(), None);
         news.forget("a://b");
         assert!(sender.is_closed());
@@ -285,15 +285,15 @@ mod tests {
             serde_json::from_value(json!({"promptsListChanged": true, "more": 1})).unwrap();
         let all = ListChanges { tools: 1, prompts: 2, resources: 1 };
         let methods: Vec<&str> =
-            filter.told(Heard::Lists(all)).into_iter().map(|(method, _)| method).collect();
+            filter.told(Notice::Lists(all)).into_iter().map(|(method, _)| method).collect();
         assert_eq!(methods, ["notifications/prompts/list_changed"]);
         assert_eq!(json!(filter), json!({"promptsListChanged": true}));
-        assert_eq!(Filter::LISTS.told(Heard::Lists(all)).len(), 3);
+        assert_eq!(Filter::LISTS.told(Notice::Lists(all)).len(), 3);
         let tools = ListChanges { tools: 1, ..ListChanges::default() };
-        let (method, _) = Filter::LISTS.told(Heard::Lists(tools)).remove(0);
+        let (method, _) = Filter::LISTS.told(Notice::Lists(tools)).remove(0);
         assert_eq!(method, "notifications/tools/list_changed");
-        assert_eq!(Filter::LISTS.told(Heard::Lists(tools)).len(), 1, "one change is told once");
-        let (method, params) = filter.told(Heard::Updated("a://b".to_owned())).remove(0);
+        assert_eq!(Filter::LISTS.told(Notice::Lists(tools)).len(), 1, "one change is told once");
+        let (method, params) = filter.told(Notice::Updated("a://b".to_owned())).remove(0);
         assert_eq!(method, "notifications/resources/updated");
         assert_eq!(Value::Object(params), json!({"uri": "a://b"}));
     }

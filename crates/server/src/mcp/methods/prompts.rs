@@ -1,18 +1,20 @@
 //! `prompts/list` and `prompts/get`, over all shelves: the first that holds a prompt answers for
 //! it. A prompt may want something of its reader first, as a tool may.
 
-use crate::mcp::answer::{Answered, Outcome};
-use crate::mcp::calls::wanting::{ROUNDS_MAX, Retry, Wanted, abilities, given, want, what};
+use crate::mcp::answer::{AnswerResult, Outcome};
+use crate::mcp::calls::input_required::{
+    InputOutcome, ROUNDS_MAX, Retry, abilities, given, want, what,
+};
 use crate::mcp::client::Version;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::lists::{
-    LIST_TTL_MS, Listed, after, cursor, failed, has_titles, joined, listed, page_of,
+    LIST_TTL_MS, ListedItem, after, cursor, failed, has_titles, joined, listed, page_of,
 };
-use crate::mcp::seal::Bound;
+use crate::mcp::seal::SealScope;
 use crate::request::params::short;
-use kernel::contracts::shelf::{PromptArgument, PromptSpec, Prompting, Shelf};
+use kernel::contracts::shelf::{PromptArgument, PromptRequest, PromptSpec, Shelf};
 use kernel::definition::plan::mistake::meant;
-use kernel::tool::call::{Given, ToolOutput};
+use kernel::tool::call::{InputResponses, ToolOutput};
 use kernel::values::members::take;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -24,7 +26,7 @@ use wire::jsonrpc::{INTERNAL_ERROR, RpcError};
 const PROMPTS: &str = "prompts";
 
 /// `prompts/list`, by name.
-pub(crate) async fn list(exchange: Exchange) -> Answered {
+pub(crate) async fn list(exchange: Exchange) -> AnswerResult {
     let after = after(&exchange, PROMPTS)?;
     let version = exchange.client.version;
     let prompts = all(&exchange);
@@ -36,7 +38,7 @@ pub(crate) async fn list(exchange: Exchange) -> Answered {
 }
 
 /// `prompts/get`.
-pub(crate) async fn get(exchange: Exchange) -> Answered {
+pub(crate) async fn get(exchange: Exchange) -> AnswerResult {
     let GetParams { name, arguments, retry } = exchange.params()?;
     let arguments = arguments.unwrap_or_default();
     if let Some((argument, _)) = arguments.iter().find(|(_, value)| !value.is_string()) {
@@ -45,9 +47,9 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
         return Err(RpcError::invalid_params(message));
     }
     let what = what("prompts/get", &name, &Value::Object(arguments.clone()));
-    let bound = Bound::new(&exchange.caller, what);
+    let bound = SealScope::new(&exchange.caller, what);
     let given = given(&exchange, &retry, &bound)?;
-    let asked = Asked { name, arguments, given, bound };
+    let asked = PromptQuery { name, arguments, given, bound };
     for shelf in exchange.door.shelves(&exchange.caller) {
         if let Some(spec) = shelf.prompt_spec(&exchange.caller, &asked.name) {
             has_required(&spec, &asked.arguments)?;
@@ -68,24 +70,24 @@ struct GetParams {
 }
 
 /// What one request asks for.
-struct Asked {
+struct PromptQuery {
     name: String,
     arguments: Map<String, Value>,
-    given: Given,
-    bound: Bound,
+    given: InputResponses,
+    bound: SealScope,
 }
 
 /// The prompt from this shelf, if it holds it.
 async fn filled(
     exchange: &Exchange,
     shelf: &dyn Shelf,
-    asked: &Asked,
+    asked: &PromptQuery,
 ) -> Result<Option<Outcome>, RpcError> {
     let mut given = asked.given.clone();
     for _ in 0..ROUNDS_MAX {
         let name = asked.name.as_str();
         let arguments = &asked.arguments;
-        let prompting = Prompting { name, arguments, given: &given, can: abilities(exchange) };
+        let prompting = PromptRequest { name, arguments, given: &given, can: abilities(exchange) };
         let prompt = shelf.prompt(&exchange.caller, &prompting).await;
         let wants = match prompt.map_err(failed)? {
             None => return Ok(None),
@@ -96,8 +98,8 @@ async fn filled(
             Some(ToolOutput::Wants(wants)) => wants,
         };
         match want(exchange, None, &wants, given, &asked.bound).await? {
-            Wanted::Answer(outcome) => return Ok(Some(outcome)),
-            Wanted::Again(more) => given = more,
+            InputOutcome::Answer(outcome) => return Ok(Some(outcome)),
+            InputOutcome::Again(more) => given = more,
         }
     }
     let message = format!("prompt `{}` asked {ROUNDS_MAX} times and wants more", asked.name);
@@ -150,11 +152,11 @@ fn unknown(exchange: &Exchange, name: &str) -> RpcError {
 }
 
 /// A prompt as it is listed. Its own server says all of its arguments.
-fn shown(spec: &PromptSpec, version: Version) -> Listed<PromptSpec> {
+fn shown(spec: &PromptSpec, version: Version) -> ListedItem<PromptSpec> {
     let mut shown = spec.clone();
     shown.title = shown.title.filter(|_| has_titles(version));
     shown.arguments.retain(|_| spec.listed.is_none());
-    Listed::new(shown, spec.listed.as_ref(), &["name", "title", "description"])
+    ListedItem::new(shown, spec.listed.as_ref(), &["name", "title", "description"])
 }
 
 #[cfg(test)]

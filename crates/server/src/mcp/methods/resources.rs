@@ -1,16 +1,16 @@
 //! `resources/list`, `resources/templates/list` and `resources/read`, over all shelves, and what
 //! wakes when a resource changes. The first shelf that holds a resource answers for it.
 
-use crate::mcp::answer::{Answered, Outcome};
+use crate::mcp::answer::{AnswerResult, Outcome};
 use crate::mcp::client::Version;
 use crate::mcp::door::Door;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::lists::{
-    LIST_TTL_MS, Listed, after, bad_cursor, cursor, failed, has_titles, joined, listed, page_of,
+    LIST_TTL_MS, ListedItem, after, bad_cursor, cursor, failed, has_titles, joined, listed, page_of,
 };
 use crate::request::params::short;
 use kernel::contracts::shelf::{Changes, ResourceSpec, TemplateSpec};
-use kernel::contracts::{Page, Paged};
+use kernel::contracts::{ListPage, PageRequest};
 use kernel::tool::call::Caller;
 use kernel::values::fault::Fault;
 use serde::Deserialize;
@@ -26,7 +26,7 @@ const TEMPLATES: &str = "resourceTemplates";
 const RESOURCES_TTL_MS: u64 = 0;
 
 /// `resources/list`: shelf after shelf, each in its own order.
-pub(crate) async fn list(exchange: Exchange) -> Answered {
+pub(crate) async fn list(exchange: Exchange) -> AnswerResult {
     let shelves = exchange.door.shelves(&exchange.caller);
     let (first, mut inner) = match after(&exchange, RESOURCES)? {
         None => (0, None),
@@ -38,9 +38,9 @@ pub(crate) async fn list(exchange: Exchange) -> Answered {
     let mut found: Vec<ResourceSpec> = Vec::new();
     let mut next = None;
     for (index, shelf) in shelves.iter().enumerate().skip(first) {
-        let page = Page { cursor: inner.take(), limit: max - found.len() };
+        let page = PageRequest { cursor: inner.take(), limit: max - found.len() };
         let paged = shelf.resources(&exchange.caller, &page).await.map_err(failed)?;
-        let Paged { items, next_cursor } = paged;
+        let ListPage { items, next_cursor } = paged;
         found.extend(items);
         next = next_cursor.map(|inner| format!("{index}:{inner}"));
         let full = found.len() >= max;
@@ -64,7 +64,7 @@ fn begin(place: &str) -> Option<(usize, Option<String>)> {
 }
 
 /// `resources/templates/list`, by template.
-pub(crate) async fn templates(exchange: Exchange) -> Answered {
+pub(crate) async fn templates(exchange: Exchange) -> AnswerResult {
     let after = after(&exchange, TEMPLATES)?;
     let version = exchange.client.version;
     let mut all = all_templates(&exchange.door, &exchange.caller);
@@ -83,7 +83,7 @@ pub(crate) fn all_templates(door: &Door, caller: &Caller) -> Vec<TemplateSpec> {
 }
 
 /// `resources/read`.
-pub(crate) async fn read(exchange: Exchange) -> Answered {
+pub(crate) async fn read(exchange: Exchange) -> AnswerResult {
     let ReadParams { uri } = exchange.params()?;
     let version = exchange.client.version;
     let caller = &exchange.caller;
@@ -143,17 +143,17 @@ pub(crate) async fn changes(
 }
 
 /// A resource as it is listed.
-fn resource(spec: &ResourceSpec, version: Version) -> Listed<ResourceSpec> {
+fn resource(spec: &ResourceSpec, version: Version) -> ListedItem<ResourceSpec> {
     let title = spec.title.clone().filter(|_| has_titles(version));
     let known = ["uri", "name", "title", "description", "mimeType", "size"];
-    Listed::new(ResourceSpec { title, ..spec.clone() }, spec.listed.as_ref(), &known)
+    ListedItem::new(ResourceSpec { title, ..spec.clone() }, spec.listed.as_ref(), &known)
 }
 
 /// A family as it is listed.
-fn template(spec: &TemplateSpec, version: Version) -> Listed<TemplateSpec> {
+fn template(spec: &TemplateSpec, version: Version) -> ListedItem<TemplateSpec> {
     let title = spec.title.clone().filter(|_| has_titles(version));
     let known = ["uriTemplate", "name", "title", "description", "mimeType"];
-    Listed::new(TemplateSpec { title, ..spec.clone() }, spec.listed.as_ref(), &known)
+    ListedItem::new(TemplateSpec { title, ..spec.clone() }, spec.listed.as_ref(), &known)
 }
 
 #[cfg(test)]

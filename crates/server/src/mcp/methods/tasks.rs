@@ -2,13 +2,13 @@
 //! id; what it waits for is answered here or anywhere else that asks are answered. Where its call
 //! is a task of another server, the client sees all that this one asks for, by that server's keys.
 
-use crate::mcp::answer::{Answered, Kind, Outcome};
-use crate::mcp::calls::asked::why;
-use crate::mcp::calls::calling::{takes_tasks, tasks_needed};
-use crate::mcp::calls::elicit::{self, Said, Unfit};
+use crate::mcp::answer::{AnswerResult, Kind, Outcome};
+use crate::mcp::calls::active_call::{takes_tasks, tasks_needed};
+use crate::mcp::calls::elicit::{self, ElicitError, ElicitOutcome};
+use crate::mcp::calls::input_required::{Retry, responses};
+use crate::mcp::calls::pending_run::why;
 use crate::mcp::calls::result::{self, TaskStatus, not_now, trouble};
-use crate::mcp::calls::wanted::{is_closed, said, wanted_in_parts};
-use crate::mcp::calls::wanting::{Retry, responses};
+use crate::mcp::calls::run_input::{is_closed, said, wanted_in_parts};
 use crate::mcp::exchange::Exchange;
 use crate::views::content::whole;
 use engine::refusal::{RefusalCode, RefusalKind};
@@ -16,7 +16,7 @@ use engine::{Engine, RunReport};
 use kernel::ask::{AskStatus, Reply};
 use kernel::contracts::SessionAsk;
 use kernel::session::RunStatus;
-use kernel::tool::call::{Given, OwnWords};
+use kernel::tool::call::{InputResponses, RawFailure};
 use kernel::values::ids::{AskId, RunId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -29,24 +29,24 @@ const GIVE_TRIES: u32 = 4;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct TaskParams {
     task_id: String,
     #[serde(flatten)]
     retry: Retry,
 }
 
 /// `tasks/get`: where a task stands, with its result, its error, or what it asks for.
-pub(crate) async fn get(exchange: Exchange) -> Answered {
+pub(crate) async fn get(exchange: Exchange) -> AnswerResult {
     let (report, _) = find(&exchange).await?;
     let engine = &exchange.door.doors.engine;
     let requests = requests(&exchange, &report).await?;
     let said = engine.runs().own_words(&report).await.map_err(trouble)?;
     // A task runs without its client: what it could not be asked for is explained in words.
-    let said = said.filter(|said| !matches!(said, OwnWords::Lacks(_)));
+    let said = said.filter(|said| !matches!(said, RawFailure::Lacks(_)));
     let status = match &said {
         // An error of the protocol is no result.
-        Some(OwnWords::Error(_)) => TaskStatus::Failed,
-        Some(OwnWords::Result(_) | OwnWords::Lacks(_) | OwnWords::Reply(_)) | None => {
+        Some(RawFailure::Error(_)) => TaskStatus::Failed,
+        Some(RawFailure::Result(_) | RawFailure::Lacks(_) | RawFailure::Reply(_)) | None => {
             TaskStatus::of(&report, requests.len())
         }
     };
@@ -55,10 +55,9 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
         TaskStatus::InputRequired => task["inputRequests"] = Value::Object(requests),
         TaskStatus::Failed => {
             task["error"] = match said {
-                Some(OwnWords::Error(error)) => error,
-                Some(OwnWords::Result(_) | OwnWords::Lacks(_) | OwnWords::Reply(_)) | None => {
-                    error(&report)
-                }
+                Some(RawFailure::Error(error)) => error,
+                Some(RawFailure::Result(_) | RawFailure::Lacks(_) | RawFailure::Reply(_))
+                | None => error(&report),
             };
         }
         TaskStatus::Working | TaskStatus::Cancelled => {}
@@ -76,7 +75,7 @@ pub(crate) async fn get(exchange: Exchange) -> Answered {
 /// `tasks/update`: answers to what a task asks for. Keys that no one asked for are ignored, and so
 /// are answers to what is decided already. If one does not fit, or cannot be passed on now, none of
 /// them counts.
-pub(crate) async fn update(exchange: Exchange) -> Answered {
+pub(crate) async fn update(exchange: Exchange) -> AnswerResult {
     let (report, retry) = find(&exchange).await?;
     if retry.input_responses.is_none() {
         return Err(RpcError::invalid_params("`inputResponses` is missing"));
@@ -107,7 +106,7 @@ pub(crate) async fn update(exchange: Exchange) -> Answered {
 }
 
 /// `tasks/cancel`: ends a task. One that is over stays as it is.
-pub(crate) async fn cancel(exchange: Exchange) -> Answered {
+pub(crate) async fn cancel(exchange: Exchange) -> AnswerResult {
     let (report, _) = find(&exchange).await?;
     match exchange.door.doors.engine.runs().cancel(&exchange.caller, report.run.id).await {
         Ok(_) => Ok(Outcome::empty()),
@@ -126,7 +125,7 @@ async fn find(exchange: &Exchange) -> Result<(RunReport, Retry), RpcError> {
     if !takes_tasks(&exchange.client) {
         return Err(tasks_needed());
     }
-    let Named { task_id, retry } = exchange.params()?;
+    let TaskParams { task_id, retry } = exchange.params()?;
     let Ok(run) = task_id.parse::<RunId>() else { return Err(no_task(&task_id)) };
     match exchange.door.doors.engine.runs().report(&exchange.caller, run).await {
         Ok(report) => Ok((report, retry)),
@@ -166,10 +165,10 @@ struct Answers {
 }
 
 /// What a client gives to the call of its task.
-struct Giving {
+struct TaskInput {
     /// The ask that is open for what is wanted.
     ask: AskId,
-    said: Given,
+    said: InputResponses,
     /// Whether something is left to be asked for.
     is_part: bool,
 }
@@ -226,7 +225,7 @@ async fn giving(
     exchange: &Exchange,
     report: &RunReport,
     answers: &Answers,
-) -> Result<Option<Giving>, RpcError> {
+) -> Result<Option<TaskInput>, RpcError> {
     let Some(wanted) = wanted_in_parts(exchange, report).await? else { return Ok(None) };
     let (_, expected) = wanted.asked_for(exchange);
     let mut said = said(&exchange.door.doors.engine, expected, &answers.others)?;
@@ -240,11 +239,11 @@ async fn giving(
         said.inputs.entry(key).or_insert(answer);
     }
     let is_part = said.inputs.len() < wanted.count();
-    Ok(Some(Giving { ask, said, is_part }))
+    Ok(Some(TaskInput { ask, said, is_part }))
 }
 
 /// The result of a task that has one.
-async fn outcome(exchange: &Exchange, report: RunReport, said: Option<OwnWords>) -> Answered {
+async fn outcome(exchange: &Exchange, report: RunReport, said: Option<RawFailure>) -> AnswerResult {
     let engine: &Engine = &exchange.door.doors.engine;
     if report.run.status != RunStatus::Completed {
         return result::failed(&report, said, exchange.client.version);
@@ -299,9 +298,11 @@ fn reply(
     let version = exchange.client.version;
     let chars_max = engine.limits().mcp_shown_chars_max;
     let reply = match elicit::read(asked, answer, version, chars_max) {
-        Ok(Said::Reply(reply)) => reply,
-        Ok(Said::Nothing) => return Ok(None),
-        Err(Unfit::Misfit(wrong) | Unfit::Malformed(wrong)) => return Err(unfit(&wrong)),
+        Ok(ElicitOutcome::Reply(reply)) => reply,
+        Ok(ElicitOutcome::Nothing) => return Ok(None),
+        Err(ElicitError::Misfit(wrong) | ElicitError::Malformed(wrong)) => {
+            return Err(unfit(&wrong));
+        }
     };
     engine.asks().check(asked, &reply).map_err(|bad| unfit(&why(&bad)))?;
     Ok(Some(reply))

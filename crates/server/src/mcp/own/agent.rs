@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 const REQUEST: &str = "user_request";
 
 /// What a prompt's texts may name beside the agent.
-pub(super) struct Around {
+pub(super) struct PromptContext {
     /// Now, in words.
     pub(super) now: String,
     pub(super) tools: Vec<ToolName>,
@@ -45,7 +45,11 @@ pub(super) fn spec(known: &KnownAgent) -> PromptSpec {
 }
 
 /// The prompt filled in: `{description, messages}`.
-pub(super) fn filled(known: &KnownAgent, given: &Map<String, Value>, around: Around) -> Value {
+pub(super) fn filled(
+    known: &KnownAgent,
+    given: &Map<String, Value>,
+    around: PromptContext,
+) -> Value {
     let agent = &known.agent;
     let root = root(agent, around);
     let said =
@@ -70,7 +74,7 @@ pub(super) fn filled(known: &KnownAgent, given: &Map<String, Value>, around: Aro
     json!({"description": spec(known).description, "messages": messages})
 }
 
-fn root(agent: &Agent, around: Around) -> Map<String, Value> {
+fn root(agent: &Agent, around: PromptContext) -> Map<String, Value> {
     let seen = around.tools.iter().filter(|tool| agent.sees(tool, None));
     let names: Vec<String> = seen.map(|tool| outward(tool.as_str(), Alphabet::Mcp)).collect();
     Map::from_iter([
@@ -115,8 +119,8 @@ mod tests {
         KnownAgent { agent: Arc::new(agent), version: None }
     }
 
-    fn around() -> Around {
-        Around {
+    fn around() -> PromptContext {
+        PromptContext {
             now: "2026-11-15T09:00:00.000Z".to_owned(),
             tools: vec!["math::add".into(), "http::request".into()],
         }

@@ -3,7 +3,7 @@
 //! sessions with their histories, runs and blobs, under `waypost://`. What a caller may not see is
 //! not there for it.
 
-mod place;
+mod resource_uri;
 mod contents;
 mod prompt;
 mod agent;
@@ -14,24 +14,24 @@ use engine::refusal::{Refusal, RefusalKind};
 use engine::{Engine, Inspection, KnownAgent, Watch};
 use futures::future::BoxFuture;
 use kernel::contracts::shelf::{
-    Changes, Completed, Completing, Completion, Find, PromptSpec, Prompting, ResourceSpec, Shelf,
-    TemplateSpec, WRONG_REQUEST,
+    Changes, CompletionRequest, CompletionTarget, Completions, PromptRequest, PromptSpec,
+    ResourceSpec, Shelf, ShelfFuture, TemplateSpec, WRONG_REQUEST,
 };
-use kernel::contracts::{Page, Paged, SessionFilter, SessionRef};
+use kernel::contracts::{ListPage, PageRequest, SessionFilter, SessionRef};
 use kernel::definition::plan::Plan;
 use kernel::journal::projection::SessionRow;
 use kernel::tool::call::{Caller, ToolOutput, ToolSpec};
 use kernel::values::fault::Fault;
 use kernel::values::ids::{PlanId, SessionId};
 use kernel::values::names::{Alphabet, inward};
-use place::{Family, Place};
+use resource_uri::{Family, ResourceUri};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
 use wire::rest::{self, RunAnswer};
 
 /// Our own shelf.
-pub(crate) struct Own {
+pub(crate) struct OwnShelf {
     engine: Engine,
     cursors: Cursors,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Own {
 const AFTER_PLAN: &str = "plan:";
 const SESSIONS: &str = "sessions:";
 
-impl Own {
+impl OwnShelf {
     /// The shelf of this engine; cursors in what it shows are sealed with these.
     pub(crate) fn new(engine: Engine, cursors: Cursors) -> Self {
         Self { engine, cursors }
@@ -59,16 +59,20 @@ impl Own {
     }
 
     /// What an agent's prompt may name.
-    fn around(&self, caller: &Caller) -> agent::Around {
+    fn around(&self, caller: &Caller) -> agent::PromptContext {
         let tools = self.engine.tools().list(caller);
-        agent::Around {
+        agent::PromptContext {
             now: self.engine.clock().now().rfc3339(),
             tools: tools.iter().map(|spec| spec.name.clone()).collect(),
         }
     }
 
     /// All plans, then the sessions, newest first.
-    async fn listed(&self, caller: &Caller, page: &Page) -> Result<Paged<ResourceSpec>, Fault> {
+    async fn listed(
+        &self,
+        caller: &Caller,
+        page: &PageRequest,
+    ) -> Result<ListPage<ResourceSpec>, Fault> {
         let limit = page.limit.max(1);
         let mut items = Vec::new();
         let cursor = page.cursor.as_deref().unwrap_or(AFTER_PLAN);
@@ -83,7 +87,7 @@ impl Own {
                 let last = page.last().filter(|_| first + page.len() < plans.len());
                 if let Some(last) = last {
                     let next_cursor = Some(format!("{AFTER_PLAN}{}", last.name));
-                    return Ok(Paged { items, next_cursor });
+                    return Ok(ListPage { items, next_cursor });
                 }
                 None
             }
@@ -91,33 +95,33 @@ impl Own {
         let room =
             limit.saturating_sub(items.len()).min(self.engine.limits().page_items_max.max(1));
         if room == 0 {
-            return Ok(Paged { items, next_cursor: Some(SESSIONS.to_owned()) });
+            return Ok(ListPage { items, next_cursor: Some(SESSIONS.to_owned()) });
         }
-        let page = Page { cursor: sessions, limit: room };
+        let page = PageRequest { cursor: sessions, limit: room };
         let found = self.engine.sessions().list(caller, &SessionFilter::default(), &page).await;
-        let Paged { items: rows, next_cursor } = found.map_err(fault)?;
+        let ListPage { items: rows, next_cursor } = found.map_err(fault)?;
         items.extend(rows.iter().map(session_resource));
-        Ok(Paged { items, next_cursor: next_cursor.map(|next| format!("{SESSIONS}{next}")) })
+        Ok(ListPage { items, next_cursor: next_cursor.map(|next| format!("{SESSIONS}{next}")) })
     }
 
     async fn contents(&self, caller: &Caller, uri: &str) -> Result<Option<Vec<Value>>, Fault> {
-        let Some(place) = Place::read(uri) else { return Ok(None) };
+        let Some(place) = ResourceUri::read(uri) else { return Ok(None) };
         let content = match place {
-            Place::Plan(id) => visible_plan(&self.engine, caller, &id)
+            ResourceUri::Plan(id) => visible_plan(&self.engine, caller, &id)
                 .map(|plan| contents::of_value(uri, &*plan.source)),
-            Place::Session(id) => {
+            ResourceUri::Session(id) => {
                 let session = self.session(caller, id).await?;
                 session.map(|session| contents::of_value(uri, &session))
             }
-            Place::History(id) => {
+            ResourceUri::History(id) => {
                 let history = self.history(caller, id).await?;
                 history.map(|history| contents::of_value(uri, &history))
             }
-            Place::Run(id) => {
+            ResourceUri::Run(id) => {
                 let report = found(self.engine.runs().report(caller, id).await)?;
                 report.map(|report| contents::of_value(uri, &rows::run_answer(report)))
             }
-            Place::Blob(hash) => {
+            ResourceUri::Blob(hash) => {
                 let bytes = found(self.engine.sessions().blob(caller, &hash).await)?;
                 bytes.map(|bytes| contents::of_bytes(uri, bytes))
             }
@@ -146,29 +150,29 @@ impl Own {
         caller: &Caller,
         id: SessionId,
     ) -> Result<Option<rest::Page<rest::HistoryEntry>>, Fault> {
-        let page = Page { cursor: None, limit: self.engine.limits().page_items_default };
+        let page = PageRequest { cursor: None, limit: self.engine.limits().page_items_default };
         let session = SessionRef::Id(id);
         let newest = found(self.engine.sessions().history(caller, &session, &page).await)?;
         // The next page is to be had where the REST API lists it.
         let of = Purpose::history(caller, &session);
-        Ok(newest.map(|Paged { items, next_cursor }| rest::Page {
+        Ok(newest.map(|ListPage { items, next_cursor }| rest::Page {
             items: items.into_iter().map(rows::history_entry).collect(),
             next_cursor: self.cursors.next(&of, next_cursor),
         }))
     }
 
     async fn waking(&self, caller: &Caller, uri: &str) -> Result<Option<Box<dyn Changes>>, Fault> {
-        let Some(place) = Place::read(uri) else { return Ok(None) };
+        let Some(place) = ResourceUri::read(uri) else { return Ok(None) };
         Ok(match place {
-            Place::Plan(id) => PlanChanges::of(&self.engine, caller, id)
+            ResourceUri::Plan(id) => PlanChanges::of(&self.engine, caller, id)
                 .map(|changes| Box::new(changes) as Box<dyn Changes>),
-            Place::Session(id) | Place::History(id) => {
+            ResourceUri::Session(id) | ResourceUri::History(id) => {
                 found(self.engine.sessions().get(caller, &SessionRef::Id(id)).await)?
                     .map(|row| self.session_changes(&row))
             }
-            Place::Run(id) => found(self.engine.runs().report(caller, id).await)?
+            ResourceUri::Run(id) => found(self.engine.runs().report(caller, id).await)?
                 .map(|report| self.session_changes(&report.session)),
-            Place::Blob(hash) => found(self.engine.sessions().blob(caller, &hash).await)?
+            ResourceUri::Blob(hash) => found(self.engine.sessions().blob(caller, &hash).await)?
                 .map(|_| Box::new(Never) as Box<dyn Changes>),
         })
     }
@@ -180,19 +184,19 @@ impl Own {
     async fn completed(
         &self,
         caller: &Caller,
-        completion: &Completion<'_>,
+        completion: &CompletionRequest<'_>,
     ) -> Result<Option<Vec<String>>, Fault> {
         let argument = completion.argument;
         let typed = completion.typed;
         let family = match completion.of {
-            Completing::Prompt(name) if self.agent(caller, name).is_some() => {
+            CompletionTarget::Prompt(name) if self.agent(caller, name).is_some() => {
                 return Ok(Some(Vec::new()));
             }
-            Completing::Prompt(name) => {
+            CompletionTarget::Prompt(name) => {
                 let plan = self.plan(caller, name);
                 return Ok(plan.map(|plan| prompt::choices(&plan, argument, typed)));
             }
-            Completing::Template(template) => Family::of(template),
+            CompletionTarget::Template(template) => Family::of(template),
         };
         let Some(family) = family else { return Ok(None) };
         let mut values: Vec<String> = match family {
@@ -217,13 +221,13 @@ impl Own {
     }
 
     async fn newest_sessions(&self, caller: &Caller) -> Result<Vec<SessionRow>, Fault> {
-        let page = Page { cursor: None, limit: self.engine.limits().page_items_max };
+        let page = PageRequest { cursor: None, limit: self.engine.limits().page_items_max };
         let found = self.engine.sessions().list(caller, &SessionFilter::default(), &page).await;
         found.map(|paged| paged.items).map_err(fault)
     }
 }
 
-impl Shelf for Own {
+impl Shelf for OwnShelf {
     fn prompts(&self, caller: &Caller) -> Vec<Arc<PromptSpec>> {
         let plans = self.engine.tools().plans(caller);
         let plans = plans.iter().map(|plan| Arc::new(prompt::spec(plan)));
@@ -239,8 +243,8 @@ impl Shelf for Own {
     fn prompt<'a>(
         &'a self,
         caller: &'a Caller,
-        prompting: &'a Prompting<'a>,
-    ) -> Find<'a, ToolOutput> {
+        prompting: &'a PromptRequest<'a>,
+    ) -> ShelfFuture<'a, ToolOutput> {
         let name = prompting.name;
         let arguments = prompting.arguments;
         let agent = self.agent(caller, name);
@@ -253,8 +257,8 @@ impl Shelf for Own {
     fn resources<'a>(
         &'a self,
         caller: &'a Caller,
-        page: &'a Page,
-    ) -> BoxFuture<'a, Result<Paged<ResourceSpec>, Fault>> {
+        page: &'a PageRequest,
+    ) -> BoxFuture<'a, Result<ListPage<ResourceSpec>, Fault>> {
         Box::pin(self.listed(caller, page))
     }
 
@@ -264,25 +268,29 @@ impl Shelf for Own {
 
     /// All URIs that are written as ours are.
     fn lists(&self, _caller: &Caller, uri: &str) -> bool {
-        Place::read(uri).is_some()
+        ResourceUri::read(uri).is_some()
     }
 
-    fn read<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
+    fn read<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> ShelfFuture<'a, Vec<Value>> {
         Box::pin(self.contents(caller, uri))
     }
 
-    fn changes<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> Find<'a, Box<dyn Changes>> {
+    fn changes<'a>(
+        &'a self,
+        caller: &'a Caller,
+        uri: &'a str,
+    ) -> ShelfFuture<'a, Box<dyn Changes>> {
         Box::pin(self.waking(caller, uri))
     }
 
     fn complete<'a>(
         &'a self,
         caller: &'a Caller,
-        completion: &'a Completion<'a>,
-    ) -> Find<'a, Completed> {
+        completion: &'a CompletionRequest<'a>,
+    ) -> ShelfFuture<'a, Completions> {
         Box::pin(async move {
             let values = self.completed(caller, completion).await?;
-            Ok(values.map(Completed::from))
+            Ok(values.map(Completions::from))
         })
     }
 }
@@ -355,7 +363,7 @@ fn visible_plan(engine: &Engine, caller: &Caller, id: &PlanId) -> Option<Arc<Pla
 
 fn plan_resource(spec: &ToolSpec) -> ResourceSpec {
     ResourceSpec {
-        uri: Place::Plan(PlanId::from(spec.name.as_str())).to_string(),
+        uri: ResourceUri::Plan(PlanId::from(spec.name.as_str())).to_string(),
         name: spec.name.to_string(),
         title: None,
         description: Some(format!("The source of plan `{}`. {}", spec.name, spec.description)),
@@ -369,7 +377,7 @@ fn session_resource(row: &SessionRow) -> ResourceSpec {
     let plan = row.plan.as_ref().map(|plan| format!(" with plan `{plan}`")).unwrap_or_default();
     let state = if row.run.is_some() { row.status.name() } else { "new" };
     ResourceSpec {
-        uri: Place::Session(row.id).to_string(),
+        uri: ResourceUri::Session(row.id).to_string(),
         name: row.key.id.to_string(),
         title: None,
         description: Some(format!("A session{plan}: {state}.")),
@@ -406,7 +414,7 @@ mod tests {
     use kernel::contracts::Policy;
     use kernel::contracts::policy::{Decision, Request, Resource};
     use kernel::limits::Limits;
-    use kernel::tool::call::{Abilities, Given, Verdict};
+    use kernel::tool::call::{Abilities, InputResponses, Verdict};
     use serde_json::Map;
     use std::collections::BTreeMap;
     use std::path::Path;
@@ -436,7 +444,7 @@ mod tests {
         json!({"planId": id, "description": "says it", "steps": [step]})
     }
 
-    fn own(folder: &Path) -> Own {
+    fn own(folder: &Path) -> OwnShelf {
         let clock = Arc::new(SystemClock);
         let limits = Arc::new(Limits::default());
         let spawn = Arc::new(TokioSpawn::new(tokio::runtime::Handle::current()));
@@ -447,7 +455,8 @@ mod tests {
             fatal: Arc::new(|why| panic!("{why}")),
             vfs: None,
         };
-        let opened = stores::open(&stores::Place::Folder(folder.to_owned()), parts).unwrap();
+        let opened =
+            stores::open(&stores::StoreLocation::Folder(folder.to_owned()), parts).unwrap();
         let engine = Engine::start(Parts {
             store: opened.store,
             definitions: opened.definitions,
@@ -480,7 +489,7 @@ mod tests {
         };
         let files = vec![plan("open/a"), plan("secret/b")];
         engine.catalog().load_plans(&"default".into(), files).unwrap();
-        Own::new(engine, Cursors::new([7; 32]))
+        OwnShelf::new(engine, Cursors::new([7; 32]))
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -488,9 +497,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let own = own(folder.path());
         let uri = "waypost://plans/secret%2Fb";
-        let all = Page { cursor: None, limit: 100 };
-        let completion = Completion {
-            of: Completing::Template("waypost://plans/{id}"),
+        let all = PageRequest { cursor: None, limit: 100 };
+        let completion = CompletionRequest {
+            of: CompletionTarget::Template("waypost://plans/{id}"),
             argument: "id",
             typed: "secret/",
             chosen: None,
@@ -501,9 +510,9 @@ mod tests {
             assert_eq!(own.prompts(&caller).len(), plans);
             assert_eq!(own.prompt_spec(&caller, "secret--b").is_some(), sees);
             let arguments = &Map::new();
-            let given = &Given::default();
+            let given = &InputResponses::default();
             let can = Abilities::PERSON;
-            let prompting = Prompting { name: "secret/b", arguments, given, can };
+            let prompting = PromptRequest { name: "secret/b", arguments, given, can };
             let prompt = own.prompt(&caller, &prompting).await.unwrap();
             assert_eq!(prompt.is_some(), sees);
             assert_eq!(own.resources(&caller, &all).await.unwrap().items.len(), plans);
@@ -534,10 +543,10 @@ mod tests {
         let own = own(folder.path());
         let ann = caller("ann");
         let id = own.engine.sessions().create(&ann, None).await.unwrap().id;
-        let read = own.read(&ann, &Place::Session(id).to_string()).await.unwrap().unwrap();
+        let read = own.read(&ann, &ResourceUri::Session(id).to_string()).await.unwrap().unwrap();
         assert!(read[0]["text"].as_str().unwrap().contains("\"context\":{}"), "{read:?}");
         let mut woken = Vec::new();
-        for place in [Place::Session(id), Place::History(id)] {
+        for place in [ResourceUri::Session(id), ResourceUri::History(id)] {
             woken.push(own.changes(&ann, &place.to_string()).await.unwrap().unwrap());
         }
         let request = RunRequest {
@@ -551,7 +560,7 @@ mod tests {
         for mut changes in woken {
             changes.next().await;
         }
-        let of_run = own.changes(&ann, &Place::Run(report.run.id).to_string()).await.unwrap();
+        let of_run = own.changes(&ann, &ResourceUri::Run(report.run.id).to_string()).await.unwrap();
         assert!(of_run.is_some());
     }
 }

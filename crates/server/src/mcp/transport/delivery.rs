@@ -2,10 +2,10 @@
 //! server-sent events. The stateless version cancels by closing the stream, so there the stream
 //! owns the work; in a session the work continues, and the client may come back for what it missed.
 
-use crate::mcp::answer::Answered;
+use crate::mcp::answer::AnswerResult;
 use crate::mcp::client::Version;
 use crate::mcp::door::Door;
-use crate::mcp::messages::outbox::{Outbox, Unheard, Way};
+use crate::mcp::messages::outbox::{AskError, ClientChannel, Outbox};
 use crate::mcp::messages::pieces::Pieces;
 use crate::mcp::messages::replay::{Reader, Replay, STANDALONE};
 use crate::mcp::messages::requests::is_cancelled;
@@ -77,7 +77,12 @@ impl Accept {
     }
 
     /// The response to a request as a whole answer.
-    fn answer(self, handling: &Handling, answered: &Answered, status: StatusCode) -> Response {
+    fn answer(
+        self,
+        handling: &PendingAnswer,
+        answered: &AnswerResult,
+        status: StatusCode,
+    ) -> Response {
         match answered {
             Ok(outcome) if self.json => {
                 let pieces = outcome.pieces(&handling.id, handling.version);
@@ -120,7 +125,7 @@ fn as_json(status: StatusCode, body: Body) -> Response {
 }
 
 /// The response to a request.
-pub(crate) fn written(id: &Id, version: Version, answered: &Answered) -> String {
+pub(crate) fn written(id: &Id, version: Version, answered: &AnswerResult) -> String {
     match answered {
         Ok(outcome) => jsonrpc::result(id, &outcome.write(version)),
         Err(error) => jsonrpc::error(Some(id), error),
@@ -143,7 +148,7 @@ impl Channel {
     }
 }
 
-impl Way for Channel {
+impl ClientChannel for Channel {
     fn try_send(&self, message: String) {
         // No room, or no one there: news during a call may be lost.
         let _ = self.sender.try_send(message);
@@ -153,12 +158,12 @@ impl Way for Channel {
         Box::pin(async move { self.sender.send(message).await.is_ok() })
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Value) -> BoxFuture<'a, Result<Value, Unheard>> {
+    fn ask<'a>(&'a self, method: &'a str, params: Value) -> BoxFuture<'a, Result<Value, AskError>> {
         match &self.session {
             Some(session) => Box::pin(sessions::ask(session, self, method, params)),
             None => {
                 let message = format!("`{method}` cannot be sent in this version");
-                Box::pin(ready(Err(Unheard::Silent(RpcError::new(INTERNAL_ERROR, message)))))
+                Box::pin(ready(Err(AskError::Silent(RpcError::new(INTERNAL_ERROR, message)))))
             }
         }
     }
@@ -169,11 +174,11 @@ impl Way for Channel {
 }
 
 /// A request that is being answered, with what is sent before its answer.
-pub(crate) struct Handling {
+pub(crate) struct PendingAnswer {
     id: Id,
     version: Version,
-    answering: Option<BoxFuture<'static, Answered>>,
-    answered: Option<Answered>,
+    answering: Option<BoxFuture<'static, AnswerResult>>,
+    answered: Option<AnswerResult>,
     told: Option<mpsc::Receiver<String>>,
 }
 
@@ -182,21 +187,21 @@ enum Step {
     /// Something to send.
     Told(String),
     /// It is answered; nothing comes after this.
-    Answered(Answered),
+    Answered(AnswerResult),
 }
 
-impl Handling {
+impl PendingAnswer {
     /// A request with this id.
     pub(crate) fn new(
         id: Id,
         version: Version,
-        answering: BoxFuture<'static, Answered>,
+        answering: BoxFuture<'static, AnswerResult>,
         told: Option<mpsc::Receiver<String>>,
     ) -> Self {
         Self { id, version, answering: Some(answering), answered: None, told }
     }
 
-    fn written(&self, answered: &Answered) -> String {
+    fn written(&self, answered: &AnswerResult) -> String {
         written(&self.id, self.version, answered)
     }
 
@@ -249,7 +254,7 @@ impl Handling {
 pub(crate) async fn stateless(
     doors: &Shared,
     caller: &Caller,
-    mut handling: Handling,
+    mut handling: PendingAnswer,
     accept: Accept,
     permit: Option<StreamPlace>,
 ) -> Response {
@@ -267,7 +272,7 @@ pub(crate) async fn stateless(
     };
     let clock = clock.clone();
     let first = Some(first);
-    let telling = Telling { handling, clock, first, over: false, _permit: permit };
+    let telling = RequestStream { handling, clock, first, over: false, _permit: permit };
     streamed(stream::unfold(telling, |mut telling| async move {
         let event = telling.next().await?;
         Some((event, telling))
@@ -278,7 +283,7 @@ pub(crate) async fn stateless(
 pub(crate) async fn resumable(
     door: &Arc<Door>,
     session: &Arc<Session>,
-    mut handling: Handling,
+    mut handling: PendingAnswer,
     accept: Accept,
     permit: Option<StreamPlace>,
 ) -> Response {
@@ -305,7 +310,7 @@ pub(crate) async fn resumable(
 }
 
 /// The answer of a request whose client hears nothing else.
-async fn alone(handling: &mut Handling) -> Answered {
+async fn alone(handling: &mut PendingAnswer) -> AnswerResult {
     loop {
         match handling.step().await {
             Step::Told(_) => {}
@@ -315,7 +320,7 @@ async fn alone(handling: &mut Handling) -> Answered {
 }
 
 /// Carries the answer to a request to its stream.
-async fn carry(mut handling: Handling, replay: Arc<Replay>) {
+async fn carry(mut handling: PendingAnswer, replay: Arc<Replay>) {
     loop {
         match handling.step().await {
             Step::Told(message) => replay.push(message),
@@ -345,7 +350,7 @@ pub(crate) fn follow(
     } else {
         Bytes::from_static(STILL_HERE)
     };
-    let following = Following {
+    let following = SessionConnection {
         reader,
         session: session.clone(),
         clock: doors.engine.clock().clone(),
@@ -361,15 +366,15 @@ pub(crate) fn follow(
 }
 
 /// The stream of a stateless request.
-struct Telling {
-    handling: Handling,
+struct RequestStream {
+    handling: PendingAnswer,
     clock: Arc<dyn Clock>,
     first: Option<Bytes>,
     over: bool,
     _permit: StreamPlace,
 }
 
-impl Telling {
+impl RequestStream {
     async fn next(&mut self) -> Option<Bytes> {
         if self.over {
             return None;
@@ -390,7 +395,7 @@ impl Telling {
 }
 
 /// One connection to a stream of a session.
-struct Following {
+struct SessionConnection {
     reader: Reader,
     session: Arc<Session>,
     clock: Arc<dyn Clock>,
@@ -399,7 +404,7 @@ struct Following {
     _permit: StreamPlace,
 }
 
-impl Following {
+impl SessionConnection {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.take() {
             return Some(first);
@@ -420,7 +425,7 @@ impl Following {
     }
 }
 
-impl Drop for Following {
+impl Drop for SessionConnection {
     fn drop(&mut self) {
         // It was in use until now.
         self.session.touch();
@@ -428,7 +433,7 @@ impl Drop for Following {
 }
 
 /// The status of a stateless answer.
-fn status_of(answered: &Answered) -> StatusCode {
+fn status_of(answered: &AnswerResult) -> StatusCode {
     match answered.as_ref().map_err(|error| error.code) {
         Err(jsonrpc::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
         Err(HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => StatusCode::BAD_REQUEST,
@@ -497,7 +502,7 @@ mod tests {
         assert_eq!(broken, Bytes::from_static(b"id: 1-2\ndata: {\ndata: }\n\n"));
     }
 
-    fn steps(handling: &mut Handling) -> Vec<String> {
+    fn steps(handling: &mut PendingAnswer) -> Vec<String> {
         let mut steps = Vec::new();
         while let Some(step) = handling.step().now_or_never() {
             steps.push(match step {
@@ -518,7 +523,7 @@ mod tests {
             Ok(Outcome::empty())
         };
         let id = Id::number(1);
-        let mut handling = Handling::new(id, Version::June2025, answering.boxed(), Some(told));
+        let mut handling = PendingAnswer::new(id, Version::June2025, answering.boxed(), Some(told));
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
         assert_eq!(steps(&mut handling), ["a", "b", answer]);
     }
@@ -535,7 +540,7 @@ mod tests {
             Ok(Outcome::empty())
         };
         let id = Id::number(1);
-        let mut handling = Handling::new(id, Version::June2025, answering.boxed(), Some(told));
+        let mut handling = PendingAnswer::new(id, Version::June2025, answering.boxed(), Some(told));
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
         assert_eq!(steps(&mut handling), ["a", answer]);
     }

@@ -2,7 +2,7 @@
 //! reading it. A reader of the body must compare both: a router and we must not
 //! see different things.
 
-use crate::mcp::messages::message::{Said, text};
+use crate::mcp::messages::message::{RequestMembers, text};
 use axum::http::header::AsHeaderName;
 use axum::http::{HeaderMap, HeaderName};
 use base64::Engine;
@@ -39,7 +39,7 @@ pub(crate) fn check(
     headers: &HeaderMap,
     version: &str,
     method: &str,
-    said: &Said<'_>,
+    said: &RequestMembers<'_>,
 ) -> Result<(), RpcError> {
     same(headers, &VERSION, Some(version))?;
     same(headers, &METHOD, Some(method))?;
@@ -60,7 +60,7 @@ pub(crate) fn check(
 pub(crate) fn check_arguments(
     headers: &HeaderMap,
     schema: &Value,
-    said: &Said<'_>,
+    said: &RequestMembers<'_>,
 ) -> Result<(), RpcError> {
     let Some(properties) = schema["properties"].as_object() else { return Ok(()) };
     let mut annotated = properties
@@ -156,7 +156,7 @@ mod tests {
     fn checked(given: &[(&str, &str)], method: &str, params: &Value) -> Option<i64> {
         let params = params.to_string();
         let raw: &RawValue = serde_json::from_str(&params).unwrap();
-        let said = Said::read(Some(raw)).unwrap();
+        let said = RequestMembers::read(Some(raw)).unwrap();
         let checked = check(&headers(given), "2026-07-28", method, &said);
         checked.err().map(|error| error.code)
     }
@@ -213,7 +213,7 @@ mod tests {
             "free": {"type": "string"}}});
         let params = json!({"arguments": arguments}).to_string();
         let raw: &RawValue = serde_json::from_str(&params).unwrap();
-        let said = Said::read(Some(raw)).unwrap();
+        let said = RequestMembers::read(Some(raw)).unwrap();
         check_arguments(&headers(given), &schema, &said).err().map(|error| error.code)
     }
 
@@ -239,7 +239,7 @@ mod tests {
         let digits = [("mcp-param-size", "42.0"), ("mcp-param-sure", "false")];
         assert_eq!(repeated(&digits, &json!({"size": 42, "sure": false})), None);
         assert_eq!(repeated(&both, &json!({"size": 43, "sure": false})), Some(-32020));
-        let plain = Said::default();
+        let plain = RequestMembers::default();
         assert_eq!(check_arguments(&headers(&[]), &json!({"type": "object"}), &plain), Ok(()));
     }
 

@@ -4,9 +4,9 @@
 
 use super::delivery::{self, wants_events};
 use super::headers::header;
-use super::post::{Refused, no_session, post, session, session_id};
+use super::post::{PostRefusal, no_session, post, session, session_id};
 use crate::mcp::door::Door;
-use crate::mcp::messages::replay::{Place, STANDALONE};
+use crate::mcp::messages::replay::{EventPosition, STANDALONE};
 use crate::request::auth::Visitor;
 use crate::request::frame::framed;
 use axum::extract::{Request, State};
@@ -57,7 +57,7 @@ async fn answer(door: Arc<Door>, caller: Arc<Caller>, request: Request) -> Respo
 }
 
 /// `GET`: the stream of what belongs to no request, or one that was lost.
-fn open(door: &Arc<Door>, caller: &Caller, headers: &HeaderMap) -> Result<Response, Refused> {
+fn open(door: &Arc<Door>, caller: &Caller, headers: &HeaderMap) -> Result<Response, PostRefusal> {
     if header(headers, HEADER_VERSION) == Some(MODERN) {
         return Err(wrong_method("without a session, post `subscriptions/listen` for changes"));
     }
@@ -67,25 +67,25 @@ fn open(door: &Arc<Door>, caller: &Caller, headers: &HeaderMap) -> Result<Respon
     let session = session(door, caller, headers)?;
     let lost = || {
         let why = "the stream of `Last-Event-ID` is not kept any more, or never was";
-        Refused::invalid(StatusCode::BAD_REQUEST, why)
+        PostRefusal::invalid(StatusCode::BAD_REQUEST, why)
     };
     let (stream, after) = match header(headers, LAST_EVENT_ID) {
         None => (STANDALONE, None),
         Some(id) => {
-            let place = Place::read(id).ok_or_else(lost)?;
+            let place = EventPosition::read(id).ok_or_else(lost)?;
             (place.stream, Some(place.number))
         }
     };
     let replay = session.stream(stream).ok_or_else(lost)?;
     let Ok(permit) = door.doors.free_stream(caller) else {
-        let refused = Refused::too_many("there is no room for one more stream now");
+        let refused = PostRefusal::too_many("there is no room for one more stream now");
         return Err(refused.quota(door.doors.stream_quota(caller)));
     };
     Ok(delivery::follow(&door.doors, &session, replay.reader(after), permit))
 }
 
 /// `DELETE`: the session is over.
-fn end(door: &Door, caller: &Caller, headers: &HeaderMap) -> Result<Response, Refused> {
+fn end(door: &Door, caller: &Caller, headers: &HeaderMap) -> Result<Response, PostRefusal> {
     if header(headers, HEADER_VERSION) == Some(MODERN) {
         return Err(wrong_method("this version has no sessions that could be ended"));
     }
@@ -108,12 +108,12 @@ fn preflight(headers: &HeaderMap) -> Response {
     response
 }
 
-fn told(answered: Result<Response, Refused>) -> Response {
+fn told(answered: Result<Response, PostRefusal>) -> Response {
     answered.unwrap_or_else(|refused| refused.response(None))
 }
 
-fn wrong_method(why: &str) -> Refused {
-    Refused::invalid(StatusCode::METHOD_NOT_ALLOWED, why)
+fn wrong_method(why: &str) -> PostRefusal {
+    PostRefusal::invalid(StatusCode::METHOD_NOT_ALLOWED, why)
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! `POST /mcp`: one message, of either era. A request that says itself who sends it is stateless;
 //! any other needs the session that `initialize` began.
 
-use super::delivery::{self, Accept, Channel, Handling, written};
+use super::delivery::{self, Accept, Channel, PendingAnswer, written};
 use super::headers::{self, VERSION, header};
 use crate::acts::{act_of, out_of_scope};
-use crate::mcp::answer::Answered;
+use crate::mcp::answer::AnswerResult;
 use crate::mcp::client::{Client, Version};
-use crate::mcp::dispatch::{self, INITIALIZE, InSession, Line};
+use crate::mcp::dispatch::{self, INITIALIZE, InSession, MethodEntry};
 use crate::mcp::door::Door;
-use crate::mcp::exchange::{Called, Exchange};
+use crate::mcp::exchange::{Exchange, ResolvedCall};
 use crate::mcp::lists;
-use crate::mcp::messages::message::{self, Asked, Message, Meta, Noted, Said};
+use crate::mcp::messages::message::{
+    self, Message, Meta, MethodCall, RequestMembers, RequestMessage,
+};
 use crate::mcp::messages::outbox::Outbox;
 use crate::mcp::messages::requests::{Cancelled, REQUESTS_MAX};
 use crate::mcp::methods::hello;
@@ -38,7 +40,7 @@ use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, Id, RpcError};
 use wire::mcp::{HEADER_SESSION, MODERN};
 
 /// A request that is not answered by its method.
-pub(crate) struct Refused {
+pub(crate) struct PostRefusal {
     status: StatusCode,
     error: Box<RpcError>,
     /// What the client's credential lacks.
@@ -47,7 +49,7 @@ pub(crate) struct Refused {
     quota: Option<Quota>,
 }
 
-impl Refused {
+impl PostRefusal {
     pub(crate) fn new(status: StatusCode, error: RpcError) -> Self {
         Self { status, error: Box::new(error), challenge: None, quota: None }
     }
@@ -83,7 +85,7 @@ impl Refused {
     }
 }
 
-impl From<RpcError> for Refused {
+impl From<RpcError> for PostRefusal {
     fn from(error: RpcError) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
@@ -94,15 +96,15 @@ pub(crate) async fn post(door: Arc<Door>, caller: &Arc<Caller>, request: Request
     let (parts, body) = request.into_parts();
     let Some(accept) = Accept::read(&parts.headers) else {
         let why = "`Accept` must take `application/json` or `text/event-stream`";
-        return Refused::invalid(StatusCode::NOT_ACCEPTABLE, why).response(None);
+        return PostRefusal::invalid(StatusCode::NOT_ACCEPTABLE, why).response(None);
     };
     let bytes = match body::read(&door.doors, body).await {
         Ok(bytes) => bytes,
         Err(failure) => {
-            return Refused::new(failure.status(), failure.rpc_error()).response(None);
+            return PostRefusal::new(failure.status(), failure.rpc_error()).response(None);
         }
     };
-    let arrival = Arrival { door: &door, caller, headers: &parts.headers, accept };
+    let arrival = IncomingMessage { door: &door, caller, headers: &parts.headers, accept };
     let (answered, id) = if bytes.trim_ascii_start().first() == Some(&b'[') {
         // Rare, and large: it need not be a part of every request.
         (Box::pin(arrival.batch(&bytes)).await, None)
@@ -122,7 +124,7 @@ pub(crate) fn session(
     door: &Door,
     caller: &Caller,
     headers: &HeaderMap,
-) -> Result<Arc<Session>, Refused> {
+) -> Result<Arc<Session>, PostRefusal> {
     if let Some(version) = header(headers, &VERSION)
         && Version::named(version).is_none_or(Version::is_modern)
     {
@@ -133,31 +135,31 @@ pub(crate) fn session(
 }
 
 /// The session id in these headers.
-pub(crate) fn session_id(headers: &HeaderMap) -> Result<&str, Refused> {
+pub(crate) fn session_id(headers: &HeaderMap) -> Result<&str, PostRefusal> {
     header(headers, HEADER_SESSION).ok_or_else(|| {
         let why = "`Mcp-Session-Id` is missing; begin with `initialize`, or say in `_meta` of each \
                    request which version it is";
-        Refused::invalid(StatusCode::BAD_REQUEST, why)
+        PostRefusal::invalid(StatusCode::BAD_REQUEST, why)
     })
 }
 
 /// There is no such session: the client begins another one.
-pub(crate) fn no_session() -> Refused {
+pub(crate) fn no_session() -> PostRefusal {
     let why = "there is no such session, or it is over; begin another one with `initialize`";
-    Refused::invalid(StatusCode::NOT_FOUND, why)
+    PostRefusal::invalid(StatusCode::NOT_FOUND, why)
 }
 
 /// A message that came in.
-struct Arrival<'a> {
+struct IncomingMessage<'a> {
     door: &'a Arc<Door>,
     caller: &'a Arc<Caller>,
     headers: &'a HeaderMap,
     accept: Accept,
 }
 
-impl Arrival<'_> {
-    async fn request(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
-        let said = Said::read(asked.what.params)?;
+impl IncomingMessage<'_> {
+    async fn request(&self, asked: &RequestMessage<'_>) -> Result<Response, PostRefusal> {
+        let said = RequestMembers::read(asked.what.params)?;
         let method: &str = &asked.what.method;
         self.within_scopes(method)?;
         if self.is_stateless(method, &said.meta) {
@@ -171,7 +173,7 @@ impl Arrival<'_> {
 
     /// Refuses a method that the scopes of the credential do not cover: a client that learns which
     /// one is missing can get another credential.
-    fn within_scopes(&self, method: &str) -> Result<(), Refused> {
+    fn within_scopes(&self, method: &str) -> Result<(), PostRefusal> {
         let doors = &self.door.doors;
         let missing = act_of(method).and_then(|act| missing_scope(doors, self.caller, act));
         missing.map_or(Ok(()), |scope| Err(self.out_of_scope(scope)))
@@ -179,7 +181,7 @@ impl Arrival<'_> {
 
     /// Refuses an answer to a question of ours whose credential covers neither the call that asks
     /// nor answers: the call continues with the scopes of the one that began it.
-    fn may_respond(&self) -> Result<(), Refused> {
+    fn may_respond(&self) -> Result<(), PostRefusal> {
         let acts = [Act::Call, Act::Answer];
         let is_covered = |scopes: Scopes| acts.into_iter().any(|act| scopes.allow(act));
         match self.caller.scopes.is_none_or(is_covered) {
@@ -188,9 +190,9 @@ impl Arrival<'_> {
         }
     }
 
-    fn out_of_scope(&self, scope: Scope) -> Refused {
+    fn out_of_scope(&self, scope: Scope) -> PostRefusal {
         let challenge = self.door.doors.entrance.step_up(scope, self.caller.scopes);
-        Refused { challenge, ..Refused::new(StatusCode::FORBIDDEN, out_of_scope(scope)) }
+        PostRefusal { challenge, ..PostRefusal::new(StatusCode::FORBIDDEN, out_of_scope(scope)) }
     }
 
     fn is_stateless(&self, method: &str, meta: &Meta<'_>) -> bool {
@@ -199,36 +201,44 @@ impl Arrival<'_> {
             || header(self.headers, &VERSION) == Some(MODERN)
     }
 
-    async fn stateless(&self, asked: &Asked<'_>, said: &Said<'_>) -> Result<Response, Refused> {
+    async fn stateless(
+        &self,
+        asked: &RequestMessage<'_>,
+        said: &RequestMembers<'_>,
+    ) -> Result<Response, PostRefusal> {
         let method: &str = &asked.what.method;
         // Before all else, so that a client of an older version learns what is amiss.
-        let line =
-            dispatch::modern(method).map_err(|error| Refused::new(StatusCode::NOT_FOUND, error))?;
+        let line = dispatch::modern(method)
+            .map_err(|error| PostRefusal::new(StatusCode::NOT_FOUND, error))?;
         let (client, called) = self.client(method, said)?;
         let listens = method == LISTEN;
         if listens && !self.accept.events {
             let why = "the answer is a stream: `Accept` must take `text/event-stream`";
-            return Err(Refused::invalid(StatusCode::NOT_ACCEPTABLE, why));
+            return Err(PostRefusal::invalid(StatusCode::NOT_ACCEPTABLE, why));
         }
         let hears = listens || client.progress.is_some() || client.log.is_some();
         let doors = &self.door.doors;
         let permit =
             (hears && line.tells()).then(|| self.accept.room(doors, self.caller)).flatten();
         if listens && permit.is_none() {
-            let refused = Refused::too_many("there is no room for one more stream now");
+            let refused = PostRefusal::too_many("there is no room for one more stream now");
             return Err(refused.quota(doors.stream_quota(self.caller)));
         }
         let (outbox, told) = way_before_answer(permit.is_some(), None);
         let version = client.version;
         let exchange = Exchange { called, ..self.exchange(asked, client, outbox) };
         let answering = (line.handler)(exchange);
-        let handling = Handling::new(asked.id.clone(), version, answering, told);
+        let handling = PendingAnswer::new(asked.id.clone(), version, answering, told);
         Ok(delivery::stateless(doors, self.caller, handling, self.accept, permit).await)
     }
 
     /// The client of a stateless request, once headers and body say the same, and what the request
     /// calls, if it calls a tool that is there.
-    fn client(&self, method: &str, said: &Said<'_>) -> Result<(Client, Option<Called>), RpcError> {
+    fn client(
+        &self,
+        method: &str,
+        said: &RequestMembers<'_>,
+    ) -> Result<(Client, Option<ResolvedCall>), RpcError> {
         let strict = !self.door.lenient;
         let meta = &said.meta;
         if strict {
@@ -248,17 +258,17 @@ impl Arrival<'_> {
         if strict && let Some(tool) = &tool {
             headers::check_arguments(self.headers, &tool.spec().input_schema, said)?;
         }
-        let called = tool.map(|tool| Called { tool, params: said.plain() });
+        let called = tool.map(|tool| ResolvedCall { tool, params: said.plain() });
         Ok((meta.client(version)?, called))
     }
 
-    fn initialize(&self, asked: &Asked<'_>) -> Result<Response, Refused> {
+    fn initialize(&self, asked: &RequestMessage<'_>) -> Result<Response, PostRefusal> {
         let door = self.door;
         let client = hello::greeted(asked.what.params, door.lenient)?;
         let (session, wishes) = Session::begin(&door.doors, self.caller, &client, None);
         door.sessions
             .add(&session)
-            .map_err(|error| Refused::new(StatusCode::TOO_MANY_REQUESTS, error))
+            .map_err(|error| PostRefusal::new(StatusCode::TOO_MANY_REQUESTS, error))
             .map_err(|refused| refused.quota(session.quota()))?;
         let realm = self.caller.realm.clone();
         let herald = listen::herald(door.clone(), realm, session.news(), wishes);
@@ -272,7 +282,11 @@ impl Arrival<'_> {
         Ok(response)
     }
 
-    async fn in_session(&self, asked: &Asked<'_>, meta: &Meta<'_>) -> Result<Response, Refused> {
+    async fn in_session(
+        &self,
+        asked: &RequestMessage<'_>,
+        meta: &Meta<'_>,
+    ) -> Result<Response, PostRefusal> {
         let session = session(self.door, self.caller, self.headers)?;
         let line = known(asked)?;
         let permit =
@@ -280,7 +294,7 @@ impl Arrival<'_> {
         let (outbox, told) = way_before_answer(permit.is_some(), Some(session.clone()));
         let progress = meta.progress()?;
         let answering = self.begin(&session, line, asked, progress, outbox)?;
-        let handling = Handling::new(asked.id.clone(), session.version, answering, told);
+        let handling = PendingAnswer::new(asked.id.clone(), session.version, answering, told);
         Ok(delivery::resumable(self.door, &session, handling, self.accept, permit).await)
     }
 
@@ -289,23 +303,23 @@ impl Arrival<'_> {
     fn begin(
         &self,
         session: &Arc<Session>,
-        line: &Line<InSession>,
-        asked: &Asked<'_>,
+        line: &MethodEntry<InSession>,
+        asked: &RequestMessage<'_>,
         progress: Option<Value>,
         outbox: Outbox,
-    ) -> Result<BoxFuture<'static, Answered>, Refused> {
+    ) -> Result<BoxFuture<'static, AnswerResult>, PostRefusal> {
         let client =
             Client { version: session.version, can: session.can, log: session.log(), progress };
         let exchange = self.exchange(asked, client, outbox);
         let cancelled = exchange.cancelled.clone();
         let answering = (line.handler)(exchange, session.clone());
         session.requests.begin(&asked.id, cancelled, answering).map_err(|error| match error.code {
-            INTERNAL_ERROR => Refused::new(StatusCode::TOO_MANY_REQUESTS, error),
+            INTERNAL_ERROR => PostRefusal::new(StatusCode::TOO_MANY_REQUESTS, error),
             _ => error.into(),
         })
     }
 
-    fn exchange(&self, asked: &Asked<'_>, client: Client, outbox: Outbox) -> Exchange {
+    fn exchange(&self, asked: &RequestMessage<'_>, client: Client, outbox: Outbox) -> Exchange {
         Exchange {
             door: self.door.clone(),
             caller: self.caller.clone(),
@@ -319,8 +333,8 @@ impl Arrival<'_> {
         }
     }
 
-    fn notification(&self, noted: &Noted<'_>) -> Result<Response, Refused> {
-        let meta = Said::read(noted.params)?.meta;
+    fn notification(&self, noted: &MethodCall<'_>) -> Result<Response, PostRefusal> {
+        let meta = RequestMembers::read(noted.params)?.meta;
         // Without a session a client cancels by closing the stream; nothing else is worth noting.
         if !self.is_stateless(&noted.method, &meta) {
             let session = session(self.door, self.caller, self.headers)?;
@@ -333,7 +347,7 @@ impl Arrival<'_> {
         &self,
         id: &RawValue,
         answer: Result<&RawValue, &RawValue>,
-    ) -> Result<Response, Refused> {
+    ) -> Result<Response, PostRefusal> {
         let session = session(self.door, self.caller, self.headers)?;
         self.may_respond()?;
         session.answer(id, answer);
@@ -341,8 +355,8 @@ impl Arrival<'_> {
     }
 
     /// Several messages at once, which only the oldest version has.
-    async fn batch(&self, bytes: &[u8]) -> Result<Response, Refused> {
-        let invalid = |why: &str| Refused::invalid(StatusCode::BAD_REQUEST, why);
+    async fn batch(&self, bytes: &[u8]) -> Result<Response, PostRefusal> {
+        let invalid = |why: &str| PostRefusal::invalid(StatusCode::BAD_REQUEST, why);
         let depth_max = self.door.doors.limits().body_depth_max;
         if is_deeper(bytes, depth_max) {
             return Err(invalid(&format!("the messages nest deeper than {depth_max} levels")));
@@ -381,11 +395,15 @@ impl Arrival<'_> {
     }
 
     /// The answer to one request of a batch; nothing is sent before it.
-    fn one_of_many(&self, session: &Arc<Session>, asked: &Asked<'_>) -> BoxFuture<'static, String> {
+    fn one_of_many(
+        &self,
+        session: &Arc<Session>,
+        asked: &RequestMessage<'_>,
+    ) -> BoxFuture<'static, String> {
         let id = asked.id.clone();
         let version = session.version;
         let begun = known(asked).and_then(|line| {
-            let progress = Said::read(asked.what.params)?.meta.progress()?;
+            let progress = RequestMembers::read(asked.what.params)?.meta.progress()?;
             self.begin(session, line, asked, progress, Outbox::default())
         });
         async move {
@@ -413,6 +431,6 @@ fn way_before_answer(
 }
 
 /// Who answers a request of a session. That no one does is an answer like any other.
-fn known(asked: &Asked<'_>) -> Result<&'static Line<InSession>, Refused> {
-    dispatch::legacy(&asked.what.method).map_err(|error| Refused::new(StatusCode::OK, error))
+fn known(asked: &RequestMessage<'_>) -> Result<&'static MethodEntry<InSession>, PostRefusal> {
+    dispatch::legacy(&asked.what.method).map_err(|error| PostRefusal::new(StatusCode::OK, error))
 }

@@ -4,12 +4,12 @@
 
 use super::delivery::{Channel, written};
 use crate::acts::{act_of, out_of_scope};
-use crate::mcp::answer::Answered;
+use crate::mcp::answer::AnswerResult;
 use crate::mcp::client::{Client, Version};
 use crate::mcp::dispatch::{self, INITIALIZE};
 use crate::mcp::door::Door;
 use crate::mcp::exchange::Exchange;
-use crate::mcp::messages::message::{self, Asked, Message, Meta, Said};
+use crate::mcp::messages::message::{self, Message, Meta, RequestMembers, RequestMessage};
 use crate::mcp::messages::outbox::Outbox;
 use crate::mcp::messages::requests::{Cancelled, REQUESTS_MAX, Requests, is_cancelled};
 use crate::mcp::methods::hello;
@@ -18,7 +18,7 @@ use crate::mcp::sessions::Session;
 use crate::request::auth::Visitor;
 use crate::request::doors::missing_scope;
 use futures::future::{BoxFuture, Either, pending, select};
-use identity::Verified;
+use identity::VerifiedCaller;
 use kernel::tool::call::Caller;
 use kernel::values::ids::RealmId;
 use serde_json::value::RawValue;
@@ -93,7 +93,7 @@ where
 
 /// Waits until the client's credential is not good any more, or its realm is gone; for ever where
 /// it needs no credential.
-async fn lapsed(door: &Door, verified: Option<Arc<Verified>>, realm: RealmId) {
+async fn lapsed(door: &Door, verified: Option<Arc<VerifiedCaller>>, realm: RealmId) {
     match verified {
         Some(verified) => door.doors.lapse(&verified, &realm).await,
         None => pending().await,
@@ -119,8 +119,8 @@ impl Pipe {
         }
         match message::read(bytes, self.door.doors.limits().body_depth_max) {
             Ok(Message::Request(asked)) => match self.begin(&asked) {
-                Ok(Begun::Answered(message)) => self.say(message).await,
-                Ok(Begun::UnderWay) => {}
+                Ok(BeginResult::Answered(message)) => self.say(message).await,
+                Ok(BeginResult::UnderWay) => {}
                 Err(error) => self.say(jsonrpc::error(Some(&asked.id), &error)).await,
             },
             Ok(Message::Notification(noted)) => {
@@ -138,8 +138,8 @@ impl Pipe {
     }
 
     /// Begins to answer a request.
-    fn begin(&mut self, asked: &Asked<'_>) -> Result<Begun, RpcError> {
-        let meta = Said::read(asked.what.params)?.meta;
+    fn begin(&mut self, asked: &RequestMessage<'_>) -> Result<BeginResult, RpcError> {
+        let meta = RequestMembers::read(asked.what.params)?.meta;
         let method: &str = &asked.what.method;
         let doors = &self.door.doors;
         let missing = act_of(method).and_then(|act| missing_scope(doors, &self.caller, act));
@@ -179,7 +179,7 @@ impl Pipe {
         meta.client(hello::supported(&version)?)
     }
 
-    fn initialize(&mut self, asked: &Asked<'_>) -> Result<Begun, RpcError> {
+    fn initialize(&mut self, asked: &RequestMessage<'_>) -> Result<BeginResult, RpcError> {
         if self.session.is_some() {
             return Err(RpcError::new(INVALID_REQUEST, "the session has begun already"));
         }
@@ -191,10 +191,10 @@ impl Pipe {
         self.door.spawn.task("mcp session", Box::pin(herald));
         self.session = Some(session);
         let greeting = Ok(hello::greeting(client.version));
-        Ok(Begun::Answered(written(&asked.id, client.version, &greeting)))
+        Ok(BeginResult::Answered(written(&asked.id, client.version, &greeting)))
     }
 
-    fn exchange(&self, asked: &Asked<'_>, client: Client) -> Exchange {
+    fn exchange(&self, asked: &RequestMessage<'_>, client: Client) -> Exchange {
         let session = self.session.clone().filter(|_| !client.version.is_modern());
         Exchange {
             door: self.door.clone(),
@@ -216,11 +216,11 @@ impl Pipe {
     /// Answers beside the others: a slow request holds no one up.
     fn run(
         &self,
-        asked: &Asked<'_>,
+        asked: &RequestMessage<'_>,
         version: Version,
         cancelled: Cancelled,
-        answering: BoxFuture<'static, Answered>,
-    ) -> Result<Begun, RpcError> {
+        answering: BoxFuture<'static, AnswerResult>,
+    ) -> Result<BeginResult, RpcError> {
         let answering = self.requests.begin(&asked.id, cancelled, answering)?;
         let sender = self.sender.clone();
         let id = asked.id.clone();
@@ -232,7 +232,7 @@ impl Pipe {
             }
         };
         self.door.spawn.task("mcp request", Box::pin(task));
-        Ok(Begun::UnderWay)
+        Ok(BeginResult::UnderWay)
     }
 
     async fn refuse_length(&self) {
@@ -251,7 +251,7 @@ impl Pipe {
 }
 
 /// The immediate answer to a request.
-enum Begun {
+enum BeginResult {
     Answered(String),
     /// Nothing: the answer comes later.
     UnderWay,

@@ -17,16 +17,16 @@ pub(crate) fn ended(response: Response) -> Response {
     if !kind.trim_end().ends_with("json") || !is_whole || is_sized {
         return response;
     }
-    response.map(|inner| Body::new(Ended { inner, is_over: false }))
+    response.map(|inner| Body::new(NewlineBody { inner, is_over: false }))
 }
 
 /// A body with a newline behind it.
-struct Ended {
+struct NewlineBody {
     inner: Body,
     is_over: bool,
 }
 
-impl HttpBody for Ended {
+impl HttpBody for NewlineBody {
     type Data = Bytes;
     type Error = axum::Error;
 

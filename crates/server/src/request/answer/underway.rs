@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use engine::refusal::Quota;
-use engine::{Engine, Full, Share, Shares};
+use engine::{Engine, Share, ShareExhausted, Shares};
 use hyper::body::{Frame, SizeHint};
 use identity::failures::counted;
 use kernel::identity::reads_for::ReadsFor;
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
 
 /// The place of a request, among those of its caller and among all.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct RequestPermit {
     _share: Share,
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -83,12 +83,12 @@ impl Underway {
 
     /// A place for a request of this caller, or why there is none. Who shows no credential only
     /// needs room for the answer.
-    pub(crate) fn begin(&self, reader: Reader<'_>) -> Result<Place> {
+    pub(crate) fn begin(&self, reader: Reader<'_>) -> Result<RequestPermit> {
         self.check_room(reader)?;
-        let Some(caller) = reader.caller() else { return Ok(Place::default()) };
+        let Some(caller) = reader.caller() else { return Ok(RequestPermit::default()) };
         let share = self.shares.try_take(caller).map_err(|full| beyond_share(&full))?;
         match self.places.clone().try_acquire_owned() {
-            Ok(place) => Ok(Place { _share: share, _place: Some(place) }),
+            Ok(place) => Ok(RequestPermit { _share: share, _place: Some(place) }),
             Err(_) => Err(match self.shares.crowded(caller) {
                 Some(full) => beyond_share(&full),
                 None => too_many(format!("{} requests are under way already", self.max)).hint(
@@ -123,7 +123,12 @@ impl Underway {
     }
 
     /// The same answer, which keeps its place and counts until the last of it was sent.
-    pub(crate) fn held(&self, place: Place, reader: Reader<'_>, answer: Response) -> Response {
+    pub(crate) fn held(
+        &self,
+        place: RequestPermit,
+        reader: Reader<'_>,
+        answer: Response,
+    ) -> Response {
         let exact = answer.body().size_hint().exact();
         if exact == Some(0) {
             return answer;
@@ -147,7 +152,7 @@ fn too_many(message: String) -> Failure {
     Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
 }
 
-fn beyond_share(full: &Full) -> Failure {
+fn beyond_share(full: &ShareExhausted) -> Failure {
     too_many(full.message()).hint(full.hint()).quota(full.quota())
 }
 
@@ -246,7 +251,7 @@ impl Drop for BytesPermit {
 
 /// What an answer keeps until the last of it was sent.
 struct AnswerPermits {
-    _place: Option<Place>,
+    _place: Option<RequestPermit>,
     _whole: Option<BytesPermit>,
 }
 

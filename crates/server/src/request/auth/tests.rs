@@ -26,7 +26,7 @@ fn local(key: Option<&str>, admin: AdminRule) -> Entrance {
 
 fn admitted(entrance: &Entrance, path: &str, headers: &HeaderMap) -> Result<Option<Visitor>> {
     let uri: Uri = path.parse().unwrap();
-    let arrival = Arrival { method: &Method::GET, uri: &uri, headers, peer: None };
+    let arrival = RequestHead { method: &Method::GET, uri: &uri, headers, peer: None };
     block_on(entrance.admit(&arrival))
 }
 

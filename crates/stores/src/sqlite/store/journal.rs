@@ -6,10 +6,13 @@ use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{bits, count, integer, key, limit_of, many, one, text_of};
 use crate::sqlite::tables::history;
 use kernel::contracts::{
-    HistoryFilter, Journal, Loaded, Ownership, Page, Paged, Read, StoreError, Stored, Ticket,
+    HistoryFilter, Journal, ListPage, LoadResult, Ownership, PageRequest, Read, StoreError,
+    StoredSession, Ticket,
 };
-use kernel::journal::projection::{Append, HistoryItem, Parked};
-use kernel::values::ids::{ContentHash, Fence, Known, Millis, RealmId, SessionId, SessionKey};
+use kernel::journal::projection::{Append, HistoryItem, ParkedSession};
+use kernel::values::ids::{
+    ContentHash, Fence, Millis, RealmId, SessionId, SessionKey, SessionVersion,
+};
 use rusqlite::{Connection, params};
 
 /// Begins with the row that holds the event after `?2`; rows follow each other without a gap.
@@ -42,12 +45,16 @@ impl SqliteStore {
 }
 
 impl Journal for SqliteStore {
-    fn load<'a>(&'a self, key: &'a SessionKey, known: Option<Known>) -> Read<'a, Loaded> {
+    fn load<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        known: Option<SessionVersion>,
+    ) -> Read<'a, LoadResult> {
         Box::pin(async move {
             // Before the read: appends that are still queued must not get in after it.
             self.writes.shared().poison().loaded(key);
             if known.is_some_and(|known| self.fences.has(key, known)) {
-                return Ok(Loaded::Unchanged);
+                return Ok(LoadResult::Unchanged);
             }
             let key = key.clone();
             let realm = key.realm.clone();
@@ -79,15 +86,15 @@ impl Journal for SqliteStore {
         &'a self,
         key: &'a SessionKey,
         only: HistoryFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<HistoryItem>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<HistoryItem>> {
         let key = key.clone();
         let page = page.clone();
         let realm = key.realm.clone();
         self.readers.read_of(realm, move |connection| {
             match read::session_number(connection, &key)? {
                 Some(session) => history::history(connection, session, &only, &page),
-                None => Ok(Paged { items: Vec::new(), next_cursor: None }),
+                None => Ok(ListPage { items: Vec::new(), next_cursor: None }),
             }
         })
     }
@@ -146,7 +153,7 @@ impl Ownership for SqliteStore {
         })
     }
 
-    fn park<'a>(&'a self, key: &'a SessionKey, parked: Parked) -> Read<'a, ()> {
+    fn park<'a>(&'a self, key: &'a SessionKey, parked: ParkedSession) -> Read<'a, ()> {
         let moved = self.moved(key);
         let key = key.clone();
         let park = move |connection: &Connection| append::park(connection, &key, &parked);
@@ -207,7 +214,11 @@ fn first_events(
 }
 
 /// Snapshot and tail, unless the session is the known one.
-fn load(connection: &Connection, key: &SessionKey, known: Option<Known>) -> Result<Loaded> {
+fn load(
+    connection: &Connection,
+    key: &SessionKey,
+    known: Option<SessionVersion>,
+) -> Result<LoadResult> {
     let sql = "SELECT s.pk, s.id, s.fence, n.seq, n.body \
          FROM sessions AS s LEFT JOIN snapshots AS n ON n.session = s.pk \
          WHERE s.realm = ?1 AND s.key = ?2 AND s.space = ?3";
@@ -215,23 +226,23 @@ fn load(connection: &Connection, key: &SessionKey, known: Option<Known>) -> Resu
     let found = one(connection, sql, params, |row| {
         let id = SessionId(bits(row, 1)?);
         let fence = Fence(count(row, 2)?);
-        if known == Some(Known { id, fence }) {
+        if known == Some(SessionVersion { id, fence }) {
             return Ok(None);
         }
         let number: i64 = row.get(0)?;
         let after: Option<i64> = row.get(3)?;
         let snapshot: Option<String> = row.get(4)?;
         let snapshot_bytes = snapshot.as_ref().map_or(0, String::len);
-        let stored = Stored { id, fence, snapshot, snapshot_bytes, tail: Vec::new() };
+        let stored = StoredSession { id, fence, snapshot, snapshot_bytes, tail: Vec::new() };
         Ok(Some((number, after.unwrap_or(0), stored)))
     })?;
     let (number, after, mut stored) = match found {
-        None => return Ok(Loaded::Missing),
-        Some(None) => return Ok(Loaded::Unchanged),
+        None => return Ok(LoadResult::Missing),
+        Some(None) => return Ok(LoadResult::Unchanged),
         Some(Some(found)) => found,
     };
     stored.tail = many(connection, TAIL, params![number, after, ALL], |row| Ok(row.get(0)?))?;
-    Ok(Loaded::Found(stored))
+    Ok(LoadResult::Found(stored))
 }
 
 #[cfg(test)]

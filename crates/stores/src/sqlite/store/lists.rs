@@ -11,8 +11,8 @@ use crate::sqlite::tables::columns::{
 use crate::sqlite::tables::keys;
 use crate::sqlite::tables::tallies;
 use kernel::contracts::{
-    AskFilter, Keys, Lists, OpenAsks, OpenSessions, Page, Paged, Read, RunFilter, RunPage,
-    RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, StoredBytes,
+    AskFilter, Keys, ListPage, Lists, OpenAsks, OpenSessions, PageRequest, Read, RunFilter,
+    RunPage, RunWithEvents, SessionAsk, SessionFilter, SessionRef, SessionRun, StoredBytes,
 };
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{OnceRow, SessionRow};
@@ -70,8 +70,8 @@ impl Lists for SqliteStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a SessionFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<SessionRow>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<SessionRow>> {
         let realm = realm.clone();
         let filter = filter.clone();
         let page = page.clone();
@@ -141,7 +141,7 @@ impl Lists for SqliteStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a RunFilter,
-        page: &'a Page,
+        page: &'a PageRequest,
     ) -> Read<'a, RunPage> {
         let realm = realm.clone();
         let filter = filter.clone();
@@ -162,8 +162,8 @@ impl Lists for SqliteStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a AskFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<SessionAsk>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<SessionAsk>> {
         let realm = realm.clone();
         let filter = filter.clone();
         let page = page.clone();

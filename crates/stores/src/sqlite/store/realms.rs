@@ -1,7 +1,7 @@
 //! Realms that were made at run time, and how all that a removed one owned goes: slice by slice, in
 //! commits between which others get theirs.
 
-use super::super::prune::{self, Removed};
+use super::super::prune::{self, RemovedSessions};
 use super::super::trouble::{Result, Trouble};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{execute, key, many};
@@ -89,8 +89,9 @@ impl StoredRealms for SqliteStore {
             let now = self.clock.now();
             let fences = self.fences.clone();
             let remove = move |connection: &Connection| remove_sessions(connection, &name, now);
-            let gone =
-                move |removed: &Removed| removed.keys.iter().for_each(|key| fences.forget(key));
+            let gone = move |removed: &RemovedSessions| {
+                removed.keys.iter().for_each(|key| fences.forget(key))
+            };
             let removed = self.writes.perform_then(remove, gone).await?;
             self.remove_hidden(&removed.hidden).await;
             if !removed.keys.is_empty() {
@@ -141,10 +142,14 @@ fn remove(
 }
 
 /// Removes some sessions of a realm with all that belongs to them, and hides the large ones.
-fn remove_sessions(connection: &Connection, realm: &RealmId, now: Millis) -> Result<Removed> {
+fn remove_sessions(
+    connection: &Connection,
+    realm: &RealmId,
+    now: Millis,
+) -> Result<RemovedSessions> {
     let params = params![realm.as_str(), SLICE_SESSIONS];
     let found = many(connection, SESSIONS, params, |row| Ok((row.get(0)?, key(row, 1)?)))?;
-    let mut removed = Removed::default();
+    let mut removed = RemovedSessions::default();
     for (session, key) in found {
         removed.hidden.extend(prune::remove_session(connection, realm, session, now)?);
         removed.keys.push(key);

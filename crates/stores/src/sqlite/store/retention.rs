@@ -1,15 +1,15 @@
 //! What is removed: a reader finds it, the writer looks again before it removes it.
 
 use super::super::hidden::{self, RemovedSlice};
-use super::super::prune::{OldSession, Removed, Scope};
+use super::super::prune::{OldSession, RemovedSessions, Scope};
 use super::super::trouble::Result;
 use super::super::{prune, read, trim};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::consumers;
-use kernel::contracts::{PrunedSlice, Read, Realms, Retention, Slice, StoreError, Trimmable};
+use kernel::contracts::{PrunedSlice, Read, RealmSet, Retention, Slice, StoreError, Trimmable};
 use kernel::journal::trim::Trim;
-use kernel::values::ids::{Known, Millis, SessionKey};
+use kernel::values::ids::{Millis, SessionKey, SessionVersion};
 use rusqlite::Connection;
 
 impl SqliteStore {
@@ -18,12 +18,13 @@ impl SqliteStore {
         &self,
         old: Vec<OldSession>,
         before: Millis,
-    ) -> Result<Removed, StoreError> {
+    ) -> Result<RemovedSessions, StoreError> {
         let now = self.clock.now();
         let fences = self.fences.clone();
         let remove =
             move |connection: &Connection| prune::remove_sessions(connection, &old, before, now);
-        let gone = move |removed: &Removed| removed.keys.iter().for_each(|key| fences.forget(key));
+        let gone =
+            move |removed: &RemovedSessions| removed.keys.iter().for_each(|key| fences.forget(key));
         let mut removed = self.writes.perform_then(remove, gone).await?;
         let rows = self.remove_hidden(&removed.hidden).await;
         removed.rows += rows;
@@ -85,7 +86,7 @@ impl SqliteStore {
 }
 
 impl Retention for SqliteStore {
-    fn remove<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, ()> {
+    fn remove<'a>(&'a self, key: &'a SessionKey, known: SessionVersion) -> Read<'a, ()> {
         let now = self.clock.now();
         let moved = self.moved(key);
         let key = key.clone();
@@ -103,7 +104,11 @@ impl Retention for SqliteStore {
         })
     }
 
-    fn remove_sent<'a>(&'a self, key: &'a SessionKey, known: Known) -> Read<'a, Option<String>> {
+    fn remove_sent<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        known: SessionVersion,
+    ) -> Read<'a, Option<String>> {
         let now = self.clock.now();
         let moved = self.moved(key);
         let key = key.clone();
@@ -128,7 +133,7 @@ impl Retention for SqliteStore {
 
     fn prune<'a>(
         &'a self,
-        realms: Realms<'a>,
+        realms: RealmSet<'a>,
         before: Millis,
         but: &'a [SessionKey],
         slice: Slice<u64>,
@@ -143,7 +148,7 @@ impl Retention for SqliteStore {
             let is_full = old.len() >= slice.limit;
             let next = old.last().filter(|_| is_full).map(|last| last.number as u64);
             old.retain(|session| !but.contains(&session.key));
-            let mut removed = Removed::default();
+            let mut removed = RemovedSessions::default();
             if !old.is_empty() {
                 removed = self.remove_old(old, before).await?;
             }
@@ -156,7 +161,7 @@ impl Retention for SqliteStore {
 
     fn trimmable<'a>(
         &'a self,
-        realms: Realms<'a>,
+        realms: RealmSet<'a>,
         before: Millis,
         slice: Slice<Option<(Millis, u64)>>,
     ) -> Read<'a, Vec<Trimmable>> {

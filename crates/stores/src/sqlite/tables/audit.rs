@@ -5,8 +5,8 @@ use super::columns::{bad_cursor, count, execute, integer, limit_of, many, one, t
 use crate::sqlite::SqliteStore;
 use crate::sqlite::queue::Writes;
 use crate::sqlite::trouble::{Result, Trouble, is_taken};
-use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, Found};
-use kernel::contracts::{Page, Paged, Read, StoreError};
+use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, LocatedEntry};
+use kernel::contracts::{ListPage, PageRequest, Read, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
 use kernel::identity::chain::{Base, Bodies, Body, ChainKeys, Head, Row as ChainRow, Unchained};
 use kernel::values::ids::Millis;
@@ -158,8 +158,8 @@ impl Audit for SqliteStore {
         &'a self,
         chain: &'a ChainName,
         filter: &'a AuditFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<Found>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<LocatedEntry>> {
         let chain = chain.clone();
         let filter = filter.clone();
         let page = page.clone();
@@ -222,8 +222,8 @@ fn entries(
     connection: &Connection,
     chain: &ChainName,
     filter: &AuditFilter,
-    page: &Page,
-) -> Result<Paged<Found>> {
+    page: &PageRequest,
+) -> Result<ListPage<LocatedEntry>> {
     let (from, mut left) = place(page)?;
     let mut statement = connection.prepare_cached(NEWEST)?;
     let mut rows = statement.query(params![chain.as_str(), from])?;
@@ -237,7 +237,7 @@ fn entries(
         }
         if filter.skips(at) {
             if looked_at >= LOOKED_AT_MAX {
-                return Ok(Paged { items, next_cursor: Some(format!("{seq}.{left}")) });
+                return Ok(ListPage { items, next_cursor: Some(format!("{seq}.{left}")) });
             }
             looked_at += 1;
             left = usize::MAX;
@@ -249,18 +249,18 @@ fn entries(
         while let Some(entry) = held.pop() {
             if items.len() >= page.limit.max(1) || looked_at >= LOOKED_AT_MAX {
                 let next_cursor = Some(format!("{seq}.{}", held.len() + 1));
-                return Ok(Paged { items, next_cursor });
+                return Ok(ListPage { items, next_cursor });
             }
             looked_at += 1;
             if filter.passes(&entry) {
-                items.push(Found { seq, entry });
+                items.push(LocatedEntry { seq, entry });
             }
         }
     }
-    Ok(Paged { items, next_cursor: None })
+    Ok(ListPage { items, next_cursor: None })
 }
 
-fn place(page: &Page) -> Result<(i64, usize)> {
+fn place(page: &PageRequest) -> Result<(i64, usize)> {
     let Some(cursor) = &page.cursor else { return Ok((i64::MAX, usize::MAX)) };
     let parsed = cursor
         .split_once('.')

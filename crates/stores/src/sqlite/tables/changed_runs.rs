@@ -4,20 +4,20 @@
 
 use super::columns::{RUN, bad_cursor, count, many, one, paged, rows_max, run};
 use crate::sqlite::trouble::Result;
-use kernel::contracts::{Page, RunFilter, RunPage, SessionRun, Whose};
+use kernel::contracts::{OwnerFilter, PageRequest, RunFilter, RunPage, SessionRun};
 use kernel::session::RunStatus;
 use kernel::values::ids::{Millis, RealmId, RunId};
 use rusqlite::{Connection, params};
 
 /// A run's place in the list.
-type Place = (Millis, RunId);
+type RunPosition = (Millis, RunId);
 
 /// A page of the list, and how many runs are on all pages.
 pub(crate) fn list(
     connection: &Connection,
     realm: &RealmId,
     filter: &RunFilter,
-    page: &Page,
+    page: &PageRequest,
 ) -> Result<RunPage> {
     let before = page.cursor.as_deref().map(place_of).transpose()?;
     let each: Vec<Option<RunStatus>> = match filter.statuses.as_slice() {
@@ -30,17 +30,17 @@ pub(crate) fn list(
     let mut rows = Vec::new();
     let mut total = 0;
     for status in each {
-        let sought = Sought { realm, filter, status };
+        let sought = RunQuery { realm, filter, status };
         total += sought.count(connection)?;
         rows.extend(sought.newest(connection, before, rows_max(page))?);
     }
     // Each status gave its newest.
     rows.sort_by(|(one, _), (other, _)| other.cmp(one));
-    let page = paged(rows, page, |(at, run): &Place| format!("{}.{:032x}", at.0, run.0));
+    let page = paged(rows, page, |(at, run): &RunPosition| format!("{}.{:032x}", at.0, run.0));
     Ok(RunPage { page, total })
 }
 
-fn place_of(cursor: &str) -> Result<Place> {
+fn place_of(cursor: &str) -> Result<RunPosition> {
     let read = || {
         let (at, run) = cursor.split_once('.')?;
         Some((Millis(at.parse().ok()?), RunId(u128::from_str_radix(run, 16).ok()?)))
@@ -49,15 +49,15 @@ fn place_of(cursor: &str) -> Result<Place> {
 }
 
 /// The filter of one pass: of one status, or of any.
-struct Sought<'f> {
+struct RunQuery<'f> {
     realm: &'f RealmId,
     filter: &'f RunFilter,
     status: Option<RunStatus>,
 }
 
-impl Sought<'_> {
+impl RunQuery<'_> {
     fn is_by_owner(&self) -> bool {
-        self.filter.whose != Whose::Anyones
+        self.filter.whose != OwnerFilter::Anyones
     }
 
     /// The index that gives just these rows. Named, so that no statistics choose another one.
@@ -100,8 +100,8 @@ impl Sought<'_> {
 
     fn owner(&self) -> Option<&str> {
         match &self.filter.whose {
-            Whose::Anyones | Whose::NoOnes => None,
-            Whose::Of(subject) => Some(subject),
+            OwnerFilter::Anyones | OwnerFilter::NoOnes => None,
+            OwnerFilter::Of(subject) => Some(subject),
         }
     }
 
@@ -121,9 +121,9 @@ impl Sought<'_> {
     fn newest(
         &self,
         connection: &Connection,
-        before: Option<Place>,
+        before: Option<RunPosition>,
         limit: i64,
-    ) -> Result<Vec<(Place, SessionRun)>> {
+    ) -> Result<Vec<(RunPosition, SessionRun)>> {
         let RunFilter { session, since, .. } = self.filter;
         let (at, id) = before.unwrap_or((Millis(i64::MAX), RunId(u128::MAX)));
         let params = params![
@@ -162,12 +162,12 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         schema::prepare(&mut connection, Path::new("memory"), Millis(0)).unwrap();
         let realm = RealmId::from("r");
-        let sought = [Whose::Anyones, Whose::NoOnes, Whose::Of("ann".into())];
+        let sought = [OwnerFilter::Anyones, OwnerFilter::NoOnes, OwnerFilter::Of("ann".into())];
         let sessions = [None, Some(SessionId(1))];
         for (whose, session) in sought.iter().flat_map(|one| sessions.map(|two| (one, two))) {
             let filter = RunFilter { whose: whose.clone(), session, ..RunFilter::default() };
             for status in [None, Some(RunStatus::Waiting)] {
-                let sought = Sought { realm: &realm, filter: &filter, status };
+                let sought = RunQuery { realm: &realm, filter: &filter, status };
                 for sql in [sought.count_sql(), sought.newest_sql()] {
                     let steps = plan(&connection, &sql);
                     let is_found = |step: &String| step.starts_with("SEARCH r USING");

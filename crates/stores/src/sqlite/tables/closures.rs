@@ -30,7 +30,7 @@ const REMOVE: &str = "DELETE FROM closures WHERE realm = ?1 AND hash = ?2 AND EX
      SELECT 1 FROM loose_closures AS l WHERE l.realm = ?1 AND l.hash = ?2 AND l.stamp = ?3)";
 
 /// A closure that perhaps no run pins, as it was looked at.
-pub(crate) struct Loose {
+pub(crate) struct LooseClosure {
     realm: RealmId,
     hash: ContentHash,
     stamp: i64,
@@ -88,12 +88,12 @@ pub(crate) fn loosen(
 }
 
 /// So many of the closures that are listed, each with whether a run pins it.
-pub(crate) fn look(connection: &Connection, limit: usize) -> Result<Vec<Loose>> {
+pub(crate) fn look(connection: &Connection, limit: usize) -> Result<Vec<LooseClosure>> {
     let sql = "SELECT realm, hash, stamp FROM loose_closures LIMIT ?1";
     let mut listed = many(connection, sql, [limit_of(limit)], |row| {
         let realm = RealmId(row.get(0)?);
         let hash = ContentHash(row.get(1)?);
-        Ok(Loose { realm, hash, stamp: row.get(2)?, pinned: false })
+        Ok(LooseClosure { realm, hash, stamp: row.get(2)?, pinned: false })
     })?;
     if listed.is_empty() {
         return Ok(listed);
@@ -112,10 +112,10 @@ pub(crate) fn look(connection: &Connection, limit: usize) -> Result<Vec<Loose>> 
 
 /// Removes those that no run pins, with the specs that only they pin, and takes all of them off the
 /// list; how many went.
-pub(crate) fn remove(connection: &Connection, looked_at: &[Loose]) -> Result<u64> {
+pub(crate) fn remove(connection: &Connection, looked_at: &[LooseClosure]) -> Result<u64> {
     let unlist = format!("{UNLIST} AND stamp = ?3");
     let mut removed = 0;
-    for Loose { realm, hash, stamp, pinned } in looked_at {
+    for LooseClosure { realm, hash, stamp, pinned } in looked_at {
         let params = params![realm.as_str(), hash.as_str(), stamp];
         if !pinned && execute(connection, REMOVE, params)? > 0 {
             specs::unpin(connection, realm, hash)?;

@@ -3,7 +3,7 @@
 
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::ask::{Ask, AskStatus};
-use kernel::contracts::{Page, Paged, SessionAsk, SessionRun, StoreError};
+use kernel::contracts::{ListPage, PageRequest, SessionAsk, SessionRun, StoreError};
 use kernel::journal::projection::{AskRow, RunRow, SessionRow};
 use kernel::session::RunStatus;
 use kernel::values::ids::{
@@ -141,25 +141,25 @@ pub(crate) fn limit_of(limit: usize) -> i64 {
 }
 
 /// How many rows a query for a page asks for: one more than the page, to know whether more follow.
-pub(crate) fn rows_max(page: &Page) -> i64 {
+pub(crate) fn rows_max(page: &PageRequest) -> i64 {
     i64::try_from(page.limit.max(1)).map_or(i64::MAX, |limit| limit.saturating_add(1))
 }
 
 /// The page out of what the query gave; each item with its place in the list.
 pub(crate) fn paged<P, T>(
     mut rows: Vec<(P, T)>,
-    page: &Page,
+    page: &PageRequest,
     cursor: impl Fn(&P) -> String,
-) -> Paged<T> {
+) -> ListPage<T> {
     let limit = page.limit.max(1);
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next_cursor = rows.last().filter(|_| more).map(|(place, _)| cursor(place));
-    Paged { items: rows.into_iter().map(|(_, item)| item).collect(), next_cursor }
+    ListPage { items: rows.into_iter().map(|(_, item)| item).collect(), next_cursor }
 }
 
 /// A cursor that is a row's number; `first` where the page is the first.
-pub(crate) fn cursor_number(page: &Page, first: i64) -> Result<i64> {
+pub(crate) fn cursor_number(page: &PageRequest, first: i64) -> Result<i64> {
     match &page.cursor {
         None => Ok(first),
         Some(cursor) => cursor.parse().map_err(|_| bad_cursor(cursor)),

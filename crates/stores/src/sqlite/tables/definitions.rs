@@ -4,7 +4,7 @@
 use super::columns::{count, execute, integer, many, one};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::{Result, Trouble};
-use kernel::contracts::{Against, Definition, Definitions, Read, StoreError, StoredBy};
+use kernel::contracts::{Definition, Definitions, Precondition, Read, StoreError, StoredBy};
 use kernel::values::ids::{Millis, RealmId};
 use rusqlite::{Connection, Row, params};
 
@@ -45,7 +45,7 @@ impl Definitions for SqliteStore {
         &'a self,
         realm: &'a RealmId,
         definition: Definition,
-        against: Against,
+        against: Precondition,
     ) -> Read<'a, Definition> {
         let realm = realm.clone();
         let removed = self.removed.clone();
@@ -61,7 +61,7 @@ impl Definitions for SqliteStore {
         realm: &'a RealmId,
         kind: &'a str,
         name: &'a str,
-        against: Against,
+        against: Precondition,
     ) -> Read<'a, bool> {
         let realm = realm.clone();
         let kind = kind.to_owned();
@@ -114,7 +114,7 @@ fn put(
     connection: &Connection,
     realm: &RealmId,
     definition: &Definition,
-    against: &Against,
+    against: &Precondition,
 ) -> Result<Definition> {
     let Definition { kind, name, body, updated_at, by, .. } = definition;
     let (newest, owner) = newest(connection, realm, kind, name)?.unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::sqlite::SqliteStore;
 use crate::sqlite::queue::Writes;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::sink::{Deliveries, DeliveryFilter, DeliveryRow, DeliveryStatus};
-use kernel::contracts::{Page, Paged, Read, StoreError};
+use kernel::contracts::{ListPage, PageRequest, Read, StoreError};
 use kernel::values::ids::{Millis, RealmId, SessionId};
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeMap;
@@ -91,8 +91,8 @@ impl Deliveries for SqliteStore {
         &'a self,
         realm: &'a RealmId,
         filter: &'a DeliveryFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<DeliveryRow>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<DeliveryRow>> {
         let realm = realm.clone();
         let filter = filter.clone();
         let page = page.clone();

@@ -3,7 +3,7 @@
 
 use crate::locks::held;
 use kernel::journal::projection::Append;
-use kernel::values::ids::{Known, SessionKey};
+use kernel::values::ids::{SessionKey, SessionVersion};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ const SESSIONS_MAX: usize = 4_096;
 /// commit and in the order of the queue.
 #[derive(Default)]
 pub(crate) struct Fences {
-    sessions: Mutex<HashMap<SessionKey, Known>>,
+    sessions: Mutex<HashMap<SessionKey, SessionVersion>>,
 }
 
 impl Fences {
@@ -29,7 +29,7 @@ impl Fences {
         if sessions.len() >= SESSIONS_MAX {
             sessions.clear();
         }
-        let known = Known { id: row.id, fence: append.fence.next() };
+        let known = SessionVersion { id: row.id, fence: append.fence.next() };
         sessions.insert(row.key.clone(), known);
     }
 
@@ -39,7 +39,7 @@ impl Fences {
     }
 
     /// Whether the session is known to be this one. If not, it may be all the same.
-    pub(crate) fn has(&self, key: &SessionKey, known: Known) -> bool {
+    pub(crate) fn has(&self, key: &SessionKey, known: SessionVersion) -> bool {
         held(&self.sessions).get(key) == Some(&known)
     }
 }

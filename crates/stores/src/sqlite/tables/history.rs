@@ -3,7 +3,7 @@
 
 use super::columns::{bad_cursor, bits, count, integer, many, one, paged, rows_max};
 use crate::sqlite::trouble::{Result, Trouble};
-use kernel::contracts::{HistoryFilter, Page, Paged};
+use kernel::contracts::{HistoryFilter, ListPage, PageRequest};
 use kernel::event::{self, Event};
 use kernel::journal::projection::{HistoryItem, HistoryRow};
 use kernel::values::ids::{RunId, StepId, ToolName};
@@ -26,8 +26,8 @@ pub(crate) fn history(
     connection: &Connection,
     session: i64,
     only: &HistoryFilter,
-    page: &Page,
-) -> Result<Paged<HistoryItem>> {
+    page: &PageRequest,
+) -> Result<ListPage<HistoryItem>> {
     let (position, seq) = match &page.cursor {
         None => (ABOVE_ALL.to_vec(), i64::MAX),
         Some(cursor) => read_cursor(cursor).ok_or_else(|| bad_cursor(cursor))?,

@@ -4,7 +4,7 @@
 use super::columns::one;
 use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::StoreError;
-use kernel::journal::projection::{Earlier, OnceRow};
+use kernel::journal::projection::{FormerRoute, OnceRow};
 use kernel::values::ids::{AskId, ContentHash, Millis, RealmId, RunId};
 use rusqlite::{Connection, Row, params};
 
@@ -48,10 +48,10 @@ pub(crate) fn take(
     connection: &Connection,
     realm: &RealmId,
     once: &OnceRow,
-    earlier: Option<&Earlier>,
+    earlier: Option<&FormerRoute>,
 ) -> Result<()> {
     let conflict = || Trouble::Refused(StoreError::Conflict(format!("key {}", once.key)));
-    if let Some(Earlier { route, since }) = earlier {
+    if let Some(FormerRoute { route, since }) = earlier {
         let params = params![realm.as_str(), once.subject, route, once.key, since.0];
         if connection.prepare_cached(TAKEN_BEFORE)?.exists(params)? {
             return Err(conflict());

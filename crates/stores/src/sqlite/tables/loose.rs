@@ -1,7 +1,7 @@
 //! What the blobs' files need of the database: a note of each put, before its file has its name,
 //! who holds which of them, and the list of blobs that may go.
 
-use super::refs::{self, Loose};
+use super::refs::{self, LooseBlob};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::trouble::Trouble;
 use kernel::contracts::{Holder, Read, StoreError};
@@ -51,12 +51,20 @@ impl SqliteStore {
     }
 
     /// Blobs that have been loose since before this.
-    pub(crate) fn loose_blobs(&self, before: Millis, limit: usize) -> Read<'static, Vec<Loose>> {
+    pub(crate) fn loose_blobs(
+        &self,
+        before: Millis,
+        limit: usize,
+    ) -> Read<'static, Vec<LooseBlob>> {
         self.readers.read(move |connection| refs::due(connection, before, limit))
     }
 
     /// Takes those off the list that were looked at.
-    pub(crate) fn forget_blobs(&self, looked_at: Vec<Loose>, before: Millis) -> Read<'static, ()> {
+    pub(crate) fn forget_blobs(
+        &self,
+        looked_at: Vec<LooseBlob>,
+        before: Millis,
+    ) -> Read<'static, ()> {
         self.writes.perform(move |connection| refs::forget(connection, &looked_at, before))
     }
 }

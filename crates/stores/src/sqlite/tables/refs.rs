@@ -41,7 +41,7 @@ const DUE: &str = "SELECT b.realm, b.hash, EXISTS ( \
 
 /// A blob that no one may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Loose {
+pub(crate) struct LooseBlob {
     pub(crate) realm: RealmId,
     pub(crate) hash: ContentHash,
     /// Someone holds it after all.
@@ -132,16 +132,20 @@ pub(crate) fn loosen_until(
 }
 
 /// Blobs that have been loose since before this, the longest first.
-pub(crate) fn due(connection: &Connection, before: Millis, limit: usize) -> Result<Vec<Loose>> {
+pub(crate) fn due(connection: &Connection, before: Millis, limit: usize) -> Result<Vec<LooseBlob>> {
     many(connection, DUE, params![before.0, limit_of(limit)], |row| {
         let realm = RealmId(row.get(0)?);
         let hash = ContentHash(row.get(1)?);
-        Ok(Loose { realm, hash, held: row.get(2)? })
+        Ok(LooseBlob { realm, hash, held: row.get(2)? })
     })
 }
 
 /// These were looked at. One that was put again, or lost another session, meanwhile stays.
-pub(crate) fn forget(connection: &Connection, looked_at: &[Loose], before: Millis) -> Result<()> {
+pub(crate) fn forget(
+    connection: &Connection,
+    looked_at: &[LooseBlob],
+    before: Millis,
+) -> Result<()> {
     let sql = "DELETE FROM loose_blobs WHERE realm = ?1 AND hash = ?2 AND since < ?3";
     let mut statement = connection.prepare_cached(sql)?;
     for blob in looked_at {

@@ -2,7 +2,7 @@
 //! before or right after the engine loads it. What the engine kept in memory is old then, or what
 //! it decides on is. It must notice both.
 
-use kernel::contracts::{Clock, Loaded, Store, StoreError, Stored};
+use kernel::contracts::{Clock, LoadResult, Store, StoreError, StoredSession};
 use kernel::event::{self, Event, Fact, VERSION};
 use kernel::journal::projection::Append;
 use kernel::session::{Phase, Session};
@@ -84,7 +84,7 @@ impl Elsewhere {
 
     /// Writes an event to a session that rests, one that changes nothing else.
     pub async fn write(&self, store: &dyn Store, key: &SessionKey) -> Result<(), StoreError> {
-        let Loaded::Found(stored) = store.load(key, None).await? else { return Ok(()) };
+        let LoadResult::Found(stored) = store.load(key, None).await? else { return Ok(()) };
         let Some(mut session) = added_up(&stored, key) else { return Ok(()) };
         if session.phase() == Phase::Moving {
             return Ok(());
@@ -118,7 +118,7 @@ impl Elsewhere {
 }
 
 /// What a stored session adds up to, if it can be read.
-fn added_up(stored: &Stored, key: &SessionKey) -> Option<Session> {
+fn added_up(stored: &StoredSession, key: &SessionKey) -> Option<Session> {
     let mut session = match &stored.snapshot {
         Some(snapshot) => Session::from_snapshot(snapshot)?,
         None => Session::new(stored.id, key.clone()),

@@ -11,11 +11,11 @@ use crate::sim::realms::SHARED;
 use damage::Damage;
 use elsewhere::{Elsewhere, Turn};
 use kernel::contracts::{
-    FeedRow, Loaded, Page, Paged, SessionFilter, SessionRef, Store, StoreError,
+    FeedRow, ListPage, LoadResult, PageRequest, SessionFilter, SessionRef, Store, StoreError,
 };
 use kernel::journal::projection::{Append, SessionRow};
 use kernel::planted::Switch;
-use kernel::values::ids::{Known, RealmId, SessionId, SessionKey};
+use kernel::values::ids::{RealmId, SessionId, SessionKey, SessionVersion};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -232,8 +232,8 @@ impl SimStore {
         &self,
         realm: &RealmId,
         filter: &SessionFilter,
-        page: &Page,
-    ) -> Result<Paged<SessionRow>, StoreError> {
+        page: &PageRequest,
+    ) -> Result<ListPage<SessionRow>, StoreError> {
         let mut found = self.inner.sessions(realm, filter, page).await?;
         if self.planted == Some(Planted::ListOfTwoRealms) {
             for other in SHARED.iter().map(|name| RealmId::from(*name)) {
@@ -251,8 +251,8 @@ impl SimStore {
         &self,
         elsewhere: &Elsewhere,
         key: &SessionKey,
-        known: Option<Known>,
-    ) -> Result<Loaded, StoreError> {
+        known: Option<SessionVersion>,
+    ) -> Result<LoadResult, StoreError> {
         let turn = elsewhere.loads(key, known.is_some());
         // Whether the other writer gets through is not the engine's concern.
         if turn == Turn::Before {
@@ -263,10 +263,10 @@ impl SimStore {
             let _ = elsewhere.write(self.inner.as_ref(), key).await;
         }
         let Some(known) = known else { return Ok(loaded) };
-        if self.planted == Some(Planted::StaleRestUsed) && matches!(loaded, Loaded::Found(_)) {
-            loaded = Loaded::Unchanged;
+        if self.planted == Some(Planted::StaleRestUsed) && matches!(loaded, LoadResult::Found(_)) {
+            loaded = LoadResult::Unchanged;
         }
-        if loaded == Loaded::Unchanged && turn != Turn::After {
+        if loaded == LoadResult::Unchanged && turn != Turn::After {
             elsewhere.told(key, known.fence);
         }
         Ok(loaded)

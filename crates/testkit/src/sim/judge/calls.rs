@@ -1,6 +1,6 @@
 //! A call as a journal tells of it.
 
-use kernel::tool::call::{Verdict, Wants};
+use kernel::tool::call::{InputRequired, Verdict};
 use kernel::values::ids::{CallId, RunId};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub struct CallStory {
     /// Its outcome is unknown and no one has learned of it yet.
     pub(super) untold: bool,
     /// What it wanted last, and what came of that so far.
-    pub(super) wanted: Option<Wants>,
+    pub(super) wanted: Option<InputRequired>,
     pub(super) answers: BTreeMap<String, Value>,
 }
 

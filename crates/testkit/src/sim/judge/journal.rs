@@ -10,7 +10,7 @@ use kernel::ask::{Ask, AskBody, AskStatus, Decision, FixAction, Reply};
 use kernel::event::{CallRequest, Event, Fact, Outcome};
 use kernel::journal::projection::{RunRow, run_row};
 use kernel::session::Session;
-use kernel::tool::call::{Given, HowFar, Judgement, Verdict, Wants};
+use kernel::tool::call::{CallProgress, InputRequired, InputResponses, Judgement, Verdict};
 use kernel::values::datum::Datum;
 use kernel::values::ids::{AskId, CallId, FrameId, RunId, SessionId, SessionKey};
 use serde_json::json;
@@ -246,7 +246,7 @@ impl Story {
             Reply::Authorize { done } => *done,
         };
         if let (
-            AskBody::Fix { call: Some(call), how: HowFar::Unknown, .. },
+            AskBody::Fix { call: Some(call), how: CallProgress::Unknown, .. },
             Reply::Fix { action: FixAction::Retry, .. },
         ) = (&story.ask.body, reply)
             && let Some(call) = self.calls.get_mut(&call.call_id)
@@ -276,7 +276,7 @@ impl Story {
         }
     }
 
-    fn wants(&mut self, seq: u64, call: CallId, wants: Wants) {
+    fn wants(&mut self, seq: u64, call: CallId, wants: InputRequired) {
         let Some(story) = self.calls.get_mut(&call) else { return };
         if story.state != CallNow::Started {
             let state = story.state;
@@ -290,7 +290,7 @@ impl Story {
     }
 
     /// It is sent again with its own state, and with an answer to all that it wanted.
-    fn resumed(&mut self, seq: u64, call: CallId, given: &Given) {
+    fn resumed(&mut self, seq: u64, call: CallId, given: &InputResponses) {
         let Some(story) = self.calls.get_mut(&call) else { return };
         let (CallNow::Wanting, Some(wanted)) = (story.state, &story.wanted) else {
             let state = story.state;
@@ -322,7 +322,7 @@ impl Story {
             }
             Fact::CallStarted { call, grant } => self.started(seq, *call, *grant),
             Fact::CallWants { call, inputs, state } => {
-                let wants = Wants { inputs: inputs.clone(), state: state.clone() };
+                let wants = InputRequired { inputs: inputs.clone(), state: state.clone() };
                 self.wants(seq, *call, wants);
             }
             Fact::CallResumed { call, given } => self.resumed(seq, *call, given),
@@ -343,11 +343,11 @@ impl Story {
             }
             Fact::CallFailed { call, how, .. } => {
                 let Some(story) = self.calls.get_mut(call) else { return };
-                if story.state == CallNow::Started && *how == HowFar::NotSent {
+                if story.state == CallNow::Started && *how == CallProgress::NotSent {
                     story.unsent += 1;
                 }
                 story.state = CallNow::Failed;
-                story.untold = *how == HowFar::Unknown && !story.repeatable;
+                story.untold = *how == CallProgress::Unknown && !story.repeatable;
             }
             Fact::CallLate { call, .. } => {
                 if let Some(story) = self.calls.get_mut(call) {

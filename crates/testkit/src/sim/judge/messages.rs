@@ -4,7 +4,7 @@
 
 use super::journal::Story;
 use crate::sim::coverage::Seen;
-use engine::{Message, Once};
+use engine::{IdempotencyKey, Message};
 use kernel::ask::{Ask, Reply};
 use kernel::values::ids::{AskId, ContentHash, RunId};
 use serde_json::{Value, json};
@@ -27,9 +27,9 @@ impl Sent {
     }
 
     /// The key by which a server knows it again.
-    pub fn once(&self) -> Once {
+    pub fn once(&self) -> IdempotencyKey {
         let digest = ContentHash::of(self.body().to_string().as_bytes());
-        Once::new(format!("a2a {}", self.run), self.id.to_string(), digest)
+        IdempotencyKey::new(format!("a2a {}", self.run), self.id.to_string(), digest)
     }
 
     /// As it is recorded.

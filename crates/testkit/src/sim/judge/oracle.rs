@@ -13,7 +13,7 @@ use crate::sim::outside::tools::Ledger;
 use crate::sim::programs::reference::answers;
 use engine::{ReplyReport, RunReport};
 use kernel::ask::{Decision, Reply};
-use kernel::contracts::{Blobs, FeedRow, Loaded, SessionRef, Store, StoreError};
+use kernel::contracts::{Blobs, FeedRow, LoadResult, SessionRef, Store, StoreError};
 use kernel::event::{self, Event};
 use kernel::journal::projection::{RunRow, SessionRow, session_row};
 use kernel::session::{RunStatus, Session};
@@ -361,7 +361,7 @@ impl Oracle {
         row: &SessionRow,
         story: &Story,
     ) -> Result<(), StoreError> {
-        let Loaded::Found(stored) = store.load(&row.key, None).await? else {
+        let LoadResult::Found(stored) = store.load(&row.key, None).await? else {
             self.accuse(format!("session {} is listed and cannot be loaded", row.key.id));
             return Ok(());
         };

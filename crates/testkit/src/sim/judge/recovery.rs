@@ -5,7 +5,7 @@ use crate::sim::machine::marks::Marks;
 use crate::sim::outside::panicking::PLANNED;
 use kernel::event::{Closing, Event, Fact};
 use kernel::session::Session;
-use kernel::tool::call::{HowFar, Reach};
+use kernel::tool::call::{CallProgress, Reach};
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, Millis, RunId, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -156,7 +156,7 @@ impl Recovery {
 
 /// What is wrong with the end of a call that panicked: no one knows how far a write got, and a read
 /// has failed.
-fn panicked(call: CallId, how: HowFar, fault: &Fault, session: &Session) -> Option<String> {
+fn panicked(call: CallId, how: CallProgress, fault: &Fault, session: &Session) -> Option<String> {
     if fault.name != "Panicked" {
         return None;
     }
@@ -165,8 +165,8 @@ fn panicked(call: CallId, how: HowFar, fault: &Fault, session: &Session) -> Opti
     }
     let pins = session.calls.get(&call).and_then(|open| open.pins.as_ref());
     let expected = match pins.map(|pins| pins.reach) {
-        Some(Reach::Reads) => HowFar::Failed,
-        _ => HowFar::Unknown,
+        Some(Reach::Reads) => CallProgress::Failed,
+        _ => CallProgress::Unknown,
     };
     (how != expected).then(|| format!("{call} panicked and is {how:?}, not {expected:?}"))
 }

@@ -2,7 +2,7 @@
 //! often than it may, and repeats no write of unknown outcome; that no correction begins twice; and
 //! that what models propose is acted upon unasked only where nothing can change.
 
-use kernel::ask::held::{Does, HeldBy, SUPERVISOR};
+use kernel::ask::remedy::{Remedy, RuleHold, SUPERVISOR};
 use kernel::ask::{Ask, AskBody, Decision, FixAction, Reply};
 use kernel::event::{CorrectionEnd, CorrectionEntry, Event, Fact, ProposalEnd};
 use kernel::session::{FrameState, OpenCall, Session};
@@ -71,7 +71,7 @@ fn proposal_acted(end: &ProposalEnd, session: &Session) -> Option<String> {
         _ => None,
     };
     let does = asked.and_then(|open| open.ask.held.as_ref()).map(|held| &held.does);
-    let is_auto = matches!(does, Some(Does::Draft(drafter)) if drafter.auto_reads);
+    let is_auto = matches!(does, Some(Remedy::Draft(drafter)) if drafter.auto_reads);
     let wrong = format!("a drafted correction runs unasked in frame {:?}: {plan}", end.frame);
     (!(is_auto && reads && only_reads(plan))).then_some(wrong)
 }
@@ -101,7 +101,7 @@ fn draft_decides(end: &CorrectionEnd, session: &Session) -> Option<String> {
 }
 
 /// A rule that holds an ask more often than it may.
-fn used_up(ask: &Ask, held: &HeldBy) -> Option<String> {
+fn used_up(ask: &Ask, held: &RuleHold) -> Option<String> {
     let before = ask.tried.iter().find(|tried| tried.rule == held.rule);
     let before = before.map_or(0, |tried| tried.times);
     // A try that was refused unsent is made again.

@@ -2,11 +2,11 @@
 
 use crate::sim::coverage::{Counts, Seen};
 use kernel::ask::Reply;
-use kernel::ask::held::SUPERVISOR;
 use kernel::ask::proposal::newest;
+use kernel::ask::remedy::SUPERVISOR;
 use kernel::event::{Event, Fact};
 use kernel::tool::call::{Judgement, Verdict};
-use kernel::values::datum::{Datum, Held};
+use kernel::values::datum::{Datum, DatumValue};
 use kernel::values::fault::Fault;
 use kernel::values::ids::{AskId, CallId, ContentHash, FrameId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,10 +33,10 @@ pub fn blobs_of(fact: &Fact) -> Vec<ContentHash> {
 
 fn gather(datum: &Datum, found: &mut Vec<ContentHash>) {
     match &datum.held {
-        Held::Value(_) => {}
-        Held::Blob(blob) => found.push(blob.hash.clone()),
-        Held::Object(fields) => fields.values().for_each(|field| gather(field, found)),
-        Held::Array(items) => items.iter().for_each(|item| gather(item, found)),
+        DatumValue::Value(_) => {}
+        DatumValue::Blob(blob) => found.push(blob.hash.clone()),
+        DatumValue::Object(fields) => fields.values().for_each(|field| gather(field, found)),
+        DatumValue::Array(items) => items.iter().for_each(|item| gather(item, found)),
     }
 }
 

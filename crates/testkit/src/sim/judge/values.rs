@@ -2,18 +2,20 @@
 
 use super::journal::Started;
 use kernel::contracts::Blobs;
-use kernel::values::datum::Held;
+use kernel::values::datum::DatumValue;
 use kernel::values::ids::{ContentHash, RealmId};
 use serde_json::Value;
 
 /// What a run was given; none if its blob cannot be read.
 pub async fn input_of(started: &Started, realm: &RealmId, blobs: &dyn Blobs) -> Option<Value> {
     match &started.input.held {
-        Held::Blob(blob) => {
+        DatumValue::Blob(blob) => {
             let bytes = blobs.get(realm, &blob.hash).await.ok()??;
             serde_json::from_slice(&bytes).ok()
         }
-        Held::Value(_) | Held::Object(_) | Held::Array(_) => Some(started.input.to_value()),
+        DatumValue::Value(_) | DatumValue::Object(_) | DatumValue::Array(_) => {
+            Some(started.input.to_value())
+        }
     }
 }
 

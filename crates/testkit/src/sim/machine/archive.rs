@@ -1,7 +1,7 @@
 //! What retention removes, kept outside of the store: the oracle judges whole journals, and what
 //! stands in the place of a removed part is held against that part.
 
-use kernel::contracts::{Page, SessionFilter, Store, StoreError};
+use kernel::contracts::{PageRequest, SessionFilter, Store, StoreError};
 use kernel::event::{Event, Fact};
 use kernel::values::ids::{RealmId, SessionId, SessionKey};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl Archive {
 
     /// The same for every session of a realm.
     pub async fn keep_all(&self, store: &dyn Store, realm: &RealmId) -> Result<(), StoreError> {
-        let page = Page { cursor: None, limit: SESSIONS_MAX };
+        let page = PageRequest { cursor: None, limit: SESSIONS_MAX };
         let found = store.sessions(realm, &SessionFilter::default(), &page).await?;
         for row in found.items {
             self.keep(store, row.id, &row.key).await?;

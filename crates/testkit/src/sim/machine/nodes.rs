@@ -5,7 +5,7 @@
 
 use super::executor::Executor;
 use crate::sim::rng::Rng;
-use kernel::ask::held::SUPERVISOR;
+use kernel::ask::remedy::SUPERVISOR;
 use kernel::contracts::StoreError;
 use kernel::journal::projection::{Append, AskChange};
 use kernel::values::ids::SessionKey;

@@ -3,7 +3,7 @@
 use kernel::contracts::Store;
 use std::path::Path;
 use std::sync::Arc;
-use stores::{Opened, Parts, Place};
+use stores::{OpenStore, Parts, StoreLocation};
 
 /// Opens a store for a node beside the first.
 pub type OpenBeside = Arc<dyn Fn() -> Arc<dyn Store> + Send + Sync>;
@@ -11,7 +11,7 @@ pub type OpenBeside = Arc<dyn Fn() -> Arc<dyn Store> + Send + Sync>;
 /// Opens a store for the next life of the process; the one of the life before is gone.
 pub trait Opener {
     /// Opens what is in the folder, or says why that does not work.
-    fn open(&self, folder: &Path, parts: Parts) -> Result<Opened, String>;
+    fn open(&self, folder: &Path, parts: Parts) -> Result<OpenStore, String>;
 
     /// How a second node opens the same store, where it serves several. Each opening ends the one
     /// before: who has that open may still run, and can write nothing any more.
@@ -24,8 +24,8 @@ pub trait Opener {
 pub struct Embedded;
 
 impl Opener for Embedded {
-    fn open(&self, folder: &Path, parts: Parts) -> Result<Opened, String> {
-        stores::open(&Place::Folder(folder.to_owned()), parts)
+    fn open(&self, folder: &Path, parts: Parts) -> Result<OpenStore, String> {
+        stores::open(&StoreLocation::Folder(folder.to_owned()), parts)
             .map_err(|error| format!("the store does not open: {error}"))
     }
 }
@@ -39,7 +39,7 @@ pub struct SimPlace<'p> {
 }
 
 impl SimPlace<'_> {
-    pub fn open(&self, parts: Parts) -> Result<Opened, String> {
+    pub fn open(&self, parts: Parts) -> Result<OpenStore, String> {
         self.opener.open(self.folder, parts)
     }
 

@@ -3,7 +3,7 @@
 
 use crate::sim::machine::power::Power;
 use crate::sim::rng::Rng;
-use kernel::contracts::observe::{Observer, Seen};
+use kernel::contracts::observe::{Observation, Observer};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -73,7 +73,7 @@ impl Panics {
 }
 
 impl Observer for Panics {
-    fn saw(&self, _seen: &Seen) {
+    fn saw(&self, _seen: &Observation) {
         self.in_driver("an observer");
     }
 }

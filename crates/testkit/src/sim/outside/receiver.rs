@@ -8,9 +8,9 @@ use crate::sim::rng::Rng;
 use futures::future::BoxFuture;
 use kernel::contracts::cloud::{CloudEvent, cloud_events};
 use kernel::contracts::sink::{
-    Deliveries, DeliveryFilter, DeliveryRow, EventSink, Handed, SinkError,
+    Deliveries, DeliveryFilter, DeliveryReceipt, DeliveryRow, EventSink, SinkError,
 };
-use kernel::contracts::{Clock, FeedRow, Page, Paged, Read, Store, StoreError};
+use kernel::contracts::{Clock, FeedRow, ListPage, PageRequest, Read, Store, StoreError};
 use kernel::event::Event;
 use kernel::journal::projection::SessionRow;
 use kernel::limits::Limits;
@@ -204,7 +204,7 @@ pub struct SimSink {
 }
 
 impl SimSink {
-    async fn hand_over(&self, events: &[CloudEvent]) -> Result<Handed, SinkError> {
+    async fn hand_over(&self, events: &[CloudEvent]) -> Result<DeliveryReceipt, SinkError> {
         let Fate { arrive, is_heard, before_ms, after_ms } = self.receiver.fate(events.len());
         self.wait(before_ms).await;
         self.passes(Point::BeforeEffect).await;
@@ -213,7 +213,7 @@ impl SimSink {
         self.wait(after_ms).await;
         self.passes(Point::BeforeAnswer).await;
         match is_heard {
-            true => Ok(Handed::default()),
+            true => Ok(DeliveryReceipt::default()),
             false => Err(SinkError {
                 message: "the line broke".to_owned(),
                 status: None,
@@ -243,7 +243,10 @@ impl EventSink for SimSink {
         NAME
     }
 
-    fn deliver<'a>(&'a self, events: &'a [CloudEvent]) -> BoxFuture<'a, Result<Handed, SinkError>> {
+    fn deliver<'a>(
+        &'a self,
+        events: &'a [CloudEvent],
+    ) -> BoxFuture<'a, Result<DeliveryReceipt, SinkError>> {
         Box::pin(self.hand_over(events))
     }
 
@@ -273,8 +276,8 @@ impl Deliveries for PlaceAhead {
         &'a self,
         realm: &'a RealmId,
         filter: &'a DeliveryFilter,
-        page: &'a Page,
-    ) -> Read<'a, Paged<DeliveryRow>> {
+        page: &'a PageRequest,
+    ) -> Read<'a, ListPage<DeliveryRow>> {
         self.0.deliveries(realm, filter, page)
     }
 

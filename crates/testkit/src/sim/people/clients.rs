@@ -11,11 +11,11 @@ use crate::sim::realms::ANN;
 use crate::sim::rng::Rng;
 use crate::sim::troubles::Troubles;
 use engine::{
-    Engine, Once, Refusal, RefusalCode, RefusalKind, Resume, RunReport, RunRequest, RunSession,
-    RunTarget,
+    Engine, IdempotencyKey, Refusal, RefusalCode, RefusalKind, RunReport, RunRequest, RunSession,
+    RunTarget, SessionReply,
 };
 use kernel::ask::{AskBody, Reply};
-use kernel::contracts::{AskFilter, Page, SessionAsk, SessionFilter, SessionRef};
+use kernel::contracts::{AskFilter, PageRequest, SessionAsk, SessionFilter, SessionRef};
 use kernel::journal::projection::SessionRow;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
@@ -165,7 +165,7 @@ impl Clients {
             target: RunTarget::Plan(PlanId::from(plan.as_str())),
             input: json!({"n": number % 3, "items": [0, 1]}),
             session: RunSession::New,
-            once: Some(Once::new(
+            once: Some(IdempotencyKey::new(
                 "POST /runs".to_owned(),
                 key.clone(),
                 ContentHash::of(key.as_bytes()),
@@ -228,7 +228,7 @@ impl Clients {
 
     async fn asks_that_are(&self, status: &str) -> Vec<SessionAsk> {
         let filter = AskFilter { status: Some(status.to_owned()), ..AskFilter::default() };
-        let page = Page { cursor: None, limit: PAGE };
+        let page = PageRequest { cursor: None, limit: PAGE };
         match self.engine.asks().list(&self.caller(), &filter, &page).await {
             Ok(page) => {
                 page.items.iter().for_each(|ask| self.check_row(&ask.key));
@@ -311,7 +311,7 @@ impl Clients {
             AskBody::Authorize { .. } => Some(Value::Null),
         };
         let named = self.below(2) == 0;
-        let resume = Resume { input, ask: named.then_some(id.id), step: None, once: None };
+        let resume = SessionReply { input, ask: named.then_some(id.id), step: None, once: None };
         let session = SessionRef::Id(ask.session);
         match self.engine.asks().resume(&self.caller(), &session, resume, 60_000).await {
             Ok(report) => self.shown(&report),
@@ -322,7 +322,7 @@ impl Clients {
     /// All sessions there are.
     pub async fn sessions(&self) -> Vec<SessionRow> {
         let mut all = Vec::new();
-        let mut page = Page { cursor: None, limit: PAGE };
+        let mut page = PageRequest { cursor: None, limit: PAGE };
         loop {
             match self
                 .engine

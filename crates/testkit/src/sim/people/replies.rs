@@ -4,7 +4,7 @@ use crate::sim::programs::reference::{form_of, words_of};
 use crate::sim::rng::Rng;
 use kernel::ask::proposal::newest;
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -72,7 +72,9 @@ pub fn reply_to(ask: &Ask, rng: &mut Rng) -> Reply {
         (AskBody::Fix { how, call, .. }, yes) => {
             let choice = rng.below(100);
             match (how, call, choice) {
-                (_, Some(_), 0..15) | (HowFar::Unknown, Some(_), 15..45) => fix(FixAction::Settle),
+                (_, Some(_), 0..15) | (CallProgress::Unknown, Some(_), 15..45) => {
+                    fix(FixAction::Settle)
+                }
                 (_, _, 45..55) => fix(FixAction::Skip),
                 (_, _, 55..62) => fix(FixAction::Abort),
                 (_, Some(_), 62..70) => Reply::Fix {

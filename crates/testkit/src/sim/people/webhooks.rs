@@ -4,7 +4,7 @@
 
 use crate::sim::people::clients::{Clients, locked};
 use kernel::contracts::webhooks::{
-    PutWebhook, Webhook, WebhookBody, WebhookName, WebhookStanding, Webhooks,
+    PutOutcome, Webhook, WebhookBody, WebhookName, WebhookProgress, Webhooks,
 };
 use kernel::journal::task::TaskUpdate;
 use kernel::values::ids::{Millis, RunId, SessionId};
@@ -109,7 +109,7 @@ impl Posting {
 
     /// Writes how far a webhook has got; whether it is still there.
     async fn is_noted(&self, name: &WebhookName, place: u64) -> bool {
-        let standing = WebhookStanding { place, is_live: true, ..WebhookStanding::default() };
+        let standing = WebhookProgress { place, is_live: true, ..WebhookProgress::default() };
         let is_noted = matches!(self.store.note_webhook(name, STAMP, &standing).await, Ok(true));
         if is_noted {
             locked(&self.notified.0).tasks.entry(name.run).or_default().place = place;
@@ -160,10 +160,10 @@ impl Posting {
                 sealed,
                 made_at: Millis(0),
             },
-            standing: WebhookStanding { is_live: true, ..WebhookStanding::default() },
+            standing: WebhookProgress { is_live: true, ..WebhookProgress::default() },
         };
         let put = self.store.put_webhook(&webhook, 1).await;
-        let is_stored = matches!(put, Ok(PutWebhook::Stored));
+        let is_stored = matches!(put, Ok(PutOutcome::Stored));
         locked(&self.notified.0).tasks.entry(run).or_default().is_made |= is_stored;
         is_stored.then_some(webhook)
     }

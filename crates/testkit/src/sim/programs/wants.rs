@@ -1,7 +1,7 @@
 //! Tools that want something first: what they want in which round, whether they were given that,
 //! and what someone gives them who says yes to all of it.
 
-use kernel::tool::call::{Given, Want, Wants};
+use kernel::tool::call::{InputRequest, InputRequired, InputResponses};
 use kernel::values::ids::CallId;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,16 +13,16 @@ pub fn rounds_of(arguments: &Value) -> u64 {
 }
 
 /// What a call wants in a round, from 1: a form, and from the second on a page too.
-pub fn wants_in(call: CallId, round: u64) -> Wants {
+pub fn wants_in(call: CallId, round: u64) -> InputRequired {
     let schema = Arc::new(json!({"type": "object", "required": ["name"]}));
-    let form = Want::Form { message: format!("who, in round {round}?"), schema };
+    let form = InputRequest::Form { message: format!("who, in round {round}?"), schema };
     let mut inputs = BTreeMap::from([(format!("form{round}"), form)]);
     if round > 1 {
         let message = "look here".to_owned();
         let url = "https://sim.example/".to_owned();
-        inputs.insert(format!("page{round}"), Want::Url { message, url });
+        inputs.insert(format!("page{round}"), InputRequest::Url { message, url });
     }
-    Wants { inputs, state: state_of(call, round) }
+    InputRequired { inputs, state: state_of(call, round) }
 }
 
 /// What it hands out: neither another call nor another round may bring it back.
@@ -31,8 +31,8 @@ fn state_of(call: CallId, round: u64) -> Value {
 }
 
 /// In which round a call was given this, 0 before the first; none if it is not what it wanted.
-pub fn round_of(call: CallId, given: &Given) -> Option<u64> {
-    if *given == Given::default() {
+pub fn round_of(call: CallId, given: &InputResponses) -> Option<u64> {
+    if *given == InputResponses::default() {
         return Some(0);
     }
     let round = given.state["round"].as_u64()?;
@@ -43,15 +43,17 @@ pub fn round_of(call: CallId, given: &Given) -> Option<u64> {
 }
 
 /// Whether someone said no to something, or no one said anything.
-pub fn was_refused(given: &Given) -> bool {
+pub fn was_refused(given: &InputResponses) -> bool {
     given.inputs.values().any(|answer| answer["action"] != "accept")
 }
 
 /// All that a call is given in the end by those who fill this into every form.
 pub fn all_given(form: &Value, rounds: u64) -> Value {
-    let answer = |want: &Want| match want {
-        Want::Form { .. } => json!({"action": "accept", "content": form}),
-        Want::Url { .. } | Want::Sample { .. } | Want::Roots => json!({"action": "accept"}),
+    let answer = |want: &InputRequest| match want {
+        InputRequest::Form { .. } => json!({"action": "accept", "content": form}),
+        InputRequest::Url { .. } | InputRequest::Sample { .. } | InputRequest::Roots => {
+            json!({"action": "accept"})
+        }
     };
     let mut inputs = BTreeMap::new();
     for round in 1..=rounds {
@@ -68,11 +70,12 @@ mod tests {
     #[test]
     fn what_a_call_was_given_is_known_by_keys_and_state() {
         let call = CallId(7);
-        assert_eq!(round_of(call, &Given::default()), Some(0));
+        assert_eq!(round_of(call, &InputResponses::default()), Some(0));
         let inputs: BTreeMap<String, Value> =
             serde_json::from_value(all_given(&json!({"name": "ann"}), 2)).unwrap();
         assert_eq!(inputs.keys().collect::<Vec<_>>(), ["form1", "form2", "page2"]);
-        let mut given = Given { inputs, state: wants_in(call, 2).state, ..Given::default() };
+        let mut given =
+            InputResponses { inputs, state: wants_in(call, 2).state, ..InputResponses::default() };
         assert_eq!((round_of(call, &given), was_refused(&given)), (Some(2), false));
         assert_eq!(round_of(CallId(8), &given), None);
         given.inputs.insert("form2".to_owned(), json!({"action": "decline"}));

@@ -19,7 +19,7 @@ use kernel::contracts::webhooks::Webhooks;
 use kernel::contracts::{Blobs, Spawn, Store};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use stores::Opened;
+use stores::OpenStore;
 
 /// One life of the process.
 pub(super) struct Process {
@@ -75,7 +75,7 @@ impl Machine {
         Ok(Some(Second { house, open, nodes, executor, oracle }))
     }
 
-    fn house(&self, opened: Opened, spawn: Arc<dyn Spawn>) -> House {
+    fn house(&self, opened: OpenStore, spawn: Arc<dyn Spawn>) -> House {
         House {
             knobs: self.knobs,
             archive: self.archive.clone(),

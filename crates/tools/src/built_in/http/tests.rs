@@ -8,8 +8,8 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::tool::call::{
-    Abilities, BlobError, Call, CallBlobs, CallPlace, Caller, HowFar, KeepBlobs, Pieces, Reach,
-    Teller, ToolError, ToolOutput,
+    Abilities, BlobError, Call, CallBlobs, CallPlace, CallProgress, CallReporter, Caller,
+    KeepBlobs, Pieces, Reach, ToolError, ToolOutput,
 };
 use kernel::values::datum::BlobRef;
 use kernel::values::ids::{CallId, ContentHash};
@@ -87,13 +87,13 @@ async fn output_at(
         output_bytes_max: 1_000,
         given: Arc::default(),
         can: Abilities::PERSON,
-        teller: Teller::default(),
+        teller: CallReporter::default(),
         place,
     };
     tool.call(&caller, &call).await
 }
 
-fn told(error: &ToolError) -> (HowFar, &str) {
+fn told(error: &ToolError) -> (CallProgress, &str) {
     (error.how, error.fault.name.as_str())
 }
 
@@ -157,14 +157,14 @@ async fn a_refusal_of_the_other_side_is_a_failure_with_its_words() {
     let tool = tool(&[address.to_string()]);
     let arguments = json!({"method": "PUT", "url": format!("http://{address}/")});
     let error = call(&tool, arguments).await.unwrap_err();
-    assert_eq!(told(&error), (HowFar::Failed, "HttpStatus"));
+    assert_eq!(told(&error), (CallProgress::Failed, "HttpStatus"));
     assert_eq!(error.fault.message, "the other side answered 409 Conflict: taken");
 }
 
 #[tokio::test]
 async fn a_gateway_that_got_no_answer_knows_no_outcome() {
     let answer = "HTTP/1.1 504 Gateway Timeout\r\ncontent-length: 0\r\n\r\n";
-    for (method, how) in [("POST", HowFar::Unknown), ("GET", HowFar::Failed)] {
+    for (method, how) in [("POST", CallProgress::Unknown), ("GET", CallProgress::Failed)] {
         let (address, _peer) = peer(answer).await;
         let tool = tool(&[address.to_string()]);
         let arguments = json!({"method": method, "url": format!("http://{address}/")});
@@ -175,7 +175,7 @@ async fn a_gateway_that_got_no_answer_knows_no_outcome() {
 
 #[tokio::test]
 async fn an_answer_that_never_comes_is_unknown_for_a_write() {
-    for (method, how) in [("POST", HowFar::Unknown), ("GET", HowFar::Failed)] {
+    for (method, how) in [("POST", CallProgress::Unknown), ("GET", CallProgress::Failed)] {
         let (address, _peer) = peer("").await;
         let tool = tool(&[address.to_string()]);
         let arguments = json!({"method": method, "url": format!("http://{address}/")});
@@ -192,7 +192,7 @@ async fn an_answer_that_is_too_large_has_happened_all_the_same() {
     let tool = tool(&[address.to_string()]);
     let arguments = json!({"method": "POST", "url": format!("http://{address}/")});
     let error = call(&tool, arguments).await.unwrap_err();
-    assert_eq!(told(&error), (HowFar::Unknown, "OutputTooLarge"));
+    assert_eq!(told(&error), (CallProgress::Unknown, "OutputTooLarge"));
 }
 
 /// Keeps what is put, and tells how much of it came.
@@ -297,7 +297,7 @@ async fn a_body_that_is_larger_than_a_blob_may_be_has_happened_all_the_same() {
     let arguments = json!({"method": "POST", "url": format!("http://{address}/")});
     let called = tokio::time::timeout(WAIT, output_at(&tool, place, arguments)).await;
     let error = called.expect("the body was held until its end").unwrap_err();
-    assert_eq!(told(&error), (HowFar::Unknown, "OutputTooLarge"));
+    assert_eq!(told(&error), (CallProgress::Unknown, "OutputTooLarge"));
     assert!(error.fault.message.contains("300000 bytes"), "{}", error.fault.message);
 }
 
@@ -328,7 +328,7 @@ async fn nobody_at_the_other_end_means_nothing_was_sent() {
     let tool = tool(&[address.to_string()]);
     let arguments = json!({"method": "POST", "url": format!("http://{address}/")});
     let error = call(&tool, arguments).await.unwrap_err();
-    assert_eq!(told(&error), (HowFar::NotSent, "ConnectFailed"));
+    assert_eq!(told(&error), (CallProgress::NotSent, "ConnectFailed"));
 }
 
 #[tokio::test]
@@ -336,9 +336,9 @@ async fn who_is_not_listed_is_not_talked_to() {
     let tool = tool(&["127.0.0.1:1".to_owned()]);
     let url = "http://127.0.0.1:2/";
     let error = tool.check(&json!({"url": url})).unwrap_err();
-    assert_eq!(told(&error), (HowFar::NotSent, "HostNotAllowed"));
+    assert_eq!(told(&error), (CallProgress::NotSent, "HostNotAllowed"));
     let error = call(&tool, json!({"url": url})).await.unwrap_err();
-    assert_eq!(told(&error), (HowFar::NotSent, "HostNotAllowed"));
+    assert_eq!(told(&error), (CallProgress::NotSent, "HostNotAllowed"));
 }
 
 #[tokio::test]

@@ -141,7 +141,7 @@ fn not_allowed(url: &Url) -> ToolError {
 mod tests {
     use super::*;
     use kernel::tool::arguments;
-    use kernel::tool::call::HowFar;
+    use kernel::tool::call::CallProgress;
     use serde_json::json;
 
     fn read(arguments: &Value) -> Result<(String, String, Option<Vec<u8>>), ToolError> {
@@ -191,7 +191,7 @@ mod tests {
             (json!({"url": "http://b.test"}), "HostNotAllowed"),
         ] {
             let error = read(&arguments).unwrap_err();
-            assert_eq!((error.how, error.fault.name.as_str()), (HowFar::NotSent, name));
+            assert_eq!((error.how, error.fault.name.as_str()), (CallProgress::NotSent, name));
         }
     }
 
@@ -203,7 +203,11 @@ mod tests {
                     "headers": {name: "DELETE"}});
                 let error = read(&arguments).unwrap_err();
                 let told = (error.how, error.fault.name.as_str());
-                assert_eq!(told, (HowFar::NotSent, "InputValidationError"), "{name} {method}");
+                assert_eq!(
+                    told,
+                    (CallProgress::NotSent, "InputValidationError"),
+                    "{name} {method}"
+                );
                 assert!(error.fault.message.contains(name), "{}", error.fault.message);
             }
         }

@@ -8,11 +8,11 @@ use crate::mcp::calls::News;
 use crate::mcp::handshake::era_change;
 use crate::mcp::lanes::hear;
 use crate::mcp::line::{Incoming, PeerError, PeerErrorKind};
-use crate::mcp::lists::{self, Listed, Which};
+use crate::mcp::lists::{self, ListResult, ListSet};
 use crate::mcp::peer::{AskError, Era, Peer};
 use crate::state::Check;
 use futures::future::BoxFuture;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::ids::Millis;
 use std::future::pending;
 use std::sync::Arc;
@@ -31,18 +31,18 @@ const TTL_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
 const DOUBT_MS: u64 = 10_000;
 
 /// A connection that is attended to.
-pub(crate) struct Attended {
+pub(crate) struct AttendedConnection {
     link: Arc<Link>,
     peer: Arc<Peer>,
     news: News,
-    listing: Option<BoxFuture<'static, Result<Listed, AskError>>>,
+    listing: Option<BoxFuture<'static, Result<ListResult, AskError>>>,
     /// Gives the error of a server that has no stream of news.
     listening: Option<BoxFuture<'static, Option<RpcError>>>,
     /// Which lists are read now, or were read last, and how often in a row that failed.
-    reading: Which,
+    reading: ListSet,
     stumbles: u32,
     /// Which lists should be read again, and when.
-    due: Which,
+    due: ListSet,
     due_at: Millis,
     /// When all should be, if nothing is heard before.
     refresh_at: Millis,
@@ -65,7 +65,7 @@ pub(crate) struct Attended {
 /// Something that the server's keeper must know.
 #[derive(Debug)]
 pub(crate) enum Event {
-    Listed(Listed),
+    Listed(ListResult),
     /// Nothing could be listed; what was known stays.
     Stumbled(AskError),
     /// Someone wants to know how it is. The next event but checks answers it.
@@ -74,7 +74,7 @@ pub(crate) enum Event {
     Lost(PeerError),
 }
 
-impl Attended {
+impl AttendedConnection {
     /// Attends to this server from now on; everything is listed at once. So many wait already to
     /// know how it is.
     pub(crate) fn new(link: Arc<Link>, peer: Arc<Peer>, news: News, waiting: usize) -> Self {
@@ -89,9 +89,9 @@ impl Attended {
             news,
             listing: None,
             listening: None,
-            reading: Which::NONE,
+            reading: ListSet::NONE,
             stumbles: 0,
-            due: Which::ALL,
+            due: ListSet::ALL,
             due_at: now,
             refresh_at: now,
             ttl_ms: None,
@@ -118,19 +118,19 @@ impl Attended {
                     Err(error) => self.not_listed(error),
                 },
                 refused = settled(&mut self.listening) => self.ended(refused),
-                Some(()) = self.opened.recv() => self.list_soon(Which::ALL, 0),
+                Some(()) = self.opened.recv() => self.list_soon(ListSet::ALL, 0),
                 () = timer, if idle => self.list(),
                 Ok(()) = self.doubts.changed() => self.doubted(),
                 Some(check) = checks.recv() => {
                     self.asked += 1;
-                    self.list_soon(Which::ALL, 0);
+                    self.list_soon(ListSet::ALL, 0);
                     return Event::Check(check);
                 }
                 heard = self.news.next() => match heard {
                     Some(incoming) => self.hear(incoming).await,
                     // Over a pipe that means that the server is gone, over HTTP that it tells no
                     // news.
-                    None => self.list_soon(Which::ALL, 0),
+                    None => self.list_soon(ListSet::ALL, 0),
                 },
             }
         }
@@ -151,22 +151,22 @@ impl Attended {
     fn next_at(&self) -> Millis {
         // A clock that was set back does not put it off.
         let refresh_at = self.refresh_at.min(self.now().plus_ms(self.refresh_ms()));
-        if self.due == Which::NONE { refresh_at } else { refresh_at.min(self.due_at) }
+        if self.due == ListSet::NONE { refresh_at } else { refresh_at.min(self.due_at) }
     }
 
-    fn list_soon(&mut self, which: Which, in_ms: u64) {
+    fn list_soon(&mut self, which: ListSet, in_ms: u64) {
         let at = self.now().plus_ms(in_ms);
         // News that arrives while something waits already goes with it.
-        self.due_at = if self.due == Which::NONE { at } else { self.due_at.min(at) };
+        self.due_at = if self.due == ListSet::NONE { at } else { self.due_at.min(at) };
         self.due = self.due | which;
     }
 
     fn list(&mut self) {
         // One list that changes all the time must not keep the others from being read.
-        let is_time_for_all = self.due == Which::NONE || self.now() >= self.refresh_at;
-        let which = if is_time_for_all { Which::ALL } else { self.due };
+        let is_time_for_all = self.due == ListSet::NONE || self.now() >= self.refresh_at;
+        let which = if is_time_for_all { ListSet::ALL } else { self.due };
         self.reading = which;
-        self.due = Which::NONE;
+        self.due = ListSet::NONE;
         self.answers += std::mem::take(&mut self.asked);
         let peer = self.peer.clone();
         let known = self.link.lists();
@@ -174,13 +174,13 @@ impl Attended {
             Some(Box::pin(async move { lists::list(&peer, which, (*known).clone()).await }));
     }
 
-    fn listed(&mut self, listed: Listed) -> Listed {
+    fn listed(&mut self, listed: ListResult) -> ListResult {
         self.stumbles = 0;
         if !std::mem::replace(&mut self.listed, true) {
             self.listen(0);
         }
         // One list says nothing of how fresh the others are.
-        if self.reading == Which::ALL {
+        if self.reading == ListSet::ALL {
             self.ttl_ms = listed.ttl_ms;
             self.refresh_at = self.now().plus_ms(self.refresh_ms());
         }
@@ -203,7 +203,7 @@ impl Attended {
             AskError::Peer(error) => Event::Lost(error),
             AskError::Rpc(_) => {
                 let message = format!("its tools cannot be listed: {error}");
-                Event::Lost(PeerError::new(HowFar::Failed, PeerErrorKind::NotMcp, message))
+                Event::Lost(PeerError::new(CallProgress::Failed, PeerErrorKind::NotMcp, message))
             }
         }
     }
@@ -214,7 +214,7 @@ impl Attended {
         let lately = |at: Millis| now.0.saturating_sub(at.0).max(0).unsigned_abs() < DOUBT_MS;
         if self.is_over_http() && !self.doubted_at.is_some_and(lately) {
             self.doubted_at = Some(now);
-            self.list_soon(Which::TOOLS, 0);
+            self.list_soon(ListSet::TOOLS, 0);
         }
     }
 
@@ -240,8 +240,8 @@ impl Attended {
 
     /// Opens the stream of news, where the server has one.
     fn listen(&mut self, in_ms: u64) {
-        let told = Which::told(self.peer.capabilities());
-        if self.peer.era() == Era::Legacy || told == Which::NONE {
+        let told = ListSet::told(self.peer.capabilities());
+        if self.peer.era() == Era::Legacy || told == ListSet::NONE {
             return;
         }
         let peer = self.peer.clone();
@@ -271,12 +271,12 @@ impl Attended {
         // What changed while no one listened was not heard: all is listed once it is open again, or
         // after a while.
         self.listen(wait_ms);
-        self.list_soon(Which::ALL, wait_ms.saturating_add(DEBOUNCE_MS));
+        self.list_soon(ListSet::ALL, wait_ms.saturating_add(DEBOUNCE_MS));
     }
 
     async fn hear(&mut self, incoming: Incoming) {
         let changed = hear(&self.link, &self.peer, incoming).await;
-        if changed != Which::NONE {
+        if changed != ListSet::NONE {
             self.list_soon(changed, DEBOUNCE_MS);
         }
     }
@@ -284,7 +284,7 @@ impl Attended {
 
 /// Hears the stream of news to its end; its messages go where all news go. The error, if the server
 /// has no such stream.
-async fn listen(peer: &Peer, told: Which, opening: &mpsc::Sender<()>) -> Option<RpcError> {
+async fn listen(peer: &Peer, told: ListSet, opening: &mpsc::Sender<()>) -> Option<RpcError> {
     let mut replies = peer.listen(told.filter()).await.ok()?;
     while let Some(incoming) = replies.recv().await {
         match incoming {
@@ -314,9 +314,9 @@ async fn settled<T>(under_way: &mut Option<BoxFuture<'static, T>>) -> T {
 /// It has to be met again: the server that answers now may be of another era.
 fn another_one(error: &AskError) -> PeerError {
     let message = format!("it does not answer as it did when it was connected to: {error}");
-    PeerError::new(HowFar::Failed, PeerErrorKind::Gone, message)
+    PeerError::new(CallProgress::Failed, PeerErrorKind::Gone, message)
 }
 
 fn no_reason() -> PeerError {
-    PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "the connection is closed")
+    PeerError::new(CallProgress::NotSent, PeerErrorKind::Closed, "the connection is closed")
 }

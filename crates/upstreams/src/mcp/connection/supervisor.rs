@@ -1,23 +1,23 @@
 //! Keeps one MCP server connected, for as long as the server runs: connects, attends to the
 //! connection, connects again with growing waits. What it listed stays while it is away.
 
-use super::attend::{Attended, Event};
+use super::attend::{AttendedConnection, Event};
 use crate::children::Program;
 use crate::config::{EraSetting, UpstreamKind};
 use crate::lock;
 use crate::mcp::calls::News;
 use crate::mcp::http::HttpLine;
-use crate::mcp::lanes::{self, Dialled, Way};
+use crate::mcp::lanes::{self, LineFuture, LineKind};
 use crate::mcp::line::{PeerError, PeerErrorKind, Result};
 use crate::mcp::lists::Lists;
-use crate::mcp::peer::{AskError, Era, Meet, Peer};
+use crate::mcp::peer::{AskError, Era, EraChoice, Peer};
 use crate::mcp::stdio::ChildLine;
 use crate::mcp::tool::{RemoteTool, told};
 use crate::mcp::{CONNECTING_MS, Connection, Link};
 use crate::state::{Board, Check, UpstreamState};
 use futures::future::{join, select};
 use kernel::contracts::Tool;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::fault::Fault;
 use kernel::values::ids::Millis;
 use serde_json::Value;
@@ -36,27 +36,27 @@ pub(crate) async fn keep(link: Arc<Link>, board: Arc<Board>, checks: mpsc::Recei
         board: board.clone(),
         checks,
         waiting: Vec::new(),
-        way: Way::Usual,
+        way: LineKind::Usual,
         era: None,
         failures: 0,
         last_failure: String::new(),
     };
     select(pin!(keeper.run()), pin!(board.stopping())).await;
-    let closed = PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "the server stops");
+    let closed = PeerError::new(CallProgress::NotSent, PeerErrorKind::Closed, "the server stops");
     link.set(Connection::Failing(closed));
     join(link.hang_up(), lanes::close(&link)).await;
     board.end_stop();
 }
 
 /// A line as the configuration says.
-pub(crate) fn dial(link: Arc<Link>, way: Way) -> Dialled {
+pub(crate) fn dial(link: Arc<Link>, way: LineKind) -> LineFuture {
     Box::pin(async move {
         let Link { config, parts, .. } = &*link;
         match (&config.kind, way) {
-            (UpstreamKind::Http { url, headers, .. }, Way::Usual) => {
+            (UpstreamKind::Http { url, headers, .. }, LineKind::Usual) => {
                 HttpLine::new(url, headers.clone(), link.account.clone(), parts)
             }
-            (UpstreamKind::Http { url, headers, .. }, Way::Oldest) => {
+            (UpstreamKind::Http { url, headers, .. }, LineKind::Oldest) => {
                 HttpLine::connect_oldest(url, headers.clone(), link.account.clone(), parts).await
             }
             (UpstreamKind::Stdio { command, args, env, cwd }, _) => {
@@ -65,7 +65,7 @@ pub(crate) fn dial(link: Arc<Link>, way: Way) -> Dialled {
             }
             (UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } | UpstreamKind::A2a(_), _) => {
                 let message = "this upstream does not speak MCP";
-                Err(PeerError::new(HowFar::NotSent, PeerErrorKind::NotMcp, message))
+                Err(PeerError::new(CallProgress::NotSent, PeerErrorKind::NotMcp, message))
             }
         }
     })
@@ -78,7 +78,7 @@ struct Keeper {
     /// Who waits to know how it is.
     waiting: Vec<Check>,
     /// Over which transport the server was reached last, and of which era it was.
-    way: Way,
+    way: LineKind,
     era: Option<Era>,
     /// How often it failed in a row.
     failures: u32,
@@ -93,7 +93,7 @@ impl Keeper {
                 Ok((peer, news)) => self.attend(peer, news).await,
                 Err(error) => {
                     // Whatever answers there next time may be another server.
-                    self.way = Way::Usual;
+                    self.way = LineKind::Usual;
                     self.era = None;
                     (error, None)
                 }
@@ -123,19 +123,21 @@ impl Keeper {
         let setting = self.link.config.era;
         let (way, era) = match (self.way, error.kind) {
             // A server of the older kind may end at a first message that is not its handshake.
-            (Way::Usual, PeerErrorKind::Closed)
+            (LineKind::Usual, PeerErrorKind::Closed)
                 if self.era.is_none() && setting == EraSetting::Auto =>
             {
-                (Way::Usual, Some(Era::Legacy))
+                (LineKind::Usual, Some(Era::Legacy))
             }
             // No one is posted to there: so answers a server of the oldest kind.
-            (Way::Usual, PeerErrorKind::Refused(400 | 404 | 405))
+            (LineKind::Usual, PeerErrorKind::Refused(400 | 404 | 405))
                 if is_http && setting != EraSetting::Stateless =>
             {
-                (Way::Oldest, Some(Era::Legacy))
+                (LineKind::Oldest, Some(Era::Legacy))
             }
             // It was one, and is none any more.
-            (Way::Oldest, PeerErrorKind::Refused(_) | PeerErrorKind::NotMcp) => (Way::Usual, None),
+            (LineKind::Oldest, PeerErrorKind::Refused(_) | PeerErrorKind::NotMcp) => {
+                (LineKind::Usual, None)
+            }
             _ => return Err(error),
         };
         self.link.hang_up().await;
@@ -145,18 +147,18 @@ impl Keeper {
                 Ok(connected)
             }
             // What the usual way met says more than what an old one did, unless it is there.
-            Err(again) if way == Way::Oldest && !again.kind.wants_login() => Err(error),
+            Err(again) if way == LineKind::Oldest && !again.kind.wants_login() => Err(error),
             Err(again) => Err(again),
         }
     }
 
-    async fn connect_by(&self, way: Way, era: Option<Era>) -> Result<(Peer, News)> {
+    async fn connect_by(&self, way: LineKind, era: Option<Era>) -> Result<(Peer, News)> {
         let line = (self.link.dial)(self.link.clone(), way).await?;
         self.link.hold(line.clone());
         let meet = match self.link.config.era {
-            EraSetting::Auto => Meet::Any(era),
-            EraSetting::Handshake => Meet::Only(Era::Legacy),
-            EraSetting::Stateless => Meet::Only(Era::Modern),
+            EraSetting::Auto => EraChoice::Any(era),
+            EraSetting::Handshake => EraChoice::Only(Era::Legacy),
+            EraSetting::Stateless => EraChoice::Only(Era::Modern),
         };
         let Link { config, parts, .. } = &*self.link;
         let connected = Peer::connect(line, parts, meet, &config.roots).await;
@@ -179,7 +181,8 @@ impl Keeper {
 
     /// Attends to a connection until it is lost; says why, and since when it was ready.
     async fn attend(&mut self, peer: Arc<Peer>, news: News) -> (PeerError, Option<Millis>) {
-        let mut attended = Attended::new(self.link.clone(), peer, news, self.waiting.len());
+        let mut attended =
+            AttendedConnection::new(self.link.clone(), peer, news, self.waiting.len());
         let mut ready_since = None;
         loop {
             match attended.next(&mut self.checks).await {

@@ -51,7 +51,7 @@ fn is_about_the_handshake(words: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::tool::call::HowFar;
+    use kernel::tool::call::CallProgress;
     use serde_json::json;
 
     fn unheard_of(method: &str, code: i64, message: &str) -> bool {
@@ -73,7 +73,7 @@ mod tests {
         let words = "Bad Request: Unsupported protocol version: 2026-07-28";
         assert!(unheard_of("tools/call", SERVER_ERROR, words));
         for (status, foreign) in [(400, true), (404, true), (405, true), (500, false)] {
-            let error = PeerError::new(HowFar::Failed, PeerErrorKind::Refused(status), "no");
+            let error = PeerError::new(CallProgress::Failed, PeerErrorKind::Refused(status), "no");
             assert_eq!(is_foreign("tools/call", &error.into(), &json!({})), foreign, "{status}");
         }
     }

@@ -5,7 +5,7 @@ use crate::mcp::line::{PeerError, PeerErrorKind, Result};
 use crate::mcp::params::Params;
 use crate::mcp::requests::{AskError, Request, Requests, took_too_long};
 use futures::future::{Either, select};
-use kernel::tool::call::{Abilities, HowFar};
+use kernel::tool::call::{Abilities, CallProgress};
 use serde_json::{Value, json};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -29,7 +29,7 @@ pub(crate) enum Era {
 
 /// In which era a server is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meet {
+pub(crate) enum EraChoice {
     /// In its own, which is found out; the one that it was of last time is tried first.
     Any(Option<Era>),
     /// In this one and no other.
@@ -38,7 +38,7 @@ pub(crate) enum Meet {
 
 /// What a server said of itself.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Greeted {
+pub(crate) struct ServerHello {
     /// How it said so.
     pub(crate) era: Era,
     /// The version that both of us speak.
@@ -50,7 +50,7 @@ pub(crate) struct Greeted {
 }
 
 /// Gets to know a server. Of which era it was last time saves the wrong question first.
-pub(crate) async fn greet(requests: &Requests, meet: Meet) -> Result<Greeted> {
+pub(crate) async fn greet(requests: &Requests, meet: EraChoice) -> Result<ServerHello> {
     let limits = &requests.parts.limits;
     let whole_ms = limits.upstream_connect_timeout_ms;
     let is_process = requests.line.is_process();
@@ -59,20 +59,20 @@ pub(crate) async fn greet(requests: &Requests, meet: Meet) -> Result<Greeted> {
         false => whole_ms,
     };
     // A server of the older kind may say nothing at all to a question before the handshake.
-    let probe_ms = if meet == Meet::Any(None) { whole_ms / 2 } else { whole_ms };
+    let probe_ms = if meet == EraChoice::Any(None) { whole_ms / 2 } else { whole_ms };
     let greeted = match meet {
-        Meet::Only(Era::Legacy) => initialize(requests, first_ms).await,
-        Meet::Only(Era::Modern) => discover(requests, first_ms).await,
-        Meet::Any(Some(Era::Legacy)) => match initialize(requests, first_ms).await {
+        EraChoice::Only(Era::Legacy) => initialize(requests, first_ms).await,
+        EraChoice::Only(Era::Modern) => discover(requests, first_ms).await,
+        EraChoice::Any(Some(Era::Legacy)) => match initialize(requests, first_ms).await {
             Err(error) if not_understood(&error) => {
                 discover(requests, whole_ms).await.map_err(|_| error)
             }
             settled => settled,
         },
-        Meet::Any(Some(Era::Modern) | None) if is_process => {
+        EraChoice::Any(Some(Era::Modern) | None) if is_process => {
             Box::pin(greet_process(requests, probe_ms, first_ms)).await
         }
-        Meet::Any(Some(Era::Modern) | None) => match discover(requests, probe_ms).await {
+        EraChoice::Any(Some(Era::Modern) | None) => match discover(requests, probe_ms).await {
             Err(probed) if not_understood(&probed) || is_timeout(&probed) => {
                 shake_hands(requests, &probed, initialize(requests, whole_ms)).await
             }
@@ -96,7 +96,7 @@ async fn greet_process(
     requests: &Requests,
     probe_ms: u64,
     start_ms: u64,
-) -> Result<Greeted, AskError> {
+) -> Result<ServerHello, AskError> {
     let mut discovering = pin!(discover(requests, start_ms));
     match requests.parts.within(probe_ms, &mut discovering).await {
         Some(Err(probed)) if not_understood(&probed) => {
@@ -128,8 +128,8 @@ async fn greet_process(
 async fn shake_hands(
     requests: &Requests,
     probed: &AskError,
-    initializing: impl Future<Output = Result<Greeted, AskError>>,
-) -> Result<Greeted, AskError> {
+    initializing: impl Future<Output = Result<ServerHello, AskError>>,
+) -> Result<ServerHello, AskError> {
     let whole_ms = requests.parts.limits.upstream_connect_timeout_ms;
     let answered = requests.parts.within(whole_ms, initializing).await;
     let late = || Err(AskError::Peer(took_too_long("initialize", whole_ms)));
@@ -181,7 +181,7 @@ fn sender(can: Abilities) -> &'static str {
     })
 }
 
-async fn discover(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskError> {
+async fn discover(requests: &Requests, timeout_ms: u64) -> Result<ServerHello, AskError> {
     let params = introduced(Value::Null, Abilities::PERSON);
     let ask = || Request::new("server/discover", params.clone(), timeout_ms);
     let discovered = match requests.ask(ask()).await {
@@ -194,7 +194,7 @@ async fn discover(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskEr
     }
     let said = [&discovered["_meta"][META_SERVER], &discovered["serverInfo"]];
     let server = said.into_iter().find(|server| server.is_object()).cloned();
-    Ok(Greeted {
+    Ok(ServerHello {
         era: Era::Modern,
         version: MODERN.into(),
         capabilities: discovered["capabilities"].clone(),
@@ -202,7 +202,7 @@ async fn discover(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskEr
     })
 }
 
-async fn initialize(requests: &Requests, timeout_ms: u64) -> Result<Greeted, AskError> {
+async fn initialize(requests: &Requests, timeout_ms: u64) -> Result<ServerHello, AskError> {
     let params = json!({
         "protocolVersion": LEGACY[0],
         // Said once for all callers: what one of them lacks is refused when it is asked for.
@@ -219,7 +219,7 @@ async fn initialize(requests: &Requests, timeout_ms: u64) -> Result<Greeted, Ask
             "the server speaks version `{shown}` of MCP, which we do not"
         ))));
     }
-    Ok(Greeted {
+    Ok(ServerHello {
         era: Era::Legacy,
         version: version.into(),
         capabilities: greeting["capabilities"].clone(),
@@ -284,12 +284,12 @@ fn refused(error: AskError) -> PeerError {
 }
 
 fn not_mcp(message: impl Into<String>) -> PeerError {
-    PeerError::new(HowFar::NotSent, PeerErrorKind::NotMcp, message)
+    PeerError::new(CallProgress::NotSent, PeerErrorKind::NotMcp, message)
 }
 
 fn not_taken(ms: u64) -> PeerError {
     let message = format!("`notifications/initialized` was not taken within {ms} ms");
-    PeerError::new(HowFar::Unknown, PeerErrorKind::Timeout, message)
+    PeerError::new(CallProgress::Unknown, PeerErrorKind::Timeout, message)
 }
 
 fn client() -> Value {
@@ -329,14 +329,14 @@ mod tests {
     fn greeted(
         known: Option<Era>,
         script: impl FnMut(&Outgoing) -> Scripted + Send + 'static,
-    ) -> (Server, Result<Greeted>) {
-        met(Meet::Any(known), script)
+    ) -> (Server, Result<ServerHello>) {
+        met(EraChoice::Any(known), script)
     }
 
     fn met(
-        meet: Meet,
+        meet: EraChoice,
         script: impl FnMut(&Outgoing) -> Scripted + Send + 'static,
-    ) -> (Server, Result<Greeted>) {
+    ) -> (Server, Result<ServerHello>) {
         let stage = Stage::new();
         let server = Server::new(script);
         let (aside, _unheard) = mpsc::channel(1);
@@ -400,12 +400,12 @@ mod tests {
     }
 
     /// Meets a process that is silent at first, and does then what is said here.
-    fn started(then: impl AsyncFnOnce(&Stage, &Server)) -> (Stage, Server, Result<Greeted>) {
+    fn started(then: impl AsyncFnOnce(&Stage, &Server)) -> (Stage, Server, Result<ServerHello>) {
         let stage = Stage::new();
         let server = Server::new(|_| Scripted::Silence).of_process();
         let (aside, _unheard) = mpsc::channel(1);
         let requests = Requests::new(server.line(), stage.parts(), aside);
-        let meeting = greet(&requests, Meet::Any(None));
+        let meeting = greet(&requests, EraChoice::Any(None));
         let (greeted, ()) = stage.run(join(meeting, then(&stage, &server)));
         (stage, server, greeted)
     }
@@ -491,10 +491,10 @@ mod tests {
                 "initialize" => Scripted::result(greeting("2025-11-25", json!({}))),
                 _ => Scripted::result(discovered(json!({}))),
             };
-            let (server, greeted) = met(Meet::Only(era), both);
+            let (server, greeted) = met(EraChoice::Only(era), both);
             assert_eq!(greeted.unwrap().era, era);
             assert_eq!(server.methods(), [method]);
-            let (server, greeted) = met(Meet::Only(era), |_| Scripted::error(-32601));
+            let (server, greeted) = met(EraChoice::Only(era), |_| Scripted::error(-32601));
             assert_eq!(greeted.unwrap_err().kind, PeerErrorKind::NotMcp);
             assert_eq!(server.methods(), [method]);
         }

@@ -10,7 +10,7 @@ pub(super) const INITIALIZE: &str = "initialize";
 
 /// What is known.
 #[derive(Default)]
-pub(super) enum Agreed {
+pub(super) enum AgreedEra {
     /// Nothing yet.
     #[default]
     Nothing,
@@ -33,7 +33,7 @@ pub(super) struct Session {
 
 /// How one message is sent.
 #[derive(Clone)]
-pub(super) struct Manner {
+pub(super) struct MessageHeaders {
     /// What its era adds to the headers.
     pub(super) headers: HeaderMap,
     /// It is not stateless: it is cancelled by a message, and its stream can be taken up again.
@@ -42,7 +42,7 @@ pub(super) struct Manner {
     pub(super) in_session: bool,
 }
 
-impl Manner {
+impl MessageHeaders {
     /// How a request is sent that names its version in `_meta`, if this one does: it is stateless,
     /// whatever was agreed, so that the era can be probed.
     pub(super) fn named(request: &Outgoing) -> Option<Self> {
@@ -56,80 +56,80 @@ impl Manner {
     }
 }
 
-impl Agreed {
+impl AgreedEra {
     /// How a request is sent that does not name its version.
-    pub(super) fn manner(&self, request: &Outgoing) -> Manner {
+    pub(super) fn manner(&self, request: &Outgoing) -> MessageHeaders {
         if request.method == INITIALIZE {
-            return Manner { headers: HeaderMap::new(), legacy: true, in_session: false };
+            return MessageHeaders { headers: HeaderMap::new(), legacy: true, in_session: false };
         }
         match self {
-            Agreed::Stateless(version) => Manner::stateless(version, request),
-            Agreed::Nothing => Manner::stateless(MODERN, request),
-            Agreed::Session(session) => session.manner(),
+            AgreedEra::Stateless(version) => MessageHeaders::stateless(version, request),
+            AgreedEra::Nothing => MessageHeaders::stateless(MODERN, request),
+            AgreedEra::Session(session) => session.manner(),
         }
     }
 
     /// How a notification or a response is sent.
-    pub(super) fn manner_of_message(&self, method: Option<&str>) -> Manner {
+    pub(super) fn manner_of_message(&self, method: Option<&str>) -> MessageHeaders {
         let headers = match self {
-            Agreed::Session(session) => return session.manner(),
-            Agreed::Stateless(version) => headers::stateless(version, method),
-            Agreed::Nothing => HeaderMap::new(),
+            AgreedEra::Session(session) => return session.manner(),
+            AgreedEra::Stateless(version) => headers::stateless(version, method),
+            AgreedEra::Nothing => HeaderMap::new(),
         };
-        Manner { headers, legacy: false, in_session: false }
+        MessageHeaders { headers, legacy: false, in_session: false }
     }
 
     /// `initialize` was answered: a session has begun, with this id or none.
     pub(super) fn began(&mut self, id: Option<HeaderValue>) {
-        *self = Agreed::Session(Session { id, ..Session::default() });
+        *self = AgreedEra::Session(Session { id, ..Session::default() });
     }
 
     /// The handshake said that this version is spoken.
     pub(super) fn agree(&mut self, version: &str) {
         // Versions are dates.
         if version >= MODERN {
-            *self = Agreed::Stateless(version.to_owned());
+            *self = AgreedEra::Stateless(version.to_owned());
             return;
         }
         let mut session = match std::mem::take(self) {
-            Agreed::Session(session) => session,
-            Agreed::Nothing | Agreed::Stateless(_) => Session::default(),
+            AgreedEra::Session(session) => session,
+            AgreedEra::Nothing | AgreedEra::Stateless(_) => Session::default(),
         };
         session.version = HeaderValue::from_str(version).ok();
-        *self = Agreed::Session(session);
+        *self = AgreedEra::Session(session);
     }
 
     /// The other side was notified that the session can begin.
     pub(super) fn initialized(&mut self) {
-        if let Agreed::Session(session) = self {
+        if let AgreedEra::Session(session) = self {
             session.initialized = true;
         }
     }
 
     /// How to listen for news, once, when the version is known and both sides have begun.
-    pub(super) fn begin_listening(&mut self) -> Option<Manner> {
+    pub(super) fn begin_listening(&mut self) -> Option<MessageHeaders> {
         match self {
-            Agreed::Session(session)
+            AgreedEra::Session(session)
                 if session.initialized && session.version.is_some() && !session.listening =>
             {
                 session.listening = true;
                 Some(session.manner())
             }
-            Agreed::Session(_) | Agreed::Nothing | Agreed::Stateless(_) => None,
+            AgreedEra::Session(_) | AgreedEra::Nothing | AgreedEra::Stateless(_) => None,
         }
     }
 
     /// The session that the other side keeps until it is notified that it is over.
-    pub(super) fn kept_session(&self) -> Option<Manner> {
+    pub(super) fn kept_session(&self) -> Option<MessageHeaders> {
         match self {
-            Agreed::Session(session) if session.id.is_some() => Some(session.manner()),
-            Agreed::Session(_) | Agreed::Nothing | Agreed::Stateless(_) => None,
+            AgreedEra::Session(session) if session.id.is_some() => Some(session.manner()),
+            AgreedEra::Session(_) | AgreedEra::Nothing | AgreedEra::Stateless(_) => None,
         }
     }
 }
 
 impl Session {
-    fn manner(&self) -> Manner {
+    fn manner(&self) -> MessageHeaders {
         let mut headers = HeaderMap::new();
         if let Some(id) = &self.id {
             headers.insert(HEADER_SESSION, id.clone());
@@ -137,6 +137,6 @@ impl Session {
         if let Some(version) = &self.version {
             headers.insert(HEADER_VERSION, version.clone());
         }
-        Manner { headers, legacy: true, in_session: self.id.is_some() }
+        MessageHeaders { headers, legacy: true, in_session: self.id.is_some() }
     }
 }

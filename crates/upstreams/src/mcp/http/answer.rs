@@ -7,7 +7,7 @@ use super::headers::{EVENTS, JSON};
 use super::message::Message;
 use super::response::Response;
 use bytes::Bytes;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use outbound::answer::media_type;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -53,7 +53,7 @@ pub(super) async fn read(
     });
     answer.ok_or_else(|| {
         let what = "answered with JSON that is no message of MCP";
-        endpoint.error(HowFar::Unknown, PeerErrorKind::NotMcp, what)
+        endpoint.error(CallProgress::Unknown, PeerErrorKind::NotMcp, what)
     })
 }
 
@@ -133,7 +133,7 @@ async fn collect(endpoint: &Endpoint, response: &mut Response, bytes_max: usize)
 pub(crate) fn too_large(endpoint: &Endpoint, bytes_max: usize) -> PeerError {
     let what = format!("answered with more than {bytes_max} bytes");
     endpoint
-        .error(HowFar::Unknown, PeerErrorKind::TooLarge, &what)
+        .error(CallProgress::Unknown, PeerErrorKind::TooLarge, &what)
         .hint("ask for less, or raise the limit `call_output_bytes_max`")
 }
 
@@ -153,7 +153,7 @@ async fn refused(
     };
     if in_session && is_lost_session(status, error.as_ref(), &text) {
         let what = format!("does not know our session any more ({status})");
-        return Err(endpoint.error(HowFar::Failed, PeerErrorKind::Gone, &what));
+        return Err(endpoint.error(CallProgress::Failed, PeerErrorKind::Gone, &what));
     }
     let words = endpoint.told(error.as_ref().map_or(&*text, |error| error.message.as_str()));
     match status {
@@ -165,7 +165,7 @@ async fn refused(
         }
         // A gateway that got no answer knows as little as we do.
         StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => {
-            Err(PeerError { how: HowFar::Unknown, ..told(endpoint, status, &words) })
+            Err(PeerError { how: CallProgress::Unknown, ..told(endpoint, status, &words) })
         }
         status if status.is_redirection() => Err(redirected(endpoint, status, response.headers())),
         _ => error.ok_or_else(|| told(endpoint, status, &words)),
@@ -194,7 +194,7 @@ fn told(endpoint: &Endpoint, status: StatusCode, words: &str) -> PeerError {
         page if page.starts_with('<') => format!("answered {status} with a page"),
         words => format!("answered {status}: {words}"),
     };
-    endpoint.error(HowFar::Failed, PeerErrorKind::Refused(status.as_u16()), &what)
+    endpoint.error(CallProgress::Failed, PeerErrorKind::Refused(status.as_u16()), &what)
 }
 
 fn unauthorized(
@@ -230,7 +230,7 @@ fn redirected(endpoint: &Endpoint, status: StatusCode, headers: &HeaderMap) -> P
     let place = place.split(['?', '#']).next().unwrap_or_default();
     let what = format!("answered {status} and points to `{place}`, which is not followed");
     endpoint
-        .error(HowFar::Failed, PeerErrorKind::Refused(status.as_u16()), &what)
+        .error(CallProgress::Failed, PeerErrorKind::Refused(status.as_u16()), &what)
         .hint("configure the URL that it points to, if you trust it")
 }
 
@@ -241,7 +241,7 @@ fn not_mcp(endpoint: &Endpoint, status: StatusCode, kind: &str) -> PeerError {
         kind => format!("answered {status} with `{kind}`, which is not MCP"),
     };
     endpoint
-        .error(HowFar::Unknown, PeerErrorKind::NotMcp, &what)
+        .error(CallProgress::Unknown, PeerErrorKind::NotMcp, &what)
         .hint("check that the URL is the server's MCP endpoint")
 }
 

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Uri;
 use outbound::client::USER_AGENT as OUR_NAME;
-use outbound::plain::{Plain, PlainParts, Received, Sent, Unanswered};
+use outbound::plain::{ExchangeError, Plain, PlainAnswer, PlainParts, PlainRequest};
 use reqwest::header::{ACCEPT, AUTHORIZATION, HOST, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Method, Url};
 use std::sync::Arc;
 
 /// A prepared way.
 #[derive(Clone)]
-pub(super) struct Direct {
+pub(super) struct PreparedEndpoint {
     connections: Arc<Plain>,
     /// What stands in the first line of a request.
     target: Uri,
@@ -22,7 +22,7 @@ pub(super) struct Direct {
 }
 
 /// A request, to be sent once or again.
-pub(super) struct Asking {
+pub(super) struct DirectRequest {
     pub(super) method: Method,
     /// What it says itself, each under a name of its own.
     pub(super) headers: HeaderMap,
@@ -30,7 +30,7 @@ pub(super) struct Asking {
     pub(super) body: Bytes,
 }
 
-impl Direct {
+impl PreparedEndpoint {
     /// The way to this URL; none where it is not plain, or has a name and a password in it.
     pub(super) fn new(url: &Url, given: &HeaderMap, parts: &RemoteParts) -> Option<Self> {
         let (place, target) = split(url)?;
@@ -59,8 +59,12 @@ impl Direct {
     }
 
     /// A request with these headers over those that all have, and with our token if we have one.
-    pub(super) fn request(&self, asking: &Asking, bearer: Option<&HeaderValue>) -> Sent {
-        let Asking { method, headers, body } = asking;
+    pub(super) fn request(
+        &self,
+        asking: &DirectRequest,
+        bearer: Option<&HeaderValue>,
+    ) -> PlainRequest {
+        let DirectRequest { method, headers, body } = asking;
         // Room for all of them, for our token and for the length, which hyper adds.
         let mut all = HeaderMap::with_capacity(self.shared.len() + headers.len() + 2);
         for (name, value) in self.shared.iter() {
@@ -72,14 +76,14 @@ impl Direct {
         if let Some(bearer) = bearer {
             all.append(AUTHORIZATION, bearer.clone());
         }
-        let mut request = Sent::new(Full::new(body.clone()));
+        let mut request = PlainRequest::new(Full::new(body.clone()));
         *request.method_mut() = method.clone();
         *request.uri_mut() = self.target.clone();
         *request.headers_mut() = all;
         request
     }
 
-    pub(super) async fn send(&self, request: Sent) -> Result<Received, Unanswered> {
+    pub(super) async fn send(&self, request: PlainRequest) -> Result<PlainAnswer, ExchangeError> {
         self.connections.send(request).await
     }
 }
@@ -100,12 +104,12 @@ mod tests {
     use super::*;
     use crate::stage::Stage;
 
-    fn direct(url: &str, given: &HeaderMap) -> Option<Direct> {
-        Direct::new(&Url::parse(url).unwrap(), given, &Stage::new().parts())
+    fn direct(url: &str, given: &HeaderMap) -> Option<PreparedEndpoint> {
+        PreparedEndpoint::new(&Url::parse(url).unwrap(), given, &Stage::new().parts())
     }
 
     /// The method, the target and the headers of a request.
-    fn said(request: &Sent) -> (String, Vec<String>) {
+    fn said(request: &PlainRequest) -> (String, Vec<String>) {
         let headers = request.headers().iter();
         let headers = headers.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
         let mut headers: Vec<String> = headers.collect();
@@ -133,7 +137,7 @@ mod tests {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert("mcp-method", HeaderValue::from_static("tools/call"));
         let bearer = HeaderValue::from_static("Bearer t");
-        let posted = Asking { method: Method::POST, headers, body: Bytes::new() };
+        let posted = DirectRequest { method: Method::POST, headers, body: Bytes::new() };
         let expected = [
             "accept: text/event-stream",
             "authorization: Bearer t",
@@ -149,7 +153,7 @@ mod tests {
 
         let headers = HeaderMap::new();
         let body = Bytes::new();
-        let bare = Asking { method: Method::DELETE, headers, body };
+        let bare = DirectRequest { method: Method::DELETE, headers, body };
         let expected =
             ["accept: */*", "host: a.test:81", "user-agent: mine/1", "x-key: a", "x-key: b"];
         let expected = expected.map(str::to_owned).to_vec();

@@ -2,18 +2,18 @@
 //! own, and redirects only within the same origin. Nothing that is reported of it holds a secret.
 
 use super::super::line::{PeerError, PeerErrorKind, Result};
-use super::direct::{Asking, Direct};
+use super::direct::{DirectRequest, PreparedEndpoint};
 use super::headers;
 use super::response::Response;
 use crate::config::Secret;
-use crate::oauth::{Account, Answered, Challenge, Pass, Trouble, TroubleKind};
+use crate::oauth::{Account, Challenge, Pass, RetryDecision, Trouble, TroubleKind};
 use crate::{RemoteParts, one_line};
 use bytes::Bytes;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use outbound::addresses::web_url;
 use outbound::client::{Client, is_garbled};
-use outbound::plain::Unanswered;
-use outbound::redaction::Hidden;
+use outbound::plain::ExchangeError;
+use outbound::redaction::Redactor;
 use outbound::redirects::{REDIRECTS_MAX, elsewhere, same_origin};
 use outbound::words::{place, reasons};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
@@ -36,11 +36,11 @@ const GARBLED_MAX: u32 = 3;
 pub(crate) struct Endpoint {
     client: Client,
     /// The shorter way, where nothing is encrypted.
-    direct: Option<Direct>,
+    direct: Option<PreparedEndpoint>,
     url: Url,
     given: HeaderMap,
     /// What must never be shown, even if the other side repeats it.
-    hidden: Arc<Hidden>,
+    hidden: Arc<Redactor>,
     /// What it is called in messages: its URL without what may be secret.
     name: String,
     /// Our account there, if it has logins.
@@ -64,8 +64,8 @@ impl Endpoint {
         let client =
             client.map_err(|why| unusable(format!("cannot make an HTTP client: {why}")))?;
         // Plain connections look names up by themselves.
-        let direct = Direct::new(&url, &given, parts).filter(|_| parts.is_open());
-        let hidden = Arc::new(Hidden::default().headers(headers).url(&url));
+        let direct = PreparedEndpoint::new(&url, &given, parts).filter(|_| parts.is_open());
+        let hidden = Arc::new(Redactor::default().headers(headers).url(&url));
         let name = name(&url);
         let garbled = Arc::default();
         Ok(Self { client, direct, url, given, hidden, name, account, garbled })
@@ -75,7 +75,7 @@ impl Endpoint {
     pub(crate) fn at(&self, place: &str) -> Option<Self> {
         let url = self.url.join(place).ok().filter(|url| same_origin(url, &self.url))?;
         let name = name(&url);
-        let hidden = Arc::new(Hidden::clone(&self.hidden).url(&url));
+        let hidden = Arc::new(Redactor::clone(&self.hidden).url(&url));
         let direct = self.direct.as_ref().and_then(|direct| direct.at(&url));
         Some(Self { direct, url, name, hidden, ..self.clone() })
     }
@@ -85,22 +85,22 @@ impl Endpoint {
         let method = Method::POST;
         let headers = headers::posted(headers);
         let body = body.into();
-        self.send(&Asking { method, headers, body }).await
+        self.send(&DirectRequest { method, headers, body }).await
     }
 
     /// Opens a stream, or takes one up again after an event.
     pub(crate) async fn get(&self, headers: HeaderMap, last_id: Option<&str>) -> Result<Response> {
         let headers = headers::opened(headers, last_id);
-        self.send(&Asking { method: Method::GET, headers, body: Bytes::new() }).await
+        self.send(&DirectRequest { method: Method::GET, headers, body: Bytes::new() }).await
     }
 
     /// Ends a session. No one logs in for that.
     pub(crate) async fn delete(&self, headers: HeaderMap) -> Result<Response> {
-        self.last(&Asking { method: Method::DELETE, headers, body: Bytes::new() }).await
+        self.last(&DirectRequest { method: Method::DELETE, headers, body: Bytes::new() }).await
     }
 
     /// What is taken out of the messages of the other side now: our token changes.
-    pub(crate) fn hidden(&self) -> Arc<Hidden> {
+    pub(crate) fn hidden(&self) -> Arc<Redactor> {
         match &self.account {
             Some(account) => account.hidden(),
             None => self.hidden.clone(),
@@ -116,7 +116,7 @@ impl Endpoint {
         one_line(&told, TOLD_CHARS_MAX)
     }
 
-    pub(crate) fn error(&self, how: HowFar, kind: PeerErrorKind, what: &str) -> PeerError {
+    pub(crate) fn error(&self, how: CallProgress, kind: PeerErrorKind, what: &str) -> PeerError {
         PeerError::new(how, kind, format!("`{}` {what}", self.name))
     }
 
@@ -124,7 +124,7 @@ impl Endpoint {
     pub(crate) fn broken(&self, why: &str) -> PeerError {
         let why = self.told(why);
         let what = format!("closed the connection before its answer was whole: {why}");
-        self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
+        self.error(CallProgress::Unknown, PeerErrorKind::Unreachable, &what)
     }
 
     /// The same error for an answer that is not HTTP: only the last of several in a row says that
@@ -147,7 +147,7 @@ impl Endpoint {
 
     /// Sends a request, and again with another token where one can be had. A refusal that no one
     /// can do anything about is an answer like any other.
-    async fn send(&self, asking: &Asking) -> Result<Response> {
+    async fn send(&self, asking: &DirectRequest) -> Result<Response> {
         for _ in 0..PASSES_MAX {
             let Some((account, pass)) = self.pass().await? else { break };
             let response = self.once(asking, pass.bearer.as_ref()).await?;
@@ -162,15 +162,15 @@ impl Endpoint {
             // Rare, and large: it need not be a part of every request.
             let answered = Box::pin(account.challenged(&pass, challenge)).await;
             match answered.map_err(|trouble| self.troubled(Some(status), trouble))? {
-                Answered::Again => {}
-                Answered::NotOurs => return Ok(response),
+                RetryDecision::Again => {}
+                RetryDecision::NotOurs => return Ok(response),
             }
         }
         self.last(asking).await
     }
 
     /// Sends a request with what we have, whatever is answered.
-    async fn last(&self, asking: &Asking) -> Result<Response> {
+    async fn last(&self, asking: &DirectRequest) -> Result<Response> {
         let pass = self.pass().await?;
         self.once(asking, pass.as_ref().and_then(|(_, pass)| pass.bearer.as_ref())).await
     }
@@ -184,7 +184,7 @@ impl Endpoint {
 
     /// Sends a request once, with our token if we have one. Only requests to the endpoint itself
     /// are shown it.
-    async fn once(&self, asking: &Asking, bearer: Option<&HeaderValue>) -> Result<Response> {
+    async fn once(&self, asking: &DirectRequest, bearer: Option<&HeaderValue>) -> Result<Response> {
         if let Some(direct) = &self.direct {
             return self.directly(direct, asking, bearer).await;
         }
@@ -204,8 +204,8 @@ impl Endpoint {
         }
     }
 
-    fn request(&self, asking: &Asking, bearer: Option<&HeaderValue>) -> RequestBuilder {
-        let Asking { method, headers, body } = asking;
+    fn request(&self, asking: &DirectRequest, bearer: Option<&HeaderValue>) -> RequestBuilder {
+        let DirectRequest { method, headers, body } = asking;
         let request = self.client.request(method.clone(), self.url.clone());
         // Ours go last: they replace what was given under the same name.
         let mut request = request.headers(self.given.clone()).headers(headers.clone());
@@ -218,8 +218,8 @@ impl Endpoint {
     /// The same the shorter way.
     async fn directly(
         &self,
-        direct: &Direct,
-        asking: &Asking,
+        direct: &PreparedEndpoint,
+        asking: &DirectRequest,
         bearer: Option<&HeaderValue>,
     ) -> Result<Response> {
         let mut url = Cow::Borrowed(&self.url);
@@ -229,9 +229,9 @@ impl Endpoint {
             let request = way.request(asking, bearer);
             let response = match way.send(request).await {
                 Ok(response) => Response::Plain(response),
-                Err(Unanswered::Unreachable(why)) => return Err(self.away(&why)),
-                Err(Unanswered::Lost(why)) => return Err(self.lost(&why)),
-                Err(Unanswered::Garbled(why)) => return Err(self.garbled(self.lost(&why))),
+                Err(ExchangeError::Unreachable(why)) => return Err(self.away(&why)),
+                Err(ExchangeError::Lost(why)) => return Err(self.lost(&why)),
+                Err(ExchangeError::Garbled(why)) => return Err(self.garbled(self.lost(&why))),
             };
             let next = match redirects < REDIRECTS_MAX {
                 true => elsewhere(&url, response.status(), response.headers()),
@@ -249,7 +249,7 @@ impl Endpoint {
 
     /// The error of a request that was refused with this status, or not sent at all.
     fn troubled(&self, status: Option<StatusCode>, trouble: Trouble) -> PeerError {
-        let how = if status.is_some() { HowFar::Failed } else { HowFar::NotSent };
+        let how = if status.is_some() { CallProgress::Failed } else { CallProgress::NotSent };
         let forbidden = status == Some(StatusCode::FORBIDDEN);
         let kind = match trouble.kind {
             TroubleKind::Login => PeerErrorKind::Login,
@@ -270,14 +270,14 @@ impl Endpoint {
     /// No one can be reached there.
     fn away(&self, why: &str) -> PeerError {
         let what = format!("cannot be reached: {}", self.told(why));
-        self.error(HowFar::NotSent, PeerErrorKind::Unreachable, &what)
+        self.error(CallProgress::NotSent, PeerErrorKind::Unreachable, &what)
             .hint("check that it runs and that the URL names it")
     }
 
     /// It was sent, and no one knows the outcome.
     fn lost(&self, why: &str) -> PeerError {
         let what = format!("closed the connection before it answered: {}", self.told(why));
-        self.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
+        self.error(CallProgress::Unknown, PeerErrorKind::Unreachable, &what)
     }
 }
 
@@ -291,7 +291,7 @@ fn misfit(what: String) -> PeerError {
 }
 
 fn unusable(message: String) -> PeerError {
-    PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message)
+    PeerError::new(CallProgress::NotSent, PeerErrorKind::Unreachable, message)
 }
 
 #[cfg(test)]
@@ -318,7 +318,7 @@ mod tests {
     fn only_urls_of_the_web_are_taken() {
         for url in ["nowhere", "ftp://a.test/", "file:///etc/passwd"] {
             let error = Endpoint::new(url, &[], None, &Stage::new().parts()).err().unwrap();
-            assert_eq!(error.how, HowFar::NotSent);
+            assert_eq!(error.how, CallProgress::NotSent);
             assert!(error.message.contains("URL"), "{}", error.message);
         }
     }

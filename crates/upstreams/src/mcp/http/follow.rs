@@ -2,14 +2,14 @@
 //! was lost, and let go when no one waits for it any more or its time is over.
 
 use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Replies, Result};
-use super::agreed::Manner;
+use super::agreed::MessageHeaders;
 use super::answer;
 use super::message::Message;
 use super::response::Response;
 use super::shared::{Cancel, Shared};
 use super::stream::{EventStream, is_lost};
 use futures::future::pending;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::ids::Millis;
 use outbound::sse::StreamPlace;
 use std::future::Future;
@@ -30,7 +30,7 @@ const FINISH_MS: u64 = 1_000;
 pub(super) struct Follow {
     shared: Arc<Shared>,
     id: Id,
-    manner: Manner,
+    manner: MessageHeaders,
     timeout_ms: u64,
     deadline: Millis,
     cancel: Cancel,
@@ -52,7 +52,7 @@ impl Follow {
     pub(super) fn new(
         shared: &Arc<Shared>,
         request: &Outgoing,
-        manner: Manner,
+        manner: MessageHeaders,
         cancel: Cancel,
         deadline: Millis,
     ) -> (Self, Replies) {
@@ -110,7 +110,7 @@ impl Follow {
             () = shared.parts.clock.sleep_until(self.deadline) => {
                 End::Broken(shared.late(self.timeout_ms))
             }
-            () = shared.closed() => End::Broken(shared.closed_error(HowFar::Unknown)),
+            () = shared.closed() => End::Broken(shared.closed_error(CallProgress::Unknown)),
         }
     }
 
@@ -178,7 +178,7 @@ impl Follow {
         loop {
             let ms = wait_ms.max(self.shared.parts.backoff_ms(failures));
             self.shared.parts.clock.sleep_ms(ms).await;
-            let Manner { headers, in_session, .. } = self.manner.clone();
+            let MessageHeaders { headers, in_session, .. } = self.manner.clone();
             let endpoint = &self.shared.endpoint;
             match answer::opened(endpoint, headers, Some(&last_id), in_session).await {
                 Ok(response) => return Ok(self.shared.stream(response, place)),
@@ -186,7 +186,7 @@ impl Follow {
                 // The request was sent long ago: no one knows the outcome.
                 Err(refused) => {
                     let message = format!("{}; then: {}", error.message, refused.message);
-                    return Err(PeerError { how: HowFar::Unknown, message, ..refused });
+                    return Err(PeerError { how: CallProgress::Unknown, message, ..refused });
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::config::Secret;
 use crate::secret_header;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -128,7 +128,7 @@ fn encoded(value: &str) -> HeaderValue {
 }
 
 fn misfit(message: String) -> PeerError {
-    PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message)
+    PeerError::new(CallProgress::NotSent, PeerErrorKind::Unreachable, message)
         .hint("correct the headers of this server in its configuration")
 }
 

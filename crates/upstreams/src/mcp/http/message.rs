@@ -2,7 +2,7 @@
 //! message has a credential of ours in it.
 
 use super::super::line::Incoming;
-use outbound::redaction::Hidden;
+use outbound::redaction::Redactor;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use wire::jsonrpc::{Id, RpcError, even_null};
 
 /// A message as it stands there, read in one go.
 #[derive(Deserialize)]
-struct Written<'a> {
+struct RawMessage<'a> {
     #[serde(borrow, default)]
     jsonrpc: Option<Cow<'a, str>>,
     /// One that is null is there all the same.
@@ -43,8 +43,8 @@ pub(crate) enum Message {
 
 impl Message {
     /// The message of this text, if it is one, without what is hidden.
-    pub(crate) fn read(text: &str, hidden: &Hidden) -> Option<Self> {
-        let mut written: Written<'_> = serde_json::from_str(text).ok()?;
+    pub(crate) fn read(text: &str, hidden: &Redactor) -> Option<Self> {
+        let mut written: RawMessage<'_> = serde_json::from_str(text).ok()?;
         if written.jsonrpc.as_deref() != Some("2.0") {
             return None;
         }
@@ -71,13 +71,13 @@ impl Message {
     }
 
     /// The messages of an array, as 2025-03-26 allows.
-    pub(crate) fn read_several(text: &str, hidden: &Hidden) -> Option<Vec<Self>> {
+    pub(crate) fn read_several(text: &str, hidden: &Redactor) -> Option<Vec<Self>> {
         let parts: Vec<&RawValue> = serde_json::from_str(text).ok()?;
         parts.into_iter().map(|part| Self::read(part.get(), hidden)).collect()
     }
 }
 
-fn error_of(mut error: Value, hidden: &Hidden) -> Option<RpcError> {
+fn error_of(mut error: Value, hidden: &Redactor) -> Option<RpcError> {
     let code = error["code"].as_i64()?;
     let message = hidden.told(error["message"].as_str().unwrap_or_default());
     let data = error.get_mut("data").map(Value::take).filter(|data| !data.is_null());
@@ -90,7 +90,7 @@ mod tests {
 
     fn told(text: &str) -> Option<String> {
         let id = |id: Option<Id>| id.map_or("-".to_owned(), |id| id.to_string());
-        Some(match Message::read(text, &Hidden::default())? {
+        Some(match Message::read(text, &Redactor::default())? {
             Message::Answer { id: to, answer: Incoming::Result(value) } => {
                 format!("result {} {value}", id(to))
             }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn an_array_holds_several() {
         let text = r#" [{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":1,"result":{}}]"#;
-        let none = Hidden::default();
+        let none = Redactor::default();
         assert_eq!(Message::read_several(text, &none).unwrap().len(), 2);
         let text = r#"[{"jsonrpc":"2.0","method":"a"},1]"#;
         assert!(Message::read_several(text, &none).is_none());

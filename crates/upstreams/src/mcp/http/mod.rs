@@ -22,12 +22,12 @@ use super::line::{Incoming, Line, Outgoing, PeerErrorKind, Replies, Result};
 use crate::RemoteParts;
 use crate::config::Secret;
 use crate::oauth::Account;
-use agreed::{INITIALIZE, Manner};
+use agreed::{INITIALIZE, MessageHeaders};
 use answer::Answer;
 use endpoint::Endpoint;
 use follow::Follow;
 use futures::future::BoxFuture;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use message::Message;
 use reqwest::header::HeaderMap;
 use response::Response;
@@ -92,7 +92,7 @@ impl HttpLine {
             shared.begin_anew();
         }
         let deadline = shared.parts.clock.now().plus_ms(request.timeout_ms);
-        let named = Manner::named(&request);
+        let named = MessageHeaders::named(&request);
         let mut manner = named.unwrap_or_else(|| shared.agreed().manner(&request));
         let told = (manner.legacy && !begins).then(|| manner.clone());
         let mut cancel = Cancel::new(shared, &request.id, told);
@@ -175,7 +175,7 @@ impl HttpLine {
         let Some(ours) = ours else {
             let what = "answered, but not what it was asked";
             let endpoint = &self.shared.endpoint;
-            return Err(endpoint.error(HowFar::Unknown, PeerErrorKind::NotMcp, what));
+            return Err(endpoint.error(CallProgress::Unknown, PeerErrorKind::NotMcp, what));
         };
         Ok(Replies::Whole(told.into_iter(), Some(ours)))
     }

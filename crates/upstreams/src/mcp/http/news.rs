@@ -2,7 +2,7 @@
 //! have one; where it has, it is kept open and taken up again for as long as the session lasts.
 
 use super::super::line::{Incoming, PeerError, PeerErrorKind, Result};
-use super::agreed::Manner;
+use super::agreed::MessageHeaders;
 use super::answer;
 use super::follow::{RETRY_MS, RETRY_MS_MIN, may_pass};
 use super::message::Message;
@@ -17,19 +17,19 @@ use std::sync::Arc;
 const STEADY_MS: u64 = 10_000;
 
 /// Listens until this turn is over, or the other side has no such stream.
-pub(super) async fn listen(shared: Arc<Shared>, manner: Manner, turn: u64) {
+pub(super) async fn listen(shared: Arc<Shared>, manner: MessageHeaders, turn: u64) {
     select(pin!(listen_on(&shared, &manner)), pin!(shared.turned(turn))).await;
 }
 
 /// All that came on a stream was passed on.
-pub(super) struct Passed {
+pub(super) struct StreamEnd {
     /// Why no more comes.
     cut: PeerError,
     /// Whether anything came.
     any: bool,
 }
 
-async fn listen_on(shared: &Shared, manner: &Manner) {
+async fn listen_on(shared: &Shared, manner: &MessageHeaders) {
     let parts = &shared.parts;
     let mut place = StreamPlace::default();
     // How often in a row there was no stream, or one that ended soon and brought nothing.
@@ -42,7 +42,9 @@ async fn listen_on(shared: &Shared, manner: &Manner) {
             Ok(mut stream) => {
                 failures = 0;
                 let since = parts.clock.now();
-                let Some(Passed { cut, any }) = pass_on(shared, &mut stream).await else { return };
+                let Some(StreamEnd { cut, any }) = pass_on(shared, &mut stream).await else {
+                    return;
+                };
                 let is_good = any || parts.clock.now() >= since.plus_ms(STEADY_MS);
                 in_vain = if is_good { 0 } else { in_vain + 1 };
                 place = stream.place().clone();
@@ -74,7 +76,11 @@ async fn listen_on(shared: &Shared, manner: &Manner) {
     }
 }
 
-async fn open(shared: &Shared, manner: &Manner, place: &StreamPlace) -> Result<EventStream> {
+async fn open(
+    shared: &Shared,
+    manner: &MessageHeaders,
+    place: &StreamPlace,
+) -> Result<EventStream> {
     let headers = manner.headers.clone();
     let last_id = place.last_id.as_deref();
     let response = answer::opened(&shared.endpoint, headers, last_id, manner.in_session).await?;
@@ -82,7 +88,7 @@ async fn open(shared: &Shared, manner: &Manner, place: &StreamPlace) -> Result<E
 }
 
 /// Passes on what comes, until the stream is cut; none if no one hears the news any more.
-pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Option<Passed> {
+pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Option<StreamEnd> {
     let mut any = false;
     loop {
         let message = stream.next_message(&shared.endpoint).await;
@@ -92,7 +98,7 @@ pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Option
             // Some servers answer here after the request's own stream was lost.
             Ok(Message::Answer { id: Some(id), answer }) => shared.waiting.deliver(&id, answer),
             Ok(Message::Answer { id: None, .. }) => {}
-            Err(cut) => return Some(Passed { cut, any }),
+            Err(cut) => return Some(StreamEnd { cut, any }),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! An answer over HTTP, whichever way it came.
 
 use bytes::Bytes;
-use outbound::plain::Received;
+use outbound::plain::PlainAnswer;
 use outbound::words::reasons;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 /// An answer: its head, and a body that comes in pieces.
 pub(crate) enum Response {
     /// Over a plain connection of ours.
-    Plain(Received),
+    Plain(PlainAnswer),
     /// By the client for all else.
     Other(reqwest::Response),
 }

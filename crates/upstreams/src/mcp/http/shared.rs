@@ -2,14 +2,14 @@
 //! who waits for what, and when all of it is over.
 
 use super::super::line::{Incoming, PeerError, PeerErrorKind, Result};
-use super::agreed::{Agreed, Manner};
+use super::agreed::{AgreedEra, MessageHeaders};
 use super::answer;
 use super::endpoint::Endpoint;
 use super::response::Response;
 use super::stream::EventStream;
-use super::waiting::Waiting;
+use super::waiting::WaiterTable;
 use crate::RemoteParts;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use outbound::sse::StreamPlace;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,10 +34,10 @@ pub(super) struct Shared {
     /// Time, tasks and limits.
     pub(super) parts: RemoteParts,
     /// Who waits for an answer on another stream.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaiterTable,
     /// Where news go.
     pub(super) news: mpsc::Sender<Incoming>,
-    agreed: Mutex<Agreed>,
+    agreed: Mutex<AgreedEra>,
     /// When the stream of news was asked for, by the time that has passed: a clock that is set must
     /// not hold up calls. None where it was answered or is not asked for.
     opening: watch::Sender<Option<Duration>>,
@@ -55,7 +55,7 @@ impl Shared {
         let shared = Self {
             endpoint,
             parts,
-            waiting: Waiting::default(),
+            waiting: WaiterTable::default(),
             news,
             agreed: Mutex::default(),
             opening: watch::Sender::new(None),
@@ -65,13 +65,13 @@ impl Shared {
     }
 
     /// What was agreed so far.
-    pub(super) fn agreed(&self) -> MutexGuard<'_, Agreed> {
+    pub(super) fn agreed(&self) -> MutexGuard<'_, AgreedEra> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A handshake begins: what was agreed before counts no more.
     pub(super) fn begin_anew(&self) {
-        *self.agreed() = Agreed::Nothing;
+        *self.agreed() = AgreedEra::Nothing;
         self.opened_news();
         self.turn.send_modify(|turn| {
             if *turn != CLOSED {
@@ -129,7 +129,7 @@ impl Shared {
 
     /// Nothing is sent once it is closed.
     pub(super) fn check_open(&self) -> Result<()> {
-        if self.is_closed() { Err(self.closed_error(HowFar::NotSent)) } else { Ok(()) }
+        if self.is_closed() { Err(self.closed_error(CallProgress::NotSent)) } else { Ok(()) }
     }
 
     /// Waits until it is closed.
@@ -139,14 +139,14 @@ impl Shared {
     }
 
     /// The error of whatever is under way when it is closed, or begins later.
-    pub(super) fn closed_error(&self, how: HowFar) -> PeerError {
+    pub(super) fn closed_error(&self, how: CallProgress) -> PeerError {
         self.endpoint.error(how, PeerErrorKind::Closed, "is not connected any more")
     }
 
     /// The error of what took too long.
     pub(super) fn late(&self, ms: u64) -> PeerError {
         let what = format!("did not answer within {ms} ms");
-        self.endpoint.error(HowFar::Unknown, PeerErrorKind::Timeout, &what)
+        self.endpoint.error(CallProgress::Unknown, PeerErrorKind::Timeout, &what)
     }
 
     /// The stream of an answer: a new one, or one that is taken up again at a place.
@@ -155,7 +155,12 @@ impl Shared {
     }
 
     /// Sends a message that has no answer, within so many milliseconds.
-    pub(super) async fn tell(&self, manner: Manner, message: String, ms: u64) -> Result<()> {
+    pub(super) async fn tell(
+        &self,
+        manner: MessageHeaders,
+        message: String,
+        ms: u64,
+    ) -> Result<()> {
         let telling = async {
             let response = self.endpoint.post(manner.headers, message).await?;
             answer::accepted(&self.endpoint, response, manner.in_session).await
@@ -166,19 +171,19 @@ impl Shared {
 
 /// A request under way in a version with a handshake. Unless it is done, the other side is notified
 /// that no one waits for it any more. (The stateless version needs no words: the stream is closed.)
-pub(super) struct Cancel(Option<Cancelled>);
+pub(super) struct Cancel(Option<Cancellation>);
 
 /// What is cancelled, and how that is said.
-struct Cancelled {
+struct Cancellation {
     shared: Arc<Shared>,
     id: Id,
-    manner: Manner,
+    manner: MessageHeaders,
 }
 
 impl Cancel {
     /// How to notify it; nothing to send where there is none.
-    pub(super) fn new(shared: &Arc<Shared>, id: &Id, manner: Option<Manner>) -> Self {
-        Self(manner.map(|manner| Cancelled { shared: shared.clone(), id: id.clone(), manner }))
+    pub(super) fn new(shared: &Arc<Shared>, id: &Id, manner: Option<MessageHeaders>) -> Self {
+        Self(manner.map(|manner| Cancellation { shared: shared.clone(), id: id.clone(), manner }))
     }
 
     /// There is nothing to cancel any more.
@@ -188,7 +193,7 @@ impl Cancel {
 
     /// As `done`, if this error says that the other side does nothing any more.
     pub(super) fn failed(&mut self, error: &PeerError) {
-        if error.how != HowFar::Unknown {
+        if error.how != CallProgress::Unknown {
             self.done();
         }
     }
@@ -197,7 +202,7 @@ impl Cancel {
 impl Drop for Cancel {
     fn drop(&mut self) {
         let open = self.0.take().filter(|cancelled| !cancelled.shared.is_closed());
-        let Some(Cancelled { shared, id, manner }) = open else { return };
+        let Some(Cancellation { shared, id, manner }) = open else { return };
         let id: Value = serde_json::from_str(id.as_json()).unwrap_or_default();
         let params = json!({"requestId": id, "reason": "no one waits for the answer any more"});
         let message = jsonrpc::notification("notifications/cancelled", &params);

@@ -13,7 +13,7 @@ use super::shared::{Cancel, Shared};
 use super::stream::EventStream;
 use crate::RemoteParts;
 use futures::future::select;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use outbound::sse::StreamPlace;
 use reqwest::header::HeaderMap;
 use std::pin::pin;
@@ -32,9 +32,10 @@ pub(super) async fn connect(
     let opening = open(endpoint, parts.limits.call_output_bytes_max);
     let opened = parts.within(ms, opening).await.unwrap_or_else(|| {
         let what = format!("did not say within {ms} ms where to post");
-        Err(endpoint.error(HowFar::NotSent, PeerErrorKind::Timeout, &what))
+        Err(endpoint.error(CallProgress::NotSent, PeerErrorKind::Timeout, &what))
     });
-    let (stream, posts) = opened.map_err(|error| PeerError { how: HowFar::NotSent, ..error })?;
+    let (stream, posts) =
+        opened.map_err(|error| PeerError { how: CallProgress::NotSent, ..error })?;
     let (shared, heard) = Shared::new(posts, parts.clone());
     // There is no handshake that this transport would hear of: all that is sent is of its era.
     shared.agreed().began(None);
@@ -69,7 +70,7 @@ async fn open(endpoint: &Endpoint, bytes_max: usize) -> Result<(EventStream, End
         // Headers with secrets go nowhere else.
         let posts = endpoint.at(event.data.trim()).ok_or_else(|| {
             let what = "says to post to another server, which is not done";
-            endpoint.error(HowFar::NotSent, PeerErrorKind::NotMcp, what)
+            endpoint.error(CallProgress::NotSent, PeerErrorKind::NotMcp, what)
         })?;
         return Ok((stream, posts));
     }
@@ -80,7 +81,7 @@ async fn hear(shared: Arc<Shared>, mut stream: EventStream) {
     select(pin!(news::pass_on(&shared, &mut stream)), pin!(shared.closed())).await;
     if !shared.is_closed() {
         shared.close();
-        let error = shared.closed_error(HowFar::Unknown);
+        let error = shared.closed_error(CallProgress::Unknown);
         let _ = shared.news.send(Incoming::Broken(error)).await;
     }
 }

@@ -5,7 +5,7 @@ use super::answer::too_large;
 use super::endpoint::Endpoint;
 use super::message::Message;
 use super::response::Response;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use outbound::sse::{Event, SseError, SseReader, StreamPlace};
 
 /// How much may follow an answer before its connection is given up.
@@ -75,7 +75,7 @@ pub(crate) fn is_lost(error: &PeerError) -> bool {
 
 fn lost(why: &str, endpoint: &Endpoint) -> PeerError {
     let what = format!("sent no answer: {}", endpoint.told(why));
-    endpoint.error(HowFar::Unknown, PeerErrorKind::Unreachable, &what)
+    endpoint.error(CallProgress::Unknown, PeerErrorKind::Unreachable, &what)
 }
 
 fn unread(why: &SseError, endpoint: &Endpoint) -> PeerError {
@@ -87,5 +87,5 @@ fn unread(why: &SseError, endpoint: &Endpoint) -> PeerError {
 
 fn not_mcp(why: &str, endpoint: &Endpoint) -> PeerError {
     let what = format!("sent what cannot be read: {why}");
-    endpoint.error(HowFar::Unknown, PeerErrorKind::NotMcp, &what)
+    endpoint.error(CallProgress::Unknown, PeerErrorKind::NotMcp, &what)
 }

@@ -11,15 +11,15 @@ use wire::jsonrpc::Id;
 /// All that wait on one line. It holds one entry for each request under way, which are bounded by
 /// those who ask.
 #[derive(Default)]
-pub(super) struct Waiting(Mutex<HashMap<Id, oneshot::Sender<Incoming>>>);
+pub(super) struct WaiterTable(Mutex<HashMap<Id, oneshot::Sender<Incoming>>>);
 
 /// One that waits; it is forgotten when this is dropped.
 pub(super) struct Waiter<'a> {
-    waiting: &'a Waiting,
+    waiting: &'a WaiterTable,
     id: &'a Id,
 }
 
-impl Waiting {
+impl WaiterTable {
     /// Waits for an answer to this request.
     pub(super) fn enter<'a>(&'a self, id: &'a Id) -> (Waiter<'a>, oneshot::Receiver<Incoming>) {
         let (sender, receiver) = oneshot::channel();

@@ -2,12 +2,12 @@
 
 use crate::mcp::Link;
 use crate::mcp::line::Incoming;
-use crate::mcp::lists::Which;
+use crate::mcp::lists::ListSet;
 use crate::mcp::peer::Peer;
 use crate::mcp::requests::{ELICIT, ROOTS, SAMPLE};
 
 /// Passes it on, or answers it; which lists it says have changed.
-pub(crate) async fn hear(link: &Link, peer: &Peer, incoming: Incoming) -> Which {
+pub(crate) async fn hear(link: &Link, peer: &Peer, incoming: Incoming) -> ListSet {
     match incoming {
         Incoming::Notification { .. } => return hear_notification(link, peer, incoming),
         Incoming::Request { id, method, params } if [ELICIT, SAMPLE, ROOTS].contains(&&*method) => {
@@ -31,11 +31,11 @@ pub(crate) async fn hear(link: &Link, peer: &Peer, incoming: Incoming) -> Which 
         // An answer that no one waits for any more.
         Incoming::Result(_) | Incoming::Error(_) => {}
     }
-    Which::NONE
+    ListSet::NONE
 }
 
-fn hear_notification(link: &Link, peer: &Peer, incoming: Incoming) -> Which {
-    let Incoming::Notification { method, params } = &incoming else { return Which::NONE };
+fn hear_notification(link: &Link, peer: &Peer, incoming: Incoming) -> ListSet {
+    let Incoming::Notification { method, params } = &incoming else { return ListSet::NONE };
     match method.as_str() {
         "notifications/resources/updated" => {
             if let Some(uri) = params["uri"].as_str() {
@@ -52,7 +52,7 @@ fn hear_notification(link: &Link, peer: &Peer, incoming: Incoming) -> Which {
         // What belongs to no call that we know is of no use to anybody.
         "notifications/progress" => drop(peer.calls().give_by_token(incoming)),
         "notifications/message" => drop(peer.calls().give_to_the_only(incoming)),
-        method => return Which::changed(method),
+        method => return ListSet::changed(method),
     }
-    Which::NONE
+    ListSet::NONE
 }

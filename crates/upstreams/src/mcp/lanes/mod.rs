@@ -11,17 +11,17 @@ mod tests;
 use super::Link;
 use super::calls::News;
 use super::line::{Line, PeerError, PeerErrorKind, Result};
-use super::lists::Which;
-use super::peer::{Era, Meet, Peer};
+use super::lists::ListSet;
+use super::peer::{Era, EraChoice, Peer};
 use crate::config::EraSetting;
 use futures::future::{BoxFuture, Either, join_all, select};
-use kernel::tool::call::{Abilities, HowFar};
-use places::{Shared, Taken};
+use kernel::tool::call::{Abilities, CallProgress};
+use places::{LaneGrant, Shared};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 
 pub(crate) use hearing::hear;
-pub(crate) use places::{Lanes, Place};
+pub(crate) use places::{LanePermit, Lanes};
 
 /// For how long a server that has no handshake is not asked for one again.
 const REFUSED_MS: u64 = 60 * 60 * 1_000;
@@ -32,13 +32,13 @@ const UNREACHED_MS: u64 = 10_000;
 const ENDING_MS: u64 = 1_000;
 
 /// How a line to an upstream is made.
-pub(crate) type Dial = Arc<dyn Fn(Arc<Link>, Way) -> Dialled + Send + Sync>;
+pub(crate) type Dial = Arc<dyn Fn(Arc<Link>, LineKind) -> LineFuture + Send + Sync>;
 /// A line that is being made.
-pub(crate) type Dialled = BoxFuture<'static, Result<Arc<dyn Line>>>;
+pub(crate) type LineFuture = BoxFuture<'static, Result<Arc<dyn Line>>>;
 
 /// Over which transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum LineKind {
     /// The one of today: streamable HTTP, or a pipe.
     Usual,
     /// The one of 2024-11-05: a stream to hear, and posts.
@@ -46,28 +46,32 @@ pub(crate) enum Way {
 }
 
 /// Where a call is made.
-pub(crate) struct Seat {
+pub(crate) struct CallConnection {
     pub(crate) peer: Arc<Peer>,
     /// Its place among the calls there, where that matters.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<LanePermit>,
 }
 
 /// The connection for a call of this tool, by a caller that can do this.
-pub(crate) async fn seat(link: &Arc<Link>, tool: &Arc<str>, can: Abilities) -> Result<Seat> {
+pub(crate) async fn seat(
+    link: &Arc<Link>,
+    tool: &Arc<str>,
+    can: Abilities,
+) -> Result<CallConnection> {
     let main = link.peer().await?;
     let peer = match main.era() {
         Era::Legacy => main,
         Era::Modern if can.handshake => match Box::pin(handshake(link)).await {
             Some(peer) => peer,
-            None => return Ok(Seat { peer: main, place: None }),
+            None => return Ok(CallConnection { peer: main, place: None }),
         },
-        Era::Modern => return Ok(Seat { peer: main, place: None }),
+        Era::Modern => return Ok(CallConnection { peer: main, place: None }),
     };
     if !link.is_pipe() {
         return Ok(over_http(link, peer, tool).await);
     }
     match Box::pin(share(link, &peer, tool)).await {
-        Some(place) => Ok(Seat { peer, place: Some(place) }),
+        Some(place) => Ok(CallConnection { peer, place: Some(place) }),
         None => Box::pin(own(link, tool)).await,
     }
 }
@@ -75,9 +79,9 @@ pub(crate) async fn seat(link: &Arc<Link>, tool: &Arc<str>, can: Abilities) -> R
 /// The session for a call of this tool. Most questions come in the answer to the call that they
 /// belong to. A tool that asks on the general stream has a session of its own, as far as the server
 /// gives us more than one.
-async fn over_http(link: &Arc<Link>, peer: Arc<Peer>, tool: &Arc<str>) -> Seat {
+async fn over_http(link: &Arc<Link>, peer: Arc<Peer>, tool: &Arc<str>) -> CallConnection {
     if !link.lanes.wants_own(tool) || !peer.is_apart() {
-        return Seat { peer, place: None };
+        return CallConnection { peer, place: None };
     }
     match Box::pin(own(link, tool)).await {
         Ok(seat) => seat,
@@ -86,7 +90,7 @@ async fn over_http(link: &Arc<Link>, peer: Arc<Peer>, tool: &Arc<str>) -> Seat {
             let passing = error.kind.is_passing();
             tracing::debug!(upstream, %error, "an upstream gives a call no session of its own");
             link.lanes.refused_own(if passing { UNREACHED_MS } else { REFUSED_MS });
-            Seat { peer, place: None }
+            CallConnection { peer, place: None }
         }
     }
 }
@@ -132,7 +136,7 @@ pub(crate) async fn close(link: &Link) {
 }
 
 /// A place on the shared connection with this peer; none if the call needs one of its own.
-async fn share(link: &Link, peer: &Peer, tool: &Arc<str>) -> Option<Place> {
+async fn share(link: &Link, peer: &Peer, tool: &Arc<str>) -> Option<LanePermit> {
     let lanes = &link.lanes;
     let clock = &link.parts.clock;
     let began = clock.elapsed();
@@ -152,15 +156,17 @@ async fn share(link: &Link, peer: &Peer, tool: &Arc<str>) -> Option<Place> {
 
 /// A connection that no other call uses. Where there are too many, one goes that waits for a
 /// person: its call is made again when the answer comes. Else it is waited for.
-async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<Seat> {
+async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<CallConnection> {
     loop {
         let mut changes = link.lanes.changes();
         match link.lanes.take_own(tool) {
-            Taken::Place(peer, place) => return Ok(Seat { peer, place: Some(place) }),
-            Taken::Open(opening) => {
+            LaneGrant::Place(peer, place) => {
+                return Ok(CallConnection { peer, place: Some(place) });
+            }
+            LaneGrant::Open(opening) => {
                 let peer = open(link).await?;
                 return match opening.done(&peer, tool) {
-                    Some(place) => Ok(Seat { peer, place: Some(place) }),
+                    Some(place) => Ok(CallConnection { peer, place: Some(place) }),
                     // No one else knows of it: it would stay for ever.
                     None => {
                         peer.let_go();
@@ -168,8 +174,8 @@ async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<Seat> {
                     }
                 };
             }
-            Taken::Full if link.pending.let_go_of_oldest() => {}
-            Taken::Full => {
+            LaneGrant::Full if link.pending.let_go_of_oldest() => {}
+            LaneGrant::Full => {
                 // The lanes are the link's, so it cannot fail.
                 let _ = changes.changed().await;
             }
@@ -180,7 +186,7 @@ async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<Seat> {
 /// Opens a connection with a handshake, and attends to it until it is lost.
 async fn open(link: &Arc<Link>) -> Result<Arc<Peer>> {
     let line = (link.dial)(link.clone(), link.way()).await?;
-    let meet = Meet::Only(Era::Legacy);
+    let meet = EraChoice::Only(Era::Legacy);
     let roots = &link.config.roots;
     let (peer, news) = Peer::connect(line, &link.parts, meet, roots).await?;
     let peer = Arc::new(peer);
@@ -200,7 +206,7 @@ async fn attend(link: Weak<Link>, peer: Arc<Peer>, mut news: News) {
             return peer.let_go();
         };
         let said = incoming.clone();
-        if hear(&link, &peer, incoming).await != Which::NONE {
+        if hear(&link, &peer, incoming).await != ListSet::NONE {
             link.tell_main(said);
         }
     }
@@ -214,5 +220,5 @@ async fn end(link: &Weak<Link>, peer: &Peer) {
 }
 
 fn stopped() -> PeerError {
-    PeerError::new(HowFar::NotSent, PeerErrorKind::Closed, "the server stops")
+    PeerError::new(CallProgress::NotSent, PeerErrorKind::Closed, "the server stops")
 }

@@ -51,7 +51,7 @@ struct State {
     refused_until: Option<Millis>,
     /// The same for sessions of a call's own.
     own_refused_until: Option<Millis>,
-    own: Vec<Own>,
+    own: Vec<OwnConnection>,
     opening: usize,
     numbers: u64,
     is_closed: bool,
@@ -76,7 +76,7 @@ enum Habit {
 }
 
 /// A connection for one call at a time.
-struct Own {
+struct OwnConnection {
     number: u64,
     peer: Arc<Peer>,
     is_taken: bool,
@@ -87,7 +87,7 @@ struct Own {
 /// Whether a call may share the connection.
 pub(super) enum Shared {
     /// It may.
-    Place(Place),
+    Place(LanePermit),
     /// Its tool asks, or may: it needs one of its own.
     NeedsOwn,
     /// Another has it to itself for now.
@@ -95,10 +95,10 @@ pub(super) enum Shared {
 }
 
 /// A connection of its own for a call.
-pub(super) enum Taken {
-    Place(Arc<Peer>, Place),
+pub(super) enum LaneGrant {
+    Place(Arc<Peer>, LanePermit),
     /// It may be opened.
-    Open(Opening),
+    Open(OpeningConnection),
     /// There are as many as there may be, and all are in use.
     Full,
 }
@@ -147,26 +147,26 @@ impl Lanes {
             state.alone_until = Some(now.plus_ms(FIRST_MS));
         }
         state.sharing += 1;
-        Shared::Place(self.place(tool, At::Shared { is_first }))
+        Shared::Place(self.place(tool, LaneSlot::Shared { is_first }))
     }
 
     /// A connection that no other call uses.
-    pub(super) fn take_own(self: &Arc<Self>, tool: &Arc<str>) -> Taken {
+    pub(super) fn take_own(self: &Arc<Self>, tool: &Arc<str>) -> LaneGrant {
         let mut state = lock(&self.state);
         state.own.retain(|own| !own.peer.is_lost());
         if let Some(own) = state.own.iter_mut().find(|own| !own.is_taken) {
             own.is_taken = true;
             own.uses += 1;
-            return Taken::Place(
+            return LaneGrant::Place(
                 own.peer.clone(),
-                self.place(tool, At::Own { number: own.number }),
+                self.place(tool, LaneSlot::Own { number: own.number }),
             );
         }
         if state.own.len() + state.opening >= OWN_MAX {
-            return Taken::Full;
+            return LaneGrant::Full;
         }
         state.opening += 1;
-        Taken::Open(Opening { lanes: self.clone() })
+        LaneGrant::Open(OpeningConnection { lanes: self.clone() })
     }
 
     /// Over HTTP: whether a call of this tool needs a session of its own, and may have one.
@@ -195,7 +195,8 @@ impl Lanes {
 
     /// Lets go of all connections that no call has: the server forgot one of them.
     pub(crate) fn let_go_of_idle(&self) {
-        let idle: Vec<Own> = lock(&self.state).own.extract_if(.., |own| !own.is_taken).collect();
+        let idle: Vec<OwnConnection> =
+            lock(&self.state).own.extract_if(.., |own| !own.is_taken).collect();
         idle.iter().for_each(|own| own.peer.let_go());
     }
 
@@ -245,8 +246,8 @@ impl Lanes {
         state.own.drain(..).map(|own| own.peer).chain(session).collect()
     }
 
-    fn place(self: &Arc<Self>, tool: &Arc<str>, at: At) -> Place {
-        Place { lanes: self.clone(), tool: tool.clone(), at, is_answered: false }
+    fn place(self: &Arc<Self>, tool: &Arc<str>, at: LaneSlot) -> LanePermit {
+        LanePermit { lanes: self.clone(), tool: tool.clone(), at, is_answered: false }
     }
 
     /// Has those look again who wait for a place.
@@ -283,7 +284,7 @@ impl Lanes {
     /// Lets a connection go that no one has used since.
     fn end_idle(&self, number: u64, uses: u64) {
         let mut state = lock(&self.state);
-        let is_it = |own: &Own| own.number == number && own.uses == uses && !own.is_taken;
+        let is_it = |own: &OwnConnection| own.number == number && own.uses == uses && !own.is_taken;
         let Some(at) = state.own.iter().position(is_it) else { return };
         let own = state.own.remove(at);
         drop(state);
@@ -292,26 +293,26 @@ impl Lanes {
 }
 
 /// A connection of its own is being opened for a call.
-pub(super) struct Opening {
+pub(super) struct OpeningConnection {
     lanes: Arc<Lanes>,
 }
 
-impl Opening {
+impl OpeningConnection {
     /// It is open; none where the upstream was let go meanwhile.
-    pub(super) fn done(self, peer: &Arc<Peer>, tool: &Arc<str>) -> Option<Place> {
+    pub(super) fn done(self, peer: &Arc<Peer>, tool: &Arc<str>) -> Option<LanePermit> {
         let mut state = lock(&self.lanes.state);
         if state.is_closed {
             return None;
         }
         state.numbers += 1;
         let number = state.numbers;
-        state.own.push(Own { number, peer: peer.clone(), is_taken: true, uses: 1 });
+        state.own.push(OwnConnection { number, peer: peer.clone(), is_taken: true, uses: 1 });
         drop(state);
-        Some(self.lanes.place(tool, At::Own { number }))
+        Some(self.lanes.place(tool, LaneSlot::Own { number }))
     }
 }
 
-impl Drop for Opening {
+impl Drop for OpeningConnection {
     fn drop(&mut self) {
         lock(&self.lanes.state).opening -= 1;
         self.lanes.wake();
@@ -319,26 +320,26 @@ impl Drop for Opening {
 }
 
 /// A call's place on a connection, for as long as the call lasts.
-pub(crate) struct Place {
+pub(crate) struct LanePermit {
     lanes: Arc<Lanes>,
     tool: Arc<str>,
-    at: At,
+    at: LaneSlot,
     is_answered: bool,
 }
 
 /// Where a call is made.
 #[derive(Clone, Copy)]
-enum At {
+enum LaneSlot {
     Shared { is_first: bool },
     Own { number: u64 },
 }
 
-impl Place {
+impl LanePermit {
     /// The server asked something in the middle of the call.
     pub(crate) fn asked(&self) {
         let mut state = lock(&self.lanes.state);
         state.habits.insert(self.tool.clone(), Habit::Asks);
-        if let At::Shared { is_first: true } = self.at {
+        if let LaneSlot::Shared { is_first: true } = self.at {
             state.alone_until = None;
         }
         drop(state);
@@ -357,25 +358,25 @@ impl Place {
 
     /// Whether it has a connection of its own.
     pub(crate) fn is_own(&self) -> bool {
-        matches!(self.at, At::Own { .. })
+        matches!(self.at, LaneSlot::Own { .. })
     }
 }
 
-impl Drop for Place {
+impl Drop for LanePermit {
     fn drop(&mut self) {
         {
             let mut state = lock(&self.lanes.state);
             if self.is_answered && state.habits.get(&self.tool) != Some(&Habit::Asks) {
                 state.habits.insert(self.tool.clone(), Habit::Quiet);
             }
-            if let At::Shared { is_first } = self.at {
+            if let LaneSlot::Shared { is_first } = self.at {
                 state.sharing = state.sharing.saturating_sub(1);
                 if is_first {
                     state.alone_until = None;
                 }
             }
         }
-        if let At::Own { number } = self.at {
+        if let LaneSlot::Own { number } = self.at {
             self.lanes.free(number, self.is_answered);
         }
         self.lanes.wake();

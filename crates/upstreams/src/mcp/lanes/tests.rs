@@ -2,7 +2,7 @@
 //! which era a server of both is spoken to.
 
 use super::places::OWN_MAX;
-use super::{Dial, Dialled, Way};
+use super::{Dial, LineFuture, LineKind};
 use crate::config::{EraSetting, UpstreamConfig, UpstreamKind};
 use crate::mcp::connection::supervisor::keep;
 use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
@@ -16,7 +16,9 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join, join_all, ready};
 use kernel::contracts::shelf::Shelf;
 use kernel::contracts::{Spawn, Tool};
-use kernel::tool::call::{Abilities, Given, HowFar, ToolError, ToolOutput, Want, Wants};
+use kernel::tool::call::{
+    Abilities, CallProgress, InputRequest, InputRequired, InputResponses, ToolError, ToolOutput,
+};
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -64,7 +66,7 @@ impl Server {
 
     fn dial(&self) -> Dial {
         let server = self.clone();
-        Arc::new(move |_link: Arc<Link>, _way: Way| -> Dialled {
+        Arc::new(move |_link: Arc<Link>, _way: LineKind| -> LineFuture {
             let (news, heard) = mpsc::channel(64);
             let methods = Vec::new();
             let open = Vec::new();
@@ -108,7 +110,7 @@ impl Child {
         state.news = None;
         state.is_closed = true;
         for (_, call) in state.open.drain(..) {
-            let _ = call.try_send(Incoming::Broken(dead(HowFar::Unknown)));
+            let _ = call.try_send(Incoming::Broken(dead(CallProgress::Unknown)));
         }
     }
 
@@ -132,7 +134,7 @@ impl Child {
         let user = &params["arguments"]["user"];
         let mut state = self.state.lock().unwrap();
         if state.is_forgotten {
-            let gone = PeerError::new(HowFar::Failed, PeerErrorKind::Gone, "who are you?");
+            let gone = PeerError::new(CallProgress::Failed, PeerErrorKind::Gone, "who are you?");
             replies.try_send(Incoming::Broken(gone)).unwrap();
             return;
         }
@@ -157,7 +159,7 @@ impl Child {
     }
 }
 
-fn dead(how: HowFar) -> PeerError {
+fn dead(how: CallProgress) -> PeerError {
     PeerError::new(how, PeerErrorKind::Closed, "its process ended by signal 9")
 }
 
@@ -170,7 +172,7 @@ impl Line for Pipe {
         {
             let mut state = self.0.state.lock().unwrap();
             if state.is_closed {
-                return Box::pin(ready(Err(dead(HowFar::NotSent))));
+                return Box::pin(ready(Err(dead(CallProgress::NotSent))));
             }
             state.methods.push(request.method.clone());
         }
@@ -277,7 +279,7 @@ impl World {
     /// Calls a tool that does not end, and leaves it.
     async fn leave(&self, tool: &dyn Tool) {
         let caller = caller();
-        let call = call(json!({"user": "left"}), Given::default());
+        let call = call(json!({"user": "left"}), InputResponses::default());
         let mut left = tool.call(&caller, &call);
         assert!((&mut left).now_or_never().is_none());
         self.stage.pass(1).await;
@@ -306,20 +308,21 @@ fn said(called: Result<ToolOutput, ToolError>) -> String {
 }
 
 async fn echo(tool: &dyn Tool, user: &str) -> String {
-    said(tool.call(&caller(), &call(json!({"user": user}), Given::default())).await)
+    said(tool.call(&caller(), &call(json!({"user": user}), InputResponses::default())).await)
 }
 
 /// What this user is asked, which must be its own question.
-async fn asked(tool: &dyn Tool, user: &str) -> Wants {
-    let call = call(json!({"user": user}), Given::default());
+async fn asked(tool: &dyn Tool, user: &str) -> InputRequired {
+    let call = call(json!({"user": user}), InputResponses::default());
     let wants = wants(tool.call(&caller(), &call).await);
-    let is_own = |want: &Want| matches!(want, Want::Form { message, .. } if message == user);
+    let is_own =
+        |want: &InputRequest| matches!(want, InputRequest::Form { message, .. } if message == user);
     assert!(wants.inputs.len() == 1 && wants.inputs.values().all(is_own), "{user}: {wants:?}");
     wants
 }
 
 /// The outcome of this user's answer.
-async fn answered(tool: &dyn Tool, user: &str, wants: &Wants) -> String {
+async fn answered(tool: &dyn Tool, user: &str, wants: &InputRequired) -> String {
     let reply = json!({"action": "accept", "content": {"name": user}});
     let call = call(json!({"user": user}), given(wants, &reply));
     said(tool.call(&caller(), &call).await)
@@ -368,7 +371,7 @@ fn who_asks_beside_a_long_call_is_heard() {
     world.run(async {
         let one = asked(&*ask, "one").await;
         assert_eq!(answered(&*ask, "one", &one).await, "one");
-        let long = call(json!({"user": "long"}), Given::default());
+        let long = call(json!({"user": "long"}), InputResponses::default());
         let long_caller = caller();
         let mut long = slow.call(&long_caller, &long);
         assert!((&mut long).now_or_never().is_none());
@@ -397,7 +400,8 @@ fn the_first_call_of_a_tool_beside_a_short_one_shares_its_process() {
         let one = asked(&*ask, "one").await;
         assert_eq!(answered(&*ask, "one", &one).await, "one");
         let caller = caller();
-        let calls = ["short", "long"].map(|user| call(json!({"user": user}), Given::default()));
+        let calls =
+            ["short", "long"].map(|user| call(json!({"user": user}), InputResponses::default()));
         let mut short = quick.call(&caller, &calls[0]);
         let mut long = slow.call(&caller, &calls[1]);
         assert!((&mut short).now_or_never().is_none() && (&mut long).now_or_never().is_none());
@@ -435,7 +439,7 @@ fn a_server_that_never_asked_has_one_process_whatever_is_called_at_once() {
     let slow = world.tool("slow");
     let quick = world.tool("echo");
     world.run(async {
-        let long = call(json!({"user": "long"}), Given::default());
+        let long = call(json!({"user": "long"}), InputResponses::default());
         let long_caller = caller();
         let mut long = slow.call(&long_caller, &long);
         assert!((&mut long).now_or_never().is_none());
@@ -546,7 +550,7 @@ fn a_process_that_starts_while_the_upstream_stops_is_let_go() {
     let server = Server::new(&[HANDSHAKE]);
     let at_once = server.dial();
     let clock = stage.parts().clock;
-    let dial: Dial = Arc::new(move |link: Arc<Link>, way: Way| -> Dialled {
+    let dial: Dial = Arc::new(move |link: Arc<Link>, way: LineKind| -> LineFuture {
         let line = at_once(link, way);
         let over = clock.sleep_ms(100);
         Box::pin(async move {
@@ -559,7 +563,7 @@ fn a_process_that_starts_while_the_upstream_stops_is_let_go() {
     world.run(async {
         let _first = asked(&*tool, "first").await;
         let caller = caller();
-        let second = call(json!({"user": "second"}), Given::default());
+        let second = call(json!({"user": "second"}), InputResponses::default());
         let stopping = async {
             world.stage.pass(50).await;
             assert_eq!(world.server.started(), 2, "it is being started");
@@ -604,7 +608,8 @@ fn tools_that_were_called_when_a_session_asked_are_tried_alone() {
     let quick = world.tool("echo");
     world.run(async {
         let caller = caller();
-        let calls = ["one", "two"].map(|user| call(json!({"user": user}), Given::default()));
+        let calls =
+            ["one", "two"].map(|user| call(json!({"user": user}), InputResponses::default()));
         let mut one = slow.call(&caller, &calls[0]);
         let mut two = ask.call(&caller, &calls[1]);
         assert!((&mut one).now_or_never().is_none() && (&mut two).now_or_never().is_none());
@@ -667,7 +672,7 @@ fn a_server_of_both_eras_is_spoken_to_as_its_caller_would() {
         world.run(async {
             for (handshake, greeted) in [(true, of_handshake), (false, of_others)] {
                 let before = calls(&world.server);
-                let mut call = call(json!({"user": "one"}), Given::default());
+                let mut call = call(json!({"user": "one"}), InputResponses::default());
                 call.can = Abilities { handshake, ..Abilities::PERSON };
                 assert_eq!(said(tool.call(&caller(), &call).await), "one");
                 let after = calls(&world.server);
@@ -689,7 +694,7 @@ fn a_server_without_a_handshake_is_asked_for_one_once() {
     let world = World::new(Server::new(&[STATELESS]), config());
     let tool = world.tool("echo");
     world.run(async {
-        let mut call = call(json!({"user": "one"}), Given::default());
+        let mut call = call(json!({"user": "one"}), InputResponses::default());
         call.can = Abilities { handshake: true, ..Abilities::PERSON };
         for _ in 0..3 {
             assert_eq!(said(tool.call(&caller(), &call).await), "one");
@@ -706,7 +711,7 @@ fn a_tool_for_tasks_alone_is_called_without_a_handshake() {
         let mut listed = tool("echo");
         listed["execution"] = json!({"taskSupport": "required"});
         let tool = RemoteTool::listed(world.link.clone(), listed).unwrap();
-        let mut call = call(json!({"user": "one"}), Given::default());
+        let mut call = call(json!({"user": "one"}), InputResponses::default());
         call.can = Abilities { handshake: true, ..Abilities::PERSON };
         assert_eq!(said(tool.call(&caller(), &call).await), "one");
         assert_eq!(world.server.started(), 1, "no session is opened for it");

@@ -3,7 +3,7 @@
 //! cannot be passed on is refused to the server, or ends the call.
 
 use super::super::requests::{ELICIT, ROOTS, SAMPLE};
-use kernel::tool::call::{Abilities, Want};
+use kernel::tool::call::{Abilities, InputRequest};
 use kernel::values::members::take;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -13,10 +13,10 @@ use wire::jsonrpc::{INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError};
 use wire::mcp::{MISSING_CAPABILITY, PAGES_FIRST};
 
 /// What a request of a server wants, or why it is refused.
-pub(crate) fn read(method: &str, params: &Value) -> Result<Want, RpcError> {
+pub(crate) fn read(method: &str, params: &Value) -> Result<InputRequest, RpcError> {
     match method {
         ELICIT => elicitation(params),
-        ROOTS => Ok(Want::Roots),
+        ROOTS => Ok(InputRequest::Roots),
         SAMPLE => sampling(params),
         other => Err(RpcError::new(METHOD_NOT_FOUND, format!("there is no method `{other}` here"))),
     }
@@ -25,9 +25,9 @@ pub(crate) fn read(method: &str, params: &Value) -> Result<Want, RpcError> {
 /// The answer to a server that asks for what the caller of this call, who can do this, does not
 /// have: that of a client which did not declare it. One that has only the other kind of elicitation
 /// knows the method, but not its mode.
-pub(crate) fn nobody(want: &Want, can: Abilities) -> RpcError {
+pub(crate) fn nobody(want: &InputRequest, can: Abilities) -> RpcError {
     let message = format!("the caller of this tool has no {}", noun(want));
-    let is_elicitation = matches!(want, Want::Form { .. } | Want::Url { .. });
+    let is_elicitation = matches!(want, InputRequest::Form { .. } | InputRequest::Url { .. });
     match is_elicitation && (can.form || can.page) {
         true => RpcError::invalid_params(message),
         false => RpcError::new(METHOD_NOT_FOUND, message),
@@ -42,16 +42,16 @@ pub(crate) fn refusal(error: &Value) -> RpcError {
 }
 
 /// What someone has who can give it.
-fn noun(want: &Want) -> &'static str {
+fn noun(want: &InputRequest) -> &'static str {
     match want {
-        Want::Form { .. } => "person who could fill in a form (elicitation)",
-        Want::Url { .. } => "person who could open a page (elicitation)",
-        Want::Sample { .. } => "model to lend (sampling)",
-        Want::Roots => "folders to list (roots)",
+        InputRequest::Form { .. } => "person who could fill in a form (elicitation)",
+        InputRequest::Url { .. } => "person who could open a page (elicitation)",
+        InputRequest::Sample { .. } => "model to lend (sampling)",
+        InputRequest::Roots => "folders to list (roots)",
     }
 }
 
-fn sampling(params: &Value) -> Result<Want, RpcError> {
+fn sampling(params: &Value) -> Result<InputRequest, RpcError> {
     if !params.get("messages").is_some_and(Value::is_array) {
         return Err(RpcError::invalid_params("`messages` is missing, or no list"));
     }
@@ -60,10 +60,10 @@ fn sampling(params: &Value) -> Result<Want, RpcError> {
         // It was said for this hop: a token for progress, a task of ours.
         take(request, "_meta");
     }
-    Ok(Want::Sample { request: Arc::new(request) })
+    Ok(InputRequest::Sample { request: Arc::new(request) })
 }
 
-fn elicitation(params: &Value) -> Result<Want, RpcError> {
+fn elicitation(params: &Value) -> Result<InputRequest, RpcError> {
     let message = match params.get("message") {
         Some(Value::String(message)) => message.clone(),
         _ => return Err(RpcError::invalid_params("`message` is missing, or no text")),
@@ -72,7 +72,7 @@ fn elicitation(params: &Value) -> Result<Want, RpcError> {
         None | Some((_, Some("form"))) => {
             let schema = params.get("requestedSchema").unwrap_or(&Value::Null);
             form(schema).map_err(RpcError::invalid_params)?;
-            Ok(Want::Form { message, schema: Arc::new(schema.clone()) })
+            Ok(InputRequest::Form { message, schema: Arc::new(schema.clone()) })
         }
         Some((_, Some("url"))) => {
             let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
@@ -81,7 +81,7 @@ fn elicitation(params: &Value) -> Result<Want, RpcError> {
                 let message = "`url` is missing, or does not begin with `http://` or `https://`";
                 return Err(RpcError::invalid_params(message));
             }
-            Ok(Want::Url { message, url: url.to_owned() })
+            Ok(InputRequest::Url { message, url: url.to_owned() })
         }
         Some((mode, _)) => {
             let message = format!("mode {mode} was not declared; `form` and `url` were");
@@ -137,7 +137,7 @@ fn is_choices(field: &Value) -> bool {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Requests {
     /// What is passed on.
-    pub(crate) wants: BTreeMap<String, Want>,
+    pub(crate) wants: BTreeMap<String, InputRequest>,
     /// What no one is asked, with the answer that it gets.
     pub(crate) declined: Map<String, Value>,
     /// What can be neither passed on nor declined, and why.
@@ -209,7 +209,7 @@ pub(crate) fn missing(error: &RpcError, can: Abilities) -> Abilities {
 }
 
 /// The pages that must be opened before a call can be made: `data.elicitations` of its error.
-pub(crate) fn pages(error: &RpcError) -> BTreeMap<String, Want> {
+pub(crate) fn pages(error: &RpcError) -> BTreeMap<String, InputRequest> {
     let listed = error.data.as_ref().filter(|_| error.code == PAGES_FIRST);
     let listed = listed.and_then(|data| data.get("elicitations")).and_then(Value::as_array);
     // Its own id is the best key: the one who shows the page can name it.
@@ -218,7 +218,7 @@ pub(crate) fn pages(error: &RpcError) -> BTreeMap<String, Want> {
         id.map_or_else(|| format!("page-{}", number + 1), str::to_owned)
     };
     let page = |(number, params): (usize, &Value)| match elicitation(params) {
-        Ok(want @ Want::Url { .. }) => Some((key(number, params), want)),
+        Ok(want @ InputRequest::Url { .. }) => Some((key(number, params), want)),
         _ => None,
     };
     listed.into_iter().flatten().enumerate().filter_map(page).collect()
@@ -228,11 +228,11 @@ pub(crate) fn pages(error: &RpcError) -> BTreeMap<String, Want> {
 mod tests {
     use super::*;
 
-    fn asked(params: Value) -> Result<Want, i64> {
+    fn asked(params: Value) -> Result<InputRequest, i64> {
         read(ELICIT, &params).map_err(|error| error.code)
     }
 
-    fn with(schema: Value) -> Result<Want, i64> {
+    fn with(schema: Value) -> Result<InputRequest, i64> {
         asked(json!({"message": "m", "requestedSchema": schema}))
     }
 
@@ -246,18 +246,19 @@ mod tests {
             "titled": {"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}},
             "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
         }, "required": ["name"]});
-        let form = Want::Form { message: "m".to_owned(), schema: Arc::new(schema.clone()) };
+        let form = InputRequest::Form { message: "m".to_owned(), schema: Arc::new(schema.clone()) };
         assert_eq!(with(schema.clone()), Ok(form.clone()));
         let named = json!({"mode": "form", "message": "m", "requestedSchema": schema});
         assert_eq!(asked(named), Ok(form));
         let page = json!({"mode": "url", "message": "m", "url": "https://a.test/x",
             "elicitationId": "1"});
-        let want = Want::Url { message: "m".to_owned(), url: "https://a.test/x".to_owned() };
+        let want =
+            InputRequest::Url { message: "m".to_owned(), url: "https://a.test/x".to_owned() };
         assert_eq!(asked(page), Ok(want));
-        assert_eq!(read(ROOTS, &Value::Null), Ok(Want::Roots));
+        assert_eq!(read(ROOTS, &Value::Null), Ok(InputRequest::Roots));
         let turn = json!({"messages": [], "maxTokens": 9, "_meta": {"progressToken": 1}});
         let request = Arc::new(json!({"messages": [], "maxTokens": 9}));
-        assert_eq!(read(SAMPLE, &turn), Ok(Want::Sample { request }));
+        assert_eq!(read(SAMPLE, &turn), Ok(InputRequest::Sample { request }));
     }
 
     #[test]
@@ -284,8 +285,8 @@ mod tests {
         for (method, code) in [(SAMPLE, -32602), ("tools/list", -32601)] {
             assert_eq!(read(method, &json!({})).map_err(|error| error.code), Err(code));
         }
-        assert_eq!(nobody(&Want::Roots, Abilities::PERSON).code, -32601);
-        let page = Want::Url { message: String::new(), url: String::new() };
+        assert_eq!(nobody(&InputRequest::Roots, Abilities::PERSON).code, -32601);
+        let page = InputRequest::Url { message: String::new(), url: String::new() };
         assert_eq!(nobody(&page, Abilities::default()).code, -32601);
         let form = Abilities { form: true, ..Abilities::default() };
         assert_eq!(nobody(&page, form).code, -32602);
@@ -300,7 +301,7 @@ mod tests {
             "turn": {"method": "sampling/createMessage", "params": {"messages": []}},
         });
         let requests = Requests::read(Some(&asked), can);
-        assert_eq!(requests.wants, BTreeMap::from([("roots".to_owned(), Want::Roots)]));
+        assert_eq!(requests.wants, BTreeMap::from([("roots".to_owned(), InputRequest::Roots)]));
         assert_eq!(requests.declined.get("bad"), Some(&json!({"action": "decline"})));
         assert_eq!(requests.impossible.len(), 1);
         assert_eq!(requests.impossible[0].0, "turn");

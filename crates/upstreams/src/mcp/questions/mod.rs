@@ -6,7 +6,7 @@
 mod asked;
 mod pending;
 
-use kernel::tool::call::{Abilities, Given, ToolOutput, Want, Wants};
+use kernel::tool::call::{Abilities, InputRequest, InputRequired, InputResponses, ToolOutput};
 use kernel::values::canonical;
 use kernel::values::ids::ContentHash;
 use serde::{Deserialize, Serialize};
@@ -14,12 +14,14 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 pub(crate) use asked::{Requests, missing, nobody, pages, read, refusal};
-pub(crate) use pending::{KEPT_MS, Kept, Pending, Question, Running, Talk, Whose};
+pub(crate) use pending::{
+    CallOwner, KEPT_MS, OpenCall, Pending, PendingWork, Question, RunningTask,
+};
 
 /// What a call hands out with what it wants, and gets back with it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Carried {
+pub(crate) struct CarriedState {
     /// The server's own state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) request_state: Option<Value>,
@@ -43,25 +45,25 @@ pub(crate) struct Carried {
     pub(crate) pages: bool,
 }
 
-impl Carried {
+impl CarriedState {
     /// What came back; nothing where it is not ours.
     pub(crate) fn read(state: &Value) -> Self {
         serde_json::from_value(state.clone()).unwrap_or_default()
     }
 
     /// The output of a call that wants this first.
-    pub(crate) fn wanting(&self, inputs: BTreeMap<String, Want>) -> ToolOutput {
-        ToolOutput::Wants(Box::new(Wants { inputs, state: json!(self) }))
+    pub(crate) fn wanting(&self, inputs: BTreeMap<String, InputRequest>) -> ToolOutput {
+        ToolOutput::Wants(Box::new(InputRequired { inputs, state: json!(self) }))
     }
 
     /// The error with which the caller answered something that a stateless server asked, if it did.
-    pub(crate) fn refused<'g>(&self, given: &'g Given) -> Option<&'g Value> {
+    pub(crate) fn refused<'g>(&self, given: &'g InputResponses) -> Option<&'g Value> {
         self.asked.iter().find_map(|key| given.refused.get(key))
     }
 
     /// The answers to what a stateless server asked. A caller that answers without having been
     /// asked is passed on as it is.
-    pub(crate) fn answers(&self, given: &Given) -> Map<String, Value> {
+    pub(crate) fn answers(&self, given: &InputResponses) -> Map<String, Value> {
         if given.state.is_null() {
             return given.inputs.clone().into_iter().collect();
         }
@@ -89,11 +91,11 @@ impl Round {
         let Requests { wants, declined, impossible, lacks } = requests;
         let request_state = result.get("requestState").filter(|state| !state.is_null()).cloned();
         if !wants.is_empty() {
-            let carried = Carried {
+            let carried = CarriedState {
                 request_state,
                 asked: wants.keys().cloned().collect(),
                 declined: declined.keys().cloned().collect(),
-                ..Carried::default()
+                ..CarriedState::default()
             };
             return Round::Wants(carried.wanting(wants));
         }
@@ -114,11 +116,11 @@ const PAGE_NAME_BYTES_MAX: usize = 256;
 /// The key of the n-th question that a server of the older versions asks in the middle of a call,
 /// with these parameters. A question that is not the same has another key, so that no answer is
 /// given to it that was meant for another: a page with another name there must be opened again.
-pub(crate) fn key(number: u32, want: &Want, params: &Value) -> String {
+pub(crate) fn key(number: u32, want: &InputRequest, params: &Value) -> String {
     let hash = ContentHash::of(canonical::sorted(&json!(want)).to_string().as_bytes());
     let short: String = hash.as_str().chars().take(8).collect();
     let name = params["elicitationId"].as_str().filter(|name| {
-        let is_page = matches!(want, Want::Url { .. });
+        let is_page = matches!(want, InputRequest::Url { .. });
         is_page && (1..=PAGE_NAME_BYTES_MAX).contains(&name.len())
     });
     match name {
@@ -144,15 +146,15 @@ mod tests {
 
     #[test]
     fn what_is_carried_comes_back() {
-        let carried = Carried {
+        let carried = CarriedState {
             request_state: Some(json!("s")),
             asked: vec!["a".to_owned()],
-            ..Carried::default()
+            ..CarriedState::default()
         };
         assert_eq!(json!(carried), json!({"requestState": "s", "asked": ["a"]}));
-        assert_eq!(Carried::read(&json!(carried)), carried);
+        assert_eq!(CarriedState::read(&json!(carried)), carried);
         for foreign in [Value::Null, json!("x"), json!({"asked": 1})] {
-            assert_eq!(Carried::read(&foreign), Carried::default());
+            assert_eq!(CarriedState::read(&foreign), CarriedState::default());
         }
     }
 
@@ -160,17 +162,22 @@ mod tests {
     fn only_what_was_asked_is_answered() {
         let inputs: BTreeMap<String, Value> =
             ["a", "b"].map(|key| (key.to_owned(), json!({"of": key}))).into();
-        let given = |state: Value| Given { inputs: inputs.clone(), state, ..Given::default() };
-        let carried = Carried {
+        let given = |state: Value| InputResponses {
+            inputs: inputs.clone(),
+            state,
+            ..InputResponses::default()
+        };
+        let carried = CarriedState {
             asked: vec!["b".to_owned(), "c".to_owned()],
             declined: vec!["d".to_owned()],
-            ..Carried::default()
+            ..CarriedState::default()
         };
         let answers = carried.answers(&given(json!(carried)));
         assert_eq!(json!(answers), json!({"b": {"of": "b"}, "d": {"action": "decline"}}));
-        let all = Carried::default().answers(&given(Value::Null));
+        let all = CarriedState::default().answers(&given(Value::Null));
         assert_eq!(all.len(), 2);
-        let pages = Carried { pages: true, asked: vec!["a".to_owned()], ..Carried::default() };
+        let pages =
+            CarriedState { pages: true, asked: vec!["a".to_owned()], ..CarriedState::default() };
         assert!(pages.answers(&given(json!(pages))).is_empty());
     }
 
@@ -200,8 +207,8 @@ mod tests {
 
     #[test]
     fn the_same_question_has_the_same_key() {
-        let page = |url: &str| Want::Url { message: "m".to_owned(), url: url.to_owned() };
-        let key = |number: u32, want: &Want| key(number, want, &json!({"message": "m"}));
+        let page = |url: &str| InputRequest::Url { message: "m".to_owned(), url: url.to_owned() };
+        let key = |number: u32, want: &InputRequest| key(number, want, &json!({"message": "m"}));
         assert_eq!(key(1, &page("a")), key(1, &page("a")));
         assert_ne!(key(1, &page("a")), key(2, &page("a")));
         assert_ne!(key(1, &page("a")), key(1, &page("b")));
@@ -209,8 +216,8 @@ mod tests {
 
     #[test]
     fn a_key_tells_how_its_server_names_the_page() {
-        let page = Want::Url { message: "m".to_owned(), url: "https://a.test/".to_owned() };
-        let named = |want: &Want, id: Value| key(1, want, &json!({"elicitationId": id}));
+        let page = InputRequest::Url { message: "m".to_owned(), url: "https://a.test/".to_owned() };
+        let named = |want: &InputRequest, id: Value| key(1, want, &json!({"elicitationId": id}));
         for id in ["e1", "a-b-c", "question-1-x-y", "\u{e4} "] {
             assert_eq!(page_name(&named(&page, json!(id))), id);
         }
@@ -220,7 +227,10 @@ mod tests {
             let key = named(&page, nameless);
             assert_eq!(page_name(&key), key, "there is nothing to tell it by");
         }
-        assert_eq!(named(&Want::Roots, json!("e1")), named(&Want::Roots, Value::Null));
+        assert_eq!(
+            named(&InputRequest::Roots, json!("e1")),
+            named(&InputRequest::Roots, Value::Null)
+        );
         assert_eq!((page_name("e1"), page_name("page-1")), ("e1", "page-1"));
     }
 }

@@ -1,14 +1,14 @@
 //! Calls and tasks of a server that wait for an answer it asked us for. There are never more than a
 //! limit, and none is kept for ever: what is dropped here is cancelled on the other side.
 
-use super::super::lanes::Place;
-use super::super::levels::Wish;
+use super::super::lanes::LanePermit;
+use super::super::levels::LevelGuard;
 use super::super::line::Replies;
 use super::super::peer::Peer;
 use crate::{RemoteParts, lock};
 use futures::future::{Either, select};
 use kernel::contracts::Spawn;
-use kernel::tool::call::{Abilities, Call, Caller, Want};
+use kernel::tool::call::{Abilities, Call, Caller, InputRequest};
 use kernel::values::ids::ToolName;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,13 +23,13 @@ const CANCEL_MS: u64 = 10_000;
 
 /// Whose call it is: no one else continues with it, nor it with other arguments.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Whose {
+pub(crate) struct CallOwner {
     caller: Caller,
     tool: ToolName,
     arguments: Arc<Value>,
 }
 
-impl Whose {
+impl CallOwner {
     pub(crate) fn of(caller: &Caller, call: &Call) -> Self {
         let tool = call.tool.clone();
         let arguments = call.arguments.clone();
@@ -40,7 +40,7 @@ impl Whose {
 }
 
 /// A call under way.
-pub(crate) struct Talk {
+pub(crate) struct OpenCall {
     pub(crate) peer: Arc<Peer>,
     /// What comes back; dropping it cancels the call.
     pub(crate) replies: Replies,
@@ -49,14 +49,14 @@ pub(crate) struct Talk {
     /// What it asked for that its caller lacks.
     pub(crate) lacks: Abilities,
     /// That its caller wants to hear the log.
-    pub(crate) _log: Option<Wish>,
+    pub(crate) _log: Option<LevelGuard>,
     /// Its place among the calls of its connection, where that matters.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<LanePermit>,
     /// Whether it does no harm to make it twice.
     pub(crate) may_repeat: bool,
 }
 
-impl Talk {
+impl OpenCall {
     /// The server asked something.
     pub(crate) fn asked(&self) {
         if let Some(place) = &self.place {
@@ -73,7 +73,7 @@ impl Talk {
 
     /// Whether what the server asks on its connection can be of no other call.
     pub(crate) fn is_alone(&self) -> bool {
-        self.place.as_ref().is_none_or(Place::is_alone)
+        self.place.as_ref().is_none_or(LanePermit::is_alone)
     }
 }
 
@@ -84,11 +84,11 @@ pub(crate) struct Question {
     pub(crate) id: Id,
     /// Our key for it.
     pub(crate) key: String,
-    pub(crate) want: Want,
+    pub(crate) want: InputRequest,
 }
 
 /// A task of a server, which is cancelled when this is dropped, unless it is over.
-pub(crate) struct Running {
+pub(crate) struct RunningTask {
     pub(crate) peer: Arc<Peer>,
     pub(crate) id: String,
     pub(crate) over: bool,
@@ -97,14 +97,14 @@ pub(crate) struct Running {
     spawn: Arc<dyn Spawn>,
 }
 
-impl Running {
+impl RunningTask {
     /// A task that is not over.
     pub(crate) fn new(peer: Arc<Peer>, id: String, parts: &RemoteParts) -> Self {
         Self { peer, id, over: false, recorded: false, spawn: parts.spawn.clone() }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningTask {
     fn drop(&mut self) {
         if self.over {
             return;
@@ -123,10 +123,10 @@ impl Drop for Running {
 }
 
 /// What waits for an answer.
-pub(crate) enum Kept {
+pub(crate) enum PendingWork {
     /// A call, in the middle of which this was asked. It is much larger than a task.
-    Talk(Box<Talk>, Question),
-    Task(Running),
+    Talk(Box<OpenCall>, Question),
+    Task(RunningTask),
 }
 
 /// What waits for an answer, by token; and how many watch each resource.
@@ -139,15 +139,15 @@ pub(crate) struct Pending {
 /// Oldest first.
 struct Entry {
     token: String,
-    whose: Whose,
-    kept: Kept,
+    whose: CallOwner,
+    kept: PendingWork,
     /// Its timer ends when this is dropped.
     _timer: oneshot::Sender<()>,
 }
 
 impl Pending {
     /// Keeps it until it is taken, or for as long as the limits allow; gives its token.
-    pub(crate) fn keep(&self, parts: &RemoteParts, whose: Whose, kept: Kept) -> String {
+    pub(crate) fn keep(&self, parts: &RemoteParts, whose: CallOwner, kept: PendingWork) -> String {
         let token = format!("{:032x}", parts.entropy.bits());
         let (timer, taken) = oneshot::channel();
         let entry = Entry { token: token.clone(), whose, kept, _timer: timer };
@@ -175,7 +175,7 @@ impl Pending {
     }
 
     /// What is kept under this token, if it is this call's.
-    pub(crate) fn take(&self, token: &str, whose: &Whose) -> Option<Kept> {
+    pub(crate) fn take(&self, token: &str, whose: &CallOwner) -> Option<PendingWork> {
         let found = |entry: &Entry| entry.token == token && entry.whose == *whose;
         remove(&self.kept, found).map(|entry| entry.kept)
     }
@@ -190,12 +190,12 @@ impl Pending {
     /// It is made again when its answer comes, so one goes first that may be made twice.
     pub(crate) fn let_go_of_oldest(&self) -> bool {
         let has_own = |entry: &Entry| match &entry.kept {
-            Kept::Talk(talk, _) => talk.place.as_ref().is_some_and(Place::is_own),
-            Kept::Task(_) => false,
+            PendingWork::Talk(talk, _) => talk.place.as_ref().is_some_and(LanePermit::is_own),
+            PendingWork::Task(_) => false,
         };
         let may_repeat = |entry: &Entry| match &entry.kept {
-            Kept::Talk(talk, _) => talk.may_repeat && has_own(entry),
-            Kept::Task(_) => false,
+            PendingWork::Talk(talk, _) => talk.may_repeat && has_own(entry),
+            PendingWork::Task(_) => false,
         };
         // Outside of the lock: what is dropped may start a task.
         let oldest = remove(&self.kept, may_repeat).or_else(|| remove(&self.kept, has_own));
@@ -235,7 +235,7 @@ impl Pending {
 /// Lets go of what no one came back for in time, which cancels it on the other side. A task whose
 /// id is written down continues there: the one who has the answer finds it, however late.
 fn let_go(mut entry: Entry) {
-    if let Kept::Task(running) = &mut entry.kept {
+    if let PendingWork::Task(running) = &mut entry.kept {
         running.over |= running.recorded;
     }
 }

@@ -9,7 +9,7 @@ use super::super::peer::{AskError, Era, Peer};
 use super::timeout_ms;
 use futures::future::{BoxFuture, Either, select};
 use kernel::contracts::shelf::Changes;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::ids::Millis;
 use serde_json::json;
 use std::pin::pin;
@@ -78,7 +78,7 @@ impl Watching {
 /// Where the news come from.
 enum Source {
     /// From where all news go, since we subscribed.
-    Subscribed(Subscribed),
+    Subscribed(Subscription),
     /// From a stream of our own; dropping it ends it.
     Stream(Replies),
 }
@@ -87,7 +87,7 @@ impl Source {
     async fn open(link: &Arc<Link>, uri: &str) -> Result<Option<Self>, AskError> {
         let peer = link.peer().await?;
         if peer.era() == Era::Legacy {
-            return Ok(Subscribed::open(link, peer, uri).await?.map(Source::Subscribed));
+            return Ok(Subscription::open(link, peer, uri).await?.map(Source::Subscribed));
         }
         let stream = stream(link, &peer, uri).await;
         if let Ok(Some(replies)) = stream {
@@ -95,7 +95,7 @@ impl Source {
         }
         // A server of both eras may tell it to those who have a handshake.
         let subscribed = match Box::pin(handshake(link)).await {
-            Some(peer) => Subscribed::open(link, peer, uri).await?,
+            Some(peer) => Subscription::open(link, peer, uri).await?,
             None => None,
         };
         match subscribed {
@@ -157,18 +157,18 @@ async fn stream(link: &Link, peer: &Peer, uri: &str) -> Result<Option<Replies>, 
 
 fn silent(ms: u64) -> PeerError {
     let message = format!("it did not say within {ms} ms whether it reports changes");
-    PeerError::new(HowFar::Unknown, PeerErrorKind::Timeout, message)
+    PeerError::new(CallProgress::Unknown, PeerErrorKind::Timeout, message)
 }
 
 /// A subscription, which ends with the last who has it.
-struct Subscribed {
+struct Subscription {
     link: Arc<Link>,
     peer: Arc<Peer>,
     uri: String,
     updates: broadcast::Receiver<String>,
 }
 
-impl Subscribed {
+impl Subscription {
     async fn open(link: &Arc<Link>, peer: Arc<Peer>, uri: &str) -> Result<Option<Self>, AskError> {
         if peer.capabilities()["resources"]["subscribe"] != true {
             return Ok(None);
@@ -199,7 +199,7 @@ impl Subscribed {
     }
 }
 
-impl Drop for Subscribed {
+impl Drop for Subscription {
     fn drop(&mut self) {
         if !self.link.pending.unwatch(&self.uri) || self.peer.is_lost() {
             return;

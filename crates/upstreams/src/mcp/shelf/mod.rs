@@ -9,13 +9,13 @@ mod tests;
 use super::peer::{AskError, Request};
 use super::tool::{broken, for_the_next_hop, refused};
 use super::{Link, ROUNDS_MAX};
-use crate::mcp::questions::{Carried, Round};
+use crate::mcp::questions::{CarriedState, Round};
 use futures::future::BoxFuture;
 use kernel::contracts::shelf::{
-    Changes, Completed, Completing, Completion, Find, PromptArgument, PromptSpec, Prompting,
-    ResourceSpec, Shelf, TemplateSpec, WRONG_REQUEST,
+    Changes, CompletionRequest, CompletionTarget, Completions, PromptArgument, PromptRequest,
+    PromptSpec, ResourceSpec, Shelf, ShelfFuture, TemplateSpec, WRONG_REQUEST,
 };
-use kernel::contracts::{Page, Paged};
+use kernel::contracts::{ListPage, PageRequest};
 use kernel::tool::call::{Caller, ToolOutput};
 use kernel::values::fault::Fault;
 use serde_json::{Value, json};
@@ -70,9 +70,9 @@ impl RemoteShelf {
     }
 
     /// A prompt, filled in. A stateless server may want something first.
-    async fn get(&self, prompting: Prompting<'_>) -> Result<ToolOutput, Fault> {
-        let Prompting { name, arguments, given, can } = prompting;
-        let carried = Carried::read(&given.state);
+    async fn get(&self, prompting: PromptRequest<'_>) -> Result<ToolOutput, Fault> {
+        let PromptRequest { name, arguments, given, can } = prompting;
+        let carried = CarriedState::read(&given.state);
         let mut answers = carried.answers(given);
         let mut state = carried.request_state;
         for _ in 0..=ROUNDS_MAX {
@@ -122,8 +122,8 @@ impl RemoteShelf {
     async fn completed(
         &self,
         reference: Value,
-        completion: &Completion<'_>,
-    ) -> Result<Option<Completed>, Fault> {
+        completion: &CompletionRequest<'_>,
+    ) -> Result<Option<Completions>, Fault> {
         let peer = self.link.peer().await.map_err(|error| self.fault(&error.into()))?;
         if !peer.capabilities()["completions"].is_object() {
             return Ok(None);
@@ -137,7 +137,7 @@ impl RemoteShelf {
         let result = asked.map_err(|error| self.fault(&error))?;
         let found = &result["completion"];
         let texts = found["values"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        Ok(Some(Completed {
+        Ok(Some(Completions {
             values: texts.map(str::to_owned).collect(),
             total: found["total"].as_u64(),
             more: found["hasMore"] == true,
@@ -173,19 +173,19 @@ impl Shelf for RemoteShelf {
     fn prompt<'a>(
         &'a self,
         caller: &'a Caller,
-        prompting: &'a Prompting<'a>,
-    ) -> Find<'a, ToolOutput> {
+        prompting: &'a PromptRequest<'a>,
+    ) -> ShelfFuture<'a, ToolOutput> {
         Box::pin(async move {
             let Some(name) = self.prompt_there(prompting.name) else { return Ok(None) };
-            self.of(caller)?.get(Prompting { name, ..*prompting }).await.map(Some)
+            self.of(caller)?.get(PromptRequest { name, ..*prompting }).await.map(Some)
         })
     }
 
     fn resources<'a>(
         &'a self,
         _caller: &'a Caller,
-        page: &'a Page,
-    ) -> BoxFuture<'a, Result<Paged<ResourceSpec>, Fault>> {
+        page: &'a PageRequest,
+    ) -> BoxFuture<'a, Result<ListPage<ResourceSpec>, Fault>> {
         Box::pin(std::future::ready(paged(&self.link.lists().resources, page)))
     }
 
@@ -201,7 +201,7 @@ impl Shelf for RemoteShelf {
         self.has_our_names() && !self.knows(uri)
     }
 
-    fn read<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> Find<'a, Vec<Value>> {
+    fn read<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> ShelfFuture<'a, Vec<Value>> {
         Box::pin(async move {
             if !self.holds(uri) {
                 return Ok(None);
@@ -210,7 +210,11 @@ impl Shelf for RemoteShelf {
         })
     }
 
-    fn changes<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> Find<'a, Box<dyn Changes>> {
+    fn changes<'a>(
+        &'a self,
+        caller: &'a Caller,
+        uri: &'a str,
+    ) -> ShelfFuture<'a, Box<dyn Changes>> {
         Box::pin(async move {
             if !self.holds(uri) {
                 return Ok(None);
@@ -223,15 +227,15 @@ impl Shelf for RemoteShelf {
     fn complete<'a>(
         &'a self,
         caller: &'a Caller,
-        completion: &'a Completion<'a>,
-    ) -> Find<'a, Completed> {
+        completion: &'a CompletionRequest<'a>,
+    ) -> ShelfFuture<'a, Completions> {
         Box::pin(async move {
             let reference = match completion.of {
-                Completing::Prompt(name) => {
+                CompletionTarget::Prompt(name) => {
                     let Some(there) = self.prompt_there(name) else { return Ok(None) };
                     json!({"type": "ref/prompt", "name": there})
                 }
-                Completing::Template(uri) => {
+                CompletionTarget::Template(uri) => {
                     let lists = self.link.lists();
                     if !lists.templates.iter().any(|listed| listed["uriTemplate"] == uri) {
                         return Ok(None);
@@ -309,7 +313,7 @@ fn template(listed: &Value) -> Option<TemplateSpec> {
 }
 
 /// A page of its resources. A cursor says how many went before.
-fn paged(listed: &[Value], page: &Page) -> Result<Paged<ResourceSpec>, Fault> {
+fn paged(listed: &[Value], page: &PageRequest) -> Result<ListPage<ResourceSpec>, Fault> {
     let before = page.cursor.as_deref().map_or(Ok(0), str::parse::<usize>).map_err(|_| {
         Fault::new(WRONG_REQUEST, "the cursor is not one of this list")
             .hint("use `nextCursor` of the page before, as it is")
@@ -318,7 +322,7 @@ fn paged(listed: &[Value], page: &Page) -> Result<Paged<ResourceSpec>, Fault> {
     let items: Vec<ResourceSpec> = resources.by_ref().take(page.limit.max(1)).collect();
     let more = resources.next().is_some();
     let next_cursor = more.then(|| before.saturating_add(items.len()).to_string());
-    Ok(Paged { items, next_cursor })
+    Ok(ListPage { items, next_cursor })
 }
 
 /// Whether a URI may be of this family: its fixed parts are there, in this order. Whether it is one

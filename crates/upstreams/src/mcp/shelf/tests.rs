@@ -6,7 +6,7 @@ use super::super::peer::Era;
 use super::super::tool::scene::{Scene, caller, given};
 use super::*;
 use futures::future::{Either, join, select};
-use kernel::tool::call::{Abilities, Given, HowFar};
+use kernel::tool::call::{Abilities, CallProgress, InputResponses};
 use serde_json::Map;
 use std::pin::pin;
 
@@ -40,10 +40,10 @@ fn scene(era: Era) -> (Scene, RemoteShelf) {
 fn prompting<'a>(
     name: &'a str,
     arguments: &'a Map<String, Value>,
-    given: &'a Given,
-) -> Prompting<'a> {
+    given: &'a InputResponses,
+) -> PromptRequest<'a> {
     let can = Abilities { roots: true, ..Abilities::PERSON };
-    Prompting { name, arguments, given, can }
+    PromptRequest { name, arguments, given, can }
 }
 
 fn error(code: i64) -> RpcError {
@@ -53,7 +53,7 @@ fn error(code: i64) -> RpcError {
 #[test]
 fn what_was_listed_last_is_listed_whether_the_server_is_there_or_not() {
     let (scene, shelf) = scene(Era::Legacy);
-    scene.lose(PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, "no route"));
+    scene.lose(PeerError::new(CallProgress::NotSent, PeerErrorKind::Unreachable, "no route"));
     let caller = caller();
     let prompts = shelf.prompts(&caller);
     assert_eq!(prompts.len(), 1);
@@ -62,9 +62,9 @@ fn what_was_listed_last_is_listed_whether_the_server_is_there_or_not() {
     assert_eq!(prompts[0].listed.as_ref().unwrap()["icons"], json!([1]));
     assert_eq!(shelf.templates(&caller)[0].uri_template, "f://{id}/data");
     scene.stage.run(async {
-        let mut page = Page { cursor: None, limit: 2 };
+        let mut page = PageRequest { cursor: None, limit: 2 };
         let first = shelf.resources(&caller, &page).await.unwrap();
-        let uris = |paged: &Paged<ResourceSpec>| -> Vec<String> {
+        let uris = |paged: &ListPage<ResourceSpec>| -> Vec<String> {
             paged.items.iter().map(|spec| spec.uri.clone()).collect()
         };
         assert_eq!(uris(&first), ["a://1", "a://2"]);
@@ -78,7 +78,7 @@ fn what_was_listed_last_is_listed_whether_the_server_is_there_or_not() {
         let fault = shelf.read(&caller, "a://1").await.unwrap_err();
         assert!(fault.message.contains("`up`") && fault.hint.is_some(), "{fault:?}");
         let none = Map::new();
-        let nothing = Given::default();
+        let nothing = InputResponses::default();
         let fault = shelf.prompt(&caller, &prompting("up.p", &none, &nothing)).await.unwrap_err();
         assert!(fault.message.contains("`up`") && fault.hint.is_some(), "{fault:?}");
     });
@@ -91,7 +91,7 @@ fn a_prompt_is_passed_on() {
         let Scene { stage, server: mut other, .. } = scene;
         let caller = caller();
         let arguments = Map::from_iter([("a".to_owned(), json!("x"))]);
-        let nothing = Given::default();
+        let nothing = InputResponses::default();
         let messages = json!({"messages": [1], "later": 2});
         stage.run(async {
             let server = async {
@@ -121,7 +121,7 @@ fn a_prompt_may_want_something_first() {
     let Scene { stage, server: mut other, .. } = scene;
     let caller = caller();
     let none = Map::new();
-    let nothing = Given::default();
+    let nothing = InputResponses::default();
     stage.run(async {
         let requests = json!({"r": {"method": "roots/list"}});
         let wanting = json!({"resultType": "input_required", "inputRequests": requests,
@@ -201,9 +201,10 @@ fn completions_are_passed_on() {
     let Scene { stage, server: mut other, .. } = scene;
     let caller = caller();
     let chosen = Map::from_iter([("b".to_owned(), json!("y"))]);
-    let completion = |of| Completion { of, argument: "a", typed: "x", chosen: Some(&chosen) };
+    let completion =
+        |of| CompletionRequest { of, argument: "a", typed: "x", chosen: Some(&chosen) };
     stage.run(async {
-        let prompt = completion(Completing::Prompt("up.p"));
+        let prompt = completion(CompletionTarget::Prompt("up.p"));
         let server = async {
             let asked = other.asked("completion/complete").await;
             let expected = json!({"ref": {"type": "ref/prompt", "name": "p"},
@@ -214,8 +215,8 @@ fn completions_are_passed_on() {
         };
         let found = join(shelf.complete(&caller, &prompt), server).await.0;
         let values = vec!["xa".to_owned(), "xb".to_owned()];
-        assert_eq!(found, Ok(Some(Completed { values, total: Some(7), more: true })));
-        for foreign in [Completing::Prompt("p"), Completing::Template("g://{id}")] {
+        assert_eq!(found, Ok(Some(Completions { values, total: Some(7), more: true })));
+        for foreign in [CompletionTarget::Prompt("p"), CompletionTarget::Template("g://{id}")] {
             assert_eq!(shelf.complete(&caller, &completion(foreign)).await, Ok(None));
         }
     });

@@ -9,9 +9,9 @@ use super::outbox::Ticket;
 use super::outline::Outline;
 use crate::lock;
 use kernel::contracts::Clock;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::ids::Millis;
-use outbound::redaction::Hidden;
+use outbound::redaction::Redactor;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ const PING: &str = "ping";
 /// The open requests of one line.
 pub(super) struct Demux {
     clock: Arc<dyn Clock>,
-    hidden: Arc<Hidden>,
+    hidden: Arc<Redactor>,
     /// How large an answer may be.
     bytes_max: usize,
     table: Mutex<Table>,
@@ -75,7 +75,7 @@ pub(super) struct Open {
 }
 
 /// What is to be watched of an open request.
-pub(super) struct Watched {
+pub(super) struct RequestWatch {
     /// Its id.
     pub(super) key: String,
     /// Closed when no one waits for it any more.
@@ -86,7 +86,7 @@ pub(super) struct Watched {
 
 /// What a line turned out to be.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct LineReport {
     /// How many messages that no one waited for.
     pub(super) unasked: u32,
     /// How many answers.
@@ -101,7 +101,7 @@ impl Demux {
     /// One without requests, and its news. In no message is left what is hidden.
     pub(super) fn new(
         clock: Arc<dyn Clock>,
-        hidden: Arc<Hidden>,
+        hidden: Arc<Redactor>,
         bytes_max: usize,
     ) -> (Self, mpsc::Receiver<Incoming>) {
         let (sender, news) = mpsc::channel(NEWS_MAX);
@@ -124,11 +124,11 @@ impl Demux {
         &self,
         request: &Outgoing,
         ticket: Arc<Ticket>,
-    ) -> Result<(mpsc::Receiver<Incoming>, Watched)> {
+    ) -> Result<(mpsc::Receiver<Incoming>, RequestWatch)> {
         let key = request.id.as_json().to_owned();
         let mut table = lock(&self.table);
         if let Some(over) = &table.over {
-            return Err(over.error(HowFar::NotSent));
+            return Err(over.error(CallProgress::NotSent));
         }
         let (replies, receiver) = mpsc::channel(REPLIES_MAX + 1);
         let full = table.open.len() >= OPEN_MAX || table.open.contains_key(&key);
@@ -137,7 +137,8 @@ impl Demux {
         let timeout_ms = (request.method != LISTEN).then_some(request.timeout_ms);
         let due = timeout_ms.filter(|_| table.questions.is_empty());
         let due = watch::Sender::new(due.map(|ms| self.clock.now().plus_ms(ms)));
-        let watched = Watched { key: key.clone(), replies: replies.clone(), due: due.subscribe() };
+        let watched =
+            RequestWatch { key: key.clone(), replies: replies.clone(), due: due.subscribe() };
         let token = request.params.said("progressToken").map(Value::to_string);
         if let Some(token) = &token {
             table.tokens.insert(token.clone(), key.clone());
@@ -184,8 +185,8 @@ impl Demux {
     }
 
     /// Gives what came to whom it belongs.
-    pub(super) fn take(&self, line: &[u8]) -> Heard {
-        let mut heard = Heard::default();
+    pub(super) fn take(&self, line: &[u8]) -> LineReport {
+        let mut heard = LineReport::default();
         let Ok(text) = std::str::from_utf8(line) else {
             heard.garbage = true;
             return heard;
@@ -204,8 +205,8 @@ impl Demux {
     }
 
     /// A message came that was too long to be kept; the one who waits for it learns so.
-    pub(super) fn take_too_long(&self, outline: &Outline) -> Heard {
-        let mut heard = Heard { garbage: !outline.is_message(), ..Heard::default() };
+    pub(super) fn take_too_long(&self, outline: &Outline) -> LineReport {
+        let mut heard = LineReport { garbage: !outline.is_message(), ..LineReport::default() };
         let open = outline.answered().and_then(|id| {
             let mut table = lock(&self.table);
             let key = table.key_of(Some(id))?;
@@ -223,7 +224,7 @@ impl Demux {
         heard
     }
 
-    fn take_one(&self, text: &str, heard: &mut Heard) {
+    fn take_one(&self, text: &str, heard: &mut LineReport) {
         if text.is_empty() {
             return;
         }
@@ -251,7 +252,7 @@ impl Demux {
         id: Option<&RawValue>,
         result: Option<&RawValue>,
         error: Option<&RawValue>,
-        heard: &mut Heard,
+        heard: &mut LineReport,
     ) -> Option<()> {
         if id.is_none() && error.is_none() {
             return None;
@@ -281,7 +282,7 @@ impl Demux {
         id: &RawValue,
         method: Cow<'_, str>,
         params: Option<&RawValue>,
-        heard: &mut Heard,
+        heard: &mut LineReport,
     ) -> Option<()> {
         let id = Id::read(id)?;
         let params = self.read_params(params)?;
@@ -302,7 +303,7 @@ impl Demux {
         &self,
         method: Cow<'_, str>,
         params: Option<&RawValue>,
-        heard: &mut Heard,
+        heard: &mut LineReport,
     ) -> Option<()> {
         let params = self.read_params(params)?;
         heard.unasked += 1;
@@ -355,7 +356,7 @@ impl Demux {
             Ok(result) => Incoming::Result(result),
             Err(error) => {
                 let message = format!("its answer cannot be read: {error}");
-                let error = PeerError::new(HowFar::Unknown, PeerErrorKind::NotMcp, message);
+                let error = PeerError::new(CallProgress::Unknown, PeerErrorKind::NotMcp, message);
                 Incoming::Broken(error)
             }
         }
@@ -363,7 +364,7 @@ impl Demux {
 
     fn too_large(&self) -> Incoming {
         let message = format!("its answer has more than {} bytes", self.bytes_max);
-        let error = PeerError::new(HowFar::Unknown, PeerErrorKind::TooLarge, message)
+        let error = PeerError::new(CallProgress::Unknown, PeerErrorKind::TooLarge, message)
             .hint("ask it for less, or raise `call_output_bytes_max` in `[limits]`");
         Incoming::Broken(error)
     }
@@ -430,8 +431,8 @@ impl Table {
 
 impl Open {
     /// How far it got. To be asked once: from then on it is not sent.
-    pub(super) fn how_far(&self) -> HowFar {
-        if self.ticket.take() { HowFar::NotSent } else { HowFar::Unknown }
+    pub(super) fn how_far(&self) -> CallProgress {
+        if self.ticket.take() { CallProgress::NotSent } else { CallProgress::Unknown }
     }
 
     pub(super) fn answer(self, incoming: Incoming) {
@@ -458,7 +459,8 @@ impl Open {
 fn too_many() -> PeerError {
     let message = format!("more than {OPEN_MAX} requests wait for its answer");
     // As an HTTP server says it: too many requests.
-    PeerError::new(HowFar::NotSent, PeerErrorKind::Refused(429), message).hint("try again later")
+    PeerError::new(CallProgress::NotSent, PeerErrorKind::Refused(429), message)
+        .hint("try again later")
 }
 
 #[cfg(test)]
@@ -487,7 +489,7 @@ mod tests {
         Demux::new(Arc::new(Still), Arc::default(), 1_000)
     }
 
-    fn open(demux: &Demux, id: u64, method: &str) -> (mpsc::Receiver<Incoming>, Watched) {
+    fn open(demux: &Demux, id: u64, method: &str) -> (mpsc::Receiver<Incoming>, RequestWatch) {
         let request = Outgoing {
             id: Id::number(id),
             method: method.to_owned(),
@@ -500,8 +502,8 @@ mod tests {
         demux.open(&request, Arc::default()).unwrap()
     }
 
-    fn heard(unasked: u32, answers: u32) -> Heard {
-        Heard { unasked, answers, ..Heard::default() }
+    fn heard(unasked: u32, answers: u32) -> LineReport {
+        LineReport { unasked, answers, ..LineReport::default() }
     }
 
     #[test]
@@ -512,7 +514,7 @@ mod tests {
         for line in lines {
             assert!(demux.take(line).garbage, "{}", String::from_utf8_lossy(line));
         }
-        assert_eq!(demux.take(b" \r"), Heard::default());
+        assert_eq!(demux.take(b" \r"), LineReport::default());
     }
 
     #[test]
@@ -530,7 +532,7 @@ mod tests {
 
     #[test]
     fn what_the_process_was_given_is_in_no_message() {
-        let hidden = Arc::new(Hidden::default().credentials(["s3cret/key"]));
+        let hidden = Arc::new(Redactor::default().credentials(["s3cret/key"]));
         let (demux, mut news) = Demux::new(Arc::new(Still), hidden, 1_000);
         let (mut result, _) = open(&demux, 1, "tools/call");
         let (mut error, _) = open(&demux, 2, "tools/call");
@@ -635,7 +637,7 @@ mod tests {
         assert!(demux.end(&Ending::exited("with exit code 3")));
         assert!(!demux.end(&Ending::closed()));
         let Ok(Incoming::Broken(error)) = replies.try_recv() else { panic!("not broken") };
-        assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Closed));
+        assert_eq!((error.how, error.kind), (CallProgress::NotSent, PeerErrorKind::Closed));
         assert!(error.message.ends_with("exit code 3"), "{error}");
         assert!(watched.due.has_changed().is_err(), "nothing is left to watch");
         assert_eq!(news.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));

@@ -1,7 +1,7 @@
 //! Why a line to a child process is over, and what that means for a request.
 
 use super::super::line::{PeerError, PeerErrorKind};
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 
 const LOOK_AT_LOG: &str = "`waypost mcp test` shows what it wrote to its standard error last, and \
                            our log has all of it at level debug";
@@ -55,9 +55,9 @@ impl Ending {
     }
 
     /// The error of a request that got this far.
-    pub(super) fn error(&self, how: HowFar) -> PeerError {
+    pub(super) fn error(&self, how: CallProgress) -> PeerError {
         // Who comes after the end meets a closed line, whatever ended it: another must be made.
-        let kind = if how == HowFar::NotSent { PeerErrorKind::Closed } else { self.kind };
+        let kind = if how == CallProgress::NotSent { PeerErrorKind::Closed } else { self.kind };
         let hint = self.hint.map(str::to_owned);
         PeerError { hint, ..PeerError::new(how, kind, self.message.clone()) }
     }

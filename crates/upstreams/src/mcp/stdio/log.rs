@@ -5,7 +5,7 @@
 
 use super::lines::{Budget, Read, next};
 use kernel::contracts::Clock;
-use outbound::redaction::Hidden;
+use outbound::redaction::Redactor;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, BufReader};
@@ -48,7 +48,7 @@ impl LastWords {
 pub(super) struct Log {
     upstream: Arc<str>,
     stream: &'static str,
-    hidden: Arc<Hidden>,
+    hidden: Arc<Redactor>,
     budget: Budget,
     left_out: u64,
     /// Where the last lines are kept, of its standard error.
@@ -60,7 +60,7 @@ impl Log {
     pub(super) fn new(
         upstream: &Arc<str>,
         stream: &'static str,
-        hidden: Arc<Hidden>,
+        hidden: Arc<Redactor>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let budget = Budget::new(clock, SHOWN_MAX, SHOWN_SPAN_MS);
@@ -124,7 +124,7 @@ pub(super) async fn copy(stream: impl AsyncRead + Unpin, mut log: Log, clock: Ar
 }
 
 /// As it is shown: nothing in it can move a terminal's cursor or look like another line.
-fn shown(bytes: &[u8], hidden: &Hidden) -> String {
+fn shown(bytes: &[u8], hidden: &Redactor) -> String {
     let part = &bytes[..bytes.len().min(2 * LINE_BYTES_MAX)];
     let text = String::from_utf8_lossy(part);
     // Before it is cut to its length: half a credential is one, too.
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line_and_plain() {
-        let shown = |bytes: &[u8]| shown(bytes, &Hidden::default());
+        let shown = |bytes: &[u8]| shown(bytes, &Redactor::default());
         assert_eq!(shown(b"  ready\r"), "ready");
         assert_eq!(shown(b"\x1b[2Jgone\x07 a\nb"), "[2Jgone  a b");
         assert_eq!(shown(b"\xff"), "\u{fffd}");
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_line_shows_no_credential_and_no_half_of_one() {
-        let hidden = Hidden::default().credentials(["s3cret-token"]);
+        let hidden = Redactor::default().credentials(["s3cret-token"]);
         assert_eq!(shown(b"sent s3cret-token", &hidden), "sent ***");
         let long = format!("{}s3cret-token", "x".repeat(LINE_BYTES_MAX - 4));
         let shown = shown(long.as_bytes(), &hidden);

@@ -13,15 +13,15 @@ mod tests;
 
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use crate::RemoteParts;
-use crate::children::{self, Pipes, Process, Program, Unstarted};
-use demux::{Demux, Heard, Watched};
+use crate::children::{self, Pipes, Process, Program, SpawnError};
+use demux::{Demux, LineReport, RequestWatch};
 use ending::Ending;
 use futures::future::{BoxFuture, pending, select};
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use lines::{Budget, Read};
 use log::{LastWords, Log};
-use outbound::redaction::Hidden;
-use outbox::{Outbox, Pending, Place, Queued, Ticket};
+use outbound::redaction::Redactor;
+use outbox::{Outbox, OutboxPermit, Pending, QueuedMessage, Ticket};
 use outline::Outline;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +63,7 @@ pub(crate) struct ChildLine {
 struct Shared {
     name: Arc<str>,
     /// The credentials that the process was given, which it shall not be heard to say.
-    hidden: Arc<Hidden>,
+    hidden: Arc<Redactor>,
     parts: RemoteParts,
     demux: Demux,
     outbox: Outbox,
@@ -86,7 +86,7 @@ impl ChildLine {
         let (process, pipes) = started.map_err(not_started)?;
         let Pipes { stdin, stdout, stderr } = pipes;
         let bytes_max = parts.limits.call_output_bytes_max;
-        let hidden = Arc::new(Hidden::of_child(program.env, program.args));
+        let hidden = Arc::new(Redactor::of_child(program.env, program.args));
         let (demux, news) = Demux::new(parts.clock.clone(), hidden.clone(), bytes_max);
         let (outbox, queue) = Outbox::new();
         let shared = Arc::new(Shared {
@@ -173,19 +173,19 @@ impl Shared {
     }
 
     /// Room for a message, which no one waits for longer than this.
-    async fn place(&self, bytes: usize, wait_ms: u64) -> Result<Place> {
+    async fn place(&self, bytes: usize, wait_ms: u64) -> Result<OutboxPermit> {
         if let Some(over) = self.demux.over() {
-            return Err(over.error(HowFar::NotSent));
+            return Err(over.error(CallProgress::NotSent));
         }
         match self.parts.within(wait_ms, self.outbox.place(bytes)).await {
             Some(Some(place)) => Ok(place),
             Some(None) => {
                 let over = self.demux.over().unwrap_or_else(Ending::closed);
-                Err(over.error(HowFar::NotSent))
+                Err(over.error(CallProgress::NotSent))
             }
             None => {
                 let message = format!("its process has not read its input for {wait_ms} ms");
-                Err(PeerError::new(HowFar::NotSent, PeerErrorKind::Timeout, message))
+                Err(PeerError::new(CallProgress::NotSent, PeerErrorKind::Timeout, message))
             }
         }
     }
@@ -193,7 +193,7 @@ impl Shared {
     /// Nothing continues from here: those who wait are notified, and the process is ended.
     fn end(&self, ending: Ending) {
         if self.demux.end(&ending) {
-            let why = ending.error(HowFar::Unknown);
+            let why = ending.error(CallProgress::Unknown);
             tracing::debug!(upstream = %self.name, "the line is over: {why}");
         }
         self.stop.send_replace(true);
@@ -217,9 +217,9 @@ impl Shared {
 }
 
 /// A program that is not there is a server that is not.
-fn not_started(why: Unstarted) -> PeerError {
-    let Unstarted { message, hint } = why;
-    let error = PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, message);
+fn not_started(why: SpawnError) -> PeerError {
+    let SpawnError { message, hint } = why;
+    let error = PeerError::new(CallProgress::NotSent, PeerErrorKind::Unreachable, message);
     PeerError { hint: hint.map(str::to_owned), ..error }
 }
 
@@ -229,8 +229,8 @@ async fn raised(mut flag: watch::Receiver<bool>) {
 }
 
 /// Watches an open request until it is over, too late, or no one waits for it any more.
-async fn attend(shared: Arc<Shared>, watched: Watched) {
-    let Watched { key, replies, mut due } = watched;
+async fn attend(shared: Arc<Shared>, watched: RequestWatch) {
+    let RequestWatch { key, replies, mut due } = watched;
     let left = loop {
         let then = *due.borrow_and_update();
         let late: BoxFuture<'static, ()> = match then {
@@ -255,21 +255,25 @@ async fn attend(shared: Arc<Shared>, watched: Watched) {
         let message = format!("no answer to `{method}` in time");
         open.answer(Incoming::Broken(PeerError::new(how, PeerErrorKind::Timeout, message)));
     }
-    if how != HowFar::NotSent {
+    if how != CallProgress::NotSent {
         let reason = if left { "no one waits for it" } else { "it took too long" };
         shared.cancel(&key, &method, reason).await;
     }
 }
 
 /// Writes to the child until it shall end. Its standard input is closed when this is over.
-async fn speak(shared: Arc<Shared>, mut stdin: ChildStdin, mut queue: mpsc::Receiver<Queued>) {
+async fn speak(
+    shared: Arc<Shared>,
+    mut stdin: ChildStdin,
+    mut queue: mpsc::Receiver<QueuedMessage>,
+) {
     let unsent = tokio::select! {
         biased;
         unsent = outbox::write(&mut stdin, &mut queue) => unsent,
         () = raised(shared.stop.subscribe()) => return,
     };
     if let Some(open) = unsent.and_then(|key| shared.demux.close(&key)) {
-        open.answer(Incoming::Broken(Ending::deaf().error(HowFar::NotSent)));
+        open.answer(Incoming::Broken(Ending::deaf().error(CallProgress::NotSent)));
     }
     // Most likely it ended, and how it did is known in a moment.
     shared.parts.within(SETTLE_MS, raised(shared.stop.subscribe())).await;
@@ -307,7 +311,7 @@ async fn read(shared: &Shared, stdout: ChildStdout) {
             },
             Ok(Read::End) | Err(_) => return,
         };
-        let Heard { unasked, answers, garbage: is_garbage, refused } = heard;
+        let LineReport { unasked, answers, garbage: is_garbage, refused } = heard;
         for id in refused {
             shared.outbox.try_say(busy(&id));
         }
@@ -332,7 +336,7 @@ async fn pass_over(
     shared: &Shared,
     input: &mut (impl AsyncBufRead + Unpin),
     head: &[u8],
-) -> Option<Heard> {
+) -> Option<LineReport> {
     let mut outline = Outline::default();
     outline.read(head);
     let bytes_max = shared.demux.line_bytes_max().saturating_mul(PASSED_OVER_MAX);

@@ -33,7 +33,7 @@ pub(super) struct Pending {
 }
 
 /// A message that waits.
-pub(super) struct Queued {
+pub(super) struct QueuedMessage {
     message: String,
     /// None for notifications and responses.
     request: Option<Pending>,
@@ -42,43 +42,43 @@ pub(super) struct Queued {
 
 /// Where messages wait.
 pub(super) struct Outbox {
-    queue: mpsc::Sender<Queued>,
+    queue: mpsc::Sender<QueuedMessage>,
     room: Arc<Semaphore>,
 }
 
 impl Outbox {
     /// An empty one, and whence it is written.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Queued>) {
+    pub(super) fn new() -> (Self, mpsc::Receiver<QueuedMessage>) {
         let (queue, messages) = mpsc::channel(MESSAGES_MAX);
         (Self { queue, room: Arc::new(Semaphore::new(KIB_MAX)) }, messages)
     }
 
     /// A place for a message of this size, once there is room; none where nothing is written any
     /// more.
-    pub(super) async fn place(&self, bytes: usize) -> Option<Place> {
+    pub(super) async fn place(&self, bytes: usize) -> Option<OutboxPermit> {
         let kib = (bytes / KIB + 1).min(KIB_MAX);
         let room = self.room.clone().acquire_many_owned(u32::try_from(kib).ok()?).await.ok()?;
         let permit = self.queue.clone().reserve_owned().await.ok()?;
-        Some(Place { permit, room })
+        Some(OutboxPermit { permit, room })
     }
 
     /// Leaves a message that no one misses if there is no room for it.
     pub(super) fn try_say(&self, message: String) {
         let Ok(room) = self.room.clone().try_acquire_owned() else { return };
-        let _ = self.queue.try_send(Queued { message, request: None, _room: room });
+        let _ = self.queue.try_send(QueuedMessage { message, request: None, _room: room });
     }
 }
 
 /// Room for one message.
-pub(super) struct Place {
-    permit: mpsc::OwnedPermit<Queued>,
+pub(super) struct OutboxPermit {
+    permit: mpsc::OwnedPermit<QueuedMessage>,
     room: OwnedSemaphorePermit,
 }
 
-impl Place {
+impl OutboxPermit {
     /// Leaves a message to be written.
     pub(super) fn put(self, message: String, request: Option<Pending>) {
-        self.permit.send(Queued { message, request, _room: self.room });
+        self.permit.send(QueuedMessage { message, request, _room: self.room });
     }
 }
 
@@ -86,9 +86,9 @@ impl Place {
 /// one, of which not a byte was written.
 pub(super) async fn write(
     output: &mut (impl AsyncWrite + Unpin),
-    queue: &mut mpsc::Receiver<Queued>,
+    queue: &mut mpsc::Receiver<QueuedMessage>,
 ) -> Option<String> {
-    while let Some(Queued { message, request, _room }) = queue.recv().await {
+    while let Some(QueuedMessage { message, request, _room }) = queue.recv().await {
         if request.as_ref().is_some_and(|request| !request.ticket.take()) {
             continue;
         }

@@ -2,14 +2,14 @@
 #![allow(clippy::disallowed_methods, reason = "tests run on tokio itself, by its clock")]
 
 use super::super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
-use super::super::peer::{Era, Meet, Peer};
+use super::super::peer::{Era, EraChoice, Peer};
 use super::ChildLine;
 use crate::children::Program;
 use crate::{RemoteParts, Secret};
 use futures::future::{BoxFuture, join_all, pending};
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::limits::Limits;
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
 use std::fs;
@@ -392,7 +392,7 @@ async fn a_request_that_takes_too_long_is_cancelled_as_well() {
     assert_eq!(ask(&line, 9, "echo", json!({})).await, Incoming::Result(json!({})));
     wall.pass(LONG_MS);
     let error = broken(next(&mut replies).await.unwrap());
-    assert_eq!((error.how, error.kind), (HowFar::Unknown, PeerErrorKind::Timeout));
+    assert_eq!((error.how, error.kind), (CallProgress::Unknown, PeerErrorKind::Timeout));
     news_of(&mut news, "notifications/heard").await;
 }
 
@@ -403,12 +403,12 @@ async fn a_child_that_dies_in_the_middle_of_a_call_says_so_to_everyone() {
     let mut news = line.news().unwrap();
     let mut waiting = line.request(outgoing(1, "hang", json!({}))).await.unwrap();
     let error = broken(ask(&line, 2, "die", json!({})).await);
-    assert_eq!((error.how, error.kind), (HowFar::Unknown, PeerErrorKind::Closed));
+    assert_eq!((error.how, error.kind), (CallProgress::Unknown, PeerErrorKind::Closed));
     assert!(error.message.contains("exit code 3"), "{error}");
     assert_eq!(line.last_words().as_deref(), Some("I die"));
-    assert_eq!(broken(next(&mut waiting).await.unwrap()).how, HowFar::Unknown);
+    assert_eq!(broken(next(&mut waiting).await.unwrap()).how, CallProgress::Unknown);
     let error = line.request(outgoing(3, "echo", json!({}))).await.unwrap_err();
-    assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Closed));
+    assert_eq!((error.how, error.kind), (CallProgress::NotSent, PeerErrorKind::Closed));
     while in_time(news.recv()).await.is_some() {}
 }
 
@@ -461,7 +461,7 @@ async fn an_answer_that_is_too_large_ends_its_call_and_a_line_without_an_end_the
     {
         let mut waiting = line.request(outgoing(10 + id, "hang", json!({}))).await.unwrap();
         let error = broken(ask(&line, id, method, json!({"bytes": bytes})).await);
-        assert_eq!((error.how, error.kind), (HowFar::Unknown, PeerErrorKind::TooLarge));
+        assert_eq!((error.how, error.kind), (CallProgress::Unknown, PeerErrorKind::TooLarge));
         let answer = ask(&line, 20 + id, "echo", json!({})).await;
         assert_eq!(answer, Incoming::Result(json!({})), "the child goes on");
         let other = futures::FutureExt::now_or_never(waiting.recv());
@@ -499,9 +499,9 @@ async fn a_child_that_does_not_read_is_known_by_what_was_not_sent() {
     let mut queued = line.request(outgoing(2, "echo", json!({}))).await.unwrap();
     wall.pass(LONG_MS);
     let error = broken(next(&mut queued).await.unwrap());
-    assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Timeout));
+    assert_eq!((error.how, error.kind), (CallProgress::NotSent, PeerErrorKind::Timeout));
     line.close().await;
-    assert_eq!(broken(next(&mut stuck).await.unwrap()).how, HowFar::Unknown);
+    assert_eq!(broken(next(&mut stuck).await.unwrap()).how, CallProgress::Unknown);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -509,7 +509,7 @@ async fn a_process_that_answers_late_is_not_started_again() {
     let limits = Limits { upstream_connect_timeout_ms: 500, ..impatient() };
     let parts = parts(limits.clone(), Arc::new(Wall::default()));
     let line = start_with(limits, parts.clock.clone(), &["python3", "-c", LATE]);
-    let connecting = Peer::connect(line.clone(), &parts, Meet::Any(None), &[]);
+    let connecting = Peer::connect(line.clone(), &parts, EraChoice::Any(None), &[]);
     let (peer, _news) = connecting.await.unwrap();
     assert_eq!(peer.era(), Era::Modern);
     let listed = peer.ask("tools/list", json!({}), None, LONG_MS).await.unwrap();
@@ -522,6 +522,6 @@ async fn a_program_that_is_not_there_is_named() {
     let parts = parts(Limits::default(), Arc::new(Still));
     let program = Program { command: "no-such-program", args: &[], env: &[], cwd: None };
     let error = ChildLine::start("fake", &program, &parts).err().unwrap();
-    assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Unreachable));
+    assert_eq!((error.how, error.kind), (CallProgress::NotSent, PeerErrorKind::Unreachable));
     assert!(error.message.contains("`no-such-program`"), "{error}");
 }

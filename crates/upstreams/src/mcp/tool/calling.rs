@@ -2,14 +2,14 @@
 //! Dropping it cancels the call on the other side.
 
 use super::super::Link;
-use super::super::lanes::{self, Seat};
+use super::super::lanes::{self, CallConnection};
 use super::super::line::{Incoming, PeerError, PeerErrorKind};
 use super::super::params::Params;
 use super::super::peer::{Era, Peer, Request};
 use super::{RemoteTool, broken, for_the_next_hop, is_task_only, refused, told};
-use crate::mcp::questions::{Carried, KEPT_MS, Talk, Whose, missing, pages};
+use crate::mcp::questions::{CallOwner, CarriedState, KEPT_MS, OpenCall, missing, pages};
 use kernel::tool::call::{
-    Abilities, Call, Caller, HowFar, LogLevel, Reach, Told, ToolError, ToolOutput,
+    Abilities, Call, CallProgress, CallUpdate, Caller, LogLevel, Reach, ToolError, ToolOutput,
 };
 use kernel::values::fault::Fault;
 use serde_json::{Map, Value, json};
@@ -27,14 +27,14 @@ const LACKING: &str = "call it with a client that has it; in a run only a person
 
 /// One invocation.
 #[derive(Clone, Copy)]
-pub(super) struct Calling<'a> {
+pub(super) struct Invocation<'a> {
     pub(super) tool: &'a RemoteTool,
     pub(super) caller: &'a Caller,
     pub(super) call: &'a Call,
 }
 
 /// What a server sends that matters to a call.
-pub(super) enum Heard {
+pub(super) enum CallEvent {
     Answer(Value),
     /// The answer, if it is an error.
     Refused(RpcError),
@@ -42,7 +42,7 @@ pub(super) enum Heard {
     Asked(Id, String, Value),
 }
 
-impl<'a> Calling<'a> {
+impl<'a> Invocation<'a> {
     /// The upstream.
     pub(super) fn link(self) -> &'a Arc<Link> {
         &self.tool.link
@@ -54,7 +54,7 @@ impl<'a> Calling<'a> {
     }
 
     /// The connection that the call is made over.
-    pub(super) async fn seat(self) -> Result<Seat, ToolError> {
+    pub(super) async fn seat(self) -> Result<CallConnection, ToolError> {
         let mut can = self.call.can;
         // With a handshake a server has no tasks that we could follow.
         can.handshake &= !self.tool.spec.listed.as_deref().is_some_and(is_task_only);
@@ -63,8 +63,8 @@ impl<'a> Calling<'a> {
     }
 
     /// Whose call it is.
-    pub(super) fn whose(self) -> Whose {
-        Whose::of(self.caller, self.call)
+    pub(super) fn whose(self) -> CallOwner {
+        CallOwner::of(self.caller, self.call)
     }
 
     /// How long one request of it may take. The gate brings the time of the call itself, and may
@@ -80,7 +80,7 @@ impl<'a> Calling<'a> {
         peer: &Arc<Peer>,
         answers: Map<String, Value>,
         state: Option<Value>,
-    ) -> Result<Talk, ToolError> {
+    ) -> Result<OpenCall, ToolError> {
         let modern = peer.era() == Era::Modern;
         let log = match self.call.teller.log_level() {
             Some(level) => Box::pin(peer.hear_log(level)).await,
@@ -107,7 +107,7 @@ impl<'a> Calling<'a> {
         let peer = peer.clone();
         let lacks = Abilities::default();
         let may_repeat = self.tool.spec.reach == Reach::Reads || self.tool.spec.idempotent;
-        Ok(Talk { peer, replies, questions: 0, lacks, _log: log, place: None, may_repeat })
+        Ok(OpenCall { peer, replies, questions: 0, lacks, _log: log, place: None, may_repeat })
     }
 
     fn params(self, modern: bool, answers: Map<String, Value>, state: Option<Value>) -> Params {
@@ -137,30 +137,30 @@ impl<'a> Calling<'a> {
     /// Answers what the server asked.
     pub(super) async fn reply(
         self,
-        talk: &Talk,
+        talk: &OpenCall,
         id: &Id,
         answer: Result<Value, RpcError>,
     ) -> Result<(), ToolError> {
         talk.peer.reply(id, answer).await.map_err(|error| {
             // The call that asked is under way, whatever becomes of the answer, and its session.
             let is_unknown = error.kind.wants_login() || error.kind == PeerErrorKind::Gone;
-            let how = if is_unknown { HowFar::Unknown } else { error.how };
+            let how = if is_unknown { CallProgress::Unknown } else { error.how };
             self.broken(&PeerError { how, ..error })
         })
     }
 
     /// The next message that matters; what is only told is passed on.
-    pub(super) async fn hear(self, talk: &mut Talk) -> Result<Heard, ToolError> {
+    pub(super) async fn hear(self, talk: &mut OpenCall) -> Result<CallEvent, ToolError> {
         while let Some(incoming) = talk.replies.recv().await {
             match incoming {
                 Incoming::Notification { method, params } => self.tell(talk, method, params),
                 Incoming::Request { id, method, params } => {
-                    return Ok(Heard::Asked(id, method, params));
+                    return Ok(CallEvent::Asked(id, method, params));
                 }
-                Incoming::Result(result) => return Ok(Heard::Answer(result)),
+                Incoming::Result(result) => return Ok(CallEvent::Answer(result)),
                 Incoming::Error(error) => {
                     talk.peer.wonder(CALL, &error);
-                    return Ok(Heard::Refused(error));
+                    return Ok(CallEvent::Refused(error));
                 }
                 Incoming::Broken(error) => {
                     talk.peer.note(&error);
@@ -174,20 +174,20 @@ impl<'a> Calling<'a> {
             .passing())
     }
 
-    fn tell(self, talk: &Talk, method: String, params: Value) {
+    fn tell(self, talk: &OpenCall, method: String, params: Value) {
         match method.as_str() {
             "notifications/progress" => {
                 let Some(progress) = params["progress"].as_f64() else { return };
                 let message = params["message"].as_str().map(str::to_owned);
                 let total = params["total"].as_f64();
-                self.call.teller.tell(Told::Progress { progress, total, message });
+                self.call.teller.tell(CallUpdate::Progress { progress, total, message });
             }
             "notifications/message" => {
                 let level = serde_json::from_value(params["level"].clone());
                 let level = level.unwrap_or(LogLevel::Info);
                 let logger = params["logger"].as_str().map(str::to_owned);
                 let data = params["data"].clone();
-                self.call.teller.tell(Told::Log { level, logger, data });
+                self.call.teller.tell(CallUpdate::Log { level, logger, data });
             }
             // Of general interest, if anybody has room for it: that a list changed.
             _ => {
@@ -219,7 +219,7 @@ impl<'a> Calling<'a> {
     pub(super) fn refused(self, error: &RpcError) -> Result<ToolOutput, ToolError> {
         let pages = pages(error);
         if pages.is_empty() {
-            let failed = ToolError::new(HowFar::Failed, refused(&self.link().config, error));
+            let failed = ToolError::new(CallProgress::Failed, refused(&self.link().config, error));
             let failed = match is_of_this_hop(error) {
                 true => failed,
                 false => failed.answered(error.to_value()),
@@ -228,7 +228,7 @@ impl<'a> Calling<'a> {
             return Err(if lacks.is_none() { failed } else { failed.lacks(lacks) });
         }
         let asked = pages.keys().cloned().collect();
-        Ok(Carried { asked, pages: true, ..Carried::default() }.wanting(pages))
+        Ok(CarriedState { asked, pages: true, ..CarriedState::default() }.wanting(pages))
     }
 
     /// The way to the server failed.
@@ -256,7 +256,7 @@ impl<'a> Calling<'a> {
     /// It answered, but not in MCP: the call may have happened.
     pub(super) fn not_understood(self, what: &str) -> ToolError {
         let fault = Fault::new("UpstreamNotMcp", self.named(&format!("it gave {}", told(what))));
-        ToolError::new(HowFar::Unknown, fault)
+        ToolError::new(CallProgress::Unknown, fault)
     }
 
     /// A sentence about the upstream.

@@ -2,23 +2,23 @@
 //! in rounds where the server is stateless, listened to where it asks on the way.
 
 use super::super::ROUNDS_MAX;
-use super::super::lanes::{Place, Seat};
+use super::super::lanes::{CallConnection, LanePermit};
 use super::super::line::PeerErrorKind;
 use super::super::peer::{Era, Peer};
 use super::super::requests::{ELICIT, SAMPLE};
-use super::calling::{Calling, Heard};
+use super::calling::{CallEvent, Invocation};
 use super::task;
 use crate::Result;
 use crate::mcp::questions::{
-    Carried, Kept, Question, Round, Running, Talk, key, nobody, read, refusal,
+    CarriedState, OpenCall, PendingWork, Question, Round, RunningTask, key, nobody, read, refusal,
 };
-use kernel::tool::call::{HowFar, ToolError, ToolOutput, Want};
+use kernel::tool::call::{CallProgress, InputRequest, ToolError, ToolOutput};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::jsonrpc::{Id, RpcError};
 
-impl Calling<'_> {
+impl Invocation<'_> {
     /// Calls, or continues with a call; where someone must log in first, that is wanted.
     pub(in crate::mcp::tool) async fn run(self) -> Result<ToolOutput> {
         self.timely().await.or_else(|error| self.wanting_login(error))
@@ -40,14 +40,14 @@ impl Calling<'_> {
     /// around: here and below that is what the boxes are for.
     async fn go(self) -> Result<ToolOutput> {
         if self.call.given.state.is_null() {
-            return self.make(Carried::default()).await;
+            return self.make(CarriedState::default()).await;
         }
         Box::pin(self.go_on()).await
     }
 
     /// Takes a call up again whose server had asked for something.
     async fn go_on(self) -> Result<ToolOutput> {
-        let carried = Carried::read(&self.call.given.state);
+        let carried = CarriedState::read(&self.call.given.state);
         let kept = carried.pending.as_deref();
         let kept = kept.and_then(|token| self.link().pending.take(token, &self.whose()));
         if let Some(error) = carried.refused(&self.call.given) {
@@ -61,15 +61,15 @@ impl Calling<'_> {
         }
         if let Some(id) = &carried.task {
             let running = match kept {
-                Some(Kept::Task(running)) => running,
+                Some(PendingWork::Task(running)) => running,
                 // It outlives us: a task is found by its id.
-                _ => Running::new(self.peer().await?, id.clone(), &self.link().parts),
+                _ => RunningTask::new(self.peer().await?, id.clone(), &self.link().parts),
             };
             return task::resume(self, running, &carried).await;
         }
         match kept {
             // What it asks next must be known to be its own.
-            Some(Kept::Talk(talk, question)) if !talk.peer.is_lost() && talk.is_alone() => {
+            Some(PendingWork::Talk(talk, question)) if !talk.peer.is_lost() && talk.is_alone() => {
                 return self.converse(*talk, Some(question)).await;
             }
             // The call is gone, with the connection, a restart or its time, or others share its
@@ -80,9 +80,9 @@ impl Calling<'_> {
     }
 
     /// Makes the call, with what its server carried along if it was made before.
-    async fn make(self, carried: Carried) -> Result<ToolOutput> {
+    async fn make(self, carried: CarriedState) -> Result<ToolOutput> {
         let seat = self.seat().await?;
-        if !seat.place.as_ref().is_some_and(Place::is_own) {
+        if !seat.place.as_ref().is_some_and(LanePermit::is_own) {
             return self.make_in(seat, carried).await;
         }
         let made = Box::pin(self.in_session(seat)).await;
@@ -97,7 +97,7 @@ impl Calling<'_> {
     }
 
     /// Makes it over this connection.
-    async fn make_in(self, seat: Seat, carried: Carried) -> Result<ToolOutput> {
+    async fn make_in(self, seat: CallConnection, carried: CarriedState) -> Result<ToolOutput> {
         match seat.peer.era() {
             Era::Modern => self.in_rounds(seat.peer, carried).await,
             Era::Legacy => self.in_session(seat).await,
@@ -105,14 +105,14 @@ impl Calling<'_> {
     }
 
     /// Makes the call of a server with a handshake.
-    async fn in_session(self, seat: Seat) -> Result<ToolOutput> {
-        let Seat { peer, place } = seat;
+    async fn in_session(self, seat: CallConnection) -> Result<ToolOutput> {
+        let CallConnection { peer, place } = seat;
         let talk = self.open(&peer, Map::new(), None).await?;
-        self.converse(Talk { place, ..talk }, None).await
+        self.converse(OpenCall { place, ..talk }, None).await
     }
 
     /// A stateless server is called again until it has what it needs, or someone must be asked.
-    async fn in_rounds(self, peer: Arc<Peer>, carried: Carried) -> Result<ToolOutput> {
+    async fn in_rounds(self, peer: Arc<Peer>, carried: CarriedState) -> Result<ToolOutput> {
         let mut answers = carried.answers(&self.call.given);
         let mut state = carried.request_state;
         for _ in 0..=ROUNDS_MAX {
@@ -137,18 +137,22 @@ impl Calling<'_> {
     }
 
     /// The answer to a request of the stateless version, in which nothing is asked on the way.
-    async fn answer(self, mut talk: Talk) -> Result<Result<Value, RpcError>> {
+    async fn answer(self, mut talk: OpenCall) -> Result<Result<Value, RpcError>> {
         loop {
             match self.hear(&mut talk).await? {
-                Heard::Answer(result) => return Ok(Ok(result)),
-                Heard::Refused(error) => return Ok(Err(error)),
-                Heard::Asked(id, method, _) => Box::pin(talk.peer.serve(&id, &method)).await,
+                CallEvent::Answer(result) => return Ok(Ok(result)),
+                CallEvent::Refused(error) => return Ok(Err(error)),
+                CallEvent::Asked(id, method, _) => Box::pin(talk.peer.serve(&id, &method)).await,
             }
         }
     }
 
     /// Listens to a server of the older versions, and answers what it asks, or has it asked.
-    async fn converse(self, mut talk: Talk, mut question: Option<Question>) -> Result<ToolOutput> {
+    async fn converse(
+        self,
+        mut talk: OpenCall,
+        mut question: Option<Question>,
+    ) -> Result<ToolOutput> {
         loop {
             if let Some(asked) = question.take() {
                 match self.answer_to(&asked) {
@@ -157,20 +161,20 @@ impl Calling<'_> {
                 }
             }
             let heard = self.hear(&mut talk).await?;
-            if !matches!(heard, Heard::Asked(..)) {
+            if !matches!(heard, CallEvent::Asked(..)) {
                 talk.answered();
             }
             match heard {
-                Heard::Answer(result) => {
+                CallEvent::Answer(result) => {
                     let promise = self.tool.spec.output_schema.as_deref();
                     return self.done(as_promised(promise, result));
                 }
                 // With a handshake a client has no word for what it lacks: it gets the server's.
-                Heard::Refused(error) if !talk.lacks.is_none() && !self.call.can.handshake => {
+                CallEvent::Refused(error) if !talk.lacks.is_none() && !self.call.can.handshake => {
                     return Err(self.refused_without(talk.lacks, &error));
                 }
-                Heard::Refused(error) => return self.refused(&error),
-                Heard::Asked(id, method, params) => {
+                CallEvent::Refused(error) => return self.refused(&error),
+                CallEvent::Asked(id, method, params) => {
                     question = self.question(&mut talk, id, &method, &params).await?;
                 }
             }
@@ -180,7 +184,7 @@ impl Calling<'_> {
     /// What the server asks, if someone can be asked; else it learns that no one can.
     async fn question(
         self,
-        talk: &mut Talk,
+        talk: &mut OpenCall,
         id: Id,
         method: &str,
         params: &Value,
@@ -191,7 +195,9 @@ impl Calling<'_> {
         }
         match asked {
             // A caller without folders: then those count that the operator names for the server.
-            Ok(Want::Roots) if !self.call.can.roots && !self.link().config.roots.is_empty() => {
+            Ok(InputRequest::Roots)
+                if !self.call.can.roots && !self.link().config.roots.is_empty() =>
+            {
                 talk.peer.serve(&id, method).await;
                 Ok(None)
             }
@@ -226,16 +232,16 @@ impl Calling<'_> {
     /// Whether the server is to learn that the caller has no such thing. A form is refused in the
     /// name of a client with a handshake that is there, as that client would refuse it. A page may
     /// be opened by anyone, so it is asked for all the same.
-    fn is_without(self, want: &Want) -> bool {
+    fn is_without(self, want: &InputRequest) -> bool {
         let can = self.call.can;
         match want {
-            Want::Sample { .. } | Want::Roots => !can.can(want),
-            Want::Form { .. } => can.handshake && !can.form,
-            Want::Url { .. } => false,
+            InputRequest::Sample { .. } | InputRequest::Roots => !can.can(want),
+            InputRequest::Form { .. } => can.handshake && !can.form,
+            InputRequest::Url { .. } => false,
         }
     }
 
-    fn pages_were_opened(self, carried: &Carried) -> Result<()> {
+    fn pages_were_opened(self, carried: &CarriedState) -> Result<()> {
         let inputs = &self.call.given.inputs;
         let opened = |key: &String| inputs.get(key).is_some_and(|said| said["action"] == "accept");
         if carried.asked.iter().all(opened) {
@@ -246,20 +252,20 @@ impl Calling<'_> {
     }
 
     /// Keeps the call until its question is answered.
-    fn keep(self, talk: Talk, question: Question) -> ToolOutput {
+    fn keep(self, talk: OpenCall, question: Question) -> ToolOutput {
         let inputs = BTreeMap::from([(question.key.clone(), question.want.clone())]);
         let link = self.link();
-        let kept = Kept::Talk(Box::new(talk), question);
+        let kept = PendingWork::Talk(Box::new(talk), question);
         let token = link.pending.keep(&link.parts, self.whose(), kept);
         // Where there are too many connections, its own can be had from now on.
         link.lanes.wake();
-        Carried { pending: Some(token), ..Carried::default() }.wanting(inputs)
+        CarriedState { pending: Some(token), ..CarriedState::default() }.wanting(inputs)
     }
 }
 
 /// Whether a call was refused because the server does not know its session any more.
 fn is_forgotten(error: &ToolError) -> bool {
-    error.how != HowFar::Unknown && error.fault.name == PeerErrorKind::Gone.word()
+    error.how != CallProgress::Unknown && error.fault.name == PeerErrorKind::Gone.word()
 }
 
 /// A result with a handshake, as its tool promises it. There an output is an object: one that is

@@ -5,22 +5,22 @@
 //! holds for all callers holds there.
 
 use super::super::line::PeerErrorKind;
-use super::calling::Calling;
-use crate::mcp::questions::Carried;
-use kernel::tool::call::{HowFar, ToolError, ToolOutput, Want};
+use super::calling::Invocation;
+use crate::mcp::questions::CarriedState;
+use kernel::tool::call::{CallProgress, InputRequest, ToolError, ToolOutput};
 use std::collections::BTreeMap;
 
 /// Our key for the page, which no server's can be.
 pub(crate) const LOGIN_PAGE: &str = "waypost-login";
 
-impl Calling<'_> {
+impl Invocation<'_> {
     /// The page of the login that this error is about, if there is one and the call can begin
     /// again; else the error.
     pub(super) fn wanting_login(self, error: ToolError) -> Result<ToolOutput, ToolError> {
         let words = [PeerErrorKind::Login.word(), PeerErrorKind::Scope.word()];
         // What has begun must not be done twice.
-        let has_begun =
-            error.how == HowFar::Unknown || Carried::read(&self.call.given.state).task.is_some();
+        let has_begun = error.how == CallProgress::Unknown
+            || CarriedState::read(&self.call.given.state).task.is_some();
         let is_login = words.contains(&error.fault.name.as_str());
         if is_login && self.is_for_another() {
             return Err(error.hint(format!(
@@ -33,9 +33,12 @@ impl Calling<'_> {
         let offered = wants_login && self.may_log_in();
         let Some(url) = self.link().login_url().filter(|_| offered) else { return Err(error) };
         let message = format!("{}; log in there, then this call continues", error.fault.message);
-        let inputs = BTreeMap::from([(LOGIN_PAGE.to_owned(), Want::Url { message, url })]);
-        let carried =
-            Carried { asked: vec![LOGIN_PAGE.to_owned()], pages: true, ..Carried::default() };
+        let inputs = BTreeMap::from([(LOGIN_PAGE.to_owned(), InputRequest::Url { message, url })]);
+        let carried = CarriedState {
+            asked: vec![LOGIN_PAGE.to_owned()],
+            pages: true,
+            ..CarriedState::default()
+        };
         Ok(carried.wanting(inputs))
     }
 
@@ -56,7 +59,7 @@ impl Calling<'_> {
 
     /// Where the caller was shown such a page: waits a while for the login. To open a page is not
     /// to have logged in, and a person who did so need not be asked again and again meanwhile.
-    pub(super) async fn wait_for_login(self, carried: &Carried) {
+    pub(super) async fn wait_for_login(self, carried: &CarriedState) {
         if carried.asked.iter().any(|key| key == LOGIN_PAGE) && self.link().login_url().is_some() {
             let ms = self.call.timeout_ms / 2;
             // One that is not over by then is wanted again.

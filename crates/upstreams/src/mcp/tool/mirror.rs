@@ -13,12 +13,12 @@ const DEPTH_MAX: usize = 16;
 
 /// The arguments of one tool that are repeated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Mirrored {
+pub(super) struct MirroredArguments {
     /// Where each lies in the arguments, and its header.
     arguments: Vec<(Vec<String>, String)>,
 }
 
-impl Mirrored {
+impl MirroredArguments {
     /// What a tool's input schema says of it; else what is wrong with that.
     pub(super) fn read(schema: &Value) -> Result<Self, String> {
         let mut mirrored = Self::default();
@@ -133,12 +133,12 @@ mod tests {
     }
 
     fn is_right(properties: Value) -> bool {
-        Mirrored::read(&schema(properties)).is_ok()
+        MirroredArguments::read(&schema(properties)).is_ok()
     }
 
     #[test]
     fn annotated_arguments_are_repeated() {
-        let mirrored = Mirrored::read(&schema(json!({
+        let mirrored = MirroredArguments::read(&schema(json!({
             "region": {"type": "string", "x-mcp-header": "Region"},
             "size": {"type": "integer", "x-mcp-header": "Size"},
             "sure": {"type": "boolean", "x-mcp-header": "Sure"},
@@ -164,7 +164,10 @@ mod tests {
         assert_eq!(all, expected);
         assert_eq!(headers(json!({"region": "", "sure": null})), [header("region", "")]);
         assert!(headers(json!({"options": 1})).is_empty());
-        assert_eq!(Mirrored::read(&json!({"type": "object"})), Ok(Mirrored::default()));
+        assert_eq!(
+            MirroredArguments::read(&json!({"type": "object"})),
+            Ok(MirroredArguments::default())
+        );
     }
 
     #[test]

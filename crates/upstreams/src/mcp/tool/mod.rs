@@ -14,18 +14,19 @@ pub(crate) mod invoke;
 use super::Link;
 use super::line::PeerError;
 use crate::config::UpstreamConfig;
-use crate::mcp::questions::{Carried, page_name};
+use crate::mcp::questions::{CarriedState, page_name};
 use crate::{Result, cut};
-use calling::Calling;
+use calling::Invocation;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::tool::call::{
-    Call, Caller, HowFar, Pace, Reach, Speaks, ToolError, ToolOutput, ToolSpec, Upstream, Yields,
+    Call, CallProgress, Caller, OutputKind, Pace, Reach, ToolError, ToolOutput, ToolSpec, Upstream,
+    UpstreamProtocol,
 };
 use kernel::values::fault::Fault;
 use kernel::values::members::take;
 pub(crate) use login::LOGIN_PAGE;
-use mirror::Mirrored;
+use mirror::MirroredArguments;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use wire::jsonrpc::RpcError;
@@ -42,7 +43,7 @@ pub(crate) struct RemoteTool {
     upstream: Arc<str>,
     /// Its name there.
     name: Arc<str>,
-    mirrored: Mirrored,
+    mirrored: MirroredArguments,
     /// Whether it does a call once that comes again under the same key.
     takes_key: bool,
 }
@@ -63,7 +64,7 @@ impl RemoteTool {
                 told(&name)
             ));
         }
-        let mirrored = Mirrored::read(&listed["inputSchema"])
+        let mirrored = MirroredArguments::read(&listed["inputSchema"])
             .map_err(|why| format!("`{}` cannot be called: {why}", told(&name)))?;
         let takes_key = takes_key(&listed);
         let spec = Arc::new(spec(&link.config, &name, listed));
@@ -92,12 +93,12 @@ impl Tool for RemoteTool {
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        let speaks = Speaks::Mcp { version: self.link.version() };
+        let speaks = UpstreamProtocol::Mcp { version: self.link.version() };
         Some(Upstream { name: self.upstream.clone(), speaks })
     }
 
     fn forget(&self, state: &Value) {
-        let carried = Carried::read(state);
+        let carried = CarriedState::read(state);
         let token = carried.pending.as_deref();
         let was_kept = token.is_some_and(|token| match &self.link.users {
             Some(users) => users.forget(token),
@@ -112,13 +113,13 @@ impl Tool for RemoteTool {
 
     fn can_be_asked_anew(&self, state: &Value) -> bool {
         // A call or a task that is kept continues with its answer and with nothing else.
-        let carried = Carried::read(state);
+        let carried = CarriedState::read(state);
         carried.pending.is_none() && carried.task.is_none()
     }
 
     fn takes_parts(&self, state: &Value) -> bool {
         // A task continues with each answer, and says what it still waits for.
-        Carried::read(state).task.is_some()
+        CarriedState::read(state).task.is_some()
     }
 
     fn page_name<'k>(&self, key: &'k str) -> &'k str {
@@ -127,13 +128,13 @@ impl Tool for RemoteTool {
 
     fn call<'a>(&'a self, caller: &'a Caller, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {
         if self.link.users.is_none() {
-            return Box::pin(Calling { tool: self, caller, call }.run());
+            return Box::pin(Invocation { tool: self, caller, call }.run());
         }
         Box::pin(async move {
             let link = self.link.of(&caller.acting_as(call.place.acts_as.as_ref()));
-            let link = link.map_err(|fault| ToolError::new(HowFar::NotSent, fault))?;
+            let link = link.map_err(|fault| ToolError::new(CallProgress::NotSent, fault))?;
             let tool = self.over(link);
-            Calling { tool: &tool, caller, call }.run().await
+            Invocation { tool: &tool, caller, call }.run().await
         })
     }
 }
@@ -157,7 +158,7 @@ fn spec(config: &UpstreamConfig, name: &str, listed: Value) -> ToolSpec {
         idempotent,
         tags: vec![config.name.clone()],
         pace: if slow { Pace::Slow } else { Pace::Quick },
-        yields: Yields::Content,
+        yields: OutputKind::Content,
         unrecorded: !config.journal,
         listed: Some(Arc::new(listed)),
     }

@@ -3,10 +3,10 @@
 
 use super::RemoteTool;
 use crate::config::{EraSetting, OauthConfig, UpstreamConfig, UpstreamKind};
-use crate::mcp::lanes::{Dial, Dialled, Way};
+use crate::mcp::lanes::{Dial, LineFuture, LineKind};
 use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use crate::mcp::lists::Lists;
-use crate::mcp::peer::{Era, Meet, Peer};
+use crate::mcp::peer::{Era, EraChoice, Peer};
 use crate::mcp::{Connection, Link};
 use crate::stage::Stage;
 use crate::{RemoteParts, lock};
@@ -14,8 +14,8 @@ use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, Caller, Given, HowFar, Listener, LogLevel, Teller, Told, ToolError,
-    ToolOutput, Wants,
+    Abilities, Call, CallPlace, CallProgress, CallReporter, CallUpdate, Caller, InputRequired,
+    InputResponses, Listener, LogLevel, ToolError, ToolOutput,
 };
 use kernel::values::ids::CallId;
 use serde_json::{Value, json};
@@ -95,8 +95,9 @@ impl Scene {
 
 /// Leads to no server: a scene has the one connection that it begins with.
 fn nowhere() -> Dial {
-    Arc::new(|_link: Arc<Link>, _way: Way| -> Dialled {
-        let error = PeerError::new(HowFar::NotSent, PeerErrorKind::NotMcp, "there is no other");
+    Arc::new(|_link: Arc<Link>, _way: LineKind| -> LineFuture {
+        let error =
+            PeerError::new(CallProgress::NotSent, PeerErrorKind::NotMcp, "there is no other");
         Box::pin(std::future::ready(Err(error)))
     })
 }
@@ -105,7 +106,7 @@ async fn connect(link: &Arc<Link>, era: Era) -> Server {
     let (asked, requests) = mpsc::unbounded_channel();
     let (told, messages) = mpsc::unbounded_channel();
     let line = Arc::new(Ours { asked, told });
-    let meet = Meet::Any(Some(era));
+    let meet = EraChoice::Any(Some(era));
     let roots = &link.config.roots;
     let connecting = Peer::connect(line, &link.parts, meet, roots);
     let (peer, _unheard) = connecting.await.unwrap();
@@ -242,7 +243,7 @@ pub(crate) fn caller() -> Caller {
     Caller::new("default", "local")
 }
 
-pub(crate) fn call(arguments: Value, given: Given) -> Call {
+pub(crate) fn call(arguments: Value, given: InputResponses) -> Call {
     Call {
         id: CallId(7),
         tool: "up.t".into(),
@@ -251,18 +252,21 @@ pub(crate) fn call(arguments: Value, given: Given) -> Call {
         output_bytes_max: 1_000_000,
         given: Arc::new(given),
         can: Abilities::PERSON,
-        teller: Teller::default(),
+        teller: CallReporter::default(),
         place: CallPlace::default(),
     }
 }
 
 /// Calls a tool of the stage.
-pub(crate) async fn called(tool: &dyn Tool, given: Given) -> Result<ToolOutput, ToolError> {
+pub(crate) async fn called(
+    tool: &dyn Tool,
+    given: InputResponses,
+) -> Result<ToolOutput, ToolError> {
     tool.call(&caller(), &call(json!({}), given)).await
 }
 
 /// What a call wants.
-pub(crate) fn wants(called: Result<ToolOutput, ToolError>) -> Wants {
+pub(crate) fn wants(called: Result<ToolOutput, ToolError>) -> InputRequired {
     match called {
         Ok(ToolOutput::Wants(wants)) => *wants,
         other => panic!("something should be wanted: {other:?}"),
@@ -270,9 +274,9 @@ pub(crate) fn wants(called: Result<ToolOutput, ToolError>) -> Wants {
 }
 
 /// The same with an answer to each of its wants.
-pub(crate) fn given(wants: &Wants, answer: &Value) -> Given {
+pub(crate) fn given(wants: &InputRequired, answer: &Value) -> InputResponses {
     let inputs = wants.inputs.keys().map(|key| (key.clone(), answer.clone())).collect();
-    Given { inputs, state: wants.state.clone(), ..Given::default() }
+    InputResponses { inputs, state: wants.state.clone(), ..InputResponses::default() }
 }
 
 /// A result of one text.
@@ -282,10 +286,10 @@ pub(crate) fn text(text: &str) -> Value {
 
 /// Keeps what it hears.
 #[derive(Default)]
-pub(crate) struct Ear(pub(crate) Mutex<Vec<Told>>);
+pub(crate) struct Ear(pub(crate) Mutex<Vec<CallUpdate>>);
 
 impl Listener for Ear {
-    fn hear(&self, told: Told) {
+    fn hear(&self, told: CallUpdate) {
         self.0.lock().unwrap().push(told);
     }
 

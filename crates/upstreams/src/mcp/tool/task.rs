@@ -3,10 +3,10 @@
 
 use super::super::Link;
 use super::super::peer::{AskError, Peer, Request};
-use super::calling::Calling;
+use super::calling::Invocation;
 use super::{broken, refused};
-use crate::mcp::questions::{Carried, Kept, Requests, Running};
-use kernel::tool::call::{Abilities, HowFar, Told, ToolError, ToolOutput};
+use crate::mcp::questions::{CarriedState, PendingWork, Requests, RunningTask};
+use kernel::tool::call::{Abilities, CallProgress, CallUpdate, ToolError, ToolOutput};
 use kernel::values::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -27,15 +27,15 @@ const MEMBERS_TOLD: [&str; 3] = ["result", "error", "inputRequests"];
 /// A task that a call was answered with. A caller that can come back for it learns so at once, so
 /// that its id is written down before anyone waits for it.
 pub(super) async fn begin(
-    calling: Calling<'_>,
+    calling: Invocation<'_>,
     peer: Arc<Peer>,
     task: Value,
 ) -> Result<ToolOutput, ToolError> {
     let Some(id) = task["taskId"].as_str() else {
         return Err(calling.not_understood("a task without an id"));
     };
-    let running = Running::new(peer, id.to_owned(), &calling.link().parts);
-    let mut following = Following { calling, running, answered: Vec::new() };
+    let running = RunningTask::new(peer, id.to_owned(), &calling.link().parts);
+    let mut following = TaskFollower { calling, running, answered: Vec::new() };
     if calling.call.can.later {
         return Ok(following.keep(Requests::default()));
     }
@@ -48,12 +48,12 @@ pub(super) async fn begin(
 
 /// A task that is known: it had asked for something, or had only begun.
 pub(super) async fn resume(
-    calling: Calling<'_>,
-    running: Running,
-    carried: &Carried,
+    calling: Invocation<'_>,
+    running: RunningTask,
+    carried: &CarriedState,
 ) -> Result<ToolOutput, ToolError> {
     let answers = carried.answers(&calling.call.given);
-    let mut following = Following { calling, running, answered: carried.answered.clone() };
+    let mut following = TaskFollower { calling, running, answered: carried.answered.clone() };
     if following.running.peer.is_lost() {
         following.running.peer = calling.peer().await?;
     }
@@ -68,21 +68,21 @@ pub(super) fn cancel(link: &Arc<Link>, id: String) {
     let cancelling = async move {
         // Where it cannot be reached, it ends by itself some day.
         if let Ok(peer) = of.peer().await {
-            drop(Running::new(peer, id, &of.parts));
+            drop(RunningTask::new(peer, id, &of.parts));
         }
     };
     link.parts.spawn.task("cancel upstream task", Box::pin(cancelling));
 }
 
 /// One task in hand.
-struct Following<'a> {
-    calling: Calling<'a>,
-    running: Running,
+struct TaskFollower<'a> {
+    calling: Invocation<'a>,
+    running: RunningTask,
     /// The keys that have their answer.
     answered: Vec<String>,
 }
 
-impl Following<'_> {
+impl TaskFollower<'_> {
     async fn follow_to_end(mut self, mut task: Value) -> Result<ToolOutput, ToolError> {
         let calling = self.calling;
         let mut said = String::new();
@@ -131,17 +131,17 @@ impl Following<'_> {
 
     /// Keeps the task until what it asks for is answered.
     fn keep(self, requests: Requests) -> ToolOutput {
-        let Following { calling, mut running, answered } = self;
+        let TaskFollower { calling, mut running, answered } = self;
         running.recorded = calling.call.can.later;
-        let mut carried = Carried {
+        let mut carried = CarriedState {
             asked: requests.wants.keys().cloned().collect(),
             declined: requests.declined.keys().cloned().collect(),
             task: Some(running.id.clone()),
             answered,
-            ..Carried::default()
+            ..CarriedState::default()
         };
         let link = calling.link();
-        let token = link.pending.keep(&link.parts, calling.whose(), Kept::Task(running));
+        let token = link.pending.keep(&link.parts, calling.whose(), PendingWork::Task(running));
         carried.pending = Some(token);
         carried.wanting(requests.wants)
     }
@@ -203,7 +203,7 @@ impl Following<'_> {
                 refused(config, error)
             }
         };
-        ToolError::new(HowFar::Unknown, fault)
+        ToolError::new(CallProgress::Unknown, fault)
     }
 
     async fn pause(&self, task: &Value) {
@@ -214,19 +214,19 @@ impl Following<'_> {
 }
 
 /// Tells where the task says it stands, if it says something new.
-fn tell(calling: Calling<'_>, look: u64, task: &Value, said: &mut String) {
+fn tell(calling: Invocation<'_>, look: u64, task: &Value, said: &mut String) {
     let message = task["statusMessage"].as_str();
     let Some(message) = message.filter(|message| *message != said.as_str()) else { return };
     *said = message.to_owned();
     let message = Some(said.clone());
-    calling.call.teller.tell(Told::Progress { progress: look as f64, total: None, message });
+    calling.call.teller.tell(CallUpdate::Progress { progress: look as f64, total: None, message });
 }
 
 /// The server says that it could not carry its task out; a tool that failed is a result.
-fn failed(calling: Calling<'_>, error: &RpcError) -> ToolError {
+fn failed(calling: Invocation<'_>, error: &RpcError) -> ToolError {
     let fault = refused(&calling.link().config, error);
     let fault = Fault { name: "UpstreamTaskFailed".to_owned(), ..fault };
-    ToolError::new(HowFar::Failed, fault).answered(error.to_value())
+    ToolError::new(CallProgress::Failed, fault).answered(error.to_value())
 }
 
 /// Why a task failed.

@@ -7,8 +7,8 @@ use super::super::peer::Era;
 use super::scene::{Ear, Scene, call, called, caller, given, text, wants};
 use futures::future::{Either, join, select};
 use kernel::tool::call::{
-    Abilities, Call, Given, HowFar, LogLevel, OwnWords, Pace, Reach, Speaks, Teller, Told,
-    ToolError, ToolOutput, Want, Yields,
+    Abilities, Call, CallProgress, CallReporter, CallUpdate, InputRequest, InputResponses,
+    LogLevel, OutputKind, Pace, RawFailure, Reach, ToolError, ToolOutput, UpstreamProtocol,
 };
 use serde_json::{Map, Value, json};
 use std::pin::pin;
@@ -44,12 +44,12 @@ fn a_tool_is_as_its_server_lists_it() {
     let tool = scene.tool(more.clone()).unwrap();
     let spec = tool.spec();
     assert_eq!((spec.name.as_str(), spec.title.as_str()), ("up.t", "T"));
-    assert_eq!((spec.yields, spec.pace, spec.unrecorded), (Yields::Content, Pace::Slow, false));
+    assert_eq!((spec.yields, spec.pace, spec.unrecorded), (OutputKind::Content, Pace::Slow, false));
     assert_eq!(spec.output_schema.as_deref(), Some(&json!({"type": "object"})));
     assert_eq!(spec.listed.as_ref().unwrap()["icons"], json!([1]));
     let upstream = tool.upstream().unwrap();
     let version = Some(scene.link.version().unwrap());
-    assert_eq!((&*upstream.name, upstream.speaks), ("up", Speaks::Mcp { version }));
+    assert_eq!((&*upstream.name, upstream.speaks), ("up", UpstreamProtocol::Mcp { version }));
     // It says that it reads, but no one says that it can be believed.
     assert_eq!((spec.reach, spec.idempotent), (Reach::Writes, false));
     let trusted = Scene::with(Era::Modern, |config, _| {
@@ -112,7 +112,7 @@ fn a_result_is_passed_on_as_it_came() {
         asked.answer(sent).await;
     };
     let caller = caller();
-    let call = call(json!({"region": "eu"}), Given::default());
+    let call = call(json!({"region": "eu"}), InputResponses::default());
     let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
     assert_eq!(called, Ok(ToolOutput::Value(result)));
 }
@@ -160,11 +160,11 @@ fn a_tool_that_says_that_it_failed_has_failed() {
     let mut result = text("no such city");
     result["isError"] = json!(true);
     let server = async { other.asked("tools/call").await.answer(result.clone()).await };
-    let (called, ()) = stage.run(join(called(&*tool, Given::default()), server));
+    let (called, ()) = stage.run(join(called(&*tool, InputResponses::default()), server));
     let error = called.unwrap_err();
-    assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "ToolFailed"));
+    assert_eq!((error.how, error.fault.name.as_str()), (CallProgress::Failed, "ToolFailed"));
     assert_eq!(error.fault.message, "no such city");
-    assert_eq!(error.said.as_deref(), Some(&OwnWords::Result(result)));
+    assert_eq!(error.said.as_deref(), Some(&RawFailure::Result(result)));
 }
 
 /// How a call fails that this comes back for.
@@ -173,12 +173,12 @@ fn failed_with(era: Era, incoming: Incoming) -> ToolError {
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
     let server = async { other.asked("tools/call").await.send(incoming).await };
-    let (called, ()) = stage.run(join(called(&*tool, Given::default()), server));
+    let (called, ()) = stage.run(join(called(&*tool, InputResponses::default()), server));
     called.unwrap_err()
 }
 
 /// The outcome of a call that gets this answer.
-fn after(era: Era, incoming: Incoming) -> (HowFar, String, String) {
+fn after(era: Era, incoming: Incoming) -> (CallProgress, String, String) {
     let error = failed_with(era, incoming);
     (error.how, error.fault.name, error.fault.message)
 }
@@ -190,7 +190,7 @@ fn an_error_is_kept_to_the_letter_unless_it_is_about_our_own_message() {
         for code in [-32603, -32602, -32601, -32600, -32021, -32000, 42] {
             let error = RpcError::new(code, "no disk").data(data.clone());
             let said = failed_with(era, Incoming::Error(error.clone())).said;
-            let expected = OwnWords::Error(error.to_value());
+            let expected = RawFailure::Error(error.to_value());
             assert_eq!(said.as_deref(), Some(&expected), "{code} {era:?}");
         }
         for code in [-32700, -32020, -32022, -32800] {
@@ -204,15 +204,15 @@ fn an_error_is_kept_to_the_letter_unless_it_is_about_our_own_message() {
 fn failures_say_who_failed_and_how_far_it_got() {
     for era in [Era::Modern, Era::Legacy] {
         let (how, name, message) = after(era, Incoming::Error(RpcError::new(-32603, "no disk")));
-        assert_eq!((how, name.as_str()), (HowFar::Failed, "UpstreamError"));
+        assert_eq!((how, name.as_str()), (CallProgress::Failed, "UpstreamError"));
         assert!(message.contains("`up`") && message.contains("no disk"), "{message}");
-        let lost = PeerError::new(HowFar::Unknown, PeerErrorKind::Timeout, "too slow");
+        let lost = PeerError::new(CallProgress::Unknown, PeerErrorKind::Timeout, "too slow");
         let (how, name, message) = after(era, Incoming::Broken(lost));
-        assert_eq!((how, name.as_str()), (HowFar::Unknown, "UpstreamTimeout"));
+        assert_eq!((how, name.as_str()), (CallProgress::Unknown, "UpstreamTimeout"));
         assert!(message.contains("`up`"), "{message}");
         for wrong in [json!("x"), json!({"content": "x"})] {
             let (how, name, _) = after(era, Incoming::Result(wrong));
-            assert_eq!((how, name.as_str()), (HowFar::Unknown, "UpstreamNotMcp"));
+            assert_eq!((how, name.as_str()), (CallProgress::Unknown, "UpstreamNotMcp"));
         }
     }
 }
@@ -221,9 +221,12 @@ fn failures_say_who_failed_and_how_far_it_got() {
 fn a_dead_server_is_named_at_once() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
-    scene.lose(PeerError::new(HowFar::NotSent, PeerErrorKind::Unreachable, "no route"));
-    let error = scene.stage.run(called(&*tool, Given::default())).unwrap_err();
-    assert_eq!((error.how, error.fault.name.as_str()), (HowFar::NotSent, "UpstreamUnreachable"));
+    scene.lose(PeerError::new(CallProgress::NotSent, PeerErrorKind::Unreachable, "no route"));
+    let error = scene.stage.run(called(&*tool, InputResponses::default())).unwrap_err();
+    assert_eq!(
+        (error.how, error.fault.name.as_str()),
+        (CallProgress::NotSent, "UpstreamUnreachable")
+    );
     assert!(error.fault.message.contains("`up`") && error.fault.passing, "{error:?}");
     assert!(error.fault.hint.unwrap().contains("waypost.toml:1"));
 }
@@ -235,8 +238,8 @@ fn what_is_told_on_the_way_is_heard() {
         let tool = scene.tool(json!({})).unwrap();
         let Scene { stage, server: mut other, .. } = scene;
         let ear = Arc::new(Ear::default());
-        let teller = Teller::new(ear.clone());
-        let call = Call { teller, ..call(json!({}), Given::default()) };
+        let teller = CallReporter::new(ear.clone());
+        let call = Call { teller, ..call(json!({}), InputResponses::default()) };
         let server = async {
             if era == Era::Legacy {
                 let told = other.asked("logging/setLevel").await;
@@ -262,8 +265,8 @@ fn what_is_told_on_the_way_is_heard() {
         let logger = Some("l".to_owned());
         let data = json!({"a": 1});
         let expected = [
-            Told::Progress { progress: 1.0, total, message },
-            Told::Log { level: LogLevel::Warning, logger, data },
+            CallUpdate::Progress { progress: 1.0, total, message },
+            CallUpdate::Log { level: LogLevel::Warning, logger, data },
         ];
         assert_eq!(*ear.0.lock().unwrap(), expected);
     }
@@ -275,7 +278,7 @@ fn a_caller_that_leaves_cancels() {
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
     stage.run(async {
-        let calling = called(&*tool, Given::default());
+        let calling = called(&*tool, InputResponses::default());
         let asked = match select(pin!(calling), pin!(other.asked("tools/call"))).await {
             Either::Right((asked, _)) => asked,
             Either::Left(_) => panic!("nobody answered it"),
@@ -288,8 +291,8 @@ fn a_caller_that_leaves_cancels() {
 fn an_upstream_may_have_less_time_than_the_gate_gives() {
     let scene = Scene::with(Era::Modern, |config, _| config.timeout_ms = Some(500));
     let tool = scene.tool(json!({})).unwrap();
-    let error = scene.stage.run(called(&*tool, Given::default())).unwrap_err();
-    assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Unknown, "UpstreamTimeout"));
+    let error = scene.stage.run(called(&*tool, InputResponses::default())).unwrap_err();
+    assert_eq!((error.how, error.fault.name.as_str()), (CallProgress::Unknown, "UpstreamTimeout"));
     assert_eq!(scene.stage.now_ms(), 500);
 }
 
@@ -310,10 +313,12 @@ fn a_stateless_server_is_called_again_with_what_it_wants() {
                 "requestState": "s1"});
             asked.answer(result).await;
         };
-        let (first, ()) = join(called(&*tool, Given::default()), server).await;
+        let (first, ()) = join(called(&*tool, InputResponses::default()), server).await;
         let wanted = wants(first);
         assert_eq!(wanted.inputs.keys().collect::<Vec<_>>(), ["who"]);
-        assert!(matches!(&wanted.inputs["who"], Want::Form { message, .. } if message == "who?"));
+        assert!(
+            matches!(&wanted.inputs["who"], InputRequest::Form { message, .. } if message == "who?")
+        );
         let server = async {
             let asked = other.asked("tools/call").await;
             assert_eq!(asked.params()["requestState"], "s1");
@@ -340,9 +345,9 @@ fn what_nobody_can_give_is_declined_or_fails_the_call() {
         assert_eq!(asked.params()["inputResponses"], json!({"bad": {"action": "decline"}}));
         asked.answer(json!({"resultType": "input_required", "inputRequests": turn})).await;
     };
-    let (called, ()) = stage.run(join(called(&*tool, Given::default()), server));
+    let (called, ()) = stage.run(join(called(&*tool, InputResponses::default()), server));
     let error = called.unwrap_err();
-    assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "InputWanted"));
+    assert_eq!((error.how, error.fault.name.as_str()), (CallProgress::Failed, "InputWanted"));
     assert!(error.fault.message.contains("turn"), "{error:?}");
     assert!(error.fault.hint.is_some() && error.lacks.is_some_and(|lacks| lacks.sample));
 }
@@ -364,7 +369,7 @@ fn a_call_of_the_older_kind_waits_for_its_answer() {
             asked.ask(4, "elicitation/create", form("who?")).await;
             asked
         };
-        let (first, asked) = join(called(&*tool, Given::default()), server).await;
+        let (first, asked) = join(called(&*tool, InputResponses::default()), server).await;
         let wanted = wants(first);
         assert_eq!((wanted.inputs.len(), link.pending.count()), (1, 1));
         let server = async {
@@ -393,7 +398,7 @@ fn a_field_that_is_left_out_stays_left_out() {
             asked.ask(1, "elicitation/create", form).await;
             asked
         };
-        let (first, asked) = join(called(&*tool, Given::default()), server).await;
+        let (first, asked) = join(called(&*tool, InputResponses::default()), server).await;
         let wanted = wants(first);
         let server = async {
             let reply = other.told().await;
@@ -415,7 +420,7 @@ fn a_call_that_is_gone_is_made_again_and_not_asked_again() {
             let asked = scene.server.asked("tools/call").await;
             asked.ask(1, "elicitation/create", form("who?")).await;
         };
-        let (first, ()) = join(called(&*tool, Given::default()), server).await;
+        let (first, ()) = join(called(&*tool, InputResponses::default()), server).await;
         let wanted = wants(first);
         // As after a restart: no one knows the token any more.
         let mut again = given(&wanted, &accepted());
@@ -457,10 +462,10 @@ fn a_pending_call_is_its_callers_own() {
         };
         let can = Abilities { roots: true, ..Abilities::PERSON };
         let owner = caller();
-        let own = Call { can, ..call(json!({}), Given::default()) };
+        let own = Call { can, ..call(json!({}), InputResponses::default()) };
         let (first, asked) = join(tool.call(&owner, &own), server).await;
         let wanted = wants(first);
-        assert_eq!(wanted.inputs.values().collect::<Vec<_>>(), [&Want::Roots]);
+        assert_eq!(wanted.inputs.values().collect::<Vec<_>>(), [&InputRequest::Roots]);
         let mut stranger = caller();
         stranger.subject = "other".into();
         let stolen = call(json!({}), given(&wanted, &json!({"roots": []})));
@@ -485,7 +490,7 @@ fn too_many_and_too_old_calls_are_cancelled() {
                 asked.ask(1, "elicitation/create", form("who?")).await;
                 asked
             };
-            let (wanting, asked) = join(called(&*tool, Given::default()), server).await;
+            let (wanting, asked) = join(called(&*tool, InputResponses::default()), server).await;
             wants(wanting);
             kept.push(asked);
         }
@@ -504,7 +509,10 @@ fn a_task_is_followed_follow_to_end() {
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
     let ear = Arc::new(Ear::default());
-    let call = Call { teller: Teller::new(ear.clone()), ..call(json!({}), Given::default()) };
+    let call = Call {
+        teller: CallReporter::new(ear.clone()),
+        ..call(json!({}), InputResponses::default())
+    };
     let task = |status: &str| json!({"taskId": "1", "status": status, "pollIntervalMs": 200, "statusMessage": "busy"});
     let server = async {
         let mut made = task("working");
@@ -538,7 +546,7 @@ fn a_task_that_is_over_at_once_is_looked_at() {
         other.asked("tasks/get").await.answer(completed("done")).await;
     };
     let caller = caller();
-    let call = call(json!({}), Given::default());
+    let call = call(json!({}), InputResponses::default());
     let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
     assert_eq!(called, Ok(ToolOutput::Value(text("done"))));
     assert_eq!(stage.now_ms(), 0);
@@ -556,7 +564,7 @@ fn a_task_gets_what_it_asks_for() {
             other.asked("tools/call").await.answer(working()).await;
             other.asked("tasks/get").await.answer(asking.clone()).await;
         };
-        let (first, ()) = join(called(&*tool, Given::default()), server).await;
+        let (first, ()) = join(called(&*tool, InputResponses::default()), server).await;
         let wanted = wants(first);
         assert_eq!((&wanted.state["task"], link.pending.count()), (&json!("1"), 1));
         let server = async {
@@ -581,7 +589,7 @@ fn a_task_that_is_left_is_cancelled_and_one_that_failed_says_why() {
     let made = working();
     stage.run(async {
         {
-            let calling = pin!(called(&*tool, Given::default()));
+            let calling = pin!(called(&*tool, InputResponses::default()));
             let server = pin!(async {
                 other.asked("tools/call").await.answer(made.clone()).await;
                 other.asked("tasks/get").await
@@ -597,9 +605,9 @@ fn a_task_that_is_left_is_cancelled_and_one_that_failed_says_why() {
             let failed = json!({"taskId": "1", "status": "failed", "error": error});
             other.asked("tasks/get").await.answer(failed).await;
         };
-        let (called, ()) = join(called(&*tool, Given::default()), server).await;
+        let (called, ()) = join(called(&*tool, InputResponses::default()), server).await;
         let error = called.unwrap_err();
-        assert_eq!(error.how, HowFar::Failed);
+        assert_eq!(error.how, CallProgress::Failed);
         assert!(error.fault.message.contains("no disk"), "{error:?}");
     });
 }
@@ -614,7 +622,7 @@ fn a_tool_that_takes_keys_is_given_the_calls_own() {
     assert!(!doubted.spec().idempotent, "nobody says that it can be believed");
     let Scene { stage, server: mut other, .. } = scene;
     let caller = caller();
-    let call = call(json!({}), Given::default());
+    let call = call(json!({}), InputResponses::default());
     let server = async {
         let asked = other.asked("tools/call").await;
         assert_eq!(asked.params()["_meta"]["waypost/idempotencyKey"], json!(call.id));
@@ -637,12 +645,12 @@ fn pages_are_opened_before_the_call_is_made() {
             let error = error.data(json!({"elicitations": [page]}));
             other.asked("tools/call").await.fail(error).await;
         };
-        let (first, ()) = join(called(&*tool, Given::default()), server).await;
+        let (first, ()) = join(called(&*tool, InputResponses::default()), server).await;
         let wanted = wants(first);
-        let url = |want: &Want| matches!(want, Want::Url { url, .. } if url == "https://a.test/in");
+        let url = |want: &InputRequest| matches!(want, InputRequest::Url { url, .. } if url == "https://a.test/in");
         assert!(wanted.inputs.values().all(url), "{wanted:?}");
         let declined = called(&*tool, given(&wanted, &json!({"action": "decline"}))).await;
-        assert_eq!(declined.unwrap_err().how, HowFar::NotSent);
+        assert_eq!(declined.unwrap_err().how, CallProgress::NotSent);
         assert!(other.is_idle());
         let server = async { other.asked("tools/call").await.answer(text("in")).await };
         let opened = given(&wanted, &json!({"action": "accept"}));

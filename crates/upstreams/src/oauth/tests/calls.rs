@@ -3,15 +3,17 @@
 use super::stage::{Page, Scene, called, done, upstream};
 use crate::UpstreamState;
 use crate::oauth::{Account, LoginPlaces};
-use kernel::tool::call::{Given, HowFar, ToolError, ToolOutput, Want, Wants};
+use kernel::tool::call::{
+    CallProgress, InputRequest, InputRequired, InputResponses, ToolError, ToolOutput,
+};
 use serde_json::json;
 
-fn wants(called: Result<ToolOutput, ToolError>) -> (Wants, Page) {
+fn wants(called: Result<ToolOutput, ToolError>) -> (InputRequired, Page) {
     let wants = match called {
         Ok(ToolOutput::Wants(wants)) => *wants,
         other => panic!("a login is wanted: {other:?}"),
     };
-    let Some(Want::Url { url, message }) = wants.inputs.values().next() else {
+    let Some(InputRequest::Url { url, message }) = wants.inputs.values().next() else {
         panic!("a page is wanted: {wants:?}")
     };
     assert!(message.contains("upstream `far`"), "{message}");
@@ -19,9 +21,13 @@ fn wants(called: Result<ToolOutput, ToolError>) -> (Wants, Page) {
     (wants, page)
 }
 
-fn answered(wants: &Wants, action: &str) -> Given {
+fn answered(wants: &InputRequired, action: &str) -> InputResponses {
     let inputs = wants.inputs.keys().map(|key| (key.clone(), json!({"action": action})));
-    Given { inputs: inputs.collect(), state: wants.state.clone(), ..Given::default() }
+    InputResponses {
+        inputs: inputs.collect(),
+        state: wants.state.clone(),
+        ..InputResponses::default()
+    }
 }
 
 #[tokio::test]
@@ -32,7 +38,7 @@ async fn a_call_waits_for_the_login_and_goes_on() {
         rules.good.clear();
         rules.refresh = None;
     });
-    let (wanted, page) = wants(called(&remote, Given::default()).await);
+    let (wanted, page) = wants(called(&remote, InputResponses::default()).await);
     assert_eq!(upstream(&remote).check().await.unwrap_err().name, "UpstreamLogin");
     assert_eq!(upstream(&remote).status().state, UpstreamState::Login);
     // To open the page is not to have logged in: it is waited for.
@@ -48,9 +54,9 @@ async fn a_user_who_does_not_open_the_page_declines_the_call() {
     let scene = Scene::new().await;
     let remote = scene.ready().await;
     scene.rule(|rules| (rules.good, rules.refresh) = (Default::default(), None));
-    let (wanted, _) = wants(called(&remote, Given::default()).await);
+    let (wanted, _) = wants(called(&remote, InputResponses::default()).await);
     let declined = called(&remote, answered(&wanted, "decline")).await.unwrap_err();
-    assert_eq!((declined.how, declined.fault.name.as_str()), (HowFar::NotSent, "Declined"));
+    assert_eq!((declined.how, declined.fault.name.as_str()), (CallProgress::NotSent, "Declined"));
 }
 
 #[tokio::test]
@@ -59,8 +65,11 @@ async fn who_may_not_administer_is_shown_no_page() {
     scene.places = scene.places.map(|places| LoginPlaces { shown_to_callers: false, ..places });
     let remote = scene.ready().await;
     scene.rule(|rules| (rules.good, rules.refresh) = (Default::default(), None));
-    let error = called(&remote, Given::default()).await.unwrap_err();
-    assert_eq!((error.how == HowFar::Unknown, error.fault.name.as_str()), (false, "UpstreamLogin"));
+    let error = called(&remote, InputResponses::default()).await.unwrap_err();
+    assert_eq!(
+        (error.how == CallProgress::Unknown, error.fault.name.as_str()),
+        (false, "UpstreamLogin")
+    );
     assert!(error.fault.hint.unwrap().contains("waypost mcp login far"));
     assert!(upstream(&remote).login_url().is_some(), "who administers has it");
     assert!(!error.fault.message.contains("state="), "{}", error.fault.message);
@@ -75,11 +84,11 @@ async fn a_call_that_needs_more_gets_it_by_another_login() {
     });
     let remote = scene.ready().await;
     let far = upstream(&remote);
-    let (wanted, page) = wants(called(&remote, Given::default()).await);
+    let (wanted, page) = wants(called(&remote, InputResponses::default()).await);
     assert_eq!(page.field("scope"), Some("read write"), "what it was good for stays");
     assert_eq!(Page::of(far), page);
     assert_eq!(far.status().state, UpstreamState::Ready, "what it is good for goes on");
-    assert_eq!(wants(called(&remote, Given::default()).await).1, page);
+    assert_eq!(wants(called(&remote, InputResponses::default()).await).1, page);
 
     scene.rule(|rules| rules.scopes = "read write".to_owned());
     remote.finish_login(page.back()).await.unwrap();
@@ -93,11 +102,11 @@ async fn more_of_the_same_is_not_asked_for_again() {
     scene.rule(|rules| rules.needs = [("tools/call", "write")].into());
     let remote = scene.ready().await;
     let far = upstream(&remote);
-    let (wanted, page) = wants(called(&remote, Given::default()).await);
+    let (wanted, page) = wants(called(&remote, InputResponses::default()).await);
     // The server gives a token, but not for that.
     remote.finish_login(page.back()).await.unwrap();
     let error = called(&remote, answered(&wanted, "accept")).await.unwrap_err();
-    assert_eq!((error.how, error.fault.name.as_str()), (HowFar::Failed, "UpstreamForbidden"));
+    assert_eq!((error.how, error.fault.name.as_str()), (CallProgress::Failed, "UpstreamForbidden"));
     assert!(error.fault.message.contains("`write` was asked for"), "{:?}", error.fault);
     assert_eq!(far.login_url(), None);
     assert!(far.check().await.is_ok(), "the others still work");
@@ -109,7 +118,7 @@ async fn what_the_operator_left_out_is_not_asked_for() {
     scene.oauth.scopes = Some(vec!["read".to_owned()]);
     scene.rule(|rules| rules.needs = [("tools/call", "write")].into());
     let remote = scene.ready().await;
-    let error = called(&remote, Given::default()).await.unwrap_err();
+    let error = called(&remote, InputResponses::default()).await.unwrap_err();
     assert_eq!(error.fault.name, "UpstreamForbidden");
     assert!(error.fault.message.contains("leave out `write`"), "{:?}", error.fault);
 }

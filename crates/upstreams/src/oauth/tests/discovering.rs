@@ -1,7 +1,7 @@
 //! Who gives tokens for a server, and who is not believed.
 
 use super::super::challenge::Challenge;
-use super::super::discovery::{Found, discover};
+use super::super::discovery::{Discovery, discover};
 use super::super::trouble::{Trouble, TroubleKind};
 use super::super::web::{Ground, Web};
 use super::site::{Reply, Site};
@@ -9,7 +9,7 @@ use super::stage::{ISSUER, RESOURCE, Scene, metadata};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-async fn found(scene: &Scene, challenge: Challenge) -> Result<Option<Found>, Trouble> {
+async fn found(scene: &Scene, challenge: Challenge) -> Result<Option<Discovery>, Trouble> {
     let web = Web::new(&scene.parts());
     let server = Url::parse(&format!("{}/mcp", scene.site.url)).unwrap();
     discover(&web, &server, &challenge, None).await

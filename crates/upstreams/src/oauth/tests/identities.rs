@@ -8,7 +8,7 @@ use crate::oauth::LoginPlaces;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::ready;
-use kernel::contracts::{Expected, Hold, Kept, Vault, Vaulted};
+use kernel::contracts::{Vault, VaultCondition, VaultEntry, VaultFuture, VaultLease};
 use kernel::values::fault::Fault;
 use serde_json::json;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ async fn a_configured_secret_belongs_to_one_issuer() {
 struct Mute(Arc<dyn Vault>);
 
 impl Vault for Mute {
-    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
+    fn read<'a>(&'a self, key: &'a str) -> VaultFuture<'a, Option<VaultEntry>> {
         match key {
             "issuer-far" => Box::pin(ready(Err(Fault::new("Mute", "it cannot be read").into()))),
             _ => self.0.read(key),
@@ -158,20 +158,20 @@ impl Vault for Mute {
         &'a self,
         key: &'a str,
         value: &'a Secret,
-        expected: Expected,
-    ) -> Vaulted<'a, u64> {
+        expected: VaultCondition,
+    ) -> VaultFuture<'a, u64> {
         self.0.write(key, value, expected)
     }
 
-    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
+    fn remove<'a>(&'a self, key: &'a str) -> VaultFuture<'a, ()> {
         self.0.remove(key)
     }
 
-    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()> {
+    fn remove_all<'a>(&'a self, under: &'a str) -> VaultFuture<'a, ()> {
         self.0.remove_all(under)
     }
 
-    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> VaultFuture<'a, Option<VaultLease>> {
         self.0.hold(key, ms)
     }
 }

@@ -4,7 +4,7 @@ use super::super::challenge::Challenge;
 use super::super::pkce;
 use super::stage::{CALLBACK, ISSUER, Page, RESOURCE, Scene, metadata, upstream};
 use crate::config::{Grant, Secret, UpstreamConfig, UpstreamKind};
-use crate::oauth::{Account, Answered, Returned};
+use crate::oauth::{Account, LoginCallback, RetryDecision};
 use crate::{Remote, UpstreamState};
 use futures::future::join_all;
 use serde_json::json;
@@ -77,7 +77,7 @@ async fn finished(says_iss: bool, iss: Option<&str>) -> (Option<String>, usize) 
     });
     let (remote, page) = scene.wanting().await;
     let iss = iss.map(|iss| iss.replace("{}", &scene.site.url));
-    let finished = remote.finish_login(Returned { iss, ..page.back() }).await;
+    let finished = remote.finish_login(LoginCallback { iss, ..page.back() }).await;
     (finished.err().map(|fault| fault.name), scene.site.asked("/token").len())
 }
 
@@ -99,7 +99,7 @@ async fn a_login_is_finished_once_and_only_by_its_state() {
     let scene = Scene::new().await;
     let (remote, page) = scene.wanting().await;
     for state in ["", "guessed", &page.fields["state"][1..]] {
-        let guessed = Returned { state: state.to_owned(), ..page.back() };
+        let guessed = LoginCallback { state: state.to_owned(), ..page.back() };
         assert_eq!(remote.finish_login(guessed).await.err().unwrap().name, "LoginNotFound");
     }
     assert!(scene.site.asked("/token").is_empty());
@@ -129,7 +129,7 @@ async fn a_login_that_took_too_long_begins_again() {
 async fn a_user_who_is_refused_can_try_again() {
     let scene = Scene::new().await;
     let (remote, page) = scene.wanting().await;
-    let denied = Returned {
+    let denied = LoginCallback {
         code: None,
         error: Some("access_denied".to_owned()),
         error_description: Some("not today\n".to_owned()),
@@ -287,7 +287,7 @@ async fn many_who_are_refused_at_once_look_at_the_server_once() {
     assert_eq!(scene.site.asked(ISSUER).len(), 1);
     // A later caller looks again.
     scene.rule(|rules| rules.documents.clear());
-    assert!(refused().await.iter().all(|answered| *answered == Ok(Answered::NotOurs)));
+    assert!(refused().await.iter().all(|answered| *answered == Ok(RetryDecision::NotOurs)));
     assert_eq!(scene.site.asked(ISSUER).len(), 2);
 }
 
@@ -306,7 +306,8 @@ async fn nobody_is_sent_to_an_address_without_end() {
 async fn what_somebody_comes_back_with_is_not_printed() {
     let scene = Scene::new().await;
     let (_remote, page) = scene.wanting().await;
-    let printed = format!("{:?}", Returned { iss: Some("https://as.test".into()), ..page.back() });
+    let printed =
+        format!("{:?}", LoginCallback { iss: Some("https://as.test".into()), ..page.back() });
     assert!(printed.contains("https://as.test") && !printed.contains("the-code"), "{printed}");
     assert!(!printed.contains(page.field("state").unwrap()), "{printed}");
 }

@@ -6,8 +6,8 @@ use crate::oauth::{Account, Pass};
 use crate::{Remote, RemoteParts, Upstream, UpstreamState};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, ready};
-use kernel::contracts::{Clock, Expected, Hold, Kept, Vault, Vaulted};
-use kernel::tool::call::Given;
+use kernel::contracts::{Clock, Vault, VaultCondition, VaultEntry, VaultFuture, VaultLease};
+use kernel::tool::call::InputResponses;
 use kernel::values::fault::Fault;
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ async fn many_who_need_another_token_renew_it_once() {
             true => scene.rule(|rules| rules.good.clear()),
             false => scene.clock.set(HOUR_MS),
         }
-        let calls = join_all((0..20).map(|_| called(&remote, Given::default()))).await;
+        let calls = join_all((0..20).map(|_| called(&remote, InputResponses::default()))).await;
         assert!(calls.iter().all(|called| *called == done()), "{calls:?}");
         assert_eq!(renewals(&scene), 1);
     }
@@ -216,7 +216,7 @@ async fn a_crash_between_renewal_and_writing_costs_a_login() {
     remote.stop().await;
     drop(remote);
     // As if we had died before it was written: the server has renewed it, and we do not know.
-    scene.vault.write("token-far", &before, Expected::Any).await.unwrap();
+    scene.vault.write("token-far", &before, VaultCondition::Any).await.unwrap();
     scene.rule(|rules| rules.good.clear());
     let (remote, page) = scene.wanting().await;
     assert_eq!(renewals(&scene), 2);
@@ -359,7 +359,7 @@ async fn what_another_kept_during_a_renewal_counts() {
         match is_removed {
             true => scene.vault.remove("token-far").await.unwrap(),
             false => {
-                scene.vault.write("token-far", &other.into(), Expected::Any).await.unwrap();
+                scene.vault.write("token-far", &other.into(), VaultCondition::Any).await.unwrap();
             }
         }
         scene.site.hold(None);
@@ -386,7 +386,7 @@ impl Troubled {
 }
 
 impl Vault for Troubled {
-    fn read<'a>(&'a self, key: &'a str) -> Vaulted<'a, Option<Kept>> {
+    fn read<'a>(&'a self, key: &'a str) -> VaultFuture<'a, Option<VaultEntry>> {
         match *self.is_away.lock().unwrap() {
             true => Box::pin(ready(Err(Fault::new("Away", "it does not answer").into()))),
             false => self.vault.read(key),
@@ -397,23 +397,23 @@ impl Vault for Troubled {
         &'a self,
         key: &'a str,
         value: &'a Secret,
-        expected: Expected,
-    ) -> Vaulted<'a, u64> {
+        expected: VaultCondition,
+    ) -> VaultFuture<'a, u64> {
         match *self.is_full.lock().unwrap() {
             true => Box::pin(ready(Err(Fault::new("Full", "the disk is full").into()))),
             false => self.vault.write(key, value, expected),
         }
     }
 
-    fn remove<'a>(&'a self, key: &'a str) -> Vaulted<'a, ()> {
+    fn remove<'a>(&'a self, key: &'a str) -> VaultFuture<'a, ()> {
         self.vault.remove(key)
     }
 
-    fn remove_all<'a>(&'a self, under: &'a str) -> Vaulted<'a, ()> {
+    fn remove_all<'a>(&'a self, under: &'a str) -> VaultFuture<'a, ()> {
         self.vault.remove_all(under)
     }
 
-    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> Vaulted<'a, Option<Hold>> {
+    fn hold<'a>(&'a self, key: &'a str, ms: u64) -> VaultFuture<'a, Option<VaultLease>> {
         self.vault.hold(key, ms)
     }
 }

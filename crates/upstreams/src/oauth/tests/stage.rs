@@ -2,12 +2,14 @@
 
 use super::site::{Asked, Reply, Site};
 use crate::config::{EraSetting, OauthConfig, UpstreamConfig, UpstreamKind};
-use crate::oauth::{LoginPlaces, MemoryVault, Returned};
+use crate::oauth::{LoginCallback, LoginPlaces, MemoryVault};
 use crate::{Remote, RemoteParts, Upstream};
 use futures::future::{BoxFuture, pending};
 use kernel::contracts::{Clock, Entropy, Spawn, Vault};
 use kernel::limits::Limits;
-use kernel::tool::call::{Call, CallPlace, Caller, Given, Teller, ToolError, ToolOutput};
+use kernel::tool::call::{
+    Call, CallPlace, CallReporter, Caller, InputResponses, ToolError, ToolOutput,
+};
 use kernel::values::ids::{CallId, Millis};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -291,7 +293,10 @@ pub(super) fn upstream(remote: &Remote) -> &Upstream {
 }
 
 /// The outcome of a call of its only tool.
-pub(super) async fn called(remote: &Remote, given: Given) -> Result<ToolOutput, ToolError> {
+pub(super) async fn called(
+    remote: &Remote,
+    given: InputResponses,
+) -> Result<ToolOutput, ToolError> {
     let tool = upstream(remote).tools().remove(0);
     let caller = Caller::new("default", "local");
     let call = Call {
@@ -301,7 +306,7 @@ pub(super) async fn called(remote: &Remote, given: Given) -> Result<ToolOutput, 
         timeout_ms: 30_000,
         output_bytes_max: 1_000_000,
         given: Arc::new(given),
-        teller: Teller::default(),
+        teller: CallReporter::default(),
         place: CallPlace::default(),
         can: kernel::tool::call::Abilities::PERSON,
     };
@@ -341,8 +346,8 @@ impl Page {
     }
 
     /// What comes back from it, if all goes well.
-    pub(super) fn back(&self) -> Returned {
+    pub(super) fn back(&self) -> LoginCallback {
         let state = self.fields["state"].clone();
-        Returned { state, code: Some("the-code".to_owned()), ..Returned::default() }
+        LoginCallback { state, code: Some("the-code".to_owned()), ..LoginCallback::default() }
     }
 }

@@ -3,7 +3,7 @@
 mod multipart;
 
 use self::multipart::Fields;
-use super::encode::{Style, Written};
+use super::encode::{Style, ValueEncoding};
 use super::parameter::is_argument;
 use super::schema::{Draft, Hitch};
 use crate::Result;
@@ -25,7 +25,7 @@ const PLAIN: [&str; 14] = [
 pub(super) struct Body {
     media: String,
     kind: Kind,
-    carried: Carried,
+    carried: BodyLayout,
     required: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Content {
 enum Kind {
     Json,
     /// Fields; these of them are written as the document says.
-    Form(BTreeMap<String, Written>),
+    Form(BTreeMap<String, ValueEncoding>),
     /// Fields, some of which may be files.
     Multipart(Fields),
     Text,
@@ -52,7 +52,7 @@ enum Kind {
 
 /// How a body comes among the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Carried {
+enum BodyLayout {
     /// Each of its properties is an argument.
     Apart(Vec<String>),
     /// It is one argument.
@@ -79,7 +79,7 @@ pub(super) fn read(
     let fields = document.object(declared)?;
     let required = fields.get("required") == Some(&Value::Bool(true));
     let content = fields.get("content").and_then(Value::as_object);
-    let Some(Chosen { media, mut kind, content }) = choose(content) else {
+    let Some(ChosenContent { media, mut kind, content }) = choose(content) else {
         return match content.map(Map::len) {
             None | Some(0) => Ok(None),
             Some(_) if !required => Ok(None),
@@ -96,7 +96,7 @@ pub(super) fn read(
         *fields = Fields::read(document, schema, content)?;
     }
     let about = fields.get("description");
-    let body = Body { media, kind, carried: Carried::Whole(String::new()), required };
+    let body = Body { media, kind, carried: BodyLayout::Whole(String::new()), required };
     let apart = match body.kind {
         Kind::Json | Kind::Form(_) | Kind::Multipart(_) => {
             document.follow(schema)?.as_object().filter(|schema| is_plain(schema, required))
@@ -114,7 +114,7 @@ pub(super) fn read(
             |name: &Value| name.as_str().is_some_and(|name| properties.contains_key(name));
         let all_declared = required.iter().all(is_declared);
         if !properties.is_empty() && properties.keys().all(fits) && all_declared {
-            let carried = Carried::Apart(properties.keys().cloned().collect());
+            let carried = BodyLayout::Apart(properties.keys().cloned().collect());
             return Ok(Some(Arguments { body: Body { carried, ..body }, properties, required }));
         }
     }
@@ -153,14 +153,14 @@ fn whole(
     let name = if taken.contains("body") { "request_body" } else { "body" };
     let required = if body.required { vec![Value::from(name)] } else { Vec::new() };
     Ok(Arguments {
-        body: Body { carried: Carried::Whole(name.to_owned()), ..body },
+        body: Body { carried: BodyLayout::Whole(name.to_owned()), ..body },
         properties: Map::from_iter([(name.to_owned(), written)]),
         required,
     })
 }
 
 /// What is sent of what a body may be.
-struct Chosen<'d> {
+struct ChosenContent<'d> {
     media: String,
     kind: Kind,
     /// What the document says of it.
@@ -168,7 +168,7 @@ struct Chosen<'d> {
 }
 
 /// The media type that is sent: JSON before a form before parts before text before bytes.
-fn choose(content: Option<&Map<String, Value>>) -> Option<Chosen<'_>> {
+fn choose(content: Option<&Map<String, Value>>) -> Option<ChosenContent<'_>> {
     let content = content?;
     let find =
         |fits: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| fits(&essence(media)));
@@ -178,21 +178,21 @@ fn choose(content: Option<&Map<String, Value>>) -> Option<Chosen<'_>> {
     let plain = || find(&|media: &str| media == "application/json");
     let other = || find(&|media: &str| is_json(media) && !is_open(media) && named(media));
     if let Some((media, content)) = plain().or_else(other) {
-        return Some(Chosen { media: media.clone(), kind: Kind::Json, content });
+        return Some(ChosenContent { media: media.clone(), kind: Kind::Json, content });
     }
     if let Some((_, content)) = find(&|media: &str| is_json(media) || media == "*/*") {
         let media = "application/json".to_owned();
-        return Some(Chosen { media, kind: Kind::Json, content });
+        return Some(ChosenContent { media, kind: Kind::Json, content });
     }
     if let Some((media, content)) =
         find(&|media: &str| media == "application/x-www-form-urlencoded")
     {
         let kind = Kind::Form(styles(content));
-        return Some(Chosen { media: media.clone(), kind, content });
+        return Some(ChosenContent { media: media.clone(), kind, content });
     }
     if let Some((media, content)) = find(&|media: &str| media == "multipart/form-data") {
         let kind = Kind::Multipart(Fields::default());
-        return Some(Chosen { media: media.clone(), kind, content });
+        return Some(ChosenContent { media: media.clone(), kind, content });
     }
     let text = |media: &str| {
         media.starts_with("text/") || media.ends_with("xml") || media.ends_with("yaml")
@@ -200,11 +200,11 @@ fn choose(content: Option<&Map<String, Value>>) -> Option<Chosen<'_>> {
     if let Some((media, content)) =
         find(&|media: &str| text(media) && !is_open(media) && named(media))
     {
-        return Some(Chosen { media: media.clone(), kind: Kind::Text, content });
+        return Some(ChosenContent { media: media.clone(), kind: Kind::Text, content });
     }
     let bytes = |media: &str| !media.starts_with("multipart/") && !is_open(media) && named(media);
     let (media, content) = find(&bytes)?;
-    Some(Chosen { media: media.clone(), kind: Kind::Bytes, content })
+    Some(ChosenContent { media: media.clone(), kind: Kind::Bytes, content })
 }
 
 /// What a document says of how the fields of a body are written.
@@ -213,7 +213,7 @@ fn encodings(content: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// The fields of a form whose encoding names a style.
-fn styles(content: &Value) -> BTreeMap<String, Written> {
+fn styles(content: &Value) -> BTreeMap<String, ValueEncoding> {
     let styled = |said: &Value| {
         let explode = said.get("explode").and_then(Value::as_bool);
         let style = match said.get("style").and_then(Value::as_str) {
@@ -225,7 +225,7 @@ fn styles(content: &Value) -> BTreeMap<String, Written> {
             _ => return None,
         };
         let explode = explode.unwrap_or(style == Style::Form);
-        Some(Written { style, explode, json: false, reserved: false })
+        Some(ValueEncoding { style, explode, json: false, reserved: false })
     };
     encodings(content).filter_map(|(name, said)| Some((name.clone(), styled(said)?))).collect()
 }
@@ -251,7 +251,7 @@ impl Body {
     pub(super) fn content(&self, arguments: &Map<String, Value>) -> Result<Option<Content>> {
         let gathered;
         let value = match &self.carried {
-            Carried::Apart(names) => {
+            BodyLayout::Apart(names) => {
                 let given: Map<String, Value> = names
                     .iter()
                     .filter_map(|name| Some((name.clone(), arguments.get(name)?.clone())))
@@ -262,7 +262,7 @@ impl Body {
                 gathered = Value::Object(given);
                 &gathered
             }
-            Carried::Whole(name) => match arguments.get(name) {
+            BodyLayout::Whole(name) => match arguments.get(name) {
                 Some(value) => value,
                 None if self.required => return Err(misfit(format!("`{name}` is missing"))),
                 None => return Ok(None),
@@ -290,14 +290,14 @@ impl Body {
 }
 
 /// The fields of a form: lists as repeated fields and objects as JSON, unless a style is named.
-fn form(value: &Value, styles: &BTreeMap<String, Written>) -> Result<String> {
+fn form(value: &Value, styles: &BTreeMap<String, ValueEncoding>) -> Result<String> {
     let Value::Object(fields) = value else {
         return Err(misfit("the body must be an object: it is sent as the fields of a form"));
     };
     let mut written = Vec::new();
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
         let json = value.is_object();
-        let usual = Written { style: Style::Form, explode: true, json, reserved: false };
+        let usual = ValueEncoding { style: Style::Form, explode: true, json, reserved: false };
         let fields = styles.get(name).copied().unwrap_or(usual).in_query(name, value)?;
         written.extend(fields.into_iter().map(|(key, value)| format!("{key}={value}")));
     }
@@ -307,7 +307,7 @@ fn form(value: &Value, styles: &BTreeMap<String, Written>) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::super::document::OpenApi;
-    use super::super::schema::{Known, translate};
+    use super::super::schema::{ReferenceState, translate};
     use super::*;
 
     fn arguments(mut declared: Value, taken: &[&str]) -> Result<Option<Arguments>, String> {
@@ -319,7 +319,8 @@ mod tests {
         let document = OpenApi::parse(document.to_string()).unwrap();
         let taken = taken.iter().map(|name| (*name).to_owned()).collect();
         let read = |draft: &mut Draft<'_>| read(draft, &declared, &taken);
-        translate(&document, &mut Known::new(10_000), 1_000, read).map(|(arguments, _)| arguments)
+        translate(&document, &mut ReferenceState::new(10_000), 1_000, read)
+            .map(|(arguments, _)| arguments)
     }
 
     fn pet(required: bool, media: &str) -> Value {

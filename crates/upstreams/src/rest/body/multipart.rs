@@ -28,7 +28,7 @@ pub(super) struct Fields(BTreeMap<String, Field>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Field {
-    holds: Holds,
+    holds: FieldKind,
     /// The type of its content, as the document has it.
     media: Option<String>,
     /// Whether a list is one part: `a,b`.
@@ -37,7 +37,7 @@ struct Field {
 
 /// What a field is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Holds {
+enum FieldKind {
     #[default]
     Value,
     File,
@@ -70,9 +70,9 @@ impl Fields {
         for (name, schema) in properties {
             let about = schema.get("description").cloned();
             let shown = match self.0.get(name).map(|field| field.holds) {
-                Some(Holds::File) => file_schema(about),
-                Some(Holds::Files) => json!({"type": "array", "items": file_schema(about)}),
-                Some(Holds::Value) | None => continue,
+                Some(FieldKind::File) => file_schema(about),
+                Some(FieldKind::Files) => json!({"type": "array", "items": file_schema(about)}),
+                Some(FieldKind::Value) | None => continue,
             };
             *schema = shown;
         }
@@ -113,7 +113,7 @@ impl Fields {
 impl Field {
     /// The part of one value: its headers and its content.
     fn part(&self, name: &str, value: &Value) -> Result<Vec<u8>> {
-        if self.holds != Holds::Value {
+        if self.holds != FieldKind::Value {
             return self.file(name, value);
         }
         let (content, usual) = match value {
@@ -201,7 +201,7 @@ fn sendable(said: &str) -> Option<String> {
 }
 
 /// What a schema says that its value is.
-fn holds(document: &OpenApi, schema: &Value, depth: usize) -> Result<Holds, String> {
+fn holds(document: &OpenApi, schema: &Value, depth: usize) -> Result<FieldKind, String> {
     let schema = document.follow(schema)?;
     let word = |key: &str| schema.get(key).and_then(Value::as_str);
     let is_binary = |media: &str| !media.starts_with("text/") && !is_json(&essence(media));
@@ -210,22 +210,22 @@ fn holds(document: &OpenApi, schema: &Value, depth: usize) -> Result<Holds, Stri
     if word("format") == Some("binary")
         || (!encoded && word("contentMediaType").is_some_and(is_binary))
     {
-        return Ok(Holds::File);
+        return Ok(FieldKind::File);
     }
-    let Some(depth) = depth.checked_sub(1) else { return Ok(Holds::Value) };
+    let Some(depth) = depth.checked_sub(1) else { return Ok(FieldKind::Value) };
     if let Some(items) = schema.get("items")
-        && holds(document, items, depth)? == Holds::File
+        && holds(document, items, depth)? == FieldKind::File
     {
-        return Ok(Holds::Files);
+        return Ok(FieldKind::Files);
     }
     let lists = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(*key)?.as_array());
     for alternative in lists.flatten().take(ALTERNATIVES_MAX) {
         let found = holds(document, alternative, depth)?;
-        if found != Holds::Value {
+        if found != FieldKind::Value {
             return Ok(found);
         }
     }
-    Ok(Holds::Value)
+    Ok(FieldKind::Value)
 }
 
 fn file_schema(about: Option<Value>) -> Value {

@@ -7,14 +7,14 @@ fn read(paths: Value, trusted: bool) -> (Vec<Operation>, Vec<Warning>) {
         "Pet": {"type": "object", "required": ["name"], "properties": {
             "id": {"type": "integer", "readOnly": true}, "name": {"type": "string"}}}}}});
     let document = OpenApi::parse(document.to_string()).unwrap();
-    let supplied = Supplied::default();
+    let supplied = SuppliedParameters::default();
     all(&document, &reading(&supplied, trusted), |_| true)
 }
 
-fn reading(supplied: &Supplied, trusted: bool) -> Reading<'_> {
+fn reading(supplied: &SuppliedParameters, trusted: bool) -> ReadOptions<'_> {
     let nodes_max = 1_000;
     let parts_max = 1_000_000;
-    Reading { supplied, trusted, nodes_max, parts_max, operations_max: 10 }
+    ReadOptions { supplied, trusted, nodes_max, parts_max, operations_max: 10 }
 }
 
 fn one(item: Value) -> Operation {
@@ -90,7 +90,7 @@ fn a_name_is_the_same_whatever_else_is_wanted() {
     let document = json!({"openapi": "3.0.3", "paths": {
         "/a": {"get": {"operationId": "x"}}, "/b": {"get": {"operationId": "x"}}}});
     let document = OpenApi::parse(document.to_string()).unwrap();
-    let supplied = Supplied::default();
+    let supplied = SuppliedParameters::default();
     for wanted in ["x", "get_b"] {
         let (operations, _) = all(&document, &reading(&supplied, true), |name| name == wanted);
         let names: Vec<&str> = operations.iter().map(|one| one.name.as_str()).collect();
@@ -145,8 +145,8 @@ fn what_a_document_repeats_is_cut_and_counted() {
         "/a": {"get": {}}, "/b": {"$ref": "#/x"}, "/c": {"$ref": "#/x"}, "/d": {"$ref": "#/x"}},
         "x": {"get": {"parameters": [{"name": "a", "in": "query", "description": long}]}}});
     let document = OpenApi::parse(document.to_string()).unwrap();
-    let supplied = Supplied::default();
-    let reading = Reading { parts_max: 2_000, ..reading(&supplied, true) };
+    let supplied = SuppliedParameters::default();
+    let reading = ReadOptions { parts_max: 2_000, ..reading(&supplied, true) };
     let (operations, warnings) = all(&document, &reading, |_| true);
     assert_eq!((operations.len(), warnings.len()), (2, 2), "{warnings:?}");
     assert!(
@@ -217,14 +217,18 @@ fn a_part_of_the_path_that_is_not_declared_is_a_text() {
         json!({"get": {"parameters": [
         {"name": "id", "in": "query", "schema": {"type": "integer"}}]}}),
     );
-    let places: Vec<(&str, Place)> = operation
+    let places: Vec<(&str, ParameterLocation)> = operation
         .parameters
         .iter()
         .map(|parameter| (parameter.argument.as_str(), parameter.place))
         .collect();
     assert_eq!(
         places,
-        [("id", Place::Path), ("file-name", Place::Path), ("query_id", Place::Query)]
+        [
+            ("id", ParameterLocation::Path),
+            ("file-name", ParameterLocation::Path),
+            ("query_id", ParameterLocation::Query)
+        ]
     );
     assert_eq!(operation.input_schema["properties"]["id"], json!({"type": "string"}));
     assert_eq!(operation.input_schema["required"], json!(["id", "file-name"]));

@@ -12,7 +12,7 @@ fn document(version: &str, schemas: Value) -> OpenApi {
 
 fn read(version: &str, schemas: Value, schema: Value) -> Result<(Value, Value), String> {
     let document = document(version, schemas);
-    let mut known = Known::new(PARTS_MAX);
+    let mut known = ReferenceState::new(PARTS_MAX);
     let (written, defs) =
         translate(&document, &mut known, NODES_MAX, |draft| draft.schema(&schema))?;
     Ok((written, Value::Object(defs)))
@@ -139,7 +139,7 @@ fn what_is_said_in_many_places_is_counted_in_each() {
         json!({"default": vec![0; 100]}),
     ] {
         let document = document("3.1.0", json!({"Large": large}));
-        let mut known = Known::new(1_000);
+        let mut known = ReferenceState::new(1_000);
         let written = (0..20)
             .map(|_| translate(&document, &mut known, NODES_MAX, |one| one.schema(&to("Large"))));
         let written: Vec<bool> = written.map(|written| written.is_ok()).collect();
@@ -157,7 +157,7 @@ fn what_was_tried_in_vain_counts_as_well() {
         .collect();
     let all: Vec<Value> = many.keys().map(|name| to(name)).collect();
     let document = document("3.1.0", Value::Object(many));
-    let mut known = Known::new(1_000);
+    let mut known = ReferenceState::new(1_000);
     let told =
         translate(&document, &mut known, NODES_MAX, |draft| draft.schema(&json!({"anyOf": all})));
     assert!(told.unwrap_err().contains("the schemas of the document have too many parts"));

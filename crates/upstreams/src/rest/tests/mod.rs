@@ -13,7 +13,7 @@ use futures::future::{BoxFuture, pending, ready};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, Caller, HowFar, Reach, Teller, ToolError, ToolOutput,
+    Abilities, Call, CallPlace, CallProgress, CallReporter, Caller, Reach, ToolError, ToolOutput,
 };
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, Millis};
@@ -225,7 +225,7 @@ async fn call(tools: &[Arc<dyn Tool>], name: &str, arguments: Value) -> Result<V
         output_bytes_max: 1_000,
         given: Arc::default(),
         can: Abilities::PERSON,
-        teller: Teller::default(),
+        teller: CallReporter::default(),
         place: CallPlace { trace: SPAN.parse().ok(), ..CallPlace::default() },
     };
     match tool.call(&caller, &call).await? {
@@ -234,7 +234,7 @@ async fn call(tools: &[Arc<dyn Tool>], name: &str, arguments: Value) -> Result<V
     }
 }
 
-fn told(error: &ToolError) -> (HowFar, &str) {
+fn told(error: &ToolError) -> (CallProgress, &str) {
     (error.how, error.fault.name.as_str())
 }
 
@@ -309,11 +309,11 @@ async fn a_call_goes_out_and_its_answer_comes_back() {
 #[tokio::test]
 async fn refusals_tell_how_far_it_got() {
     for (status, name, arguments, how) in [
-        ("404 Not Found", "shop.listPets", json!({}), HowFar::Failed),
-        ("409 Conflict", "shop.addPet", json!({"name": "x"}), HowFar::Failed),
-        ("502 Bad Gateway", "shop.addPet", json!({"name": "x"}), HowFar::Unknown),
-        ("504 Gateway Timeout", "shop.removePet", json!({"petId": "x"}), HowFar::Unknown),
-        ("504 Gateway Timeout", "shop.listPets", json!({}), HowFar::Failed),
+        ("404 Not Found", "shop.listPets", json!({}), CallProgress::Failed),
+        ("409 Conflict", "shop.addPet", json!({"name": "x"}), CallProgress::Failed),
+        ("502 Bad Gateway", "shop.addPet", json!({"name": "x"}), CallProgress::Unknown),
+        ("504 Gateway Timeout", "shop.removePet", json!({"petId": "x"}), CallProgress::Unknown),
+        ("504 Gateway Timeout", "shop.listPets", json!({}), CallProgress::Failed),
     ] {
         let (address, _peer) = peer(vec![answer(status, "", "words")]).await;
         let error = call(&pets("refusals", address).await, name, arguments).await.unwrap_err();
@@ -324,7 +324,7 @@ async fn refusals_tell_how_far_it_got() {
     let (address, _peer) = peer(vec![answer("200 OK", "", &"x".repeat(2_000))]).await;
     let tools = pets("large", address).await;
     let error = call(&tools, "shop.addPet", json!({"name": "x"})).await.unwrap_err();
-    assert_eq!(told(&error), (HowFar::Unknown, "OutputTooLarge"));
+    assert_eq!(told(&error), (CallProgress::Unknown, "OutputTooLarge"));
 }
 
 #[tokio::test]
@@ -333,7 +333,7 @@ async fn what_is_missing_is_told_before_anything_is_sent() {
     let remove = tools.iter().find(|tool| tool.spec().name.as_str() == "shop.removePet").unwrap();
     for arguments in [json!({}), json!({"petId": ""}), json!({"petId": ".."})] {
         let error = remove.check(&arguments).unwrap_err();
-        assert_eq!(told(&error), (HowFar::NotSent, "InputValidationError"));
+        assert_eq!(told(&error), (CallProgress::NotSent, "InputValidationError"));
     }
 }
 
@@ -358,7 +358,7 @@ async fn redirects_are_followed_on_the_same_server_only() {
     assert_eq!(call(&tools, "shop.addPet", pet()).await.unwrap(), json!("here"));
     assert_eq!(call(&tools, "shop.addPet", pet()).await.unwrap(), json!("here"));
     let unseen = call(&tools, "shop.addPet", pet()).await.unwrap_err();
-    assert_eq!(told(&unseen), (HowFar::Unknown, "HttpStatus"));
+    assert_eq!(told(&unseen), (CallProgress::Unknown, "HttpStatus"));
     let sent = peer.await.unwrap();
     assert!(sent[1].starts_with("GET /v2/pets?page=1 HTTP/1.1\r\n"), "{sent:?}");
     assert!(sent[3].starts_with("POST /v3/pets HTTP/1.1\r\n"), "{sent:?}");
@@ -371,10 +371,10 @@ async fn redirects_are_followed_on_the_same_server_only() {
 async fn other_redirects_are_errors() {
     let to = |status: &str, place: &str| answer(status, &format!("location: {place}\r\n"), "");
     for (status, place, tool, how) in [
-        ("302 Found", "http://169.254.169.254/latest", "shop.listPets", HowFar::Failed),
-        ("301 Moved Permanently", "/elsewhere", "shop.addPet", HowFar::Failed),
-        ("302 Found", "/elsewhere", "shop.addPet", HowFar::Unknown),
-        ("308 Permanent Redirect", "https://other.test/", "shop.addPet", HowFar::Failed),
+        ("302 Found", "http://169.254.169.254/latest", "shop.listPets", CallProgress::Failed),
+        ("301 Moved Permanently", "/elsewhere", "shop.addPet", CallProgress::Failed),
+        ("302 Found", "/elsewhere", "shop.addPet", CallProgress::Unknown),
+        ("308 Permanent Redirect", "https://other.test/", "shop.addPet", CallProgress::Failed),
     ] {
         let (address, _peer) = peer(vec![to(status, place)]).await;
         let tools = pets("elsewhere", address).await;
@@ -384,7 +384,7 @@ async fn other_redirects_are_errors() {
     }
     let (address, _peer) = peer(vec![to("302 Found", "/v1/pets"); 4]).await;
     let error = call(&pets("round", address).await, "shop.listPets", json!({})).await.unwrap_err();
-    assert_eq!(told(&error), (HowFar::Failed, "Redirected"));
+    assert_eq!(told(&error), (CallProgress::Failed, "Redirected"));
 }
 
 #[tokio::test]
@@ -408,7 +408,7 @@ async fn private_addresses_are_nobodys_business() {
         let written = Written::new("private", &file(url));
         let tools = loaded(RestConfig::new(written.document()), &parts()).await.unwrap();
         let error = call(&tools, "shop.x", json!({})).await.unwrap_err();
-        assert_eq!(told(&error), (HowFar::NotSent, "AddressNotAllowed"), "{url}");
+        assert_eq!(told(&error), (CallProgress::NotSent, "AddressNotAllowed"), "{url}");
         assert!(error.fault.hint.unwrap().contains("allow_private"), "{url}");
     }
     let (address, peer) = peer(vec![json_answer("200 OK", &json!(1))]).await;
@@ -467,8 +467,8 @@ async fn a_call_that_takes_too_long_is_given_up() {
     let parts = RemoteParts { clock: Arc::new(Over), ..parts() };
     let tools = loaded(config, &parts).await.unwrap();
     for (tool, arguments, how) in [
-        ("shop.listPets", json!({}), HowFar::Failed),
-        ("shop.addPet", json!({"name": "x"}), HowFar::Unknown),
+        ("shop.listPets", json!({}), CallProgress::Failed),
+        ("shop.addPet", json!({"name": "x"}), CallProgress::Unknown),
     ] {
         let error = call(&tools, tool, arguments).await.unwrap_err();
         assert_eq!(told(&error), (how, "Timeout"));

@@ -3,7 +3,7 @@
 use super::reference::Reference;
 use crate::commands::mcp::add::tell_plain;
 use crate::commands::mcp::upstream::lookup;
-use crate::commands::mcp::writing::{Beside, append};
+use crate::commands::mcp::writing::{TableContext, append};
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
@@ -63,7 +63,7 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     });
     let settings = Settings::load(Some(folder.as_path()), &context.environment)?;
     let variables = lookup(&context.environment);
-    let beside = Beside { folder: &folder, settings: &settings, variables: &variables };
+    let beside = TableContext { folder: &folder, settings: &settings, variables: &variables };
     let file = append(std::slice::from_ref(&table), &beside)?;
     let output = context.output;
     let text = format!("{file}: added `[a2a.agents.{name}]`");

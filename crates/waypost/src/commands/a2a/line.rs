@@ -2,9 +2,9 @@
 //! as they are written, answers as they come. What is right is judged elsewhere.
 
 use crate::exit::{Exit, Failure, Result};
-use outbound::answer::{Unread, collect};
+use outbound::answer::{ReadError, collect};
 use outbound::client::ClientOptions;
-use outbound::grpc::{self, Broken};
+use outbound::grpc::{self, StreamError};
 use outbound::percent::encoded;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -265,8 +265,8 @@ impl Line {
         let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().to_owned();
         let bytes = match collect(&mut response, ANSWER_BYTES_MAX).await {
             Ok(bytes) => bytes,
-            Err(Unread::Lost(error)) => return Err(self.unanswered(error)),
-            Err(Unread::TooLarge) => return Err(self.too_large()),
+            Err(ReadError::Lost(error)) => return Err(self.unanswered(error)),
+            Err(ReadError::TooLarge) => return Err(self.too_large()),
         };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let body = serde_json::from_str(&text).unwrap_or_default();
@@ -278,12 +278,12 @@ impl Line {
         self.unreachable(&outbound::words::reasons(&error.without_url()))
     }
 
-    fn broken(&self, broken: Broken) -> Failure {
+    fn broken(&self, broken: StreamError) -> Failure {
         match broken {
-            Broken::TooLarge => self.too_large(),
-            Broken::Lost(error) => self.unanswered(error),
-            Broken::CutOff => self.unreachable("the answer has no end"),
-            Broken::Malformed(why) => self.not_a2a(why),
+            StreamError::TooLarge => self.too_large(),
+            StreamError::Lost(error) => self.unanswered(error),
+            StreamError::CutOff => self.unreachable("the answer has no end"),
+            StreamError::Malformed(why) => self.not_a2a(why),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::remote::near::{self, AGENTS};
 use crate::terminal::input;
 use crate::terminal::output::printable;
 use crate::terminal::table::Cell;
-use crate::terminal::unified::{Titled, unified};
+use crate::terminal::unified::{TitledText, unified};
 use crate::terminal::yaml;
 use clap::{Args, Subcommand};
 use kernel::definition::agent::Agent;
@@ -115,7 +115,7 @@ async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit> {
     let offered = offered(context, files)?;
     let client = context.client().await?;
     for agent in &offered {
-        let Stored { result, version } = store(context, &client, agent).await?;
+        let StoreResult { result, version } = store(context, &client, agent).await?;
         let name = agent.name.as_str();
         let line = json!({"refName": name, "result": result, "version": version});
         let version = version.map_or("a file".to_owned(), |version| format!("version {version}"));
@@ -126,19 +126,19 @@ async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit> {
 }
 
 /// The outcome of storing an agent.
-struct Stored {
+struct StoreResult {
     result: &'static str,
     /// The one that holds now; none where a file has it.
     version: Option<u64>,
 }
 
 /// Stores an agent where it differs.
-async fn store(context: &Context, client: &Client, agent: &Agent) -> Result<Stored> {
+async fn store(context: &Context, client: &Client, agent: &Agent) -> Result<StoreResult> {
     let name = agent.name.as_str();
     let kept = kept(client, name).await?;
     let wanted = wanted(agent, kept.as_ref());
     if let Some(kept) = kept.as_ref().filter(|kept| kept.agent == wanted) {
-        return Ok(Stored { result: "unchanged", version: kept.summary.version });
+        return Ok(StoreResult { result: "unchanged", version: kept.summary.version });
     }
     let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
     // Of two who apply at once one gets an error, instead of being overwritten.
@@ -150,7 +150,7 @@ async fn store(context: &Context, client: &Client, agent: &Agent) -> Result<Stor
     };
     let answer: AgentAnswer = read(&client.put(request, &wanted).await?)?;
     let result = if kept.is_none() { "created" } else { "updated" };
-    Ok(Stored { result, version: answer.summary.version })
+    Ok(StoreResult { result, version: answer.summary.version })
 }
 
 async fn diff(context: &Context, file: &Path) -> Result<Exit> {
@@ -169,8 +169,8 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit> {
             None => (format!("{name} (not stored)"), String::new()),
         };
         let new_name = file.display().to_string();
-        let old = Titled { name: &old_name, text: &old };
-        let difference = unified(old, Titled { name: &new_name, text: &new });
+        let old = TitledText { name: &old_name, text: &old };
+        let difference = unified(old, TitledText { name: &new_name, text: &new });
         let line = json!({"refName": name, "same": difference.is_none(), "diff": difference});
         let Some(difference) = difference else {
             context.output.done(&line, &format!("`{name}` is as the file says"))?;

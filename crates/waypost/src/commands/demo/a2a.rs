@@ -1,9 +1,9 @@
 //! Two servers and one approval: an agent of a supplier is a tool of a shop. The supplier wants an
 //! order approved; the question travels to the shop, and the answer back.
 
-use super::stage::{Asked, Stage, text_at};
-use super::telling::Teller;
-use super::waiting::Waiting;
+use super::stage::{Stage, StoryRequest, text_at};
+use super::telling::Narrator;
+use super::waiting::WaitDeadline;
 use super::{mistaken, unbound};
 use crate::assembly::{Keys, NOWHERE, assemble, refused};
 use crate::environment::Environment;
@@ -48,7 +48,7 @@ steps:
 /// Both bindings ask for it.
 const VERSION: &[(&str, &str)] = &[("A2A-Version", "1.0")];
 
-pub(super) async fn tell(teller: Teller) -> Result<()> {
+pub(super) async fn tell(teller: Narrator) -> Result<()> {
     let supplier = project(SUPPLIER, "take_order", TAKE_ORDER)?;
     served(supplier, async |supplier: SocketAddr| {
         let card = format!("http://{supplier}");
@@ -116,7 +116,7 @@ impl Scene {
             )
             .await?;
         let shown = ["/name", "/skills/*/id", "/skills/*/description", "/signatures"];
-        supplier.ask(Asked::get("/.well-known/agent-card.json").showing(&shown)).await?;
+        supplier.ask(StoryRequest::get("/.well-known/agent-card.json").showing(&shown)).await?;
 
         shop.say(
             "A shop has written the supplier's address into its settings. Each skill of the \
@@ -125,7 +125,7 @@ impl Scene {
         .await?;
         self.found().await?;
         let shown = ["/state", "/version", "/agent/address", "/tools"];
-        shop.ask(Asked::get("/api/v1/upstreams/supplier").showing(&shown)).await?;
+        shop.ask(StoryRequest::get("/api/v1/upstreams/supplier").showing(&shown)).await?;
 
         shop.say(
             "A plan of the shop orders tea. The supplier wants to have that approved, so the \
@@ -134,7 +134,7 @@ impl Scene {
         .await?;
         let body = json!({"planId": "restock"});
         let shown = ["/run/status", "/run/asks/*/title", "/run/asks/*/body"];
-        let waits = shop.ask(Asked::post("/api/v1/runs", body).showing(&shown)).await?;
+        let waits = shop.ask(StoryRequest::post("/api/v1/runs", body).showing(&shown)).await?;
         let ask = text_at(&waits, "/run/asks/0/id")?;
 
         supplier.say("On the supplier's side it is a task that waits for its client.").await?;
@@ -143,7 +143,7 @@ impl Scene {
         shop.say("A user of the shop approves. The answer goes back, and both runs end.").await?;
         let path = format!("/api/v1/asks/{ask}");
         let approved = json!({"action": "accept", "content": {"reply": "approve"}});
-        let approved = Asked::post(&path, approved);
+        let approved = StoryRequest::post(&path, approved);
         shop.ask(approved.showing(&["/run/status", "/run/answer"])).await?;
         self.tasks().await
     }
@@ -151,13 +151,13 @@ impl Scene {
     /// The tasks of the supplier.
     async fn tasks(&self) -> Result<()> {
         let shown = ["/tasks/*/status/state", "/tasks/*/status/message/parts/0", "/totalSize"];
-        let tasks = Asked::get("/a2a/v1/tasks").with(VERSION);
+        let tasks = StoryRequest::get("/a2a/v1/tasks").with(VERSION);
         self.supplier.ask(tasks.showing(&shown)).await.map(drop)
     }
 
     /// Waits until the shop has read the supplier's card.
     async fn found(&self) -> Result<()> {
-        let waiting = Waiting::begin("the shop to find the supplier");
+        let waiting = WaitDeadline::begin("the shop to find the supplier");
         while self.shop.quietly("/api/v1/upstreams/supplier").await?["state"] != "ready" {
             waiting.next().await?;
         }

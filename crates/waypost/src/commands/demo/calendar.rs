@@ -1,6 +1,6 @@
 //! An assistant for a calendar: what it wants to change is shown first, and waits for a yes.
 
-use super::stage::{Asked, Stage, text_at};
+use super::stage::{Stage, StoryRequest, text_at};
 use crate::exit::Result;
 use serde_json::json;
 
@@ -13,25 +13,25 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
         .say("An agent has a model, tools and limits. This one only reads: no one is asked.")
         .await?;
     let look = said("what is on my calendar tomorrow?");
-    stage.ask(Asked::post("/run", look).showing(&short)).await?;
+    stage.ask(StoryRequest::post("/run", look).showing(&short)).await?;
 
     stage
         .say("Now it is to change something. It shows exactly what it would send, and waits.")
         .await?;
     let create = said("create a meeting called Standup tomorrow at 9am");
-    let asked = Asked::post("/run", create).showing(&["/status", "/pending_action"]);
+    let asked = StoryRequest::post("/run", create).showing(&["/status", "/pending_action"]);
     let asked = stage.ask(asked).await?;
     let call = text_at(&asked, "/pending_action/tool_calls/0/call_id")?;
     let start = text_at(&asked, "/pending_action/tool_calls/0/arguments/start")?;
 
     stage.say("A person says yes. The call is made once, whatever happens to the process.").await?;
     let yes = json!({"thread_id": THREAD, "approvals": [{"call_id": call, "approved": true}]});
-    stage.ask(Asked::post("/resume", yes).showing(&short)).await?;
+    stage.ask(StoryRequest::post("/resume", yes).showing(&short)).await?;
 
     stage.say("The conversation continues, and the meeting is there.").await?;
     // The date, because after midnight `tomorrow` would be another day.
     let day = start.split('T').next().unwrap_or_default();
     let look = said(&format!("what is on my calendar on {day}?"));
-    stage.ask(Asked::post("/run", look).showing(&short)).await?;
+    stage.ask(StoryRequest::post("/run", look).showing(&short)).await?;
     Ok(())
 }

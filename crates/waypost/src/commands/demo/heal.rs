@@ -1,7 +1,7 @@
 //! Steps that fail: one that a retry cures, one that a plan mends, a payment of which nobody knew
 //! whether it happened, and a shipment for which a model proposes what a person takes.
 
-use super::stage::{Asked, Stage, text_at};
+use super::stage::{Stage, StoryRequest, text_at};
 use crate::exit::Result;
 use engine::PlanFile;
 use serde_json::{Value, json};
@@ -141,18 +141,18 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
         .await?;
     let body = json!({"planId": "shop/ship"});
     let shown = ["/run/status", "/run/asks/0/fault", "/run/asks/0/proposal"];
-    let stuck = stage.ask(Asked::post("/api/v1/runs", body).showing(&shown)).await?;
+    let stuck = stage.ask(StoryRequest::post("/api/v1/runs", body).showing(&shown)).await?;
     let ask = text_at(&stuck, "/run/asks/0/id")?;
     stage.say("The person takes it.").await?;
     let path = format!("/api/v1/asks/{ask}");
-    let taken = Asked::post(&path, json!({"action": "edit", "proposal": true}));
+    let taken = StoryRequest::post(&path, json!({"action": "edit", "proposal": true}));
     stage.ask(taken.showing(&["/run/status", "/run/answer"])).await?;
     Ok(())
 }
 
 /// Runs a plan to its end.
 async fn run(stage: &Stage, plan: &str) -> Result<Value> {
-    let asked = Asked::post("/api/v1/runs", json!({"planId": plan}));
+    let asked = StoryRequest::post("/api/v1/runs", json!({"planId": plan}));
     stage.ask(asked.showing(&["/run/status", "/run/answer"])).await
 }
 
@@ -161,6 +161,6 @@ async fn acts(stage: &Stage, answer: &Value) -> Result<()> {
     let run = text_at(answer, "/run/id")?;
     let path = format!("/api/v1/asks?status=any&run={run}");
     let shown = ["/items/*/title", "/items/*/held/rule", "/items/*/decision/reply"];
-    stage.ask(Asked::get(&path).showing(&shown)).await?;
+    stage.ask(StoryRequest::get(&path).showing(&shown)).await?;
     Ok(())
 }

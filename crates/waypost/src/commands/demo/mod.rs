@@ -34,7 +34,7 @@ use serde_json::json;
 use server::Extra;
 use stage::Stage;
 use std::net::SocketAddr;
-use telling::Teller;
+use telling::Narrator;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -138,7 +138,7 @@ pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
     };
     let (of_teams, others): (Vec<Story>, Vec<Story>) =
         wanted.iter().copied().partition(|one| one.is_of_teams());
-    let teller = Teller::new(output, args.fast);
+    let teller = Narrator::new(output, args.fast);
     for (stories, setting) in [(others, Setting::demo()), (of_teams, Setting::two_teams())] {
         if !stories.is_empty() {
             perform(&stories, setting?, teller, context, &mut signals).await?;
@@ -208,7 +208,7 @@ impl Setting {
 async fn perform(
     stories: &[Story],
     setting: Setting,
-    teller: Teller,
+    teller: Narrator,
     context: &Context,
     signals: &mut Signals,
 ) -> Result<()> {
@@ -241,7 +241,7 @@ async fn perform(
 
 async fn tell(
     stories: &[Story],
-    teller: Teller,
+    teller: Narrator,
     address: SocketAddr,
     admin: Option<String>,
 ) -> Result<()> {
@@ -294,7 +294,7 @@ mod tests {
         let listener = TcpListener::bind(NOWHERE).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let stage = Stage::new(url, Teller::new(Output::new(true), true), None).unwrap();
+        let stage = Stage::new(url, Narrator::new(Output::new(true), true), None).unwrap();
         story.tell(&stage).await.unwrap_err();
         asked.lock().unwrap().clone()
     }

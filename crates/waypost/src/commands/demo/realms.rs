@@ -2,7 +2,7 @@
 //! chain that shows every change. A call is refused, another one asked about and approved by
 //! another person.
 
-use super::stage::{Asked, Sender, Stage, text_at};
+use super::stage::{Sender, Stage, StoryRequest, text_at};
 use crate::exit::Result;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
     let ann = Sender { variable: "ANN", key: &ann };
     stage.say("The server knows who calls, in which team, and as what.").await?;
     let shown = ["/subject", "/realm", "/roles"];
-    stage.ask(Asked::get("/api/v1/whoami").by(ann).showing(&shown)).await?;
+    stage.ask(StoryRequest::get("/api/v1/whoami").by(ann).showing(&shown)).await?;
     let ask = booked(stage, ann).await?;
     answered(stage, ann, &ask).await?;
     audited(stage).await
@@ -33,16 +33,16 @@ async fn booked(stage: &Stage, ann: Sender<'_>) -> Result<Value> {
     stage
         .say("She books a small sum. Her role permits it, and no policy has anything against it.")
         .await?;
-    stage.ask(Asked::post(CALL, sum(20)).by(ann)).await?;
+    stage.ask(StoryRequest::post(CALL, sum(20)).by(ann)).await?;
 
     stage.say("A policy forbids more than 5,000, to everybody.").await?;
-    let refused = Asked::post(CALL, sum(6_000)).by(ann).refused();
+    let refused = StoryRequest::post(CALL, sum(6_000)).by(ann).refused();
     stage.ask(refused.showing(&["/status", "/code", "/detail"])).await?;
 
     stage
         .say("Another one wants a lead to approve more than 500. The call waits, as a run.")
         .await?;
-    let asked = Asked::post(CALL, sum(600)).by(ann);
+    let asked = StoryRequest::post(CALL, sum(600)).by(ann);
     let shown = ["/run/status", "/ask/title", "/ask/body", "/ask/mayAnswer", "/ask/other"];
     let answer = stage.ask(asked.showing(&shown)).await?;
     Ok(answer["ask"].clone())
@@ -54,18 +54,18 @@ async fn answered(stage: &Stage, ann: Sender<'_>, ask: &Value) -> Result<()> {
     let call = text_at(ask, "/calls/0/callId")?;
     let yes = json!({"decisions": [{"callId": call, "approve": true}]});
     stage.say("Ann cannot approve it herself: the policy wants another person.").await?;
-    let refused = Asked::post(&path, yes.clone()).by(ann).refused();
+    let refused = StoryRequest::post(&path, yes.clone()).by(ann).refused();
     stage.ask(refused.showing(&["/status", "/detail", "/hint"])).await?;
 
     stage.say("For Cleo, who is of the other team, it does not exist.").await?;
     let cleo = key_of(stage, "cleo").await?;
     let cleo = Sender { variable: "CLEO", key: &cleo };
-    stage.ask(Asked::get(&path).by(cleo).refused().showing(&["/status", "/detail"])).await?;
+    stage.ask(StoryRequest::get(&path).by(cleo).refused().showing(&["/status", "/detail"])).await?;
 
     stage.say("Bob leads the team. He approves it, and the run ends.").await?;
     let bob = key_of(stage, "bob").await?;
     let bob = Sender { variable: "BOB", key: &bob };
-    let approved = Asked::post(&path, yes).by(bob);
+    let approved = StoryRequest::post(&path, yes).by(bob);
     stage.ask(approved.showing(&["/run/status", "/run/answer"])).await?;
     Ok(())
 }
@@ -76,18 +76,18 @@ async fn audited(stage: &Stage) -> Result<()> {
         .say("All of it is in the audit of the team: who called, and which policy decided ..")
         .await?;
     let shown = ["/items/*/subject", "/items/*/verdict", "/items/*/policies"];
-    let calls = Asked::get("/api/v1/audit?act=call").with(TEAM).by(stage.admin());
+    let calls = StoryRequest::get("/api/v1/audit?act=call").with(TEAM).by(stage.admin());
     stage.ask(calls.showing(&shown)).await?;
 
     stage.say(".. and who answered, or tried to.").await?;
     let shown = ["/items/*/subject", "/items/*/verdict", "/items/*/reply"];
-    let answers = Asked::get("/api/v1/audit?act=answer").with(TEAM).by(stage.admin());
+    let answers = StoryRequest::get("/api/v1/audit?act=answer").with(TEAM).by(stage.admin());
     stage.ask(answers.showing(&shown)).await?;
 
     stage
         .say("Its rows are a chain: one that is changed, removed or added later is found.")
         .await?;
-    let check = Asked::get("/api/v1/audit/verify").with(TEAM).by(stage.admin());
+    let check = StoryRequest::get("/api/v1/audit/verify").with(TEAM).by(stage.admin());
     stage.ask(check.showing(&["/valid", "/rows", "/flaws"])).await?;
     Ok(())
 }
@@ -95,7 +95,7 @@ async fn audited(stage: &Stage) -> Result<()> {
 /// A new key of a principal.
 async fn key_of(stage: &Stage, principal: &str) -> Result<String> {
     let body = json!({"name": "demo", "of": principal});
-    let asked = Asked::post("/api/v1/keys", body).by(stage.admin());
+    let asked = StoryRequest::post("/api/v1/keys", body).by(stage.admin());
     let made = stage.ask(asked.showing(&["/key/subject", "/key/realms"])).await?;
     text_at(&made, "/text")
 }

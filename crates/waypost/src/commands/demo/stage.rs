@@ -1,7 +1,7 @@
 //! Where stories happen: requests to the server, each shown as the command that does the same.
 
-use super::telling::{Teller, Told};
-use super::waiting::Waiting;
+use super::telling::{Narrator, ShownAnswer};
+use super::waiting::WaitDeadline;
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::remote::client::Client;
@@ -19,7 +19,7 @@ pub(super) const CALENDAR_TOOL: &str = "/api/v1/tools/create_event";
 pub(super) struct Stage {
     url: String,
     client: Client,
-    teller: Teller,
+    teller: Narrator,
     /// The admin key, where the server has one.
     admin: Option<String>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Sender<'a> {
 
 /// One request of a story.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked<'a> {
+pub(super) struct StoryRequest<'a> {
     path: &'a str,
     headers: &'a [(&'a str, &'a str)],
     sender: Option<Sender<'a>>,
@@ -43,7 +43,7 @@ pub(super) struct Asked<'a> {
     is_refused: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> StoryRequest<'a> {
     pub(super) fn get(path: &'a str) -> Self {
         Self { path, ..Self::default() }
     }
@@ -92,7 +92,7 @@ impl<'a> Asked<'a> {
 }
 
 impl Stage {
-    pub(super) fn new(url: String, teller: Teller, admin: Option<String>) -> Result<Self> {
+    pub(super) fn new(url: String, teller: Narrator, admin: Option<String>) -> Result<Self> {
         let client = Client::new(&url)?;
         Ok(Self { url, client, teller, admin })
     }
@@ -103,7 +103,7 @@ impl Stage {
     }
 
     /// Who tells.
-    pub(super) fn teller(&self) -> Teller {
+    pub(super) fn teller(&self) -> Narrator {
         self.teller
     }
 
@@ -118,7 +118,7 @@ impl Stage {
     }
 
     /// Sends a request, shows it and its answer, and gives the whole answer.
-    pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<Value> {
+    pub(super) async fn ask(&self, asked: StoryRequest<'_>) -> Result<Value> {
         let curl = asked.curl(&self.url);
         self.teller.command(&curl)?;
         let method = if asked.body.is_some() { Method::POST } else { Method::GET };
@@ -126,7 +126,7 @@ impl Stage {
         let headers: Vec<(&str, &str)> = asked.headers.iter().copied().chain(key).collect();
         let sent = self.client.send(method, asked.path, &headers, asked.body.as_ref());
         let (status, answer) = sent.await?;
-        let told = Told { status, whole: &answer, parts: picked(&answer, asked.shown) };
+        let told = ShownAnswer { status, whole: &answer, parts: picked(&answer, asked.shown) };
         self.teller.answer(&curl, &told).await?;
         if (status >= 400) == asked.is_refused {
             return Ok(answer);
@@ -143,7 +143,7 @@ impl Stage {
     /// Waits until the tools of the calendar server are there. An agent waits for them as well, but
     /// on a busy machine that takes longer than its request may.
     pub(super) async fn await_calendar(&self) -> Result<()> {
-        let waiting = Waiting::begin("the tools of its calendar server");
+        let waiting = WaitDeadline::begin("the tools of its calendar server");
         loop {
             let asked = self.client.send(Method::GET, CALENDAR_TOOL, &[], None);
             match asked.await? {
@@ -213,18 +213,18 @@ mod tests {
 
     #[test]
     fn a_request_is_shown_as_what_a_shell_takes() {
-        let asked = Asked::post("/run", json!({"text": "it's"})).with(&[("A", "b")]);
+        let asked = StoryRequest::post("/run", json!({"text": "it's"})).with(&[("A", "b")]);
         assert_eq!(
             asked.curl("http://host"),
             "curl -s http://host/run \\\n  -H 'A: b' \\\n  -d '{\"text\":\"it'\\''s\"}'"
         );
-        assert_eq!(Asked::get("/a").curl("http://host"), "curl -s http://host/a");
+        assert_eq!(StoryRequest::get("/a").curl("http://host"), "curl -s http://host/a");
         let ann = Sender { variable: "ANN", key: "wp_secret" };
         assert_eq!(
-            Asked::get("/a").by(ann).curl("http://host"),
+            StoryRequest::get("/a").by(ann).curl("http://host"),
             "curl -s http://host/a \\\n  -H \"X-Api-Key: $ANN\""
         );
-        assert_eq!(Asked::get("/a?b=1").curl("http://host"), "curl -s 'http://host/a?b=1'");
+        assert_eq!(StoryRequest::get("/a?b=1").curl("http://host"), "curl -s 'http://host/a?b=1'");
     }
 
     #[test]

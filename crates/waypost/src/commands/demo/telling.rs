@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 7;
 
 /// An answer of a server, and what of it is shown.
 #[derive(Debug)]
-pub(super) struct Told<'a> {
+pub(super) struct ShownAnswer<'a> {
     pub(super) status: u16,
     pub(super) whole: &'a Value,
     pub(super) parts: Value,
@@ -29,12 +29,12 @@ pub(super) struct Told<'a> {
 
 /// Who tells.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Teller {
+pub(super) struct Narrator {
     output: Output,
     has_pauses: bool,
 }
 
-impl Teller {
+impl Narrator {
     pub(super) fn new(output: Output, is_fast: bool) -> Self {
         let has_pauses = !is_fast && !output.is_json() && stdout().is_terminal();
         Self { output, has_pauses }
@@ -66,8 +66,8 @@ impl Teller {
     }
 
     /// The outcome.
-    pub(super) async fn answer(self, curl: &str, told: &Told<'_>) -> Result<()> {
-        let Told { status, whole, parts } = told;
+    pub(super) async fn answer(self, curl: &str, told: &ShownAnswer<'_>) -> Result<()> {
+        let ShownAnswer { status, whole, parts } = told;
         let answer = shortened(parts, DEPTH_MAX);
         let is_whole = answer == **whole;
         let document =

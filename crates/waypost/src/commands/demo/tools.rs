@@ -1,6 +1,6 @@
 //! Tools and plans for MCP clients: one endpoint, no handshake in the newest version.
 
-use super::stage::{Asked, Stage};
+use super::stage::{Stage, StoryRequest};
 use crate::exit::Result;
 use serde_json::{Value, json};
 
@@ -17,13 +17,13 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
         )
         .await?;
     let headers = [JSON, BOTH, NEWEST, ("Mcp-Method", "tools/list")];
-    let list = Asked::post("/mcp", request(1, "tools/list", json!({}))).with(&headers);
+    let list = StoryRequest::post("/mcp", request(1, "tools/list", json!({}))).with(&headers);
     stage.ask(list.showing(&["/result/tools/*/name"])).await?;
 
     stage.say("It calls one.").await?;
     let headers = [JSON, BOTH, NEWEST, ("Mcp-Method", "tools/call"), ("Mcp-Name", "math__add")];
     let call = json!({"name": "math__add", "arguments": {"a": 2, "b": 3}});
-    let call = Asked::post("/mcp", request(2, "tools/call", call)).with(&headers);
+    let call = StoryRequest::post("/mcp", request(2, "tools/call", call)).with(&headers);
     stage.ask(call.showing(&["/result/content", "/result/structuredContent"])).await?;
 
     stage
@@ -36,7 +36,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
     let headers = [JSON, BOTH, NEWEST, ("Mcp-Method", "tools/call"), ("Mcp-Name", name)];
     let mut call = request(3, "tools/call", json!({"name": name, "arguments": {}}));
     call["params"]["_meta"][CAPABILITIES] = json!({"elicitation": {"form": {}}});
-    let call = Asked::post("/mcp", call).with(&headers);
+    let call = StoryRequest::post("/mcp", call).with(&headers);
     stage.ask(call.showing(&["/result/resultType", "/result/inputRequests"])).await?;
     Ok(())
 }

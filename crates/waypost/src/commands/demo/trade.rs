@@ -1,7 +1,7 @@
 //! Failed trades: the deterministic path for reasons that are known, an agent for the others, and
 //! what was counted.
 
-use super::stage::{Asked, Stage, text_at};
+use super::stage::{Stage, StoryRequest, text_at};
 use crate::exit::Result;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
         .await?;
     let path = format!("/api/v1/pipelines/{PIPELINE}");
     let shown = ["/route", "/handlers", "/tools"];
-    let pipeline = stage.ask(Asked::get(&path).showing(&shown)).await?;
+    let pipeline = stage.ask(StoryRequest::get(&path).showing(&shown)).await?;
     let route = text_at(&pipeline, "/route")?;
 
     stage
@@ -29,7 +29,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
         )
         .await?;
     let known = json!({"tradeId": "T-100", "reason": "Missing ISIN"});
-    stage.ask(Asked::post(&route, known)).await?;
+    stage.ask(StoryRequest::post(&route, known)).await?;
 
     stage
         .say(
@@ -38,7 +38,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
         )
         .await?;
     let cusip = json!({"tradeId": "T-110", "reason": LOOKED_UP, "altIds": {"cusip": "037833100"}});
-    stage.ask(Asked::post(&route, cusip)).await?;
+    stage.ask(StoryRequest::post(&route, cusip)).await?;
 
     stage
         .say(
@@ -47,7 +47,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
         )
         .await?;
     let unknown = json!({"tradeId": "T-200", "reason": "LEI not found in registry"});
-    stage.ask(Asked::post(&route, unknown)).await?;
+    stage.ask(StoryRequest::post(&route, unknown)).await?;
 
     stage
         .say(
@@ -56,10 +56,10 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
         )
         .await?;
     let other = json!({"tradeId": "T-300", "reason": "Amount mismatch"});
-    stage.ask(Asked::post(&route, other)).await?;
+    stage.ask(StoryRequest::post(&route, other)).await?;
 
     stage.say("A case without its reason is refused before anything runs.").await?;
-    stage.ask(Asked::post(&route, json!({"tradeId": "T-400"})).refused()).await?;
+    stage.ask(StoryRequest::post(&route, json!({"tradeId": "T-400"})).refused()).await?;
 
     stage
         .say(
@@ -67,6 +67,6 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
              worth a handler.",
         )
         .await?;
-    stage.ask(Asked::get(&format!("{path}/stats"))).await?;
+    stage.ask(StoryRequest::get(&format!("{path}/stats"))).await?;
     Ok(())
 }

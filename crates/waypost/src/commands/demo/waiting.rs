@@ -10,12 +10,12 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// A wait for one thing.
 #[derive(Debug)]
-pub(super) struct Waiting<'a> {
+pub(super) struct WaitDeadline<'a> {
     what: &'a str,
     deadline: Instant,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitDeadline<'a> {
     /// Waits for this from now on.
     pub(super) fn begin(what: &'a str) -> Self {
         Self { what, deadline: Instant::now() + LIMIT }
@@ -34,7 +34,7 @@ impl<'a> Waiting<'a> {
 
 /// Looks until something is there.
 pub(super) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
-    let waiting = Waiting::begin(what);
+    let waiting = WaitDeadline::begin(what);
     loop {
         if let Some(found) = look() {
             return Ok(found);

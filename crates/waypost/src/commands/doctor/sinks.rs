@@ -6,7 +6,7 @@ use super::finding::Finding;
 use crate::context::Context;
 use crate::plans::load_project;
 use crate::remote::client::{Client, Request};
-use project::event_sinks::Sending;
+use project::event_sinks::ResolvedSink;
 use std::path::{Path, PathBuf};
 use wire::rest::{Sink, SinkStatus};
 
@@ -47,7 +47,7 @@ pub(super) async fn look(
 }
 
 /// A file whose folder cannot be written.
-fn unwritable(sending: &Sending) -> Option<Finding> {
+fn unwritable(sending: &ResolvedSink) -> Option<Finding> {
     let path = PathBuf::from(sending.target.as_deref().filter(|_| sending.word() == "file")?);
     let name = &sending.config.name;
     if path.is_dir() {

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure, Result};
-use crate::remote::address::{self, Answering, Found};
+use crate::remote::address::{self, AddressState, RunningServer};
 use crate::remote::client::{Client, UNTRUSTED};
 use engine::system::clock::SystemClock;
 use kernel::contracts::Clock;
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 const CLOCK_MIN: Millis = Millis(1_704_067_200_000);
 
 /// Whether a server answers, and what is to say of it.
-pub(super) struct Served {
+pub(super) struct ServerFinding {
     /// Whether the server answers that this is about.
     pub(super) is_served: bool,
     /// How to ask it more.
@@ -27,7 +27,7 @@ pub(super) struct Served {
     pub(super) finding: Finding,
 }
 
-impl Served {
+impl ServerFinding {
     /// No server of this folder, and this is to say.
     fn nobody(finding: Finding) -> Self {
         Self { is_served: false, client: None, finding }
@@ -36,37 +36,37 @@ impl Served {
 
 /// Asks the server that `--server` names, else the one that serves this folder, else the one that
 /// listens where this folder's would.
-pub(super) async fn server(context: &Context, config: &Config, data: &Path) -> Served {
+pub(super) async fn server(context: &Context, config: &Config, data: &Path) -> ServerFinding {
     if context.has_named_server() {
         return looked_at(context, &context.server.url).await;
     }
     match address::find(data).await {
-        Ok(Found::Running(url)) => looked_at(context, &url).await,
-        Ok(Found::Stale(_) | Found::Nothing) => {
+        Ok(AddressState::Running(url)) => looked_at(context, &url).await,
+        Ok(AddressState::Stale(_) | AddressState::Nothing) => {
             expected(&config.server.local_url(place(config))).await
         }
         Err(failure) => {
             let finding = Finding::failed("server", &failure);
-            Served { is_served: true, client: None, finding }
+            ServerFinding { is_served: true, client: None, finding }
         }
     }
 }
 
 /// What there is to say of a server that was named or recognised.
-async fn looked_at(context: &Context, url: &str) -> Served {
+async fn looked_at(context: &Context, url: &str) -> ServerFinding {
     match ready(context.client_at(url)).await {
         Ok(client) => {
             let finding = Finding::ok("server", format!("{url} is ready"));
-            Served { is_served: true, client: Some(client), finding }
+            ServerFinding { is_served: true, client: Some(client), finding }
         }
         Err(failure) if is_nobody(&failure) => {
-            Served::nobody(Finding::ok("server", format!("none runs at {url}")))
+            ServerFinding::nobody(Finding::ok("server", format!("none runs at {url}")))
         }
         Err(failure) => {
             // Another program on our port answers in its own words, without a code of ours.
             let is_served = failure.exit != Exit::Upstream && !failure.code.starts_with("http_");
             let finding = Finding::failed("server", &failure);
-            Served { is_served, client: None, finding }
+            ServerFinding { is_served, client: None, finding }
         }
     }
 }
@@ -77,8 +77,8 @@ fn is_nobody(failure: &Failure) -> bool {
 }
 
 /// What there is to say of the place where this folder's server would listen, and does not.
-async fn expected(url: &str) -> Served {
-    Served::nobody(match ready(Client::new(url)).await {
+async fn expected(url: &str) -> ServerFinding {
+    ServerFinding::nobody(match ready(Client::new(url)).await {
         Ok(_) => {
             Finding::ok("server", format!("none runs for this folder; another answers at {url}"))
         }
@@ -109,10 +109,10 @@ pub(super) async fn port(config: &Config, data: &Path) -> Finding {
         return Finding::ok("port", format!("{place} is free"));
     };
     match address::ask(&config.server.local_url(place), data).await {
-        Ok(Answering { is_ours: true, .. }) => {
+        Ok(RunningServer { is_ours: true, .. }) => {
             Finding::ok("port", format!("{place} is our server's"))
         }
-        Ok(Answering { instance, .. }) => {
+        Ok(RunningServer { instance, .. }) => {
             let what = format!("{} holds {place}", address::another(&instance));
             let hint = "stop it, or let `waypost up --port 0` take a free port";
             Finding::fail("port", what, hint)

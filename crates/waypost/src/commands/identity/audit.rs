@@ -105,7 +105,7 @@ struct Rows {
 }
 
 /// What an export says.
-struct Exported {
+struct ExportSummary {
     head: String,
     rows: Rows,
 }
@@ -275,7 +275,7 @@ impl Which {
 }
 
 /// An export: the head is its first line, and each other one an entry.
-fn exported(file: &Path) -> Result<Exported> {
+fn exported(file: &Path) -> Result<ExportSummary> {
     let wrong = |why: String| {
         Failure::usage(format!("`{}` is no export of an audit: {why}", file.display()))
             .hint("`waypost audit export > FILE` writes one")
@@ -293,7 +293,7 @@ fn exported(file: &Path) -> Result<Exported> {
         rows.add(&entry);
     }
     rows.close();
-    Ok(Exported { head: head.head, rows })
+    Ok(ExportSummary { head: head.head, rows })
 }
 
 fn row(entry: AuditEntry) -> Vec<Cell> {

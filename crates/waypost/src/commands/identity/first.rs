@@ -6,7 +6,7 @@ use crate::environment::place::shown;
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::Output;
 use engine::system::clock::SystemClock;
-use identity::keys::{Expiry, KeyRefusal, Made, NewKey};
+use identity::keys::{Expiry, KeyRefusal, KeyWithText, NewKey};
 use kernel::contracts::Clock;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::key::ApiKey;
@@ -63,7 +63,7 @@ fn unmade(refusal: &KeyRefusal) -> Failure {
 }
 
 /// The key as a server would answer.
-fn issued(made: &Made) -> IssuedKey {
+fn issued(made: &KeyWithText) -> IssuedKey {
     let ApiKey { id, name, of, realms, scopes, by, created, expires, .. } = &made.stored.key;
     let realms = realms
         .0

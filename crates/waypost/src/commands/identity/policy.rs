@@ -90,7 +90,10 @@ impl PolicyArgs {
 
 /// Runs `waypost policy`.
 pub(crate) fn run(args: &PolicyArgs, context: &Context) -> Result<Exit> {
-    let read = Read::of(load_project(&args.project(), &context.environment)?, &context.environment);
+    let read = LoadedPolicies::of(
+        load_project(&args.project(), &context.environment)?,
+        &context.environment,
+    );
     match &args.command {
         PolicyCommand::Ls(_) => show(context, &read.policies()?),
         PolicyCommand::Validate(_) => validate(context, &read),
@@ -100,7 +103,7 @@ pub(crate) fn run(args: &PolicyArgs, context: &Context) -> Result<Exit> {
 }
 
 /// The policies of a project, and what they are held against.
-struct Read {
+struct LoadedPolicies {
     files: PolicyFiles,
     /// The built-in tools. Those of other servers are not known here.
     tools: Vec<Arc<ToolSpec>>,
@@ -109,7 +112,7 @@ struct Read {
     builtin: bool,
 }
 
-impl Read {
+impl LoadedPolicies {
     fn of(project: Project, environment: &Environment) -> Self {
         // What is wrong with upstreams is reported where they are used.
         let upstreams = project.upstreams(&|name: &str| environment.any(name)).ok();
@@ -159,7 +162,7 @@ fn show(context: &Context, policies: &Policies) -> Result<Exit> {
     })
 }
 
-fn validate(context: &Context, read: &Read) -> Result<Exit> {
+fn validate(context: &Context, read: &LoadedPolicies) -> Result<Exit> {
     let mut mistakes = check(&read.files, &read.tools);
     mistakes.extend(read.unlisted.iter().cloned());
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
@@ -173,7 +176,7 @@ fn validate(context: &Context, read: &Read) -> Result<Exit> {
     Ok(if errors == 0 { Exit::Ok } else { Exit::Failed })
 }
 
-fn test(context: &Context, read: &Read) -> Result<Exit> {
+fn test(context: &Context, read: &LoadedPolicies) -> Result<Exit> {
     let policies = read.policies()?;
     let cases = read.cases()?;
     let failed = cases.run(&policies, &read.setup());
@@ -189,7 +192,7 @@ fn test(context: &Context, read: &Read) -> Result<Exit> {
     Ok(if failed.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-fn explain(context: &Context, read: &Read, case: &str) -> Result<Exit> {
+fn explain(context: &Context, read: &LoadedPolicies, case: &str) -> Result<Exit> {
     let policies = read.policies()?;
     let cases = read.cases()?;
     let unread = |mistakes: Vec<Mistake>| Failure::usage("the case cannot be read").lines(mistakes);

@@ -1,15 +1,15 @@
 //! `waypost mcp add`: writes one server into the project's `waypost.toml`.
 
 use super::upstream::lookup;
-use super::writing::{Beside, append};
+use super::writing::{TableContext, append};
 use crate::commands::header;
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::settings::Settings;
 use clap::Args;
-use project::layer::Place;
-use project::upstream_entries::{Entry, Moved, moved};
+use project::layer::Location;
+use project::upstream_entries::{ConvertedEntry, Entry, moved};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     let folder = project_folder(args.dir.as_deref());
     let settings = Settings::load(Some(folder.as_path()), &context.environment)?;
     let variables = lookup(&context.environment);
-    let beside = Beside { folder: &folder, settings: &settings, variables: &variables };
+    let beside = TableContext { folder: &folder, settings: &settings, variables: &variables };
     let file = append(std::slice::from_ref(&table), &beside)?;
     let output = context.output;
     let text = format!("{file}: added `[mcp.servers.{}]`", table.name);
@@ -73,8 +73,8 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn table(args: &AddArgs) -> Result<Moved> {
-    let place = Place::whole("the command line");
+fn table(args: &AddArgs) -> Result<ConvertedEntry> {
+    let place = Location::whole("the command line");
     let is_url =
         |url: &str| ["http://", "https://", "${"].iter().any(|begin| url.starts_with(begin));
     if let Some(url) = args.url.as_deref().filter(|url| !is_url(url)) {
@@ -105,7 +105,7 @@ fn table(args: &AddArgs) -> Result<Moved> {
 }
 
 /// Tells which values are written out, since they may be secrets.
-pub(in crate::commands) fn tell_plain(context: &Context, file: &str, tables: &[Moved]) {
+pub(in crate::commands) fn tell_plain(context: &Context, file: &str, tables: &[ConvertedEntry]) {
     let plain: Vec<String> = tables.iter().flat_map(|table| table.plain.clone()).collect();
     if !plain.is_empty() {
         let names = plain.join("`, `");

@@ -3,7 +3,7 @@
 
 use super::add::tell_plain;
 use super::upstream::lookup;
-use super::writing::{Beside, append};
+use super::writing::{TableContext, append};
 use crate::context::Context;
 use crate::environment::place::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
@@ -14,8 +14,8 @@ use clap::Args;
 use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
 use project::folder::{CONFIG_FILE, Project};
-use project::upstream_entries::foreign::{self, Found};
-use project::upstream_entries::{Entry, Moved, moved};
+use project::upstream_entries::foreign::{self, ImportedServers};
+use project::upstream_entries::{ConvertedEntry, Entry, moved};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -46,7 +46,7 @@ pub(crate) struct ImportArgs {
 struct Candidate {
     entry: Entry,
     /// As our settings would write it.
-    table: Option<Moved>,
+    table: Option<ConvertedEntry>,
     /// Why it is not taken, if so.
     left_out: Option<String>,
 }
@@ -57,7 +57,7 @@ pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit> {
     let project = load_project(&folder, &context.environment)?;
     let found = found(args, &folder)?;
     let candidates = candidates(found.entries, &project);
-    let tables: Vec<Moved> = candidates
+    let tables: Vec<ConvertedEntry> = candidates
         .iter()
         .filter(|candidate| candidate.left_out.is_none())
         .filter_map(|candidate| candidate.table.clone())
@@ -85,14 +85,14 @@ pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn write(folder: &Path, tables: &[Moved], context: &Context) -> Result<String> {
+fn write(folder: &Path, tables: &[ConvertedEntry], context: &Context) -> Result<String> {
     let settings = Settings::load(Some(folder), &context.environment)?;
     let variables = lookup(&context.environment);
-    append(tables, &Beside { folder, settings: &settings, variables: &variables })
+    append(tables, &TableContext { folder, settings: &settings, variables: &variables })
 }
 
 /// What the files hold that the command line names.
-fn found(args: &ImportArgs, folder: &Path) -> Result<Found> {
+fn found(args: &ImportArgs, folder: &Path) -> Result<ImportedServers> {
     let home = std::env::home_dir().unwrap_or_default();
     let Some(files) = files_of(&args.from, folder, &home) else {
         return read(Path::new(&args.from), folder).and_then(|found| {
@@ -100,10 +100,10 @@ fn found(args: &ImportArgs, folder: &Path) -> Result<Found> {
             found.ok_or_else(|| none().hint("name a file, or claude, cursor, vscode or codex"))
         });
     };
-    let mut all: Option<Found> = None;
+    let mut all: Option<ImportedServers> = None;
     for file in &files {
         let Some(found) = read(file, folder)? else { continue };
-        let all = all.get_or_insert_with(Found::default);
+        let all = all.get_or_insert_with(ImportedServers::default);
         // The first file is the nearest one.
         let is_new = |entry: &Entry| !all.entries.iter().any(|known| known.name == entry.name);
         let new: Vec<Entry> = found.entries.into_iter().filter(is_new).collect();
@@ -141,7 +141,7 @@ fn files_of(client: &str, folder: &Path, home: &Path) -> Option<Vec<PathBuf>> {
 }
 
 /// What a file holds; none where there is no such file.
-fn read(path: &Path, folder: &Path) -> Result<Option<Found>> {
+fn read(path: &Path, folder: &Path) -> Result<Option<ImportedServers>> {
     let file = shown(path);
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -186,7 +186,7 @@ fn candidates(entries: Vec<Entry>, project: &Project) -> Vec<Candidate> {
 }
 
 /// Why our settings could not have it.
-fn unusable(table: &Moved) -> Option<String> {
+fn unusable(table: &ConvertedEntry) -> Option<String> {
     if table.name.is_empty() {
         return Some("it has no name".to_owned());
     }
@@ -222,7 +222,7 @@ fn as_json(candidate: &Candidate) -> Value {
 }
 
 /// Tells which variables stand now for what an editor would ask for.
-fn tell_asked(context: &Context, tables: &[Moved]) {
+fn tell_asked(context: &Context, tables: &[ConvertedEntry]) {
     let asked: Vec<String> = tables.iter().flat_map(|table| table.asked.clone()).collect();
     if !asked.is_empty() {
         let names = asked.join("`, `");

@@ -5,7 +5,7 @@ use super::snippet::{ClientArgs, NAME, Program, snippet, way};
 use crate::commands::word;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
-use crate::terminal::unified::{Titled, unified};
+use crate::terminal::unified::{TitledText, unified};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -52,7 +52,7 @@ pub(super) fn run(args: &InstallArgs, context: &Context) -> Result<Exit> {
             .hint(format!("`waypost mcp snippet {}` prints what it needs", word(&program)))
     })?;
     let difference =
-        unified(Titled { name: &file, text: &old }, Titled { name: &file, text: &new });
+        unified(TitledText { name: &file, text: &old }, TitledText { name: &file, text: &new });
     let written = difference.is_some() && !args.dry_run;
     let document = json!({
         "client": word(&program), "file": file, "diff": difference, "written": written,

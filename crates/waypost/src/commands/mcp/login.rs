@@ -77,15 +77,15 @@ pub(super) async fn run(args: &LoginArgs, context: &Context) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let name = args.name.as_str();
-    let whose = if args.mine { Whose::Own } else { Whose::Shared };
+    let whose = if args.mine { LoginOwner::Own } else { LoginOwner::Shared };
     let watch = Watch { client, name, whose, login: &login, wait_s: args.wait };
     let waiting = context.progress().during("waiting for the login", watch.until_ready(context));
     let upstream = waiting.await?;
     let talk = match watch.whose {
-        Whose::Shared => {
+        LoginOwner::Shared => {
             format!("`{}` is ready: {}", upstream.name, counted(upstream.tools, "tool"))
         }
-        Whose::Own => logged_in(name),
+        LoginOwner::Own => logged_in(name),
     };
     output.done(&json!(upstream), &talk)
 }
@@ -111,7 +111,7 @@ async fn asks_for_proof(client: &Client, context: &Context) -> Result<bool> {
 
 /// Whose login it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum LoginOwner {
     /// That of all callers.
     Shared,
     /// The caller's own.
@@ -122,7 +122,7 @@ enum Whose {
 struct Watch<'a> {
     client: Client,
     name: &'a str,
-    whose: Whose,
+    whose: LoginOwner,
     login: &'a UpstreamLogin,
     wait_s: u64,
 }
@@ -145,8 +145,8 @@ impl Watch<'_> {
         let mut upstream = first.clone();
         loop {
             let progress = match self.whose {
-                Whose::Shared => progress(&first, &upstream, &self.login.url),
-                Whose::Own => own_progress(&upstream),
+                LoginOwner::Shared => progress(&first, &upstream, &self.login.url),
+                LoginOwner::Own => own_progress(&upstream),
             };
             match progress {
                 Progress::Done => return Ok(upstream),

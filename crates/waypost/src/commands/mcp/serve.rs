@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::process::signals::Signals;
 use crate::remote::address;
 use crate::remote::client::Client;
-use crate::served::{Data, Kept, sources};
+use crate::served::{DataChoice, DataLocation, sources};
 use clap::Args;
 use server::{AssembleError, Assembled, Watch};
 use std::io::IsTerminal;
@@ -60,7 +60,7 @@ pub(super) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     if context.has_named_server() {
         return relayed(context.client_at(&context.server.url)?, stop).await;
     }
-    let kept = args.data.as_deref().map_or(Kept::WithProject, Kept::In);
+    let kept = args.data.as_deref().map_or(DataChoice::WithProject, DataChoice::In);
     let (project, data) = sources(context, kept)?;
     let keys = Keys::of(&context.environment);
     let variables = keys.variables(data.path());
@@ -102,7 +102,7 @@ async fn relayed(client: Client, mut stop: Signals) -> Result<Exit> {
 
 /// A client of the server that holds the data folder; the failure as it is where that is not why,
 /// or where the holder cannot be reached.
-fn holder(error: AssembleError, data: &Data, context: &Context) -> Result<Client> {
+fn holder(error: AssembleError, data: &DataLocation, context: &Context) -> Result<Client> {
     let Some(pid) = error.holder().map(|holder| holder.pid) else { return Err(refused(error)) };
     match address::of_holder(data.path(), pid) {
         Some(url) => {

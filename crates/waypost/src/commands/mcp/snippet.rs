@@ -109,10 +109,10 @@ impl Program {
     }
 
     /// The word by which it tells ways apart, if it wants one.
-    fn kind(self, way: &Way) -> Option<&'static str> {
+    fn kind(self, way: &ClientTransport) -> Option<&'static str> {
         match (self, way) {
-            (Program::ClaudeCode | Program::Vscode, Way::Url(_)) => Some("http"),
-            (Program::Vscode, Way::Command(_)) => Some("stdio"),
+            (Program::ClaudeCode | Program::Vscode, ClientTransport::Url(_)) => Some("http"),
+            (Program::Vscode, ClientTransport::Command(_)) => Some("stdio"),
             _ => None,
         }
     }
@@ -120,7 +120,7 @@ impl Program {
 
 /// How a client reaches us.
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum ClientTransport {
     /// To a server that runs.
     Url(String),
     /// It starts `waypost` with these arguments.
@@ -151,7 +151,7 @@ pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit> {
     if let Some(command) = command {
         output.talk(&format!("or run: {command}"));
     }
-    if let Way::Command(_) = way
+    if let ClientTransport::Command(_) = way
         && let Ok(path) = std::env::current_exe()
     {
         let path = path.display();
@@ -161,11 +161,11 @@ pub(super) fn run(args: &SnippetArgs, context: &Context) -> Result<Exit> {
 }
 
 /// How the client reaches us.
-pub(super) fn way(args: &ClientArgs, context: &Context) -> Result<Way> {
+pub(super) fn way(args: &ClientArgs, context: &Context) -> Result<ClientTransport> {
     if args.client.takes_url() && !args.stdio {
-        return url(context).map(Way::Url);
+        return url(context).map(ClientTransport::Url);
     }
-    arguments(args, context).map(Way::Command)
+    arguments(args, context).map(ClientTransport::Command)
 }
 
 /// The endpoint of the server that the command line names, else of the one that this project is.
@@ -199,13 +199,13 @@ fn arguments(args: &ClientArgs, context: &Context) -> Result<Vec<String>> {
 }
 
 /// The text for the client's settings.
-pub(super) fn snippet(program: Program, way: &Way) -> String {
+pub(super) fn snippet(program: Program, way: &ClientTransport) -> String {
     if program.format() == "toml" {
         return as_toml(way);
     }
     let (url, args) = match way {
-        Way::Url(url) => (Some(url.as_str()), None),
-        Way::Command(arguments) => (None, Some(arguments.as_slice())),
+        ClientTransport::Url(url) => (Some(url.as_str()), None),
+        ClientTransport::Command(arguments) => (None, Some(arguments.as_slice())),
     };
     let entry = Entry { kind: program.kind(way), url, command: args.map(|_| NAME), args };
     let servers = BTreeMap::from([(program.list(), BTreeMap::from([(NAME, entry)]))]);
@@ -227,10 +227,10 @@ struct Entry<'a> {
 }
 
 /// A text of TOML is written as JSON writes it.
-fn as_toml(way: &Way) -> String {
+fn as_toml(way: &ClientTransport) -> String {
     let members = match way {
-        Way::Url(url) => format!("url = {}", json!(url)),
-        Way::Command(arguments) => {
+        ClientTransport::Url(url) => format!("url = {}", json!(url)),
+        ClientTransport::Command(arguments) => {
             let quoted: Vec<String> =
                 arguments.iter().map(|word| json!(word).to_string()).collect();
             format!("command = {}\nargs = [{}]", json!(NAME), quoted.join(", "))
@@ -240,16 +240,18 @@ fn as_toml(way: &Way) -> String {
 }
 
 /// The client's own command that does the same, if it has one.
-fn command(program: Program, way: &Way) -> Option<String> {
+fn command(program: Program, way: &ClientTransport) -> Option<String> {
     let add = match program {
         Program::ClaudeCode => "claude mcp add",
         Program::Codex => "codex mcp add",
         Program::ClaudeDesktop | Program::Cursor | Program::Vscode => return None,
     };
     Some(match way {
-        Way::Url(url) if program == Program::Codex => format!("{add} {NAME} --url {}", shell(url)),
-        Way::Url(url) => format!("{add} --transport http {NAME} {}", shell(url)),
-        Way::Command(arguments) => {
+        ClientTransport::Url(url) if program == Program::Codex => {
+            format!("{add} {NAME} --url {}", shell(url))
+        }
+        ClientTransport::Url(url) => format!("{add} --transport http {NAME} {}", shell(url)),
+        ClientTransport::Command(arguments) => {
             let quoted: Vec<String> = arguments.iter().map(|word| shell(word)).collect();
             format!("{add} {NAME} -- {NAME} {}", quoted.join(" "))
         }
@@ -270,19 +272,20 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    fn url() -> Way {
-        Way::Url("http://127.0.0.1:8420/mcp".to_owned())
+    fn url() -> ClientTransport {
+        ClientTransport::Url("http://127.0.0.1:8420/mcp".to_owned())
     }
 
-    fn started() -> Way {
+    fn started() -> ClientTransport {
         let words = ["mcp", "serve", "--stdio", "/home/a b/shop"];
-        Way::Command(words.map(str::to_owned).to_vec())
+        ClientTransport::Command(words.map(str::to_owned).to_vec())
     }
 
     #[test]
     fn every_client_gets_the_shape_that_it_reads() {
-        let read =
-            |program, way: &Way| -> Value { serde_json::from_str(&snippet(program, way)).unwrap() };
+        let read = |program, way: &ClientTransport| -> Value {
+            serde_json::from_str(&snippet(program, way)).unwrap()
+        };
         let http = json!({"type": "http", "url": "http://127.0.0.1:8420/mcp"});
         let bare = json!({"url": "http://127.0.0.1:8420/mcp"});
         let stdio = json!({"command": "waypost",
@@ -299,7 +302,9 @@ mod tests {
 
     #[test]
     fn codex_reads_toml() {
-        let read = |way: &Way| -> Value { toml::from_str(&snippet(Program::Codex, way)).unwrap() };
+        let read = |way: &ClientTransport| -> Value {
+            toml::from_str(&snippet(Program::Codex, way)).unwrap()
+        };
         let served = |members: Value| json!({"mcp_servers": {"waypost": members}});
         assert_eq!(read(&url()), served(json!({"url": "http://127.0.0.1:8420/mcp"})));
         let stdio = json!({"command": "waypost",

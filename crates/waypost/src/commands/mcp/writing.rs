@@ -8,13 +8,13 @@ use crate::settings::{Settings, file_of};
 use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
 use project::folder::Project;
-use project::upstream_entries::{Entry, Moved, Upstreams, Variables, WrittenEntries};
+use project::upstream_entries::{ConvertedEntry, Entry, Upstreams, Variables, WrittenEntries};
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 
 /// What the tables come to stand beside.
-pub(in crate::commands) struct Beside<'a> {
+pub(in crate::commands) struct TableContext<'a> {
     /// The project's folder.
     pub(in crate::commands) folder: &'a Path,
     /// The settings of all files, as they are.
@@ -23,7 +23,10 @@ pub(in crate::commands) struct Beside<'a> {
 }
 
 /// Adds these tables to the project's settings; where.
-pub(in crate::commands) fn append(tables: &[Moved], beside: &Beside<'_>) -> Result<String> {
+pub(in crate::commands) fn append(
+    tables: &[ConvertedEntry],
+    beside: &TableContext<'_>,
+) -> Result<String> {
     let path = file_of(beside.folder)?;
     let file = shown(&path);
     let added = |present: &str| addition(&file, present, tables, beside);
@@ -60,7 +63,12 @@ fn write(path: &Path, added: &dyn Fn(&str) -> Result<String>) -> Result<()> {
 }
 
 /// What is added to this text of the file, if all of it can be used then.
-fn addition(file: &str, present: &str, tables: &[Moved], beside: &Beside<'_>) -> Result<String> {
+fn addition(
+    file: &str,
+    present: &str,
+    tables: &[ConvertedEntry],
+    beside: &TableContext<'_>,
+) -> Result<String> {
     let of_all = |text: &str| beside.settings.with_file(file, text);
     let before = of_all(present).map_err(|found| unread(file, &found))?;
     for table in tables {
@@ -112,8 +120,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn table(name: &str) -> Moved {
-        Moved {
+    fn table(name: &str) -> ConvertedEntry {
+        ConvertedEntry {
             name: name.to_owned(),
             text: format!("[mcp.servers.{name}]\ncommand = \"x\""),
             asked: Vec::new(),
@@ -121,10 +129,10 @@ mod tests {
         }
     }
 
-    fn append(folder: &Path, tables: &[Moved]) -> Result<String> {
+    fn append(folder: &Path, tables: &[ConvertedEntry]) -> Result<String> {
         let variables = |name: &str| (name == "ASSISTANT_MCP_URL").then(|| "http://a".to_owned());
         let settings = Settings::default();
-        super::append(tables, &Beside { folder, settings: &settings, variables: &variables })
+        super::append(tables, &TableContext { folder, settings: &settings, variables: &variables })
     }
 
     #[test]
@@ -169,7 +177,7 @@ mod tests {
     #[test]
     fn what_could_not_be_used_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
-        let of = |name: &str, text: &str| Moved {
+        let of = |name: &str, text: &str| ConvertedEntry {
             text: format!("[mcp.servers.{name}]\n{text}"),
             ..table(name)
         };

@@ -5,7 +5,7 @@ use super::send;
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};
-use crate::plans::{Known, load_project};
+use crate::plans::{KnownNames, load_project};
 use crate::terminal::input;
 use crate::terminal::output::counted;
 use crate::terminal::table::table;
@@ -43,7 +43,7 @@ impl TestArgs {
 }
 
 /// A pipeline's file and all that is wrong with it.
-struct Checked {
+struct CheckedPipeline {
     /// None where an error keeps it from being used.
     pipeline: Option<Pipeline>,
     mistakes: Vec<Mistake>,
@@ -58,16 +58,16 @@ pub(super) fn run(context: &Context, args: &TestArgs) -> Result<Exit> {
     // Among the others: names, routes and ports are one pipeline's.
     let known = project.add_pipeline(&args.file);
     let known = known.map_err(|error| Failure::usage(error.to_string()))?;
-    let Checked { pipeline, mut mistakes } = check(&text, &args.file, context, &project);
+    let CheckedPipeline { pipeline, mut mistakes } = check(&text, &args.file, context, &project);
     let variables = |name: &str| context.environment.any(name);
     for mistake in check_pipeline(&project, &known, &variables) {
         let is_its = mistake.file.as_ref() == Some(&known);
         mistakes.push(if is_its { in_file(mistake, &file) } else { mistake });
     }
     let pipeline = pipeline.filter(|_| !mistakes.iter().any(Mistake::is_error));
-    let checked = Checked { pipeline, mistakes };
-    let cases: Vec<Road> = match &checked.pipeline {
-        Some(pipeline) => given.iter().map(|case| Road::of(pipeline, case)).collect(),
+    let checked = CheckedPipeline { pipeline, mistakes };
+    let cases: Vec<CasePath> = match &checked.pipeline {
+        Some(pipeline) => given.iter().map(|case| CasePath::of(pipeline, case)).collect(),
         None => Vec::new(),
     };
     tell(context, &file, &checked, &cases)?;
@@ -75,15 +75,15 @@ pub(super) fn run(context: &Context, args: &TestArgs) -> Result<Exit> {
     Ok(if checked.pipeline.is_none() || is_refused { Exit::Failed } else { Exit::Ok })
 }
 
-fn check(text: &str, file: &Path, context: &Context, project: &Project) -> Checked {
+fn check(text: &str, file: &Path, context: &Context, project: &Project) -> CheckedPipeline {
     let limits = &project.config.limits;
     let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let read = read_text(text, &file.display().to_string(), &name.unwrap_or_default(), limits);
     let (pipeline, mut mistakes) = match read {
         Ok(read) => read,
-        Err(mistakes) => return Checked { pipeline: None, mistakes },
+        Err(mistakes) => return CheckedPipeline { pipeline: None, mistakes },
     };
-    let known = Known::of(project, &context.environment);
+    let known = KnownNames::of(project, &context.environment);
     let node = Node::parse(text, limits).ok();
     let mut add = |key: &str, word: &str, mistake: Mistake| {
         let mistake = placed(mistake, node.as_ref(), key, word);
@@ -106,7 +106,7 @@ fn check(text: &str, file: &Path, context: &Context, project: &Project) -> Check
         }
     }
     mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-    Checked { pipeline: Some(pipeline), mistakes }
+    CheckedPipeline { pipeline: Some(pipeline), mistakes }
 }
 
 fn in_file(mistake: Mistake, file: &str) -> Mistake {
@@ -136,7 +136,7 @@ fn find<'n>(node: &'n Node, word: &str) -> Option<&'n Node> {
 
 /// Which path a case takes.
 #[derive(Debug, PartialEq)]
-struct Road {
+struct CasePath {
     id: String,
     reason: String,
     /// The type of its handler; an agent does it where there is none.
@@ -145,7 +145,7 @@ struct Road {
     refused: Option<String>,
 }
 
-impl Road {
+impl CasePath {
     fn of(pipeline: &Pipeline, body: &Value) -> Self {
         match pipeline.admit(body) {
             Ok(Case { id, reason, handler, .. }) => {
@@ -184,7 +184,12 @@ impl Road {
     }
 }
 
-fn tell(context: &Context, file: &str, checked: &Checked, roads: &[Road]) -> Result<()> {
+fn tell(
+    context: &Context,
+    file: &str,
+    checked: &CheckedPipeline,
+    roads: &[CasePath],
+) -> Result<()> {
     let output = context.output;
     let errors = checked.mistakes.iter().filter(|mistake| mistake.is_error()).count();
     if output.is_json() {
@@ -193,14 +198,14 @@ fn tell(context: &Context, file: &str, checked: &Checked, roads: &[Road]) -> Res
             "file": file,
             "pipeline": checked.pipeline.as_ref().map(|pipeline| &pipeline.name),
             "mistakes": checked.mistakes,
-            "cases": roads.iter().map(Road::json).collect::<Vec<_>>(),
+            "cases": roads.iter().map(CasePath::json).collect::<Vec<_>>(),
         }));
     }
     for mistake in &checked.mistakes {
         output.text(&mistake.to_string())?;
     }
     if !roads.is_empty() {
-        let row = |road: &Road| vec![road.id.clone(), road.reason.clone(), road.text()];
+        let row = |road: &CasePath| vec![road.id.clone(), road.reason.clone(), road.text()];
         output.text(&table(&["case", "reason", "path"], roads.iter().map(row)))?;
     }
     let warnings = checked.mistakes.len() - errors;
@@ -235,10 +240,10 @@ llm: {type: stub}
     #[test]
     fn a_case_takes_a_road_or_is_refused() {
         let pipeline = pipeline();
-        let road = |body: Value| Road::of(&pipeline, &body).text();
+        let road = |body: Value| CasePath::of(&pipeline, &body).text();
         assert_eq!(road(json!({"id": "1", "reason": "old"})), "deterministic: escalate");
         assert_eq!(road(json!({"id": "1", "reason": "Old"})), "unknown -> agent");
-        let refused = Road::of(&pipeline, &json!({"id": "1"}));
+        let refused = CasePath::of(&pipeline, &json!({"id": "1"}));
         assert_eq!(refused.text(), "refused: Missing required field(s): reason");
         assert_eq!(refused.json()["road"], "refused");
     }

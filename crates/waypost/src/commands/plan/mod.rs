@@ -13,7 +13,7 @@ use crate::environment::place::project_folder;
 use crate::examples::{self, ExampleResult};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
-use crate::plans::{Checked, Selection, folder_of};
+use crate::plans::{CheckedPlan, Selection, folder_of};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, PLANS};
 use crate::terminal::input;
@@ -249,7 +249,7 @@ async fn validate(context: &Context, paths: &[PathBuf]) -> Result<Exit> {
     let all = selection.with_documents(&context.environment).await.check();
     let mistakes: Vec<&Mistake> = all.iter().flat_map(|checked| &checked.mistakes).collect();
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
-    let file = |checked: &Checked| {
+    let file = |checked: &CheckedPlan| {
         json!({
             "file": checked.file,
             "plan": checked.plan.as_ref().map(|plan| &plan.id),

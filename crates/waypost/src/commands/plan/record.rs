@@ -8,11 +8,11 @@ use crate::exit::{Exit, Failure, Result};
 use crate::plans::folder_of;
 use crate::remote::client::{Client, Request, read};
 use crate::settings::Settings;
-use kernel::ask::held::SUPERVISOR;
+use kernel::ask::remedy::SUPERVISOR;
 use kernel::ask::{CallDecision, Reply};
 use kernel::event::{self, Fact};
-use kernel::tool::call::HowFar;
-use kernel::values::datum::{Datum, Held};
+use kernel::tool::call::CallProgress;
+use kernel::values::datum::{Datum, DatumValue};
 use kernel::values::fault::Fault;
 use kernel::values::ids::{AskId, CallId, ToolName};
 use outbound::answer::is_passing;
@@ -87,16 +87,16 @@ async fn example(
             .hint("the run itself is not affected; write the example by hand")
     };
     let expect = expected(run).map_err(refused)?;
-    let mut heard = Heard::default();
+    let mut heard = RunTrace::default();
     events.into_iter().try_for_each(|event| heard.hear(event.fact)).map_err(refused)?;
     let built_in = built_in(context, recording.plan)?;
     let mut stubs: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for Called { tool, came, .. } in heard.calls {
+    for RecordedCall { tool, came, .. } in heard.calls {
         // Examples call built-in tools as every run does.
         let Some(came) = came.filter(|_| !built_in.contains(tool.as_str())) else { continue };
         let stub = match came {
-            Came::Output(output) => json!({"result": whole(client, &output).await?}),
-            Came::Fault(how, fault) => json!({"fault": stub_fault(how, &fault)}),
+            CallOutcome::Output(output) => json!({"result": whole(client, &output).await?}),
+            CallOutcome::Fault(how, fault) => json!({"fault": stub_fault(how, &fault)}),
         };
         stubs.entry(tool.to_string()).or_default().push(stub);
     }
@@ -138,37 +138,37 @@ fn built_in(context: &Context, plan: &str) -> Result<BTreeSet<String>> {
 /// An output; a large one is read from its blob.
 async fn whole(client: &Client, output: &Datum) -> Result<Value> {
     match &output.held {
-        Held::Blob(blob) => client.get(Request::to(&["blobs", blob.hash.as_str()])).await,
+        DatumValue::Blob(blob) => client.get(Request::to(&["blobs", blob.hash.as_str()])).await,
         _ => Ok(output.to_value()),
     }
 }
 
 /// What came of a call.
 #[derive(Debug, PartialEq)]
-enum Came {
+enum CallOutcome {
     Output(Arc<Datum>),
-    Fault(HowFar, Fault),
+    Fault(CallProgress, Fault),
 }
 
 /// A call that was sent.
 #[derive(Debug, PartialEq)]
-struct Called {
+struct RecordedCall {
     call: CallId,
     tool: ToolName,
-    came: Option<Came>,
+    came: Option<CallOutcome>,
 }
 
 /// What a run did and was told, as its journal has it.
 #[derive(Debug, Default)]
-struct Heard {
+struct RunTrace {
     tools: BTreeMap<CallId, ToolName>,
     /// In the order in which they were sent.
-    calls: Vec<Called>,
+    calls: Vec<RecordedCall>,
     /// In the order of asking, each with what a person said.
     asks: Vec<(AskId, Option<Value>)>,
 }
 
-impl Heard {
+impl RunTrace {
     /// Takes in the next fact, or says why no example can tell it.
     fn hear(&mut self, fact: Fact) -> Result<(), &'static str> {
         match fact {
@@ -186,13 +186,15 @@ impl Heard {
             // What is refused before it is sent is refused again when the example is played.
             Fact::CallStarted { call, .. } => {
                 let tool = self.tools.get(&call).cloned();
-                self.calls.extend(tool.map(|tool| Called { call, tool, came: None }));
+                self.calls.extend(tool.map(|tool| RecordedCall { call, tool, came: None }));
             }
             // What a person settled is their reply.
             Fact::CallFinished { call, output, settled: None, .. } => {
-                self.came(call, Came::Output(output));
+                self.came(call, CallOutcome::Output(output));
             }
-            Fact::CallFailed { call, how, fault, .. } => self.came(call, Came::Fault(how, fault)),
+            Fact::CallFailed { call, how, fault, .. } => {
+                self.came(call, CallOutcome::Fault(how, fault))
+            }
             Fact::AskOpened(ask) => self.asks.push((ask.id, None)),
             // What rules decided they decide again.
             Fact::AskDecided { ask, decision } if *decision.by != *SUPERVISOR => {
@@ -208,7 +210,7 @@ impl Heard {
     }
 
     /// Of a call that was sent again the last time counts: no one knows what came of the others.
-    fn came(&mut self, call: CallId, came: Came) {
+    fn came(&mut self, call: CallId, came: CallOutcome) {
         let mut sent = self.calls.iter_mut().rev();
         if let Some(called) = sent.find(|called| called.call == call && called.came.is_none()) {
             called.came = Some(came);
@@ -254,7 +256,7 @@ fn approval(decisions: &[CallDecision]) -> Result<Value, &'static str> {
 }
 
 /// A failure as a stub says it. Whether the same may succeed later is told by a status.
-fn stub_fault(how: HowFar, fault: &Fault) -> Value {
+fn stub_fault(how: CallProgress, fault: &Fault) -> Value {
     let mut told = Map::new();
     if fault.passing {
         let numbers = fault.message.split(|letter: char| !letter.is_ascii_digit());
@@ -264,7 +266,7 @@ fn stub_fault(how: HowFar, fault: &Fault) -> Value {
     }
     told.insert("name".to_owned(), json!(fault.name));
     told.insert("message".to_owned(), json!(fault.message));
-    if how != HowFar::Failed {
+    if how != CallProgress::Failed {
         told.insert("how".to_owned(), json!(how));
     }
     Value::Object(told)
@@ -294,10 +296,10 @@ mod tests {
     #[test]
     fn a_failure_that_may_pass_has_a_status_that_may() {
         let fault = Fault::new("HttpStatus", "the other side answered 429: wait 10 s");
-        let told = stub_fault(HowFar::Failed, &fault.clone().passing());
+        let told = stub_fault(CallProgress::Failed, &fault.clone().passing());
         let expected = json!({"status": 429, "name": "HttpStatus", "message": fault.message});
         assert_eq!(told, expected);
-        let told = stub_fault(HowFar::Unknown, &Fault::new("TimedOut", "no answer in 30 s"));
+        let told = stub_fault(CallProgress::Unknown, &Fault::new("TimedOut", "no answer in 30 s"));
         let expected =
             json!({"name": "TimedOut", "message": "no answer in 30 s", "how": "unknown"});
         assert_eq!(told, expected);

@@ -3,7 +3,7 @@
 use crate::exit::Result;
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::table::table_beside;
-use kernel::ask::held::SUPERVISOR;
+use kernel::ask::remedy::SUPERVISOR;
 use serde_json::Value;
 use wire::rest::{Ask, AskKind, Page};
 
@@ -11,14 +11,14 @@ use wire::rest::{Ask, AskKind, Page};
 const DECIDED_ITEMS: usize = 200;
 
 /// The decided asks of a session, oldest first.
-pub(super) struct Decided {
+pub(super) struct DecidedAsks {
     /// Those that rules decided.
     pub(super) acts: Vec<Ask>,
     /// Those that people decided.
     pub(super) decisions: Vec<Ask>,
 }
 
-impl Decided {
+impl DecidedAsks {
     /// Asks the server for them.
     pub(super) async fn of(client: &Client, session: &str) -> Result<Self> {
         let request = Request::to(&["asks"]).with("status", Some("decided"));

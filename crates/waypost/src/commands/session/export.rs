@@ -28,7 +28,7 @@ pub(super) async fn run(context: &Context, client: &Client, args: &ExportArgs) -
     let request = Request::to(&["sessions", &session, "export"]);
     let begun = Download::begin(client, request, output.is_json());
     let mut document = context.progress().during(format!("exporting {session}"), begun).await?;
-    let mut file = args.output.as_deref().map(Unfinished::create).transpose()?;
+    let mut file = args.output.as_deref().map(PartialFile::create).transpose()?;
     while let Some(piece) = document.next().await? {
         let piece = if output.is_json() { piece } else { exposed_json(&piece) };
         match &mut file {
@@ -47,13 +47,13 @@ pub(super) async fn run(context: &Context, client: &Client, args: &ExportArgs) -
 
 /// A file that has its name once it is whole. Until then it is beside it, and gone where it is
 /// given up.
-struct Unfinished<'a> {
+struct PartialFile<'a> {
     file: File,
     path: PathBuf,
     target: &'a Path,
 }
 
-impl<'a> Unfinished<'a> {
+impl<'a> PartialFile<'a> {
     fn create(target: &'a Path) -> Result<Self> {
         let mut name = target.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.unfinished", std::process::id()));
@@ -75,7 +75,7 @@ impl<'a> Unfinished<'a> {
     }
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for PartialFile<'_> {
     fn drop(&mut self) {
         // One that has its name is not there any more.
         let _ = fs::remove_file(&self.path);

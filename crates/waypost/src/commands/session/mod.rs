@@ -10,11 +10,11 @@ use crate::outcome;
 use crate::remote::chosen::{self, SESSIONS as SESSION_IDS};
 use crate::remote::client::{Client, Request, read};
 use crate::remote::near::{self, SESSIONS};
-use crate::remote::tail::{self, Look};
+use crate::remote::tail::{self, PrintOptions};
 use crate::terminal::output::{Fields, printable};
 use crate::terminal::table::{Cell, table_beside};
 use clap::{Args, Subcommand};
-use decided::Decided;
+use decided::DecidedAsks;
 use export::ExportArgs;
 use kernel::values::ids::Millis;
 use prune::PruneArgs;
@@ -128,7 +128,7 @@ impl Named {
 }
 
 /// Each event says its own place.
-const LOOK: Look = Look { line, with_cursor: false, only: None };
+const LOOK: PrintOptions = PrintOptions { line, with_cursor: false, only: None };
 
 /// The newest entries of a history; all of them are one `GET .../history` away.
 const HISTORY_ITEMS: usize = 20;
@@ -208,7 +208,7 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<Exit> {
     let values = if_readable(&session, values)?;
     let history = client.list(Request::to(&["sessions", id, "history"]), HISTORY_ITEMS).await;
     let history = if_readable(&session, history)?;
-    let decided = Decided::of(client, &session.id).await?;
+    let decided = DecidedAsks::of(client, &session.id).await?;
     let run = match &session.run {
         Some(run) => if_readable(&session, client.get(Request::to(&["runs", run])).await)?,
         None => Value::Null,

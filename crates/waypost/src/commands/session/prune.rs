@@ -52,7 +52,7 @@ pub(super) async fn run(args: &PruneArgs, context: &Context, client: &Client) ->
 
 /// The sessions that the server lists, by what becomes of them.
 #[derive(Debug, Default)]
-struct Judged {
+struct PruneSelection {
     /// Over and unused for long enough.
     going: Vec<String>,
     active: usize,
@@ -60,12 +60,12 @@ struct Judged {
     parked: usize,
 }
 
-async fn judged(args: &PruneArgs, context: &Context, client: &Client) -> Result<Judged> {
+async fn judged(args: &PruneArgs, context: &Context, client: &Client) -> Result<PruneSelection> {
     let request = Request::to(&["sessions"]).keyed(context.admin_key()?);
     let sessions: Vec<Session> = client.items(request, LIST_ITEMS_MAX).await?;
     let age = i64::try_from(args.older_than).unwrap_or(i64::MAX);
     let before = SystemClock.now().0.saturating_sub(age);
-    let mut judged = Judged::default();
+    let mut judged = PruneSelection::default();
     for session in sessions {
         let used = session.updated_at.parse::<jiff::Timestamp>();
         let is_old = used.is_ok_and(|used| used.as_millisecond() <= before);
@@ -80,7 +80,7 @@ async fn judged(args: &PruneArgs, context: &Context, client: &Client) -> Result<
     Ok(judged)
 }
 
-impl Judged {
+impl PruneSelection {
     /// What stays after a removal, and why.
     fn staying(&self) -> String {
         let Self { going, active, recent, parked } = self;
@@ -101,8 +101,8 @@ impl Judged {
 }
 
 /// Prints what would be removed.
-fn tell(context: &Context, judged: &Judged) -> Result<Exit> {
-    let Judged { going, active, recent, parked } = judged;
+fn tell(context: &Context, judged: &PruneSelection) -> Result<Exit> {
+    let PruneSelection { going, active, recent, parked } = judged;
     let document = json!({
         "dryRun": true,
         "sessions": going,
@@ -115,7 +115,7 @@ fn tell(context: &Context, judged: &Judged) -> Result<Exit> {
         let active = *active;
         let recent = *recent;
         let parked = *parked;
-        output.talk(&Judged { going: Vec::new(), active, recent, parked }.staying());
+        output.talk(&PruneSelection { going: Vec::new(), active, recent, parked }.staying());
         Ok(())
     })
 }
@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn what_stays_has_its_reason() {
-        let judged = Judged { going: Vec::new(), active: 1, recent: 2, parked: 0 };
+        let judged = PruneSelection { going: Vec::new(), active: 1, recent: 2, parked: 0 };
         let expected = "3 sessions kept: 1 not over: `waypost session cancel` ends a run; 2 used \
                         more recently";
         assert_eq!(judged.staying(), expected);
-        assert_eq!(Judged::default().staying(), "no sessions stay");
+        assert_eq!(PruneSelection::default().staying(), "no sessions stay");
     }
 }

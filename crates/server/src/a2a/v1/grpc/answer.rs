@@ -60,12 +60,12 @@ pub(super) fn refused(error: &A2aError) -> Response {
 }
 
 /// For how long a stream may be read.
-pub(super) struct Streamed {
+pub(super) struct StreamDeadline {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) deadline: Option<Deadline>,
 }
 
-impl Streamed {
+impl StreamDeadline {
     /// What comes, unless the client has waited long enough.
     async fn within<T>(&self, coming: impl Future<Output = T>) -> Option<T> {
         let Some(deadline) = self.deadline else { return Some(coming.await) };
@@ -79,7 +79,7 @@ pub(super) fn many(
     doors: Shared,
     source: impl Source<Event = Result<Bytes>>,
     permit: StreamPlace,
-    streamed: Streamed,
+    streamed: StreamDeadline,
 ) -> Response {
     let coming = Box::pin(pieces(doors, source, permit));
     let frames = stream::unfold(Some((coming, streamed)), |state| async move {

@@ -5,16 +5,16 @@ mod frame;
 mod answer;
 
 use super::rpc::named;
-use crate::a2a::arrival::Arrived;
 use crate::a2a::card::extended;
 use crate::a2a::error::{Result, failed, invalid};
+use crate::a2a::incoming_request::IncomingRequest;
 use crate::a2a::operations::Client;
-use crate::a2a::push::PageOf;
-use crate::a2a::stream::{Followed, Writes};
+use crate::a2a::push::ConfigPage;
+use crate::a2a::stream::{EventWriter, FollowedTask};
 use crate::problem::{Failure, Shape};
 use crate::request::body::read;
 use crate::request::doors::Shared;
-use answer::{Streamed, many, one, refused};
+use answer::{StreamDeadline, many, one, refused};
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
@@ -45,7 +45,7 @@ pub(in crate::a2a) async fn serve(doors: &Shared, request: Request) -> Response 
         return failure.into_response();
     }
     let method = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
-    let (arrived, body) = Arrived::of(doors, request);
+    let (arrived, body) = IncomingRequest::of(doors, request);
     let clock = doors.engine.clock();
     let deadline = match Deadline::of(&arrived.headers, clock.now()) {
         Ok(deadline) => deadline,
@@ -94,7 +94,7 @@ fn is_grpc(headers: &HeaderMap) -> bool {
 
 /// One call.
 struct Call<'a> {
-    arrived: &'a Arrived,
+    arrived: &'a IncomingRequest,
     operation: Operation,
     /// The message, until it is read: a body is counted as long as it is there, and a task may take
     /// its time.
@@ -127,17 +127,17 @@ impl Call<'_> {
         Proto { shape: self.operation.answer() }
     }
 
-    fn stream(&self, client: &Client, followed: Followed<Proto>) -> Result<Response> {
+    fn stream(&self, client: &Client, followed: FollowedTask<Proto>) -> Result<Response> {
         let clock: Arc<dyn Clock> = client.doors.engine.clock().clone();
         let permit = client.permit()?;
         let deadline = self.deadline;
-        Ok(many(client.doors.clone(), followed, permit, Streamed { clock, deadline }))
+        Ok(many(client.doors.clone(), followed, permit, StreamDeadline { clock, deadline }))
     }
 }
 
 /// The version is judged before the message is read.
 async fn done(
-    arrived: &Arrived,
+    arrived: &IncomingRequest,
     method: &str,
     body: Body,
     deadline: Option<Deadline>,
@@ -214,7 +214,7 @@ impl Call<'_> {
     async fn webhooks(&mut self) -> Result<Response> {
         let asked: ListPushNotificationConfigsRequest = self.read()?;
         let client = self.client(&asked.tenant)?;
-        let page = PageOf { size: asked.page_size, token: &asked.page_token };
+        let page = ConfigPage { size: asked.page_size, token: &asked.page_token };
         Ok(self.one(&client.webhooks(&asked.task_id, page).await?))
     }
 
@@ -236,7 +236,7 @@ struct Proto {
     shape: &'static Message,
 }
 
-impl Writes for Proto {
+impl EventWriter for Proto {
     type Event = Result<Bytes>;
 
     fn event(&self, response: &StreamResponse, _is_last: bool) -> Result<Bytes> {

@@ -3,7 +3,7 @@
 //! goes away cancels nothing.
 
 use crate::http::runs::location;
-use crate::http::streams::stream::{Look, Source, answer, permit, told};
+use crate::http::streams::stream::{Source, SourceItem, answer, permit, told};
 use crate::problem::{Failure, Result};
 use crate::request::doors::{Doors, Shared, StreamPlace};
 use crate::request::frame::{Asker, traced};
@@ -12,10 +12,10 @@ use crate::views::threads;
 use axum::http::header::LOCATION;
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
-use engine::{Heard, Listening, RunReport, RunStream, RunUpdate};
+use engine::{RunReport, RunStream, RunUpdate, ThreadListener, TurnUpdate};
 use kernel::contracts::SessionAsk;
 use kernel::conversation::llm::Delta;
-use kernel::conversation::talk::Settled;
+use kernel::conversation::talk::CallSettlement;
 use kernel::event::{self, Fact, TurnKind};
 use kernel::tool::call::Caller;
 use kernel::values::fault::Fault;
@@ -26,13 +26,13 @@ use std::sync::Arc;
 use wire::conversations::{ThreadDelta, ThreadRestart, ToolCallInfo, ToolResult};
 
 /// Listens to a thread, from before something is said in it.
-pub(super) struct Ear {
-    listening: Listening,
+pub(super) struct ThreadStream {
+    listening: ThreadListener,
     permit: StreamPlace,
     caller: Arc<Caller>,
 }
 
-impl Ear {
+impl ThreadStream {
     /// Begins to listen.
     pub(super) async fn open(doors: &Doors, caller: &Arc<Caller>, thread: &str) -> Result<Self> {
         let permit = permit(doors, caller)?;
@@ -45,14 +45,14 @@ impl Ear {
         let run = report.run.id;
         let run_stream = self.listening.follow(run);
         let caller = self.caller;
-        let telling = Telling { run: run_stream, waiting: VecDeque::new(), caller };
+        let telling = ClientStream { run: run_stream, waiting: VecDeque::new(), caller };
         let response = answer(doors, telling, self.permit);
         replayed(([(LOCATION, location(run))], response).into_response(), report.replayed)
     }
 }
 
 /// One client's stream.
-struct Telling {
+struct ClientStream {
     run: RunStream,
     /// What an update has to report and has not sent yet.
     waiting: VecDeque<Event>,
@@ -60,20 +60,20 @@ struct Telling {
     caller: Arc<Caller>,
 }
 
-impl Source for Telling {
+impl Source for ClientStream {
     type Event = Event;
 
     async fn first(&mut self, _doors: &Doors) -> Result<Option<Event>> {
         Ok(None)
     }
 
-    async fn look(&mut self, doors: &Doors) -> Result<Look> {
+    async fn look(&mut self, doors: &Doors) -> Result<SourceItem> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
-                return Ok(Look::Event(event));
+                return Ok(SourceItem::Event(event));
             }
             match self.run.look().await? {
-                None => return Ok(Look::Nothing),
+                None => return Ok(SourceItem::Nothing),
                 Some(RunUpdate::Snapshot(_)) => {}
                 Some(RunUpdate::Event { body, .. }) => {
                     let events = event::read(&format!("[{body}]")).unwrap_or_default();
@@ -85,7 +85,7 @@ impl Source for Telling {
                     let may_answer =
                         |asked: &SessionAsk| doors.engine.asks().may_answer(&self.caller, asked);
                     let answer = threads::answer(&report, may_answer)?;
-                    return Ok(Look::Last(told("result", &answer)));
+                    return Ok(SourceItem::Last(told("result", &answer)));
                 }
             }
         }
@@ -104,17 +104,17 @@ impl Source for Telling {
 
 /// What a turn has to report while it is made. Calls are sent once they are recorded; a client that
 /// is too slow gets the whole text with the result.
-fn of_turn(heard: Heard) -> Option<Event> {
+fn of_turn(heard: TurnUpdate) -> Option<Event> {
     match heard {
-        Heard::Delta { at, delta: Delta::Text(text) } => {
+        TurnUpdate::Delta { at, delta: Delta::Text(text) } => {
             let delta = ThreadDelta { turn: at.turn, attempt: at.attempt, text };
             Some(told("delta", &delta))
         }
-        Heard::Restarted(at) => {
+        TurnUpdate::Restarted(at) => {
             let restart = ThreadRestart { turn: at.turn, attempt: at.attempt };
             Some(told("restarted", &restart))
         }
-        Heard::Delta { .. } | Heard::Lost(_) => None,
+        TurnUpdate::Delta { .. } | TurnUpdate::Lost(_) => None,
     }
 }
 
@@ -142,15 +142,15 @@ fn of_fact(fact: Fact) -> Vec<Event> {
         Fact::CallFinished { call, output: value, .. } => vec![output(call, value.to_value())],
         Fact::CallFailed { call, fault, .. } => vec![error(call, &fault)],
         Fact::ResultsGiven { results, .. } => {
-            let settled = |(call, settled): (CallId, Settled)| match settled {
+            let settled = |(call, settled): (CallId, CallSettlement)| match settled {
                 // It was sent when it finished.
-                Settled::Output(_) => None,
-                Settled::Skipped(value) => Some(output(call, (*value).clone())),
-                Settled::Answered(text) => Some(output(call, json!(text))),
-                Settled::Failed(fault) => Some(error(call, &fault)),
-                Settled::Rejected(why) | Settled::Declined(why) | Settled::NotRun(why) => {
-                    Some(result(call, Err(why.to_string())))
-                }
+                CallSettlement::Output(_) => None,
+                CallSettlement::Skipped(value) => Some(output(call, (*value).clone())),
+                CallSettlement::Answered(text) => Some(output(call, json!(text))),
+                CallSettlement::Failed(fault) => Some(error(call, &fault)),
+                CallSettlement::Rejected(why)
+                | CallSettlement::Declined(why)
+                | CallSettlement::NotRun(why) => Some(result(call, Err(why.to_string()))),
             };
             results.into_iter().filter_map(settled).collect()
         }

@@ -6,7 +6,7 @@ mod follow;
 
 use crate::http::runs::location;
 use crate::problem::{Failure, Result};
-use crate::request::body::{Raw, parse};
+use crate::request::body::{RawBody, parse};
 use crate::request::doors::{Doors, Who};
 use crate::request::key::{Key, replayed};
 use crate::request::params::{Params, Wait, short};
@@ -17,10 +17,10 @@ use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::refusal::{ActiveRun, Refusal, RefusalCode, RefusalKind};
-use engine::{Engine, Once, RunReport, Saying};
-use follow::Ear;
+use engine::{Engine, IdempotencyKey, RunReport, ThreadMessage};
+use follow::ThreadStream;
 use kernel::ask::{Ask, AskBody};
-use kernel::contracts::{AskFilter, Page, SessionAsk, SessionRef};
+use kernel::contracts::{AskFilter, PageRequest, SessionAsk, SessionRef};
 use kernel::event::Occasion;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
@@ -55,7 +55,7 @@ pub(crate) async fn run(
     Params(wait): Params<Wait>,
     key: Key,
     headers: HeaderMap,
-    Raw(sent): Raw,
+    RawBody(sent): RawBody,
 ) -> Result<Response> {
     let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
     let body: RunThread = parse(&sent, doors.limits().body_depth_max)?;
@@ -65,7 +65,7 @@ pub(crate) async fn run(
     }
     let agent = body.agent.as_deref().map(AgentName::from);
     let agent = agent.or_else(|| doors.default_agent(&caller.realm));
-    let saying = Saying {
+    let saying = ThreadMessage {
         agent: agent.as_ref(),
         thread: &body.thread_id,
         text: &body.user_request,
@@ -76,7 +76,7 @@ pub(crate) async fn run(
     drop(sent);
     if takes_events(&headers) {
         // Listened to before it begins, so that nothing is missed.
-        let ear = Ear::open(&doors, &caller, &body.thread_id).await?;
+        let ear = ThreadStream::open(&doors, &caller, &body.thread_id).await?;
         let report = say(&doors.engine, &caller, saying, 0).await?;
         return Ok(ear.tell(doors, &report));
     }
@@ -89,7 +89,7 @@ pub(crate) async fn resume(
     Params(wait): Params<Wait>,
     key: Key,
     headers: HeaderMap,
-    Raw(sent): Raw,
+    RawBody(sent): RawBody,
 ) -> Result<Response> {
     let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
     let body: ResumeThread = parse(&sent, doors.limits().body_depth_max)?;
@@ -100,7 +100,7 @@ pub(crate) async fn resume(
     let once = key.once(&sent);
     drop(sent);
     let ear = match takes_events(&headers) {
-        true => Some(Ear::open(&doors, &caller, &thread).await?),
+        true => Some(ThreadStream::open(&doors, &caller, &thread).await?),
         false => None,
     };
     let wait_ms = if ear.is_some() { 0 } else { wait_ms };
@@ -124,7 +124,7 @@ async fn repeated(
     doors: &Doors,
     caller: &Caller,
     session: &SessionRef,
-    once: Option<Once>,
+    once: Option<IdempotencyKey>,
     wait_ms: u64,
 ) -> Option<RunReport> {
     let once = Some(once?);
@@ -146,7 +146,7 @@ fn takes_events(headers: &HeaderMap) -> bool {
 async fn say(
     engine: &Engine,
     caller: &Caller,
-    saying: Saying<'_>,
+    saying: ThreadMessage<'_>,
     wait_ms: u64,
 ) -> Result<RunReport> {
     let thread = saying.thread;
@@ -204,7 +204,7 @@ async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<Sessio
         })?;
     let Some(run) = row.run else { return Ok(Vec::new()) };
     let filter = AskFilter { run: Some(run), ..AskFilter::default() };
-    let mut page = Page { cursor: None, limit: doors.limits().page_items_max };
+    let mut page = PageRequest { cursor: None, limit: doors.limits().page_items_max };
     let mut asks = Vec::new();
     // As many as a run has: its agent's limits bound them.
     loop {

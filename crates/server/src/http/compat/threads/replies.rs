@@ -15,36 +15,38 @@ use wire::conversations::{
 };
 
 /// The one list that a body has.
-pub(super) enum Given {
+pub(super) enum ReplyList {
     Clarifications(Vec<ClarificationResponse>),
     Approvals(Vec<Approval>),
     Elicitations(Vec<ElicitationResponse>),
 }
 
-impl Given {
+impl ReplyList {
     /// Its key in the body.
     fn key(&self) -> &'static str {
         match self {
-            Given::Clarifications(_) => "clarification_responses",
-            Given::Approvals(_) => "approvals",
-            Given::Elicitations(_) => "elicitation_responses",
+            ReplyList::Clarifications(_) => "clarification_responses",
+            ReplyList::Approvals(_) => "approvals",
+            ReplyList::Elicitations(_) => "elicitation_responses",
         }
     }
 
     fn is_empty(&self) -> bool {
         match self {
-            Given::Clarifications(list) => list.is_empty(),
-            Given::Approvals(list) => list.is_empty(),
-            Given::Elicitations(list) => list.is_empty(),
+            ReplyList::Clarifications(list) => list.is_empty(),
+            ReplyList::Approvals(list) => list.is_empty(),
+            ReplyList::Elicitations(list) => list.is_empty(),
         }
     }
 
     /// The ids that it names, in order.
     fn ids(&self) -> Vec<&str> {
         match self {
-            Given::Clarifications(list) => list.iter().map(|one| one.call_id.as_str()).collect(),
-            Given::Approvals(list) => list.iter().map(|one| one.call_id.as_str()).collect(),
-            Given::Elicitations(list) => {
+            ReplyList::Clarifications(list) => {
+                list.iter().map(|one| one.call_id.as_str()).collect()
+            }
+            ReplyList::Approvals(list) => list.iter().map(|one| one.call_id.as_str()).collect(),
+            ReplyList::Elicitations(list) => {
                 list.iter().map(|one| one.elicitation_id.as_str()).collect()
             }
         }
@@ -53,20 +55,25 @@ impl Given {
     /// Whether it speaks of such asks.
     fn is_for(&self, body: &AskBody) -> bool {
         match (self, body) {
-            (Given::Clarifications(_), AskBody::Clarify { .. })
-            | (Given::Approvals(_), AskBody::Approve { .. })
-            | (Given::Elicitations(_), AskBody::Fill { .. } | AskBody::Authorize { .. }) => true,
-            (Given::Clarifications(_) | Given::Approvals(_) | Given::Elicitations(_), _) => false,
+            (ReplyList::Clarifications(_), AskBody::Clarify { .. })
+            | (ReplyList::Approvals(_), AskBody::Approve { .. })
+            | (ReplyList::Elicitations(_), AskBody::Fill { .. } | AskBody::Authorize { .. }) => {
+                true
+            }
+            (
+                ReplyList::Clarifications(_) | ReplyList::Approvals(_) | ReplyList::Elicitations(_),
+                _,
+            ) => false,
         }
     }
 }
 
 /// The thread of a body and its one list, which must say something.
-pub(super) fn given(body: ResumeThread) -> Result<(String, Given)> {
+pub(super) fn given(body: ResumeThread) -> Result<(String, ReplyList)> {
     let lists = [
-        body.clarification_responses.map(Given::Clarifications),
-        body.approvals.map(Given::Approvals),
-        body.elicitation_responses.map(Given::Elicitations),
+        body.clarification_responses.map(ReplyList::Clarifications),
+        body.approvals.map(ReplyList::Approvals),
+        body.elicitation_responses.map(ReplyList::Elicitations),
     ];
     let mut lists = lists.into_iter().flatten();
     let Some(first) = lists.next() else {
@@ -88,17 +95,21 @@ pub(super) fn given(body: ResumeThread) -> Result<(String, Given)> {
 
 /// The replies to the asks that a list covers. One that names an ask that is closed is passed on:
 /// the engine knows who decided it, and whether this very request did.
-pub(super) fn read(thread: &str, given: Given, asks: &[SessionAsk]) -> Result<Vec<(AskId, Reply)>> {
+pub(super) fn read(
+    thread: &str,
+    given: ReplyList,
+    asks: &[SessionAsk],
+) -> Result<Vec<(AskId, Reply)>> {
     let covered = covered(thread, &given, asks)?;
     match given {
-        Given::Clarifications(list) => answers(&list, &covered),
-        Given::Approvals(list) => decisions(&list, &covered),
-        Given::Elicitations(list) => elicited(&list, &covered),
+        ReplyList::Clarifications(list) => answers(&list, &covered),
+        ReplyList::Approvals(list) => decisions(&list, &covered),
+        ReplyList::Elicitations(list) => elicited(&list, &covered),
     }
 }
 
 /// The asks that a list speaks of, each once, in the order of the list.
-fn covered<'a>(thread: &str, given: &Given, asks: &'a [SessionAsk]) -> Result<Vec<&'a Ask>> {
+fn covered<'a>(thread: &str, given: &ReplyList, asks: &'a [SessionAsk]) -> Result<Vec<&'a Ask>> {
     let is_open = |asked: &SessionAsk| asked.row.status == AskStatus::Open;
     let mut seen = BTreeSet::new();
     let mut covered: Vec<&Ask> = Vec::new();

@@ -1,7 +1,7 @@
 //! Each kind of ask, there and back.
 
 use super::*;
-use crate::mcp::client::Can;
+use crate::mcp::client::ClientCapabilities;
 use kernel::values::ids::{AskId, CallId, ContentHash, FrameId, Millis, RunId, StepId};
 
 fn ask(body: AskBody) -> Ask {
@@ -20,13 +20,13 @@ fn ask(body: AskBody) -> Ask {
         subject: None,
         held: None,
         tried: Vec::new(),
-        next: kernel::ask::course::Next::default(),
+        next: kernel::ask::context::NextSteps::default(),
         about: Vec::new(),
     }
 }
 
 fn client(version: Version) -> Client {
-    let can = Can { form: true, page: true, ..Can::default() };
+    let can = ClientCapabilities { form: true, page: true, ..ClientCapabilities::default() };
     Client { version, can, log: None, progress: None }
 }
 
@@ -38,7 +38,7 @@ fn call(id: u128, arguments: Value) -> AskedCall {
     AskedCall { call_id: CallId(id), tool: "math::add".into(), arguments: Arc::new(arguments) }
 }
 
-fn heard(ask: &Ask, answer: &Value) -> Result<Said, Unfit> {
+fn heard(ask: &Ask, answer: &Value) -> Result<ElicitOutcome, ElicitError> {
     read(ask, answer, Version::July2026, 100)
 }
 
@@ -46,8 +46,8 @@ fn accept(content: Value) -> Value {
     json!({"action": "accept", "content": content})
 }
 
-fn is_misfit(said: &Result<Said, Unfit>) -> bool {
-    matches!(said, Err(Unfit::Misfit(_)))
+fn is_misfit(said: &Result<ElicitOutcome, ElicitError>) -> bool {
+    matches!(said, Err(ElicitError::Misfit(_)))
 }
 
 #[test]
@@ -57,15 +57,15 @@ fn a_question_is_one_field() {
     assert_eq!(params["message"], "go on?");
     assert_eq!(params["requestedSchema"]["required"], json!(["answer"]));
     let said = heard(&ask, &accept(json!({"answer": "yes"})));
-    assert_eq!(said, Ok(Said::Reply(Reply::Clarify { answer: Some(json!("yes")) })));
+    assert_eq!(said, Ok(ElicitOutcome::Reply(Reply::Clarify { answer: Some(json!("yes")) })));
     let declined = heard(&ask, &json!({"action": "decline"}));
-    assert_eq!(declined, Ok(Said::Reply(Reply::Clarify { answer: None })));
-    assert_eq!(heard(&ask, &json!({"action": "cancel"})), Ok(Said::Nothing));
+    assert_eq!(declined, Ok(ElicitOutcome::Reply(Reply::Clarify { answer: None })));
+    assert_eq!(heard(&ask, &json!({"action": "cancel"})), Ok(ElicitOutcome::Nothing));
     for wrong in [accept(json!({})), accept(json!({"answer": 1})), json!({"action": "accept"})] {
         assert!(is_misfit(&heard(&ask, &wrong)), "{wrong}");
     }
     for wrong in [json!({}), json!(1), json!({"action": "perhaps"}), json!({"action": 1})] {
-        assert!(matches!(heard(&ask, &wrong), Err(Unfit::Malformed(_))), "{wrong}");
+        assert!(matches!(heard(&ask, &wrong), Err(ElicitError::Malformed(_))), "{wrong}");
     }
 }
 
@@ -83,13 +83,13 @@ fn several_questions_of_an_agent_are_one_field_each() {
     assert_eq!(schema["properties"]["answer_2"]["description"], "the meeting");
     let said = heard(&several, &accept(json!({"answer_1": "a walk", "answer_2": "at 3"})));
     let by_call = json!({CallId(1).to_string(): "a walk", CallId(2).to_string(): "at 3"});
-    assert_eq!(said, Ok(Said::Reply(Reply::Clarify { answer: Some(by_call) })));
+    assert_eq!(said, Ok(ElicitOutcome::Reply(Reply::Clarify { answer: Some(by_call) })));
     assert!(is_misfit(&heard(&several, &accept(json!({"answer_1": "a walk"})))));
     let questions = vec![asked(1, "what?", "")];
     let one = ask(AskBody::Clarify { message: "what?".to_owned(), questions });
     let said = heard(&one, &accept(json!({"answer": "a walk"})));
     let by_call = json!({CallId(1).to_string(): "a walk"});
-    assert_eq!(said, Ok(Said::Reply(Reply::Clarify { answer: Some(by_call) })));
+    assert_eq!(said, Ok(ElicitOutcome::Reply(Reply::Clarify { answer: Some(by_call) })));
 }
 
 #[test]
@@ -120,9 +120,9 @@ fn a_form_of_plain_fields_is_shown_as_it_is() {
     assert_eq!(*shown, expected);
     let content = json!({"name": "Ann"});
     let said = heard(&ask, &accept(content.clone()));
-    assert_eq!(said, Ok(Said::Reply(Reply::Fill { content: Some(content) })));
+    assert_eq!(said, Ok(ElicitOutcome::Reply(Reply::Fill { content: Some(content) })));
     let declined = heard(&ask, &json!({"action": "decline"}));
-    assert_eq!(declined, Ok(Said::Reply(Reply::Fill { content: None })));
+    assert_eq!(declined, Ok(ElicitOutcome::Reply(Reply::Fill { content: None })));
     assert_eq!(request(&ask, &client(Version::June2025), 10), None, "no lists before 2025-11-25");
 }
 
@@ -154,7 +154,7 @@ fn a_richer_form_is_none_or_one_text() {
         assert!(text["message"].as_str().unwrap().contains(&schema.to_string()));
         let said = heard(&ask, &accept(json!({"answer": "{\"a\": [1]}"})));
         let content = Some(json!({"a": [1]}));
-        assert_eq!(said, Ok(Said::Reply(Reply::Fill { content })));
+        assert_eq!(said, Ok(ElicitOutcome::Reply(Reply::Fill { content })));
         assert!(is_misfit(&heard(&ask, &accept(json!({"answer": "{a"})))));
     }
 }
@@ -167,9 +167,10 @@ fn an_approval_shows_what_would_be_called() {
     assert_eq!(params["requestedSchema"]["required"], json!(["approve"]));
     let yes = CallDecision { call_id: CallId(1), approve: true, feedback: None, arguments: None };
     let said = heard(&one, &accept(json!({"approve": true, "feedback": " "})));
-    assert_eq!(said, Ok(Said::Reply(Reply::Approve { decisions: vec![yes.clone()] })));
+    assert_eq!(said, Ok(ElicitOutcome::Reply(Reply::Approve { decisions: vec![yes.clone()] })));
     assert!(is_misfit(&heard(&one, &accept(json!({"approve": "yes"})))));
-    let Ok(Said::Reply(Reply::Approve { decisions })) = heard(&one, &json!({"action": "decline"}))
+    let Ok(ElicitOutcome::Reply(Reply::Approve { decisions })) =
+        heard(&one, &json!({"action": "decline"}))
     else {
         panic!("a declined approval is a rejection");
     };
@@ -179,10 +180,13 @@ fn an_approval_shows_what_would_be_called() {
     let params = request(&two, &modern(), 100).unwrap();
     assert_eq!(params["requestedSchema"]["required"], json!(["approve_1", "approve_2"]));
     let wordless = heard(&one, &accept(json!({"approve": false})));
-    let Ok(Said::Reply(Reply::Approve { decisions })) = wordless else { panic!("{wordless:?}") };
+    let Ok(ElicitOutcome::Reply(Reply::Approve { decisions })) = wordless else {
+        panic!("{wordless:?}")
+    };
     assert_eq!(decisions[0].feedback.as_deref(), Some(NO_WORDS), "an agent reads it");
     let content = json!({"approve_1": true, "approve_2": false, "feedback": "one will do"});
-    let Ok(Said::Reply(Reply::Approve { decisions })) = heard(&two, &accept(content)) else {
+    let Ok(ElicitOutcome::Reply(Reply::Approve { decisions })) = heard(&two, &accept(content))
+    else {
         panic!("both are decided");
     };
     assert!(decisions[0].approve && !decisions[1].approve);
@@ -206,7 +210,7 @@ fn what_is_too_long_to_show_is_not_approved_by_a_form() {
     for answer in
         [yes, accept(json!({})), json!({"action": "decline"}), json!({"action": "cancel"})]
     {
-        assert_eq!(heard(&long, &answer), Ok(Said::Nothing), "{answer}");
+        assert_eq!(heard(&long, &answer), Ok(ElicitOutcome::Nothing), "{answer}");
     }
     // One character less can be shown, and then decided.
     let fits = ask(AskBody::Approve { calls: vec![call(1, json!("x".repeat(98)))] });
@@ -231,7 +235,7 @@ fn nothing_in_what_is_decided_is_hidden() {
     let title = &params["requestedSchema"]["properties"]["approve"]["title"];
     assert_eq!(*title, "Call `mail.send\\u{200b}`");
     let fault = Fault::new("Failed", "no\u{1b}[2J\nApproved\u{202e}");
-    let how = HowFar::NotSent;
+    let how = CallProgress::NotSent;
     let actions = vec![FixAction::Retry];
     let plans = Vec::new();
     let asked = ask(AskBody::Fix { fault, call: Some(hiding), how, actions, plans });
@@ -244,7 +248,7 @@ fn nothing_in_what_is_decided_is_hidden() {
 fn a_failed_step_offers_what_a_form_can_say() {
     let actions = vec![FixAction::Retry, FixAction::Edit, FixAction::Skip, FixAction::Settle];
     let fault = Fault::new("Timeout", "no answer");
-    let how = HowFar::Unknown;
+    let how = CallProgress::Unknown;
     let call = Some(call(1, json!({})));
     let ask = ask(AskBody::Fix { fault, call, how, actions, plans: Vec::new() });
     let params = request(&ask, &modern(), 10).unwrap();
@@ -254,7 +258,7 @@ fn a_failed_step_offers_what_a_form_can_say() {
                    `settle` if it happened, `retry` if it did not, else `abort`.";
     assert_eq!(params["message"], message);
     let fix = |action, output| {
-        Ok(Said::Reply(Reply::Fix { action, arguments: None, output, plan_id: None }))
+        Ok(ElicitOutcome::Reply(Reply::Fix { action, arguments: None, output, plan_id: None }))
     };
     let said = heard(&ask, &accept(json!({"action": "retry", "output": ""})));
     assert_eq!(said, fix(FixAction::Retry, None));
@@ -263,7 +267,7 @@ fn a_failed_step_offers_what_a_form_can_say() {
     for wrong in [json!({}), json!({"action": "x"}), json!({"action": "skip", "output": "a b"})] {
         assert!(is_misfit(&heard(&ask, &accept(wrong.clone()))), "{wrong}");
     }
-    assert_eq!(heard(&ask, &json!({"action": "decline"})), Ok(Said::Nothing));
+    assert_eq!(heard(&ask, &json!({"action": "decline"})), Ok(ElicitOutcome::Nothing));
 }
 
 #[test]
@@ -277,15 +281,15 @@ fn a_page_is_opened_where_the_client_can() {
     assert_eq!(legacy["elicitationId"], AskId(7).to_string());
     assert_eq!(request(&ask, &client(Version::June2025), 10), None);
     let done = heard(&ask, &json!({"action": "accept"}));
-    assert_eq!(done, Ok(Said::Reply(Reply::Authorize { done: true })));
+    assert_eq!(done, Ok(ElicitOutcome::Reply(Reply::Authorize { done: true })));
     let declined = heard(&ask, &json!({"action": "decline"}));
-    assert_eq!(declined, Ok(Said::Reply(Reply::Authorize { done: false })));
+    assert_eq!(declined, Ok(ElicitOutcome::Reply(Reply::Authorize { done: false })));
 }
 
 #[test]
 fn a_client_that_shows_no_forms_is_not_asked() {
     let ask = ask(AskBody::Clarify { message: "go on?".to_owned(), questions: Vec::new() });
-    let cannot = Client { can: Can::default(), ..modern() };
+    let cannot = Client { can: ClientCapabilities::default(), ..modern() };
     assert_eq!(request_or_text(&ask, &cannot, 10), None);
     assert_eq!(request(&ask, &client(Version::March2025), 10), None);
 }

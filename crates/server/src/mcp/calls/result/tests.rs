@@ -8,7 +8,7 @@ use kernel::tool::schema::Misfit;
 use kernel::values::ids::{Fence, Millis, PlanId, RealmId, RunId, SessionId, SessionKey};
 use wire::mcp::MISSING_CAPABILITY;
 
-fn spec(schema: Option<Value>, yields: Yields) -> ToolSpec {
+fn spec(schema: Option<Value>, yields: OutputKind) -> ToolSpec {
     ToolSpec { output_schema: schema.map(Arc::new), yields, ..testkit::specs::tool("t") }
 }
 
@@ -65,7 +65,7 @@ fn report(status: RunStatus, fault: Option<Fault>) -> RunReport {
 
 #[test]
 fn a_text_is_shown_as_it_is_and_anything_else_as_json() {
-    let plain = spec(None, Yields::Value);
+    let plain = spec(None, OutputKind::Value);
     let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
     let modern = Version::July2026;
     assert_eq!(result(&plain, json!("a \"b\"\n"), modern), text("a \"b\"\n"));
@@ -75,9 +75,9 @@ fn a_text_is_shown_as_it_is_and_anything_else_as_json() {
 
 #[test]
 fn a_promised_structure_stands_beside_the_text() {
-    let number = spec(Some(json!({"type": "number"})), Yields::Value);
-    let text = spec(Some(json!({"type": "string"})), Yields::Value);
-    let object = spec(Some(json!({"type": "object"})), Yields::Value);
+    let number = spec(Some(json!({"type": "number"})), OutputKind::Value);
+    let text = spec(Some(json!({"type": "string"})), OutputKind::Value);
+    let object = spec(Some(json!({"type": "object"})), OutputKind::Value);
     let structured =
         |spec, output, version| result(spec, output, version)["structuredContent"].clone();
     for (version, bare, whole) in [
@@ -95,7 +95,7 @@ fn a_promised_structure_stands_beside_the_text() {
 
 #[test]
 fn blocks_pass_as_they_are() {
-    let blocks = spec(None, Yields::Content);
+    let blocks = spec(None, OutputKind::Content);
     let image = json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]});
     assert_eq!(result(&blocks, image.clone(), Version::June2025), image);
     let mut with_more = image.clone();
@@ -138,7 +138,7 @@ fn what_a_failed_tool_said_itself_is_passed_on() {
     let own = json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}],
         "structuredContent": 7, "isError": true, "more": {"kept": 1}, "_meta": {"own": 1}});
     let failed = |result: &Value| {
-        let code = RefusalCode::ToolFailed(Some(Box::new(OwnWords::Result(result.clone()))));
+        let code = RefusalCode::ToolFailed(Some(Box::new(RawFailure::Result(result.clone()))));
         let outcome = refused(Refusal::new(code, "ToolFailed: no"), Version::July2026);
         let told = outcome.unwrap().write(Version::July2026);
         serde_json::from_str::<Value>(&told).unwrap()
@@ -165,7 +165,7 @@ fn what_the_client_lacks_is_told_as_the_protocol_has_it() {
     let fault = Fault::new("InputWanted", "no model");
     let failed = |lacks| {
         let report = report(RunStatus::Failed, Some(fault.clone()));
-        super::failed(&report, Some(OwnWords::Lacks(lacks)), Version::July2026)
+        super::failed(&report, Some(RawFailure::Lacks(lacks)), Version::July2026)
     };
     assert_eq!(failed(lacks).unwrap_err(), error);
     // A client that lacks nothing that has a name gets an explanation in words.
@@ -194,12 +194,12 @@ fn only_the_runtimes_own_faults_fail_a_task() {
 fn a_run_that_is_not_over_is_named() {
     let running = report(RunStatus::Running, None);
     let run = RunId(1).to_string();
-    let plain = unfinished(&running, &spec(None, Yields::Value), Version::June2025);
+    let plain = unfinished(&running, &spec(None, OutputKind::Value), Version::June2025);
     let told: Value = serde_json::from_str(&plain.write(Version::June2025)).unwrap();
     assert_eq!(told["isError"], Value::Null);
     assert!(told["content"][0]["text"].as_str().unwrap().contains(&run), "{told}");
     assert_eq!(told["_meta"][META_RUN], run);
-    let promised = spec(Some(json!({"type": "number"})), Yields::Value);
+    let promised = spec(Some(json!({"type": "number"})), OutputKind::Value);
     let error = unfinished(&running, &promised, Version::June2025);
     let told: Value = serde_json::from_str(&error.write(Version::June2025)).unwrap();
     assert_eq!(told["isError"], true);

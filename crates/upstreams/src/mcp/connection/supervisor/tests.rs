@@ -101,7 +101,11 @@ fn tools_stay_while_their_server_is_away() {
         assert!(error.message.contains("upstream `far`: no server is there"), "{error}");
         let before = world.stage.now_ms();
         let away = world.link.peer().await.err().unwrap();
-        assert_eq!((away.how, world.stage.now_ms()), (HowFar::NotSent, before), "it comes at once");
+        assert_eq!(
+            (away.how, world.stage.now_ms()),
+            (CallProgress::NotSent, before),
+            "it comes at once"
+        );
         assert!(away.hint.is_some());
         assert_eq!(world.tools(), ["far.a", "far.b"]);
 
@@ -300,7 +304,9 @@ fn a_call_that_cannot_be_sent_says_so() {
         let request = Request::new("tools/call", json!({"name": "a"}), 1_000);
         let mut replies = peer.open(request).await.unwrap();
         let broken = replies.recv().await;
-        assert!(matches!(broken, Some(Incoming::Broken(error)) if error.how == HowFar::NotSent));
+        assert!(
+            matches!(broken, Some(Incoming::Broken(error)) if error.how == CallProgress::NotSent)
+        );
         assert!(peer.is_lost());
     });
 }
@@ -320,11 +326,11 @@ fn the_oldest_transport_is_tried_last_and_remembered() {
     let world = World::new(&server);
     world.stage.run(async {
         world.board.check().await.unwrap();
-        assert_eq!(server.ways(), [Way::Usual, Way::Oldest]);
-        let gone = PeerError::new(HowFar::NotSent, PeerErrorKind::Gone, "who are you?");
+        assert_eq!(server.ways(), [LineKind::Usual, LineKind::Oldest]);
+        let gone = PeerError::new(CallProgress::NotSent, PeerErrorKind::Gone, "who are you?");
         server.say(Incoming::Broken(gone));
         world.stage.pass(10_000).await;
-        assert_eq!(server.ways(), [Way::Usual, Way::Oldest, Way::Oldest]);
+        assert_eq!(server.ways(), [LineKind::Usual, LineKind::Oldest, LineKind::Oldest]);
         assert_eq!(world.state(), UpstreamState::Ready);
     });
 }
@@ -437,7 +443,7 @@ fn who_is_let_go_is_closed() {
         world.board.stopped().await;
         assert_eq!(server.closed(), 1);
         let error = world.link.peer().await.err().unwrap();
-        assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Closed));
+        assert_eq!((error.how, error.kind), (CallProgress::NotSent, PeerErrorKind::Closed));
         assert_eq!(world.board.check().await.unwrap_err().name, "UpstreamClosed");
     });
 }
@@ -448,7 +454,7 @@ fn a_call_waits_a_little_for_the_first_connection() {
     let world = World::new(&server);
     world.stage.run(async {
         let error = world.link.peer().await.err().unwrap();
-        assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::Timeout));
+        assert_eq!((error.how, error.kind), (CallProgress::NotSent, PeerErrorKind::Timeout));
         assert_eq!(world.stage.now_ms(), 2_000);
         server.script(legacy);
         assert!(world.board.check().await.is_ok());
@@ -527,7 +533,7 @@ fn the_era_of_a_server_that_cannot_be_met_is_forgotten() {
         world.board.check().await.unwrap();
         assert_eq!(world.times("server/discover"), 1);
         server.reachable(false);
-        let gone = PeerError::new(HowFar::NotSent, PeerErrorKind::Gone, "who are you?");
+        let gone = PeerError::new(CallProgress::NotSent, PeerErrorKind::Gone, "who are you?");
         server.say(Incoming::Broken(gone));
         // Long enough for one try, and too short for the next.
         world.stage.pass(600).await;

@@ -3,7 +3,7 @@
 use super::super::super::line::{Line, PeerError, PeerErrorKind};
 use super::super::HttpLine;
 use super::stage::{Arrival, Peer, TestClock, asked, parts, request, tell};
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -52,5 +52,5 @@ async fn a_server_cannot_send_us_to_another() {
     let mut peer = Peer::start().await;
     let (line, _stream) = connected(&mut peer, "http://elsewhere.test/messages").await;
     let error = line.err().unwrap();
-    assert_eq!((error.how, error.kind), (HowFar::NotSent, PeerErrorKind::NotMcp));
+    assert_eq!((error.how, error.kind), (CallProgress::NotSent, PeerErrorKind::NotMcp));
 }

@@ -2,7 +2,7 @@
 
 use super::super::super::line::{PeerError, PeerErrorKind};
 use super::stage::{Peer, asked, line, request};
-use kernel::tool::call::HowFar;
+use kernel::tool::call::CallProgress;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket};
@@ -18,7 +18,7 @@ async fn refused(head: &str, body: &str) -> PeerError {
     answered.unwrap_err()
 }
 
-fn kind(error: &PeerError) -> (HowFar, PeerErrorKind) {
+fn kind(error: &PeerError) -> (CallProgress, PeerErrorKind) {
     (error.how, error.kind)
 }
 
@@ -30,7 +30,7 @@ async fn a_server_that_is_not_there_got_nothing() {
     let url = format!("http://{}/mcp?key=hidden", taken.local_addr().unwrap());
     let line = line(&url, &Arc::default());
     let error = line.request(request(1, "tools/list", json!({}))).await.unwrap_err();
-    assert_eq!(kind(&error), (HowFar::NotSent, PeerErrorKind::Unreachable));
+    assert_eq!(kind(&error), (CallProgress::NotSent, PeerErrorKind::Unreachable));
     assert!(!error.message.contains("hidden"), "{}", error.message);
 }
 
@@ -103,20 +103,20 @@ async fn a_refusal_says_what_to_do_and_no_secret() {
     let challenge =
         "401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"a\", error=\"invalid_token\"";
     let error = refused(challenge, "`hush-hush` is not valid").await;
-    assert_eq!(kind(&error), (HowFar::Failed, PeerErrorKind::Unauthorized));
+    assert_eq!(kind(&error), (CallProgress::Failed, PeerErrorKind::Unauthorized));
     assert!(error.message.contains("401 Unauthorized: `***` is not valid"), "{}", error.message);
     assert!(error.message.contains("invalid_token"), "{}", error.message);
 
     let error = refused("429 Too Many Requests\r\nRetry-After: 7", "").await;
-    assert_eq!(kind(&error), (HowFar::Failed, PeerErrorKind::Refused(429)));
+    assert_eq!(kind(&error), (CallProgress::Failed, PeerErrorKind::Refused(429)));
     assert_eq!(error.hint.as_deref(), Some("it asks to try again after 7 seconds"));
 
     let error = refused("500 Internal Server Error", "<html>oh</html>").await;
-    assert_eq!(kind(&error), (HowFar::Failed, PeerErrorKind::Refused(500)));
+    assert_eq!(kind(&error), (CallProgress::Failed, PeerErrorKind::Refused(500)));
     assert!(error.message.ends_with("500 Internal Server Error with a page"), "{}", error.message);
 
     let error = refused("504 Gateway Timeout", "").await;
-    assert_eq!(kind(&error), (HowFar::Unknown, PeerErrorKind::Refused(504)));
+    assert_eq!(kind(&error), (CallProgress::Unknown, PeerErrorKind::Refused(504)));
 }
 
 #[tokio::test]
@@ -126,12 +126,12 @@ async fn redirects_lead_nowhere_else() {
     for status in ["302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
         let head = format!("{status}\r\nlocation: http://{place}/mcp?code=1");
         let error = refused(&head, "").await;
-        assert_eq!(error.how, HowFar::Failed);
+        assert_eq!(error.how, CallProgress::Failed);
         assert!(error.message.contains(&place.to_string()), "{}", error.message);
         assert!(!error.message.contains("code=1"), "{}", error.message);
     }
     let error = refused("302 Found\r\nlocation: /other", "").await;
-    assert_eq!(kind(&error), (HowFar::Failed, PeerErrorKind::Refused(302)));
+    assert_eq!(kind(&error), (CallProgress::Failed, PeerErrorKind::Refused(302)));
 }
 
 #[tokio::test]

@@ -8,7 +8,8 @@ use crate::mcp::questions::KEPT_MS;
 use futures::future::{join, join3};
 use kernel::contracts::Tool;
 use kernel::tool::call::{
-    Abilities, Call, Given, HowFar, LogLevel, OwnWords, Teller, ToolOutput, Want, Wants,
+    Abilities, Call, CallProgress, CallReporter, InputRequest, InputRequired, InputResponses,
+    LogLevel, RawFailure, ToolOutput,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ fn said() -> Value {
     json!({"role": "assistant", "content": {"type": "text", "text": "!"}, "model": "m"})
 }
 
-fn able(can: Abilities, given: Given) -> Call {
+fn able(can: Abilities, given: InputResponses) -> Call {
     Call { can, ..call(json!({}), given) }
 }
 
@@ -47,11 +48,11 @@ fn a_stateless_server_is_told_what_this_caller_can_and_asks_for_it() {
             let result = json!({"resultType": "input_required", "inputRequests": requests});
             asked.answer(result).await;
         };
-        let first = able(PROGRAM, Given::default());
+        let first = able(PROGRAM, InputResponses::default());
         let (first, ()) = join(tool.call(&caller, &first), server).await;
         let wanted = wants(first);
-        assert_eq!(wanted.inputs["turn"], Want::Sample { request: Arc::new(turn()) });
-        assert_eq!(wanted.inputs["where"], Want::Roots);
+        assert_eq!(wanted.inputs["turn"], InputRequest::Sample { request: Arc::new(turn()) });
+        assert_eq!(wanted.inputs["where"], InputRequest::Roots);
         let server = async {
             let asked = other.asked("tools/call").await;
             assert_eq!(asked.params()["inputResponses"]["turn"], said());
@@ -78,7 +79,7 @@ fn a_server_is_told_of_whose_span_a_call_is_a_part() {
                     assert_eq!(asked.params()["_meta"]["traceparent"].as_str(), traced);
                     asked.answer(text("!")).await;
                 };
-                let mut call = call(json!({}), Given::default());
+                let mut call = call(json!({}), InputResponses::default());
                 call.place.trace = traced.map(|span| span.parse().unwrap());
                 let (said, ()) = join(tool.call(&caller, &call), server).await;
                 assert_eq!(said, Ok(ToolOutput::Value(text("!"))));
@@ -98,9 +99,9 @@ fn a_stateless_server_that_needs_more_than_the_caller_has_says_so() {
         let data = json!({"requiredCapabilities": {"sampling": {}}});
         asked.fail(RpcError::new(MISSING_CAPABILITY, "no model").data(data)).await;
     };
-    let (called, ()) = stage.run(join(called(&*tool, Given::default()), server));
+    let (called, ()) = stage.run(join(called(&*tool, InputResponses::default()), server));
     let error = called.unwrap_err();
-    assert_eq!(error.how, HowFar::Failed);
+    assert_eq!(error.how, CallProgress::Failed);
     assert_eq!(error.lacks, Some(Abilities { sample: true, ..Abilities::default() }));
 }
 
@@ -110,7 +111,7 @@ fn a_server_that_needs_tasks_says_so_itself_to_who_takes_none() {
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
     let caller = caller();
-    let call = able(Abilities { tasks: false, ..Abilities::RUN }, Given::default());
+    let call = able(Abilities { tasks: false, ..Abilities::RUN }, InputResponses::default());
     let data = json!({"requiredCapabilities": {"extensions": {TASKS: {}}}});
     let refusal = RpcError::new(MISSING_CAPABILITY, "only as a task").data(data);
     stage.run(async {
@@ -121,8 +122,8 @@ fn a_server_that_needs_tasks_says_so_itself_to_who_takes_none() {
         };
         let (called, ()) = join(tool.call(&caller, &call), server).await;
         let error = called.unwrap_err();
-        assert_eq!(error.how, HowFar::Failed);
-        assert_eq!(error.said.as_deref(), Some(&OwnWords::Error(refusal.to_value())));
+        assert_eq!(error.how, CallProgress::Failed);
+        assert_eq!(error.said.as_deref(), Some(&RawFailure::Error(refusal.to_value())));
 
         // A task that it begins all the same is not left alone.
         let server = async { other.asked("tools/call").await.answer(working()).await };
@@ -151,11 +152,11 @@ fn a_server_with_a_handshake_gets_what_it_asks_for_on_the_way() {
             asked.ask(1, "sampling/createMessage", turn()).await;
             asked
         };
-        let first = able(PROGRAM, Given::default());
+        let first = able(PROGRAM, InputResponses::default());
         let (first, asked) = join(tool.call(&caller, &first), server).await;
         let wanted = wants(first);
         let want = wanted.inputs.values().next();
-        assert_eq!(want, Some(&Want::Sample { request: Arc::new(turn()) }));
+        assert_eq!(want, Some(&InputRequest::Sample { request: Arc::new(turn()) }));
         let server = async {
             assert_eq!(other.told().await["result"], said());
             asked.answer(text("!")).await;
@@ -179,7 +180,7 @@ fn a_server_with_a_handshake_may_go_on_without_what_the_caller_lacks() {
                 assert_eq!(other.told().await["error"]["code"], -32601, "{method}");
                 asked.answer(text("without")).await;
             };
-            let (went_on, ()) = join(called(&*tool, Given::default()), server).await;
+            let (went_on, ()) = join(called(&*tool, InputResponses::default()), server).await;
             assert_eq!(went_on, Ok(ToolOutput::Value(text("without"))), "{method}");
             let server = async {
                 let asked = other.asked("tools/call").await;
@@ -187,7 +188,7 @@ fn a_server_with_a_handshake_may_go_on_without_what_the_caller_lacks() {
                 other.told().await;
                 asked.fail(RpcError::new(-32603, "I need that")).await;
             };
-            let (failed, ()) = join(called(&*tool, Given::default()), server).await;
+            let (failed, ()) = join(called(&*tool, InputResponses::default()), server).await;
             let error = failed.unwrap_err();
             assert!(error.fault.message.contains("I need that"), "{error:?}");
             let lacks = error.lacks.unwrap();
@@ -211,17 +212,17 @@ fn a_server_is_told_of_its_own_folders_where_the_caller_has_none() {
             assert_eq!(other.told().await["result"], json!({"roots": [{"uri": folder}]}));
             asked.answer(text("with it")).await;
         };
-        let (went_on, ()) = join(called(&*tool, Given::default()), server).await;
+        let (went_on, ()) = join(called(&*tool, InputResponses::default()), server).await;
         assert_eq!(went_on, Ok(ToolOutput::Value(text("with it"))));
         // Who has folders is asked for them.
-        let own = able(PROGRAM, Given::default());
+        let own = able(PROGRAM, InputResponses::default());
         let server = async {
             let asked = other.asked("tools/call").await;
             asked.ask(2, "roots/list", Value::Null).await;
             asked
         };
         let (first, _asked) = join(tool.call(&caller, &own), server).await;
-        assert_eq!(wants(first).inputs.values().collect::<Vec<_>>(), [&Want::Roots]);
+        assert_eq!(wants(first).inputs.values().collect::<Vec<_>>(), [&InputRequest::Roots]);
     });
 }
 
@@ -236,7 +237,7 @@ fn a_form_is_refused_in_the_name_of_a_client_with_a_handshake_that_shows_none() 
     let opens_pages = Abilities { page: true, ..shows_none };
     stage.run(async {
         for (can, code) in [(shows_none, -32601), (opens_pages, -32602)] {
-            let call = able(can, Given::default());
+            let call = able(can, InputResponses::default());
             let server = async {
                 let asked = other.asked("tools/call").await;
                 asked.ask(1, "elicitation/create", form.clone()).await;
@@ -254,7 +255,7 @@ fn a_form_is_refused_in_the_name_of_a_client_with_a_handshake_that_shows_none() 
             };
             let (failed, ()) = join(tool.call(&caller, &call), server).await;
             let error = failed.unwrap_err();
-            let said = OwnWords::Error(own.to_value());
+            let said = RawFailure::Error(own.to_value());
             assert_eq!((error.said.as_deref(), error.lacks), (Some(&said), None));
         }
     });
@@ -264,10 +265,13 @@ fn a_form_is_refused_in_the_name_of_a_client_with_a_handshake_that_shows_none() 
 #[test]
 fn an_error_with_which_the_caller_answers_is_its_servers_to_judge() {
     let error = RpcError::new(-1, "the user said no").data(json!({"why": [1]}));
-    let refusing = |wanted: &Wants| {
+    let refusing = |wanted: &InputRequired| {
         let keys = wanted.inputs.keys().cloned();
         let refused = keys.map(|key| (key, error.to_value())).collect();
-        able(PROGRAM, Given { refused, state: wanted.state.clone(), ..Given::default() })
+        able(
+            PROGRAM,
+            InputResponses { refused, state: wanted.state.clone(), ..InputResponses::default() },
+        )
     };
     let caller = caller();
     let scene = Scene::new(Era::Legacy);
@@ -279,7 +283,7 @@ fn an_error_with_which_the_caller_answers_is_its_servers_to_judge() {
             asked.ask(1, "sampling/createMessage", turn()).await;
             asked
         };
-        let first = able(PROGRAM, Given::default());
+        let first = able(PROGRAM, InputResponses::default());
         let (first, asked) = join(tool.call(&caller, &first), server).await;
         let second = refusing(&wants(first));
         let server = async {
@@ -299,10 +303,10 @@ fn an_error_with_which_the_caller_answers_is_its_servers_to_judge() {
             let result = json!({"resultType": "input_required", "inputRequests": requests});
             other.asked("tools/call").await.answer(result).await;
         };
-        let first = able(PROGRAM, Given::default());
+        let first = able(PROGRAM, InputResponses::default());
         let (first, ()) = join(tool.call(&caller, &first), server).await;
         let ended = tool.call(&caller, &refusing(&wants(first))).await.unwrap_err();
-        assert_eq!(ended.said.as_deref(), Some(&OwnWords::Error(error.to_value())));
+        assert_eq!(ended.said.as_deref(), Some(&RawFailure::Error(error.to_value())));
     });
     assert!(other.is_idle(), "it is not called again");
 }
@@ -310,7 +314,7 @@ fn an_error_with_which_the_caller_answers_is_its_servers_to_judge() {
 struct Deaf(LogLevel);
 
 impl kernel::tool::call::Listener for Deaf {
-    fn hear(&self, _told: kernel::tool::call::Told) {}
+    fn hear(&self, _told: kernel::tool::call::CallUpdate) {}
 
     fn log_level(&self) -> Option<LogLevel> {
         Some(self.0)
@@ -318,7 +322,10 @@ impl kernel::tool::call::Listener for Deaf {
 }
 
 fn listening(level: LogLevel) -> Call {
-    Call { teller: Teller::new(Arc::new(Deaf(level))), ..call(json!({}), Given::default()) }
+    Call {
+        teller: CallReporter::new(Arc::new(Deaf(level))),
+        ..call(json!({}), InputResponses::default())
+    }
 }
 
 #[test]
@@ -372,7 +379,7 @@ fn the_level_of_the_log_is_told_once_and_is_the_lowest_that_is_wanted() {
         }
         // Who does not listen changes nothing.
         let server = async { other.asked("tools/call").await.answer(text("done")).await };
-        assert!(join(called(&*tool, Given::default()), server).await.0.is_ok());
+        assert!(join(called(&*tool, InputResponses::default()), server).await.0.is_ok());
     });
 }
 
@@ -387,7 +394,7 @@ fn a_task_is_handed_to_who_comes_back_for_it() {
         let mut admin = caller();
         admin.admin = true;
         let server = async { other.asked("tools/call").await.answer(made.clone()).await };
-        let first = able(Abilities::RUN, Given::default());
+        let first = able(Abilities::RUN, InputResponses::default());
         let (first, ()) = join(tool.call(&admin, &first), server).await;
         let wanted = wants(first);
         assert!(wanted.inputs.is_empty(), "nothing is asked for: {wanted:?}");
@@ -401,7 +408,7 @@ fn a_task_is_handed_to_who_comes_back_for_it() {
         // After a restart it is found by its id.
         let mut later = again.clone();
         let state = json!({"task": "1", "pending": "gone"});
-        later.given = Arc::new(Given { state, ..Given::default() });
+        later.given = Arc::new(InputResponses { state, ..InputResponses::default() });
         let server = async { other.asked("tasks/get").await.answer(done.clone()).await };
         let (third, ()) = join(tool.call(&caller(), &later), server).await;
         assert_eq!(third, Ok(ToolOutput::Value(text("done"))));
@@ -420,7 +427,7 @@ fn a_task_that_asks_goes_on_until_a_person_answers_or_nobody_will() {
     stage.run(async {
         let server = async { other.asked("tools/call").await.answer(working()).await };
         let caller = caller();
-        let call = able(Abilities::RUN, Given::default());
+        let call = able(Abilities::RUN, InputResponses::default());
         let begun = wants(join(tool.call(&caller, &call), server).await.0);
         let server = async { other.asked("tasks/get").await.answer(asking.clone()).await };
         let looking = able(Abilities::RUN, given(&begun, &Value::Null));
@@ -459,7 +466,7 @@ fn a_task_takes_a_part_of_what_it_asks_for_and_wants_the_rest() {
             let both = asking(json!({"a": asked, "b": asked}));
             other.asked("tasks/get").await.answer(both).await;
         };
-        let both = wants(join(called(&*tool, Given::default()), server).await.0);
+        let both = wants(join(called(&*tool, InputResponses::default()), server).await.0);
         assert_eq!(both.inputs.keys().collect::<Vec<_>>(), ["a", "b"]);
         assert!(tool.takes_parts(&both.state));
         let accepted = json!({"action": "accept", "content": {}});
@@ -490,7 +497,8 @@ fn a_task_that_its_server_gave_up_is_no_failure_of_the_tool() {
         other.asked("tasks/get").await.answer(failed).await;
     };
     let ear = Arc::new(Ear::default());
-    let call = Call { teller: Teller::new(ear), ..call(json!({}), Given::default()) };
+    let call =
+        Call { teller: CallReporter::new(ear), ..call(json!({}), InputResponses::default()) };
     let caller = caller();
     let (called, ()) = stage.run(join(tool.call(&caller, &call), server));
     assert_eq!(called.unwrap_err().fault.name, "UpstreamTaskFailed");
@@ -509,7 +517,7 @@ fn a_page_that_is_asked_for_in_a_call_is_known_by_its_name_there() {
             asked.ask(1, "elicitation/create", page).await;
             asked
         };
-        let (first, asked) = join(called(&*tool, Given::default()), server).await;
+        let (first, asked) = join(called(&*tool, InputResponses::default()), server).await;
         let wanted = wants(first);
         let names: Vec<&str> = wanted.inputs.keys().map(|key| tool.page_name(key)).collect();
         assert_eq!(names, ["e-7"]);

@@ -5,9 +5,9 @@
 mod bank;
 mod server_process;
 
-use super::stage::{Asked, Stage, text_at};
-use super::telling::Teller;
-use super::waiting::Waiting;
+use super::stage::{Stage, StoryRequest, text_at};
+use super::telling::Narrator;
+use super::waiting::WaitDeadline;
 use crate::assembly::NOWHERE;
 use crate::exit::{Exit, Failure, Result};
 use crate::process::folder::TemporaryFolder;
@@ -38,7 +38,7 @@ const NOT_PAID: Order =
 const QUESTION: [&str; 7] =
     ["/kind", "/title", "/body", "/calls/*/tool", "/calls/*/arguments", "/how", "/actions"];
 
-pub(super) async fn tell(teller: Teller) -> Result<()> {
+pub(super) async fn tell(teller: Narrator) -> Result<()> {
     let folder = TemporaryFolder::new()?;
     let listener = TcpListener::bind(NOWHERE).await.map_err(|error| unbound(&error))?;
     let address = listener.local_addr().map_err(|error| unbound(&error))?;
@@ -53,7 +53,7 @@ pub(super) async fn tell(teller: Teller) -> Result<()> {
 
 /// Where it happens.
 struct Scene<'a> {
-    teller: Teller,
+    teller: Narrator,
     project: &'a Path,
     bank: &'a Bank,
     /// Where the bank listens.
@@ -93,7 +93,7 @@ impl Scene<'_> {
             )
             .await?;
         let path = format!("/api/v1/runs/{run}");
-        stage.ask(Asked::get(&path).showing(&["/run/status", "/run/answer"])).await?;
+        stage.ask(StoryRequest::get(&path).showing(&["/run/status", "/run/answer"])).await?;
         self.paid_once(&WITH_KEY).await?;
         Ok(server)
     }
@@ -135,7 +135,7 @@ impl Scene<'_> {
         let Order { plan, invoice, amount, moment } = *order;
         self.bank.hold_next(moment);
         let body = json!({"planId": plan, "input": {"invoice": invoice, "amount": amount}});
-        let asked = Asked::post("/api/v1/runs?wait=0", body);
+        let asked = StoryRequest::post("/api/v1/runs?wait=0", body);
         let stage = self.stage(&server)?;
         let run = stage.ask(asked.showing(&["/run/id", "/run/status"])).await?;
         let run = text_at(&run, "/run/id")?;
@@ -177,13 +177,13 @@ impl Scene<'_> {
             .await?;
         let ask = text_at(&answer, "/run/asks/0/id")?;
         let path = format!("/api/v1/asks/{ask}");
-        stage.ask(Asked::get(&path).showing(&QUESTION)).await?;
+        stage.ask(StoryRequest::get(&path).showing(&QUESTION)).await?;
         Ok(ask)
     }
 
     async fn reply(&self, server: &ServerProcess, ask: &str, reply: Value) -> Result<()> {
         let path = format!("/api/v1/asks/{ask}");
-        let asked = Asked::post(&path, reply).showing(&["/run/status", "/run/answer"]);
+        let asked = StoryRequest::post(&path, reply).showing(&["/run/status", "/run/answer"]);
         let answer = self.stage(server)?.ask(asked).await?;
         match answer["run"]["status"].as_str() {
             Some("completed") => Ok(()),
@@ -194,7 +194,7 @@ impl Scene<'_> {
     /// Shows what the bank knows about an invoice.
     async fn books(&self, order: &Order) -> Result<Value> {
         let stage = Stage::new(format!("http://{}", self.address), self.teller, None)?;
-        stage.ask(Asked::get(&format!("/books/{}", order.invoice))).await
+        stage.ask(StoryRequest::get(&format!("/books/{}", order.invoice))).await
     }
 
     /// Shows the same, and gives the one payment; any other number is a failure of Waypost.
@@ -210,7 +210,7 @@ impl Scene<'_> {
 /// Waits until the run has this status, and gives the server's answer about it.
 async fn reaches(stage: &Stage, run: &str, status: &str) -> Result<Value> {
     let path = format!("/api/v1/runs/{run}");
-    let waiting = Waiting::begin("the run to resume");
+    let waiting = WaitDeadline::begin("the run to resume");
     loop {
         let answer = stage.quietly(&path).await?;
         match text_at(&answer, "/run/status")?.as_str() {

@@ -1,9 +1,9 @@
 //! The server that is killed: a process of its own, over a project that the story writes.
 
-use crate::commands::demo::waiting::Waiting;
+use crate::commands::demo::waiting::WaitDeadline;
 use crate::environment::DATA_FOLDER;
 use crate::exit::{Exit, Failure, Result};
-use crate::remote::address::{self, Found};
+use crate::remote::address::{self, AddressState};
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
@@ -43,10 +43,10 @@ impl ServerProcess {
     pub(super) async fn start(project: &Path) -> Result<Self> {
         let mut server = Self { child: spawn(project)?, url: String::new() };
         let data = project.join(DATA_FOLDER);
-        let waiting = Waiting::begin("its server to start");
+        let waiting = WaitDeadline::begin("its server to start");
         loop {
             // What a killed server left leads nowhere; a failure to ask is one more reason to wait.
-            if let Ok(Found::Running(url)) = address::find(&data).await {
+            if let Ok(AddressState::Running(url)) = address::find(&data).await {
                 server.url = url;
                 return Ok(server);
             }

@@ -2,10 +2,12 @@
 
 use super::super::test::UNAUTHORIZED;
 use engine::system::clock::SystemEntropy;
-use kernel::contracts::shelf::Prompting;
-use kernel::contracts::{Entropy, Page};
+use kernel::contracts::shelf::PromptRequest;
+use kernel::contracts::{Entropy, PageRequest};
 use kernel::limits::Limits;
-use kernel::tool::call::{Abilities, Call, CallPlace, Given, OwnWords, Teller, ToolOutput};
+use kernel::tool::call::{
+    Abilities, Call, CallPlace, CallReporter, InputResponses, RawFailure, ToolOutput,
+};
 use kernel::values::ids::CallId;
 use kernel::values::members::take;
 use project::realm::local_caller;
@@ -22,7 +24,7 @@ pub(super) type Items = BTreeMap<String, Value>;
 
 /// What one way to a server shows.
 #[derive(Debug, Default)]
-pub(super) struct Picture {
+pub(super) struct ServerView {
     /// The version of MCP that is spoken.
     pub(super) version: String,
     /// Why it cannot be looked at, if it cannot.
@@ -37,7 +39,7 @@ pub(super) struct Picture {
     pub(super) templates: Items,
 }
 
-impl Picture {
+impl ServerView {
     /// Connects and lists.
     pub(super) async fn of(upstream: &Upstream) -> Self {
         let status = match upstream.check().await {
@@ -50,7 +52,7 @@ impl Picture {
         };
         let shelf = upstream.shelf();
         let caller = local_caller();
-        let page = Page { cursor: None, limit: RESOURCES_MAX };
+        let page = PageRequest { cursor: None, limit: RESOURCES_MAX };
         let resources = shelf.resources(&caller, &page).await;
         let resources = resources.map(|page| page.items).unwrap_or_default();
         let tools = upstream.tools();
@@ -91,9 +93,9 @@ pub(super) async fn read(upstream: &Upstream, uri: &str) -> Value {
 /// What a prompt is without any arguments, or how it fails.
 pub(super) async fn prompted(upstream: &Upstream, name: &str) -> Value {
     let arguments = Map::new();
-    let given = Given::default();
+    let given = InputResponses::default();
     let can = Abilities::PERSON;
-    let prompting = Prompting { name, arguments: &arguments, given: &given, can };
+    let prompting = PromptRequest { name, arguments: &arguments, given: &given, can };
     let shelf = upstream.shelf();
     let caller = local_caller();
     match shelf.prompt(&caller, &prompting).await {
@@ -122,9 +124,9 @@ pub(super) async fn called(
         arguments: Arc::new(arguments.clone()),
         timeout_ms: limits.call_timeout_ms,
         output_bytes_max: limits.call_output_bytes_max,
-        given: Arc::new(Given::default()),
+        given: Arc::new(InputResponses::default()),
         can: Abilities::PERSON,
-        teller: Teller::default(),
+        teller: CallReporter::default(),
         place: CallPlace::default(),
     };
     match tool.call(&local_caller(), &call).await {
@@ -136,9 +138,9 @@ pub(super) async fn called(
             json!({"asks": wants.inputs.len()})
         }
         Err(error) => match error.said.map(|said| *said) {
-            Some(OwnWords::Result(result)) => json!({"result": without_meta(result)}),
-            Some(OwnWords::Error(said)) => json!({"error": said}),
-            Some(OwnWords::Lacks(_) | OwnWords::Reply(_)) | None => {
+            Some(RawFailure::Result(result)) => json!({"result": without_meta(result)}),
+            Some(RawFailure::Error(said)) => json!({"error": said}),
+            Some(RawFailure::Lacks(_) | RawFailure::Reply(_)) | None => {
                 json!({"error": error.fault.name})
             }
         },

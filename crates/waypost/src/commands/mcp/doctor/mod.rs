@@ -15,7 +15,7 @@ use clap::Args;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::limits::Limits;
 use kernel::values::names::{Alphabet, outward};
-use look::Picture;
+use look::ServerView;
 use project::upstream_entries::Entry;
 use report::{Report, Ways};
 use serde_json::{Value, json};
@@ -49,14 +49,14 @@ const VARIABLES: [&str; 3] = [API_KEY, "SSL_CERT_FILE", "SSL_CERT_DIR"];
 const NOWHERE: &str = "waypost-doctor://nothing/is/here";
 
 /// A tool to call, by its name at the upstream.
-struct Named {
+struct ToolProbe {
     tool: String,
     arguments: Value,
 }
 
 /// Looks, and ends with 8 where something differs, with 4 where the upstream wants a login first.
 pub(super) async fn run(args: &DoctorArgs, context: &Context) -> Result<Exit> {
-    let calls: Vec<Named> = args.call.iter().map(|call| named(call)).collect::<Result<_>>()?;
+    let calls: Vec<ToolProbe> = args.call.iter().map(|call| named(call)).collect::<Result<_>>()?;
     let (project, upstreams) = of_project(context)?;
     let name = args.name.as_str();
     let variables = lookup(&context.environment);
@@ -92,21 +92,21 @@ pub(super) async fn run(args: &DoctorArgs, context: &Context) -> Result<Exit> {
 async fn looked(
     remote: &Remote,
     entry: &Entry,
-    calls: &[Named],
+    calls: &[ToolProbe],
     limits: &Limits,
 ) -> Result<Report> {
     let [direct, stateless, handshake] = remote.upstreams() else {
         return Ok(Report::new(&entry.name, Vec::new()));
     };
     let ways = Ways { direct: &**direct, stateless: &**stateless, handshake: &**handshake };
-    let picture = Picture::of(ways.direct).await;
+    let picture = ServerView::of(ways.direct).await;
     if picture.is_locked {
         return Err(locked(ways.direct, picture.trouble.as_deref().unwrap_or_default()));
     }
     let pictures = Ways {
         direct: picture,
-        stateless: Picture::of(ways.stateless).await,
-        handshake: Picture::of(ways.handshake).await,
+        stateless: ServerView::of(ways.stateless).await,
+        handshake: ServerView::of(ways.handshake).await,
     };
     let connected = report::connected(&pictures);
     if !connected.same {
@@ -170,10 +170,10 @@ async fn read_everywhere(ways: &Ways<&Upstream>, uri: &str) -> Ways<Value> {
 async fn called_everywhere(
     ways: &Ways<&Upstream>,
     prefix: &str,
-    named: &Named,
+    named: &ToolProbe,
     limits: &Limits,
 ) -> Ways<Value> {
-    let Named { tool, arguments } = named;
+    let ToolProbe { tool, arguments } = named;
     let there = outward(&format!("{prefix}{tool}"), Alphabet::Mcp);
     Ways {
         direct: look::called(ways.direct, tool, arguments, limits).await,
@@ -226,11 +226,11 @@ fn parts(limits: Arc<Limits>) -> RemoteParts {
     }
 }
 
-fn named(call: &str) -> Result<Named> {
+fn named(call: &str) -> Result<ToolProbe> {
     let (tool, arguments) = call.split_once('=').unwrap_or((call, "{}"));
     let arguments: Option<Value> = serde_json::from_str(arguments).ok();
     match arguments.filter(Value::is_object) {
-        Some(arguments) => Ok(Named { tool: tool.to_owned(), arguments }),
+        Some(arguments) => Ok(ToolProbe { tool: tool.to_owned(), arguments }),
         None => {
             let what = format!("the arguments of `{tool}` are not a JSON object");
             Err(Failure::usage(what).hint("write them as in `--call 'add={\"a\": 1}'`"))

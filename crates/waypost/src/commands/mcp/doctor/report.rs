@@ -1,6 +1,6 @@
 //! What differs between a server and the same server behind this one.
 
-use super::look::{Items, Picture};
+use super::look::{Items, ServerView};
 use crate::terminal::table::table;
 use kernel::values::names::{Alphabet, outward};
 use serde::Serialize;
@@ -57,8 +57,8 @@ impl Report {
 }
 
 /// Whether each way leads to the server, and in which version.
-pub(super) fn connected(pictures: &Ways<Picture>) -> Check {
-    let told = |picture: &Picture| match &picture.trouble {
+pub(super) fn connected(pictures: &Ways<ServerView>) -> Check {
+    let told = |picture: &ServerView| match &picture.trouble {
         Some(trouble) => trouble.clone(),
         None => picture.version.clone(),
     };
@@ -74,7 +74,7 @@ pub(super) fn connected(pictures: &Ways<Picture>) -> Check {
 }
 
 /// Whether the lists are the same; the gateway writes this prefix before names.
-pub(super) fn listed(pictures: &Ways<Picture>, prefix: &str) -> Vec<Check> {
+pub(super) fn listed(pictures: &Ways<ServerView>, prefix: &str) -> Vec<Check> {
     let tool = |name: &str| outward(&format!("{prefix}{name}"), Alphabet::Mcp);
     let prompt = |name: &str| format!("{prefix}{name}");
     let uri = |uri: &str| uri.to_owned();
@@ -94,8 +94,8 @@ pub(super) fn listed(pictures: &Ways<Picture>, prefix: &str) -> Vec<Check> {
 
 fn list(
     check: &str,
-    pictures: &Ways<Picture>,
-    items: impl Fn(&Picture) -> &Items,
+    pictures: &Ways<ServerView>,
+    items: impl Fn(&ServerView) -> &Items,
     there: &dyn Fn(&str) -> String,
     members: &[&str],
 ) -> Check {
@@ -190,12 +190,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn picture(tools: &[(&str, &str)]) -> Picture {
+    fn picture(tools: &[(&str, &str)]) -> ServerView {
         let item = |(name, about): &(&str, &str)| {
             ((*name).to_owned(), json!({"name": name, "description": about}))
         };
         let version = "2026-07-28".to_owned();
-        Picture { version, tools: tools.iter().map(item).collect(), ..Picture::default() }
+        ServerView { version, tools: tools.iter().map(item).collect(), ..ServerView::default() }
     }
 
     fn tools(gateway: &[(&str, &str)]) -> Check {
@@ -223,10 +223,10 @@ mod tests {
     fn all_that_a_client_shows_of_an_item_is_compared() {
         let shown = |icons: Value| {
             let item = json!({"name": "a", "icons": icons});
-            Picture { tools: [("a".to_owned(), item)].into(), ..Picture::default() }
+            ServerView { tools: [("a".to_owned(), item)].into(), ..ServerView::default() }
         };
         let pictures = |icons: Value| Ways {
-            direct: Picture { left_out: vec!["it has no name".to_owned()], ..shown(json!([1])) },
+            direct: ServerView { left_out: vec!["it has no name".to_owned()], ..shown(json!([1])) },
             stateless: shown(json!([1])),
             handshake: shown(icons),
         };

@@ -14,7 +14,7 @@ const ANNOTATION: &str = "x-mcp-header";
 
 /// Which arguments of which tools are repeated, as far as the server listed its tools.
 #[derive(Debug, Default)]
-pub(super) struct Repeated {
+pub(super) struct MirroredArguments {
     tools: BTreeMap<String, Vec<Argument>>,
 }
 
@@ -24,7 +24,7 @@ struct Argument {
     header: HeaderName,
 }
 
-impl Repeated {
+impl MirroredArguments {
     /// Learns from an answer to `tools/list`.
     pub(super) fn learn(&mut self, answer: &str) {
         let answer: Value = serde_json::from_str(answer).unwrap_or_default();
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn headers(repeated: &Repeated, message: &Value) -> Vec<(String, String)> {
+    fn headers(repeated: &MirroredArguments, message: &Value) -> Vec<(String, String)> {
         let message = Message::read(message.to_string()).unwrap();
         let made = repeated.headers(&message, "2026-07-28");
         let mut all: Vec<(String, String)> = made
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn headers_repeat_what_the_message_says() {
-        let none = Repeated::default();
+        let none = MirroredArguments::default();
         let list = json!({"id": 1, "method": "tools/list", "params": {"name": "no subject here"}});
         let version = (HEADER_VERSION, "2026-07-28");
         assert_eq!(headers(&none, &list), pairs(&[(HEADER_METHOD, "tools/list"), version]));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn annotated_arguments_are_repeated_once_they_are_known() {
-        let mut repeated = Repeated::default();
+        let mut repeated = MirroredArguments::default();
         let schema = json!({"type": "object", "properties": {
             "region": {"type": "string", "x-mcp-header": "Region"},
             "size": {"type": "integer", "x-mcp-header": "Size"},

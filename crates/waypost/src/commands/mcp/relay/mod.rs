@@ -11,12 +11,12 @@ mod session;
 
 use crate::remote::client::Client;
 use answers::Answers;
-use headers::Repeated;
+use headers::MirroredArguments;
 use message::{Kind, Message, is_answer_to, key};
 use requests::{Nature, Requests};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Response, StatusCode};
-use session::{Greeted, Session};
+use session::{HandshakeResult, Session};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -94,7 +94,7 @@ async fn write<W: AsyncWrite + Unpin>(mut lines: mpsc::Receiver<String>, mut out
 struct Relay {
     client: Client,
     out: mpsc::Sender<String>,
-    repeated: Mutex<Repeated>,
+    repeated: Mutex<MirroredArguments>,
     /// Who the client is and what the server calls it; none before the handshake and in the
     /// stateless version.
     session: Mutex<Option<Session>>,
@@ -318,7 +318,7 @@ impl Relay {
             self.say(refusal(&self.client, id, response).await).await;
             return Ok(());
         }
-        let greeted = Greeted::read(response, &message.text, &key(id)).await;
+        let greeted = HandshakeResult::read(response, &message.text, &key(id)).await;
         let greeted = greeted.map_err(|why| lost(&why))?;
         let number = self.session().map_or(1, |old| old.number + 1);
         *lock(&self.session) = greeted.session.map(|begun| Session { number, ..begun });
@@ -340,7 +340,7 @@ impl Relay {
         if !response.status().is_success() {
             return Err(refused());
         }
-        let greeted = Greeted::read(response, &gone.hello, &gone.greeting).await;
+        let greeted = HandshakeResult::read(response, &gone.hello, &gone.greeting).await;
         let begun = greeted.map_err(|why| lost(&why))?.session.ok_or_else(refused)?;
         let session = Session { number: gone.number + 1, ..begun };
         let told = wire::jsonrpc::notification(INITIALIZED, &serde_json::json!({}));

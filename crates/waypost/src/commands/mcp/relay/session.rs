@@ -40,14 +40,14 @@ impl Session {
 }
 
 /// The outcome of a handshake.
-pub(super) struct Greeted {
+pub(super) struct HandshakeResult {
     /// What is to be passed on: the answer last.
     pub(super) lines: Vec<String>,
     /// The session, not counted yet; none where the server answered an error.
     pub(super) session: Option<Session>,
 }
 
-impl Greeted {
+impl HandshakeResult {
     /// Reads the answer to this message, whose id has this key.
     pub(super) async fn read(response: Response, hello: &str, asked: &str) -> Result<Self, String> {
         let id = response.headers().get(HEADER_SESSION).cloned();

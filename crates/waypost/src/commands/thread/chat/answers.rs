@@ -2,8 +2,8 @@
 //! decides. Commands work at every prompt; Ctrl-C leaves the answer for later.
 
 use super::Chat;
-use super::cards::{self, Said};
-use super::typed::Meant;
+use super::cards::{self, CardAnswer};
+use super::typed::LineIntent;
 use crate::asking::prompts::{Answer, Prompts, Unanswered};
 use crate::exit::{Failure, Result};
 use crate::outcome;
@@ -11,7 +11,7 @@ use crate::process::folder::TemporaryFolder;
 use crate::terminal::input;
 use crate::terminal::lines::Lines;
 use crate::terminal::output::Output;
-use crate::terminal::paste::{Heard, Typed};
+use crate::terminal::paste::{TerminalInput, TypedText};
 use crate::terminal::screen::Tone;
 use crate::threads;
 use kernel::values::visible::exposed_json;
@@ -91,27 +91,27 @@ impl Chat {
             let card = cards::call(call, index, calls.len());
             let said = if all {
                 self.show(&card)?;
-                Said::Yes
+                CardAnswer::Yes
             } else {
                 self.show_anew(&card).await?;
                 self.choice(CHOICE, CHOICES, read).await?
             };
-            all |= said == Said::All;
+            all |= said == CardAnswer::All;
             let approval = self.approval(call, said).await?;
             self.decided.push(approval);
         }
         Ok(self.decided.clone())
     }
 
-    async fn approval(&mut self, call: &ToolCallInfo, said: Said) -> Answer<Approval> {
+    async fn approval(&mut self, call: &ToolCallInfo, said: CardAnswer) -> Answer<Approval> {
         let mut approval = threads::approval(&call.call_id);
         match said {
-            Said::Yes | Said::All => {}
-            Said::No => {
+            CardAnswer::Yes | CardAnswer::All => {}
+            CardAnswer::No => {
                 approval.feedback = Some(self.line("why not> ").await?);
                 approval.approved = false;
             }
-            Said::Edit => approval.arguments = Some(self.arguments(call).await?),
+            CardAnswer::Edit => approval.arguments = Some(self.arguments(call).await?),
         }
         Ok(approval)
     }
@@ -186,38 +186,38 @@ impl Prompts for Chat {
     }
 
     /// Ends, too, where someone else answers before anything is typed.
-    async fn next_line(&mut self, prompt: &str, initial: &str) -> Answer<Typed> {
+    async fn next_line(&mut self, prompt: &str, initial: &str) -> Answer<TypedText> {
         let heard = match initial {
             "" => self.hear_unless_answered(prompt).await?,
             _ => self.lines.hear(prompt, initial).await?,
         };
         match heard {
-            Heard::Line(typed) => Ok(typed),
-            Heard::Interrupt => Err(Unanswered::Later),
-            Heard::End => Err(Unanswered::Leave),
+            TerminalInput::Line(typed) => Ok(typed),
+            TerminalInput::Interrupt => Err(Unanswered::Later),
+            TerminalInput::End => Err(Unanswered::Leave),
         }
     }
 
-    async fn command(&mut self, typed: &Typed) -> Answer<bool> {
+    async fn command(&mut self, typed: &TypedText) -> Answer<bool> {
         let line = typed.text.trim();
         if !line.starts_with('/') || line == "/decline" || typed.is_pasted {
             return Ok(false);
         }
         match self.meant(line)? {
-            Meant::Leave => return Err(Unanswered::Leave),
-            Meant::Later => return Err(Unanswered::Later),
-            Meant::Say(_) => return Ok(false),
-            Meant::Agent(name) => {
+            LineIntent::Leave => return Err(Unanswered::Leave),
+            LineIntent::Later => return Err(Unanswered::Later),
+            LineIntent::Say(_) => return Ok(false),
+            LineIntent::Agent(name) => {
                 self.output.or_tell(self.switch(&name).await);
             }
-            Meant::Card => self.show(&self.card)?,
-            Meant::Nothing => {}
+            LineIntent::Card => self.show(&self.card)?,
+            LineIntent::Nothing => {}
         }
         Ok(true)
     }
 }
 
-fn read(word: &str) -> Result<Answer<Said>, String> {
-    let said = Said::read(word).map(Ok);
+fn read(word: &str) -> Result<Answer<CardAnswer>, String> {
+    let said = CardAnswer::read(word).map(Ok);
     said.ok_or_else(|| format!("{CHOICES}; /later leaves it open, /quit leaves"))
 }

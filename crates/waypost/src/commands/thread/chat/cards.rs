@@ -8,7 +8,7 @@ use wire::conversations::{ClarificationInfo, ToolCallInfo};
 
 /// What a person says to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum CardAnswer {
     /// It may run.
     Yes,
     /// It and all that follow may run.
@@ -19,14 +19,14 @@ pub(super) enum Said {
     Edit,
 }
 
-impl Said {
+impl CardAnswer {
     /// What these words mean, if they mean something.
     pub(super) fn read(words: &str) -> Option<Self> {
         match words.trim().to_lowercase().as_str() {
-            "y" | "yes" => Some(Said::Yes),
-            "a" | "all" => Some(Said::All),
-            "n" | "no" => Some(Said::No),
-            "e" | "edit" => Some(Said::Edit),
+            "y" | "yes" => Some(CardAnswer::Yes),
+            "a" | "all" => Some(CardAnswer::All),
+            "n" | "no" => Some(CardAnswer::No),
+            "e" | "edit" => Some(CardAnswer::Edit),
             _ => None,
         }
     }
@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn words_are_understood_short_and_long() {
-        assert_eq!(Said::read(" Y "), Some(Said::Yes));
-        assert_eq!(Said::read("all"), Some(Said::All));
-        assert_eq!(Said::read("no"), Some(Said::No));
-        assert_eq!(Said::read("e"), Some(Said::Edit));
-        assert_eq!(Said::read("perhaps"), None);
+        assert_eq!(CardAnswer::read(" Y "), Some(CardAnswer::Yes));
+        assert_eq!(CardAnswer::read("all"), Some(CardAnswer::All));
+        assert_eq!(CardAnswer::read("no"), Some(CardAnswer::No));
+        assert_eq!(CardAnswer::read("e"), Some(CardAnswer::Edit));
+        assert_eq!(CardAnswer::read("perhaps"), None);
     }
 }

@@ -4,7 +4,7 @@
 use super::Chat;
 use crate::asking::prompts::{Answer, Unanswered};
 use crate::remote::client::{Client, Request, read};
-use crate::terminal::paste::Heard;
+use crate::terminal::paste::TerminalInput;
 use kernel::values::visible::exposed;
 use std::time::Duration;
 use wire::rest::{Ask, AskStatus};
@@ -17,7 +17,7 @@ const LOOK_MAX: Duration = Duration::from_secs(8);
 impl Chat {
     /// What a person types at this prompt, or that someone else answered what is asked. Who did is
     /// told; the outcome is still to be shown.
-    pub(super) async fn hear_unless_answered(&mut self, prompt: &str) -> Answer<Heard> {
+    pub(super) async fn hear_unless_answered(&mut self, prompt: &str) -> Answer<TerminalInput> {
         let Some(ask) = self.watched().await else { return Ok(self.lines.hear(prompt, "").await?) };
         let heard = self.lines.hear_or(prompt, closed(&self.client, &ask)).await?;
         heard.map_err(|ask| {

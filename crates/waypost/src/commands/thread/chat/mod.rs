@@ -24,7 +24,7 @@ use clap::Args;
 use outbound::sse::Event;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, stdin};
-use typed::{AGENT, COMMANDS, Meant};
+use typed::{AGENT, COMMANDS, LineIntent};
 use wire::conversations::{
     Approval, PendingAction, RunThread, ThreadAnswer, ThreadDelta, ThreadStatus, ToolCallInfo,
 };
@@ -111,11 +111,11 @@ impl Chat {
         loop {
             let Some(typed) = self.lines.ask("> ").await? else { return Ok(Exit::Ok) };
             let came = match self.meant(typed.text.trim())? {
-                Meant::Nothing | Meant::Later => continue,
-                Meant::Leave => return Ok(Exit::Ok),
-                Meant::Card => self.reopen().await,
-                Meant::Agent(name) => self.switch(&name).await.map_err(Unanswered::Failed),
-                Meant::Say(line) => {
+                LineIntent::Nothing | LineIntent::Later => continue,
+                LineIntent::Leave => return Ok(Exit::Ok),
+                LineIntent::Card => self.reopen().await,
+                LineIntent::Agent(name) => self.switch(&name).await.map_err(Unanswered::Failed),
+                LineIntent::Say(line) => {
                     self.lines.remember(&line);
                     self.say(&line).await
                 }

@@ -34,7 +34,7 @@ const PAST_SHOWN: usize = 20;
 
 /// What a line is for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Meant {
+pub(super) enum LineIntent {
     /// To be said.
     Say(String),
     /// The chat ends.
@@ -51,20 +51,20 @@ pub(super) enum Meant {
 
 impl Chat {
     /// What a line is for. What can be done at once is done.
-    pub(super) fn meant(&self, line: &str) -> Result<Meant> {
+    pub(super) fn meant(&self, line: &str) -> Result<LineIntent> {
         if let Some(number) = line.strip_prefix('!').and_then(|number| number.parse().ok()) {
             let again = self.lines.nth(number).map(str::to_owned);
-            return Ok(again.map_or(Meant::Nothing, Meant::Say));
+            return Ok(again.map_or(LineIntent::Nothing, LineIntent::Say));
         }
         if let Some(name) = line.strip_prefix(AGENT).and_then(|rest| rest.strip_prefix(' ')) {
-            return Ok(Meant::Agent(name.trim().to_owned()));
+            return Ok(LineIntent::Agent(name.trim().to_owned()));
         }
         match line {
             "" | "/decline" => {}
             AGENT => self.output.text(self.agent.as_deref().unwrap_or("the default agent"))?,
-            "/quit" | "/exit" => return Ok(Meant::Leave),
-            "/later" => return Ok(Meant::Later),
-            "/card" => return Ok(Meant::Card),
+            "/quit" | "/exit" => return Ok(LineIntent::Leave),
+            "/later" => return Ok(LineIntent::Later),
+            "/card" => return Ok(LineIntent::Card),
             "/help" => {
                 let mut prose = Prose::new(Screen::of_stdout());
                 let text = prose.push(HELP);
@@ -81,9 +81,9 @@ impl Chat {
                 let hint = hint.unwrap_or_else(|| "/help lists them".to_owned());
                 self.output.talk(&format!("there is no command `{line}`; {hint}"));
             }
-            line => return Ok(Meant::Say(line.to_owned())),
+            line => return Ok(LineIntent::Say(line.to_owned())),
         }
-        Ok(Meant::Nothing)
+        Ok(LineIntent::Nothing)
     }
 }
 

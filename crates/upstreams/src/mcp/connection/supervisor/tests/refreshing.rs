@@ -106,13 +106,13 @@ fn a_transport_that_leads_nowhere_any_more_is_not_insisted_on() {
     let usual = server.dial();
     let oldest = elsewhere.dial();
     let was = is_oldest.clone();
-    let dial: Dial = Arc::new(move |link: Arc<Link>, way: Way| -> Dialled {
+    let dial: Dial = Arc::new(move |link: Arc<Link>, way: LineKind| -> LineFuture {
         match way {
-            Way::Usual => usual(link, way),
-            Way::Oldest if *was.lock().unwrap() => oldest(link, way),
+            LineKind::Usual => usual(link, way),
+            LineKind::Oldest if *was.lock().unwrap() => oldest(link, way),
             // There is a stream, but it never says where to post.
-            Way::Oldest => {
-                let late = PeerError::new(HowFar::NotSent, PeerErrorKind::Timeout, "silence");
+            LineKind::Oldest => {
+                let late = PeerError::new(CallProgress::NotSent, PeerErrorKind::Timeout, "silence");
                 Box::pin(std::future::ready(Err(late)))
             }
         }
@@ -120,13 +120,13 @@ fn a_transport_that_leads_nowhere_any_more_is_not_insisted_on() {
     let world = World::over(&server, dial);
     world.stage.run(async {
         world.board.check().await.unwrap();
-        assert_eq!(elsewhere.ways(), [Way::Oldest]);
+        assert_eq!(elsewhere.ways(), [LineKind::Oldest]);
         *is_oldest.lock().unwrap() = false;
-        let gone = PeerError::new(HowFar::NotSent, PeerErrorKind::Gone, "who are you?");
+        let gone = PeerError::new(CallProgress::NotSent, PeerErrorKind::Gone, "who are you?");
         elsewhere.say(Incoming::Broken(gone));
         world.stage.pass(10_000).await;
         assert_eq!(world.state(), UpstreamState::Ready);
-        assert_eq!(server.ways(), [Way::Usual, Way::Usual]);
+        assert_eq!(server.ways(), [LineKind::Usual, LineKind::Usual]);
     });
 }
 
@@ -166,7 +166,7 @@ impl Line for Slow {
 fn who_is_let_go_while_its_line_is_being_closed_is_closed() {
     let server = Server::new(legacy);
     let dialled = server.clone();
-    let dial: Dial = Arc::new(move |link: Arc<Link>, _way: Way| -> Dialled {
+    let dial: Dial = Arc::new(move |link: Arc<Link>, _way: LineKind| -> LineFuture {
         let line: Arc<dyn Line> =
             Arc::new(Slow { line: dialled.line(), parts: link.parts.clone() });
         Box::pin(std::future::ready(Ok(line)))
@@ -174,7 +174,7 @@ fn who_is_let_go_while_its_line_is_being_closed_is_closed() {
     let world = World::over(&server, dial);
     world.stage.run(async {
         world.board.check().await.unwrap();
-        let gone = PeerError::new(HowFar::NotSent, PeerErrorKind::Gone, "who are you?");
+        let gone = PeerError::new(CallProgress::NotSent, PeerErrorKind::Gone, "who are you?");
         server.say(Incoming::Broken(gone));
         world.stage.pass(500).await;
         assert_eq!(server.closed(), 0, "it is being closed");

@@ -4,7 +4,7 @@
 use super::ground::Ground;
 use super::setup::Setup;
 use crate::assemble::zones::SystemZones;
-use crate::gateway::Provided;
+use crate::gateway::StoredProvider;
 use crate::request::auth::Entrance;
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::vault::System;
@@ -20,12 +20,12 @@ use kernel::values::ids::RealmId;
 use project::tables::decisions::AuditConfig;
 use project::upstream_entries::Upstreams;
 use std::sync::Arc;
-use stores::Opened;
+use stores::OpenStore;
 use telemetry::Telemetry;
 use tools::BuiltInSettings;
 
 /// Everything the engine needs besides settings.
-pub(super) struct Told {
+pub(super) struct EngineParts {
     /// The tools that code brings.
     pub(super) tools: Vec<Arc<dyn Tool>>,
     /// What stands before the names of tools that are still to come.
@@ -45,9 +45,10 @@ pub(super) struct Told {
 }
 
 /// What the engine is made of.
-pub(super) fn engine_parts(setup: &Setup, ground: &Ground, told: Told) -> engine::Parts {
-    let Told { tools, awaited, upstreams_of, models, observers, policy, audit, realms } = told;
-    let Opened { store, definitions, blobs, deliveries, marks, .. } = &ground.opened;
+pub(super) fn engine_parts(setup: &Setup, ground: &Ground, told: EngineParts) -> engine::Parts {
+    let EngineParts { tools, awaited, upstreams_of, models, observers, policy, audit, realms } =
+        told;
+    let OpenStore { store, definitions, blobs, deliveries, marks, .. } = &ground.opened;
     let System { clock, entropy, spawn } = ground.system.clone();
     let config = &setup.project.config;
     let built_in = setup.project.built_in();
@@ -96,7 +97,7 @@ fn switched_off(only_extra: bool, settings: &BuiltInSettings) -> SwitchedOff {
 /// providers the one that they are stored in.
 pub(super) fn upstream_realms(
     upstreams: &Upstreams,
-    providers: &[Provided],
+    providers: &[StoredProvider],
     usual: &RealmId,
 ) -> UpstreamRealms {
     let entries = upstreams.entries().iter();

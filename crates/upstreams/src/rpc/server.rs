@@ -5,9 +5,9 @@ use super::super::{RemoteParts, secret_header};
 use kernel::tool::call::ToolError;
 use kernel::values::fault::Fault;
 use kernel::values::trace::TraceParent;
-use outbound::answer::{self, Effect, Unread};
+use outbound::answer::{self, Effect, ReadError};
 use outbound::client::Client;
-use outbound::redaction::Hidden;
+use outbound::redaction::Redactor;
 use outbound::trace::traced;
 use outbound::words::reasons;
 use reqwest::Url;
@@ -15,11 +15,11 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 /// A server.
-pub(super) struct Place {
+pub(super) struct RpcServer {
     /// Its name in the settings, for messages.
     pub(super) name: String,
     /// What is taken out of what it says.
-    pub(super) hidden: Hidden,
+    pub(super) hidden: Redactor,
     url: Url,
     headers: HeaderMap,
     client: Client,
@@ -49,7 +49,7 @@ pub(super) struct Reply {
     pub(super) body: Vec<u8>,
 }
 
-impl Place {
+impl RpcServer {
     /// The server at this address.
     pub(super) fn new(
         config: &UpstreamConfig,
@@ -63,7 +63,7 @@ impl Place {
                 .hint(format!("correct it in {}", config.origin))
         };
         let url = Url::parse(url).map_err(|error| wrong(format!("its `url` is none: {error}")))?;
-        let hidden = Hidden::default().headers(headers).url(&url);
+        let hidden = Redactor::default().headers(headers).url(&url);
         let headers = read_headers(headers).map_err(wrong)?;
         let client = parts.client_options().build();
         let client =
@@ -103,8 +103,8 @@ impl Place {
         let status = response.status().as_u16();
         match answer::collect(&mut response, bytes_max).await {
             Ok(body) => Ok(Reply { status, body }),
-            Err(Unread::Lost(error)) => Err(lost(error)),
-            Err(Unread::TooLarge) => {
+            Err(ReadError::Lost(error)) => Err(lost(error)),
+            Err(ReadError::TooLarge) => {
                 let message = format!("the {what} of `{place}` has more than {bytes_max} bytes");
                 Err(effect.lost("OutputTooLarge", message))
             }

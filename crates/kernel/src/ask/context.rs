@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 /// What follows each answer, as far as the plan says it: neither is known of a failed step, which
 /// has other answers, and of a no to what a tool wants, which is the tool's to act upon.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Next {
+pub struct NextSteps {
     /// After a yes, an answer, or a form that is filled in, if nothing fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub yes: Option<Follows>,
+    pub yes: Option<NextStep>,
     /// After a no, or if no one answers in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub no: Option<Follows>,
+    pub no: Option<NextStep>,
 }
 
-impl Next {
+impl NextSteps {
     pub fn is_empty(&self) -> bool {
         self.yes.is_none() && self.no.is_none()
     }
@@ -26,7 +26,7 @@ impl Next {
 /// What follows an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Follows {
+pub enum NextStep {
     /// This step; where a list of steps ends that is the step which the list belongs to.
     Step(StepId),
     /// The end of the run.
@@ -36,20 +36,20 @@ pub enum Follows {
 /// What is known of a call that an ask is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AboutCall {
+pub struct CallDetails {
     pub call_id: CallId,
     /// What it pins of its tool, once it was admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pins: Option<Pins>,
     /// Who wants it to be asked about, where it needs an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<Why>,
+    pub why: Option<ApprovalReason>,
 }
 
 /// Who wants a call to be asked about. Where several do it is the policy, which says why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Why {
+pub enum ApprovalReason {
     /// The plan: `approve: true`.
     Plan,
     /// The agent: its list `approve`.

@@ -3,23 +3,23 @@
 //! An ask is open in the inbox meanwhile: who answers there first is heard, and it is what is left
 //! when the client is gone.
 
-use super::calling::Calling;
+use super::active_call::ActiveCall;
 use super::elicit::opens_pages;
-use super::result::{not_now, trouble};
-use super::wanting::{
-    Expected, Judge, Retry, asked_for, asking, judge, possible, request, responses,
+use super::input_required::{
+    ExpectedAnswer, FormValidator, Retry, asked_for, asking, judge, possible, request, responses,
     tell_when_opened,
 };
+use super::result::{not_now, trouble};
 use crate::mcp::answer::Outcome;
 use crate::mcp::exchange::Exchange;
-use crate::mcp::messages::outbox::Unheard;
+use crate::mcp::messages::outbox::AskError;
 use engine::refusal::{Refusal, RefusalCode};
 use engine::{Engine, RunReport};
 use futures::future::{Either, select};
 use kernel::ask::Reply;
 use kernel::contracts::SessionAsk;
 use kernel::session::answer_to;
-use kernel::tool::call::{Given, Want, Wants};
+use kernel::tool::call::{InputRequest, InputRequired, InputResponses};
 use kernel::values::ids::{AskId, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -29,30 +29,30 @@ use wire::jsonrpc::RpcError;
 
 /// What a client carries while its person answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Waiting {
+pub(crate) struct RequestState {
     pub(crate) run: RunId,
     /// The asks that were shown, or the one that is open for what is wanted.
     pub(crate) asks: Vec<AskId>,
     /// What its call wants, by the tool's own keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) wanted: BTreeMap<String, Expected>,
+    pub(crate) wanted: BTreeMap<String, ExpectedAnswer>,
 }
 
-impl Waiting {
+impl RequestState {
     /// What an opened state says, if it is one of a run that waits.
     pub(crate) fn read(state: &Value) -> Option<Self> {
-        Waiting::deserialize(state).ok()
+        RequestState::deserialize(state).ok()
     }
 }
 
 /// What a run waits for of its own client.
-pub(crate) struct Wanted<'r> {
+pub(crate) struct ClientInput<'r> {
     /// The ask that is open for it.
     asked: &'r SessionAsk,
-    wants: Wants,
+    wants: InputRequired,
 }
 
-impl Wanted<'_> {
+impl ClientInput<'_> {
     /// The ask that is open for it.
     pub(crate) fn ask(&self) -> AskId {
         self.asked.row.ask.id
@@ -67,7 +67,7 @@ impl Wanted<'_> {
     pub(crate) fn asked_for(
         &self,
         exchange: &Exchange,
-    ) -> (Map<String, Value>, BTreeMap<String, Expected>) {
+    ) -> (Map<String, Value>, BTreeMap<String, ExpectedAnswer>) {
         let possible = possible(&exchange.client, &self.wants).unwrap_or_default();
         asked_for(exchange, &possible, judge(exchange, self.tool()))
     }
@@ -88,7 +88,7 @@ impl Wanted<'_> {
 pub(crate) async fn wanted<'r>(
     exchange: &Exchange,
     report: &'r RunReport,
-) -> Result<Option<Wanted<'r>>, RpcError> {
+) -> Result<Option<ClientInput<'r>>, RpcError> {
     let asks = exchange.door.doors.engine.asks();
     let caller = &exchange.caller;
     let of_call = |asked: &&SessionAsk| asked.row.ask.wanted.is_some();
@@ -100,9 +100,9 @@ pub(crate) async fn wanted<'r>(
     // A page has a name of ours in the versions with a handshake, and a client that cannot open it
     // gets its address: it is shown as an ask.
     let client = &exchange.client;
-    let only_pages = wants.inputs.values().all(|want| matches!(want, Want::Url { .. }));
+    let only_pages = wants.inputs.values().all(|want| matches!(want, InputRequest::Url { .. }));
     let as_ask = only_pages && !(client.version.is_modern() && opens_pages(client));
-    Ok((!as_ask).then_some(Wanted { asked, wants }))
+    Ok((!as_ask).then_some(ClientInput { asked, wants }))
 }
 
 /// The same of a run that is a task, where its call takes a part of what it wants: of such a call
@@ -111,7 +111,7 @@ pub(crate) async fn wanted<'r>(
 pub(crate) async fn wanted_in_parts<'r>(
     exchange: &Exchange,
     report: &'r RunReport,
-) -> Result<Option<Wanted<'r>>, RpcError> {
+) -> Result<Option<ClientInput<'r>>, RpcError> {
     let Some(found) = wanted(exchange, report).await? else { return Ok(None) };
     let Some(tool) = found.tool() else { return Ok(None) };
     let tools = exchange.door.doors.engine.tools();
@@ -125,13 +125,13 @@ pub(crate) async fn wanted_in_parts<'r>(
 
 /// Asks the client for it: the call's answer, or none once the run has moved.
 pub(crate) async fn ask(
-    calling: &Calling<'_>,
+    calling: &ActiveCall<'_>,
     report: &RunReport,
-    wanted: Wanted<'_>,
+    wanted: ClientInput<'_>,
 ) -> Result<Option<Outcome>, RpcError> {
     let exchange = calling.exchange;
     let engine = calling.engine();
-    let Wanted { asked, wants } = &wanted;
+    let ClientInput { asked, wants } = &wanted;
     let tool = calling.spec().name.as_str();
     let judge = judge(exchange, Some(tool));
     let possible = match possible(&exchange.client, wants) {
@@ -149,26 +149,28 @@ pub(crate) async fn ask(
     let ask = asked.row.ask.id;
     if exchange.client.version.is_modern() {
         let (requests, wanted) = asked_for(exchange, &possible, judge);
-        let waiting = Waiting { run, asks: vec![ask], wanted };
+        let waiting = RequestState { run, asks: vec![ask], wanted };
         return Ok(Some(asking(exchange, requests, &json!(waiting), &calling.bound())));
     }
-    let mut said = Given::default();
+    let mut said = InputResponses::default();
     for (key, want) in possible {
         let (method, params) = request(exchange, want);
         if let Some(id) = params["elicitationId"].as_str() {
             tell_when_opened(exchange, tool, key, id);
         }
         match hear(calling, asked, method, params).await {
-            Heard::Answer(answer) => {
-                Expected::of(want, judge).check(engine, key, &answer)?;
+            ClientAnswer::Answer(answer) => {
+                ExpectedAnswer::of(want, judge).check(engine, key, &answer)?;
                 said.inputs.insert(key.clone(), answer);
             }
             // What that means is for the server to say that asked.
-            Heard::Refused(error) if judge == Judge::Upstream => {
+            ClientAnswer::Refused(error) if judge == FormValidator::Upstream => {
                 said.refused.insert(key.clone(), error.to_value());
             }
-            Heard::Closed => return Ok(None),
-            Heard::Refused(_) | Heard::Nothing => return Ok(Some(calling.unfinished(report))),
+            ClientAnswer::Closed => return Ok(None),
+            ClientAnswer::Refused(_) | ClientAnswer::Nothing => {
+                return Ok(Some(calling.unfinished(report)));
+            }
         }
     }
     give(calling, run, ask, said).await?;
@@ -177,8 +179,8 @@ pub(crate) async fn ask(
 
 /// Gives a run what a client brings along that comes back with what was wanted.
 pub(crate) async fn bring(
-    calling: &Calling<'_>,
-    waiting: Waiting,
+    calling: &ActiveCall<'_>,
+    waiting: RequestState,
     retry: &Retry,
 ) -> Result<RunReport, RpcError> {
     let said = said(calling.engine(), waiting.wanted, &responses(retry)?)?;
@@ -191,10 +193,10 @@ pub(crate) async fn bring(
 /// What a client's answers say to what it was asked for.
 pub(crate) fn said(
     engine: &Engine,
-    wanted: BTreeMap<String, Expected>,
+    wanted: BTreeMap<String, ExpectedAnswer>,
     responses: &Map<String, Value>,
-) -> Result<Given, RpcError> {
-    let mut said = Given::default();
+) -> Result<InputResponses, RpcError> {
+    let mut said = InputResponses::default();
     for (key, expected) in wanted {
         if let Some(response) = responses.get(&key) {
             expected.check(engine, &key, response)?;
@@ -205,10 +207,10 @@ pub(crate) fn said(
 }
 
 async fn give(
-    calling: &Calling<'_>,
+    calling: &ActiveCall<'_>,
     run: RunId,
     ask: AskId,
-    said: Given,
+    said: InputResponses,
 ) -> Result<RunReport, RpcError> {
     let asks = calling.engine().asks();
     match asks.give(calling.caller(), ask, said, calling.left_ms()).await {
@@ -220,7 +222,7 @@ async fn give(
 }
 
 /// What was heard from the client.
-pub(crate) enum Heard {
+pub(crate) enum ClientAnswer {
     Answer(Value),
     /// It answered with this error.
     Refused(RpcError),
@@ -232,30 +234,30 @@ pub(crate) enum Heard {
 
 /// Asks the client of a version with a handshake, as long as this ask is open.
 pub(crate) async fn hear(
-    calling: &Calling<'_>,
+    calling: &ActiveCall<'_>,
     asked: &SessionAsk,
     method: &str,
     params: Value,
-) -> Heard {
+) -> ClientAnswer {
     let engine = calling.engine();
     if !calling.exchange.outbox.is_open() || calling.left_ms() == 0 {
-        return Heard::Nothing;
+        return ClientAnswer::Nothing;
     }
     let closed = engine.asks().closed(calling.caller(), asked);
     let answered = calling.exchange.outbox.ask(method, params);
     let first = async {
         match select(pin!(answered), pin!(closed)).await {
-            Either::Left((Ok(answer), _)) => Heard::Answer(answer),
-            Either::Left((Err(Unheard::Refused(error)), _)) => Heard::Refused(error),
-            Either::Left((Err(Unheard::Silent(error)), _)) => {
+            Either::Left((Ok(answer), _)) => ClientAnswer::Answer(answer),
+            Either::Left((Err(AskError::Refused(error)), _)) => ClientAnswer::Refused(error),
+            Either::Left((Err(AskError::Silent(error)), _)) => {
                 tracing::debug!(code = error.code, "a client did not answer: {}", error.message);
-                Heard::Nothing
+                ClientAnswer::Nothing
             }
-            Either::Right(((), _)) => Heard::Closed,
+            Either::Right(((), _)) => ClientAnswer::Closed,
         }
     };
     let heard = engine::timeout(engine.clock().as_ref(), calling.left_ms(), first).await;
-    heard.unwrap_or(Heard::Nothing)
+    heard.unwrap_or(ClientAnswer::Nothing)
 }
 
 /// Whether a reply was refused because the ask is not open any more.
@@ -272,11 +274,11 @@ mod tests {
 
     #[test]
     fn only_the_state_of_a_run_is_one() {
-        let asked = BTreeMap::from([("who".to_owned(), Expected::Form { schema: None })]);
+        let asked = BTreeMap::from([("who".to_owned(), ExpectedAnswer::Form { schema: None })]);
         for wanted in [BTreeMap::new(), asked] {
-            let waiting = Waiting { run: RunId(1), asks: vec![AskId(2)], wanted };
-            assert_eq!(Waiting::read(&json!(waiting)), Some(waiting));
+            let waiting = RequestState { run: RunId(1), asks: vec![AskId(2)], wanted };
+            assert_eq!(RequestState::read(&json!(waiting)), Some(waiting));
         }
-        assert_eq!(Waiting::read(&json!({"wanted": {}, "given": {}})), None);
+        assert_eq!(RequestState::read(&json!({"wanted": {}, "given": {}})), None);
     }
 }

@@ -4,7 +4,7 @@
 use super::error::{AssembleError, ProjectPart, wrong};
 use super::policies::FilePolicies;
 use super::setup::Setup;
-use crate::assemble::sinks::Wanted;
+use crate::assemble::sinks::ConfiguredSinks;
 use engine::{Model, Models, Price};
 use kernel::conversation::llm::Usage;
 use llms::config::{ModelConfig, ModelKind};
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use upstreams::UpstreamConfig;
 
 /// What is behind the server, by its files and variables.
-pub(super) struct Behind {
+pub(super) struct Backends {
     pub(super) upstreams: Upstreams,
     pub(super) configs: Vec<UpstreamConfig>,
     pub(super) models: Models,
     /// Where events go; none where no one outside is reached.
-    pub(super) sinks: Option<Wanted>,
+    pub(super) sinks: Option<ConfiguredSinks>,
     /// How this server itself is reached.
     pub(super) ourselves: Ourselves,
     /// Who may do what, where the project is a folder.
@@ -27,7 +27,7 @@ pub(super) struct Behind {
 
 /// The models and sinks of the project, and its upstreams, without those that lead back to this
 /// server.
-pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
+pub(super) fn behind(setup: &Setup) -> Result<Backends, AssembleError> {
     let variables = setup.variables.as_ref();
     let project = &setup.project;
     let mut upstreams = project.upstreams(variables).map_err(wrong(ProjectPart::Upstreams))?;
@@ -37,7 +37,7 @@ pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
         let models = opened(project.models_of_rules().map_err(wrong(ProjectPart::Models))?)?;
         let configs = Vec::new();
         let sinks = None;
-        return Ok(Behind { upstreams, configs, models, sinks, ourselves, policies });
+        return Ok(Backends { upstreams, configs, models, sinks, ourselves, policies });
     }
     let models = opened(project.models(variables).map_err(wrong(ProjectPart::Models))?)?;
     let configs = upstreams.configs(variables).map_err(wrong(ProjectPart::Upstreams))?;
@@ -50,12 +50,12 @@ pub(super) fn behind(setup: &Setup) -> Result<Behind, AssembleError> {
     let sinks = project.sinks(&setup.data, variables).map_err(wrong(ProjectPart::Sinks))?;
     // Without a port we are on a pipe.
     let sinks = match setup.address.port() {
-        0 => Wanted::on_a_pipe(sinks),
-        _ => Wanted::all(sinks),
+        0 => ConfiguredSinks::on_a_pipe(sinks),
+        _ => ConfiguredSinks::all(sinks),
     };
     let configs = ahead;
     let sinks = Some(sinks);
-    Ok(Behind { upstreams, configs, models, sinks, ourselves, policies })
+    Ok(Backends { upstreams, configs, models, sinks, ourselves, policies })
 }
 
 /// The models that these configure; no one is talked to yet.

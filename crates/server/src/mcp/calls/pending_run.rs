@@ -2,20 +2,20 @@
 //! client can show it: in the stateless version by `input_required`, in the others by a request of
 //! ours. Someone else may answer meanwhile, in the inbox; then the call continues with that.
 
-use super::calling::Calling;
-use super::elicit::{self, Said, Unfit};
+use super::active_call::ActiveCall;
+use super::elicit::{self, ElicitError, ElicitOutcome};
+use super::input_required::{ROUNDS_MAX, Retry, asking, responses, tell_when_opened};
 use super::result::trouble;
-use super::wanted::{self, Heard, Waiting, hear, is_closed};
-use super::wanting::{ROUNDS_MAX, Retry, asking, responses, tell_when_opened};
-use crate::mcp::answer::{Answered, Outcome};
+use super::run_input::{self, ClientAnswer, RequestState, hear, is_closed};
+use crate::mcp::answer::{AnswerResult, Outcome};
 use engine::refusal::{RefusalCode, RefusalKind};
-use engine::{Once, RunReport};
+use engine::{IdempotencyKey, RunReport};
 use futures::future::join_all;
 use kernel::ask::Ask;
 use kernel::ask::reply::BadReply;
 use kernel::contracts::SessionAsk;
 use kernel::session::RunStatus;
-use kernel::tool::call::Given;
+use kernel::tool::call::InputResponses;
 use kernel::tool::schema::sentence;
 use kernel::values::canonical;
 use kernel::values::ids::{AskId, ContentHash};
@@ -28,7 +28,7 @@ const ROUTE: &str = "mcp/requestState";
 
 /// What was answered so far in this request.
 #[derive(Debug, Default)]
-struct Notes {
+struct AnswerNotes {
     /// Answers that did not fit, and why.
     wrong: BTreeMap<AskId, String>,
     /// Asks that the person did not want to decide.
@@ -38,7 +38,7 @@ struct Notes {
 }
 
 /// The outcome of one answer.
-enum Taken {
+enum AnswerOutcome {
     /// The ask is decided, by this answer or another.
     Decided,
     /// The answer does not fit.
@@ -47,16 +47,16 @@ enum Taken {
     Left,
 }
 
-impl Notes {
-    fn note(&mut self, ask: AskId, taken: Taken) {
+impl AnswerNotes {
+    fn note(&mut self, ask: AskId, taken: AnswerOutcome) {
         self.wrong.remove(&ask);
         match taken {
-            Taken::Decided => {}
-            Taken::Wrong(why) => {
+            AnswerOutcome::Decided => {}
+            AnswerOutcome::Wrong(why) => {
                 self.wrong.insert(ask, why);
                 self.misfits += 1;
             }
-            Taken::Left => {
+            AnswerOutcome::Left => {
                 self.left.insert(ask);
             }
         }
@@ -64,18 +64,22 @@ impl Notes {
 }
 
 /// Answers a call whose run did not end at once.
-pub(crate) async fn follow(calling: &Calling<'_>, report: RunReport) -> Answered {
-    let _attendance = calling.attend(report.run.id, Given::default());
-    go_on(calling, report, Notes::default()).await
+pub(crate) async fn follow(calling: &ActiveCall<'_>, report: RunReport) -> AnswerResult {
+    let _attendance = calling.attend(report.run.id, InputResponses::default());
+    go_on(calling, report, AnswerNotes::default()).await
 }
 
 /// Answers a call that is sent again with the state of a run that waits: gives the run the answers
 /// that came, and continues with it. The same answers again change nothing.
-pub(crate) async fn resume(calling: &Calling<'_>, waiting: Waiting, retry: &Retry) -> Answered {
-    let _attendance = calling.attend(waiting.run, Given::default());
+pub(crate) async fn resume(
+    calling: &ActiveCall<'_>,
+    waiting: RequestState,
+    retry: &Retry,
+) -> AnswerResult {
+    let _attendance = calling.attend(waiting.run, InputResponses::default());
     if !waiting.wanted.is_empty() {
-        let report = wanted::bring(calling, waiting, retry).await?;
-        return go_on(calling, report, Notes::default()).await;
+        let report = run_input::bring(calling, waiting, retry).await?;
+        return go_on(calling, report, AnswerNotes::default()).await;
     }
     let responses = responses(retry)?;
     let state = ContentHash::of(retry.request_state.as_deref().unwrap_or_default().as_bytes());
@@ -84,11 +88,11 @@ pub(crate) async fn resume(calling: &Calling<'_>, waiting: Waiting, retry: &Retr
         let Some(answer) = responses.get(&ask.to_string()) else { continue };
         let key = format!("{state}/{ask}");
         let digest = canonical::digest(answer);
-        let once = Once::new(ROUTE.to_owned(), key, digest);
+        let once = IdempotencyKey::new(ROUTE.to_owned(), key, digest);
         taking.push(take_stored(calling, *ask, answer, once));
     }
     // Together: each waits for the run, which may need all of them.
-    let mut notes = Notes::default();
+    let mut notes = AnswerNotes::default();
     for taken in join_all(taking).await {
         let (id, taken) = taken?;
         notes.note(id, taken);
@@ -97,7 +101,11 @@ pub(crate) async fn resume(calling: &Calling<'_>, waiting: Waiting, retry: &Retr
     go_on(calling, report, notes).await
 }
 
-async fn go_on(calling: &Calling<'_>, report: RunReport, mut notes: Notes) -> Answered {
+async fn go_on(
+    calling: &ActiveCall<'_>,
+    report: RunReport,
+    mut notes: AnswerNotes,
+) -> AnswerResult {
     let mut report = report;
     loop {
         match report.run.status {
@@ -130,9 +138,9 @@ async fn go_on(calling: &Calling<'_>, report: RunReport, mut notes: Notes) -> An
 /// Asks the client for what the run waits for: the call's answer, or none once some of it is
 /// decided.
 async fn ask(
-    calling: &Calling<'_>,
+    calling: &ActiveCall<'_>,
     report: &RunReport,
-    notes: &mut Notes,
+    notes: &mut AnswerNotes,
 ) -> Result<Option<Outcome>, RpcError> {
     let client = &calling.exchange.client;
     let limits = calling.limits();
@@ -140,8 +148,8 @@ async fn ask(
     if left || notes.misfits > ROUNDS_MAX {
         return Ok(Some(calling.unfinished(report)));
     }
-    if let Some(wanted) = Box::pin(wanted::wanted(calling.exchange, report)).await? {
-        return Box::pin(wanted::ask(calling, report, wanted)).await;
+    if let Some(wanted) = Box::pin(run_input::wanted(calling.exchange, report)).await? {
+        return Box::pin(run_input::ask(calling, report, wanted)).await;
     }
     let shown = |asked: &SessionAsk| {
         // A caller who may not answer learns of the ask, and is not asked; nor is anyone while a
@@ -174,19 +182,19 @@ async fn ask(
         tell_when_opened(calling.exchange, wanted.call.tool.as_str(), &wanted.key, id);
     }
     match hear(calling, asked, elicit::METHOD, params).await {
-        Heard::Answer(answer) => {
+        ClientAnswer::Answer(answer) => {
             let ask = &asked.row.ask;
             let taken = take(calling, ask, &answer, None).await?;
             notes.note(ask.id, taken);
             Ok(None)
         }
-        Heard::Closed => Ok(None),
-        Heard::Refused(_) | Heard::Nothing => Ok(Some(calling.unfinished(report))),
+        ClientAnswer::Closed => Ok(None),
+        ClientAnswer::Refused(_) | ClientAnswer::Nothing => Ok(Some(calling.unfinished(report))),
     }
 }
 
 fn input_required(
-    calling: &Calling<'_>,
+    calling: &ActiveCall<'_>,
     report: &RunReport,
     requests: BTreeMap<AskId, Value>,
 ) -> Outcome {
@@ -194,7 +202,7 @@ fn input_required(
         return calling.later(report);
     }
     let asks = requests.keys().copied().collect();
-    let waiting = Waiting { run: report.run.id, asks, wanted: BTreeMap::new() };
+    let waiting = RequestState { run: report.run.id, asks, wanted: BTreeMap::new() };
     let requests: Map<String, Value> =
         requests.into_iter().map(|(ask, request)| (ask.to_string(), request)).collect();
     asking(calling.exchange, requests, &json!(waiting), &calling.bound())
@@ -202,11 +210,11 @@ fn input_required(
 
 /// The same as `take` for an ask that is only known by its id.
 async fn take_stored(
-    calling: &Calling<'_>,
+    calling: &ActiveCall<'_>,
     id: AskId,
     answer: &Value,
-    once: Once,
-) -> Result<(AskId, Taken), RpcError> {
+    once: IdempotencyKey,
+) -> Result<(AskId, AnswerOutcome), RpcError> {
     let asked = calling.engine().asks().get(calling.caller(), id).await.map_err(trouble)?;
     let taken = take(calling, &asked.row.ask, answer, Some(once)).await?;
     Ok((id, taken))
@@ -214,32 +222,32 @@ async fn take_stored(
 
 /// Gives an ask the client's answer and waits for the run.
 async fn take(
-    calling: &Calling<'_>,
+    calling: &ActiveCall<'_>,
     ask: &Ask,
     answer: &Value,
-    once: Option<Once>,
-) -> Result<Taken, RpcError> {
+    once: Option<IdempotencyKey>,
+) -> Result<AnswerOutcome, RpcError> {
     let version = calling.exchange.client.version;
     let chars_max = calling.limits().mcp_shown_chars_max;
     let reply = match elicit::read(ask, answer, version, chars_max) {
-        Ok(Said::Reply(reply)) => reply,
-        Ok(Said::Nothing) => return Ok(Taken::Left),
-        Err(Unfit::Misfit(why)) => return Ok(Taken::Wrong(why)),
-        Err(Unfit::Malformed(why)) => return Err(RpcError::invalid_params(why)),
+        Ok(ElicitOutcome::Reply(reply)) => reply,
+        Ok(ElicitOutcome::Nothing) => return Ok(AnswerOutcome::Left),
+        Err(ElicitError::Misfit(why)) => return Ok(AnswerOutcome::Wrong(why)),
+        Err(ElicitError::Malformed(why)) => return Err(RpcError::invalid_params(why)),
     };
     let engine = calling.engine();
     if let Err(bad) = engine.asks().check(ask, &reply) {
-        return Ok(Taken::Wrong(why(&bad)));
+        return Ok(AnswerOutcome::Wrong(why(&bad)));
     }
     match engine.asks().reply(calling.caller(), ask.id, reply, once, calling.first_ms()).await {
-        Ok(_) => Ok(Taken::Decided),
-        Err(refusal) if is_closed(&refusal) => Ok(Taken::Decided),
+        Ok(_) => Ok(AnswerOutcome::Decided),
+        Err(refusal) if is_closed(&refusal) => Ok(AnswerOutcome::Decided),
         Err(refusal) if refusal.code == RefusalCode::IdempotencyMismatch => {
             let message = format!("`{}` was answered otherwise with this `requestState`", ask.id);
             Err(RpcError::invalid_params(message))
         }
         Err(refusal) if refusal.kind() == RefusalKind::WrongShape => {
-            Ok(Taken::Wrong(refusal.message))
+            Ok(AnswerOutcome::Wrong(refusal.message))
         }
         Err(refusal) => Err(trouble(refusal)),
     }
@@ -259,12 +267,12 @@ mod tests {
 
     #[test]
     fn an_answer_that_fits_clears_what_was_wrong() {
-        let mut notes = Notes::default();
-        notes.note(AskId(1), Taken::Wrong("no".to_owned()));
+        let mut notes = AnswerNotes::default();
+        notes.note(AskId(1), AnswerOutcome::Wrong("no".to_owned()));
         assert_eq!((notes.wrong.len(), notes.misfits), (1, 1));
-        notes.note(AskId(1), Taken::Decided);
+        notes.note(AskId(1), AnswerOutcome::Decided);
         assert_eq!((notes.wrong.len(), notes.misfits), (0, 1));
-        notes.note(AskId(2), Taken::Left);
+        notes.note(AskId(2), AnswerOutcome::Left);
         assert!(notes.left.contains(&AskId(2)));
     }
 }

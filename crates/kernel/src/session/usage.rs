@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a run has used, and what holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Metered {
+pub struct RunUsage {
     /// Calls that it requested, repeats included.
     pub calls: u64,
     /// Events that were recorded while it was active; where other runs were too, its own.
@@ -24,7 +24,7 @@ pub struct Metered {
     pub held: Option<FrameId>,
 }
 
-impl Metered {
+impl RunUsage {
     /// The limit that keeps the run from any further step, if one does.
     pub fn over(&self, limits: &Limits) -> Option<Fault> {
         let events = limits.run_events_max;
@@ -81,12 +81,12 @@ impl Session {
     }
 
     /// A person decided about the frame: if it held its run, the run moves again.
-    pub(super) fn release_run(&mut self, frame: FrameId, granted: Granted) {
+    pub(super) fn release_run(&mut self, frame: FrameId, granted: UsageGrant) {
         let Some(run) = self.frames.get(&frame).map(|frame| frame.run) else { return };
         self.with_run(run, |run| {
             if run.used.held == Some(frame) {
                 run.used.held = None;
-                run.used.grants += u32::from(granted == Granted::More);
+                run.used.grants += u32::from(granted == UsageGrant::More);
             }
         });
     }
@@ -94,7 +94,7 @@ impl Session {
 
 /// Whether a run that was held may use as much again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Granted {
+pub(super) enum UsageGrant {
     /// It may.
     More,
     /// It continues as it is, and is held again at its next step.

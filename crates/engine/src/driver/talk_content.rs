@@ -9,7 +9,7 @@ use kernel::conversation::talk::Talk;
 use kernel::event::{self, Event, Fact};
 use kernel::prompt::transcript::{Journal, RESULT_BYTES_MAX, shown};
 use kernel::session::{FrameKind, Session};
-use kernel::values::datum::{BlobRef, Datum, Held};
+use kernel::values::datum::{BlobRef, Datum, DatumValue};
 use kernel::values::ids::{ContentHash, SessionKey};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,16 +25,16 @@ const GAP_MAX: u64 = 64;
 /// Facts and blobs that are at hand. What was looked for and is gone is noted as such, so that
 /// no one looks again.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct TalkContent {
     facts: BTreeMap<u64, Option<Arc<Fact>>>,
-    blobs: BTreeMap<(ContentHash, Use), Option<Kept>>,
+    blobs: BTreeMap<(ContentHash, BlobUse), Option<BlobContent>>,
     /// About how much that is.
     bytes: usize,
 }
 
 /// What a blob is needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Use {
+enum BlobUse {
     /// As a part of a value: all of it.
     Value,
     /// As a call's output.
@@ -43,7 +43,7 @@ enum Use {
 
 /// What is kept of a blob.
 #[derive(Debug, Clone, PartialEq)]
-enum Kept {
+enum BlobContent {
     Value(Arc<Value>),
     /// What a model is shown of it.
     Shown(Arc<str>),
@@ -51,24 +51,24 @@ enum Kept {
 
 /// What is not at hand for a turn of a conversation.
 #[derive(Default)]
-pub(crate) struct Missing {
+pub(crate) struct MissingContent {
     /// Tools that are on their way: an agent must not learn that it has none meanwhile.
     pub(crate) tools: bool,
     sequences: BTreeSet<u64>,
     /// Those of facts that are at hand.
-    blobs: Vec<(BlobRef, Use)>,
+    blobs: Vec<(BlobRef, BlobUse)>,
 }
 
-impl Missing {
+impl MissingContent {
     pub(crate) fn is_nothing(&self) -> bool {
         !self.tools && self.sequences.is_empty() && self.blobs.is_empty()
     }
 }
 
-impl Said {
+impl TalkContent {
     /// What of this conversation must be fetched first.
-    pub(crate) fn missing(&self, talk: &Talk) -> Missing {
-        let mut missing = Missing::default();
+    pub(crate) fn missing(&self, talk: &Talk) -> MissingContent {
+        let mut missing = MissingContent::default();
         for seq in talk.sequences() {
             match self.facts.get(&seq) {
                 None => {
@@ -93,7 +93,7 @@ impl Said {
 
     /// Takes in what was fetched for this conversation. If that is too much together, what this
     /// conversation does not need goes.
-    pub(crate) fn take_in(&mut self, fetched: Said, talk: &Talk, bytes_max: usize) {
+    pub(crate) fn take_in(&mut self, fetched: TalkContent, talk: &Talk, bytes_max: usize) {
         self.facts.extend(fetched.facts);
         self.blobs.extend(fetched.blobs);
         self.bytes = self.bytes.saturating_add(fetched.bytes);
@@ -107,7 +107,7 @@ impl Said {
         self.facts.retain(|seq, _| needed.contains(seq));
         let mut blobs = Vec::new();
         self.facts.values().flatten().for_each(|fact| blobs_of(fact, &mut blobs));
-        let bytes: BTreeMap<(ContentHash, Use), u64> =
+        let bytes: BTreeMap<(ContentHash, BlobUse), u64> =
             blobs.into_iter().map(|(blob, how)| ((blob.hash, how), blob.bytes)).collect();
         self.blobs.retain(|key, _| bytes.contains_key(key));
         let facts: usize = self.facts.values().flatten().map(|fact| weight(fact)).sum();
@@ -117,29 +117,30 @@ impl Said {
     }
 }
 
-impl Journal for Said {
+impl Journal for TalkContent {
     fn fact(&self, seq: u64) -> Option<Arc<Fact>> {
         self.facts.get(&seq).cloned().flatten()
     }
 
     fn value(&self, datum: &Datum) -> Value {
         match &datum.held {
-            Held::Value(value) => (**value).clone(),
-            Held::Blob(blob) => match self.blobs.get(&(blob.hash.clone(), Use::Value)) {
-                Some(Some(Kept::Value(value))) => (**value).clone(),
-                Some(Some(Kept::Shown(_)) | None) | None => Value::String(blob.uri()),
+            DatumValue::Value(value) => (**value).clone(),
+            DatumValue::Blob(blob) => match self.blobs.get(&(blob.hash.clone(), BlobUse::Value)) {
+                Some(Some(BlobContent::Value(value))) => (**value).clone(),
+                Some(Some(BlobContent::Shown(_)) | None) | None => Value::String(blob.uri()),
             },
-            Held::Object(fields) => {
+            DatumValue::Object(fields) => {
                 let field = |(key, datum): (&String, &Arc<Datum>)| (key.clone(), self.value(datum));
                 Value::Object(fields.iter().map(field).collect())
             }
-            Held::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            DatumValue::Array(items) => items.iter().map(|item| self.value(item)).collect(),
         }
     }
 
     fn result(&self, output: &Datum, bytes_max: usize) -> String {
-        if let Held::Blob(blob) = &output.held
-            && let Some(Some(Kept::Shown(text))) = self.blobs.get(&(blob.hash.clone(), Use::Result))
+        if let DatumValue::Blob(blob) = &output.held
+            && let Some(Some(BlobContent::Shown(text))) =
+                self.blobs.get(&(blob.hash.clone(), BlobUse::Result))
         {
             return text.to_string();
         }
@@ -148,10 +149,10 @@ impl Journal for Said {
 }
 
 /// What a blob of so many bytes takes as it is kept.
-fn kept_bytes(bytes: u64, kept: Option<&Kept>) -> usize {
+fn kept_bytes(bytes: u64, kept: Option<&BlobContent>) -> usize {
     match kept {
-        Some(Kept::Shown(text)) => text.len(),
-        Some(Kept::Value(_)) | None => usize::try_from(bytes).unwrap_or(usize::MAX),
+        Some(BlobContent::Shown(text)) => text.len(),
+        Some(BlobContent::Value(_)) | None => usize::try_from(bytes).unwrap_or(usize::MAX),
     }
 }
 
@@ -174,12 +175,14 @@ fn weight(fact: &Fact) -> usize {
 }
 
 /// The blobs that a model has to be shown of a fact.
-fn blobs_of(fact: &Fact, found: &mut Vec<(BlobRef, Use)>) {
+fn blobs_of(fact: &Fact, found: &mut Vec<(BlobRef, BlobUse)>) {
     match fact {
         Fact::AgentEntered(entry) => blobs_in(&entry.input, found),
         Fact::CallFinished { output, .. } => match &output.held {
-            Held::Blob(blob) => found.push((blob.clone(), Use::Result)),
-            Held::Value(_) | Held::Object(_) | Held::Array(_) => blobs_in(output, found),
+            DatumValue::Blob(blob) => found.push((blob.clone(), BlobUse::Result)),
+            DatumValue::Value(_) | DatumValue::Object(_) | DatumValue::Array(_) => {
+                blobs_in(output, found)
+            }
         },
         Fact::BaseSet(base) => {
             base.talk.iter().chain(base.talks.values()).for_each(|talk| blobs_in(talk, found));
@@ -188,12 +191,12 @@ fn blobs_of(fact: &Fact, found: &mut Vec<(BlobRef, Use)>) {
     }
 }
 
-fn blobs_in(datum: &Datum, found: &mut Vec<(BlobRef, Use)>) {
+fn blobs_in(datum: &Datum, found: &mut Vec<(BlobRef, BlobUse)>) {
     match &datum.held {
-        Held::Value(_) => {}
-        Held::Blob(blob) => found.push((blob.clone(), Use::Value)),
-        Held::Object(fields) => fields.values().for_each(|field| blobs_in(field, found)),
-        Held::Array(items) => items.iter().for_each(|item| blobs_in(item, found)),
+        DatumValue::Value(_) => {}
+        DatumValue::Blob(blob) => found.push((blob.clone(), BlobUse::Value)),
+        DatumValue::Object(fields) => fields.values().for_each(|field| blobs_in(field, found)),
+        DatumValue::Array(items) => items.iter().for_each(|item| blobs_in(item, found)),
     }
 }
 
@@ -214,12 +217,16 @@ fn pieces(sequences: &BTreeSet<u64>) -> Vec<(u64, u64)> {
 impl Shared {
     /// Waits for the tools that are missing and fetches the rest; what is not there any more is
     /// noted as gone.
-    pub(crate) async fn gather(&self, key: &SessionKey, missing: Missing) -> Result<Said> {
-        let Missing { tools, sequences, mut blobs } = missing;
+    pub(crate) async fn gather(
+        &self,
+        key: &SessionKey,
+        missing: MissingContent,
+    ) -> Result<TalkContent> {
+        let MissingContent { tools, sequences, mut blobs } = missing;
         if tools {
             self.gate.arrivals.wait(self.clock.as_ref()).await;
         }
-        let mut said = Said::default();
+        let mut said = TalkContent::default();
         for (first, last) in pieces(&sequences) {
             for (seq, text) in self.events_between(key, first, last).await? {
                 if sequences.contains(&seq) {
@@ -237,8 +244,8 @@ impl Shared {
             if !said.blobs.contains_key(&(hash.clone(), how)) {
                 let value = self.blob_value(&key.realm, &hash).await?;
                 let kept = value.map(|value| match how {
-                    Use::Value => Kept::Value(Arc::new(value)),
-                    Use::Result => Kept::Shown(shown(&value, RESULT_BYTES_MAX).into()),
+                    BlobUse::Value => BlobContent::Value(Arc::new(value)),
+                    BlobUse::Result => BlobContent::Shown(shown(&value, RESULT_BYTES_MAX).into()),
                 });
                 said.bytes = said.bytes.saturating_add(kept_bytes(bytes, kept.as_ref()));
                 said.blobs.insert((hash, how), kept);
@@ -313,21 +320,21 @@ mod tests {
 
     #[test]
     fn facts_and_their_blobs_are_missing_until_they_are_taken_in() {
-        let mut said = Said::default();
+        let mut said = TalkContent::default();
         said.note(3, inline("hi"), 10_000);
         let blob = BlobRef { hash: ContentHash::of(b"large"), bytes: 9 };
-        let held = Held::Blob(blob.clone());
+        let held = DatumValue::Blob(blob.clone());
         let large = Datum { held, from: Origin::Input, labels: Vec::new() };
         said.note(5, entered(large.clone()), 10_000);
         let both = talk(&[3, 5, 7]);
         let missing = said.missing(&both);
         assert_eq!((missing.sequences.len(), missing.blobs.len()), (1, 1));
         assert_eq!(said.value(&large), json!(blob.uri()));
-        let fetched = Said {
+        let fetched = TalkContent {
             facts: BTreeMap::from([(7, None)]),
             blobs: BTreeMap::from([(
-                (blob.hash, Use::Value),
-                Some(Kept::Value(Arc::new(json!([1])))),
+                (blob.hash, BlobUse::Value),
+                Some(BlobContent::Value(Arc::new(json!([1])))),
             )]),
             bytes: 9,
         };
@@ -339,7 +346,7 @@ mod tests {
     #[test]
     fn of_a_large_result_only_what_is_shown_counts() {
         let blob = BlobRef { hash: ContentHash::of(b"large"), bytes: 1_000_000 };
-        let held = Held::Blob(blob.clone());
+        let held = DatumValue::Blob(blob.clone());
         let output = Arc::new(Datum { held, from: Origin::Input, labels: Vec::new() });
         let finished = Fact::CallFinished {
             call: CallId(1),
@@ -347,16 +354,19 @@ mod tests {
             settled: None,
             published: Vec::new(),
         };
-        let mut said = Said::default();
+        let mut said = TalkContent::default();
         said.note(3, finished, 10_000);
         let talk = talk(&[3]);
         let missing = said.missing(&talk);
-        assert_eq!(missing.blobs, [(blob.clone(), Use::Result)]);
+        assert_eq!(missing.blobs, [(blob.clone(), BlobUse::Result)]);
         let text: Arc<str> = shown(&json!("x".repeat(1_000_000)), 100).into();
-        let fetched = Said {
+        let fetched = TalkContent {
             facts: BTreeMap::new(),
             bytes: text.len(),
-            blobs: BTreeMap::from([((blob.hash, Use::Result), Some(Kept::Shown(text.clone())))]),
+            blobs: BTreeMap::from([(
+                (blob.hash, BlobUse::Result),
+                Some(BlobContent::Shown(text.clone())),
+            )]),
         };
         said.take_in(fetched, &talk, 10);
         assert!(said.missing(&talk).is_nothing());
@@ -366,11 +376,11 @@ mod tests {
 
     #[test]
     fn what_a_conversation_does_not_need_goes_when_it_is_too_much() {
-        let mut said = Said::default();
+        let mut said = TalkContent::default();
         said.note(1, inline(&"x".repeat(100)), 300);
         said.note(2, inline(&"y".repeat(100)), 300);
         assert!(said.missing(&talk(&[2])).sequences.contains(&2), "there is no room for both");
-        let fetched = Said {
+        let fetched = TalkContent {
             facts: BTreeMap::from([(2, Some(Arc::new(inline(&"y".repeat(100)))))]),
             blobs: BTreeMap::new(),
             bytes: 200,

@@ -12,7 +12,7 @@ use wire::a2a::WELL_KNOWN;
 
 /// The address of a card, looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CardAt {
+pub(super) enum CardLocation {
     /// The card itself.
     Url(Url),
     /// A file of the operator's.
@@ -23,32 +23,32 @@ pub(super) enum CardAt {
 
 /// The places that an operator wrote.
 #[derive(Debug)]
-pub(super) struct Places {
-    pub(super) card: CardAt,
+pub(super) struct AgentLocation {
+    pub(super) card: CardLocation,
     /// The server that credentials are shown to, where it is known before the card is.
     origin: Option<Url>,
     pub(super) settings: HttpSettings,
 }
 
-impl Places {
+impl AgentLocation {
     /// The places of these settings; what is wrong with them, if something is.
     pub(super) fn new(config: &A2aConfig) -> Result<Self, String> {
         let card = match &config.card {
-            CardPlace::Url(text) => CardAt::Url(card_url(plain_url("card", text)?)),
-            CardPlace::File(path) => CardAt::File(path.clone()),
+            CardPlace::Url(text) => CardLocation::Url(card_url(plain_url("card", text)?)),
+            CardPlace::File(path) => CardLocation::File(path.clone()),
             CardPlace::Registry { url, id } => {
-                CardAt::Registry(entry_url(plain_url("registry", url)?, id))
+                CardLocation::Registry(entry_url(plain_url("registry", url)?, id))
             }
         };
         let named = config.origin.as_deref().map(|text| plain_url("origin", text)).transpose()?;
         let origin = match (&named, &card) {
             (Some(named), _) => Some(named.clone()),
-            (None, CardAt::Url(card)) => Some(card.clone()),
-            (None, CardAt::File(_) | CardAt::Registry(_)) => None,
+            (None, CardLocation::Url(card)) => Some(card.clone()),
+            (None, CardLocation::File(_) | CardLocation::Registry(_)) => None,
         };
         let written = match &card {
-            CardAt::Url(url) | CardAt::Registry(url) => Some(url),
-            CardAt::File(_) => None,
+            CardLocation::Url(url) | CardLocation::Registry(url) => Some(url),
+            CardLocation::File(_) => None,
         };
         let hosts: Vec<String> =
             [written, named.as_ref()].into_iter().flatten().filter_map(host).collect();
@@ -75,8 +75,8 @@ impl Places {
         let is_told = match (&self.origin, &self.card) {
             (Some(origin), _) => origin.origin() == url.origin(),
             // The operator has the card in hand.
-            (None, CardAt::File(_)) => true,
-            (None, CardAt::Url(_) | CardAt::Registry(_)) => false,
+            (None, CardLocation::File(_)) => true,
+            (None, CardLocation::Url(_) | CardLocation::Registry(_)) => false,
         };
         if has_credentials && !is_told {
             return Err(format!(
@@ -131,10 +131,10 @@ mod tests {
     use wire::a2a::GRPC;
     use wire::a2a::card::AgentInterface;
 
-    fn places(card: CardPlace, change: impl FnOnce(&mut A2aConfig)) -> Places {
+    fn places(card: CardPlace, change: impl FnOnce(&mut A2aConfig)) -> AgentLocation {
         let mut config = A2aConfig::new(card);
         change(&mut config);
-        Places::new(&config).unwrap()
+        AgentLocation::new(&config).unwrap()
     }
 
     fn url(text: &str) -> CardPlace {
@@ -149,14 +149,14 @@ mod tests {
             ("https://a.test/x/card.json", "https://a.test/x/card.json"),
             ("https://a.test/?realm=b", "https://a.test/?realm=b"),
         ] {
-            let CardAt::Url(found) = places(url(text), |_| {}).card else { panic!("{text}") };
+            let CardLocation::Url(found) = places(url(text), |_| {}).card else { panic!("{text}") };
             assert_eq!(found.as_str(), card);
         }
         let registry = "https://r.test/v/".to_owned();
         let id = "org/a b".to_owned();
         let card = places(CardPlace::Registry { url: registry, id }, |_| {}).card;
         let entry = Url::parse("https://r.test/v/api/v1/agent-cards/id/org/a%20b").unwrap();
-        assert_eq!(card, CardAt::Registry(entry));
+        assert_eq!(card, CardLocation::Registry(entry));
     }
 
     #[test]

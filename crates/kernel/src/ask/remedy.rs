@@ -17,10 +17,10 @@ pub const PERSON: &str = "person";
 /// A rule that holds an ask: until it acts, no person need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HeldBy {
+pub struct RuleHold {
     /// Which rule: where it is written, and its number there from 1, such as `step 1`.
     pub rule: Arc<str>,
-    pub does: Does,
+    pub does: Remedy,
     /// Which try of this rule, from 1.
     #[serde(rename = "try")]
     pub try_no: u32,
@@ -30,18 +30,18 @@ pub struct HeldBy {
     pub until: Millis,
 }
 
-impl HeldBy {
+impl RuleHold {
     /// What the supervisor answers when the time has come.
     pub fn reply(&self) -> Reply {
         match &self.does {
-            Does::Retry => Reply::fix(FixAction::Retry),
-            Does::Correct(plan) => Reply::Fix {
+            Remedy::Retry => Reply::fix(FixAction::Retry),
+            Remedy::Correct(plan) => Reply::Fix {
                 action: FixAction::Correct,
                 arguments: None,
                 output: None,
                 plan_id: Some(plan.clone()),
             },
-            Does::Propose(_) | Does::Draft(_) => Reply::fix(FixAction::Propose),
+            Remedy::Propose(_) | Remedy::Draft(_) => Reply::fix(FixAction::Propose),
         }
     }
 }
@@ -49,7 +49,7 @@ impl HeldBy {
 /// What a rule does about a failed step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Does {
+pub enum Remedy {
     /// Tries it once more, as it was.
     Retry,
     /// Runs this plan, which finds out what to do.
@@ -71,30 +71,30 @@ pub struct Drafter {
     pub auto_reads: bool,
 }
 
-impl Does {
+impl Remedy {
     /// Its name in JSON.
     pub fn name(&self) -> &'static str {
         match self {
-            Does::Retry => "retry",
-            Does::Correct(_) => "correct",
-            Does::Propose(_) => "propose",
-            Does::Draft(_) => "draft",
+            Remedy::Retry => "retry",
+            Remedy::Correct(_) => "correct",
+            Remedy::Propose(_) => "propose",
+            Remedy::Draft(_) => "draft",
         }
     }
 
     /// The plan that it runs, if it runs one.
     pub fn plan(&self) -> Option<&PlanId> {
         match self {
-            Does::Correct(plan) => Some(plan),
-            Does::Retry | Does::Propose(_) | Does::Draft(_) => None,
+            Remedy::Correct(plan) => Some(plan),
+            Remedy::Retry | Remedy::Propose(_) | Remedy::Draft(_) => None,
         }
     }
 
     /// The model that it asks, if it asks one.
     pub fn model(&self) -> Option<&Arc<str>> {
         match self {
-            Does::Propose(model) | Does::Draft(Drafter { model, .. }) => Some(model),
-            Does::Retry | Does::Correct(_) => None,
+            Remedy::Propose(model) | Remedy::Draft(Drafter { model, .. }) => Some(model),
+            Remedy::Retry | Remedy::Correct(_) => None,
         }
     }
 }
@@ -102,10 +102,10 @@ impl Does {
 /// What was done about a step that failed, and fails still; or why it was not done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Tried {
+pub struct RemedyAttempt {
     /// Which rule did it, or [`PERSON`].
     pub rule: Arc<str>,
-    pub does: Does,
+    pub does: Remedy,
     /// How often; 0 for a rule that a limit kept from acting.
     pub times: u32,
     /// How often it waited because the call was refused unsent; that used up no try.
@@ -113,7 +113,7 @@ pub struct Tried {
     pub waits: u32,
     /// What a correction found that was not acted upon, or what a model proposes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<Box<Found>>,
+    pub found: Option<Box<RemedyResult>>,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -122,7 +122,7 @@ fn is_zero(number: &u32) -> bool {
 
 /// What a correction plan, or a model that was asked, came to.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Found {
+pub struct RemedyResult {
     /// What it answered or proposes, where that fits the failed step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Reply>,
@@ -139,7 +139,7 @@ pub struct Found {
     pub fault: Option<Fault>,
 }
 
-impl Found {
+impl RemedyResult {
     pub fn runs(&self, plan: &PlanId) -> bool {
         matches!(&self.reply, Some(Reply::Fix { plan_id: Some(named), .. }) if named == plan)
     }
@@ -166,16 +166,16 @@ mod tests {
 
     #[test]
     fn a_rule_that_holds_an_ask_is_written_and_read_back() {
-        let held = HeldBy {
+        let held = RuleHold {
             rule: "step 1".into(),
-            does: Does::Retry,
+            does: Remedy::Retry,
             try_no: 2,
             of: 3,
             until: Millis(1_500),
         };
         let written = json!({"rule": "step 1", "does": "retry", "try": 2, "of": 3, "until": 1_500});
         assert_eq!(json!(held), written);
-        assert_eq!(serde_json::from_value::<HeldBy>(written).unwrap(), held);
+        assert_eq!(serde_json::from_value::<RuleHold>(written).unwrap(), held);
         let retry = json!({"kind": "fix", "action": "retry"});
         assert_eq!(json!(held.reply()), retry);
     }

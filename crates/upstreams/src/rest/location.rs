@@ -10,14 +10,14 @@ use reqwest::Url;
 
 /// The places that an operator wrote.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct DocumentLocation {
     /// The server.
     pub(super) base: Option<Url>,
     /// The document, if it is behind a URL.
     pub(super) document: Option<Url>,
 }
 
-impl Places {
+impl DocumentLocation {
     /// The places of these settings; what is wrong with them, if something is.
     pub(super) fn new(config: &RestConfig) -> Result<Self, String> {
         let base = match &config.base_url {
@@ -123,13 +123,13 @@ mod tests {
     use serde_json::{Value, json};
     use std::path::PathBuf;
 
-    fn places(base: Option<&str>, document: Option<&str>) -> Result<Places, String> {
+    fn places(base: Option<&str>, document: Option<&str>) -> Result<DocumentLocation, String> {
         let document = match document {
             Some(url) => Document::Url(url.to_owned()),
             None => Document::File(PathBuf::from("a.yaml")),
         };
         let base_url = base.map(str::to_owned);
-        Places::new(&RestConfig { base_url, ..RestConfig::new(document) })
+        DocumentLocation::new(&RestConfig { base_url, ..RestConfig::new(document) })
     }
 
     fn document(servers: Value) -> OpenApi {

@@ -28,23 +28,23 @@ pub struct ListVersion {
 
 /// The lists that were judged already.
 #[derive(Default)]
-pub(crate) struct JudgedLists {
+pub(crate) struct ListCaches {
     /// The tools that callers see.
-    pub(crate) tools: Judged<Arc<ToolSpec>>,
+    pub(crate) tools: ListCache<Arc<ToolSpec>>,
     /// The plans that they see, as tools.
-    pub(crate) plan_tools: Judged<Arc<ToolSpec>>,
+    pub(crate) plan_tools: ListCache<Arc<ToolSpec>>,
     /// The plans that they may read.
-    pub(crate) plans: Judged<Arc<Plan>>,
+    pub(crate) plans: ListCache<Arc<Plan>>,
     /// The agents that they may read.
-    pub(crate) agents: Judged<KnownAgent>,
+    pub(crate) agents: ListCache<KnownAgent>,
     /// The pipelines that they may read.
-    pub(crate) pipelines: Judged<Arc<Pipeline>>,
+    pub(crate) pipelines: ListCache<Arc<Pipeline>>,
 }
 
 /// Those of one kind, by who asked for them.
-pub(crate) struct Judged<T>(Mutex<Cache<Caller, Kept<T>, EntryWeighter>>);
+pub(crate) struct ListCache<T>(Mutex<Cache<Caller, CachedList<T>, EntryWeighter>>);
 
-struct Kept<T> {
+struct CachedList<T> {
     version: ListVersion,
     items: Vec<T>,
 }
@@ -53,19 +53,19 @@ struct Kept<T> {
 /// long: so both limits hold.
 struct EntryWeighter;
 
-impl<T> Weighter<Caller, Kept<T>> for EntryWeighter {
-    fn weight(&self, _caller: &Caller, kept: &Kept<T>) -> u64 {
+impl<T> Weighter<Caller, CachedList<T>> for EntryWeighter {
+    fn weight(&self, _caller: &Caller, kept: &CachedList<T>) -> u64 {
         kept.items.len().max(ENTRIES_MAX / LISTS_MAX) as u64
     }
 }
 
-impl<T> Default for Judged<T> {
+impl<T> Default for ListCache<T> {
     fn default() -> Self {
         Self(Mutex::new(Cache::with_weighter(LISTS_MAX, ENTRIES_MAX as u64, EntryWeighter)))
     }
 }
 
-impl<T: Clone> Judged<T> {
+impl<T: Clone> ListCache<T> {
     /// What this caller saw, if that was judged in this version.
     pub(crate) fn find(&self, caller: &Caller, version: &ListVersion) -> Option<Vec<T>> {
         let lists = lock(&self.0);
@@ -75,7 +75,7 @@ impl<T: Clone> Judged<T> {
 
     /// Keeps what this caller sees.
     pub(crate) fn keep(&self, caller: &Caller, version: ListVersion, items: &[T]) {
-        let kept = Kept { version, items: items.to_vec() };
+        let kept = CachedList { version, items: items.to_vec() };
         lock(&self.0).insert(caller.clone(), kept);
     }
 }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_list_is_good_for_its_caller_and_its_version_alone() {
-        let judged = Judged::default();
+        let judged = ListCache::default();
         let ann = Caller::new("r", "ann");
         judged.keep(&ann, version(1, "a"), &["x"]);
         assert_eq!(judged.find(&ann, &version(1, "a")), Some(vec!["x"]));
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn so_many_lists_are_kept_and_no_more() {
-        let judged = Judged::<u8>::default();
+        let judged = ListCache::<u8>::default();
         let caller = |number: usize| Caller::new("r", format!("c{number}"));
         for number in 0..LISTS_MAX + 100 {
             judged.keep(&caller(number), version(1, "a"), &[]);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn hundreds_of_callers_take_turns_and_long_lists_are_bounded_together() {
-        let judged = Judged::<u8>::default();
+        let judged = ListCache::<u8>::default();
         let caller = |number: usize| Caller::new("r", format!("c{number}"));
         let long = vec![0; 2_000];
         for number in 0..500 {

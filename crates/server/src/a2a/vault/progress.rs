@@ -25,12 +25,12 @@ pub(super) struct Status {
 
 /// How far a task is for who follows it.
 #[derive(Debug)]
-pub(super) struct Course {
+pub(super) struct TaskProgress {
     task: String,
     state: &'static str,
 }
 
-impl Course {
+impl TaskProgress {
     /// Of a task that begins.
     pub(super) fn new(task: String) -> Self {
         Self { task, state: state_word(TaskState::Submitted) }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn no_step_is_told_that_the_profile_does_not_have() {
         let at = Timestamp(0);
-        let mut course = Course::new("t".to_owned());
+        let mut course = TaskProgress::new("t".to_owned());
         assert_eq!(words(&[course.begun(at)]), ["SUBMITTED"]);
         let asks = Status {
             asks: Some(Message::default()),
@@ -153,7 +153,7 @@ mod tests {
             (TaskState::AuthRequired, vec!["WORKING"]),
         ] {
             for first in [None, Some(TaskState::InputRequired)] {
-                let mut course = Course::new("t".to_owned());
+                let mut course = TaskProgress::new("t".to_owned());
                 if let Some(first) = first {
                     course.status(plain(first), Timestamp(0));
                 }

@@ -5,13 +5,13 @@ use crate::gate::admission::AdmittedCall;
 use crate::observe::captured::called;
 use crate::observe::observers::{Tracing, outcome_word, reach_word};
 use crate::shared::Shared;
-use kernel::contracts::observe::{Seen, What};
+use kernel::contracts::observe::{Observation, ObservedWork};
 use kernel::tool::call::{ToolError, ToolOutput, Upstream};
 use kernel::values::ids::{CallId, Millis, RealmId, ToolName};
 use kernel::values::trace::TraceParent;
 
 /// A call that is under way.
-pub(crate) struct Watched {
+pub(crate) struct ObservedCall {
     call: CallId,
     /// Its span, for the next call.
     pub(crate) span: Option<TraceParent>,
@@ -22,10 +22,10 @@ pub(crate) struct Watched {
 
 impl Shared {
     /// A call begins. It costs nothing where no one observes and no trace came with it.
-    pub(crate) fn watch_call(&self, call: CallId, caller: Option<TraceParent>) -> Watched {
+    pub(crate) fn watch_call(&self, call: CallId, caller: Option<TraceParent>) -> ObservedCall {
         let unseen = self.observers.are_none();
         if unseen && caller.is_none() {
-            return Watched { call, span: None, parent: None, began: None };
+            return ObservedCall { call, span: None, parent: None, began: None };
         }
         let tracing = self.observers.trace(call.0, caller);
         // The format forbids zero.
@@ -34,7 +34,7 @@ impl Shared {
             Some(parent) => self.observers.outward(tracing.at(parent), own),
             None => tracing.at(own()),
         };
-        Watched {
+        ObservedCall {
             call,
             span: tracing.map(span),
             parent: tracing.and_then(|tracing| tracing.parent),
@@ -50,7 +50,7 @@ impl Shared {
     /// It came back. One that wants something first has not ended yet.
     pub(crate) fn call_ended(
         &self,
-        watched: Watched,
+        watched: ObservedCall,
         call: &AdmittedCall<'_>,
         result: &Result<ToolOutput, ToolError>,
     ) {
@@ -67,7 +67,7 @@ impl Shared {
             false => Vec::new(),
         };
         let trace = watched.span.filter(|span| span.sampled);
-        self.observers.see(&Seen {
+        self.observers.see(&Observation {
             realm: caller.realm.clone(),
             subject: caller.owner(),
             actor: caller.actor.clone(),
@@ -78,7 +78,7 @@ impl Shared {
             parent: trace.and(watched.parent),
             began,
             ended: self.clock.now(),
-            what: What::Call {
+            what: ObservedWork::Call {
                 tool: listed.tool.spec().name.clone(),
                 upstream: listed.tool.upstream(),
                 id: watched.call,

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// One resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ResourceUri {
     /// A plan's source.
     Plan(PlanId),
     /// A session with its context and its latest run.
@@ -20,29 +20,29 @@ pub(super) enum Place {
     Blob(ContentHash),
 }
 
-impl Place {
+impl ResourceUri {
     /// The resource of this URI, whether there is one or not.
     pub(super) fn read(uri: &str) -> Option<Self> {
         let parts: Vec<&str> = uri.strip_prefix("waypost://")?.split('/').collect();
         match parts.as_slice() {
-            ["plans", id] => Some(Place::Plan(PlanId::from(decoded(id)))),
-            ["sessions", id] => id.parse().ok().map(Place::Session),
-            ["sessions", id, "history"] => id.parse().ok().map(Place::History),
-            ["runs", id] => id.parse().ok().map(Place::Run),
-            ["blobs", hash] => is_hash(hash).then(|| Place::Blob(ContentHash::from(*hash))),
+            ["plans", id] => Some(ResourceUri::Plan(PlanId::from(decoded(id)))),
+            ["sessions", id] => id.parse().ok().map(ResourceUri::Session),
+            ["sessions", id, "history"] => id.parse().ok().map(ResourceUri::History),
+            ["runs", id] => id.parse().ok().map(ResourceUri::Run),
+            ["blobs", hash] => is_hash(hash).then(|| ResourceUri::Blob(ContentHash::from(*hash))),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ResourceUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Plan(id) => write!(f, "waypost://plans/{}", encoded(id.as_str())),
-            Place::Session(id) => write!(f, "waypost://sessions/{id}"),
-            Place::History(id) => write!(f, "waypost://sessions/{id}/history"),
-            Place::Run(id) => write!(f, "waypost://runs/{id}"),
-            Place::Blob(hash) => write!(f, "waypost://blobs/{hash}"),
+            ResourceUri::Plan(id) => write!(f, "waypost://plans/{}", encoded(id.as_str())),
+            ResourceUri::Session(id) => write!(f, "waypost://sessions/{id}"),
+            ResourceUri::History(id) => write!(f, "waypost://sessions/{id}/history"),
+            ResourceUri::Run(id) => write!(f, "waypost://runs/{id}"),
+            ResourceUri::Blob(hash) => write!(f, "waypost://blobs/{hash}"),
         }
     }
 }
@@ -122,22 +122,26 @@ mod tests {
 
     #[test]
     fn every_place_is_read_as_it_is_written() {
-        let plan = Place::Plan("trade/settle: ä".into());
+        let plan = ResourceUri::Plan("trade/settle: ä".into());
         assert_eq!(plan.to_string(), "waypost://plans/trade%2Fsettle%3A%20%C3%A4");
         let hash = ContentHash::of(b"x");
         for place in [
             plan,
-            Place::Session(SessionId(7)),
-            Place::History(SessionId(7)),
-            Place::Run(RunId(8)),
-            Place::Blob(hash),
+            ResourceUri::Session(SessionId(7)),
+            ResourceUri::History(SessionId(7)),
+            ResourceUri::Run(RunId(8)),
+            ResourceUri::Blob(hash),
         ] {
-            assert_eq!(Place::read(&place.to_string()), Some(place));
+            assert_eq!(ResourceUri::read(&place.to_string()), Some(place));
         }
-        let colons = Place::read("waypost://plans/math::add");
-        assert_eq!(colons, Some(Place::Plan("math::add".into())), "few clients encode a colon");
-        let percent = Place::read("waypost://plans/%zz");
-        assert_eq!(percent, Some(Place::Plan("%zz".into())), "what is no escape is a name");
+        let colons = ResourceUri::read("waypost://plans/math::add");
+        assert_eq!(
+            colons,
+            Some(ResourceUri::Plan("math::add".into())),
+            "few clients encode a colon"
+        );
+        let percent = ResourceUri::read("waypost://plans/%zz");
+        assert_eq!(percent, Some(ResourceUri::Plan("%zz".into())), "what is no escape is a name");
     }
 
     #[test]
@@ -151,7 +155,7 @@ mod tests {
             "waypost://blobs/..",
             "waypost://",
         ] {
-            assert_eq!(Place::read(uri), None, "{uri}");
+            assert_eq!(ResourceUri::read(uri), None, "{uri}");
         }
     }
 

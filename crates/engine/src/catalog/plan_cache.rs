@@ -17,9 +17,9 @@ const MADE_MAX: usize = 1_024;
 
 /// Cache of the plans that were made.
 #[derive(Debug)]
-pub(crate) struct MadePlans(Cache<MadeFor, Arc<Closure>>);
+pub(crate) struct PlanCache(Cache<PlanCacheKey, Arc<Closure>>);
 
-impl Default for MadePlans {
+impl Default for PlanCache {
     fn default() -> Self {
         Self(Cache::new(MADE_MAX))
     }
@@ -27,14 +27,14 @@ impl Default for MadePlans {
 
 /// What a plan is made for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum MadeFor {
+pub(crate) enum PlanCacheKey {
     /// A direct call.
     Direct(ToolName),
     /// A call for an agent of others.
     Proxied(ToolName),
 }
 
-impl MadeFor {
+impl PlanCacheKey {
     fn tool(&self) -> &ToolName {
         match self {
             Self::Direct(tool) | Self::Proxied(tool) => tool,
@@ -72,8 +72,8 @@ impl MadeFor {
     }
 }
 
-impl MadePlans {
-    pub(crate) fn get(&self, made_for: MadeFor, limits: &Limits) -> Result<Arc<Closure>> {
+impl PlanCache {
+    pub(crate) fn get(&self, made_for: PlanCacheKey, limits: &Limits) -> Result<Arc<Closure>> {
         let made = self.0.get_or_insert_with(&made_for, || closure(&made_for.source(), limits));
         made.map_err(|refusal| match bad_name(made_for.tool().as_str()) {
             Some(why) => {
@@ -100,23 +100,23 @@ mod tests {
 
     #[test]
     fn a_plan_is_made_once_for_each_tool_and_purpose() {
-        let made = MadePlans::default();
+        let made = PlanCache::default();
         let limits = Limits::default();
         let tool = |name: &str| ToolName::from(name);
         let get = |made_for| made.get(made_for, &limits).unwrap();
-        let first = get(MadeFor::Direct(tool("a")));
-        assert!(Arc::ptr_eq(&first, &get(MadeFor::Direct(tool("a")))));
-        assert_ne!(first, get(MadeFor::Direct(tool("b"))));
-        assert_ne!(first, get(MadeFor::Proxied(tool("a"))));
+        let first = get(PlanCacheKey::Direct(tool("a")));
+        assert!(Arc::ptr_eq(&first, &get(PlanCacheKey::Direct(tool("a")))));
+        assert_ne!(first, get(PlanCacheKey::Direct(tool("b"))));
+        assert_ne!(first, get(PlanCacheKey::Proxied(tool("a"))));
     }
 
     #[test]
     fn so_many_are_kept_and_no_more() {
-        let made = MadePlans::default();
+        let made = PlanCache::default();
         let limits = Limits::default();
         for number in 0..2 * MADE_MAX {
             let tool = ToolName::from(number.to_string());
-            made.get(MadeFor::Direct(tool), &limits).unwrap();
+            made.get(PlanCacheKey::Direct(tool), &limits).unwrap();
         }
         // Each shard rounds its part of the limit up.
         assert!(made.0.len() < MADE_MAX + made.0.num_shards());
@@ -124,10 +124,10 @@ mod tests {
 
     #[test]
     fn a_name_that_no_tool_can_have_is_the_callers_mistake() {
-        let made = MadePlans::default();
+        let made = PlanCache::default();
         let limits = Limits::default();
         let tool = ToolName::from("a\0b");
-        for made_for in [MadeFor::Direct(tool.clone()), MadeFor::Proxied(tool)] {
+        for made_for in [PlanCacheKey::Direct(tool.clone()), PlanCacheKey::Proxied(tool)] {
             let refusal = made.get(made_for, &limits).unwrap_err();
             assert_eq!(refusal.code, RefusalCode::InputMisfit(None));
             assert!(refusal.message.contains("control character"), "{}", refusal.message);
@@ -136,9 +136,9 @@ mod tests {
 
     #[test]
     fn what_is_no_plan_is_refused_and_not_kept() {
-        let made = MadePlans::default();
+        let made = PlanCache::default();
         let limits = Limits { plan_steps_max: 1, ..Limits::default() };
-        let wrong = made.get(MadeFor::Direct("a".into()), &limits);
+        let wrong = made.get(PlanCacheKey::Direct("a".into()), &limits);
         assert_eq!(wrong.unwrap_err().code, RefusalCode::DirectCall);
         assert!(made.0.is_empty());
     }

@@ -1,7 +1,7 @@
 //! What happens to a task in the profile's events, for one who follows it: a stream, or a webhook.
 
 use super::super::view::Viewer;
-use super::course::{Course, Frame, Status};
+use super::progress::{Frame, Status, TaskProgress};
 use super::words::{self, Numbers};
 use kernel::journal::task::{Chunk, Task, TaskState, TaskUpdate};
 use kernel::values::ids::Millis;
@@ -10,24 +10,24 @@ use wire::a2a::message::Message;
 use wire::a2a::value::Timestamp;
 
 /// Tells one task.
-pub(in crate::a2a) struct Teller {
-    course: Course,
+pub(in crate::a2a) struct TaskEncoder {
+    course: TaskProgress,
     numbers: Numbers,
     /// What stands before all updates, as long as it was not told.
     first: Option<Frame>,
 }
 
-impl Teller {
+impl TaskEncoder {
     /// Of a task that is followed from its start.
     pub(super) fn new(viewer: &Viewer, started_at: Millis) -> Self {
-        let course = Course::new(viewer.id());
+        let course = TaskProgress::new(viewer.id());
         let first = Some(course.begun(Timestamp(started_at.0)));
         Self { course, numbers: Numbers::default(), first }
     }
 
     /// Of a task that was reported so far.
     async fn behind(viewer: &Viewer, task: &Task) -> Self {
-        let course = Course::at(viewer.id(), viewer.state(&task.state));
+        let course = TaskProgress::at(viewer.id(), viewer.state(&task.state));
         let mut numbers = Numbers::default();
         for chunk in task.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Published(_))) {
             if let Some(event) = viewer.chunk(chunk).await {
@@ -95,10 +95,10 @@ impl Viewer {
         task: &Task,
         started_at: Millis,
         is_start: bool,
-    ) -> Teller {
+    ) -> TaskEncoder {
         match is_start {
-            true => Teller::new(self, started_at),
-            false => Teller::behind(self, task).await,
+            true => TaskEncoder::new(self, started_at),
+            false => TaskEncoder::behind(self, task).await,
         }
     }
 }

@@ -11,7 +11,7 @@ use wire::rest::Provider;
 
 /// A stored provider.
 #[derive(Debug, Clone)]
-pub(crate) struct Provided {
+pub(crate) struct StoredProvider {
     pub(crate) realm: RealmId,
     /// What it leads to.
     pub(crate) entry: Entry,
@@ -19,7 +19,7 @@ pub(crate) struct Provided {
     pub(crate) is_inside: bool,
 }
 
-impl Provided {
+impl StoredProvider {
     /// This provider of a realm.
     pub(crate) fn new(realm: &RealmId, name: &str, provider: &Provider) -> Result<Self, Mistake> {
         let entry = stored::entry_of(name, provider)?;
@@ -57,7 +57,7 @@ pub(crate) async fn stored_providers(
     definitions: &dyn Definitions,
     realm: &RealmId,
     is_taken: impl Fn(&str) -> bool,
-) -> Result<(Vec<Provided>, Vec<Mistake>), Refusal> {
+) -> Result<(Vec<StoredProvider>, Vec<Mistake>), Refusal> {
     let mut providers = Vec::new();
     let mut mistakes = Vec::new();
     for definition in definitions.list(realm, stored::KIND).await? {
@@ -67,7 +67,7 @@ pub(crate) async fn stored_providers(
             mistakes.push(Mistake::warning(what).hint("remove it, or rename the configured one"));
             continue;
         }
-        match Provided::read(realm, name, definition.body) {
+        match StoredProvider::read(realm, name, definition.body) {
             Ok(provided) => providers.push(provided),
             Err(mistake) => mistakes.push(left_out(mistake)),
         }
@@ -91,7 +91,7 @@ mod tests {
         for realm in [default_realm(), RealmId::from("acme")] {
             let is_inside = |body: Value| {
                 let provider: Provider = serde_json::from_value(body).unwrap();
-                Provided::new(&realm, "crm", &provider).unwrap().is_inside
+                StoredProvider::new(&realm, "crm", &provider).unwrap().is_inside
             };
             for kind in ["MCP", "RPC", "REST", "A2A"] {
                 let named = json!({"providerType": kind, "baseUrl": "https://in.test/x"});

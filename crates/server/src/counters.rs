@@ -39,7 +39,7 @@ impl Answers {
 
 /// What of a project's files is taken as a whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Portion {
+pub(crate) enum FilesPart {
     /// `policies/`.
     Policies,
     /// `principals.yaml`.
@@ -50,13 +50,13 @@ pub(crate) enum Portion {
     Realm(RealmId),
 }
 
-impl fmt::Display for Portion {
+impl fmt::Display for FilesPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Portion::Policies => f.write_str("policies"),
-            Portion::Principals => f.write_str("principals"),
-            Portion::Files => f.write_str("files"),
-            Portion::Realm(realm) => write!(f, "realms/{realm}"),
+            FilesPart::Policies => f.write_str("policies"),
+            FilesPart::Principals => f.write_str("principals"),
+            FilesPart::Files => f.write_str("files"),
+            FilesPart::Realm(realm) => write!(f, "realms/{realm}"),
         }
     }
 }
@@ -67,7 +67,7 @@ pub(crate) struct Reloads {
     taken: AtomicU64,
     refused: AtomicU64,
     /// What the files say now and is not served, for it is wrong.
-    unserved: Mutex<BTreeSet<Portion>>,
+    unserved: Mutex<BTreeSet<FilesPart>>,
 }
 
 impl Reloads {
@@ -82,7 +82,7 @@ impl Reloads {
     }
 
     /// This is wrong now, and nothing else.
-    pub(crate) fn set_unserved(&self, portions: BTreeSet<Portion>) {
+    pub(crate) fn set_unserved(&self, portions: BTreeSet<FilesPart>) {
         *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = portions;
     }
 
@@ -95,7 +95,7 @@ impl Reloads {
     /// The names of what is wrong now and therefore not served.
     pub(crate) fn unserved(&self) -> Vec<String> {
         let portions = self.unserved.lock().unwrap_or_else(PoisonError::into_inner);
-        portions.iter().map(Portion::to_string).collect()
+        portions.iter().map(FilesPart::to_string).collect()
     }
 }
 
@@ -158,8 +158,8 @@ mod tests {
         reloads.take();
         reloads.refuse();
         assert_eq!(reloads.counts(), [("taken", 1), ("refused", 1)]);
-        let acme = Portion::Realm("acme".into());
-        reloads.set_unserved([Portion::Files, acme, Portion::Policies].into());
+        let acme = FilesPart::Realm("acme".into());
+        reloads.set_unserved([FilesPart::Files, acme, FilesPart::Policies].into());
         assert_eq!(reloads.unserved(), ["policies", "files", "realms/acme"]);
         reloads.set_unserved(BTreeSet::new());
         assert!(reloads.unserved().is_empty());

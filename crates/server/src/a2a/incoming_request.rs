@@ -22,7 +22,7 @@ use wire::a2a::{HEADER_VERSION, MEDIA_TYPE, VERSION_UNNAMED};
 const JSON: &str = "application/json";
 
 /// A request as it came.
-pub(super) struct Arrived {
+pub(super) struct IncomingRequest {
     pub(super) doors: Shared,
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,
@@ -33,7 +33,7 @@ pub(super) struct Arrived {
     pub(super) base: String,
 }
 
-impl Arrived {
+impl IncomingRequest {
     /// A request, and its body, which is not read yet.
     pub(super) fn of(doors: &Shared, request: Request) -> (Self, Body) {
         let (Parts { uri, headers, extensions, .. }, body) = request.into_parts();

@@ -1,12 +1,12 @@
 //! What a model's answer results in: a route, a summary, an answer, or calls with ids of their own.
 
-use super::{At, Env};
+use super::{Env, FrameContext};
 use crate::conversation::command::{Command, NoCommand, must_command, read_command};
 use crate::conversation::llm::{LlmError, ModelCall, Stop, Turn};
-use crate::conversation::talk::Asked;
+use crate::conversation::talk::AgentQuestion;
 use crate::definition::agent::{Agent, CLARIFY};
 use crate::event::{CallMade, Fact, Route, TurnEnd, TurnKind};
-use crate::prompt::cards::{Meant, SeenTools};
+use crate::prompt::cards::{SeenTools, ToolMatch};
 use crate::session::{AgentPhase, AgentState, Frame, Session};
 use crate::values::entry::{Mode, PathSegment};
 use crate::values::fault::Fault;
@@ -20,7 +20,7 @@ const BACKOFF_MS_MAX: u64 = 30_000;
 const RETRY_AFTER_MS_MAX: u64 = 120_000;
 
 /// What a model answered, and what it was shown.
-pub struct Turned<'a> {
+pub struct TurnResult<'a> {
     /// The answer.
     pub turn: Turn,
     /// The tools of the prompt.
@@ -37,13 +37,13 @@ pub fn turned(
     env: &Env<'_>,
     session: &Session,
     frame: FrameId,
-    turned: Turned<'_>,
+    turned: TurnResult<'_>,
 ) -> Option<Fact> {
-    let at = At::of(env, session, frame)?;
+    let at = FrameContext::of(env, session, frame)?;
     let state = session.agent(frame)?;
     let AgentPhase::Turn { turn, attempt, kind } = state.phase else { return None };
     let agent = at.closure.agents.get(&state.agent)?;
-    let Turned { turn: answer, cards, cost_micros, uncached_micros } = turned;
+    let TurnResult { turn: answer, cards, cost_micros, uncached_micros } = turned;
     let end = |text: &str, calls, route| TurnEnd {
         frame,
         turn,
@@ -78,7 +78,7 @@ pub fn turned(
                 false => Ok(said(&answer, cards)),
             };
             match said {
-                Ok(Said { text, calls, stops }) => {
+                Ok(ModelReply { text, calls, stops }) => {
                     let calls = at.calls_made(state, agent, calls, cards);
                     let end = TurnEnd { stops, ..end(&text, calls, None) };
                     Fact::TurnFinished(Box::new(end))
@@ -97,7 +97,7 @@ pub fn turn_failed(
     frame: FrameId,
     error: &LlmError,
 ) -> Option<Fact> {
-    let at = At::of(env, session, frame)?;
+    let at = FrameContext::of(env, session, frame)?;
     let state = session.agent(frame)?;
     let mut fault = Fault::new(error.kind.name(), error.message.clone());
     fault.hint = error.hint.clone();
@@ -108,7 +108,7 @@ pub fn turn_failed(
 const NAME_CHARS_MAX: usize = 100;
 
 /// What a model said and called.
-struct Said {
+struct ModelReply {
     text: String,
     calls: Vec<ModelCall>,
     /// Whether these calls are the last.
@@ -116,19 +116,19 @@ struct Said {
 }
 
 /// A text that is a command as a whole is a call; only a `stop` that is written counts.
-fn said(answer: &Turn, cards: &SeenTools) -> Said {
+fn said(answer: &Turn, cards: &SeenTools) -> ModelReply {
     let command = if answer.calls.is_empty() { read_command(&answer.text) } else { None };
     let Some(command) = command else {
-        return Said { text: answer.text.clone(), calls: answer.calls.clone(), stops: false };
+        return ModelReply { text: answer.text.clone(), calls: answer.calls.clone(), stops: false };
     };
     let stops = command.stop == Some(true);
-    Said { text: String::new(), calls: vec![as_call(command, cards)], stops }
+    ModelReply { text: String::new(), calls: vec![as_call(command, cards)], stops }
 }
 
 /// The same in command mode, in which nothing else is taken. The command stays in the conversation
 /// as it was said, so that a model that continues sees how it spoke. Calls of the provider's own
 /// kind say nothing about an end; words after them do.
-fn commanded(state: &AgentState, answer: &Turn, cards: &SeenTools) -> Result<Said, Fault> {
+fn commanded(state: &AgentState, answer: &Turn, cards: &SeenTools) -> Result<ModelReply, Fault> {
     let text = answer.text.clone();
     let (calls, stops) = match must_command(&answer.text) {
         _ if !answer.calls.is_empty() => (answer.calls.clone(), false),
@@ -141,7 +141,7 @@ fn commanded(state: &AgentState, answer: &Turn, cards: &SeenTools) -> Result<Sai
         Err(why) => return Err(no_command(why)),
     };
     calls.iter().try_for_each(|call| may_call(call, cards))?;
-    Ok(Said { text, calls, stops })
+    Ok(ModelReply { text, calls, stops })
 }
 
 /// A command as a call. It names a tool as we do; the model saw it under a name of its own
@@ -170,11 +170,11 @@ fn no_command(why: NoCommand) -> Fault {
 
 fn may_call(call: &ModelCall, cards: &SeenTools) -> Result<(), Fault> {
     match cards.meant(&call.tool) {
-        Meant::Tool(_) => {}
-        Meant::Unclear(alike) => {
+        ToolMatch::Tool(_) => {}
+        ToolMatch::Unclear(alike) => {
             return Err(unclear(&call.tool, &alike).hint("retry asks the model again"));
         }
-        Meant::Nothing => {
+        ToolMatch::Nothing => {
             let message = format!("Tool not allowlisted: {}", shown(&call.tool));
             let hint = "let the agent's tools have it, or retry for another command";
             return Err(Fault::new("ToolNotAllowlisted", message).hint(hint));
@@ -217,7 +217,7 @@ fn read_route(text: &str, agent: &Agent) -> Result<Route, String> {
     Ok(Route { allow, note, types })
 }
 
-impl At<'_> {
+impl FrameContext<'_> {
     /// The calls of a turn, each with an id that a replay gives again.
     fn calls_made(
         &self,
@@ -242,9 +242,9 @@ impl At<'_> {
                 Some(Fault::new("TooManyCalls", format!("one turn may call {max} tools at most")))
             } else if is_question {
                 None
-            } else if let Meant::Unclear(alike) = &meant {
+            } else if let ToolMatch::Unclear(alike) = &meant {
                 Some(unclear(&call.tool, alike))
-            } else if meant == Meant::Nothing {
+            } else if meant == ToolMatch::Nothing {
                 let message =
                     format!("there is no tool `{}`; the tools are: {}", call.tool, names());
                 Some(Fault::new("UnknownTool", message))
@@ -260,8 +260,8 @@ impl At<'_> {
             let frame = goes_out.then(|| self.new_frame_id(frames));
             frames += usize::from(goes_out);
             let tool = match meant {
-                Meant::Tool(tool) => Some(tool.clone()),
-                Meant::Unclear(_) | Meant::Nothing => None,
+                ToolMatch::Tool(tool) => Some(tool.clone()),
+                ToolMatch::Unclear(_) | ToolMatch::Nothing => None,
             };
             made.push(CallMade {
                 call: self.call_below_id(number),
@@ -282,7 +282,7 @@ impl At<'_> {
         let segment = PathSegment { ordinal: self.frame.ordinal, child: number, mode: Mode::Apart };
         let path = self.frame.path.child(segment);
         let child = Frame { path, ordinal: 1, ..self.frame.clone() };
-        At { frame: &child, ..*self }.call_id(&self.here(), 1)
+        FrameContext { frame: &child, ..*self }.call_id(&self.here(), 1)
     }
 
     pub(super) fn turn_failed(
@@ -314,11 +314,11 @@ impl At<'_> {
 }
 
 /// What a question's arguments say. One that asks nothing is asked as what it is about.
-fn asked(arguments: &Value) -> Asked {
+fn asked(arguments: &Value) -> AgentQuestion {
     let text = |name: &str| arguments[name].as_str().unwrap_or_default().trim();
     let question = match text("question") {
         "" => "What do you mean?",
         question => question,
     };
-    Asked { question: question.into(), context: text("context").into() }
+    AgentQuestion { question: question.into(), context: text("context").into() }
 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 /// Whom a call tells how far it is, while it runs. Reports are not kept.
 #[derive(Clone, Default)]
-pub struct Teller(Option<Arc<dyn Listener>>);
+pub struct CallReporter(Option<Arc<dyn Listener>>);
 
 /// Hears what calls tell while they run. It must not block.
 pub trait Listener: Send + Sync {
     /// This was reported.
-    fn hear(&self, told: Told);
+    fn hear(&self, told: CallUpdate);
 
     /// From which level on it wants to hear the log; not at all where there is none.
     fn log_level(&self) -> Option<LogLevel> {
@@ -22,7 +22,7 @@ pub trait Listener: Send + Sync {
 
 /// What a call tells while it runs.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum CallUpdate {
     /// How far it is.
     Progress {
         /// Grows with every telling.
@@ -62,7 +62,7 @@ pub enum LogLevel {
     Emergency,
 }
 
-impl Teller {
+impl CallReporter {
     /// Tells this listener.
     pub fn new(listener: Arc<dyn Listener>) -> Self {
         Self(Some(listener))
@@ -79,15 +79,15 @@ impl Teller {
     }
 
     /// Tells it, if anybody listens.
-    pub fn tell(&self, told: Told) {
+    pub fn tell(&self, told: CallUpdate) {
         if let Some(listener) = &self.0 {
             listener.hear(told);
         }
     }
 }
 
-impl fmt::Debug for Teller {
+impl fmt::Debug for CallReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Teller(heard)" } else { "Teller" })
+        f.write_str(if self.0.is_some() { "CallReporter(heard)" } else { "CallReporter" })
     }
 }

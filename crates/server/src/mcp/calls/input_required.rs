@@ -6,10 +6,10 @@ use super::elicit::{self, opens_pages, shows_forms};
 use crate::mcp::answer::{Kind, Outcome};
 use crate::mcp::client::Client;
 use crate::mcp::exchange::Exchange;
-use crate::mcp::messages::outbox::Unheard;
-use crate::mcp::seal::Bound;
+use crate::mcp::messages::outbox::AskError;
+use crate::mcp::seal::SealScope;
 use engine::Engine;
-use kernel::tool::call::{Abilities, Given, Want, Wants};
+use kernel::tool::call::{Abilities, InputRequest, InputRequired, InputResponses};
 use kernel::tool::schema::sentence;
 use kernel::values::canonical;
 use serde::{Deserialize, Serialize};
@@ -36,26 +36,26 @@ pub(crate) struct Retry {
 }
 
 /// The outcome of wanting something.
-pub(crate) enum Wanted {
+pub(crate) enum InputOutcome {
     /// It is there: call again with it.
-    Again(Given),
+    Again(InputResponses),
     /// The client has to be asked first.
     Answer(Outcome),
 }
 
 /// What the client carries between two rounds.
 #[derive(Debug, Serialize, Deserialize)]
-struct Carried {
+struct RoundState {
     /// What it was asked for.
-    wanted: BTreeMap<String, Expected>,
+    wanted: BTreeMap<String, ExpectedAnswer>,
     /// The answers of earlier rounds, and the tool's own state.
-    given: Given,
+    given: InputResponses,
 }
 
 /// What the answer to one question must be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub(crate) enum Expected {
+pub(crate) enum ExpectedAnswer {
     /// A form; without a schema its own server judges what is filled in.
     Form {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,11 @@ pub(crate) fn what(method: &str, name: &str, arguments: &Value) -> String {
 
 /// The answers to what a tool or prompt wanted before, out of a request that is sent again. Keys
 /// that no one asked for are ignored.
-pub(crate) fn given(exchange: &Exchange, retry: &Retry, bound: &Bound) -> Result<Given, RpcError> {
+pub(crate) fn given(
+    exchange: &Exchange,
+    retry: &Retry,
+    bound: &SealScope,
+) -> Result<InputResponses, RpcError> {
     gathered(exchange, retry, opened(exchange, retry, bound)?)
 }
 
@@ -81,7 +85,7 @@ pub(crate) fn given(exchange: &Exchange, retry: &Retry, bound: &Bound) -> Result
 pub(crate) fn opened(
     exchange: &Exchange,
     retry: &Retry,
-    bound: &Bound,
+    bound: &SealScope,
 ) -> Result<Option<Value>, RpcError> {
     match &retry.request_state {
         Some(state) if exchange.client.version.is_modern() => {
@@ -97,17 +101,17 @@ pub(crate) fn gathered(
     exchange: &Exchange,
     retry: &Retry,
     state: Option<Value>,
-) -> Result<Given, RpcError> {
+) -> Result<InputResponses, RpcError> {
     if !exchange.client.version.is_modern() {
-        return Ok(Given::default());
+        return Ok(InputResponses::default());
     }
     let mut responses = responses(retry)?;
     let Some(state) = state else {
         // A client that answers without a state: what the tool does not want it does not look at.
         let inputs = responses.into_iter().collect();
-        return Ok(Given { inputs, ..Given::default() });
+        return Ok(InputResponses { inputs, ..InputResponses::default() });
     };
-    let Carried { wanted, mut given } = serde_json::from_value(state).map_err(|_| {
+    let RoundState { wanted, mut given } = serde_json::from_value(state).map_err(|_| {
         RpcError::invalid_params("`requestState` is not one of this request; send it as it came")
     })?;
     for (key, expected) in wanted {
@@ -140,10 +144,10 @@ pub(crate) fn responses(retry: &Retry) -> Result<Map<String, Value>, RpcError> {
 pub(crate) async fn want(
     exchange: &Exchange,
     tool: Option<&str>,
-    wants: &Wants,
-    so_far: Given,
-    bound: &Bound,
-) -> Result<Wanted, RpcError> {
+    wants: &InputRequired,
+    so_far: InputResponses,
+    bound: &SealScope,
+) -> Result<InputOutcome, RpcError> {
     let mut given = so_far;
     // What is wanted again was not good enough.
     given.inputs.retain(|key, _| !wants.inputs.contains_key(key));
@@ -163,8 +167,8 @@ pub(crate) async fn want(
     let possible = possible(client, wants)?;
     if client.version.is_modern() {
         let (requests, wanted) = asked_for(exchange, &possible, judge);
-        let carried = json!(Carried { wanted, given });
-        return Ok(Wanted::Answer(asking(exchange, requests, &carried, bound)));
+        let carried = json!(RoundState { wanted, given });
+        return Ok(InputOutcome::Answer(asking(exchange, requests, &carried, bound)));
     }
     for (key, want) in possible {
         let (method, params) = request(exchange, want);
@@ -173,22 +177,25 @@ pub(crate) async fn want(
         }
         match exchange.outbox.ask(method, params).await {
             Ok(answer) => {
-                Expected::of(want, judge).check(engine, key, &answer)?;
+                ExpectedAnswer::of(want, judge).check(engine, key, &answer)?;
                 given.inputs.insert(key.clone(), answer);
             }
             // What that means is for the server to say that asked.
-            Err(Unheard::Refused(error)) if judge == Judge::Upstream => {
+            Err(AskError::Refused(error)) if judge == FormValidator::Upstream => {
                 given.refused.insert(key.clone(), error.to_value());
             }
             Err(unheard) => return Err(unheard.into()),
         }
     }
-    Ok(Wanted::Again(given))
+    Ok(InputOutcome::Again(given))
 }
 
 /// What the client can give of what is wanted; an error where that is nothing.
-pub(crate) fn possible<'w>(client: &Client, wants: &'w Wants) -> Result<Possible<'w>, RpcError> {
-    let possible: Possible<'w> =
+pub(crate) fn possible<'w>(
+    client: &Client,
+    wants: &'w InputRequired,
+) -> Result<AskableInputs<'w>, RpcError> {
+    let possible: AskableInputs<'w> =
         wants.inputs.iter().filter(|(_, want)| can(client, want)).collect();
     if possible.is_empty() && !wants.inputs.is_empty() {
         return Err(cannot(wants.inputs.values()));
@@ -197,11 +204,11 @@ pub(crate) fn possible<'w>(client: &Client, wants: &'w Wants) -> Result<Possible
 }
 
 /// What a client can be asked for, by key.
-pub(crate) type Possible<'w> = BTreeMap<&'w String, &'w Want>;
+pub(crate) type AskableInputs<'w> = BTreeMap<&'w String, &'w InputRequest>;
 
 /// Who judges what is filled into a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Judge {
+pub(crate) enum FormValidator {
     /// We, by its schema.
     Us,
     /// The server that asked for it.
@@ -210,27 +217,27 @@ pub(crate) enum Judge {
 
 /// Who judges the answers to what a prompt, or the tool of this name, wants: the tool of another
 /// MCP server is given them as they are.
-pub(crate) fn judge(exchange: &Exchange, tool: Option<&str>) -> Judge {
+pub(crate) fn judge(exchange: &Exchange, tool: Option<&str>) -> FormValidator {
     let engine = &exchange.door.doors.engine;
     let spec = tool.and_then(|tool| engine.tools().get(&exchange.caller, tool));
     match spec.is_some_and(|spec| spec.listed.is_some()) {
-        true => Judge::Upstream,
-        false => Judge::Us,
+        true => FormValidator::Upstream,
+        false => FormValidator::Us,
     }
 }
 
 /// What a stateless client is asked for, and what its answers must be.
 pub(crate) fn asked_for(
     exchange: &Exchange,
-    possible: &Possible<'_>,
-    judge: Judge,
-) -> (Map<String, Value>, BTreeMap<String, Expected>) {
+    possible: &AskableInputs<'_>,
+    judge: FormValidator,
+) -> (Map<String, Value>, BTreeMap<String, ExpectedAnswer>) {
     let mut requests = Map::new();
     let mut wanted = BTreeMap::new();
     for (key, want) in possible {
         let (method, params) = request(exchange, want);
         requests.insert((*key).clone(), json!({"method": method, "params": params}));
-        wanted.insert((*key).clone(), Expected::of(want, judge));
+        wanted.insert((*key).clone(), ExpectedAnswer::of(want, judge));
     }
     (requests, wanted)
 }
@@ -240,7 +247,7 @@ pub(crate) fn asking(
     exchange: &Exchange,
     requests: Map<String, Value>,
     state: &Value,
-    bound: &Bound,
+    bound: &SealScope,
 ) -> Outcome {
     let engine = &exchange.door.doors.engine;
     let expires_at = engine.clock().now().plus_ms(engine.limits().mcp_state_ttl_ms);
@@ -254,27 +261,27 @@ pub(crate) fn asking(
 }
 
 /// The request by which a client is asked for this.
-pub(crate) fn request(exchange: &Exchange, want: &Want) -> (&'static str, Value) {
+pub(crate) fn request(exchange: &Exchange, want: &InputRequest) -> (&'static str, Value) {
     let version = exchange.client.version;
     match want {
-        Want::Form { message, schema } => {
+        InputRequest::Form { message, schema } => {
             (elicit::METHOD, elicit::form(message, (**schema).clone()))
         }
-        Want::Url { message, url } => {
+        InputRequest::Url { message, url } => {
             let id = format!("{:032x}", exchange.door.doors.engine.entropy().bits());
             (elicit::METHOD, elicit::page(version, message, url, &id))
         }
-        Want::Sample { request } => ("sampling/createMessage", (**request).clone()),
-        Want::Roots => ("roots/list", json!({})),
+        InputRequest::Sample { request } => ("sampling/createMessage", (**request).clone()),
+        InputRequest::Roots => ("roots/list", json!({})),
     }
 }
 
-fn can(client: &Client, want: &Want) -> bool {
+fn can(client: &Client, want: &InputRequest) -> bool {
     match want {
-        Want::Form { .. } => shows_forms(client),
-        Want::Url { .. } => opens_pages(client),
-        Want::Sample { .. } => client.can.sample,
-        Want::Roots => client.can.roots,
+        InputRequest::Form { .. } => shows_forms(client),
+        InputRequest::Url { .. } => opens_pages(client),
+        InputRequest::Sample { .. } => client.can.sample,
+        InputRequest::Roots => client.can.roots,
     }
 }
 
@@ -317,16 +324,16 @@ pub(crate) fn tell_when_opened(exchange: &Exchange, tool: &str, key: &str, id: &
 /// middle of it would hold it up for as long as a person needs. A tool with a state of its own has
 /// the client asked all the same, if that opens pages; else it gets an error, where the call can be
 /// made again.
-fn pages_first(client: &Client, wants: &Wants, anew: bool) -> Option<RpcError> {
+fn pages_first(client: &Client, wants: &InputRequired, anew: bool) -> Option<RpcError> {
     if client.version.is_modern() || wants.inputs.is_empty() {
         return None;
     }
     if !wants.state.is_null() && (opens_pages(client) || !anew) {
         return None;
     }
-    let page = |(id, want): (&String, &Want)| match want {
-        Want::Url { message, url } => Some(elicit::page(client.version, message, url, id)),
-        Want::Form { .. } | Want::Sample { .. } | Want::Roots => None,
+    let page = |(id, want): (&String, &InputRequest)| match want {
+        InputRequest::Url { message, url } => Some(elicit::page(client.version, message, url, id)),
+        InputRequest::Form { .. } | InputRequest::Sample { .. } | InputRequest::Roots => None,
     };
     let pages: Vec<Value> = wants.inputs.iter().map(page).collect::<Option<_>>()?;
     let told: Vec<String> = pages
@@ -341,7 +348,7 @@ fn pages_first(client: &Client, wants: &Wants, anew: bool) -> Option<RpcError> {
 }
 
 /// The client lacks what these need.
-fn cannot<'a>(wants: impl Iterator<Item = &'a Want>) -> RpcError {
+fn cannot<'a>(wants: impl Iterator<Item = &'a InputRequest>) -> RpcError {
     lacking(wants.fold(Abilities::default(), Abilities::and))
 }
 
@@ -377,16 +384,16 @@ fn unfit(key: &str, wrong: &str) -> RpcError {
     RpcError::invalid_params(format!("the answer to `{key}` does not fit: {wrong}"))
 }
 
-impl Expected {
+impl ExpectedAnswer {
     /// What the answer to this must be.
-    pub(crate) fn of(want: &Want, judge: Judge) -> Self {
+    pub(crate) fn of(want: &InputRequest, judge: FormValidator) -> Self {
         match want {
-            Want::Form { schema, .. } => {
-                Expected::Form { schema: (judge == Judge::Us).then(|| schema.clone()) }
-            }
-            Want::Url { .. } => Expected::Page,
-            Want::Sample { .. } => Expected::Sample,
-            Want::Roots => Expected::Roots,
+            InputRequest::Form { schema, .. } => ExpectedAnswer::Form {
+                schema: (judge == FormValidator::Us).then(|| schema.clone()),
+            },
+            InputRequest::Url { .. } => ExpectedAnswer::Page,
+            InputRequest::Sample { .. } => ExpectedAnswer::Sample,
+            InputRequest::Roots => ExpectedAnswer::Roots,
         }
     }
 
@@ -397,23 +404,23 @@ impl Expected {
 
     fn fits(&self, engine: &Engine, answer: &Value) -> Result<(), String> {
         match self {
-            Expected::Form { schema: Some(schema) } if answer["action"] == "accept" => {
+            ExpectedAnswer::Form { schema: Some(schema) } if answer["action"] == "accept" => {
                 let empty = json!({});
                 let content = answer.get("content").unwrap_or(&empty);
                 let checked = engine.tools().check_value(schema, content);
                 checked.map_err(|misfits| sentence(&misfits))
             }
-            Expected::Form { .. } | Expected::Page => match answer["action"].as_str() {
+            ExpectedAnswer::Form { .. } | ExpectedAnswer::Page => match answer["action"].as_str() {
                 Some("accept" | "decline" | "cancel") => Ok(()),
                 _ => Err("`action` must be `accept`, `decline` or `cancel`".to_owned()),
             },
-            Expected::Sample if answer.get("content").is_none() => {
+            ExpectedAnswer::Sample if answer.get("content").is_none() => {
                 Err("`content` is missing: a turn of the model is expected".to_owned())
             }
-            Expected::Roots if !answer["roots"].is_array() => {
+            ExpectedAnswer::Roots if !answer["roots"].is_array() => {
                 Err("`roots` must be a list".to_owned())
             }
-            Expected::Sample | Expected::Roots => Ok(()),
+            ExpectedAnswer::Sample | ExpectedAnswer::Roots => Ok(()),
         }
     }
 }
@@ -421,7 +428,7 @@ impl Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::client::{Can, Version};
+    use crate::mcp::client::{ClientCapabilities, Version};
     use wire::jsonrpc::INVALID_PARAMS;
 
     fn retry(text: &str) -> Retry {
@@ -459,9 +466,9 @@ mod tests {
     fn what_the_client_lacks_is_named_as_it_would_declare_it() {
         let schema = Arc::new(json!({}));
         let wants = [
-            Want::Form { message: String::new(), schema },
-            Want::Url { message: String::new(), url: String::new() },
-            Want::Sample { request: Arc::new(json!({})) },
+            InputRequest::Form { message: String::new(), schema },
+            InputRequest::Url { message: String::new(), url: String::new() },
+            InputRequest::Sample { request: Arc::new(json!({})) },
         ];
         let error = cannot(wants.iter());
         assert_eq!(error.code, MISSING_CAPABILITY);
@@ -472,20 +479,33 @@ mod tests {
     #[test]
     fn only_what_the_client_can_is_asked() {
         let client = |version, can| Client { version, can, log: None, progress: None };
-        let samples = client(Version::July2026, Can { sample: true, ..Can::default() });
-        assert!(can(&samples, &Want::Sample { request: Arc::new(json!({})) }));
-        assert!(!can(&samples, &Want::Roots));
-        let form = Want::Form { message: String::new(), schema: Arc::new(json!({})) };
-        let old = client(Version::March2025, Can { form: true, ..Can::default() });
+        let samples = client(
+            Version::July2026,
+            ClientCapabilities { sample: true, ..ClientCapabilities::default() },
+        );
+        assert!(can(&samples, &InputRequest::Sample { request: Arc::new(json!({})) }));
+        assert!(!can(&samples, &InputRequest::Roots));
+        let form = InputRequest::Form { message: String::new(), schema: Arc::new(json!({})) };
+        let old = client(
+            Version::March2025,
+            ClientCapabilities { form: true, ..ClientCapabilities::default() },
+        );
         assert!(!can(&old, &form), "2025-03-26 has no forms");
         assert!(can(&Client { version: Version::June2025, ..old }, &form));
     }
 
     #[test]
     fn a_call_that_needs_pages_only_is_refused_with_them_in_the_older_versions() {
-        let client = |version| Client { version, can: Can::default(), log: None, progress: None };
-        let page = Want::Url { message: "log in".to_owned(), url: "http://a.test/1".to_owned() };
-        let mut wants = Wants { inputs: [("e1".to_owned(), page)].into(), state: Value::Null };
+        let client = |version| Client {
+            version,
+            can: ClientCapabilities::default(),
+            log: None,
+            progress: None,
+        };
+        let page =
+            InputRequest::Url { message: "log in".to_owned(), url: "http://a.test/1".to_owned() };
+        let mut wants =
+            InputRequired { inputs: [("e1".to_owned(), page)].into(), state: Value::Null };
         let error = pages_first(&client(Version::November2025), &wants, false).unwrap();
         assert_eq!(error.code, PAGES_FIRST);
         let elicitation = json!({"mode": "url", "message": "log in", "url": "http://a.test/1",
@@ -501,7 +521,7 @@ mod tests {
         opens.can.page = true;
         assert_eq!(pages_first(&opens, &wants, true), None, "it is asked, and the call goes on");
         wants.state = Value::Null;
-        wants.inputs.insert("r".to_owned(), Want::Roots);
+        wants.inputs.insert("r".to_owned(), InputRequest::Roots);
         assert_eq!(pages_first(&older, &wants, true), None, "a client answers that itself");
     }
 

@@ -2,22 +2,22 @@
 //! and what happens when the run takes longer or ends, or the client leaves.
 
 use super::elicit;
+use super::input_required::{Retry, abilities, missing_capability, what};
 use super::result::{self, TaskStatus};
-use super::wanting::{Retry, abilities, missing_capability, what};
-use crate::mcp::answer::{Answered, Kind, Outcome};
+use crate::mcp::answer::{AnswerResult, Kind, Outcome};
 use crate::mcp::client::Client;
 use crate::mcp::door::Door;
 use crate::mcp::exchange::Exchange;
-use crate::mcp::messages::message::Plain;
+use crate::mcp::messages::message::PlainCall;
 use crate::mcp::messages::requests::Cancelled;
-use crate::mcp::seal::Bound;
+use crate::mcp::seal::SealScope;
 use crate::views::content::whole;
 use engine::refusal::{RefusalCode, RefusalKind};
-use engine::{Attendance, Attendant, CallRequest, Callable, Engine, Once, RunReport};
+use engine::{Attendance, Attendant, CallRequest, Callable, Engine, IdempotencyKey, RunReport};
 use futures::future::{Either, select};
 use kernel::event::Occasion;
 use kernel::limits::Limits;
-use kernel::tool::call::{Caller, Given, Pace, Reach, Told, ToolSpec};
+use kernel::tool::call::{CallUpdate, Caller, InputResponses, Pace, Reach, ToolSpec};
 use kernel::values::canonical;
 use kernel::values::ids::{Millis, RunId, StepId};
 use kernel::values::trace::TraceParent;
@@ -72,8 +72,8 @@ fn span<'de, D: Deserializer<'de>>(said: D) -> Result<Option<TraceParent>, D::Er
     Ok(said.as_str().and_then(|said| said.parse().ok()))
 }
 
-impl From<Plain> for Params {
-    fn from(Plain { name, arguments, trace }: Plain) -> Self {
+impl From<PlainCall> for Params {
+    fn from(PlainCall { name, arguments, trace }: PlainCall) -> Self {
         let meta = Some(Meta { key: None, traceparent: trace });
         Self { name, arguments, input_responses: None, request_state: None, meta }
     }
@@ -110,7 +110,7 @@ impl Params {
 }
 
 /// One call.
-pub(crate) struct Calling<'a> {
+pub(crate) struct ActiveCall<'a> {
     /// The request.
     pub(crate) exchange: &'a Exchange,
     pub(crate) tool: Callable,
@@ -139,7 +139,7 @@ pub(crate) fn tasks_needed() -> RpcError {
     missing_capability(&json!({"extensions": {TASKS: {}}}))
 }
 
-impl<'a> Calling<'a> {
+impl<'a> ActiveCall<'a> {
     /// A call that begins now, under a key if it has one.
     pub(crate) fn new(
         exchange: &'a Exchange,
@@ -204,9 +204,9 @@ impl<'a> Calling<'a> {
     }
 
     /// What its states are bound to.
-    pub(crate) fn bound(&self) -> Bound {
+    pub(crate) fn bound(&self) -> SealScope {
         let what = what("tools/call", self.spec().name.as_str(), &self.arguments());
-        Bound::new(self.caller(), what)
+        SealScope::new(self.caller(), what)
     }
 
     /// The call for the engine, of the tool as it was found last.
@@ -215,11 +215,11 @@ impl<'a> Calling<'a> {
         tool: Callable,
         run: RunId,
         arguments: Value,
-        given: Given,
+        given: InputResponses,
     ) -> CallRequest {
         let once = self.key.clone().map(|key| {
             let route = format!("{ROUTE} {}", tool.name());
-            Once::new(route, key, canonical::digest(&arguments))
+            IdempotencyKey::new(route, key, canonical::digest(&arguments))
         });
         CallRequest {
             given,
@@ -236,7 +236,7 @@ impl<'a> Calling<'a> {
 
     /// The client is there for the run of the call, as long as this is held, with what it brought
     /// along.
-    pub(crate) fn attend(&self, run: RunId, given: Given) -> Attendance {
+    pub(crate) fn attend(&self, run: RunId, given: InputResponses) -> Attendance {
         let can = abilities(self.exchange);
         let teller = self.exchange.teller();
         self.engine().runs().attend(run, Attendant { can, teller, given })
@@ -267,7 +267,7 @@ impl<'a> Calling<'a> {
     }
 
     /// Its run ended without an output.
-    pub(crate) async fn failed(&self, report: &RunReport) -> Answered {
+    pub(crate) async fn failed(&self, report: &RunReport) -> AnswerResult {
         // A client that was to get a task learns from that whose failure it was.
         if self.is_task() {
             return Ok(self.task(report));
@@ -337,7 +337,7 @@ impl<'a> Calling<'a> {
             return;
         }
         let told = self.told.fetch_add(1, Ordering::Relaxed) + 1;
-        self.exchange.teller().tell(Told::Progress {
+        self.exchange.teller().tell(CallUpdate::Progress {
             progress: told as f64,
             total: None,
             message: Some(format!("at step `{step}`")),
@@ -364,7 +364,7 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// Watches over a call's run.
-    pub(crate) fn new(calling: &Calling<'_>, run: RunId) -> Self {
+    pub(crate) fn new(calling: &ActiveCall<'_>, run: RunId) -> Self {
         let exchange = calling.exchange;
         // A task outlives the request that made it.
         let run = (!calling.is_task()).then_some(run);
@@ -410,7 +410,7 @@ async fn cancel(engine: Engine, caller: Arc<Caller>, run: RunId) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::messages::message::Said;
+    use crate::mcp::messages::message::RequestMembers;
     use serde_json::value::RawValue;
 
     #[test]
@@ -436,7 +436,7 @@ mod tests {
             params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             let text = params.to_string();
             let raw: &RawValue = serde_json::from_str(&text).unwrap();
-            let plain = Said::read(Some(raw)).unwrap().plain();
+            let plain = RequestMembers::read(Some(raw)).unwrap().plain();
             assert_eq!(plain.is_some(), is_plain, "{text}");
             let Some(plain) = plain else { continue };
             let whole: Params = serde_json::from_str(&text).unwrap();
@@ -449,7 +449,8 @@ mod tests {
             };
             assert_eq!(told(plain.into()), told(whole), "{text}");
         }
-        let read = |text: &'static str| Said::read(Some(serde_json::from_str(text).unwrap()));
+        let read =
+            |text: &'static str| RequestMembers::read(Some(serde_json::from_str(text).unwrap()));
         assert!(read(r#"{"name": 7}"#).unwrap().plain().is_none());
         // What cannot be a span is no reason to refuse a call, and one member is there once.
         let odd = read(r#"{"name": "a", "_meta": {"traceparent": "\ud800"}}"#);

@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 /// What waits, by realm and then by caller. Nothing is kept of who has nothing that waits.
 #[derive(Debug)]
-pub struct Turns<R, C, T> {
+pub struct FairQueue<R, C, T> {
     realms: HashMap<R, Realm<C, T>>,
     /// The realms in the order of their turns.
     order: VecDeque<R>,
@@ -19,13 +19,13 @@ struct Realm<C, T> {
     count: usize,
 }
 
-impl<R, C, T> Default for Turns<R, C, T> {
+impl<R, C, T> Default for FairQueue<R, C, T> {
     fn default() -> Self {
         Self { realms: HashMap::new(), order: VecDeque::new() }
     }
 }
 
-impl<R: Clone + Eq + Hash, C: Clone + Eq + Hash, T> Turns<R, C, T> {
+impl<R: Clone + Eq + Hash, C: Clone + Eq + Hash, T> FairQueue<R, C, T> {
     /// Something that waits from now on, behind what its caller has already.
     pub fn push(&mut self, realm: &R, caller: &C, item: T) {
         if let Some(known) = self.realms.get_mut(realm) {
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn turns_go_round_by_realm_and_then_by_caller() {
-        let mut turns = Turns::default();
+        let mut turns = FairQueue::default();
         for number in 0..3 {
             turns.push(&"red", &"ann", ("ann", number));
         }

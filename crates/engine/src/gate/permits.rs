@@ -1,16 +1,16 @@
 //! The places of a call while it runs: among the calls of its caller and realm, among those of its
 //! tool, and among all.
 
-use super::held::{Held, crowded, over_share, stopping};
+use super::start_error::{StartError, crowded, over_share, stopping};
 use super::{Gate, OutgoingCall};
-use crate::catalog::registry::Listed;
+use crate::catalog::registry::ListedTool;
 use crate::shares::Share;
 use crate::system::clock::timeout;
 use kernel::tool::call::Caller;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// The places of one call.
-pub(super) struct Places {
+pub(super) struct CallPermits {
     /// Among the calls of its caller and realm.
     _share: Share,
     /// Among the calls of its tool, if they are counted.
@@ -21,14 +21,14 @@ pub(super) struct Places {
 
 impl Gate {
     /// The places of a call, if they are free: most often they are, and that needs no timer.
-    pub(super) fn free_places(&self, caller: &Caller, listed: &Listed) -> Option<Places> {
+    pub(super) fn free_places(&self, caller: &Caller, listed: &ListedTool) -> Option<CallPermits> {
         let share = self.call_shares.try_take(caller).ok()?;
         let own = match &listed.places {
             Some(places) => Some(places.clone().try_acquire_owned().ok()?),
             None => None,
         };
         let shared = self.calls.clone().try_acquire_owned().ok()?;
-        Some(Places { _share: share, _own: own, _shared: shared })
+        Some(CallPermits { _share: share, _own: own, _shared: shared })
     }
 
     /// Waits for the places of a call. The one among the calls of its caller comes first: who has
@@ -39,9 +39,9 @@ impl Gate {
     pub(super) async fn await_places(
         &self,
         call: &OutgoingCall,
-        listed: &Listed,
+        listed: &ListedTool,
         timeout_ms: u64,
-    ) -> Result<Places, Held> {
+    ) -> Result<CallPermits, StartError> {
         let share = self.await_share(call, timeout_ms).await?;
         let own = match &listed.places {
             Some(places) => {
@@ -54,12 +54,12 @@ impl Gate {
             None => None,
         };
         let shared = self.calls.clone().acquire_owned().await.map_err(|_| stopping())?;
-        Ok(Places { _share: share, _own: own, _shared: shared })
+        Ok(CallPermits { _share: share, _own: own, _shared: shared })
     }
 
     /// Waits for the share of a caller. A run waits as long as it takes; who waits for the answer
     /// itself hears of it after the time of a call.
-    async fn await_share(&self, call: &OutgoingCall, timeout_ms: u64) -> Result<Share, Held> {
+    async fn await_share(&self, call: &OutgoingCall, timeout_ms: u64) -> Result<Share, StartError> {
         let OutgoingCall { caller, place, .. } = call;
         let full = match self.call_shares.try_take(caller) {
             Ok(share) => return Ok(share),
