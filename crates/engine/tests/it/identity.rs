@@ -102,7 +102,7 @@ async fn local_mode_leaves_no_names() {
     assert_eq!(report.asks[0].row.ask.subject, None);
     let made = world.engine.sessions().create(&local, Some("made".into())).await.unwrap();
     assert_eq!((&made.owner, &made.key.owner), (&None, &None));
-    let data = started(&world, "s").await;
+    let data = started(&world, &report.session.id.to_string()).await;
     let members = data.as_object().unwrap().keys().filter(|member| *member != "trace");
     let members: BTreeSet<&str> = members.map(String::as_str).collect();
     let before = ["by", "closure", "frame", "input", "plan", "rules", "run", "start"];

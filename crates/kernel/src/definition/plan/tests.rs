@@ -414,7 +414,7 @@ fn a_wrong_branch_is_refused() {
     condition(
         r"{left: x, operator: matches, right: «'\w{500}'}",
         "the regular expression of `matches` is too large; hint: it may have 1 KiB and compile to \
-         1 MiB; `(?-u:\\w)` compiles to much less than `\\w`",
+         8 MiB; `(?-u:\\w)` compiles to much less than `\\w`",
     );
     bad_steps(
         "  - «{id: a, type: conditional_branch, condition: {left: 1, operator: exists}}",

@@ -180,7 +180,8 @@ mod tests {
         let told = held(folder.path(), false).to_string();
         assert!(told.contains("held by pid 7 since now"), "{told}");
         assert_eq!(held(folder.path(), true).level, Level::Ok);
-        fs::write(folder.path().join("address"), "pid 7\nurl http://127.0.0.1:9\n").unwrap();
+        fs::write(folder.path().join("address"), "pid 7\nurl http://127.0.0.1:9\ntoken x\n")
+            .unwrap();
         let told = held(folder.path(), false).to_string();
         assert!(told.contains("`--server http://127.0.0.1:9`"), "{told}");
     }
