@@ -11,7 +11,7 @@ use kernel::limits::Limits;
 use kernel::session::Session;
 use kernel::tool::call::CallProgress;
 use kernel::values::fault::Fault;
-use kernel::values::ids::{CallId, Fence, Millis, SessionId, SessionKey, Space};
+use kernel::values::ids::{CallId, Fence, Millis, SessionId, Space};
 use serde_json::{Value, json};
 
 const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
@@ -200,14 +200,12 @@ async fn a_long_journal_is_exported_and_forked_in_slices() {
     assert!(limits.export_events_max > 6 * limits.loop_items_max);
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[]).await;
-    let realm = caller().realm;
-    let space = Space::session();
     let id = SessionId(7);
-    let long = SessionKey::new(realm, space, "long");
+    let long = caller().key(Space::session(), "long");
     let event = |seq: u64| {
         let result = Err(Fault::new("Late", "too late to count"));
         let fact = match seq {
-            1 => Fact::SessionCreated { id, key: long.clone(), owner: None },
+            1 => Fact::SessionCreated { id, key: long.clone(), owner: long.owner.clone() },
             _ => Fact::CallLate { call: CallId(seq.into()), result },
         };
         Event { seq, at: Millis(1), v: VERSION, fact }
