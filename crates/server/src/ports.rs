@@ -2,22 +2,22 @@
 //! pipeline's route and `/health` are and nothing else, in a frame like that of all other doors:
 //! where they ask for credentials, so does it, and `/health` is open there too.
 
-use crate::http::operations::health;
-use crate::http::pipelines;
-use crate::problem::Result;
-use crate::request::auth::Visitor;
-use crate::request::doors::Shared;
-use crate::request::frame::{OwnFrame, own_frame};
-use crate::request::params::short;
 use crate::routes::wrong_method;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::get;
+use edge::problem::Result;
+use edge::request::auth::Visitor;
+use edge::request::doors::Shared;
+use edge::request::frame::{OwnFrame, own_frame};
+use edge::request::params::short;
 use engine::refusal::Refusal;
 use kernel::values::ids::PipelineName;
 use project::realm::default_realm;
+use rest::operations::health;
+use rest::pipelines;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -103,6 +103,6 @@ fn examine(program: &Path, folder: &Path, url: &str) -> Result<(), Failure> {
     }
     child::print_logs(&log);
     Err(Failure::new(format!(
-        "schemathesis ended with {status}; mend the door or what `crates/server/src/routes` says"
+        "schemathesis ended with {status}; mend the door or what its table of routes says"
     )))
 }

@@ -28,10 +28,47 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "edge",
+        &[
+            "kernel", "wire", "outbound", "identity", "policy", "engine", "upstreams", "telemetry",
+            "project",
+        ],
+    ),
+    // The endpoints: none of them imports another.
+    (
+        "rest",
+        &[
+            "kernel", "wire", "outbound", "identity", "policy", "engine", "upstreams", "telemetry",
+            "project", "edge",
+        ],
+    ),
+    (
+        "mcp",
+        &[
+            "kernel", "wire", "outbound", "identity", "policy", "engine", "tools", "upstreams",
+            "telemetry", "project", "edge",
+        ],
+    ),
+    (
+        "a2a",
+        &[
+            "kernel", "wire", "outbound", "identity", "policy", "engine", "upstreams", "telemetry",
+            "project", "edge",
+        ],
+    ),
+    (
+        "compat",
+        &[
+            "kernel", "wire", "outbound", "identity", "policy", "engine", "upstreams", "telemetry",
+            "project", "edge",
+        ],
+    ),
+    (
         "server",
         &[
             "kernel", "wire", "outbound", "identity", "policy", "demo", "engine", "tools",
-            "upstreams", "stores", "llms", "sinks", "telemetry", "project",
+            "upstreams", "stores", "llms", "sinks", "telemetry", "project", "edge", "rest", "mcp",
+            "a2a", "compat",
         ],
     ),
     (

@@ -8,7 +8,10 @@ use super::source::{Line, Source};
 const HOME: &str = "crates/project/src/realm.rs";
 
 /// Crates that know callers and could put a realm of their own in their place.
-const CHECKED: &[&str] = &["crates/server/src/", "crates/waypost/src/"];
+const CHECKED: &[&str] = &[
+    "crates/edge/src/", "crates/rest/src/", "crates/mcp/src/", "crates/a2a/src/",
+    "crates/compat/src/", "crates/server/src/", "crates/waypost/src/",
+];
 
 /// What makes a realm, or a caller in one, of a literal.
 const NAMED: &[&str] = &["RealmId::from(\"", "Caller::new(\""];
@@ -50,7 +53,7 @@ mod tests {
         let text = "const REALM: &str = \"default\";\n\
             fn f() {\n    Caller::new(\"a\", by);\n    RealmId::from(\"a\");\n}\n\
             fn g() { json!({\"realm\": \"default\"}) }\n";
-        for path in ["crates/server/src/request/doors.rs", "crates/waypost/src/examples.rs"] {
+        for path in ["crates/edge/src/request/doors.rs", "crates/waypost/src/examples.rs"] {
             assert_eq!(lines(path, text), [1, 3, 4, 6], "{path}");
         }
         assert!(lines(HOME, text).is_empty());

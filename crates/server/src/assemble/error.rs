@@ -1,7 +1,7 @@
 //! Why a server could not be built.
 
-use crate::secrets::card_keys::CardKeyError;
 use crate::secrets::secret::SecretError;
+use a2a::CardKeyError;
 use engine::refusal::Refusal;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::start::StartRefusal;

@@ -3,9 +3,9 @@
 
 use super::error::AssembleError;
 use super::setup::Setup;
-use crate::secrets::card_keys::{CardKeys, given_keys};
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::System;
+use a2a::{CardKeys, given_keys};
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::limits::Limits;
 use outbound::seal::Keyring;

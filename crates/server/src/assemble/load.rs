@@ -3,7 +3,7 @@
 use super::error::{AssembleError, ProjectPart, stored, wrong};
 use super::setup::Setup;
 use crate::assemble::pipelines;
-use crate::realms::files as beside;
+use edge::realms::files as beside;
 use engine::{Engine, ProjectFiles};
 use identity::Identity;
 use kernel::contracts::Definitions;

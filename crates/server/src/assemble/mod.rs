@@ -20,18 +20,18 @@ mod rights;
 pub(crate) mod watch;
 
 use crate::assemble::sinks::{ConfiguredSinks, Outlets, left_behind};
-use crate::connections::{CONNECTIONS_MAX, connections_within};
-use crate::gateway::{Gateway, GatewayParts, StoredProvider, stored_providers};
-use crate::mcp::door::Door;
 use crate::ports::{self, OpenPort, OwnPort, PortError};
-use crate::realms::keeper::{OfRealms, RealmKeeper};
-use crate::request::auth::{Entrance, Visitor};
-use crate::request::doors::{Shared, SinkFacts};
 use crate::routes::router;
 use crate::secrets::vault::{FileVault, System};
+use a2a::PushParts;
 use access::{AccessSettings, Admission, IdentitySources, admitted};
 use axum::Router;
 use backends::{Backends, behind};
+use edge::connections::{CONNECTIONS_MAX, connections_within};
+use edge::gateway::{Gateway, GatewayParts, StoredProvider, stored_providers};
+use edge::realms::keeper::{OfRealms, RealmKeeper};
+use edge::request::auth::{Entrance, Visitor};
+use edge::request::doors::{Shared, SinkFacts};
 use engine::{Engine, UnfinishedRuns};
 use error::{stored, wrong};
 use ground::Ground;
@@ -40,6 +40,7 @@ use kernel::contracts::{Definitions, Spawn, StoreLoss};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
 use load::{brought, load};
+use mcp::Door;
 use parts::{
     EngineParts, audit_parts, engine_parts, observing, sharing, upstream_realms, with_extra,
 };
@@ -49,7 +50,7 @@ use project::tables::decisions::AuditConfig;
 use project::tables::public_url::PublicUrl;
 use project::upstream_entries::{Entry, Ourselves, Upstreams};
 use serde_json::json;
-use served::{ServerParts, doors, mcp_door};
+use served::{ServerParts, a2a_endpoint, doors, mcp_door};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use upstreams::{LoginPlaces, RemoteParts, Scope};
@@ -75,6 +76,8 @@ pub struct Assembled {
     pub undone: UnfinishedRuns,
     pub(crate) doors: Shared,
     pub(crate) door: Arc<Door>,
+    /// What posts to webhooks, where there are some.
+    push: Option<Arc<PushParts>>,
     pub(crate) spawn: Arc<dyn Spawn>,
     /// Who is at the other end of a pipe, where that is known.
     pub(crate) client: Option<Visitor>,
@@ -113,8 +116,7 @@ impl Assembled {
         self.connections_max = connections_within(descriptors);
     }
 
-    /// What this server proves to know to a client that sends a challenge:
-    /// [`crate::secrets::instance`].
+    /// What this server proves to know to a client that sends a challenge ([`edge::instance`]).
     pub fn token(&self) -> &str {
         &self.doors.token
     }
@@ -126,7 +128,7 @@ impl Assembled {
 
     /// What ends it in good order, also for one who serves it no more.
     pub fn stopper(&self) -> Stopper {
-        Stopper { doors: self.doors.clone() }
+        Stopper { doors: self.doors.clone(), push: self.push.clone() }
     }
 }
 
@@ -134,13 +136,14 @@ impl Assembled {
 #[derive(Clone)]
 pub struct Stopper {
     doors: Shared,
+    push: Option<Arc<PushParts>>,
 }
 
 impl Stopper {
     /// Ends the engine, then the upstreams, which its last calls may still need, and sends what
     /// telemetry they left.
     pub async fn stop(&self) {
-        if let Some(push) = &self.doors.push {
+        if let Some(push) = &self.push {
             push.stop();
         }
         if let Err(error) = self.doors.identity.store_uses().await {
@@ -221,12 +224,12 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     warnings.extend(begin_stored(&gateway, &providers).await);
     realms.serve_behind(gateway.clone());
     let served = engine.clone();
-    let choose = extra.choose_skill;
-    let inside =
-        ServerParts { engine: served, entrance, realms, gateway, telemetry, sinks, files, choose };
+    let inside = ServerParts { engine: served, entrance, realms, gateway, telemetry, sinks, files };
     let doors = doors(&setup, &ground, inside);
+    let a2a = a2a_endpoint(&setup, &ground, &doors, extra.choose_skill);
+    let push = a2a.push.clone();
     let door = mcp_door(&setup, &ground, &doors, extra.shelves);
-    let router = router(doors.clone(), door.clone(), extra.routes);
+    let router = router(&doors, a2a, door.clone(), extra.routes);
     let spawn = ground.system.spawn;
     let ports = Vec::new();
     let connections_max = CONNECTIONS_MAX;
@@ -237,6 +240,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         undone,
         doors,
         door,
+        push,
         spawn,
         client,
         ports,
@@ -390,3 +394,6 @@ pub(crate) async fn assembled_with(
         Err(error) => panic!("{error}"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,10 +4,10 @@
 use super::ground::Ground;
 use super::setup::Setup;
 use crate::assemble::zones::SystemZones;
-use crate::gateway::StoredProvider;
-use crate::request::auth::Entrance;
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::vault::System;
+use edge::gateway::StoredProvider;
+use edge::request::auth::Entrance;
 use engine::catalog::schema::JsonSchemas;
 use engine::{
     AuditParts, AuditRules, Model, Models, RealmSource, SwitchedOff, ToolSource, UpstreamRealms,

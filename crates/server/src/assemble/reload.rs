@@ -6,9 +6,9 @@
 use crate::assemble::load::without_models;
 use crate::assemble::pipelines::{misplaced, misplaced_own};
 use crate::assemble::{AssembleError, opened};
-use crate::counters::FilesPart;
-use crate::realms::files::{ServedFiles, check};
-use crate::realms::keeper::RealmKeeper;
+use edge::counters::FilesPart;
+use edge::realms::files::{ServedFiles, check};
+use edge::realms::keeper::RealmKeeper;
 use engine::{CheckedFiles, Engine, Models};
 use identity::Identity;
 use kernel::definition::agent::Agent;

@@ -4,7 +4,7 @@
 
 use crate::assemble::policies::{has_none, read_again};
 use crate::assemble::reload::Outcome;
-use crate::counters::FilesPart;
+use edge::counters::FilesPart;
 use engine::Engine;
 use identity::Identity;
 use kernel::definition::plan::mistake::Mistake;

@@ -1,21 +1,19 @@
-//! What a server shows to those outside: the doors that all requests come in by, and the one for
-//! MCP among them.
+//! What a server shows to those outside: what all endpoints stand on, and the endpoints that have a
+//! state of their own.
 
 use super::ground::Ground;
 use super::setup::Setup;
-use crate::a2a;
-use crate::gateway::Gateway;
-use crate::mcp::door::Door;
-use crate::mcp::own::OwnShelf;
-use crate::realms::keeper::RealmKeeper;
-use crate::request::auth::Entrance;
-use crate::request::choice::ChooseSkill;
-use crate::request::cursors::Cursors;
-use crate::request::doors::{Doors, Shared, SinkFacts};
-use crate::request::push::PushParts;
+use crate::secrets::backup::BESIDE;
+use a2a::{A2a, ChooseSkill, PushParts};
+use edge::backup::FolderBackup;
+use edge::gateway::Gateway;
+use edge::realms::keeper::RealmKeeper;
+use edge::request::auth::Entrance;
+use edge::request::cursors::Cursors;
+use edge::request::doors::{Doors, Shared, SinkFacts};
 use engine::Engine;
 use kernel::contracts::shelf::Shelf;
-use outbound::addresses::HttpSettings;
+use mcp::{Door, OwnShelf};
 use policy::CedarPolicy;
 use project::a2a_serving::A2aServing;
 use project::upstream_entries::server_map;
@@ -43,33 +41,43 @@ pub(super) struct ServerParts {
     pub(super) sinks: Vec<SinkFacts>,
     /// The policies of files, where there can be some.
     pub(super) files: Option<Arc<CedarPolicy>>,
-    /// What the host program says of messages that name no skill.
-    pub(super) choose: Option<ChooseSkill>,
 }
 
-/// The doors before all that, and what is posted from behind them.
+/// The doors before all that.
 pub(super) fn doors(setup: &Setup, ground: &Ground, inside: ServerParts) -> Shared {
-    let ServerParts { engine, entrance, realms, gateway, telemetry, sinks, files, choose } = inside;
-    let backup = ground.opened.backup.clone();
+    let ServerParts { engine, entrance, realms, gateway, telemetry, sinks, files } = inside;
+    let backup = FolderBackup { store: ground.opened.backup.clone(), beside: BESIDE };
     let cursors = Cursors::new(&ground.keys);
     let mut doors = Doors::new(engine, entrance, realms, gateway, backup, cursors, telemetry);
     doors.usual_agent.clone_from(&setup.project.config.agents.default);
-    doors.a2a = serving(setup);
-    doors.card_keys = ground.card_keys.clone();
-    let webhooks = ground.opened.webhooks.clone();
-    let parts = |allowed: HttpSettings| PushParts::new(webhooks, &ground.keys, allowed);
-    doors.push = doors.a2a.push.clone().map(parts).map(Arc::new);
-    // Before anyone posts: what is loaded then and purged later is heard of.
-    if let Some(push) = doors.push.clone() {
-        doors.realms.when_purged(move |realm| push.drop_realm(realm));
-    }
+    doors.pushes = setup.project.config.a2a.push.as_ref().map(|_| Arc::default());
     doors.sinks = sinks;
     doors.policies = files;
-    doors.choose_skill = choose;
     doors.data = std::path::absolute(&setup.data).unwrap_or_else(|_| setup.data.clone());
-    let doors = Arc::new(doors);
-    a2a::push::keep(&doors, &*ground.system.spawn);
-    doors
+    Arc::new(doors)
+}
+
+/// The endpoint of A2A at these doors, which posts to webhooks from now on.
+pub(super) fn a2a_endpoint(
+    setup: &Setup,
+    ground: &Ground,
+    doors: &Shared,
+    choose: Option<ChooseSkill>,
+) -> a2a::Shared {
+    let serving = serving(setup);
+    let webhooks = ground.opened.webhooks.clone();
+    let parts =
+        serving.push.clone().zip(doors.pushes.clone()).map(|(allowed, counts)| {
+            Arc::new(PushParts::new(webhooks, &ground.keys, allowed, counts))
+        });
+    // Before anyone posts: what is loaded then and purged later is heard of.
+    if let Some(push) = parts.clone() {
+        doors.realms.when_purged(move |realm| push.drop_realm(realm));
+    }
+    let a2a = A2a::new(doors.clone(), serving, ground.card_keys.clone(), parts, choose);
+    let a2a = Arc::new(a2a);
+    a2a::keep(&a2a, &*ground.system.spawn);
+    a2a
 }
 
 /// How agents of others call this server: what the settings say, and what the environment says of

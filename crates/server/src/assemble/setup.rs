@@ -1,8 +1,8 @@
 //! What a server is built from.
 
-use crate::gateway::Lookup;
-use crate::request::choice::ChooseSkill;
+use a2a::ChooseSkill;
 use axum::Router;
+use edge::gateway::Lookup;
 use engine::Model;
 use kernel::contracts::shelf::Shelf;
 use kernel::contracts::{Policy, Tool};

@@ -1,8 +1,8 @@
 //! The sinks of a server: opened before anything is served, and given what happens from when the
 //! engine began to recover.
 
-use crate::request::doors::SinkFacts;
 use crate::secrets::vault::System;
+use edge::request::doors::SinkFacts;
 use engine::refusal::Refusal;
 use engine::{Engine, HeadRules, SinkRules, SinkState};
 use kernel::contracts::sink::EventSink;

@@ -1,106 +1,76 @@
-//! The one table of routes: path, method, handler, act and description of each. A transport adds
-//! its lines in a file below; everything else about it lives in its own module. The router, the
-//! list of acts and `/openapi.json` follow from the table. Doors that speak a protocol of their own
-//! stand beside it: OpenAPI cannot describe them.
+//! All routes of a server, of all endpoints: the router, the list of acts and `/openapi.json` follow
+//! from their tables. Protocols stand beside the tables: OpenAPI cannot describe them.
 
-mod route;
-mod runs;
-mod sessions;
-mod sinks;
-mod webhooks;
-mod catalog;
-mod agents;
-mod pipelines;
-mod upstreams;
-mod threads;
-mod plan_sessions;
-mod identity;
-mod operations;
-
-use crate::a2a;
-use crate::acts::{Right, guarded};
-use crate::http;
-use crate::http::pages::welcome::{self, Reader};
-use crate::mcp;
-use crate::mcp::door::Door;
-use crate::openapi::{PLAIN, PROBLEM, Refusals, RouteSpec, THREAD, hash_of, with_pipelines};
-use crate::problem::{Failure, Result};
-use crate::request::answer::documents::Document;
-use crate::request::doors::{Shared, Who};
-use crate::request::frame::frame;
-use crate::request::params::short;
-use crate::rpc;
 use axum::Router;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CACHE_CONTROL, VARY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
-use axum::routing::{any, post};
+use axum::routing::{any, get};
+use edge::acts::Right;
+use edge::openapi::{Content, PROBLEM, RouteSpec, answer, hash_of, with_pipelines};
+use edge::problem::{Failure, Result};
+use edge::request::answer::documents::{Document, Documents};
+use edge::request::doors::{EndpointState, Shared, Who};
+use edge::request::frame::frame;
+use edge::request::params::short;
+use edge::routes::{Group, Route, group, specs};
 use engine::refusal::Refusal;
 use kernel::definition::plan::mistake::meant;
 use kernel::tool::call::Caller;
-use kernel::values::caller::Act;
 use kernel::values::canonical;
-use route::Route;
+use kernel::values::ids::ContentHash;
+use mcp::Door;
+use rest::pages::welcome::{self, Reader};
 use serde_json::Value;
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
 use wire::a2a::GRPC_SERVICE;
 
-/// Routes that tell their errors in one way.
-struct Group {
-    routes: &'static [Route],
-    errors: Refusals,
+/// `/openapi.json`, by the hash of the pipelines in it.
+struct Description {
+    doors: Shared,
+    made: Documents<ContentHash>,
 }
 
-const fn group(routes: &'static [Route], errors: Refusals) -> Group {
-    Group { routes, errors }
+impl EndpointState for Description {
+    fn doors(&self) -> &Shared {
+        &self.doors
+    }
 }
 
-const TABLE: &[Group] = &[
-    group(runs::RUNS, PROBLEM),
-    group(sessions::SESSIONS, PROBLEM),
-    group(sinks::SINKS, PROBLEM),
-    group(webhooks::WEBHOOKS, PROBLEM),
-    group(runs::ASKS, PROBLEM),
-    group(catalog::PLANS, PROBLEM),
-    group(agents::AGENTS, PROBLEM),
-    group(pipelines::PIPELINES, PROBLEM),
-    group(pipelines::CASES, PLAIN),
-    group(catalog::TOOLS, PROBLEM),
-    group(upstreams::UPSTREAMS, PROBLEM),
-    group(identity::KEYS, PROBLEM),
-    group(identity::PRINCIPALS, PROBLEM),
-    group(identity::REALMS, PROBLEM),
-    group(identity::POLICIES, PROBLEM),
-    group(identity::AUDIT, PROBLEM),
-    group(identity::OAUTH, PROBLEM),
-    group(operations::STORED, PROBLEM),
-    group(agents::ENTITIES, PLAIN),
-    group(threads::THREADS, THREAD),
-    group(plan_sessions::PLAN_SESSIONS, PLAIN),
-    group(operations::OPERATIONS, PROBLEM),
-];
+/// The route that describes all others.
+const DESCRIPTION: &[Group<Arc<Description>>] = &[group(
+    &[Route::get(
+        "/openapi.json",
+        || get(described),
+        Right::Open("the endpoints, and the pipelines that its caller may read"),
+    )
+    .says("openapi", "This document")
+    .answers(&[
+        answer(200, Content::AnyJson, "the endpoints as OpenAPI 3.1").headers(&["ETag"]),
+        answer(304, Content::None, "the document that `If-None-Match` names is the newest"),
+    ])],
+    PROBLEM,
+)];
 
-/// The doors beside the table, and who asks about them. `/mcp` says itself what it takes.
-const PROTOCOLS: &[(&str, &str, Right)] = &[
-    ("POST", "/mcp", Right::Open("each of its methods is an act of its own")),
-    ("POST", "/rpc", Right::Engine(Act::Call)),
-];
-
-/// Doors that are open with a slash at the end as well, as their clients write them.
-const WITH_SLASH: &str = "/api/agent/";
+/// `/mcp` says itself what it takes.
+const MCP: (&str, &str, Right) =
+    ("POST", "/mcp", Right::Open("each of its methods is an act of its own"));
 
 /// Where everything is ours, also what is not there yet.
 const OURS: [&str; 7] =
     ["/api/", "/.well-known/", "/a2a", "/agent-card.json", "/ui", "/docs", GRPC_SERVICE];
 
-fn table() -> impl Iterator<Item = &'static Route> {
-    TABLE.iter().flat_map(|group| group.routes)
+fn table() -> impl Iterator<Item = RouteSpec> {
+    specs(rest::TABLE)
+        .chain(specs(compat::TABLE))
+        .chain(specs(a2a::TABLE))
+        .chain(specs(DESCRIPTION))
 }
 
-/// Method and path of every route, as the table lists them.
+/// Method and path of every route, as the tables list them.
 pub fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
     table().map(|route| (route.method, route.path))
 }
@@ -108,28 +78,24 @@ pub fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Method and path of every door and who asks about it. Pipelines' own routes are not among them:
 /// the engine asks about each case.
 pub fn rights() -> impl Iterator<Item = (&'static str, &'static str, Right)> {
-    let routes = table().map(|route| (route.method, route.path, route.right));
-    routes.chain(PROTOCOLS.iter().copied())
+    table().map(|route| (route.method, route.path, route.right)).chain([MCP, compat::RPC])
 }
 
 /// What the doors are, as OpenAPI 3.1.
 pub fn document() -> Value {
-    crate::openapi::document(TABLE.iter().flat_map(|group| {
-        group.routes.iter().map(move |route| RouteSpec {
-            method: route.method,
-            path: route.path,
-            operation: route.operation,
-            errors: group.errors,
-        })
-    }))
+    edge::openapi::document(table())
 }
 
 /// `GET /openapi.json`, with the routes of the pipelines that its caller may read now.
-async fn described(Who { doors, caller }: Who, headers: HeaderMap) -> Response {
+async fn described(
+    State(description): State<Arc<Description>>,
+    Who { doors, caller }: Who,
+    headers: HeaderMap,
+) -> Response {
     // The rest of it never changes, and takes a while to make.
     static FIXED: LazyLock<Value> = LazyLock::new(document);
     let pipelines = doors.engine.catalog().pipelines(&caller);
-    let made = doors.descriptions.get(Some(hash_of(&pipelines)), || {
+    let made = description.made.get(Some(hash_of(&pipelines)), || {
         let document = with_pipelines(FIXED.clone(), &pipelines);
         Ok::<_, Infallible>(Document::new(&document, canonical::digest(&document).as_str()))
     });
@@ -142,24 +108,21 @@ async fn described(Who { doors, caller }: Who, headers: HeaderMap) -> Response {
     response
 }
 
-/// All doors in their frame, with those that code brings.
-pub(crate) fn router(doors: Shared, door: Arc<Door>, more: Router) -> Router {
-    let mut router = more.with_state::<Shared>(()).route("/rpc", post(rpc::serve));
-    router = router.merge(a2a::door::routes());
-    for route in table() {
-        let handler = || guarded(&doors, route.right, (route.handler)());
-        router = router.route(route.path, handler());
-        if route.path.starts_with(WITH_SLASH) {
-            router = router.route(&format!("{}/", route.path), handler());
-        }
-    }
-    router
-        .fallback(beside_the_table)
+/// All endpoints in their frame, with the routes that code brings.
+pub(crate) fn router(doors: &Shared, a2a: a2a::Shared, door: Arc<Door>, more: Router) -> Router {
+    let description = Description { doors: doors.clone(), made: Documents::default() };
+    let described = edge::routes::router(DESCRIPTION, |_, handler| handler);
+    more.with_state::<Shared>(())
+        .merge(rest::router(doors))
+        .merge(compat::router())
+        .merge(a2a::router().with_state(a2a))
+        .merge(described.with_state(Arc::new(description)))
+        .fallback(beside_the_tables)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(doors.clone(), frame))
         // It is in the same frame by itself: most requests come here, and a layer has its price.
-        .route("/mcp", any(mcp::transport::http::serve).with_state(door))
-        .with_state(doors)
+        .route(MCP.1, any(mcp::http::serve).with_state(door))
+        .with_state(doors.clone())
 }
 
 /// Why a pipeline cannot have this path, if so: a door of ours is there, or would hide it.
@@ -183,16 +146,16 @@ fn is_like(door: &str, path: &str) -> bool {
     door.len() == path.len() && door.iter().zip(&path).all(same)
 }
 
-/// A path that is not in the table may be a pipeline's. At the root strangers are told where they
+/// A path that is in no table may be a pipeline's. At the root strangers are told where they
 /// are.
-async fn beside_the_table(who: Result<Who>, request: Request) -> Result<Response> {
+async fn beside_the_tables(who: Result<Who>, request: Request) -> Result<Response> {
     let welcome = welcome::is_wanted(&request).then(|| welcome::is_browser(&request));
     let Who { doors, caller } = match (who, welcome) {
         (Err(_), Some(is_browser)) => return Ok(welcome::show(is_browser, Reader::Stranger)),
         (who, _) => who?,
     };
     match (doors.pipeline_at(&caller, request.uri().path()), welcome) {
-        (Some(pipeline), _) => http::pipelines::serve(&doors, &caller, &pipeline, request).await,
+        (Some(pipeline), _) => rest::pipelines::serve(&doors, &caller, &pipeline, request).await,
         (None, Some(is_browser)) => Ok(welcome::show(is_browser, Reader::Caller)),
         (None, None) => Err(unknown_path(&doors, &caller, request.uri())),
     }
@@ -240,109 +203,4 @@ fn like(known: &str, given: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn a_mistyped_path_is_recognised() {
-        let given = "/api/v1/seesions/a/history";
-        let candidates: Vec<String> = routes().filter_map(|(_, path)| like(path, given)).collect();
-        let hint = meant(given, candidates.iter().map(String::as_str));
-        assert_eq!(hint.unwrap(), "did you mean `/api/v1/sessions/a/history`?");
-    }
-
-    #[test]
-    fn no_pipeline_hides_a_door_of_ours() {
-        for (path, told) in [
-            ("/run", Some("it is `POST /run`")),
-            ("/run/", Some("it is `POST /run`")),
-            ("/sessions/x", Some("it is `GET /sessions/{id}`")),
-            ("/mcp", Some("it is `POST /mcp`")),
-            ("/health", Some("it is `GET /health`")),
-            ("/api/v1/trades", Some("what is under `/api/` is the server's own")),
-            ("/ui/x", Some("what is under `/ui` is the server's own")),
-            ("/trade/failures", None),
-            ("/uid", None),
-            ("/runs", None),
-            ("/", None),
-        ] {
-            assert_eq!(taken_by(path).as_deref(), told, "{path}");
-        }
-    }
-
-    #[test]
-    fn every_route_says_which_act_it_is_and_nothing_else_does() {
-        let mut served: Vec<_> = routes().chain([("POST", "/mcp"), ("POST", "/rpc")]).collect();
-        let mut named: Vec<_> = rights().map(|(method, path, _)| (method, path)).collect();
-        served.sort_unstable();
-        named.sort_unstable();
-        assert_eq!(served, named);
-    }
-
-    #[test]
-    fn every_route_is_described_once_with_its_parameters() {
-        let parameters = crate::openapi::parameters();
-        let mut ids = BTreeSet::new();
-        for Route { path, operation, .. } in table() {
-            assert!(ids.insert(operation.id), "`{}` is there twice", operation.id);
-            let words = [operation.id, operation.summary];
-            assert!(words.iter().all(|word| !word.is_empty()), "{path} says nothing");
-            assert!(!operation.answers.is_empty(), "{path} answers nothing");
-            let of_path = |name: &&&str| parameters[**name]["in"] == "path";
-            let told: Vec<&str> = operation
-                .parameters
-                .iter()
-                .filter(of_path)
-                .map(|name| parameters[*name]["name"].as_str().unwrap())
-                .collect();
-            let parts = path.split('/').filter_map(|part| part.strip_prefix('{'));
-            let written: Vec<&str> = parts.filter_map(|part| part.strip_suffix('}')).collect();
-            assert_eq!(told, written, "{path}");
-        }
-    }
-
-    fn references(value: &Value, found: &mut BTreeSet<String>) {
-        match value {
-            Value::Object(map) => {
-                if let Some(Value::String(reference)) = map.get("$ref") {
-                    found.insert(reference.clone());
-                }
-                map.values().for_each(|value| references(value, found));
-            }
-            Value::Array(items) => items.iter().for_each(|value| references(value, found)),
-            _ => {}
-        }
-    }
-
-    #[test]
-    fn every_reference_leads_somewhere_and_nothing_is_left_over() {
-        let document = document();
-        let mut found = BTreeSet::new();
-        references(&document, &mut found);
-        for reference in &found {
-            let pointer = reference.strip_prefix('#').unwrap();
-            assert!(document.pointer(pointer).is_some(), "`{reference}` leads nowhere");
-        }
-        // Schemas of events stand for themselves: they are the data inside of streams.
-        let alone = [
-            "StreamEnd", "FeedSnapshot", "FeedEvent", "ThreadDelta", "ThreadRestart", "ToolResult",
-        ];
-        for group in ["schemas", "parameters", "headers"] {
-            for name in document["components"][group].as_object().unwrap().keys() {
-                let reference = format!("#/components/{group}/{name}");
-                let used = found.contains(&reference) || alone.contains(&name.as_str());
-                assert!(used, "nobody refers to `{reference}`");
-            }
-        }
-    }
-
-    #[test]
-    fn every_line_of_the_table_is_there_once() {
-        let mut lines: Vec<_> = routes().collect();
-        lines.sort_unstable();
-        let count = lines.len();
-        lines.dedup();
-        assert_eq!(lines.len(), count);
-    }
-}
+mod tests;

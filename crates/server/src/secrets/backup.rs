@@ -1,11 +1,12 @@
 //! Backups of a server's data folder: what of it belongs into one, and what commands need that work
 //! on a folder that no server has open.
 
-use crate::secrets::card_keys::CARD_KEYS_FILE;
 use crate::secrets::secret::SECRET_FILE;
 use crate::secrets::vault;
+use a2a::CARD_KEYS_FILE;
+use edge::backup::{FolderBackup, answer};
 use engine::system::clock::{SystemClock, TokioSpawn};
-use kernel::contracts::backup::{Backup, BackupError, Manifest};
+use kernel::contracts::backup::BackupError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stores::OpenError;
@@ -17,31 +18,24 @@ pub(crate) const BESIDE: &[&str] = &[SECRET_FILE, CARD_KEYS_FILE, vault::FOLDER]
 /// A data folder that no server has open, for a backup of it. No one else can use the folder as
 /// long as this lives.
 pub struct HeldBackup {
-    backup: Arc<dyn Backup>,
+    backup: FolderBackup,
 }
 
 impl HeldBackup {
     /// Takes the folder, or says who has it. Call it on a tokio runtime.
     pub fn take(data: &Path) -> Result<Self, OpenError> {
         let spawn = TokioSpawn::new(tokio::runtime::Handle::current());
-        let backup = stores::backup_at_rest(data, Arc::new(spawn), Arc::new(SystemClock))?;
-        Ok(Self { backup })
+        let store = stores::backup_at_rest(data, Arc::new(spawn), Arc::new(SystemClock))?;
+        Ok(Self { backup: FolderBackup { store, beside: BESIDE } })
     }
 
     /// Writes a backup into this folder: an absolute path, absent or empty.
     pub async fn write(&self, into: PathBuf) -> Result<BackupAnswer, BackupError> {
-        let made = self.backup.backup(into.clone(), BESIDE).await?;
-        Ok(told(&into, made))
+        self.backup.write(into).await
     }
 }
 
 /// Makes a data folder, absent or empty, out of a backup. Blocks until that is done.
 pub fn restore(from: &Path, into: &Path) -> Result<BackupAnswer, BackupError> {
-    Ok(told(from, stores::restore(from, into, BESIDE)?))
-}
-
-/// A backup as we tell of it.
-pub(crate) fn told(dir: &Path, made: Manifest) -> BackupAnswer {
-    let Manifest { taken_at, files, bytes, beside, left_out, .. } = made;
-    BackupAnswer { dir: dir.display().to_string(), taken_at, files, bytes, beside, left_out }
+    Ok(answer(from, stores::restore(from, into, BESIDE)?))
 }

@@ -2,11 +2,12 @@
 //! the data folder, so that what was handed out before a restart is still good after it. It can be
 //! replaced: the first secret of the file seals, and those after it still open what they sealed.
 
+use edge::private_file::{is_exposed, write_private};
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use outbound::seal::{Keyring, SECRET_BYTES};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// The secret's file in the data folder.
@@ -82,47 +83,6 @@ fn make(data: &Path) -> io::Result<[u8; SECRET_BYTES]> {
     let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     write_private(data, SECRET_FILE, &format!("{digits}\n"))?;
     Ok(secret)
-}
-
-/// Writes a file of the data folder that only we may read, under another name first: a crash leaves
-/// a whole file or none.
-pub(crate) fn write_private(data: &Path, name: &str, text: &str) -> io::Result<()> {
-    let unfinished = data.join(format!("{name}.new"));
-    // One that a crash left behind is no one's.
-    match fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = private_file(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    drop(file);
-    fs::rename(&unfinished, data.join(name))?;
-    if cfg!(unix) {
-        File::open(data)?.sync_all()?;
-    }
-    Ok(())
-}
-
-/// A new file that only we may read.
-pub(crate) fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-#[cfg(unix)]
-pub(crate) fn is_exposed(path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::PermissionsExt;
-    Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
-}
-
-/// Elsewhere the folder's own rights decide.
-#[cfg(not(unix))]
-pub(crate) fn is_exposed(_path: &Path) -> io::Result<bool> {
-    Ok(false)
 }
 
 /// One or more secrets; the first is the one that seals.

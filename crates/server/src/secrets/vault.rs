@@ -4,7 +4,7 @@
 //! or the new one. One thread touches the files, so that no one waits for a disk who needs not, and
 //! nothing comes between a look at a version and the write that expects it.
 
-use crate::secrets::secret::private_file;
+use edge::private_file::private_file;
 use futures::future::ready;
 use kernel::contracts::{
     Clock, Entropy, Spawn, Vault, VaultCondition, VaultEntry, VaultError, VaultFuture, VaultLease,

@@ -3,8 +3,8 @@
 //! do is limited here; how long it may take is up to `Connections`.
 
 use super::BUFFER_BYTES_MAX;
-use crate::connections::Work;
 use axum::body::{Body, Bytes};
+use edge::connections::Work;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::header::{HOST, HeaderValue};
 use hyper::rt::Executor;

@@ -1,7 +1,7 @@
 //! A client's socket, as its connection sees it: when something is heard, and when the client does
 //! not read.
 
-use crate::connections::ConnectionGuard;
+use edge::connections::ConnectionGuard;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;

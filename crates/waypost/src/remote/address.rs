@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, UNTRUSTED};
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
-use server::secrets::instance::proof;
+use server::instance::proof;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;

@@ -11,7 +11,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use server::secrets::instance::CHALLENGE;
+use server::instance::CHALLENGE;
 use std::time::Duration;
 use wire::rest::{Health, Instance, Page};
 

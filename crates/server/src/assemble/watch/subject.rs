@@ -2,7 +2,7 @@
 
 use super::look::FileSnapshot;
 use crate::assemble::reload::Outcome;
-use crate::counters::{FilesPart, Reloads};
+use edge::counters::{FilesPart, Reloads};
 use kernel::definition::plan::mistake::Mistake;
 use std::collections::BTreeMap;
 

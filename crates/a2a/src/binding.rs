@@ -1,0 +1,145 @@
+//! What the bindings of all versions share: what is read from a request, and what an operation is
+//! answered with.
+
+use super::error::{Result, failed, invalid};
+use super::incoming_request::IncomingRequest;
+use axum::response::Response;
+use edge::request::body::parse_maybe;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use wire::a2a::error::A2aError;
+use wire::jsonrpc::Id;
+
+/// Members of a query that are numbers.
+const NUMBERS: [&str; 2] = ["pageSize", "historyLength"];
+/// Members of a query that are true or false.
+const SWITCHES: [&str; 1] = ["includeArtifacts"];
+
+/// What an operation is answered with.
+pub(super) enum Answer {
+    /// JSON text.
+    Body(String),
+    Stream(Response),
+}
+
+impl Answer {
+    /// This, as JSON.
+    pub(super) fn of<T: Serialize>(result: &T) -> Self {
+        Self::Body(text(result))
+    }
+}
+
+/// As JSON.
+pub(super) fn text<T: Serialize>(result: &T) -> String {
+    // Plain data: writing it as JSON cannot fail.
+    serde_json::to_string(result).unwrap_or_default()
+}
+
+/// Why an operation is refused.
+pub(super) enum OperationError {
+    /// The path is there; these verbs are understood.
+    Verb(&'static str),
+    Error(A2aError),
+}
+
+impl From<A2aError> for OperationError {
+    fn from(error: A2aError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// An operation on one task, by the end of its path.
+pub(super) enum OnTask<'a> {
+    Get(&'a str),
+    Cancel(&'a str),
+    Subscribe(&'a str),
+}
+
+impl<'a> OnTask<'a> {
+    pub(super) fn of(last: &'a str) -> Self {
+        match last.rsplit_once(':') {
+            Some((id, "cancel")) => Self::Cancel(id),
+            Some((id, "subscribe")) => Self::Subscribe(id),
+            Some(_) | None => Self::Get(last),
+        }
+    }
+}
+
+/// An operation on one webhook of a task, or on all of them.
+pub(super) struct OnWebhook<'a> {
+    pub(super) task: &'a str,
+    pub(super) id: Option<&'a str>,
+}
+
+/// The body of a request.
+pub(super) fn body<T: DeserializeOwned + Default>(
+    arrived: &IncomingRequest,
+    bytes: &[u8],
+) -> Result<T> {
+    let depth_max = arrived.a2a.doors.limits().body_depth_max;
+    parse_maybe(bytes, depth_max).map_err(|failure| failed(&failure))
+}
+
+/// The members of a request that stand in the query.
+pub(super) fn query<T: DeserializeOwned>(arrived: &IncomingRequest) -> Result<T> {
+    let mut members = Map::new();
+    for (name, value) in arrived.query() {
+        let value = if NUMBERS.contains(&name.as_str()) {
+            let number: Result<i32, _> = value.parse();
+            json!(number.map_err(|_| invalid(&name, format!("`{name}` is a whole number")))?)
+        } else if SWITCHES.contains(&name.as_str()) {
+            let switch: Result<bool, _> = value.parse();
+            json!(switch.map_err(|_| invalid(&name, format!("`{name}` is true or false")))?)
+        } else {
+            Value::String(value)
+        };
+        members.insert(name, value);
+    }
+    serde_json::from_value(Value::Object(members)).map_err(|why| invalid("query", why.to_string()))
+}
+
+/// One request of JSON-RPC, once it is known to be one.
+pub(super) struct Call<'c> {
+    pub(super) id: &'c Id,
+    pub(super) method: &'c str,
+    pub(super) params: &'c str,
+}
+
+impl Call<'_> {
+    /// Its parameters.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        let text = self.params;
+        if !text.starts_with('{') {
+            return Err(invalid("params", "`params` is an object"));
+        }
+        serde_json::from_str(text).map_err(|why| invalid("params", why.to_string()))
+    }
+
+    /// The realm that the parameters name.
+    pub(super) fn tenant(&self) -> Result<String> {
+        /// Nothing else is read yet: the rest may be large.
+        #[derive(Deserialize)]
+        struct Params {
+            tenant: Option<Value>,
+        }
+        match self.read::<Params>()?.tenant {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(tenant)) => Ok(tenant),
+            Some(_) => Err(invalid("tenant", "`tenant` is a text")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_path_says_what_is_done_to_a_task() {
+        assert!(matches!(OnTask::of("run_1"), OnTask::Get("run_1")));
+        assert!(matches!(OnTask::of("run_1:cancel"), OnTask::Cancel("run_1")));
+        assert!(matches!(OnTask::of("run_1:subscribe"), OnTask::Subscribe("run_1")));
+        assert!(matches!(OnTask::of("run_1:other"), OnTask::Get("run_1:other")));
+    }
+}

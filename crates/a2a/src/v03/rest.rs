@@ -1,0 +1,158 @@
+//! 0.3 over HTTP: the paths below `/v1`, and the JSON of its proto.
+
+use crate::binding::{Answer, OnTask, OnWebhook, OperationError, body, query};
+use crate::card::extended_for_both;
+use crate::error::{Result, invalid, required};
+use crate::incoming_request::IncomingRequest;
+use crate::operations::{Client, Dialect};
+use crate::push::ConfigPage;
+use crate::stream::SseWriter;
+use axum::body::Bytes;
+use axum::http::Method;
+use serde_json::{Value, json};
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::request::{self, GetTaskRequest, ListTasksRequest, ListTasksResponse};
+use wire::a2a::task::StreamResponse;
+use wire::a2a::v03_rest::{
+    PushRequest, SendRequest, SendResponse, Task, TaskPushNotificationConfig,
+};
+
+/// One request: the path is that below `/v1`.
+pub(crate) struct RestRequest<'a> {
+    pub(crate) verb: Method,
+    pub(crate) realm: Option<&'a str>,
+    pub(crate) path: &'a [&'a str],
+}
+
+/// `/a2a/v1/v1/..`, and below the name of a realm.
+pub(crate) async fn done(
+    arrived: &IncomingRequest,
+    asked: RestRequest<'_>,
+    bytes: Bytes,
+) -> Result<Answer, OperationError> {
+    let RestRequest { verb, realm, path } = asked;
+    if arrived.version()? != Dialect::V03 {
+        let why = "this path is of A2A 0.3; send it without `A2A-Version`";
+        return Err(A2aError::new(ErrorKind::VersionNotSupported, why).into());
+    }
+    let realm = arrived.realm(realm, "")?;
+    let client = Client { dialect: Dialect::V03, ..arrived.client(&realm)? };
+    let is = |wanted: &Method, allowed: &'static str| match verb == *wanted {
+        true => Ok(()),
+        false => Err(OperationError::Verb(allowed)),
+    };
+    match path {
+        [operation @ ("message:send" | "message:stream")] => {
+            is(&Method::POST, "POST")?;
+            let asked: SendRequest = body(arrived, &bytes)?;
+            // A body is counted as long as it is there, and a task may take its time.
+            drop(bytes);
+            let request = request::SendMessageRequest::try_from(asked);
+            let request = request.map_err(|why| invalid("configuration", why.to_string()))?;
+            if *operation == "message:stream" {
+                return Ok(Answer::Stream(client.stream(request, SseWriter::OldHttp).await?));
+            }
+            Ok(Answer::of(&sent(client.send(request).await?)))
+        }
+        ["tasks"] => {
+            is(&Method::GET, "GET")?;
+            list(&client, &query::<ListTasksRequest>(arrived)?).await
+        }
+        ["tasks", last] => task(arrived, &client, &verb, OnTask::of(last)).await,
+        ["tasks", task, "pushNotificationConfigs", rest @ ..] if rest.len() < 2 => {
+            let wanted = OnWebhook { task, id: rest.first().copied() };
+            webhook(arrived, &client, &verb, wanted, &bytes).await
+        }
+        ["card"] => {
+            is(&Method::GET, "GET")?;
+            Ok(Answer::Body(extended_for_both(arrived, &realm, &client.caller)?))
+        }
+        _ => {
+            let why = "there is no operation of A2A 0.3 at this path";
+            Err(A2aError::new(ErrorKind::MethodNotFound, why).into())
+        }
+    }
+}
+
+fn sent(response: StreamResponse) -> SendResponse {
+    match response {
+        StreamResponse::Task(task) => {
+            SendResponse { task: Some((*task).into()), ..SendResponse::default() }
+        }
+        StreamResponse::Message(message) => {
+            SendResponse { message: Some((*message).into()), ..SendResponse::default() }
+        }
+        // A message is answered with one of the others.
+        StreamResponse::StatusUpdate(_) | StreamResponse::ArtifactUpdate(_) => {
+            SendResponse::default()
+        }
+    }
+}
+
+async fn list(client: &Client, asked: &ListTasksRequest) -> Result<Answer, OperationError> {
+    let page: ListTasksResponse =
+        serde_json::from_value(client.list(asked).await?).unwrap_or_default();
+    let tasks: Vec<Task> = page.tasks.into_iter().map(Task::from).collect();
+    Ok(Answer::of(&json!({"tasks": tasks, "nextPageToken": page.next_page_token})))
+}
+
+async fn task(
+    arrived: &IncomingRequest,
+    client: &Client,
+    verb: &Method,
+    wanted: OnTask<'_>,
+) -> Result<Answer, OperationError> {
+    match (wanted, verb) {
+        (OnTask::Get(id), &Method::GET) => {
+            let asked: GetTaskRequest = query(arrived)?;
+            let task = client.get(required("id", id)?, asked.history_length).await?;
+            Ok(Answer::of(&Task::from(task)))
+        }
+        (OnTask::Get(_), _) => Err(OperationError::Verb("GET")),
+        (OnTask::Cancel(id), &Method::POST) => {
+            let task = client.cancel(required("id", id)?).await?;
+            Ok(Answer::of(&Task::from(task)))
+        }
+        (OnTask::Cancel(_), _) => Err(OperationError::Verb("POST")),
+        (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
+            let stream = client.subscribed(required("id", id)?, SseWriter::OldHttp).await?;
+            Ok(Answer::Stream(stream))
+        }
+        (OnTask::Subscribe(_), _) => Err(OperationError::Verb("GET, POST")),
+    }
+}
+
+async fn webhook(
+    arrived: &IncomingRequest,
+    client: &Client,
+    verb: &Method,
+    wanted: OnWebhook<'_>,
+    bytes: &[u8],
+) -> Result<Answer, OperationError> {
+    let shown = |config: request::TaskPushNotificationConfig| -> Value {
+        json!(TaskPushNotificationConfig::from(config))
+    };
+    let OnWebhook { task, id } = wanted;
+    match (id, verb) {
+        (None, &Method::POST) => {
+            let asked: PushRequest = body(arrived, bytes)?;
+            let config = request::TaskPushNotificationConfig {
+                task_id: task.to_owned(),
+                ..asked.config().into()
+            };
+            Ok(Answer::of(&shown(client.create_webhook(&config).await?)))
+        }
+        (None, &Method::GET) => {
+            let all = client.webhooks(task, ConfigPage::default()).await?.configs;
+            let all: Vec<Value> = all.into_iter().map(shown).collect();
+            Ok(Answer::of(&json!({"configs": all})))
+        }
+        (None, _) => Err(OperationError::Verb("GET, POST")),
+        (Some(id), &Method::GET) => Ok(Answer::of(&shown(client.webhook(task, id).await?))),
+        (Some(id), &Method::DELETE) => {
+            client.delete_webhook(task, id).await?;
+            Ok(Answer::of(&json!({})))
+        }
+        (Some(_), _) => Err(OperationError::Verb("GET, DELETE")),
+    }
+}

@@ -1,0 +1,210 @@
+//! The binding of HTTP with JSON: operations by verb and path.
+
+use super::rpc::named;
+use crate::binding::{Answer, OnTask, OnWebhook, OperationError, body, query};
+use crate::card::extended;
+use crate::error::{Result, failed, invalid};
+use crate::incoming_request::IncomingRequest;
+use crate::operations::Client;
+use crate::push::ConfigPage;
+use crate::stream::SseWriter;
+use crate::v03;
+use axum::body::{Body, Bytes};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use edge::request::body::read;
+use serde_json::{Value, json};
+use wire::a2a::MEDIA_TYPE;
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::request::{
+    GetTaskRequest, ListPushNotificationConfigsRequest, ListTasksRequest, SendMessageRequest,
+    TaskPushNotificationConfig,
+};
+
+/// One request: the path is that below the address and the realm.
+pub(crate) struct RestRequest<'a> {
+    pub(crate) verb: Method,
+    pub(crate) realm: Option<&'a str>,
+    pub(crate) path: &'a [&'a str],
+    /// Whether it is a path of 0.3.
+    pub(crate) is_old: bool,
+}
+
+/// `/a2a/v1/..`.
+pub(crate) async fn serve(
+    arrived: IncomingRequest,
+    asked: RestRequest<'_>,
+    body: Body,
+) -> Response {
+    let kind = if asked.is_old { "application/json" } else { arrived.answer_type() };
+    let told: fn(&A2aError) -> Value =
+        if asked.is_old { A2aError::to_old_rest } else { A2aError::to_rest };
+    let answered = match read(&arrived.a2a.doors, body).await {
+        Ok(bytes) => done(&arrived, asked, bytes).await,
+        Err(failure) => {
+            let error = failed(&failure);
+            return with_type(failure.status(), kind, &told(&error));
+        }
+    };
+    match answered {
+        Ok(Answer::Body(text)) => with_text(StatusCode::OK, kind, text),
+        Ok(Answer::Stream(response)) => response,
+        Err(OperationError::Verb(allowed)) => {
+            let why = "the path is not asked for in this way";
+            let error = A2aError::new(ErrorKind::MethodNotFound, why);
+            let mut response = with_type(StatusCode::METHOD_NOT_ALLOWED, kind, &told(&error));
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+            response
+        }
+        Err(OperationError::Error(error)) => {
+            let status = StatusCode::from_u16(error.kind.http());
+            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            with_headers(with_type(status, kind, &told(&error)), &error)
+        }
+    }
+}
+
+/// The answer with the headers that an error brings.
+fn with_headers(mut response: Response, error: &A2aError) -> Response {
+    for (name, value) in &error.headers {
+        let header = (HeaderName::try_from(name), HeaderValue::try_from(value));
+        if let (Ok(name), Ok(value)) = header {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+async fn done(
+    arrived: &IncomingRequest,
+    asked: RestRequest<'_>,
+    bytes: Bytes,
+) -> Result<Answer, OperationError> {
+    let RestRequest { verb, realm, path, is_old } = asked;
+    if !is_old {
+        arrived.check_version()?;
+    }
+    if !bytes.trim_ascii().is_empty() {
+        arrived.check_type(&[MEDIA_TYPE, "application/json"])?;
+    }
+    if is_old {
+        return v03::rest::done(arrived, v03::rest::RestRequest { verb, realm, path }, bytes).await;
+    }
+    let is = |wanted: &Method, allowed: &'static str| match verb == *wanted {
+        true => Ok(()),
+        false => Err(OperationError::Verb(allowed)),
+    };
+    match path {
+        [operation @ ("message:send" | "message:stream")] => {
+            is(&Method::POST, "POST")?;
+            let request: SendMessageRequest = body(arrived, &bytes)?;
+            // A body is counted as long as it is there, and a task may take its time.
+            drop(bytes);
+            let realm = arrived.realm(realm, &request.tenant)?;
+            let client = arrived.client(&realm)?;
+            if *operation == "message:stream" {
+                return Ok(Answer::Stream(client.stream(request, SseWriter::Http).await?));
+            }
+            Ok(Answer::of(&client.send(request).await?))
+        }
+        ["tasks"] => {
+            is(&Method::GET, "GET")?;
+            let request: ListTasksRequest = query(arrived)?;
+            let realm = arrived.realm(realm, &request.tenant)?;
+            Ok(Answer::of(&arrived.client(&realm)?.list(&request).await?))
+        }
+        ["tasks", last] => task(arrived, &verb, realm, OnTask::of(last)).await,
+        ["extendedAgentCard"] => {
+            is(&Method::GET, "GET")?;
+            let realm = arrived.realm(realm, &tenant(arrived))?;
+            let client = arrived.client(&realm)?;
+            Ok(Answer::Body(extended(arrived, &realm, &client.caller)?))
+        }
+        ["tasks", task, "pushNotificationConfigs", rest @ ..] if rest.len() < 2 => {
+            let client = arrived.client(&arrived.realm(realm, &tenant(arrived))?)?;
+            let wanted = OnWebhook { task, id: rest.first().copied() };
+            webhook(arrived, &client, &verb, wanted, &bytes).await
+        }
+        _ => {
+            let why = "there is no operation of A2A at this path";
+            Err(A2aError::new(ErrorKind::MethodNotFound, why).into())
+        }
+    }
+}
+
+/// The realm that the query names, for operations without a body that could.
+fn tenant(arrived: &IncomingRequest) -> String {
+    let named = arrived.query().filter(|(name, _)| name == "tenant");
+    named.last().map(|(_, tenant)| tenant).unwrap_or_default()
+}
+
+async fn task(
+    arrived: &IncomingRequest,
+    verb: &Method,
+    realm: Option<&str>,
+    wanted: OnTask<'_>,
+) -> Result<Answer, OperationError> {
+    let client = arrived.client(&arrived.realm(realm, &tenant(arrived))?)?;
+    match (wanted, verb) {
+        (OnTask::Get(id), &Method::GET) => {
+            let request: GetTaskRequest = query(arrived)?;
+            Ok(Answer::of(&client.get(named(id)?, request.history_length).await?))
+        }
+        (OnTask::Get(_), _) => Err(OperationError::Verb("GET")),
+        (OnTask::Cancel(id), &Method::POST) => Ok(Answer::of(&client.cancel(named(id)?).await?)),
+        (OnTask::Cancel(_), _) => Err(OperationError::Verb("POST")),
+        // The proto has one verb, the text of the specification the other.
+        (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
+            Ok(Answer::Stream(client.subscribed(named(id)?, SseWriter::Http).await?))
+        }
+        (OnTask::Subscribe(_), _) => Err(OperationError::Verb("GET, POST")),
+    }
+}
+
+async fn webhook(
+    arrived: &IncomingRequest,
+    client: &Client,
+    verb: &Method,
+    wanted: OnWebhook<'_>,
+    bytes: &[u8],
+) -> Result<Answer, OperationError> {
+    let OnWebhook { task, id } = wanted;
+    match (id, verb) {
+        (None, &Method::POST) => {
+            let mut config: TaskPushNotificationConfig = body(arrived, bytes)?;
+            if !config.task_id.is_empty() && config.task_id != task {
+                return Err(invalid("taskId", "`taskId` is not the task of the address").into());
+            }
+            if !config.tenant.is_empty() && config.tenant != client.caller.realm.as_str() {
+                return Err(invalid("tenant", "`tenant` is not the realm of the request").into());
+            }
+            task.clone_into(&mut config.task_id);
+            Ok(Answer::of(&client.create_webhook(&config).await?))
+        }
+        (None, &Method::GET) => {
+            let asked: ListPushNotificationConfigsRequest = query(arrived)?;
+            let page = ConfigPage { size: asked.page_size, token: &asked.page_token };
+            Ok(Answer::of(&client.webhooks(task, page).await?))
+        }
+        (None, _) => Err(OperationError::Verb("GET, POST")),
+        (Some(id), &Method::GET) => Ok(Answer::of(&client.webhook(task, id).await?)),
+        (Some(id), &Method::DELETE) => {
+            client.delete_webhook(task, id).await?;
+            Ok(Answer::of(&json!({})))
+        }
+        (Some(_), _) => Err(OperationError::Verb("GET, DELETE")),
+    }
+}
+
+fn with_type(status: StatusCode, kind: &'static str, body: &Value) -> Response {
+    with_text(status, kind, body.to_string())
+}
+
+fn with_text(status: StatusCode, kind: &'static str, text: String) -> Response {
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static(kind)),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (status, headers, text).into_response()
+}

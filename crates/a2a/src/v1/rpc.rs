@@ -1,0 +1,182 @@
+//! The binding of JSON-RPC: one request in, one answer or one stream out.
+
+use crate::binding::{Answer, Call, text};
+use crate::card::extended;
+use crate::error::{Result, failed, invalid};
+use crate::incoming_request::IncomingRequest;
+use crate::operations::{Client, Dialect};
+use crate::push::ConfigPage;
+use crate::stream::SseWriter;
+use crate::v03;
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use edge::request::body::{is_deeper, read};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::request::{
+    CancelTaskRequest, GetTaskRequest, ListPushNotificationConfigsRequest, ListTasksRequest,
+    PushNotificationConfigRequest, SendMessageRequest, SubscribeToTaskRequest,
+};
+use wire::jsonrpc::{self, Frame, Id};
+
+/// `POST /a2a/v1`, and below the name of a realm.
+pub(crate) async fn serve(arrived: IncomingRequest, realm: Option<&str>, body: Body) -> Response {
+    let bytes = match read(&arrived.a2a.doors, body).await {
+        Ok(bytes) => bytes,
+        Err(failure) => return refused(None, &failed(&failure), Some(failure.status())),
+    };
+    let RpcRequest { id, dialect, method, params } = match request(&arrived, &bytes) {
+        Ok(request) => request,
+        Err((id, error)) => return refused(id.as_ref(), &error, None),
+    };
+    drop(bytes);
+    let call = Call { id: &id, method: &method, params: &params };
+    let answered = match dialect {
+        Dialect::V1 => done(&arrived, realm, call).await,
+        Dialect::V03 => v03::rpc::done(&arrived, realm, call).await,
+    };
+    match answered {
+        Ok(Answer::Body(result)) => answer(StatusCode::OK, jsonrpc::result(&id, &result)),
+        Ok(Answer::Stream(response)) => response,
+        Err(error) => refused(Some(&id), &error, None),
+    }
+}
+
+/// What is kept of a request while it is done: its body is counted as long as it is there.
+struct RpcRequest {
+    id: Id,
+    dialect: Dialect,
+    method: String,
+    params: String,
+}
+
+/// The version is judged before the parameters are read.
+fn request(arrived: &IncomingRequest, bytes: &[u8]) -> Result<RpcRequest, (Option<Id>, A2aError)> {
+    let wrong = |kind: ErrorKind, why: &str| (None::<Id>, A2aError::new(kind, why));
+    let types = ["application/json", "application/a2a+json"];
+    arrived.check_type(&types).map_err(|why| (None::<Id>, why))?;
+    let depth_max = arrived.a2a.doors.limits().body_depth_max;
+    if is_deeper(bytes, depth_max) {
+        let why = format!("the request nests deeper than {depth_max} levels");
+        return Err((None, A2aError::new(ErrorKind::InvalidRequest, why)));
+    }
+    let frame: Frame<'_> = match bytes.trim_ascii_start().first() {
+        Some(b'{') => serde_json::from_slice(bytes).map_err(|why| {
+            let kind = if why.is_data() { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
+            (None::<Id>, A2aError::new(kind, format!("the request cannot be read: {why}")))
+        })?,
+        _ => {
+            let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
+            let kind = if is_json { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
+            return Err(wrong(kind, "a request is one JSON object"));
+        }
+    };
+    let id = frame.id.and_then(Id::read);
+    let id = id.ok_or_else(|| {
+        wrong(ErrorKind::InvalidRequest, "`id` is required, and is a text or a whole number")
+    })?;
+    let method = frame.method.as_deref().unwrap_or_default().to_owned();
+    if frame.jsonrpc.as_deref() != Some("2.0") || method.is_empty() {
+        let why = "`jsonrpc` is \"2.0\", and `method` is required";
+        return Err((Some(id), A2aError::new(ErrorKind::InvalidRequest, why)));
+    }
+    let dialect = match arrived.version() {
+        Ok(dialect) => dialect,
+        Err(error) => return Err((Some(id), error)),
+    };
+    let params = frame.params.map_or("{}", RawValue::get).to_owned();
+    Ok(RpcRequest { id, dialect, method, params })
+}
+
+async fn done(arrived: &IncomingRequest, path: Option<&str>, call: Call<'_>) -> Result<Answer> {
+    let realm = arrived.realm(path, &call.tenant()?)?;
+    let client = arrived.client(&realm)?;
+    let result = match call.method {
+        "SendMessage" => text(&client.send(call.read::<SendMessageRequest>()?).await?),
+        "SendStreamingMessage" => {
+            let written = SseWriter::Rpc(call.id.clone());
+            return Ok(Answer::Stream(client.stream(call.read()?, written).await?));
+        }
+        "GetTask" => {
+            let asked: GetTaskRequest = call.read()?;
+            text(&client.get(named(&asked.id)?, asked.history_length).await?)
+        }
+        "ListTasks" => text(&client.list(&call.read::<ListTasksRequest>()?).await?),
+        "CancelTask" => {
+            let asked: CancelTaskRequest = call.read()?;
+            text(&client.cancel(named(&asked.id)?).await?)
+        }
+        "SubscribeToTask" => {
+            let asked: SubscribeToTaskRequest = call.read()?;
+            let written = SseWriter::Rpc(call.id.clone());
+            return Ok(Answer::Stream(client.subscribed(named(&asked.id)?, written).await?));
+        }
+        "GetExtendedAgentCard" => extended(arrived, &realm, &client.caller)?,
+        method => match webhooks(&client, &call).await? {
+            Some(result) => text(&result),
+            None => return Err(unknown(method)),
+        },
+    };
+    Ok(Answer::Body(result))
+}
+
+/// The operations on webhooks; nothing where it is none of them.
+async fn webhooks(client: &Client, call: &Call<'_>) -> Result<Option<Value>> {
+    Ok(Some(match call.method {
+        "CreateTaskPushNotificationConfig" => {
+            json!(client.create_webhook(&call.read()?).await?)
+        }
+        "GetTaskPushNotificationConfig" => {
+            let asked: PushNotificationConfigRequest = call.read()?;
+            json!(client.webhook(&asked.task_id, &asked.id).await?)
+        }
+        "ListTaskPushNotificationConfigs" => {
+            let asked: ListPushNotificationConfigsRequest = call.read()?;
+            let page = ConfigPage { size: asked.page_size, token: &asked.page_token };
+            json!(client.webhooks(&asked.task_id, page).await?)
+        }
+        "DeleteTaskPushNotificationConfig" => {
+            let asked: PushNotificationConfigRequest = call.read()?;
+            client.delete_webhook(&asked.task_id, &asked.id).await?;
+            json!({})
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// The id of a task, which is required.
+pub(super) fn named(id: &str) -> Result<&str> {
+    if id.is_empty() { Err(invalid("id", "`id` is required")) } else { Ok(id) }
+}
+
+fn unknown(method: &str) -> A2aError {
+    let shown: String = method.chars().take(100).collect();
+    if shown.contains('/') {
+        let why = format!("`{shown}` is of A2A 0.3; send it without `A2A-Version`");
+        return A2aError::new(ErrorKind::VersionNotSupported, why);
+    }
+    A2aError::new(ErrorKind::MethodNotFound, format!("there is no method `{shown}`"))
+}
+
+/// An error has the status 200, unless the frame of the server tells it by one of its own.
+fn refused(id: Option<&Id>, error: &A2aError, status: Option<StatusCode>) -> Response {
+    let status = match error.kind {
+        ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
+        _ => status
+            .filter(|status| *status == StatusCode::PAYLOAD_TOO_LARGE)
+            .unwrap_or(StatusCode::OK),
+    };
+    answer(status, jsonrpc::error(id, &error.to_rpc()))
+}
+
+fn answer(status: StatusCode, text: String) -> Response {
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (status, headers, text).into_response()
+}

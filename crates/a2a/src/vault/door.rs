@@ -1,0 +1,174 @@
+//! The addresses of the profile, and its JSON-RPC: one request in, one answer or one stream out.
+
+use super::super::error::{Result, failed, invalid};
+use super::super::incoming_request::IncomingRequest;
+use super::error::{StatusError, told};
+use super::{METHODS, ROUTES, card, registry, tasks};
+use crate::state::Shared;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use edge::problem::Failure;
+use edge::request::body::{is_deeper, read};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
+use serde_json::value::RawValue;
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::jsonrpc::{self, Frame, Id};
+
+/// The address, as the card names it, and as others write it.
+const ADDRESS: &str = "/a2a";
+const SLASHED: &str = "/a2a/";
+/// Where the card is.
+const CARD: &str = "/agent-card.json";
+
+/// All of them, to be put into the frame.
+pub(crate) fn routes() -> Router<Shared> {
+    ROUTES.iter().fold(Router::new(), |router, path| match *path {
+        CARD => router.route(path, get(shown).fallback(only_read)),
+        ADDRESS | SLASHED => router.route(path, any(serve)),
+        _ => router.route(path, any(registry::serve)),
+    })
+}
+
+async fn shown(State(a2a): State<Shared>, request: Request) -> Response {
+    match card::public(&IncomingRequest::of(&a2a, request).0) {
+        Ok(response) => response,
+        Err(error) => (StatusCode::NOT_FOUND, axum::Json(error.to_rest())).into_response(),
+    }
+}
+
+async fn only_read() -> Failure {
+    let message = "an agent card can only be read";
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message).hint("use GET")
+}
+
+async fn serve(State(a2a): State<Shared>, request: Request) -> Response {
+    if request.method() != Method::POST {
+        let why = "send JSON-RPC with POST";
+        let error = A2aError::new(ErrorKind::InvalidRequest, why);
+        let StatusError { error, .. } = told(&error);
+        let text = jsonrpc::error(None, &error);
+        let mut response = answer(StatusCode::METHOD_NOT_ALLOWED, text);
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        return response;
+    }
+    let (arrived, body) = IncomingRequest::of(&a2a, request);
+    answered(arrived, body).await
+}
+
+async fn answered(arrived: IncomingRequest, body: Body) -> Response {
+    let bytes = match read(&arrived.a2a.doors, body).await {
+        Ok(bytes) => bytes,
+        Err(failure) => {
+            let StatusError { status, error } = told(&failed(&failure));
+            let is_large = failure.status() == StatusCode::PAYLOAD_TOO_LARGE;
+            let status = if is_large { failure.status() } else { status };
+            return answer(status, jsonrpc::error(None, &error));
+        }
+    };
+    let call = match Call::read(&arrived, &bytes) {
+        Ok(call) => call,
+        Err(error) => return refused(None, &error),
+    };
+    drop(bytes);
+    match call.done(&arrived).await {
+        Ok(response) => response,
+        Err(error) => refused(call.id.as_ref(), &error),
+    }
+}
+
+/// One request. One without an id is answered as well: clients wait for that.
+struct Call {
+    id: Option<Id>,
+    method: String,
+    params: String,
+}
+
+/// The parameters of methods that are about one task.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OfTask {
+    id: Option<String>,
+}
+
+impl Call {
+    fn read(arrived: &IncomingRequest, bytes: &[u8]) -> Result<Self> {
+        let wrong = |kind: ErrorKind, why: &str| A2aError::new(kind, why);
+        let depth_max = arrived.a2a.doors.limits().body_depth_max;
+        if is_deeper(bytes, depth_max) {
+            let why = format!("the request nests deeper than {depth_max} levels");
+            return Err(A2aError::new(ErrorKind::InvalidRequest, why));
+        }
+        let frame: Frame<'_> = match bytes.trim_ascii_start().first() {
+            Some(b'{') => serde_json::from_slice(bytes).map_err(|why| {
+                let kind = if why.is_data() { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
+                A2aError::new(kind, format!("the request cannot be read: {why}"))
+            })?,
+            _ => {
+                let is_json = serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+                let kind = if is_json { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
+                return Err(wrong(kind, "a request is one JSON object"));
+            }
+        };
+        let id = match frame.id.filter(|id| id.get() != "null") {
+            None => None,
+            Some(id) => Some(Id::read(id).ok_or_else(|| {
+                wrong(ErrorKind::InvalidRequest, "`id` is a text or a whole number")
+            })?),
+        };
+        let method = frame.method.as_deref().unwrap_or_default().to_owned();
+        if frame.jsonrpc.as_deref() != Some("2.0") || method.is_empty() {
+            let why = "`jsonrpc` is \"2.0\", and `method` is required";
+            return Err(wrong(ErrorKind::InvalidRequest, why));
+        }
+        let params = frame.params.map_or("{}", RawValue::get).to_owned();
+        Ok(Self { id, method, params })
+    }
+
+    /// The task that the parameters name.
+    fn task(&self) -> Result<String> {
+        let named: OfTask = tasks::read(&self.params)?;
+        let id = named.id.filter(|id| !id.is_empty());
+        id.ok_or_else(|| invalid("id", "`id` is required"))
+    }
+
+    async fn done(&self, arrived: &IncomingRequest) -> Result<Response> {
+        let client = arrived.client(&arrived.realm(None, "")?)?;
+        // What is not in the table is the name of a tool.
+        let known = METHODS.iter().map(|(name, _)| *name).find(|name| *name == self.method);
+        let result = match known.unwrap_or_default() {
+            "tasks/send" => client.vault_send(tasks::read(&self.params)?).await?.to_string(),
+            "tasks/get" => json!(client.vault_get(&self.task()?).await?).to_string(),
+            "tasks/cancel" => json!(client.vault_cancel(&self.task()?).await?).to_string(),
+            "tasks/sendSubscribe" => return client.vault_subscribe(&self.task()?).await,
+            _ => client.vault_call(&self.method, &self.params).await?,
+        };
+        Ok(answer(StatusCode::OK, self.result(&result)))
+    }
+
+    fn result(&self, result: &str) -> String {
+        match &self.id {
+            Some(id) => jsonrpc::result(id, result),
+            None => format!("{{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{result}}}"),
+        }
+    }
+}
+
+fn refused(id: Option<&Id>, error: &A2aError) -> Response {
+    let StatusError { status, error } = told(error);
+    answer(status, jsonrpc::error(id, &error))
+}
+
+fn answer(status: StatusCode, text: String) -> Response {
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (status, headers, text).into_response()
+}

@@ -1,0 +1,300 @@
+//! `/system/permissions`: what a subject may do, decided as it would be if it did it. Areas,
+//! domains and actions are those of policies: one area, the types of resources, and the acts.
+//! Nothing is done, and the audit keeps nothing. About others and with other roles only those ask
+//! who administer the realm; only they learn which policy decided.
+
+use axum::Json;
+use axum::http::StatusCode;
+use edge::problem::{Failure, Result};
+use edge::request::auth::Visitor;
+use edge::request::body::{JsonBody, OptionalBody};
+use edge::request::doors::{Doors, Who};
+use identity::realm_policy::not_enabled;
+use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
+use kernel::identity::roles::Roles;
+use kernel::tool::call::{Caller, OutputKind, Pace, Reach, ToolSpec, Verdict};
+use kernel::values::caller::Act;
+use policy::applicable;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wire::permissions::{
+    ActionsByDomain, DecisionScope, MatchedRule, PermissionCheck, PermissionDecision,
+    PermissionEffect, PermissionLandscape, PermissionQuery, ScopedConstraint,
+};
+
+/// The one area.
+const AREA: &str = "waypost";
+/// Any area, domain or action.
+const ANY: &str = "*";
+/// Sessions that callers make.
+const SPACE: &str = "session";
+/// What is asked where nothing else is said.
+const APPROVAL: &str = "approve";
+
+/// `POST /check`.
+pub(crate) async fn check(
+    Who { doors, .. }: Who,
+    visitor: Visitor,
+    JsonBody(query): JsonBody<PermissionQuery>,
+) -> Result<Json<PermissionCheck>> {
+    let about = PermissionSubject::of(&doors, &visitor, &query)?;
+    let domain = required(query.functional_domain.as_ref(), "functionalDomain")?;
+    let action = required(query.action.as_ref(), "action")?;
+    let mut known =
+        applicable().filter(|(act, kind)| is_same(domain, kind) && is_same(action, act.name()));
+    let is_ours = fits(query.area.as_ref(), AREA);
+    let decision = match known.next().filter(|_| is_ours) {
+        Some((act, kind)) => about.decision(&doors, &query, act, kind),
+        // No policy is about it, so nothing permits it.
+        None => nothing(),
+    };
+    Ok(Json(DecisionView::of(decision, about.is_told).check()))
+}
+
+/// `POST /evaluate` and `POST /fd/evaluate`.
+pub(crate) async fn evaluate(
+    Who { doors, .. }: Who,
+    visitor: Visitor,
+    OptionalBody(query): OptionalBody<PermissionQuery>,
+) -> Result<Json<PermissionLandscape>> {
+    let about = PermissionSubject::of(&doors, &visitor, &query)?;
+    let mut all = PermissionLandscape::default();
+    if !fits(query.area.as_ref(), AREA) {
+        return Ok(Json(all));
+    }
+    for (act, kind) in applicable() {
+        let is_wanted =
+            fits(query.functional_domain.as_ref(), kind) && fits(query.action.as_ref(), act.name());
+        if !is_wanted {
+            continue;
+        }
+        let said = DecisionView::of(about.decision(&doors, &query, act, kind), about.is_told);
+        let PermissionLandscape { allow, deny, decisions, .. } = &mut all;
+        note(if said.effect == PermissionEffect::Allow { allow } else { deny }, kind, act);
+        let domains = decisions.entry(AREA.to_owned()).or_default();
+        let actions = domains.entry(kind.to_owned()).or_default();
+        actions.insert(act.name().to_owned(), said.decision());
+    }
+    Ok(Json(all))
+}
+
+fn note(actions: &mut ActionsByDomain, kind: &str, act: Act) {
+    let domains = actions.entry(AREA.to_owned()).or_default();
+    domains.entry(kind.to_owned()).or_default().push(act.name().to_owned());
+}
+
+fn is_same(asked: &str, name: &str) -> bool {
+    asked.eq_ignore_ascii_case(name)
+}
+
+/// Whether a filter lets this name through.
+fn fits(asked: Option<&String>, name: &str) -> bool {
+    asked.is_none_or(|asked| asked == ANY || is_same(asked, name))
+}
+
+fn required<'q>(given: Option<&'q String>, name: &str) -> Result<&'q str> {
+    given.map(String::as_str).ok_or_else(|| {
+        Failure::wrong_value(&format!("/{name}"), format!("`{name}` is required"))
+            .hint("`POST /system/permissions/evaluate` lists domains and actions")
+    })
+}
+
+/// Whom a question is about.
+struct PermissionSubject {
+    subject: Caller,
+    /// Roles that it is taken to have beside its own.
+    more: Roles,
+    /// As whom things are looked up that the subject may not see; none for oneself.
+    asker: Option<Arc<Caller>>,
+    /// Whether who asks may learn which policy decided.
+    is_told: bool,
+}
+
+impl PermissionSubject {
+    fn of(doors: &Doors, visitor: &Visitor, query: &PermissionQuery) -> Result<Self> {
+        let caller = &visitor.caller;
+        if query.realm.as_ref().is_some_and(|realm| realm != caller.realm.as_str()) {
+            let message = "`realm` is not the realm of the request";
+            return Err(Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
+                .hint("choose the realm with `X-Realm`"));
+        }
+        let directory = doors.identity.directory();
+        let own = directory.who(&caller.subject);
+        let other = query.identity.as_ref().filter(|identity| directory.who(identity) != own);
+        let roles = query.roles.iter().flatten().map(|role| Arc::<str>::from(role.as_str()));
+        let more: Roles = roles.collect();
+        let is_told = visitor.administers();
+        if other.is_none() && more.is_empty() {
+            let subject = Caller::clone(caller);
+            return Ok(Self { subject, more, asker: None, is_told });
+        }
+        let asker = visitor.foremost();
+        doors.engine.admin().permit(asker, Act::Administer, Resource::Server)?;
+        if !more.is_empty() && doors.policies.is_none() {
+            let message = "this server has no policies, so that no other roles can be tried";
+            return Err(Failure::wrong_value("/roles", message).hint("leave `roles` out"));
+        }
+        let subject = match other {
+            Some(identity) => Caller::new(caller.realm.clone(), identity.as_str()),
+            None => Caller::clone(caller),
+        };
+        Ok(Self { subject, more, asker: Some(Arc::new(asker.clone())), is_told })
+    }
+
+    /// What would be decided if the subject did this.
+    fn decision(&self, doors: &Doors, query: &PermissionQuery, act: Act, kind: &str) -> Decision {
+        let id = query.resource_id.as_deref().unwrap_or_default();
+        let spec = match (kind, id) {
+            ("Tool", "") => Some(Arc::new(some_tool())),
+            ("Tool", name) => self.tool(doors, name),
+            _ => None,
+        };
+        // A tool that is not there for the subject cannot be called: nothing is to be decided.
+        let Some(resource) = resource(kind, id, query.owner_id.as_deref(), spec.as_deref()) else {
+            return nothing();
+        };
+        let arguments = query.resource.as_ref().map(|fields| Value::Object(fields.clone()));
+        let arguments = arguments.as_ref().filter(|_| act == Act::Call);
+        let context = Context { arguments, ..Context::default() };
+        let request = Request { act, subject: &self.subject, resource, context };
+        match &doors.policies {
+            Some(files) if !self.more.is_empty() && doors.entrance.base().is_some() => {
+                // Other roles do not bring what the realm does not have.
+                let directory = doors.identity.directory();
+                let settings = directory.realms.restricting(&self.subject.realm);
+                let denied = settings.and_then(|settings| not_enabled(settings, &request));
+                denied.unwrap_or_else(|| files.decide_with(&request, &self.more))
+            }
+            // In local mode everybody may do everything, with whatever roles.
+            _ => doors.engine.admin().foresee(&request),
+        }
+    }
+
+    fn tool(&self, doors: &Doors, name: &str) -> Option<Arc<ToolSpec>> {
+        let tools = doors.engine.tools();
+        let asked = self.asker.as_ref().and_then(|asker| tools.judged(asker, name));
+        asked.or_else(|| tools.judged(&self.subject, name))
+    }
+}
+
+/// What an act of this type is done to; none where it is a tool that is not there.
+fn resource<'q>(
+    kind: &str,
+    id: &'q str,
+    owner: Option<&'q str>,
+    spec: Option<&'q ToolSpec>,
+) -> Option<Resource<'q>> {
+    let session =
+        SessionFacts { owner, space: SPACE, plan: None, agent: None, pipeline: None, id: None };
+    let found = match kind {
+        "Tool" => Resource::Tool(spec?),
+        "Plan" => Resource::Plan(id),
+        "Agent" => Resource::Agent(id),
+        "Pipeline" => Resource::Pipeline(id),
+        "Session" => Resource::Session(session),
+        "Ask" => Resource::Ask { kind: APPROVAL, session },
+        "Blob" => Resource::Blob(id),
+        "Definition" => {
+            let (kind, name) = id.split_once(':').unwrap_or(("", id));
+            Resource::Definition { kind, name, defined_by: owner }
+        }
+        "Upstream" => Resource::Upstream(id),
+        "Sink" => Resource::Sink(id),
+        "Principal" => Resource::Principal(id),
+        _ => Resource::Server,
+    };
+    Some(found)
+}
+
+/// A tool that no policy names.
+fn some_tool() -> ToolSpec {
+    ToolSpec {
+        name: "".into(),
+        title: String::new(),
+        description: String::new(),
+        input_schema: Arc::new(json!({})),
+        output_schema: None,
+        reach: Reach::Writes,
+        idempotent: false,
+        tags: Vec::new(),
+        pace: Pace::Quick,
+        yields: OutputKind::Value,
+        unrecorded: false,
+        listed: None,
+    }
+}
+
+/// Nothing permits it.
+fn nothing() -> Decision {
+    Verdict::Deny(String::new()).into()
+}
+
+/// A decision in the words of the answers.
+struct DecisionView {
+    effect: PermissionEffect,
+    scope: DecisionScope,
+    constraints: Option<Vec<ScopedConstraint>>,
+    /// The policies that decided; none where who asks must not learn it.
+    rules: Option<Vec<String>>,
+}
+
+impl DecisionView {
+    fn of(decision: Decision, is_told: bool) -> Self {
+        let Decision { verdict, policies, .. } = decision;
+        let (effect, scope) = match &verdict {
+            Verdict::Allow => (PermissionEffect::Allow, DecisionScope::Exact),
+            Verdict::Ask(_) => (PermissionEffect::Allow, DecisionScope::Scoped),
+            Verdict::Deny(_) if policies.is_empty() => {
+                (PermissionEffect::Deny, DecisionScope::Default)
+            }
+            Verdict::Deny(_) => (PermissionEffect::Deny, DecisionScope::Exact),
+        };
+        let constraints = match verdict {
+            Verdict::Ask(reason) => {
+                Some(vec![ScopedConstraint { kind: "APPROVAL".to_owned(), reason }])
+            }
+            Verdict::Allow | Verdict::Deny(_) => None,
+        };
+        let rules = is_told.then(|| policies.iter().map(ToString::to_string).collect());
+        Self { effect, scope, constraints, rules }
+    }
+
+    fn first_rule(&self) -> Option<String> {
+        self.rules.as_ref().and_then(|rules| rules.first().cloned())
+    }
+
+    fn check(self) -> PermissionCheck {
+        let effect = self.effect;
+        let winning_rule_name = self.first_rule();
+        let matched = |name: String| MatchedRule { name, determined_effect: effect };
+        PermissionCheck {
+            decision: effect,
+            final_effect: effect,
+            decision_scope: self.scope,
+            winning_rule_name,
+            winning_rule_priority: None,
+            winning_rule_final: None,
+            scoped_constraints_present: self.constraints.is_some(),
+            scoped_constraints: self.constraints,
+            filter_constraints: None,
+            not_applicable: None,
+            matched_rule_results: self.rules.map(|all| all.into_iter().map(matched).collect()),
+            evaluated_rules: None,
+            na_label: None,
+        }
+    }
+
+    fn decision(self) -> PermissionDecision {
+        PermissionDecision {
+            effect: self.effect,
+            decision_scope: self.scope,
+            scoped_constraints_present: self.constraints.is_some(),
+            rule: self.first_rule(),
+            scoped_constraints: self.constraints,
+            na_label: None,
+            priority: None,
+            final_rule: None,
+            source: None,
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What every request has in common: where it comes from, who sends it, its trace, its body,
+//! parameters and keys, the frame around its handler, and what a handler has at hand (`doors`).
+//! What a single endpoint does is in its own crate.
+
+pub mod answer;
+pub mod forwarded;
+pub mod origin;
+pub mod realms;
+pub mod auth;
+pub mod cursors;
+pub mod rate;
+pub mod doors;
+pub mod impersonation;
+pub mod trace;
+pub mod way;
+pub mod frame;
+pub mod body;
+pub mod params;
+pub mod pages;
+pub mod run_body;
+pub mod key;

@@ -1,0 +1,106 @@
+//! How a request came in, as the audit keeps it: by which door, in which trace, and what it says of
+//! itself. Nothing is decided by that.
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use kernel::values::caller::Via;
+use kernel::values::trace::TraceParent;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use wire::a2a::GRPC_SERVICE;
+
+/// How much is kept of a path that is no route.
+const ROUTE_CHARS_MAX: usize = 100;
+
+/// The prefixes of the headers that are kept.
+const KEPT: [&str; 2] = ["x-acting-on-behalf-of-", "x-agent-"];
+/// How many of them are kept, how long a name may be, and how much is kept of a value.
+const HEADERS_MAX: usize = 8;
+const NAME_CHARS_MAX: usize = 100;
+const VALUE_CHARS_MAX: usize = 200;
+
+/// The way of a request. The door is its kind, and its route without the names in it.
+pub fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>) -> Via {
+    let path = request.uri().path();
+    let kind = match path {
+        _ if is_own => "pipeline",
+        "/mcp" => "mcp",
+        "/rpc" => "rpc",
+        "/run" | "/resume" => "run",
+        "/a2a" => "a2a",
+        path if path.starts_with("/a2a/") || path.starts_with(GRPC_SERVICE) => "a2a",
+        _ => "rest",
+    };
+    Via::saying(format!("{kind} {}", route(request)), trace, kept(request.headers()))
+}
+
+/// The route of a request; where it has none, the beginning of its path.
+fn route(request: &Request) -> Cow<'_, str> {
+    match request.extensions().get::<MatchedPath>() {
+        Some(matched) => matched.as_str().into(),
+        None => request.uri().path().chars().take(ROUTE_CHARS_MAX).collect(),
+    }
+}
+
+/// The headers that say for whom a request acts, and in which work of an agent. One that is no text
+/// is left out.
+fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let is_kept = |name: &HeaderName| {
+        let name = name.as_str();
+        name.len() <= NAME_CHARS_MAX && KEPT.iter().any(|beginning| name.starts_with(*beginning))
+    };
+    let text = |value: &HeaderValue| -> Option<String> {
+        Some(value.to_str().ok()?.chars().take(VALUE_CHARS_MAX).collect())
+    };
+    let found = headers.iter().filter(|(name, _)| is_kept(name));
+    let found = found.filter_map(|(name, value)| Some((name.to_string(), text(value)?)));
+    found.take(HEADERS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+
+    #[test]
+    fn the_door_is_its_kind_and_its_route() {
+        for (path, is_own, door) in [
+            ("/mcp", false, "mcp /mcp"),
+            ("/mcp", true, "pipeline /mcp"),
+            ("/mcp/more", false, "rest /mcp/more"),
+            ("/rpc", false, "rpc /rpc"),
+            ("/run", false, "run /run"),
+            ("/a2a/default", false, "a2a /a2a/default"),
+        ] {
+            let request = axum::http::Request::get(path).body(Body::empty()).unwrap();
+            assert_eq!(way_of(&request, is_own, None).door(), Some(door));
+        }
+    }
+
+    #[test]
+    fn what_a_request_says_of_itself_is_kept_within_bounds() {
+        let mut headers = HeaderMap::new();
+        let mut add = |name: &str, value: &str| {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, value.parse().unwrap());
+        };
+        add("X-Acting-On-Behalf-Of-UserId", "ann");
+        add("X-Agent-Trace-Id", &"a".repeat(VALUE_CHARS_MAX + 1));
+        add("X-Agent", "not one of them");
+        add("Authorization", "Bearer secret");
+        add(&format!("x-agent-{}", "n".repeat(NAME_CHARS_MAX)), "too long a name");
+        let expected = [
+            ("x-acting-on-behalf-of-userid".to_owned(), "ann".to_owned()),
+            ("x-agent-trace-id".to_owned(), "a".repeat(VALUE_CHARS_MAX)),
+        ];
+        assert_eq!(kept(&headers), BTreeMap::from(expected));
+        for index in 0..20 {
+            let name = HeaderName::from_bytes(format!("x-agent-{index}").as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_static("x"));
+        }
+        assert_eq!(kept(&headers).len(), HEADERS_MAX);
+        let mut binary = HeaderMap::new();
+        binary.append("x-agent-id", HeaderValue::from_bytes(&[0xff]).unwrap());
+        assert!(kept(&binary).is_empty());
+    }
+}
