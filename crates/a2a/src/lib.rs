@@ -1,8 +1,8 @@
 //! A2A: agents of others call this server. A task is a run, a context is a session. What is done is
 //! in `operations`; the bindings of 1.0 in `v1`, and those of 0.3 in `v03`, only read requests and
 //! write answers. `vault` has the same tasks in AgentVault's profile.
-//! What a client sees of a task is made from the journal by `kernel::journal::task`; `view` puts
-//! it into the words of the protocol.
+//! What a client sees of a task is made from the journal by `kernel::journal::task`, and followed in
+//! `task_stream`; `view` puts it into the words of the protocol.
 
 mod choice;
 mod card_keys;
@@ -13,6 +13,7 @@ mod error;
 mod proxy;
 mod skills;
 mod incoming;
+mod task_stream;
 mod asks;
 mod view;
 mod repeats;

@@ -3,6 +3,7 @@
 
 use super::error::{Result, invalid, refused};
 use super::operations::{Client, history};
+use super::task_stream::TaskReport;
 use edge::request::cursors::Purpose;
 use engine::ContextRuns;
 use kernel::contracts::{PageRequest, RunPage, SessionRun};
@@ -117,7 +118,8 @@ impl Client {
         let shown = match task::TaskState::of_row(&run.row).filter(|_| !needs_events) {
             Some(state) => self.viewer(&run, &[]).bare(&state, run.row.changed_at),
             None => {
-                let found = self.a2a.doors.engine.runs().task(&self.caller, run.row.id).await;
+                let engine = &self.a2a.doors.engine;
+                let found = TaskReport::read(engine, &self.caller, run.row.id).await;
                 let found = found.map_err(|refusal| refused(refusal, "pageToken"))?;
                 let mut shown =
                     self.viewer(&found.run, &[]).task(&found.task, wanted.history).await;

@@ -7,10 +7,11 @@ use super::incoming::{self, CheckedMessage};
 use super::proxy::{self, Execution};
 use super::repeats;
 use super::skills::{self, Kind};
+use super::task_stream::{TaskReport, TaskStream};
 use super::view::Viewer;
 use crate::state::Shared;
 use engine::refusal::RefusalKind;
-use engine::{RunMetadata, RunRequest, RunSession, RunTarget, TaskReport, TaskRun, TaskStream};
+use engine::{RunMetadata, RunRequest, RunSession, RunTarget, StartedRun};
 use kernel::contracts::SessionRun;
 use kernel::event::Occasion;
 use kernel::journal::task;
@@ -109,7 +110,7 @@ impl Client {
     /// The same with what its events say.
     pub(super) async fn own_task(&self, id: &str) -> Result<TaskReport> {
         let run: RunId = id.parse().map_err(|_| no_task(id))?;
-        let found = self.a2a.doors.engine.runs().task(&self.caller, run).await;
+        let found = TaskReport::read(&self.a2a.doors.engine, &self.caller, run).await;
         let found = found.map_err(|refusal| refused_task(refusal, id))?;
         if self.is_own(&found.run) { Ok(found) } else { Err(no_task(id)) }
     }
@@ -158,12 +159,13 @@ impl Client {
 
     pub(super) async fn followed(
         &self,
-        started: impl Into<TaskRun>,
+        started: impl Into<StartedRun>,
         message: Option<&str>,
     ) -> Result<TaskStream> {
         let started = started.into();
         let run = started.run();
-        let found = self.a2a.doors.engine.runs().follow_task(&self.caller, started, message).await;
+        let engine = &self.a2a.doors.engine;
+        let found = TaskStream::follow(engine, &self.caller, started, message).await;
         found.map_err(|refusal| refused_task(refusal, &run.to_string()))
     }
 
@@ -237,7 +239,7 @@ impl Client {
         let wants_message = skills::wants_message(&self.a2a, message);
         let once = repeats::key_of(&self.a2a, &checked);
         let id = message.message_id.clone();
-        let (started, behind): (TaskRun, Option<&str>) = if message.task_id.is_empty() {
+        let (started, behind): (StartedRun, Option<&str>) = if message.task_id.is_empty() {
             // A webhook is made before its task is waited for.
             let wait = wait.filter(|_| webhook.is_none());
             let started = self.started(checked, once, wait).await?;
@@ -275,12 +277,12 @@ impl Client {
         checked: CheckedMessage,
         once: Option<engine::IdempotencyKey>,
         wait: Option<Wait>,
-    ) -> Result<TaskRun> {
+    ) -> Result<StartedRun> {
         match self.start(checked, once.clone(), wait).await {
             Ok(started) => Ok(started),
             // A repeat gets what the first did, also where it could not begin any more.
             Err(error) => match self.repeated(once.as_ref()).await? {
-                Some(run) => Ok(TaskRun::replayed(run)),
+                Some(run) => Ok(StartedRun::replayed(run)),
                 None => Err(error),
             },
         }
@@ -300,7 +302,7 @@ impl Client {
         checked: CheckedMessage,
         once: Option<engine::IdempotencyKey>,
         wait: Option<Wait>,
-    ) -> Result<TaskRun> {
+    ) -> Result<StartedRun> {
         let a2a = &self.a2a;
         let caller = &self.caller;
         let CheckedMessage { message, body } = checked;
@@ -345,7 +347,8 @@ impl Client {
                 message: Some(recorded),
             },
         };
-        let started = Box::pin(a2a.doors.engine.runs().start_task(caller, request, wait_ms)).await;
+        let started =
+            Box::pin(a2a.doors.engine.runs().start_followed(caller, request, wait_ms)).await;
         started.map_err(|refusal| match refusal.code {
             engine::RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
             _ => refused(refusal, "message.parts"),

@@ -3,6 +3,7 @@
 
 use super::error::{Result, failed, unsupported};
 use super::operations::{Client, SentMessage};
+use super::task_stream::TaskStream;
 use super::view::Viewer;
 use axum::response::Response;
 use axum::response::sse::Event;
@@ -10,7 +11,6 @@ use edge::problem::{Failure, Result as Answered};
 use edge::request::doors::Doors;
 use edge::request::doors::StreamPlace;
 use edge::stream::{Source, SourceItem, answer, permit};
-use engine::TaskStream;
 use serde_json::Value;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::request::SendMessageRequest;

@@ -29,8 +29,8 @@ pub use api::reading::follow::{
     RunStream, RunUpdate, SessionStream, SessionUpdate, ThreadListener,
 };
 pub use api::reading::pinned::PinnedDefinitions;
+pub use api::reading::run_events::{RunEvents, StartedRun};
 pub use api::reading::transcript::Transcript;
-pub use api::tasks::{TaskReport, TaskRun, TaskStream};
 pub use catalog::check::{CheckContext, check_files};
 pub use catalog::models::{Model, Models, Price};
 pub use catalog::registry::{SwitchedOff, ToolSource};

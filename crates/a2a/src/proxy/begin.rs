@@ -4,7 +4,9 @@ use super::super::error::{Result, refused};
 use super::instruction::{SKILL, nothing, read};
 use super::route::{ProxyRoute, RouteError, note_unseen, routed};
 use crate::state::A2a;
-use engine::{IdempotencyKey, Message, ProxyCall, RefusalCode, RunMetadata, RunSession, TaskRun};
+use engine::{
+    IdempotencyKey, Message, ProxyCall, RefusalCode, RunMetadata, RunSession, StartedRun,
+};
 use kernel::event::Occasion;
 use kernel::journal::proxied::{OPEN, REFUSED};
 use kernel::tool::call::Caller;
@@ -26,7 +28,7 @@ pub(crate) struct Execution {
 }
 
 /// Begins the task.
-pub(crate) async fn begun(a2a: &A2a, caller: &Caller, execution: Execution) -> Result<TaskRun> {
+pub(crate) async fn begun(a2a: &A2a, caller: &Caller, execution: Execution) -> Result<StartedRun> {
     let Execution { instruction, message, session, once, trace, wait_ms } = execution;
     let instruction = instruction.unwrap_or_else(nothing);
     let (tool, input) = match meant(a2a, caller, &instruction).await {

@@ -7,6 +7,7 @@ use super::target::Target;
 use crate::operations::Dialect;
 use crate::push_parts::PushParts;
 use crate::state::{A2a, Shared};
+use crate::task_stream::TaskStream;
 use crate::view::Viewer;
 use engine::refusal::{Refusal, RefusalKind};
 use kernel::contracts::policy::{Context, Request, Resource};
@@ -136,8 +137,8 @@ impl PushTurn {
         let Some(caller) = maker(&self.a2a, body).map(Arc::new) else {
             return self.end(NO_MAKER.to_owned()).await;
         };
-        let runs = self.a2a.doors.engine.runs();
-        let mut stream = match runs.follow_task_after(&caller, run, place).await {
+        let engine = &self.a2a.doors.engine;
+        let mut stream = match TaskStream::follow_after(engine, &caller, run, place).await {
             Ok(stream) => stream,
             Err(refusal) => return self.refused(&refusal).await,
         };

@@ -2,6 +2,7 @@
 
 use super::super::error::{Result, refused_task};
 use super::super::operations::Client;
+use super::super::task_stream::TaskStream;
 use super::super::view::Viewer;
 use super::encoder::TaskEncoder;
 use super::progress::Frame;
@@ -10,7 +11,6 @@ use axum::response::sse::Event;
 use edge::problem::{Failure, Result as Answered};
 use edge::request::doors::Doors;
 use edge::stream::{Source, SourceItem, answer};
-use engine::TaskStream;
 use serde_json::json;
 use std::collections::VecDeque;
 use tokio::sync::OwnedSemaphorePermit;
@@ -73,7 +73,8 @@ impl Client {
     pub(super) async fn vault_subscribe(&self, id: &str) -> Result<Response> {
         let room = self.room()?;
         let own = self.own(id).await?;
-        let found = self.a2a.doors.engine.runs().replay_task(&self.caller, own.row.id).await;
+        let engine = &self.a2a.doors.engine;
+        let found = TaskStream::replay(engine, &self.caller, own.row.id).await;
         let stream = found.map_err(|refusal| refused_task(refusal, id))?;
         let viewer = self.viewer(stream.run(), &[]);
         let started_at = stream.run().row.started_at;

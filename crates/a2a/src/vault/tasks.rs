@@ -3,10 +3,11 @@
 use super::super::error::{Result, invalid, refused, unsupported};
 use super::super::incoming;
 use super::super::operations::Client;
+use super::super::task_stream::TaskReport;
 use super::words;
 use edge::direct_call;
 use edge::request::doors::missing_scope;
-use engine::{CallRequest, TaskReport, UnseenCall};
+use engine::{CallRequest, UnseenCall};
 use kernel::event::Occasion;
 use kernel::values::caller::Act;
 use kernel::values::ids::RunId;

@@ -1,7 +1,7 @@
-//! Messages of clients that read them back with the task: each is recorded in the commit of what it
+//! Messages of clients that read them back with the run: each is recorded in the commit of what it
 //! does, which starts a run, answers an ask or only adds a note.
 
-use crate::api::tasks::TaskRun;
+use crate::api::reading::run_events::StartedRun;
 use crate::command::{Answer, Command, Replier};
 use crate::gate::rights::run_of;
 use crate::handles::{Asks, Runs, Sessions};
@@ -25,23 +25,23 @@ impl Runs<'_> {
         self.stored(caller, run).await
     }
 
-    /// Starts a run that is followed as a task. It is waited for until it ends or pauses, at most
-    /// so long, or where no time is named until it has begun. One that was waited for and has begun
-    /// is the caller's, also where what it does fails for a moment: it continues later.
-    pub async fn start_task(
+    /// Starts a run whose events are wanted. It is waited for until it ends or pauses, at most so
+    /// long, or where no time is named until it has begun. One that was waited for and has begun is
+    /// the caller's, also where what it does fails for a moment: it continues later.
+    pub async fn start_followed(
         self,
         caller: &Caller,
         request: RunRequest,
         wait_ms: Option<u64>,
-    ) -> Result<TaskRun> {
+    ) -> Result<StartedRun> {
         // From before the start on: what the run records comes with its commits, without a read.
         let watch = self.watch_context(caller, &request.session);
         let Some(wait_ms) = wait_ms else {
-            return Ok(TaskRun::watched(self.begin(caller, request).await?, watch));
+            return Ok(StartedRun::watched(self.begin(caller, request).await?, watch));
         };
         let run = self.new_id();
         match self.start_as(caller, run, request, wait_ms).await {
-            Ok(report) => Ok(TaskRun::watched(report, watch)),
+            Ok(report) => Ok(StartedRun::watched(report, watch)),
             Err(refusal) => match self.stored(caller, run).await {
                 Ok(found) => Ok(found.row.id.into()),
                 Err(_) => Err(refusal),

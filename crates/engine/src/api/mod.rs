@@ -13,7 +13,6 @@ pub(crate) mod threads;
 pub(crate) mod reading;
 pub(crate) mod replay;
 pub(crate) mod replies;
-pub(crate) mod tasks;
 pub(crate) mod messages;
 pub(crate) mod cases;
 pub(crate) mod retry_step;

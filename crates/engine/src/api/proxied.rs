@@ -2,7 +2,7 @@
 //! became of the call. Who asks for it learns that from the run's events, also where the call was
 //! refused or no one knows whether it happened.
 
-use crate::api::tasks::TaskRun;
+use crate::api::reading::run_events::StartedRun;
 use crate::catalog::plan_cache::{PlanCacheKey, closure};
 use crate::handles::Tools;
 use crate::refusal::Result;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 impl Tools<'_> {
     /// Begins such a run, and gives it once that is durable, or once it ended where that is wanted.
-    pub async fn begin_proxied(self, caller: &Caller, call: ProxyCall) -> Result<TaskRun> {
+    pub async fn begin_proxied(self, caller: &Caller, call: ProxyCall) -> Result<StartedRun> {
         self.shared.gate.permit_act(caller, Act::Call)?;
         let ProxyCall { tool, input, session, once, about, wait_ms } = call;
         let request = RunRequest {
@@ -26,7 +26,7 @@ impl Tools<'_> {
             once,
             about,
         };
-        self.shared.runs().start_task(caller, request, wait_ms).await
+        self.shared.runs().start_followed(caller, request, wait_ms).await
     }
 
     fn proxy_plan(self, tool: Option<&ToolName>) -> Result<Arc<Closure>> {

@@ -9,7 +9,7 @@ use engine::{
 };
 use kernel::ask::{AskBody, CallDecision, Reply};
 use kernel::contracts::{AskFilter, PageRequest, RunPage, SessionRef};
-use kernel::journal::task::TaskUpdate;
+use kernel::event::Fact;
 use kernel::limits::Limits;
 use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
@@ -120,37 +120,27 @@ async fn runs_of_a_context_move_side_by_side_and_end_each_by_itself() {
     }
 }
 
-/// The updates of a task from behind a place on, each with the place behind it.
-async fn updates(world: &World, run: RunId, place: u64) -> Vec<(TaskUpdate, u64)> {
-    let followed = world.engine.runs().follow_task_after(&caller(), run, place).await;
-    let mut stream = followed.unwrap();
-    let mut updates = Vec::new();
-    while let Some(update) = stream.look().await.unwrap() {
-        updates.push((update, stream.place()));
-    }
-    updates
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_is_followed_from_any_of_its_places_on() {
+async fn the_events_of_a_run_are_followed_without_those_of_the_runs_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), PLANS).await;
     let asking = run(&world, "ask", json!({})).await;
-    // Events of another run stand between those of the task.
-    run(&world, "left", json!({})).await;
+    // Events of another run stand between those of this one.
+    let other = run(&world, "left", json!({})).await;
     answer(&world, &asking, "Ann").await;
-    let all = updates(&world, asking.run.id, 0).await;
-    assert!(all.len() >= 4, "{all:?}");
-    let only = |told: &[(TaskUpdate, u64)]| -> Vec<TaskUpdate> {
-        told.iter().map(|(update, _)| update.clone()).collect()
-    };
-    for (index, (_, place)) in all.iter().enumerate() {
-        let rest = updates(&world, asking.run.id, *place).await;
-        assert!(only(&all).ends_with(&only(&rest)), "{rest:?} is not the end of {all:?}");
-        assert!(rest.len() + index + 1 >= all.len(), "something is missing behind {place}");
+    for (report, decided) in [(asking, 1), (other, 0)] {
+        let id = report.run.id;
+        let mut events = world.engine.runs().follow_events(&caller(), id).await.unwrap();
+        let mut facts = Vec::new();
+        while let Some(event) = events.look().await.unwrap() {
+            facts.push(event.fact.clone());
+        }
+        let begins = |fact: &Fact| matches!(fact, Fact::RunStarted { run, .. } if *run == id);
+        let ends = |fact: &Fact| matches!(fact, Fact::RunEnded { run, .. } if *run == id);
+        assert!(facts.first().is_some_and(begins) && facts.last().is_some_and(ends), "{facts:?}");
+        let decisions = facts.iter().filter(|fact| matches!(fact, Fact::AskDecided { .. })).count();
+        assert_eq!(decisions, decided, "{facts:?}");
     }
-    let (_, last) = all.last().unwrap();
-    assert_eq!(updates(&world, asking.run.id, *last).await, [], "nothing is given twice");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -433,10 +433,9 @@ async fn a_run_that_has_begun_is_its_caller_s_although_its_driver_fails() {
 
     let engine = world.engine.clone();
     let request = world.request("read", json!({}), "known");
-    let known =
-        tokio::spawn(
-            async move { engine.runs().start_task(&caller(), request, Some(WAIT_MS)).await },
-        );
+    let known = tokio::spawn(async move {
+        engine.runs().start_followed(&caller(), request, Some(WAIT_MS)).await
+    });
     until_stored(&world, "known").await;
     world.permits.add_permits(1);
     let run = known.await.unwrap().unwrap().run();
@@ -454,7 +453,7 @@ async fn a_start_whose_wait_is_over_gives_a_run_that_is_stored() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[READ]).await;
     let request = world.request("read", json!({}), "s");
-    let run = world.engine.runs().start_task(&caller(), request, Some(0)).await.unwrap().run();
+    let run = world.engine.runs().start_followed(&caller(), request, Some(0)).await.unwrap().run();
     let report = world.engine.runs().report(&caller(), run).await.unwrap();
     assert_eq!(report.run.status.name(), "running");
     world.permits.add_permits(1);

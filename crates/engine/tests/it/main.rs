@@ -34,7 +34,7 @@ mod outbox_scripted;
 mod outbox_trouble;
 mod observed;
 mod proposals;
-mod tasks;
+mod run_events;
 mod threads;
 mod logins;
 mod elsewhere;

@@ -6,4 +6,5 @@ pub(crate) mod pinned;
 pub(in crate::api) mod own_events;
 mod pieces;
 pub(crate) mod follow;
+pub(crate) mod run_events;
 pub(crate) mod transcript;

@@ -1,12 +1,12 @@
-//! Webhooks of tasks, posted as a server posts them: each has a place in its task's journal, which
-//! the store keeps, and gets what follows. Who is notified outlives every process, and the judge
-//! holds what it was told against the whole task.
+//! Webhooks of runs, posted as a server posts them: each has a place in its run's journal, which
+//! the store keeps, and gets the events that follow. Who is notified outlives every process, and
+//! the judge holds what it was told against the whole run.
 
 use crate::sim::people::clients::{Clients, locked};
 use kernel::contracts::webhooks::{
     PutOutcome, Webhook, WebhookBody, WebhookName, WebhookProgress, Webhooks,
 };
-use kernel::journal::task::TaskUpdate;
+use kernel::event::{Event, Fact};
 use kernel::values::ids::{Millis, RunId, SessionId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,31 +15,31 @@ use std::sync::{Arc, Mutex};
 const TURNS_MS: u64 = 1_500;
 /// How long a receiver takes.
 const POST_MS: u64 = 40;
-/// The id of the only webhook of a task, and how it is told apart from others.
+/// The id of the only webhook of a run, and how it is told apart from others.
 const ID: &str = "hook";
 const STAMP: u64 = 1;
 
-/// Who is notified of all tasks.
+/// Who is notified of all runs.
 #[derive(Default)]
 pub struct Notified(Mutex<Book>);
 
 #[derive(Default)]
 struct Book {
-    tasks: BTreeMap<RunId, Told>,
+    runs: BTreeMap<RunId, Told>,
     told: usize,
     again: usize,
 }
 
-/// What was told of one task, and what the store acknowledged of its webhook.
+/// What was told of one run, and what the store acknowledged of its webhook.
 #[derive(Default)]
 struct Told {
-    posts: Vec<TaskUpdate>,
+    posts: Vec<Arc<Event>>,
     is_made: bool,
     place: u64,
 }
 
 impl Notified {
-    /// How many updates got there, and how many of them again.
+    /// How many events got there, and how many of them again.
     pub fn counts(&self) -> (usize, usize) {
         let book = locked(&self.0);
         (book.told, book.again)
@@ -51,9 +51,9 @@ pub struct Posting {
     pub notified: Arc<Notified>,
     /// Where the webhooks are kept.
     pub store: Arc<dyn Webhooks>,
-    /// Those whose runs the tasks are.
+    /// Those whose runs they are.
     pub clients: Arc<Clients>,
-    /// A fault on purpose: a place is kept before the update is posted.
+    /// A fault on purpose: a place is kept before the event is posted.
     pub is_ahead: bool,
 }
 
@@ -66,7 +66,7 @@ impl Posting {
         }
     }
 
-    /// Every task that someone learned of has a webhook, and each has a turn.
+    /// Every run that someone learned of has a webhook, and each has a turn.
     async fn turns(&self) {
         let (runs, _, _) = locked(&self.clients.oracle).known();
         for run in runs {
@@ -78,32 +78,35 @@ impl Posting {
         let Some(Webhook { name, standing, .. }) = self.webhook(run).await else { return };
         let runs = self.clients.engine.runs();
         let by = self.clients.caller();
-        let mut stream = match runs.follow_task_after(&by, run, standing.place).await {
-            Ok(stream) => stream,
+        let mut events = match runs.follow_events(&by, run).await {
+            Ok(events) => events,
             Err(refusal) => return self.clients.refused(&refusal),
         };
         loop {
-            let update = match stream.look().await {
-                Ok(Some(update)) => update,
+            let event = match events.look().await {
+                Ok(Some(event)) => event,
                 Ok(None) => return,
                 Err(refusal) => return self.clients.refused(&refusal),
             };
-            if !self.is_ahead {
-                self.post(run, update.clone()).await;
+            if event.seq <= standing.place || !is_posted(&event.fact) {
+                continue;
             }
-            if !self.is_noted(&name, stream.place()).await {
+            if !self.is_ahead {
+                self.post(run, event.clone()).await;
+            }
+            if !self.is_noted(&name, event.seq).await {
                 return;
             }
             if self.is_ahead {
                 self.clients.sleep(POST_MS).await;
-                self.post(run, update).await;
+                self.post(run, event).await;
             }
         }
     }
 
     /// The receiver has it, and the process may die before it knows that.
-    async fn post(&self, run: RunId, update: TaskUpdate) {
-        locked(&self.notified.0).tasks.entry(run).or_default().posts.push(update);
+    async fn post(&self, run: RunId, event: Arc<Event>) {
+        locked(&self.notified.0).runs.entry(run).or_default().posts.push(event);
         self.clients.sleep(POST_MS).await;
     }
 
@@ -112,19 +115,19 @@ impl Posting {
         let standing = WebhookProgress { place, is_live: true, ..WebhookProgress::default() };
         let is_noted = matches!(self.store.note_webhook(name, STAMP, &standing).await, Ok(true));
         if is_noted {
-            locked(&self.notified.0).tasks.entry(name.run).or_default().place = place;
+            locked(&self.notified.0).runs.entry(name.run).or_default().place = place;
         }
         is_noted
     }
 
-    /// The webhook of a task, which is made where there is none yet.
+    /// The webhook of a run, which is made where there is none yet.
     async fn webhook(&self, run: RunId) -> Option<Webhook> {
         let stored = self.store.webhooks_of(&self.clients.realm, run).await.ok()?;
         let report = self.clients.engine.runs().report(&self.clients.caller(), run).await;
         let report = report.inspect_err(|refusal| self.clients.refused(refusal)).ok()?;
         let (is_made, place) = {
             let mut book = locked(&self.notified.0);
-            let told = book.tasks.entry(run).or_default();
+            let told = book.runs.entry(run).or_default();
             (told.is_made, told.place)
         };
         let Some(webhook) = stored.into_iter().next() else {
@@ -164,20 +167,20 @@ impl Posting {
         };
         let put = self.store.put_webhook(&webhook, 1).await;
         let is_stored = matches!(put, Ok(PutOutcome::Stored));
-        locked(&self.notified.0).tasks.entry(run).or_default().is_made |= is_stored;
+        locked(&self.notified.0).runs.entry(run).or_default().is_made |= is_stored;
         is_stored.then_some(webhook)
     }
 
-    /// Posts what is left, and holds what was told of each task that is still there against the
+    /// Posts what is left, and holds what was told of each run that is still there against the
     /// whole of it.
     pub async fn judge(&self) {
         self.turns().await;
-        let runs: Vec<RunId> = locked(&self.notified.0).tasks.keys().copied().collect();
+        let runs: Vec<RunId> = locked(&self.notified.0).runs.keys().copied().collect();
         for run in runs {
             let Some(whole) = self.whole(run).await else { continue };
             let wrong = {
                 let mut book = locked(&self.notified.0);
-                let told = book.tasks.entry(run).or_default();
+                let told = book.runs.entry(run).or_default();
                 let count = told.posts.len();
                 let wrong = out_of_order(&whole, &told.posts);
                 book.told += whole.len();
@@ -190,47 +193,64 @@ impl Posting {
         }
     }
 
-    /// All updates of a task, unless it was removed.
-    async fn whole(&self, run: RunId) -> Option<Vec<TaskUpdate>> {
+    /// All events of a run that are posted, unless it was removed.
+    async fn whole(&self, run: RunId) -> Option<Vec<Arc<Event>>> {
         let by = self.clients.caller();
-        let mut stream = self.clients.engine.runs().replay_task(&by, run).await.ok()?;
+        let mut events = self.clients.engine.runs().follow_events(&by, run).await.ok()?;
         let mut whole = Vec::new();
-        while let Some(update) = stream.look().await.ok()? {
-            whole.push(update);
+        while let Some(event) = events.look().await.ok()? {
+            if is_posted(&event.fact) {
+                whole.push(event);
+            }
         }
         Some(whole)
     }
 }
 
-/// What is wrong with what was told of a task. An update may be told again, followed by those after
+/// What a receiver is told: asks, what was published, and the end. With each step of a run a
+/// simulation would take too long.
+fn is_posted(fact: &Fact) -> bool {
+    matches!(
+        fact,
+        Fact::AskOpened(_)
+            | Fact::AskDecided { .. }
+            | Fact::AskExpired { .. }
+            | Fact::AskWithdrawn { .. }
+            | Fact::EventPublished { .. }
+            | Fact::RunEnded { .. }
+    )
+}
+
+/// What is wrong with what was told of a run. An event may be told again, followed by those after
 /// it; none may be left out, and the last one must be there.
-fn out_of_order(whole: &[TaskUpdate], posts: &[TaskUpdate]) -> Option<String> {
-    // The next update that may come. Updates can be alike, so it is the furthest that fits.
+fn out_of_order(whole: &[Arc<Event>], posts: &[Arc<Event>]) -> Option<String> {
+    // The next event that may come.
     let mut next = 0;
     for post in posts {
         match (0..=next).rev().find(|at| whole.get(*at) == Some(post)) {
             Some(at) => next = at + 1,
-            None => return Some(format!("{post:?} came when update {next} was due: {whole:?}")),
+            None => return Some(format!("{post:?} came when event {next} was due: {whole:?}")),
         }
     }
     let is_whole = next >= whole.len();
-    (!is_whole).then(|| format!("ended with update {next} of {}", whole.len()))
+    (!is_whole).then(|| format!("ended with event {next} of {}", whole.len()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::journal::task::{TaskState, TaskStatus};
+    use kernel::event::VERSION;
 
-    fn update(at: i64) -> TaskUpdate {
-        TaskUpdate::Status(TaskStatus { state: TaskState::Working, at: Millis(at) })
+    fn event(seq: u64) -> Arc<Event> {
+        let fact = Fact::TimerFired { timer: "t".to_owned() };
+        Arc::new(Event { seq, at: Millis(1), v: VERSION, fact })
     }
 
     #[test]
-    fn updates_may_come_again_and_none_is_left_out() {
-        let whole: Vec<TaskUpdate> = (0..3).map(update).collect();
-        let told = |numbers: &[i64]| {
-            let posts: Vec<TaskUpdate> = numbers.iter().copied().map(update).collect();
+    fn events_may_come_again_and_none_is_left_out() {
+        let whole: Vec<Arc<Event>> = (0..3).map(event).collect();
+        let told = |numbers: &[u64]| {
+            let posts: Vec<Arc<Event>> = numbers.iter().copied().map(event).collect();
             out_of_order(&whole, &posts)
         };
         for right in [&[0, 1, 2][..], &[0, 0, 1, 2], &[0, 1, 0, 1, 2], &[0, 1, 2, 2]] {
