@@ -1,8 +1,8 @@
 //! What a task asks, as a client of A2A sees it, and what its message says to that. A question is
 //! put only to a caller who may answer it; all others learn that someone else is asked.
 
+use super::task::TaskAsks;
 use kernel::ask::{Ask, AskBody, CallDecision, FixAction, Reply};
-use kernel::journal::task::TaskAsks;
 use kernel::values::ids::{AskId, CallId, PlanId};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A2A: agents of others call this server. A task is a run, a context is a session. What is done is
 //! in `operations`; the bindings of 1.0 in `v1`, and those of 0.3 in `v03`, only read requests and
 //! write answers. `vault` has the same tasks in AgentVault's profile.
-//! What a client sees of a task is made from the journal by `kernel::journal::task`, and followed in
+//! What a client sees of a task is made from the events of its run in `task`, and followed in
 //! `task_stream`; `view` puts it into the words of the protocol.
 
 mod choice;
@@ -13,6 +13,7 @@ mod error;
 mod proxy;
 mod skills;
 mod incoming;
+mod task;
 mod task_stream;
 mod asks;
 mod view;
@@ -37,6 +38,7 @@ pub use push::keep;
 pub use push_parts::PushParts;
 pub use routes::{TABLE, router};
 pub use state::{A2a, Shared};
+pub use task::TASK_REJECTED;
 pub use vault::{METHODS as VAULT_METHODS, ROUTES as VAULT_ROUTES};
 
 use edge::acts::Right;

@@ -3,11 +3,11 @@
 
 use super::error::{Result, invalid, refused};
 use super::operations::{Client, history};
+use super::task;
 use super::task_stream::TaskReport;
 use edge::request::cursors::Purpose;
 use engine::ContextRuns;
 use kernel::contracts::{PageRequest, RunPage, SessionRun};
-use kernel::journal::task;
 use kernel::session::RunStatus;
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! Tasks as they are now, and tasks that are followed: each is made of its run's events.
 
+use super::task::{Task, TaskUpdate};
 use engine::{Engine, Refusal, RunEvents, StartedRun};
 use kernel::contracts::SessionRun;
 use kernel::event::{Event, Fact};
-use kernel::journal::task::{Task, TaskUpdate};
 use kernel::tool::call::Caller;
 use kernel::values::ids::RunId;
 use std::collections::VecDeque;

@@ -1,5 +1,6 @@
-//! Tasks in the words of A2A: what `kernel::journal::task` tells of a run, for one caller.
+//! Tasks in the words of A2A: what `task` makes of a run, for one caller.
 
+use super::task::{self, Chunk, Line, TaskAsks, TaskUpdate};
 use super::{asks, proxy};
 use crate::state::Shared;
 use edge::views::content::whole;
@@ -7,8 +8,6 @@ use kernel::ask::{Ask, AskStatus};
 use kernel::contracts::{SessionAsk, SessionRun};
 use kernel::event::ReceivedMessage;
 use kernel::journal::projection::AskRow;
-use kernel::journal::proxied::words;
-use kernel::journal::task::{self, Chunk, Line, TaskAsks, TaskUpdate};
 use kernel::tool::call::Caller;
 use kernel::values::datum::DatumValue;
 use kernel::values::fault::Fault;
@@ -120,7 +119,7 @@ impl Viewer {
         self.placed(Message {
             message_id: format!("{}-end", self.run),
             role: Role::Agent,
-            parts: vec![Part::text(words(fault).unwrap_or_else(|| fault.to_string()))],
+            parts: vec![Part::text(proxy::words(fault).unwrap_or_else(|| fault.to_string()))],
             ..Message::default()
         })
     }

@@ -12,7 +12,7 @@ mod serve;
 
 pub use a2a::{ChooseSkill, SkillChoice};
 pub use a2a::{OPERATIONS as A2A_OPERATIONS, Operation as A2aOperation};
-pub use a2a::{VAULT_METHODS, VAULT_ROUTES};
+pub use a2a::{TASK_REJECTED, VAULT_METHODS, VAULT_ROUTES};
 pub use assemble::pipelines::check_pipeline;
 pub use assemble::watch::{ConfigReader, Watch, WatchGuard};
 pub use assemble::{

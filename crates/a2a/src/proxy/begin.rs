@@ -1,6 +1,7 @@
 //! An instruction becomes a task: always, so that its sender gets an output whatever is wrong.
 
 use super::super::error::{Result, refused};
+use super::failure::{OPEN, REFUSED};
 use super::instruction::{SKILL, nothing, read};
 use super::route::{ProxyRoute, RouteError, note_unseen, routed};
 use crate::state::A2a;
@@ -8,7 +9,6 @@ use engine::{
     IdempotencyKey, Message, ProxyCall, RefusalCode, RunMetadata, RunSession, StartedRun,
 };
 use kernel::event::Occasion;
-use kernel::journal::proxied::{OPEN, REFUSED};
 use kernel::tool::call::Caller;
 use kernel::values::trace::TraceParent;
 use serde_json::{Value, json};

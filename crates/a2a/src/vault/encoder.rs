@@ -1,9 +1,9 @@
 //! What happens to a task in the profile's events, for one who follows it: a stream, or a webhook.
 
+use super::super::task::{Chunk, Task, TaskState, TaskUpdate};
 use super::super::view::Viewer;
 use super::progress::{Frame, Status, TaskProgress};
 use super::words::{self, Numbers};
-use kernel::journal::task::{Chunk, Task, TaskState, TaskUpdate};
 use kernel::values::ids::Millis;
 use serde_json::json;
 use wire::a2a::message::Message;

@@ -3,8 +3,8 @@
 //! there.
 
 use super::super::error::{Result, invalid};
+use super::super::task::{self, Chunk};
 use super::super::view::Viewer;
-use kernel::journal::task::{self, Chunk};
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Tasks made of whole journals, and of every part of them that a late reader would see.
 
 use super::*;
-use crate::event::read;
+use kernel::event::read;
 use serde_json::json;
 
 const RUN: &str = "run_00000000000000000000000000000007";

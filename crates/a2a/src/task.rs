@@ -3,20 +3,20 @@
 //! caller may answer an ask is not in the journal: asks are shown as they are, and the endpoint
 //! chooses the words for each caller.
 
-use crate::ask::Ask;
-use crate::definition::plan::is_proxy;
-use crate::event::{Event, Fact, Outcome, ReceivedMessage};
-use crate::journal::projection::RunRow;
-use crate::journal::proxied::ProxiedCall;
-use crate::session::RunStatus;
-use crate::values::datum::{Datum, DatumValue, Origin};
-use crate::values::fault::Fault;
-use crate::values::ids::{AskId, Millis};
+use super::proxy::ProxiedCall;
+use kernel::ask::Ask;
+use kernel::definition::plan::is_proxy;
+use kernel::event::{Event, Fact, Outcome, ReceivedMessage};
+use kernel::journal::projection::RunRow;
+use kernel::session::RunStatus;
+use kernel::values::datum::{Datum, DatumValue, Origin};
+use kernel::values::fault::Fault;
+use kernel::values::ids::{AskId, Millis};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// The type of published events that are artifacts.
-pub const ARTIFACT: &str = "a2a.artifact";
+pub(crate) const ARTIFACT: &str = "a2a.artifact";
 
 /// The fault of a tool that refuses the task that it is called for. Only tools of a program that
 /// holds a server can fail with it: no answer of an upstream is read as one.
@@ -27,18 +27,18 @@ const REFUSALS: [&str; 3] = ["Rejected", "Declined", TASK_REJECTED];
 
 /// What a task asks at one time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TaskAsks {
+pub(crate) struct TaskAsks {
     /// How many times the task has asked, this time included.
-    pub no: u32,
+    pub(crate) no: u32,
     /// The open asks, in the order in which they were opened.
-    pub asks: Vec<Arc<Ask>>,
+    pub(crate) asks: Vec<Arc<Ask>>,
     /// Why the last message did not answer them, where it was meant to.
-    pub misfit: Option<Arc<str>>,
+    pub(crate) misfit: Option<Arc<str>>,
 }
 
 /// The state of a task.
 #[derive(Debug, Clone, PartialEq)]
-pub enum TaskState {
+pub(crate) enum TaskState {
     /// It is recorded, and nothing has begun.
     Submitted,
     /// It moves, or will.
@@ -55,7 +55,7 @@ pub enum TaskState {
 
 impl TaskState {
     /// Whether nothing happens to the task any more.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         match self {
             Self::Submitted | Self::Working | Self::Asking(_) => false,
             Self::Completed | Self::Failed(_) | Self::Rejected(_) | Self::Cancelled => true,
@@ -63,7 +63,7 @@ impl TaskState {
     }
 
     /// The state of a run as its row tells it; none where only its events do.
-    pub fn of_row(row: &RunRow) -> Option<Self> {
+    pub(crate) fn of_row(row: &RunRow) -> Option<Self> {
         match row.status {
             RunStatus::Completed => Some(Self::Completed),
             RunStatus::Cancelled => Some(Self::Cancelled),
@@ -79,14 +79,14 @@ impl TaskState {
 
 /// A state, and when it began.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TaskStatus {
-    pub state: TaskState,
-    pub at: Millis,
+pub(crate) struct TaskStatus {
+    pub(crate) state: TaskState,
+    pub(crate) at: Millis,
 }
 
 /// One message of a task's history.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Line {
+pub(crate) enum Line {
     /// Of the client.
     Received(Box<ReceivedMessage>),
     /// What the task asked before.
@@ -95,7 +95,7 @@ pub enum Line {
 
 /// An artifact, or a part of one.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Chunk {
+pub(crate) enum Chunk {
     /// The answer of the run.
     Answer(Arc<Datum>),
     /// An event of type [`ARTIFACT`] that a step or a tool published.
@@ -104,7 +104,7 @@ pub enum Chunk {
 
 /// What an event changes for who follows a task.
 #[derive(Debug, Clone, PartialEq)]
-pub enum TaskUpdate {
+pub(crate) enum TaskUpdate {
     Status(TaskStatus),
     /// It made something.
     Chunk(Chunk),
@@ -112,14 +112,14 @@ pub enum TaskUpdate {
 
 /// A task as its events tell it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Task {
-    pub state: TaskState,
+pub(crate) struct Task {
+    pub(crate) state: TaskState,
     /// When its last event was recorded.
-    pub changed_at: Millis,
+    pub(crate) changed_at: Millis,
     /// The messages so far, without what its state says now.
-    pub lines: Vec<Line>,
+    pub(crate) lines: Vec<Line>,
     /// What it made, in order.
-    pub chunks: Vec<Chunk>,
+    pub(crate) chunks: Vec<Chunk>,
     open: Vec<Arc<Ask>>,
     asked: u32,
     has_called: bool,
@@ -146,7 +146,7 @@ impl Default for Task {
 
 impl Task {
     /// Takes in the next event of the run, and gives what that changes, in order.
-    pub fn apply(&mut self, event: &Event) -> Vec<TaskUpdate> {
+    pub(crate) fn apply(&mut self, event: &Event) -> Vec<TaskUpdate> {
         self.changed_at = event.at;
         match &mut self.proxied {
             Some(proxied) => proxied.note(&event.fact),
@@ -173,7 +173,7 @@ impl Task {
     }
 
     /// Whether the message of this id is part of the task.
-    pub fn has_message(&self, id: &str) -> bool {
+    pub(crate) fn has_message(&self, id: &str) -> bool {
         self.lines.iter().any(|line| match line {
             Line::Received(received) => &*received.id == id,
             Line::Asked(_) => false,

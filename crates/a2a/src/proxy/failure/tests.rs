@@ -1,8 +1,8 @@
 //! Every way in which a call for an agent of others fails, out of the events of its run.
 
 use super::*;
-use crate::values::datum::Origin;
-use crate::values::ids::CallId;
+use kernel::values::datum::Origin;
+use kernel::values::ids::CallId;
 
 fn proxied(input: Value) -> ProxiedCall {
     ProxiedCall { input: Arc::new(Datum::inline(input, Origin::Input)), failed: None }

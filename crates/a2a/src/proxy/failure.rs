@@ -1,11 +1,11 @@
 //! A tool that is called for an agent of others: how that failed, as a function of the run's events
 //! and of nothing else. Sources and codes are those of the MCP tool proxy of AgentVault.
 
-use crate::definition::plan::is_proxy;
-use crate::event::Fact;
-use crate::tool::call::{CallProgress, RawFailure};
-use crate::values::datum::{Datum, DatumValue};
-use crate::values::fault::Fault;
+use kernel::definition::plan::is_proxy;
+use kernel::event::Fact;
+use kernel::tool::call::{CallProgress, RawFailure};
+use kernel::values::datum::{Datum, DatumValue};
+use kernel::values::fault::Fault;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -24,23 +24,23 @@ const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 
 /// The member of a run's input that says why nothing is called: `{code, message, details?}`.
-pub const REFUSED: &str = "refused";
+pub(crate) const REFUSED: &str = "refused";
 
 /// The member of a run's input that says that the server lists nothing: a tool of it that is not
 /// there is one that its caller may not call.
-pub const OPEN: &str = "open";
+pub(crate) const OPEN: &str = "open";
 
 /// How a call for an agent of others failed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProxyFailure {
+pub(crate) struct ProxyFailure {
     /// Who failed.
-    pub source: &'static str,
+    pub(crate) source: &'static str,
     /// Why, for programs.
-    pub code: String,
+    pub(crate) code: String,
     /// Why, in words.
-    pub message: String,
+    pub(crate) message: String,
     /// More for programs.
-    pub details: Map<String, Value>,
+    pub(crate) details: Map<String, Value>,
 }
 
 impl ProxyFailure {
@@ -56,7 +56,7 @@ impl ProxyFailure {
     }
 
     /// The output of the proxy.
-    pub fn output(&self) -> Value {
+    pub(crate) fn output(&self) -> Value {
         let Self { source, code, message, details } = self;
         let mut error = json!({"source": source, "code": code, "message": message});
         if !details.is_empty() {
@@ -66,13 +66,13 @@ impl ProxyFailure {
     }
 
     /// The same as a fault of the task.
-    pub fn fault(&self) -> Fault {
+    pub(crate) fn fault(&self) -> Fault {
         Fault::new(&format!("{}/{}", self.source, self.code), self.message.clone())
     }
 }
 
 /// What the status of a task says about such a fault: `[source/code] message`; none for others.
-pub fn words(fault: &Fault) -> Option<String> {
+pub(crate) fn words(fault: &Fault) -> Option<String> {
     let (source, _) = fault.name.split_once('/')?;
     SOURCES.contains(&source).then(|| format!("[{}] {}", fault.name, fault.message))
 }
@@ -87,14 +87,14 @@ struct FailedCall {
 
 /// What the events of a run tell that calls a tool for an agent of others.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProxiedCall {
+pub(crate) struct ProxiedCall {
     input: Arc<Datum>,
     failed: Option<FailedCall>,
 }
 
 impl ProxiedCall {
     /// Such a run, if this begins one.
-    pub fn begun(fact: &Fact) -> Option<Self> {
+    pub(crate) fn begun(fact: &Fact) -> Option<Self> {
         match fact {
             Fact::RunStarted { plan, input, .. } if is_proxy(plan) => {
                 Some(Self { input: input.clone(), failed: None })
@@ -104,7 +104,7 @@ impl ProxiedCall {
     }
 
     /// Takes in the next event.
-    pub fn note(&mut self, fact: &Fact) {
+    pub(crate) fn note(&mut self, fact: &Fact) {
         if let Fact::CallFailed { how, fault, said, .. } = fact {
             let how = *how;
             let fault = fault.clone();
@@ -114,7 +114,7 @@ impl ProxiedCall {
     }
 
     /// Why the run failed that ended with this fault.
-    pub fn failure(&self, fault: &Fault) -> ProxyFailure {
+    pub(crate) fn failure(&self, fault: &Fault) -> ProxyFailure {
         let input = self.input.to_value();
         if let Some(refused) = input.get(REFUSED) {
             return refusal(refused);
