@@ -3,9 +3,8 @@
 //! caller may answer an ask is not in the journal: asks are shown as they are, and the endpoint
 //! chooses the words for each caller.
 
-use super::proxy::ProxiedCall;
+use super::proxy::{ProxiedCall, is_proxy};
 use kernel::ask::Ask;
-use kernel::definition::plan::is_proxy;
 use kernel::event::{Event, Fact, Outcome, ReceivedMessage};
 use kernel::journal::projection::RunRow;
 use kernel::session::RunStatus;

@@ -33,6 +33,7 @@ pub use api::reading::run_events::{RunEvents, StartedRun};
 pub use api::reading::transcript::Transcript;
 pub use catalog::check::{CheckContext, check_files};
 pub use catalog::models::{Model, Models, Price};
+pub use catalog::plan_cache::ReportedPlan;
 pub use catalog::registry::{SwitchedOff, ToolSource};
 pub use catalog::roster::KnownAgent;
 pub use catalog::{
@@ -51,7 +52,7 @@ pub use recovery::UnfinishedRuns;
 pub use refusal::{Refusal, RefusalCode, RefusalKind};
 pub use request::{
     CallReport, CallRequest, CaseReport, ContextRuns, IdempotencyKey, Inspection, Message,
-    ProxyCall, RegisteredAgent, RegisteredPlan, ReplyReport, RunMetadata, RunReport, RunRequest,
+    RegisteredAgent, RegisteredPlan, ReplyReport, ReportedCall, RunMetadata, RunReport, RunRequest,
     RunSession, RunTarget, SessionReply, SubmitOptions, ThreadMessage, UnseenCall,
 };
 pub use retention::PruneReport;

@@ -1,6 +1,7 @@
 //! What endpoints ask of the engine and what they get back.
 
 use crate::catalog::Callable;
+use crate::catalog::plan_cache::ReportedPlan;
 use kernel::contracts::SessionAsk;
 use kernel::definition::agent::Agent;
 use kernel::definition::pipeline::Tally;
@@ -124,12 +125,14 @@ impl Message {
     }
 }
 
-/// A tool to call for an agent of others, in a run of its own.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProxyCall {
+/// A tool to call in a run that reports what became of the call.
+#[derive(Debug, Clone)]
+pub struct ReportedCall {
+    /// What the endpoint makes of a call.
+    pub plan: ReportedPlan,
     /// The tool; none where nothing is called, for a reason that the input says.
     pub tool: Option<ToolName>,
-    /// `{instruction}`, what is asked for, or `{refused}`, why it is not done.
+    /// What the plan reads.
     pub input: Value,
     /// The context, or a new one.
     pub session: RunSession,

@@ -3,10 +3,11 @@
 use super::super::error::{Result, refused};
 use super::failure::{OPEN, REFUSED};
 use super::instruction::{SKILL, nothing, read};
+use super::plan::PLAN;
 use super::route::{ProxyRoute, RouteError, note_unseen, routed};
 use crate::state::A2a;
 use engine::{
-    IdempotencyKey, Message, ProxyCall, RefusalCode, RunMetadata, RunSession, StartedRun,
+    IdempotencyKey, Message, RefusalCode, ReportedCall, RunMetadata, RunSession, StartedRun,
 };
 use kernel::event::Occasion;
 use kernel::tool::call::Caller;
@@ -50,8 +51,8 @@ pub(crate) async fn begun(a2a: &A2a, caller: &Caller, execution: Execution) -> R
         message: Some(message),
         ..RunMetadata::default()
     };
-    let call = ProxyCall { tool, input, session, once, about, wait_ms };
-    let begun = a2a.doors.engine.tools().begin_proxied(caller, call).await;
+    let call = ReportedCall { plan: PLAN, tool, input, session, once, about, wait_ms };
+    let begun = a2a.doors.engine.tools().begin_reported(caller, call).await;
     begun.map_err(|refusal| match refusal.code {
         RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
         _ => refused(refusal, "message.parts"),

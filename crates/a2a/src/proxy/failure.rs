@@ -1,7 +1,7 @@
 //! A tool that is called for an agent of others: how that failed, as a function of the run's events
 //! and of nothing else. Sources and codes are those of the MCP tool proxy of AgentVault.
 
-use kernel::definition::plan::is_proxy;
+use super::plan::is_proxy;
 use kernel::event::Fact;
 use kernel::tool::call::{CallProgress, RawFailure};
 use kernel::values::datum::{Datum, DatumValue};

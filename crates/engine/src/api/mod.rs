@@ -18,5 +18,4 @@ pub(crate) mod cases;
 pub(crate) mod retry_step;
 pub(crate) mod copies;
 pub(crate) mod calls;
-mod proxied;
 pub(crate) mod audits;

@@ -12,7 +12,6 @@ use futures::FutureExt;
 use futures::future::{abortable, ready};
 use kernel::contracts::cloud::PublishedEvent;
 use kernel::contracts::policy::{Context, Trigger};
-use kernel::definition::plan::is_proxy;
 use kernel::event::{CallRequest, Fact};
 use kernel::expression::pointer::Fetch;
 use kernel::journal::projection::PinnedSpec;
@@ -170,10 +169,11 @@ impl Driver {
         self.in_flight.push(calling.map(move |result| Completion::Call(id, result.ok())).boxed());
     }
 
-    /// Whether a run calls one tool for an agent of others.
-    fn is_proxied(&self, run: RunId) -> bool {
+    /// Whether a run reports what became of its call.
+    fn is_reported(&self, run: RunId) -> bool {
         let run = self.session.as_ref().and_then(|session| session.runs.get(&run));
-        run.is_some_and(|run| is_proxy(&run.plan))
+        let closure = run.and_then(|run| self.closures.get(&run.closure));
+        closure.is_some_and(|closure| closure.main.reports_calls)
     }
 
     /// Who is there for a call of this run. The client of a direct call is, as if there were no
@@ -343,12 +343,12 @@ impl Driver {
                     CallProgress::NotSent => open.unsent(),
                     how @ (CallProgress::Failed | CallProgress::Unknown) => how,
                 };
-                // Only who called directly is answered with it, or for whom a tool is called.
-                let is_proxied = self.is_proxied(open.run);
+                // Only who called directly is answered with it, or to whom the run reports it.
+                let is_reported = self.is_reported(open.run);
                 let is_kept = |said: &RawFailure| match said {
-                    RawFailure::Reply(_) => is_proxied,
+                    RawFailure::Reply(_) => is_reported,
                     RawFailure::Result(_) | RawFailure::Error(_) | RawFailure::Lacks(_) => {
-                        is_proxied || self.key.space.is_call()
+                        is_reported || self.key.space.is_call()
                     }
                 };
                 let said = error.take_own_words().filter(is_kept);

@@ -47,6 +47,7 @@ use kernel::ask::{AskBody, FixAction, Reply};
 use kernel::contracts::{PageRequest, SessionRef};
 use kernel::limits::Limits;
 use kernel::tool::call::CallProgress;
+use kernel::values::ids::ToolName;
 use serde_json::{Value, json};
 use world::{LOOK, LOOKS_MAX, WAIT_MS, World, caller};
 
@@ -322,6 +323,33 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     assert_eq!(report.asks.len(), 1);
     assert_eq!(call("no::such", json!({})).await.unwrap_err().code.name(), "not_found");
     assert_eq!(call("slow::read", json!([])).await.unwrap_err().code.name(), "input_misfit");
+}
+
+/// The plan of a call that its run reports.
+const REPORTED: engine::ReportedPlan = engine::ReportedPlan { id: "reports/call", written };
+
+fn written(tool: Option<&ToolName>) -> Value {
+    json!({"steps": [{"id": "call", "type": "tool_call", "toolId": tool, "on_error": "fail",
+        "arguments": {"jsonPath": "$.promptInput"}, "saveAs": "out"}]})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reported_call_of_unknown_outcome_ends_its_run_and_asks_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[]).await;
+    world.permits.add_permits(1);
+    let call = engine::ReportedCall {
+        plan: REPORTED,
+        tool: Some(ToolName::from("slow::write")),
+        input: json!({"lost": true}),
+        session: engine::RunSession::New,
+        once: None,
+        about: engine::RunMetadata::default(),
+        wait_ms: Some(WAIT_MS),
+    };
+    let run = world.engine.tools().begin_reported(&caller(), call).await.unwrap().run();
+    let report = world.engine.runs().report(&caller(), run).await.unwrap();
+    assert_eq!((report.run.status.name(), report.asks.len()), ("failed", 0), "{:?}", report.run);
 }
 
 fn key(name: &str) -> SessionRef {

@@ -4,7 +4,7 @@ use super::follows::about;
 use super::supervise::{FailedStep, RuleChoice};
 use super::{DecideResult, FrameContext};
 use crate::ask::{Answerers, Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
-use crate::definition::plan::{Step, StepKind, is_proxy};
+use crate::definition::plan::{Step, StepKind};
 use crate::event::{Fact, StepAgain};
 use crate::expression::pointer::Stop;
 use crate::planted::{Switch, is_on};
@@ -19,8 +19,8 @@ use std::sync::Arc;
 impl FrameContext<'_> {
     /// A failed step: a rule holds it, its loop collects it, the run fails, or a person is asked. A
     /// write of unknown outcome is never collected, nor is what neither plans nor rules may decide:
-    /// a limit of the run, a recovery that failed, a starter who lost its rights. A call for an
-    /// agent of others is never made again, so that its unknown outcome is like any other.
+    /// a limit of the run, a recovery that failed, a starter who lost its rights. To a plan that
+    /// reports what became of its call, an unknown outcome is like any other.
     pub(super) fn stuck(
         &self,
         fault: &Fault,
@@ -29,7 +29,7 @@ impl FrameContext<'_> {
     ) -> Result<Fact, Stop> {
         let unknown = how == CallProgress::Unknown
             && call.is_some_and(|call| !call.repeatable())
-            && !is_proxy(&self.plan.id);
+            && !self.plan.reports_calls;
         let beyond_plans = [Fault::RECOVERY_GAVE_UP, Fault::NOT_PERMITTED];
         let over_limit = self.run.held() == Some(self.frame.id);
         let beyond_rules = over_limit || beyond_plans.contains(&fault.name.as_str());

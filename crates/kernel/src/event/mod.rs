@@ -269,7 +269,7 @@ pub enum Fact {
         how: CallProgress,
         /// Why.
         fault: Fault,
-        /// Of a direct call, or one for another agent: what the other side said, as `RawFailure`.
+        /// Of a direct call, or one that its run reports: what the other side said, as `RawFailure`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         said: Option<Arc<Datum>>,
     },

@@ -2,7 +2,6 @@
 //! anything else that must be remembered, or asked about, is a one-step run in a session of its
 //! own.
 
-use crate::catalog::plan_cache::PlanCacheKey;
 use crate::command::{Command, Presence, StartRun};
 use crate::gate::admission::{AdmittedCall, IllFormed};
 use crate::gate::breakers::CIRCUIT_OPEN;
@@ -248,9 +247,7 @@ impl Tools<'_> {
 
     /// The plan of a direct call.
     fn one_step(self, tool: &ToolName) -> Result<Arc<Closure>> {
-        let made = &self.shared.made;
-        let limits = &self.shared.limits;
-        made.get(PlanCacheKey::Direct(tool.clone()), limits)
+        self.shared.made.direct(tool, &self.shared.limits)
     }
 }
 

@@ -6,7 +6,7 @@ use super::check::{PlanScope, ReadTarget, check_plan, reads, step_pointer, type_
 use super::mistake::{CheckResult, Mistake, checked, meant_step};
 use super::read::Origin;
 use super::source::{DEPTH_MAX, Node, Subject, is_deeper};
-use super::steps::{read_pinned_plan, read_plan};
+use super::steps::{read_made_plan, read_pinned_plan, read_plan};
 use super::{Loop, Plan, Step, StepKind};
 use crate::limits::Limits;
 use crate::values::ids::StepId;
@@ -48,7 +48,7 @@ pub fn reload(source: &Value) -> Result<Plan, Vec<Mistake>> {
 /// Reads a plan that we made ourselves, out of a pipeline or for one call: its surroundings were
 /// checked with what it was made of.
 pub fn read_made(source: &Value, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
-    read_plan(&shallow(source)?, &Origin::default(), limits).map(|(plan, _)| plan)
+    read_made_plan(&shallow(source)?, limits)
 }
 
 fn shallow(source: &Value) -> Result<Node, Vec<Mistake>> {

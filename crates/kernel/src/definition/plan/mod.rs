@@ -45,6 +45,10 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What is done about a step that fails, after what the step itself says.
     pub rules: Vec<Rule>,
+    /// Its run reports what became of a call, also where no one knows it: nobody is asked, the call
+    /// is never made again, and what the other side said of it is kept. Only plans that an endpoint
+    /// makes for one call are such.
+    pub reports_calls: bool,
     /// Runs that must come out as told; a test runs them.
     pub examples: Vec<Example>,
     /// The plan as JSON: what a run pins and what is shown.
@@ -53,15 +57,6 @@ pub struct Plan {
     pub hash: ContentHash,
     /// Where each step stands, inner ones included.
     pub index: BTreeMap<StepId, StepPosition>,
-}
-
-/// The id of the plan by which a tool is called for an agent of others.
-pub const PROXY: &str = "a2a/mcp.execute_tool";
-
-/// Whether a run of this plan calls one tool for an agent of others. It ends with what became of
-/// that call, also where no one knows it: such a call is never made again.
-pub fn is_proxy(plan: &PlanId) -> bool {
-    plan.as_str() == PROXY
 }
 
 /// Where a step stands: the way down from the top level.

@@ -93,6 +93,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) mistakes: Vec<Mistake>,
     /// Whether a run pinned the plan: a pointer that cannot be read is then a fault of that run.
     pub(crate) pinned: bool,
+    /// Whether we made the plan, or may have: it can have keys that nobody else writes.
+    pub(crate) made: bool,
 }
 
 /// How many unknown keys of one map are reported: each takes a search for the one that was meant.
@@ -100,7 +102,7 @@ pub(crate) const UNKNOWN_KEYS_MAX: usize = 100;
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(origin: &'a Origin, limits: &'a Limits) -> Self {
-        Self { origin, limits, mistakes: Vec::new(), pinned: false }
+        Self { origin, limits, mistakes: Vec::new(), pinned: false, made: false }
     }
 
     pub(crate) fn note(&mut self, spot: &Spot<'_>, mistake: Mistake) {

@@ -20,6 +20,9 @@ const PLAN_KEYS: &[&str] = &[
     "on_error", "onError", "steps", "examples", "$schema",
 ];
 
+/// The key of a plan that reports what became of its calls, in plans that we make alone.
+pub const REPORTS_CALLS: &str = "reportsCalls";
+
 /// Every step type and its own keys; `id`, `type` and `description` come first in each.
 const STEP_TYPES: &[(&str, &[&str])] = &[
     (
@@ -61,7 +64,14 @@ pub fn read_plan(node: &Node, origin: &Origin, limits: &Limits) -> CheckResult<P
 /// Reads the plan of a run again, as it was pinned.
 pub(super) fn read_pinned_plan(node: &Node, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
     let origin = Origin::default();
-    let reader = Reader { pinned: true, ..Reader::new(&origin, limits) };
+    let reader = Reader { pinned: true, made: true, ..Reader::new(&origin, limits) };
+    read_with(reader, node).map(|(plan, _)| plan)
+}
+
+/// Reads a plan that we made ourselves.
+pub(super) fn read_made_plan(node: &Node, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
+    let origin = Origin::default();
+    let reader = Reader { made: true, ..Reader::new(&origin, limits) };
     read_with(reader, node).map(|(plan, _)| plan)
 }
 
@@ -102,7 +112,11 @@ struct Steps<'a> {
 
 impl Steps<'_> {
     fn plan(&mut self, spot: &Spot<'_>) -> Option<Plan> {
-        if !self.reader.object(spot, "a plan", PLAN_KEYS) {
+        let known = match self.reader.made {
+            true => [PLAN_KEYS, &[REPORTS_CALLS]].concat(),
+            false => PLAN_KEYS.to_vec(),
+        };
+        if !self.reader.object(spot, "a plan", &known) {
             return None;
         }
         let id = self.plan_id(spot);
@@ -113,6 +127,7 @@ impl Steps<'_> {
         let event_source = spot.field("eventSource");
         let event_source = event_source.and_then(|field| self.reader.text(&field)).map(Arc::from);
         let rules = self.reader.on_error(spot);
+        let reports_calls = self.reports_calls(spot);
         let list = self.reader.need(spot, "steps").and_then(|field| self.reader.filled(&field));
         let examples = self.examples(spot);
         let list = list?;
@@ -138,11 +153,17 @@ impl Steps<'_> {
             start: start?,
             steps,
             rules,
+            reports_calls,
             examples,
             source: Arc::new(source),
             hash,
             index,
         })
+    }
+
+    fn reports_calls(&mut self, spot: &Spot<'_>) -> bool {
+        let field = spot.field(REPORTS_CALLS);
+        field.and_then(|field| self.reader.flag(&field)).unwrap_or(false)
     }
 
     fn plan_id(&mut self, spot: &Spot<'_>) -> Option<PlanId> {

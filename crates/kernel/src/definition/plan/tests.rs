@@ -3,7 +3,7 @@
 
 use super::mermaid;
 use crate::definition::plan::check::{KEPT_OUT, PlanScope};
-use crate::definition::plan::flow::{load_text, load_value, reload};
+use crate::definition::plan::flow::{load_text, load_value, read_made, reload};
 use crate::definition::plan::mistake::{Mistake, Position};
 use crate::definition::plan::read::Origin;
 use crate::definition::plan::source::{DEPTH_MAX, Node, is_deeper};
@@ -752,6 +752,21 @@ fn an_output_is_kept_as_its_value_or_as_the_whole_result() {
     let mistakes = load(both).unwrap_err();
     let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     assert!(told.iter().any(|one| one.contains("not both")), "{told:?}");
+}
+
+#[test]
+fn only_a_plan_that_we_make_ourselves_reports_its_calls() {
+    let source = json!({"planId": "t/p", "reportsCalls": true, "steps": [
+        {"id": "end", "type": "final_response", "message": "ok"},
+    ]});
+    let origin = Origin::default();
+    let limits = Limits::default();
+    let loaded = surrounded(|around| load_value(&source, &origin, &limits, around));
+    let Err(mistakes) = loaded else { panic!("it was loaded") };
+    let places: Vec<&str> = mistakes.iter().map(|mistake| mistake.pointer.as_str()).collect();
+    assert_eq!(places, ["/reportsCalls"], "{mistakes:?}");
+    assert!(read_made(&source, &limits).unwrap().reports_calls);
+    assert!(reload(&source).unwrap().reports_calls);
 }
 
 #[test]
