@@ -362,7 +362,7 @@ limits! {
         /// What is left of what it wanted before does not count.
         call_wants_max: u32 = 16;
         /// The first delay before Waypost checks whether a login for a thread has completed, or
-        /// whether another agent's task still waits for an answer. It doubles each time.
+        /// whether a call that continues elsewhere still waits for an answer. It doubles each time.
         authorize_poll_ms: u64 = 2_000;
         /// The longest of these waits.
         authorize_poll_ms_max: u64 = 30_000;

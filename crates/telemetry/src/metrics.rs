@@ -231,7 +231,7 @@ mod tests {
     fn call(tool: &str) -> ObservedWork {
         let upstream = tool.split_once('.').map(|(upstream, _)| Upstream {
             name: upstream.into(),
-            speaks: UpstreamProtocol::Rest,
+            speaks: UpstreamProtocol::Other,
         });
         ObservedWork::Call {
             tool: tool.into(),

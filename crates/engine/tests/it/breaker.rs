@@ -73,7 +73,7 @@ impl Tool for Flaky {
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        self.upstream.map(|name| Upstream { name: name.into(), speaks: UpstreamProtocol::Rest })
+        self.upstream.map(|name| Upstream { name: name.into(), speaks: UpstreamProtocol::Other })
     }
 
     fn call<'a>(

@@ -51,7 +51,7 @@ fn echo(name: &str, upstream: Option<&str>) -> Arc<dyn Tool> {
         ..testkit::specs::tool(name)
     });
     let upstream =
-        upstream.map(|name| Upstream { name: name.into(), speaks: UpstreamProtocol::Rest });
+        upstream.map(|name| Upstream { name: name.into(), speaks: UpstreamProtocol::Other });
     Arc::new(Echo { spec, upstream })
 }
 

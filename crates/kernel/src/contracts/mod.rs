@@ -46,7 +46,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A tool: one truth for MCP, REST, A2A, the model's prompt and the docs.
+/// A tool: one truth for every endpoint, the model's prompt and the docs.
 pub trait Tool: Send + Sync {
     /// What it says of itself.
     fn spec(&self) -> &Arc<ToolSpec>;

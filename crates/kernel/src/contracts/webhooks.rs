@@ -1,4 +1,4 @@
-//! Where the webhooks of tasks are kept: whom each of them notifies, how far it has got, and whose
+//! Where the webhooks of runs are kept: whom each of them notifies, how far it has got, and whose
 //! it is. What only its maker and its receiver may know is sealed before it gets here.
 
 use super::{ListPage, PageRequest, Read};
@@ -10,11 +10,10 @@ use std::sync::Arc;
 /// Which webhook.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebhookName {
-    /// The realm of its task.
+    /// The realm of its run.
     pub realm: RealmId,
-    /// The run that is its task.
     pub run: RunId,
-    /// Its id, which is one of its task's.
+    /// Its id, which is one of its run's.
     pub id: Arc<str>,
 }
 
@@ -28,7 +27,7 @@ pub struct WebhookBody {
     /// right. A token that names both needs no such right.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub impersonated: bool,
-    /// The session of its task.
+    /// The session of its run.
     pub session: SessionId,
     /// In which version of the protocol its receiver is spoken to.
     pub dialect: String,
@@ -53,7 +52,7 @@ pub struct WebhookProgress {
     pub error: Option<String>,
 }
 
-/// A webhook of a task.
+/// A webhook of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
     pub name: WebhookName,
@@ -104,7 +103,7 @@ impl WebhookFilter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveWebhook {
     pub name: WebhookName,
-    /// The session of its task.
+    /// The session of its run.
     pub session: SessionId,
     /// When it is tried again.
     pub next_at: Option<Millis>,
@@ -120,7 +119,7 @@ pub enum PutOutcome {
     Full,
 }
 
-/// The webhooks of all tasks. One goes with its run. One that cannot be read is reported and left
+/// The webhooks of all runs. One goes with its run. One that cannot be read is reported and left
 /// out: it must hold up no other, and takes no room of those that a run may have.
 pub trait Webhooks: Send + Sync {
     /// Those of a run, by id.

@@ -131,7 +131,7 @@ pub enum Fact {
         /// Who.
         by: Arc<str>,
     },
-    /// A client of a task-based protocol sent a message to the run.
+    /// A client that reads its messages back sent one to the run.
     #[serde(rename = "message.received")]
     MessageReceived(Box<ReceivedMessage>),
     /// The run will end without an answer: from here on no new effect starts.
@@ -269,7 +269,7 @@ pub enum Fact {
         how: CallProgress,
         /// Why.
         fault: Fault,
-        /// Of a direct call, or one that its run reports: what the other side said, as `RawFailure`.
+        /// Of a direct call, or one that its run reports: what the other side said (`RawFailure`).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         said: Option<Arc<Datum>>,
     },

@@ -53,7 +53,7 @@ impl Session {
             | Fact::CallResumed { .. }
             | Fact::CallFinished { .. }
             | Fact::CallFailed { .. } => return self.apply_call(event),
-            // Too late to count, or only for readers of the task: it stands in the journal alone.
+            // Too late to count, or only for readers of the run: it stands in the journal alone.
             Fact::CallLate { .. } | Fact::MessageReceived(_) => {}
             Fact::AskOpened(ask) => self.open_ask(ask),
             Fact::AskDecided { ask, decision } => self.decide_ask(*ask, decision),

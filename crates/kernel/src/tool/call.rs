@@ -121,17 +121,14 @@ pub struct Upstream {
     pub speaks: UpstreamProtocol,
 }
 
-/// What is spoken with an upstream.
+/// What is spoken with an upstream, as far as observers are told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpstreamProtocol {
     Mcp {
         /// Its version, once that is agreed on.
         version: Option<Arc<str>>,
     },
-    Rest,
-    /// JSON-RPC.
-    Rpc,
-    A2a,
+    Other,
 }
 
 fn is_false(value: &bool) -> bool {

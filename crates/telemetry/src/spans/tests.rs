@@ -169,7 +169,7 @@ fn a_call_of_another_servers_tool_says_whose_and_at_which_step() {
     ] {
         assert_eq!(attributes.get(name), Some(&words(value)), "{name}");
     }
-    let rpc = Upstream { name: "files".into(), speaks: UpstreamProtocol::Rpc };
+    let rpc = Upstream { name: "files".into(), speaks: UpstreamProtocol::Other };
     let (_, attributes) = read(&Observation { error: failed.error, ..seen(call_of(rpc)) });
     assert_eq!(attributes["error.type"], words("ToolFailed"));
     assert!(!attributes.contains_key("mcp.method.name"), "{attributes:?}");

@@ -203,7 +203,7 @@ impl Tool for AgentTool {
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        Some(Upstream { name: self.upstream.clone(), speaks: UpstreamProtocol::A2a })
+        Some(Upstream { name: self.upstream.clone(), speaks: UpstreamProtocol::Other })
     }
 
     fn forget(&self, state: &Value) {

@@ -94,7 +94,7 @@ impl Tool for RestTool {
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        Some(Upstream { name: self.upstream.clone(), speaks: UpstreamProtocol::Rest })
+        Some(Upstream { name: self.upstream.clone(), speaks: UpstreamProtocol::Other })
     }
 
     fn check(&self, arguments: &Value) -> Result<()> {

@@ -39,7 +39,7 @@ impl Tool for AnyMethod {
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        Some(Upstream { name: self.config.name.as_str().into(), speaks: UpstreamProtocol::Rpc })
+        Some(Upstream { name: self.config.name.as_str().into(), speaks: UpstreamProtocol::Other })
     }
 
     fn is_open(&self) -> bool {

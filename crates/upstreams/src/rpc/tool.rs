@@ -138,7 +138,7 @@ impl Tool for RpcTool {
     }
 
     fn upstream(&self) -> Option<Upstream> {
-        Some(Upstream { name: self.upstream.clone(), speaks: UpstreamProtocol::Rpc })
+        Some(Upstream { name: self.upstream.clone(), speaks: UpstreamProtocol::Other })
     }
 
     fn call<'a>(&'a self, _: &'a Caller, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput>> {

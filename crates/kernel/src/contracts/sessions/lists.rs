@@ -29,7 +29,7 @@ pub trait Lists: Send + Sync {
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
 
     /// The same with the first events of its session, at most so many, where it is the session's
-    /// first run: most tasks are read whole by this, as they were at one moment.
+    /// first run: most runs are read whole by this, as they were at one moment.
     fn run_with_events<'a>(
         &'a self,
         realm: &'a RealmId,
