@@ -39,12 +39,12 @@ pub(super) fn checked(a2a: &A2a, message: Option<Message>) -> Result<CheckedMess
     if message.role != Role::User {
         return Err(invalid("message.role", "a client's message has the role `ROLE_USER`"));
     }
-    let limits = a2a.doors.limits();
+    let limits = &a2a.serving.limits;
     if message.parts.len() > limits.a2a_parts_max {
         let why = format!("a message has at most {} parts", limits.a2a_parts_max);
         return Err(invalid("message.parts", format!("{why}; `a2a_parts_max` in [limits]")));
     }
-    let id_max = limits.client_id_chars_max;
+    let id_max = a2a.doors.limits().client_id_chars_max;
     if message.message_id.chars().count() > id_max {
         let why = format!("`messageId` has at most {id_max} characters");
         return Err(invalid("message.messageId", why));
@@ -97,7 +97,7 @@ pub(super) fn input_modes(a2a: &A2a) -> Vec<String> {
 /// Through how many agents a message came, if it says so; more than the limit are refused.
 pub(super) fn hops(a2a: &A2a, message: &Message) -> Result<Option<u32>> {
     let Some(said) = message.metadata.get(HOPS) else { return Ok(None) };
-    let most = a2a.doors.limits().a2a_hops_max;
+    let most = a2a.serving.limits.a2a_hops_max;
     match said.as_u64().and_then(|said| u32::try_from(said).ok()) {
         Some(hops) if hops <= most => Ok(Some(hops)),
         Some(hops) => Err(unsupported(format!(

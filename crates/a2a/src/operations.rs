@@ -218,7 +218,7 @@ impl Client {
 
     /// A wait that begins now.
     pub(super) fn wait(&self) -> Wait {
-        let most_ms = self.a2a.doors.limits().a2a_wait_ms_max;
+        let most_ms = self.a2a.serving.limits.a2a_wait_ms_max;
         Wait {
             ends_at: (most_ms > 0).then(|| self.a2a.doors.engine.clock().now().plus_ms(most_ms)),
         }

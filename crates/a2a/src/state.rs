@@ -41,7 +41,7 @@ impl A2a {
         push: Option<Arc<PushParts>>,
         choose_skill: Option<ChooseSkill>,
     ) -> Self {
-        let streams = Arc::new(Semaphore::new(doors.limits().a2a_streams_max));
+        let streams = Arc::new(Semaphore::new(serving.limits.a2a_streams_max));
         Self {
             doors,
             serving,

@@ -192,7 +192,7 @@ impl Client {
             return Err(unsupported("this server does not stream; send the message, get the task"));
         }
         self.a2a.streams.clone().try_acquire_owned().map_err(|_| {
-            let most = self.a2a.doors.limits().a2a_streams_max;
+            let most = self.a2a.serving.limits.a2a_streams_max;
             let why = format!("{most} streams of A2A are open; `a2a_streams_max` in [limits]");
             A2aError::new(ErrorKind::ResourceExhausted, why)
         })

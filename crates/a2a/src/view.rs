@@ -132,7 +132,7 @@ impl Viewer {
     /// said.
     pub(super) async fn task(&self, task: &task::Task, history: Option<usize>) -> Task {
         let mut shown = self.bare(&task.state, task.changed_at);
-        let most = self.a2a.doors.limits().a2a_history_max;
+        let most = self.a2a.serving.limits.a2a_history_max;
         let wanted = history.unwrap_or(most).min(most);
         let skipped = task.lines.len().saturating_sub(wanted);
         for line in &task.lines[skipped..] {

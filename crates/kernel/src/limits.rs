@@ -6,18 +6,20 @@
 //! what 0 means. The greatest one keeps queues, buffers and waits at sizes that the process can
 //! serve; no channel or semaphore can be built with more.
 
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::RangeInclusive;
 
 const MIB: u64 = 1024 * 1024;
-const GIB: u64 = 1024 * MIB;
-const HOUR_MS: u64 = 60 * 60 * 1_000;
-const DAY_MS: u64 = 24 * HOUR_MS;
+pub const GIB: u64 = 1024 * MIB;
+pub const HOUR_MS: u64 = 60 * 60 * 1_000;
+pub const DAY_MS: u64 = 24 * HOUR_MS;
 const YEAR_MS: u64 = 365 * DAY_MS;
 
+/// A table of limits. An endpoint has one of its own for what only it limits.
+#[macro_export]
 macro_rules! limits {
     (
+        $(#[doc = $doc:literal])* pub struct $table:ident;
         settable {
             $($(#[doc = $about:literal])* $name:ident: $kind:ty = $default:expr, $range:expr;)*
         }
@@ -25,21 +27,21 @@ macro_rules! limits {
             $($(#[doc = $note:literal])* $fixed:ident: $fixed_kind:ty = $value:expr;)*
         }
     ) => {
-        /// The named limits; `[limits]` in `waypost.toml` sets those that are not fixed.
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, ::serde::Serialize, ::serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
-        pub struct Limits {
+        pub struct $table {
             $($(#[doc = $about])* pub $name: $kind,)*
             $($(#[doc = $note])* #[serde(skip)] pub $fixed: $fixed_kind,)*
         }
 
-        impl Default for Limits {
+        impl Default for $table {
             fn default() -> Self {
                 Self { $($name: $default,)* $($fixed: $value,)* }
             }
         }
 
-        impl Limits {
+        impl $table {
             /// The names of all limits that can be set, for "did you mean".
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
@@ -47,18 +49,57 @@ macro_rules! limits {
             const MEANINGS: &'static [&'static str] = &[$(concat!($($about),*)),*];
 
             /// The values that each of them can have, in the order of the names.
-            const RANGES: &'static [RangeInclusive<u64>] = &[$($range),*];
+            const RANGES: &'static [::std::ops::RangeInclusive<u64>] = &[$($range),*];
 
-            /// The value of each of them, in the order of the names.
-            fn values(&self) -> Vec<u64> {
-                vec![$(self.$name.wide()),*]
+            /// The value of each of them by its name, in the order of the names.
+            pub fn values(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                let values = [$($crate::limits::Wide::wide(self.$name)),*];
+                Self::NAMES.iter().copied().zip(values)
+            }
+
+            /// The values that a limit can have; any for a name that is no limit's.
+            pub fn range(name: &str) -> ::std::ops::RangeInclusive<u64> {
+                let place = Self::NAMES.iter().position(|known| *known == name);
+                place.and_then(|place| Self::RANGES.get(place).cloned()).unwrap_or(0..=u64::MAX)
+            }
+
+            /// What each limit bounds, by its name, in the order of the names.
+            pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
+                let meanings = Self::MEANINGS.iter().map(|about| about.trim());
+                Self::NAMES.iter().copied().zip(meanings)
+            }
+
+            /// Whether this limit can have this value; else what is wrong with it.
+            pub fn check_one(
+                name: &'static str,
+                value: u64,
+            ) -> Option<$crate::limits::OutOfRange> {
+                $crate::limits::OutOfRange::of(name, value, &Self::range(name))
+            }
+
+            /// The limits whose values they cannot have by themselves.
+            pub fn out_of_range(&self) -> Vec<$crate::limits::OutOfRange> {
+                self.values().filter_map(|(name, value)| Self::check_one(name, value)).collect()
+            }
+
+            /// Reads the value of the limit of this name, if it is one of these.
+            pub fn read<'de, A: ::serde::de::MapAccess<'de>>(
+                &mut self,
+                name: &str,
+                values: &mut A,
+            ) -> Result<bool, A::Error> {
+                match name {
+                    $(stringify!($name) => self.$name = values.next_value()?,)*
+                    _ => return Ok(false),
+                }
+                Ok(true)
             }
         }
     };
 }
 
 /// The types of limits, as one type that holds the values of all.
-trait Wide {
+pub trait Wide {
     fn wide(self) -> u64;
 }
 
@@ -104,6 +145,13 @@ pub struct OutOfRange {
 }
 
 impl OutOfRange {
+    /// Such a limit, if it cannot have this value by itself.
+    pub fn of(name: &'static str, value: u64, range: &RangeInclusive<u64>) -> Option<Self> {
+        let min = *range.start();
+        let max = *range.end();
+        (!range.contains(&value)).then_some(Self { name, value, min, max, bounded_by: None })
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> String {
         let Self { name, min, max, bounded_by, .. } = self;
@@ -125,34 +173,10 @@ impl fmt::Display for OutOfRange {
 }
 
 impl Limits {
-    /// The values that a limit can have; any for a name that is no limit's.
-    pub fn range(name: &str) -> RangeInclusive<u64> {
-        let place = Self::NAMES.iter().position(|known| *known == name);
-        place.and_then(|place| Self::RANGES.get(place).cloned()).unwrap_or(0..=u64::MAX)
-    }
-
-    /// What each limit bounds, by its name, in the order of the names.
-    pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
-        let meanings = Self::MEANINGS.iter().map(|about| about.trim());
-        Self::NAMES.iter().copied().zip(meanings)
-    }
-
-    /// Whether this limit can have this value; else what is wrong with it.
-    pub fn check_one(name: &'static str, value: u64) -> Option<OutOfRange> {
-        let range = Self::range(name);
-        let min = *range.start();
-        let max = *range.end();
-        let found = OutOfRange { name, value, min, max, bounded_by: None };
-        (!range.contains(&value)).then_some(found)
-    }
-
     /// The limits whose values they cannot have, by themselves or beside another limit.
     pub fn check(&self) -> Vec<OutOfRange> {
-        let values = self.values();
-        let named = || Self::NAMES.iter().copied().zip(values.iter().copied());
-        let mut found: Vec<OutOfRange> =
-            named().filter_map(|(name, value)| Self::check_one(name, value)).collect();
-        let pair = |name: &str| named().find(|(known, _)| *known == name);
+        let mut found = self.out_of_range();
+        let pair = |name: &str| self.values().find(|(known, _)| *known == name);
         for (less, more) in ORDERED {
             let (Some((name, value)), Some((other, max))) = (pair(less), pair(more)) else {
                 continue;
@@ -167,6 +191,9 @@ impl Limits {
 }
 
 limits! {
+    /// The named limits; `[limits]` in `waypost.toml` sets those that are not fixed, and those of
+    /// endpoints.
+    pub struct Limits;
     settable {
         /// A value larger than this goes to a blob; only its reference stays in the journal.
         context_inline_bytes_max: usize = 16 * 1024, 64..=16 * MIB;
@@ -258,26 +285,6 @@ limits! {
         case_queue_max: usize = 256, 1..=65_536;
         /// How many runs of one context are active at the same time.
         context_runs_max: usize = 8, 1..=1_000;
-        /// How many parts a message of A2A has.
-        a2a_parts_max: usize = 100, 1..=10_000;
-        /// The size of a message of A2A, its files included.
-        a2a_message_bytes_max: usize = 3 * 1024 * 1024, 1_024..=GIB;
-        /// How long a request of A2A waits for its task; 0 waits until the task ends or asks.
-        a2a_wait_ms_max: u64 = 0, 0..=DAY_MS;
-        /// How many messages of its history a task of A2A shows, the newest ones.
-        a2a_history_max: usize = 1_000, 1..=100_000;
-        /// How many streams of A2A are open at the same time, of the event streams that may be.
-        a2a_streams_max: usize = 512, 1..=100_000;
-        /// Through how many agents a message of A2A may come: a circle of them ends there.
-        a2a_hops_max: u32 = 8, 1..=64;
-        /// How many webhooks one task of A2A has.
-        push_configs_max: usize = 10, 1..=1_000;
-        /// How many times in a row a webhook of A2A is tried before it gets nothing more.
-        push_attempts_max: u32 = 24, 1..=1_000_000;
-        /// How long the receiver of a webhook of A2A may take to answer.
-        push_timeout_ms: u64 = 15_000, 1..=HOUR_MS;
-        /// The size of one notification of A2A; an update that is larger is left out.
-        push_body_bytes_max: usize = 4 * 1024 * 1024, 1_024..=GIB;
         /// How many appends wait for the store's writer.
         append_queue_max: usize = 16_384, 1..=1_000_000;
         /// How long `/sessions/{id}/execute-plan` and `/resume` wait for the run; 0 does not wait.

@@ -1,6 +1,7 @@
 //! `[a2a]`: how agents of others find and call this server. Which agents it calls itself is in
 //! `upstream_entries`.
 
+use crate::a2a_limits::A2aLimits;
 use crate::realm::DEFAULT_REALM;
 use crate::settings::{checked, checked_list, hosts, refused};
 use kernel::definition::plan::mistake::Mistake;
@@ -88,6 +89,8 @@ pub struct A2aServing {
     pub proxy: Option<bool>,
     /// What a file says of AgentVault's card, in the place of what the settings say.
     pub vault_card: Map<String, Value>,
+    /// Those of `[limits]` that are its own.
+    pub limits: A2aLimits,
 }
 
 impl A2aServing {
@@ -117,6 +120,7 @@ impl Default for A2aServing {
             service_identifier: SERVICE.to_owned(),
             proxy: None,
             vault_card: Map::new(),
+            limits: A2aLimits::default(),
         }
     }
 }
@@ -177,6 +181,7 @@ impl ServingKeys {
             service_identifier: self.service_identifier.unwrap_or(usual.service_identifier),
             proxy: self.proxy,
             vault_card: usual.vault_card,
+            limits: usual.limits,
         }
     }
 }

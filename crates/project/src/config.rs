@@ -5,6 +5,7 @@
 use crate::a2a_serving::A2aServing;
 use crate::event_sinks::{SinkEntry, SinkKeys};
 use crate::layer::Layer;
+use crate::limits::SettableLimits;
 use crate::models::{ModelEntry, ModelKeys};
 use crate::realms::{RealmKeys, realms};
 use crate::settings::{
@@ -41,7 +42,7 @@ pub const SERVER_KEYS: &[&str] = &["host", "port", "hosts", "origins", "public_u
 pub struct Config {
     /// `[server]`.
     pub server: ServerConfig,
-    /// `[limits]`.
+    /// `[limits]`, but for those of endpoints.
     pub limits: Limits,
     /// `[tools]`: which tools there are, and what they may cost.
     pub tools: ToolRules,
@@ -49,7 +50,7 @@ pub struct Config {
     pub built_in: BuiltInSettings,
     /// `[mcp]`.
     pub mcp: McpConfig,
-    /// `[a2a]`: how agents of others call this server.
+    /// `[a2a]`: how agents of others call this server, and its limits of `[limits]`.
     pub a2a: A2aServing,
     /// `[mcp.servers.<name>]`, `[providers.<name>]` and `[a2a.agents.<name>]`.
     pub upstreams: Vec<Entry>,
@@ -247,7 +248,7 @@ fn tree(layer: &Layer, warnings: &mut Vec<Mistake>) -> Result<Written, Vec<Mista
     let written: Settings = read(&tree, &[], Owner::Ours, &mut mistakes);
     mistakes.extend(written.wrong_patterns());
     mistakes.extend(written.wrong_limits(&tree));
-    match rules(&tree, &written.limits.0) {
+    match rules(&tree, &written.limits.0.kernel) {
         Ok((_, found)) => warnings.extend(found),
         Err(found) => mistakes.extend(found),
     }
@@ -260,7 +261,7 @@ fn tree(layer: &Layer, warnings: &mut Vec<Mistake>) -> Result<Written, Vec<Mista
 #[serde(default)]
 struct Settings {
     server: Kept<ServerConfig>,
-    limits: Kept<Limits>,
+    limits: Kept<SettableLimits>,
     tools: Kept<ToolSettings>,
     mcp: Kept<McpSettings>,
     a2a: Kept<A2aSettings>,
@@ -366,7 +367,9 @@ impl Settings {
             |name: &Text, keys: Located<ProviderKeys>| Entry::of_provider(name, keys.value);
         let mut upstreams = mcp.servers.0.build(mistakes, server);
         upstreams.extend(self.providers.0.build(mistakes, provider));
-        let (a2a, agents) = self.a2a.0.parts();
+        let SettableLimits { kernel, a2a } = self.limits.0;
+        let (serving, agents) = self.a2a.0.parts();
+        let serving = A2aServing { limits: a2a, ..serving };
         upstreams.extend(agents.build(mistakes, Entry::of_agent));
         let models = self.models.0.build(mistakes, ModelEntry::new);
         let mut sinks = self.events.0.sinks.0.build(mistakes, SinkEntry::new);
@@ -379,7 +382,7 @@ impl Settings {
         let session_ttls = self.realms.0.0.iter().filter_map(ttl).collect();
         Config {
             server: self.server.0,
-            limits: self.limits.0,
+            limits: kernel,
             tools: ToolRules {
                 allow: tools.allow,
                 deny: tools.deny,
@@ -387,7 +390,7 @@ impl Settings {
             },
             built_in: BuiltInSettings { demo: tools.demo, http: tools.http.0.allow },
             mcp: McpConfig { lenient: mcp.lenient },
-            a2a,
+            a2a: serving,
             upstreams,
             models,
             agents: self.agents.0,
@@ -408,7 +411,7 @@ impl Settings {
 
 /// Limits that contradict each other once all layers are merged; each is reported where the last of
 /// the two was set.
-fn crossed(trees: &[Written], limits: &Limits) -> Vec<Mistake> {
+fn crossed(trees: &[Written], limits: &SettableLimits) -> Vec<Mistake> {
     let told = |bad: &OutOfRange| {
         let names = || std::iter::once(bad.name).chain(bad.bounded_by);
         let last = |tree: &Written| {

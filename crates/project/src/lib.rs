@@ -8,6 +8,8 @@
 pub mod realm;
 pub mod layer;
 mod settings;
+pub mod a2a_limits;
+pub mod limits;
 pub mod a2a_serving;
 pub mod upstream_entries;
 pub mod tables;

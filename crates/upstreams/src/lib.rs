@@ -82,6 +82,9 @@ fn secret_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), S
     Ok((key, value))
 }
 
+/// Through how many agents a call may come where nothing else is set.
+pub const HOPS_MAX: u32 = 8;
+
 /// What upstreams are built from.
 #[derive(Clone)]
 pub struct RemoteParts {
@@ -90,6 +93,8 @@ pub struct RemoteParts {
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     pub limits: Arc<Limits>,
+    /// Through how many agents a call of an agent may come, this server included.
+    pub hops_max: u32,
     /// Our own binary, which watches over child processes; without one they are started directly.
     pub supervisor: Option<PathBuf>,
     /// Keeps what logins bring.

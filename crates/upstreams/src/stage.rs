@@ -1,7 +1,7 @@
 //! A stage for tests: tasks, time and chance in one thread. Time stands still while anything can
 //! run, and jumps to the nearest timer when nothing can.
 
-use super::RemoteParts;
+use super::{HOPS_MAX, RemoteParts};
 use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::limits::Limits;
@@ -56,6 +56,7 @@ impl Stage {
             clock: Arc::new(self.clone()),
             entropy: Arc::new(self.clone()),
             limits: Arc::new(Limits::default()),
+            hops_max: HOPS_MAX,
             supervisor: None,
             vault: Arc::new(crate::MemoryVault::new(Arc::new(self.clone()))),
             login: None,

@@ -27,7 +27,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use upstreams::{
-    Document, MemoryVault, Remote, RemoteParts, Upstream, UpstreamConfig, UpstreamKind,
+    Document, HOPS_MAX, MemoryVault, Remote, RemoteParts, Upstream, UpstreamConfig, UpstreamKind,
 };
 
 /// A project and those of its plans that the command line names.
@@ -336,6 +336,7 @@ pub(crate) fn offline(limits: Arc<Limits>) -> RemoteParts {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         limits,
+        hops_max: HOPS_MAX,
         supervisor: None,
         vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
         login: None,

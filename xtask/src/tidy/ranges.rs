@@ -4,8 +4,8 @@
 use super::finding::{Finding, Rule};
 use super::source::Source;
 
-/// The file with the table of limits.
-const HOME: &str = "crates/kernel/src/limits.rs";
+/// The files with tables of limits.
+const HOMES: [&str; 2] = ["crates/kernel/src/limits.rs", "crates/project/src/a2a_limits.rs"];
 
 /// Where the table begins, and in it the limits that can be set.
 const TABLE: &str = "limits! {";
@@ -13,7 +13,7 @@ const SETTABLE: &str = "settable {";
 
 /// Finds limits without a range.
 pub fn given(source: &Source) -> Vec<Finding> {
-    if source.path != HOME {
+    if !HOMES.contains(&source.path.as_str()) {
         return Vec::new();
     }
     let finding = |line: usize, wrong: String| Finding {
@@ -62,12 +62,14 @@ mod tests {
             \x20       b_max: u32 = 1, 0..=2;\n        c_max: u32 =\n            1;\n    }\n\
             \x20   fixed {\n        d_max: u32 = 1;\n    }\n}\n";
         let expected = ["7: the limit `a_max` has no range", "10: the limit `c_max` has no range"];
-        assert_eq!(found(HOME, text), expected);
+        for home in HOMES {
+            assert_eq!(found(home, text), expected);
+        }
         assert!(found("crates/engine/src/limits.rs", text).is_empty());
     }
 
     #[test]
     fn the_table_cannot_go_unnoticed() {
-        assert_eq!(found(HOME, "fn f() {}\n"), ["1: there is no table of limits"]);
+        assert_eq!(found(HOMES[0], "fn f() {}\n"), ["1: there is no table of limits"]);
     }
 }

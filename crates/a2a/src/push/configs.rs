@@ -188,7 +188,7 @@ impl Client {
         let stamp = (entropy.bits() >> 65) as u64;
         self.keep_webhook("webhook.create", &name, target.place())?;
         let webhook = Webhook { name, stamp, body, standing };
-        let most = self.a2a.doors.limits().push_configs_max;
+        let most = self.a2a.serving.limits.push_configs_max;
         match parts.store.put_webhook(&webhook, most).await.map_err(|why| lost(&why))? {
             PutOutcome::Stored => {}
             PutOutcome::NoRun => return Err(no_task(&run.to_string())),

@@ -209,7 +209,7 @@ impl PushTurn {
             let url = target.url.clone();
             let headers = target.headers();
             let notice = Notice { url, media_type, headers, body };
-            let ms = self.a2a.doors.limits().push_timeout_ms;
+            let ms = self.a2a.serving.limits.push_timeout_ms;
             let now = self.now();
             let posted = self.parts.notifier.post(notice, ms, now).await;
             self.parts.counts.add(posted.is_ok());
@@ -223,7 +223,7 @@ impl PushTurn {
     }
 
     fn fits(&self, body: &str) -> bool {
-        let fits = body.len() <= self.a2a.doors.limits().push_body_bytes_max;
+        let fits = body.len() <= self.a2a.serving.limits.push_body_bytes_max;
         if !fits {
             let WebhookName { run, id, .. } = &self.webhook.name;
             let bytes = body.len();
@@ -263,14 +263,13 @@ impl PushTurn {
     }
 
     async fn failed(mut self, why: NotTaken) -> NextAttempt {
-        let limits = self.a2a.doors.engine.limits().clone();
         let attempts = self.webhook.standing.attempts.saturating_add(1);
-        if why.is_final || attempts >= limits.push_attempts_max {
+        if why.is_final || attempts >= self.a2a.serving.limits.push_attempts_max {
             self.webhook.standing.attempts = attempts;
             return self.end(why.message).await;
         }
         let chance = self.a2a.doors.engine.entropy().bits();
-        let wait_ms = backoff_ms(&limits, attempts, why.retry_after_ms, chance);
+        let wait_ms = backoff_ms(self.a2a.doors.limits(), attempts, why.retry_after_ms, chance);
         let then = self.now().plus_ms(wait_ms);
         let WebhookName { run, id, .. } = &self.webhook.name;
         tracing::debug!(%run, %id, attempts, why = why.message, "a webhook took nothing");

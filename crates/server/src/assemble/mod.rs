@@ -290,9 +290,17 @@ fn remote_parts(
     let login = login_places(setup.address, &setup.project.config.server, entrance);
     let System { clock, entropy, spawn } = ground.system.clone();
     let limits = ground.limits.clone();
-    let supervisor = setup.supervisor.clone();
-    let scope = Scope::default();
-    let parts = RemoteParts { spawn, clock, entropy, limits, supervisor, vault, login, scope };
+    let parts = RemoteParts {
+        spawn,
+        clock,
+        entropy,
+        limits,
+        hops_max: setup.project.config.a2a.limits.a2a_hops_max,
+        supervisor: setup.supervisor.clone(),
+        vault,
+        login,
+        scope: Scope::default(),
+    };
     let ourselves = ourselves.clone();
     parts.apart_from(move |url| ourselves.are_named_by(url))
 }

@@ -18,7 +18,7 @@ use testkit::http::grpc::{framed, read_as, status};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
-use upstreams::{A2aConfig, CardPlace, MemoryVault, Peer, RemoteParts, Scope};
+use upstreams::{A2aConfig, CardPlace, HOPS_MAX, MemoryVault, Peer, RemoteParts, Scope};
 use wire::a2a::GRPC_SERVICE;
 use wire::a2a::message::Message;
 use wire::a2a::proto::schema::{self, Shape};
@@ -32,6 +32,7 @@ pub(super) fn parts() -> RemoteParts {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         limits: Arc::new(Limits::default()),
+        hops_max: HOPS_MAX,
         supervisor: None,
         vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
         login: None,

@@ -10,7 +10,6 @@ use axum::body::BodyDataStream;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Uri, Version};
 use http_body_util::BodyExt;
-use kernel::limits::Limits;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use server::{A2A_OPERATIONS, VAULT_METHODS};
@@ -45,11 +44,6 @@ const TIMEOUTS: &[&[u8]] = &[
     b"1.5S", b" 1S", b"1s", b"\xff",
 ];
 
-/// No task is waited for as long as an answer is, and there is not much room.
-fn limits() -> Limits {
-    Limits { a2a_wait_ms_max: 20_000, body_bytes_max: 60_000, ..Limits::default() }
-}
-
 /// The server under fire.
 struct Target<'a> {
     runtime: &'a Runtime,
@@ -65,7 +59,9 @@ impl<'a> Target<'a> {
     fn new(runtime: &'a Runtime) -> Self {
         // A message that comes again is a new one here.
         let mut project = project(&format!("{SETTINGS}repeat_window = 0\nproxy = true\n"));
-        project.config.limits = limits();
+        // No task is waited for as long as an answer is, and there is not much room.
+        project.config.a2a.limits.a2a_wait_ms_max = 20_000;
+        project.config.limits.body_bytes_max = 60_000;
         let house = runtime.block_on(House::build(project, None));
         Self { runtime, house, task: String::new(), looked: 0, tally: BTreeMap::new() }
     }

@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use upstreams::{
-    Document, EraSetting, Remote, RemoteParts, RestConfig, UpstreamConfig, UpstreamKind,
+    Document, EraSetting, HOPS_MAX, Remote, RemoteParts, RestConfig, UpstreamConfig, UpstreamKind,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -42,6 +42,7 @@ fn provider(rest: RestConfig) -> Remote {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         limits: Arc::new(Limits::default()),
+        hops_max: HOPS_MAX,
         supervisor: None,
         vault: Arc::new(upstreams::MemoryVault::new(Arc::new(SystemClock))),
         login: None,

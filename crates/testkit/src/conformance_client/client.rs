@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::runtime::Handle;
 use upstreams::{
-    EraSetting, Grant, LoginPlaces, MemoryVault, OauthConfig, Remote, RemoteParts, Secret,
-    Upstream, UpstreamConfig, UpstreamKind,
+    EraSetting, Grant, HOPS_MAX, LoginPlaces, MemoryVault, OauthConfig, Remote, RemoteParts,
+    Secret, Upstream, UpstreamConfig, UpstreamKind,
 };
 
 /// How often a person logs in before it is too much. More than the suite finds right, so that it is
@@ -80,6 +80,7 @@ impl Client {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             limits: Arc::new(Limits::default()),
+            hops_max: HOPS_MAX,
             supervisor: None,
             vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
             login: Some(LoginPlaces {

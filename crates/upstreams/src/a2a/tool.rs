@@ -153,7 +153,7 @@ impl AgentTool {
             self.agent.name_skill(&mut message, skill);
         }
         let hops = call.place.hops.saturating_add(1);
-        let most = self.agent.parts.limits.a2a_hops_max;
+        let most = self.agent.parts.hops_max;
         if hops > most {
             let why = self.agent.named(&format!(
                 "it would be the agent number {hops} of a chain, and at most {most} are allowed"

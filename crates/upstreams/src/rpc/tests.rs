@@ -1,8 +1,8 @@
 //! Servers of both dialects, and of none, played by a listener that answers what the test says.
 #![allow(clippy::disallowed_methods, reason = "the server runs beside the test")]
 
-use super::super::RemoteParts;
 use super::super::config::{EraSetting, Secret, UpstreamConfig, UpstreamKind};
+use super::super::{HOPS_MAX, RemoteParts};
 use super::load;
 use futures::future::{BoxFuture, pending, ready};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
@@ -157,6 +157,7 @@ fn parts(clock: Arc<dyn Clock>) -> RemoteParts {
         clock,
         entropy: Arc::new(Idle),
         limits: Arc::new(Limits::default()),
+        hops_max: HOPS_MAX,
         supervisor: None,
         vault: Arc::new(crate::MemoryVault::new(Arc::new(Still))),
         login: None,

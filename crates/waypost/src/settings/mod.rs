@@ -8,10 +8,10 @@ use crate::environment::place::{Roots, shown};
 use crate::environment::{ADMIN_KEY, API_KEY, Environment, LOG_LEVEL, SECRET_KEY};
 use crate::exit::{Failure, Result};
 use kernel::definition::plan::mistake::Mistake;
-use kernel::limits::Limits;
 use project::config::{AdminRule, Config};
 use project::folder::{CONFIG_FILE, DEMO_PROXY, DEMO_PROXY_SERVER, DEMO_SETTINGS};
 use project::layer::{Layer, Source};
+use project::limits::SettableLimits;
 use project::upstream_entries::{server_map, shown_url};
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -196,7 +196,7 @@ fn layer(path: &Path) -> Result<Option<Layer>> {
 
 /// All settings of the files with their defaults.
 fn defaults() -> Vec<Setting> {
-    let Config { server, limits, policy, audit, .. } = Config::default();
+    let Config { server, policy, audit, .. } = Config::default();
     let admin = match server.admin {
         AdminRule::Local => "local",
         AdminRule::Key => "key",
@@ -222,9 +222,8 @@ fn defaults() -> Vec<Setting> {
         setting("tools.demo".to_owned(), json!(false)),
         setting("tools.http.allow".to_owned(), json!([])),
     ];
-    let limits = json!(limits);
-    let limit = |name: &&str| setting(format!("limits.{name}"), limits[*name].clone());
-    all.extend(Limits::NAMES.iter().map(limit));
+    let limits = SettableLimits::default().values().into_iter();
+    all.extend(limits.map(|(name, value)| setting(format!("limits.{name}"), json!(value))));
     all
 }
 
@@ -415,7 +414,7 @@ mod tests {
         assert_eq!((settings.config.server.port, settings.files().len()), (3, 3));
         assert_eq!(settings.config.server.hosts, ["c"]);
         let all = settings.all(&usual_server(), &none);
-        assert_eq!(all.len(), 16 + Limits::NAMES.len() + 5);
+        assert_eq!(all.len(), 16 + SettableLimits::NAMES.len() + 5);
     }
 
     #[test]

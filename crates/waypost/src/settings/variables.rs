@@ -3,9 +3,9 @@
 
 use crate::environment::{Environment, Variable};
 use kernel::definition::plan::mistake::{Mistake, Position, did_you_mean};
-use kernel::limits::Limits;
 use project::config::SERVER_KEYS;
 use project::layer::{Layer, Source};
+use project::limits::SettableLimits;
 use serde_json::{Value, json};
 
 /// A table of the settings whose keys are variables too.
@@ -18,7 +18,7 @@ struct Section {
 
 const SECTIONS: [Section; 2] = [
     Section { name: "server", prefix: "WAYPOST_SERVER_", keys: SERVER_KEYS },
-    Section { name: "limits", prefix: "WAYPOST_LIMITS_", keys: Limits::NAMES },
+    Section { name: "limits", prefix: "WAYPOST_LIMITS_", keys: SettableLimits::NAMES },
 ];
 
 /// The short names of two settings; they go before the long ones.

@@ -5,7 +5,7 @@ use super::super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Rep
 use super::super::peer::{Era, EraChoice, Peer};
 use super::ChildLine;
 use crate::children::Program;
-use crate::{RemoteParts, Secret};
+use crate::{HOPS_MAX, RemoteParts, Secret};
 use futures::future::{BoxFuture, join_all, pending};
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::limits::Limits;
@@ -203,6 +203,7 @@ fn parts(limits: Limits, clock: Arc<dyn Clock>) -> RemoteParts {
         clock,
         entropy: Arc::new(Seven),
         limits: Arc::new(limits),
+        hops_max: HOPS_MAX,
         supervisor: None,
         login: None,
         scope: crate::Scope::default(),

@@ -3,7 +3,7 @@
 use super::site::{Asked, Reply, Site};
 use crate::config::{EraSetting, OauthConfig, UpstreamConfig, UpstreamKind};
 use crate::oauth::{LoginCallback, LoginPlaces, MemoryVault};
-use crate::{Remote, RemoteParts, Upstream};
+use crate::{HOPS_MAX, Remote, RemoteParts, Upstream};
 use futures::future::{BoxFuture, pending};
 use kernel::contracts::{Clock, Entropy, Spawn, Vault};
 use kernel::limits::Limits;
@@ -238,6 +238,7 @@ impl Scene {
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             limits: Arc::new(Limits::default()),
+            hops_max: HOPS_MAX,
             supervisor: None,
             vault: self.vault.clone(),
             login: self.places.clone(),

@@ -4,10 +4,10 @@
 mod formats;
 mod loads;
 
-use super::super::RemoteParts;
 use super::super::config::{
     Document, EraSetting, KeyPlace, RestAuth, RestConfig, Secret, UpstreamConfig, UpstreamKind,
 };
+use super::super::{HOPS_MAX, RemoteParts};
 use super::load;
 use futures::future::{BoxFuture, pending, ready};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
@@ -162,6 +162,7 @@ fn parts() -> RemoteParts {
         clock: Arc::new(Still),
         entropy: Arc::new(Still),
         limits: Arc::new(Limits::default()),
+        hops_max: HOPS_MAX,
         supervisor: None,
         vault: Arc::new(crate::MemoryVault::new(Arc::new(Still))),
         login: None,

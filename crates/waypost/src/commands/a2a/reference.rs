@@ -8,7 +8,7 @@ use kernel::limits::Limits;
 use kernel::values::fault::Fault;
 use std::path::PathBuf;
 use std::sync::Arc;
-use upstreams::{A2aConfig, CardPlace, MemoryVault, RemoteParts, Scope, Secret};
+use upstreams::{A2aConfig, CardPlace, HOPS_MAX, MemoryVault, RemoteParts, Scope, Secret};
 
 /// What to do about an address that a card names and a command may not go to.
 pub(super) const NOT_ALLOWED_HINT: &str = "`--allow-private` goes to addresses that are not \
@@ -84,6 +84,7 @@ pub(super) fn parts() -> RemoteParts {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         limits: Arc::new(Limits::default()),
+        hops_max: HOPS_MAX,
         supervisor: None,
         vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
         login: None,

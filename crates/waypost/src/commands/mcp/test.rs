@@ -129,6 +129,7 @@ async fn alone(args: &TestArgs, context: &Context, held: Option<HeldVault>) -> R
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             limits: Arc::new(project.config.limits),
+            hops_max: project.config.a2a.limits.a2a_hops_max,
             supervisor: std::env::current_exe().ok(),
             vault: held.as_ref().map_or_else(nothing, |held| held.vault.clone()),
             login: None,

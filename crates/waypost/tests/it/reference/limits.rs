@@ -1,8 +1,9 @@
-//! The page of limits: what each bounds, its default and its range, as the kernel declares it.
+//! The page of limits: what each bounds, its default and its range, as the kernel and endpoints
+//! declare them.
 
 use super::head;
-use kernel::limits::Limits;
-use serde_json::json;
+use project::limits::SettableLimits;
+use std::collections::BTreeMap;
 
 const ABOUT: &str = "\
 Every limit below can be set in `[limits]` of `waypost.toml`, or by a variable such as
@@ -16,12 +17,12 @@ not start with it. Some limits must not be larger than another one: `body_bytes_
 name with `_max`.";
 
 pub(super) fn page() -> String {
-    let defaults = json!(Limits::default());
+    let defaults: BTreeMap<_, _> = SettableLimits::default().values().into_iter().collect();
     let mut page = head("Limits", ABOUT);
     page.push_str("\n| limit | default | range | what it bounds |\n|---|---|---|---|\n");
-    for (name, about) in Limits::meanings() {
-        let default = &defaults[name];
-        let (min, max) = Limits::range(name).into_inner();
+    for (name, about) in SettableLimits::meanings() {
+        let default = defaults[name];
+        let (min, max) = SettableLimits::range(name).into_inner();
         page.push_str(&format!("| `{name}` | {default} | {min} to {max} | {about} |\n"));
     }
     page

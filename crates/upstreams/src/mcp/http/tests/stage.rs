@@ -2,8 +2,8 @@
 
 use super::super::super::line::{Incoming, Line, Outgoing, Replies};
 use super::super::HttpLine;
-use crate::RemoteParts;
 use crate::config::Secret;
+use crate::{HOPS_MAX, RemoteParts};
 use futures::future::{BoxFuture, pending};
 use kernel::contracts::{Clock, Entropy, Spawn};
 use kernel::limits::Limits;
@@ -123,6 +123,7 @@ pub(super) fn parts(clock: &Arc<TestClock>) -> RemoteParts {
         clock: clock.clone(),
         entropy: Arc::new(NoEntropy),
         limits: Arc::new(Limits { call_output_bytes_max: BYTES_MAX, ..Limits::default() }),
+        hops_max: HOPS_MAX,
         supervisor: None,
         vault: Arc::new(crate::MemoryVault::new(clock.clone())),
         login: None,

@@ -21,7 +21,9 @@ use report::{Report, Ways};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
-use upstreams::{EraSetting, Remote, RemoteParts, Secret, Upstream, UpstreamConfig, UpstreamKind};
+use upstreams::{
+    EraSetting, HOPS_MAX, Remote, RemoteParts, Secret, Upstream, UpstreamConfig, UpstreamKind,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -218,6 +220,7 @@ fn parts(limits: Arc<Limits>) -> RemoteParts {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         limits,
+        hops_max: HOPS_MAX,
         supervisor: std::env::current_exe().ok(),
         // What logins brought is the server's that runs.
         vault: nothing(),
