@@ -1,5 +1,5 @@
 //! What the demo and the examples need, and nothing more: the rule-based model (`rules`), calendars
-//! that are kept as iCalendar files, and maps over a small gazetteer. The tools are not built in:
+//! that are kept as JSON files, and maps over a small gazetteer. The tools are not built in:
 //! `waypost example calendar-server` serves them over MCP, so that the demo has a real server
 //! behind it and needs no other service; `waypost example filesystem-server` does the same for the
 //! files of one folder. A shop whose tools go wrong is for one story of `waypost demo` alone.

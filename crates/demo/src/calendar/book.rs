@@ -1,8 +1,8 @@
-//! The folder of calendars: one iCalendar file for each, `primary.ics`. A reader or writer
-//! holds all of them, also before other processes, and a file changes as a whole or not at all. One
-//! that cannot be read is reported and never written.
+//! The folder of calendars: one file for each, `primary.json`. A reader or writer holds all of
+//! them, also before other processes, and a file changes as a whole or not at all. One that cannot be
+//! read is reported and never written.
 
-use super::ics::{Component, plain};
+use super::event::Calendar;
 use crate::keep::{make_folder, write_whole};
 use kernel::tool::call::ToolError;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "calendars";
 const LOCK_FILE: &str = ".lock";
-const EXTENSION: &str = "ics";
+const EXTENSION: &str = "json";
 /// Larger than any calendar that a person keeps.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -75,11 +75,7 @@ impl Held<'_> {
     /// What each calendar is. One that cannot be read is listed with the reason.
     pub(super) fn calendars(&self) -> Result<Vec<About>, ToolError> {
         let about = |id: String| match self.read(&id) {
-            Ok(calendar) => {
-                let text = |name: &str| calendar.value(name).map(plain);
-                let name = text("X-WR-CALNAME").unwrap_or_else(|| id.clone());
-                About { name, description: text("X-WR-CALDESC").unwrap_or_default(), id }
-            }
+            Ok(Calendar { name, description, events: _ }) => About { id, name, description },
             Err(error) => About { name: id.clone(), description: error.fault.message, id },
         };
         Ok(self.ids().map_err(|why| self.unusable(&why))?.into_iter().map(about).collect())
@@ -103,7 +99,7 @@ impl Held<'_> {
     }
 
     /// A calendar.
-    pub(super) fn read(&self, id: &str) -> Result<Component, ToolError> {
+    pub(super) fn read(&self, id: &str) -> Result<Calendar, ToolError> {
         let path = self.path(id);
         let broken = |why: String| {
             let message = format!("calendar file `{}` cannot be read: {why}", path.display());
@@ -115,15 +111,14 @@ impl Held<'_> {
             return Err(broken(format!("it has {bytes} bytes, more than {FILE_BYTES_MAX}")));
         }
         let bytes = fs::read(&path).map_err(|why| broken(why.to_string()))?;
-        Component::read(&bytes).map_err(|why| broken(why.to_string()))
+        serde_json::from_slice(&bytes).map_err(|why| broken(why.to_string()))
     }
 
     /// Writes a calendar; it is on the disk on return.
-    pub(super) fn write(&self, id: &str, calendar: &Component) -> Result<(), ToolError> {
-        let mut text = String::new();
-        calendar.write(&mut text);
+    pub(super) fn write(&self, id: &str, calendar: &Calendar) -> Result<(), ToolError> {
         let path = self.path(id);
-        write_whole(&path, text.as_bytes()).map_err(|why| {
+        let text = serde_json::to_vec_pretty(calendar).map_err(io::Error::from);
+        text.and_then(|text| write_whole(&path, &text)).map_err(|why| {
             // It may be in its place, and only its folder not on the disk.
             let message = format!("calendar file `{}` cannot be written: {why}", path.display());
             ToolError::unknown("CalendarUnwritten", message)

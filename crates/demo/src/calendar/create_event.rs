@@ -9,9 +9,8 @@ use super::arguments::{
 use super::desk::Desk;
 use super::event::Event;
 use super::tool::CalendarTool;
-use super::transitions::explain;
 use crate::card::{Card, Does};
-use jiff::{SignedDuration, Zoned};
+use jiff::{SignedDuration, Timestamp};
 use kernel::tool::arguments::misfit;
 use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
@@ -51,15 +50,15 @@ pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
 struct Asked {
     calendar: String,
     name: String,
-    start: Zoned,
-    end: Zoned,
+    start: Timestamp,
+    end: Timestamp,
     location: String,
     description: String,
 }
 
 impl Asked {
     fn read(desk: &Desk, arguments: &Value) -> Result<Self, ToolError> {
-        let start = needed_time(arguments, "start", desk.zone())?;
+        let start = needed_time(arguments, "start", desk.zone())?.timestamp();
         let minutes = whole(arguments, "duration_minutes", &MINUTES)?.unwrap_or(MINUTES_DEFAULT);
         let end = start.checked_add(SignedDuration::from_mins(minutes));
         let end = end.map_err(|_| misfit("`start` is beyond all calendars"))?;
@@ -78,13 +77,11 @@ impl Asked {
 fn act(desk: &Desk, call: &Call) -> Result<Value, ToolError> {
     let asked = Asked::read(desk, &call.arguments)?;
     let id = call.id.to_string();
-    let now = desk.now()?;
     let held = desk.hold()?;
     let calendar = held.find(&asked.calendar)?;
     let mut content = held.read(&calendar)?;
-    let events = desk.events(&content)?;
-    if let Some((_, made)) = events.iter().find(|(_, event)| event.id == id) {
-        return Ok(made.details(&calendar));
+    if let Some(made) = content.events.iter().find(|event| event.id == id) {
+        return Ok(made.details(&calendar, desk.zone()));
     }
     let event = Event {
         id,
@@ -94,10 +91,8 @@ fn act(desk: &Desk, call: &Call) -> Result<Value, ToolError> {
         location: asked.location,
         description: asked.description,
     };
-    content.components.push(event.component(desk.zone(), &now));
-    let mut moments: Vec<Zoned> = events.into_iter().map(|(_, event)| event.start).collect();
-    moments.push(event.start.clone());
-    explain(&mut content, desk.zone(), &moments);
+    let details = event.details(&calendar, desk.zone());
+    content.events.push(event);
     held.write(&calendar, &content)?;
-    Ok(event.details(&calendar))
+    Ok(details)
 }

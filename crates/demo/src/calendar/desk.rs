@@ -2,12 +2,9 @@
 //! be wanted first. Files are read on a thread of their own.
 
 use super::book::{Book, Held, unusable};
-use super::event::Event;
-use super::ics::Component;
 use super::login::Page;
 use super::{DemoParts, seed};
 use crate::zone::Zone;
-use jiff::Zoned;
 use kernel::tool::call::{Call, InputRequest, InputRequired, ToolError, ToolOutput};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,38 +32,16 @@ impl Desk {
         &self.parts.zone
     }
 
-    /// Now, on the wall.
-    pub(super) fn now(&self) -> Result<Zoned, ToolError> {
-        let now = self.parts.zone.at(self.parts.clock.now());
-        now.ok_or_else(|| {
-            ToolError::failed("NoTime", "the clock shows a time beyond all calendars")
-        })
-    }
-
     /// Fills a folder without calendars.
     pub(super) fn seed(&self) -> io::Result<()> {
-        let now = self.now().map_err(|error| io::Error::other(error.fault.message))?;
+        let now = self.zone().at(self.parts.clock.now());
+        let now = now.ok_or_else(|| io::Error::other("the clock shows a time beyond all years"))?;
         seed::sow(&self.book.hold()?, self.zone(), &now)
     }
 
     /// All calendars, for us alone until this is dropped.
     pub(super) fn hold(&self) -> Result<Held<'_>, ToolError> {
         self.book.hold().map_err(|why| unusable(&self.book, &why))
-    }
-
-    /// The events of a calendar, each with its place among the components.
-    pub(super) fn events(&self, calendar: &Component) -> Result<Vec<(usize, Event)>, ToolError> {
-        let mut events = Vec::new();
-        for (place, component) in calendar.components.iter().enumerate() {
-            match Event::read(component, self.zone()) {
-                Ok(event) => events.extend(event.map(|event| (place, event))),
-                Err(why) => {
-                    return Err(ToolError::failed("CalendarBroken", format!("{why} in its file"))
-                        .hint("mend the file, or take the event out; it was left as it is"));
-                }
-            }
-        }
-        Ok(events)
     }
 
     /// Does this on a thread of its own. It continues to its end, also when no one waits any more.

@@ -5,10 +5,9 @@ use super::arguments::{
     DAYS, DAYS_DEFAULT, calendar, calendar_schema, needed_time, time_schema, whole, whole_schema,
 };
 use super::desk::Desk;
-use super::event::Event;
 use super::tool::CalendarTool;
 use crate::card::{Card, Does, list, texts};
-use jiff::{Span, Zoned};
+use jiff::{Span, Timestamp};
 use kernel::tool::arguments::misfit;
 use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
@@ -42,8 +41,8 @@ pub(super) fn tool(desk: &Arc<Desk>) -> CalendarTool {
 /// What is asked for.
 struct Asked {
     calendar: String,
-    from: Zoned,
-    to: Zoned,
+    from: Timestamp,
+    to: Timestamp,
 }
 
 impl Asked {
@@ -52,17 +51,16 @@ impl Asked {
         let days = whole(arguments, "duration_days", &DAYS)?.unwrap_or(DAYS_DEFAULT);
         let to = from.checked_add(Span::new().days(days));
         let to = to.map_err(|_| misfit("`start_time` is beyond all calendars"))?;
-        Ok(Self { calendar: calendar(arguments)?, from, to })
+        Ok(Self { calendar: calendar(arguments)?, from: from.timestamp(), to: to.timestamp() })
     }
 }
 
 fn act(desk: &Desk, call: &Call) -> Result<Value, ToolError> {
     let Asked { calendar, from, to } = Asked::read(desk, &call.arguments)?;
     let held = desk.hold()?;
-    let content = held.read(&held.find(&calendar)?)?;
-    let events = desk.events(&content)?.into_iter().map(|(_, event)| event);
-    let mut events: Vec<Event> = events.filter(|event| event.is_between(&from, &to)).collect();
+    let mut events = held.read(&held.find(&calendar)?)?.events;
+    events.retain(|event| event.is_between(from, to));
     events.sort_by(|one, other| (&one.start, &one.name).cmp(&(&other.start, &other.name)));
-    let events: Vec<Value> = events.iter().map(Event::listed).collect();
+    let events: Vec<Value> = events.iter().map(|event| event.listed(desk.zone())).collect();
     Ok(json!({"events": events}))
 }

@@ -1,8 +1,6 @@
-//! Calendars: four tools over a folder of iCalendar files.
+//! Calendars: four tools over a folder of JSON files.
 
-mod ics;
 mod event;
-mod transitions;
 mod book;
 mod seed;
 mod login;

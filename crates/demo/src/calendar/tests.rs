@@ -81,7 +81,7 @@ impl Office {
     }
 
     fn file(&self, id: &str) -> PathBuf {
-        self.folder.path().join("calendars").join(format!("{id}.ics"))
+        self.folder.path().join("calendars").join(format!("{id}.json"))
     }
 
     fn text(&self, id: &str) -> String {
@@ -196,9 +196,9 @@ fn two_calendars_are_there_with_events_around_today() {
 fn a_folder_is_filled_once() {
     let Office { folder, tools } = Office::open();
     drop(tools);
-    let primary = folder.path().join("calendars/primary.ics");
-    fs::remove_file(folder.path().join("calendars/team.ics")).unwrap();
-    fs::write(&primary, "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nEND:VCALENDAR\r\n").unwrap();
+    let primary = folder.path().join("calendars/primary.json");
+    fs::remove_file(folder.path().join("calendars/team.json")).unwrap();
+    fs::write(&primary, r#"{"name": "Primary"}"#).unwrap();
     let office = Office::of(folder, None);
     assert!(office.listed(json!({"start_time": "2026-11-15"})).is_empty());
     assert!(!office.file("team").exists());
@@ -220,9 +220,14 @@ fn an_event_is_made_with_what_is_left_out() {
             "id": id,
         })
     );
-    let text = office.text("primary");
-    assert!(text.contains("DTSTART;TZID=Europe/Berlin:20261116T100000\r\n"), "{text}");
-    assert!(text.contains("BEGIN:VTIMEZONE\r\nTZID:Europe/Berlin\r\n"), "{text}");
+    let file: Value = serde_json::from_str(&office.text("primary")).unwrap();
+    assert_eq!(
+        file["events"].as_array().unwrap().last(),
+        Some(&json!({
+            "id": id, "name": "New event", "start": "2026-11-16T09:00:00Z",
+            "end": "2026-11-16T09:30:00Z", "location": "", "description": "",
+        }))
+    );
     let listed = office.call("list_events", json!({"start_time": "2026-11-16T10:29:00"}));
     assert_eq!(listed.unwrap()["events"][0]["event_id"], id, "it is still going on");
 }
@@ -261,7 +266,6 @@ fn a_change_touches_only_what_it_names() {
         })
     );
     let file = office.text("primary");
-    assert!(file.contains("SEQUENCE:1\r\n"), "{file}");
     assert_eq!(office.call("update_event", arguments).unwrap(), moved);
     assert_eq!(office.text("primary"), file, "once more changes nothing");
 }
@@ -310,18 +314,23 @@ fn arguments_that_cannot_be_meant_are_refused_before_anybody_is_asked() {
 #[test]
 fn a_broken_file_is_told_and_never_written() {
     let office = Office::open();
-    let broken = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\n";
+    let broken = "{\n  \"name\": \"Team\",\n";
     fs::write(office.file("team"), broken).unwrap();
     let arguments = json!({"start": "2026-11-16T10:00", "calendar_id": "team"});
     let error = office.call("create_event", arguments).unwrap_err();
     assert_eq!((error.how, error.fault.name.as_str()), (CallProgress::Failed, "CalendarBroken"));
-    assert!(error.fault.message.contains("team.ics` cannot be read: line 3"), "{error:?}");
+    assert!(error.fault.message.contains("team.json` cannot be read: EOF"), "{error:?}");
+    assert!(error.fault.message.contains("at line 3"), "{error:?}");
     assert_eq!(office.text("team"), broken);
-    let undated = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+    let undated = r#"{"name": "Team", "events": [{"id": "1", "name": "Lunch"}]}"#;
     fs::write(office.file("team"), undated).unwrap();
     let listed = json!({"start_time": "2026-11-16", "calendar_id": "team"});
+    let error = office.call("list_events", listed.clone()).unwrap_err();
+    assert!(error.fault.message.contains("missing field `start`"), "{error:?}");
+    let unknown = r#"{"name": "Team", "color": "red"}"#;
+    fs::write(office.file("team"), unknown).unwrap();
     let error = office.call("list_events", listed).unwrap_err();
-    assert!(error.fault.message.contains("`DTSTART` of event `1`"), "{error:?}");
+    assert!(error.fault.message.contains("unknown field `color`"), "{error:?}");
     assert!(office.call("list_events", json!({"start_time": "2026-11-16"})).is_ok());
     let calendars = office.call("list_calendars", json!({})).unwrap();
     assert_eq!(calendars["calendars"].as_array().unwrap().len(), 2);

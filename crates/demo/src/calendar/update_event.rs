@@ -9,9 +9,7 @@ use super::book::short;
 use super::desk::Desk;
 use super::event::Changes;
 use super::tool::CalendarTool;
-use super::transitions::explain;
 use crate::card::{Card, Does};
-use jiff::Zoned;
 use kernel::tool::arguments::misfit;
 use kernel::tool::call::{Call, ToolError};
 use serde_json::{Value, json};
@@ -65,7 +63,7 @@ impl Asked {
         })?;
         let changes = Changes {
             name: text(arguments, "name")?.filter(|name| !name.trim().is_empty()),
-            start: time(arguments, "start", desk.zone())?,
+            start: time(arguments, "start", desk.zone())?.map(|start| start.timestamp()),
             minutes: whole(arguments, "duration_minutes", &MINUTES)?,
             location: text(arguments, "location")?,
             description: text(arguments, "description")?,
@@ -80,25 +78,21 @@ impl Asked {
 
 fn act(desk: &Desk, call: &Call) -> Result<Value, ToolError> {
     let Asked { calendar, event: id, changes } = Asked::read(desk, &call.arguments)?;
-    let now = desk.now()?;
     let held = desk.hold()?;
     let calendar = held.find(&calendar)?;
     let mut content = held.read(&calendar)?;
-    let events = desk.events(&content)?;
-    let Some((place, before)) = events.iter().find(|(_, event)| event.id == id) else {
+    let Some(event) = content.events.iter_mut().find(|event| event.id == id) else {
         let message = format!("there is no event `{}` in calendar `{calendar}`", short(&id));
         return Err(ToolError::failed("EventNotFound", message).hint(
             "`list_events` tells the ids; an event of another calendar needs `calendar_id`",
         ));
     };
-    let component = &mut content.components[*place];
-    let changed = before.change(component, &changes, desk.zone(), &now);
-    let after = changed.ok_or_else(|| misfit("`start` is beyond all calendars"))?;
-    if after != *before {
-        let mut moments: Vec<Zoned> = events.iter().map(|(_, event)| event.start.clone()).collect();
-        moments.push(after.start.clone());
-        explain(&mut content, desk.zone(), &moments);
+    let changed = event.changed(changes);
+    let changed = changed.ok_or_else(|| misfit("`start` is beyond all calendars"))?;
+    let details = changed.details(&calendar, desk.zone());
+    if changed != *event {
+        *event = changed;
         held.write(&calendar, &content)?;
     }
-    Ok(after.details(&calendar))
+    Ok(details)
 }

@@ -79,10 +79,10 @@ fn both_eras_are_served_over_http() {
         assert_eq!(resources["resources"], json!([]));
     }
     assert_eq!(server.stop().code, Some(0));
-    let file = folder.path().join("data/calendars/primary.ics");
-    let text = fs::read_to_string(file).unwrap();
-    assert!(text.starts_with("BEGIN:VCALENDAR\r\nVERSION:2.0\r\n"), "{text}");
-    assert!(text.contains("DTSTART;TZID=Europe/Berlin:20350601T100000\r\n"), "{text}");
+    let text = fs::read_to_string(folder.path().join("data/calendars/primary.json")).unwrap();
+    let calendar: Value = serde_json::from_str(&text).unwrap();
+    let starts = calendar["events"].as_array().unwrap().iter().map(|event| &event["start"]);
+    assert_eq!(starts.filter(|start| *start == "2035-06-01T08:00:00Z").count(), 2, "{text}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn lines_that_were_typed_before_the_card_approve_nothing() {
     terminal.shows("\n> ", 2);
     assert_eq!(open_asks(&server), Vec::<String>::new());
     terminal.quit();
-    let calendar = fs::read_to_string(data.join("calendar/calendars/primary.ics"));
+    let calendar = fs::read_to_string(data.join("calendar/calendars/primary.json"));
     assert!(!calendar.is_ok_and(|events| events.contains("Retro")), "the event was created");
 }
 

@@ -59,7 +59,7 @@ fn kill_amid(mut house: House, data: &Path, (thread, call): (&str, &Asked), when
     match when {
         When::After(delay) => thread::sleep(delay),
         When::Written => {
-            let file = data.join("calendar/calendars/primary.ics");
+            let file = data.join("calendar/calendars/primary.json");
             let name = call.text("name");
             let begun = Instant::now();
             // Without a pause: the kill is to come before anybody hears of it.
@@ -81,7 +81,7 @@ fn hold_amid(house: &mut House, data: &Path, (thread, call): (&str, &Asked), cal
     wait_for("the approved call to be under way", LIMIT, || {
         (house.thread(thread)["status"] == "running").then_some(())
     });
-    let file = data.join("calendar/calendars/primary.ics");
+    let file = data.join("calendar/calendars/primary.json");
     let name = call.text("name");
     let is_done = || fs::read_to_string(&file).is_ok_and(|text| text.contains(name));
     wait_for("the calendar to have done the call", LIMIT, || {

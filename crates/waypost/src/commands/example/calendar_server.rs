@@ -37,7 +37,7 @@ pub(crate) struct CalendarServerArgs {
     /// Listen on this address of this machine; port 0 takes a free one
     #[arg(long, value_name = "ADDR", value_parser = address, conflicts_with = "stdio")]
     http: Option<SocketAddr>,
-    /// Where the calendars are kept, as iCalendar files
+    /// Where the calendars are kept, as JSON files
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     /// The time zone of the calendars [default: TZ, else that of this machine]
