@@ -4,9 +4,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use edge::private_file::{is_exposed, write_private};
 use kernel::values::canonical;
 use project::a2a_serving::SIGNING_KEYS_MAX;
+use project::atomic_file::{FileAccess, is_exposed, replace_file};
 use project::folder::Project;
 use quick_cache::sync::Cache;
 use ring::digest::{SHA256, digest};
@@ -223,7 +223,7 @@ fn make(data: &Path) -> Result<CardKey, CardKeyError> {
     let pkcs8 = EcdsaKeyPair::generate_pkcs8(algorithm, &random);
     let pkcs8 = pkcs8.map_err(|_| unmade("no key could be made".to_owned()))?;
     let key = CardKey::read(pkcs8.as_ref()).map_err(unmade)?;
-    let written = write_private(data, CARD_KEYS_FILE, &pem(pkcs8.as_ref()));
+    let written = replace_file(&path, pem(pkcs8.as_ref()).as_bytes(), FileAccess::Private);
     written.map_err(|why| CardKeyError::Io { path: path.clone(), why })?;
     Ok(key)
 }
@@ -315,10 +315,10 @@ mod tests {
     fn what_is_no_key_is_told_and_stays() {
         let data = tempfile::tempdir().unwrap();
         let path = data.path().join(CARD_KEYS_FILE);
-        write_private(data.path(), CARD_KEYS_FILE, "damaged").unwrap();
+        replace_file(&path, b"damaged", FileAccess::Private).unwrap();
         let error = CardKeys::open(data.path(), &[]).unwrap_err();
         assert!(error.to_string().contains("it has none"), "{error}");
-        write_private(data.path(), CARD_KEYS_FILE, &pem(b"no key")).unwrap();
+        replace_file(&path, pem(b"no key").as_bytes(), FileAccess::Private).unwrap();
         let error = wrong_card_keys(data.path(), &[]).unwrap();
         assert!(error.to_string().contains("openssl genpkey"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), pem(b"no key"));

@@ -7,7 +7,6 @@
 
 pub mod problem;
 pub mod instance;
-pub mod private_file;
 pub mod backup;
 pub mod counters;
 pub mod connections;

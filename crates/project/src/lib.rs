@@ -1,10 +1,11 @@
 //! A project folder as data: its settings and where each comes from, its plans, agents, pipelines,
 //! policies, upstreams, models and sinks. Reading it starts nothing; mistakes come with file, line
-//! and hint.
+//! and hint. Files that other crates keep are replaced as a whole here, too.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
 
+pub mod atomic_file;
 pub mod realm;
 pub mod layer;
 mod settings;

@@ -138,7 +138,6 @@ impl Doors {
         telemetry: Telemetry,
     ) -> Self {
         let limits = engine.limits();
-        let a2a = A2aServing::default();
         let login_shares = engine.shares(SharedLimit::Logins);
         let logins_begun = CallerRates::new("logins", limits.logins_per_minute, login_shares);
         Self {

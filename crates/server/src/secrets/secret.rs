@@ -2,10 +2,10 @@
 //! the data folder, so that what was handed out before a restart is still good after it. It can be
 //! replaced: the first secret of the file seals, and those after it still open what they sealed.
 
-use edge::private_file::{is_exposed, write_private};
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use outbound::seal::{Keyring, SECRET_BYTES};
+use project::atomic_file::{FileAccess, is_exposed, replace_file};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,8 @@ fn make(data: &Path) -> io::Result<[u8; SECRET_BYTES]> {
     first.copy_from_slice(&SystemEntropy.bits().to_be_bytes());
     second.copy_from_slice(&SystemEntropy.bits().to_be_bytes());
     let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-    write_private(data, SECRET_FILE, &format!("{digits}\n"))?;
+    let text = format!("{digits}\n");
+    replace_file(&data.join(SECRET_FILE), text.as_bytes(), FileAccess::Private)?;
     Ok(secret)
 }
 
@@ -121,11 +122,12 @@ mod tests {
     #[test]
     fn a_secret_is_made_once() {
         let data = tempfile::tempdir().unwrap();
-        fs::write(data.path().join("secret.key.new"), "half").unwrap();
+        let left = data.path().join(format!("secret.key.{}.new", std::process::id()));
+        fs::write(&left, "half").unwrap();
         let made = keyring(data.path(), None).unwrap();
         assert_ne!(shown(&made), shown(&of(0)));
         assert_eq!(shown(&keyring(data.path(), Some(" ")).unwrap()), shown(&made));
-        assert!(!data.path().join("secret.key.new").exists());
+        assert!(!left.exists());
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! or the new one. One thread touches the files, so that no one waits for a disk who needs not, and
 //! nothing comes between a look at a version and the write that expects it.
 
-use edge::private_file::private_file;
 use futures::future::ready;
 use kernel::contracts::{
     Clock, Entropy, Spawn, Vault, VaultCondition, VaultEntry, VaultError, VaultFuture, VaultLease,
@@ -13,9 +12,10 @@ use kernel::values::fault::Fault;
 use kernel::values::ids::ContentHash;
 use kernel::values::secret::Secret;
 use outbound::seal::{ENVELOPE_BYTES, Envelopes, Keyring, Unopened};
+use project::atomic_file::{FileAccess, UNFINISHED, replace_file, sync_folder};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -23,8 +23,6 @@ use upstreams::HoldRegistry;
 
 /// The vault's folder in the data folder.
 pub(crate) const FOLDER: &str = "vault";
-/// How a file's name ends that is not whole yet.
-const UNFINISHED: &str = ".new";
 /// What stands between the segments of a key in the name of its file. An unfinished file ends with
 /// a dot and more, so that it is another character.
 const BETWEEN: char = '-';
@@ -265,19 +263,9 @@ impl Files {
         Ok(Some(bytes))
     }
 
-    /// Writes a file under another name first, and makes its own name durable.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.make_folder()?;
-        let random = self.entropy.bits();
-        let unfinished = self.folder.join(format!("{name}.{random:032x}{UNFINISHED}"));
-        let written = write_whole(&unfinished, bytes)
-            .and_then(|()| fs::rename(&unfinished, self.folder.join(name)));
-        if let Err(error) = written {
-            // It may not even be there; what is left behind is swept at the next start.
-            let _ = fs::remove_file(&unfinished);
-            return Err(error);
-        }
-        sync_folder(&self.folder)
+        replace_file(&self.folder.join(name), bytes, FileAccess::Private)
     }
 
     fn make_folder(&self) -> io::Result<()> {
@@ -350,20 +338,6 @@ fn mark_of(segment: &str) -> String {
 /// What an envelope is good for: a file of this form and this key.
 fn bound(key: &str) -> Vec<u8> {
     [[FORM].as_slice(), key.as_bytes()].concat()
-}
-
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = private_file(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Makes the names in a folder durable. Only Unix has, and needs, a sync of folders.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
 }
 
 /// Removes what a crash left behind: it is no one's.

@@ -6,9 +6,10 @@ use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, UNTRUSTED};
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
+use project::atomic_file::{FileAccess, replace_file};
 use server::instance::proof;
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use wire::rest::Instance;
@@ -24,22 +25,9 @@ pub(crate) fn file(data: &Path) -> PathBuf {
 /// recognise its server. It stays after the end: no one can prove to have its token then.
 pub(crate) fn leave(data: &Path, url: &str, token: &str) {
     let text = format!("pid {}\nurl {url}\ntoken {token}\n", std::process::id());
-    if let Err(error) = write(data, &text) {
+    if let Err(error) = replace_file(&file(data), text.as_bytes(), FileAccess::Private) {
         tracing::warn!(%error, "other processes will not find this server by its data folder");
     }
-}
-
-/// Writes the file under another name first: a reader sees a whole file or none. Only its owner
-/// may read it.
-fn write(data: &Path, text: &str) -> io::Result<()> {
-    let unfinished = data.join(format!("{FILE}.new"));
-    remove(&unfinished)?;
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&unfinished)?.write_all(text.as_bytes())?;
-    fs::rename(&unfinished, file(data))
 }
 
 /// Removes a file, if it is there.
@@ -208,7 +196,7 @@ mod tests {
         leave(folder.path(), "http://127.0.0.1:8420", "secret");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(read(folder.path()).unwrap().token, "secret");
-        assert!(!folder.path().join("address.new").exists());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[cfg(unix)]

@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::settings::{Settings, file_of};
 use clap::Args;
 use kernel::definition::plan::mistake::meant;
+use project::atomic_file::{FileAccess, replace_file};
 use project::config::Config;
 use serde_json::json;
 use std::fs;
@@ -113,13 +114,10 @@ fn header(line: &str) -> Option<Vec<&str>> {
     Some(path.split('.').map(|part| part.trim().trim_matches(['"', '\''])).collect())
 }
 
-/// Written beside it and then put in its place: half a file would keep the server from starting.
+/// As a whole: half a file would keep the server from starting. Where it is a link, what it leads to
+/// is replaced.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = path.canonicalize()?;
-    let new = path.with_extension("toml.new");
-    fs::write(&new, text)?;
-    fs::set_permissions(&new, fs::metadata(&path)?.permissions())?;
-    fs::rename(&new, &path)
+    replace_file(&path.canonicalize()?, text.as_bytes(), FileAccess::Unchanged)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use crate::remote::client::{Client, Request};
 use crate::remote::download::Download;
 use clap::Args;
 use kernel::values::visible::exposed_json;
+use project::atomic_file::{AtomicFile, FileAccess};
 use serde_json::json;
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -28,58 +28,34 @@ pub(super) async fn run(context: &Context, client: &Client, args: &ExportArgs) -
     let request = Request::to(&["sessions", &session, "export"]);
     let begun = Download::begin(client, request, output.is_json());
     let mut document = context.progress().during(format!("exporting {session}"), begun).await?;
-    let mut file = args.output.as_deref().map(PartialFile::create).transpose()?;
+    let mut file = match &args.output {
+        Some(path) => Some((path, create(path)?)),
+        None => None,
+    };
     while let Some(piece) = document.next().await? {
         let piece = if output.is_json() { piece } else { exposed_json(&piece) };
         match &mut file {
-            Some(file) => file.write(&piece)?,
+            Some((path, file)) => write(file, path, &piece)?,
             None => output.piece(&piece)?,
         }
     }
-    let Some(file) = file else {
+    let Some((path, mut file)) = file else {
         output.piece("\n")?;
         return Ok(Exit::Ok);
     };
-    let path = file.finish()?.display().to_string();
+    write(&mut file, path, "\n")?;
+    file.finish().map_err(|error| unwritten(path, &error))?;
+    let path = path.display().to_string();
     let told = format!("exported {session} to {path}");
     output.done(&json!({"session": session, "file": path}), &told)
 }
 
-/// A file that has its name once it is whole. Until then it is beside it, and gone where it is
-/// given up.
-struct PartialFile<'a> {
-    file: File,
-    path: PathBuf,
-    target: &'a Path,
+fn create(path: &Path) -> Result<AtomicFile> {
+    AtomicFile::create(path, FileAccess::Default).map_err(|error| unwritten(path, &error))
 }
 
-impl<'a> PartialFile<'a> {
-    fn create(target: &'a Path) -> Result<Self> {
-        let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.unfinished", std::process::id()));
-        let path = target.with_file_name(name);
-        let created = File::create_new(&path).map_err(|error| unwritten(target, &error))?;
-        Ok(Self { file: created, path, target })
-    }
-
-    fn write(&mut self, piece: &str) -> Result<()> {
-        self.file.write_all(piece.as_bytes()).map_err(|error| unwritten(self.target, &error))
-    }
-
-    /// Gives it its name.
-    fn finish(mut self) -> Result<&'a Path> {
-        self.write("\n")?;
-        let named = self.file.sync_all().and_then(|()| fs::rename(&self.path, self.target));
-        named.map_err(|error| unwritten(self.target, &error))?;
-        Ok(self.target)
-    }
-}
-
-impl Drop for PartialFile<'_> {
-    fn drop(&mut self) {
-        // One that has its name is not there any more.
-        let _ = fs::remove_file(&self.path);
-    }
+fn write(file: &mut AtomicFile, path: &Path, piece: &str) -> Result<()> {
+    file.write_all(piece.as_bytes()).map_err(|error| unwritten(path, &error))
 }
 
 fn unwritten(path: &Path, error: &io::Error) -> Failure {
