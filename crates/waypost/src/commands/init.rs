@@ -1,5 +1,6 @@
 //! `waypost init`: writes a small project that runs as it is. Works offline and never overwrites.
 
+use crate::environment::place::shown;
 use crate::environment::program::{program, shell_word};
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::Output;
@@ -217,6 +218,17 @@ pub(crate) fn run(args: &InitArgs, output: Output) -> Result<Exit> {
     let tries = args.template.tries(&program(), dir);
     output.talk(&format!("now try: {}", tries.join("\n         ")));
     Ok(Exit::Ok)
+}
+
+/// Refuses a file that is there, for commands that write a new one.
+pub(super) fn check_free(path: &Path) -> Result<()> {
+    // A link that leads nowhere is there, too.
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let path = shown(path);
+    Err(Failure::usage(format!("`{path}` is there already, and nothing is overwritten"))
+        .hint("name another file, or remove it first"))
 }
 
 /// Writes a file that is not there yet, with its folder.

@@ -204,6 +204,9 @@ fn an_export_is_printed_as_it_comes_and_one_that_breaks_off_is_told() {
     assert_eq!(server.run(&to).code(0).says("exported ses_").stdout, "");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), pretty.stdout);
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1, "something is left behind");
+    std::fs::write(&file, "kept").unwrap();
+    server.run(&to).code(2).says("nothing is overwritten").says("name another file");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
 }
 
 #[test]

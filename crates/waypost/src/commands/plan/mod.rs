@@ -8,6 +8,7 @@ mod stored;
 use crate::asking::Asker;
 use crate::asking::following::{WAITING, answered, asks_person, at_rest};
 use crate::commands::Most;
+use crate::commands::init::check_free;
 use crate::context::{Context, Listing};
 use crate::environment::place::project_folder;
 use crate::examples::{self, ExampleResult};
@@ -185,7 +186,7 @@ async fn show(context: &Context, id: &str) -> Result<Exit> {
 
 async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
     if let Some(file) = &args.record {
-        record::check_free(file)?;
+        check_free(file)?;
     }
     let words = if args.words.is_empty() { &args.input } else { &args.words };
     let input = input::words(words)?;

@@ -33,16 +33,6 @@ pub(super) struct Recording<'a> {
     pub(super) run: &'a str,
 }
 
-/// Refuses a file that is there, before anything runs.
-pub(super) fn check_free(file: &Path) -> Result<()> {
-    if !file.exists() {
-        return Ok(());
-    }
-    let file = shown(file);
-    Err(Failure::usage(format!("`{file}` is there already, and nothing is overwritten"))
-        .hint("record into another file, or remove it first"))
-}
-
 /// Writes the run, if it has ended. The command ends as it was told before.
 pub(super) async fn write(
     context: &Context,

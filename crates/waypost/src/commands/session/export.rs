@@ -2,6 +2,7 @@
 //! larger than memory.
 
 use super::{Named, find};
+use crate::commands::init::check_free;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request};
@@ -17,13 +18,14 @@ use std::path::{Path, PathBuf};
 pub(super) struct ExportArgs {
     #[command(flatten)]
     named: Named,
-    /// Write it to this file, which is there once all of it came
+    /// Write it to this new file, which is there once all of it came
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 pub(super) async fn run(context: &Context, client: &Client, args: &ExportArgs) -> Result<Exit> {
     let output = context.output;
+    args.output.as_deref().map_or(Ok(()), check_free)?;
     let session = find(client, &args.named.resolved(client).await?).await?.id;
     let request = Request::to(&["sessions", &session, "export"]);
     let begun = Download::begin(client, request, output.is_json());
@@ -44,6 +46,8 @@ pub(super) async fn run(context: &Context, client: &Client, args: &ExportArgs) -
         return Ok(Exit::Ok);
     };
     write(&mut file, path, "\n")?;
+    // Somebody may have written one while the session came.
+    check_free(path)?;
     file.finish().map_err(|error| unwritten(path, &error))?;
     let path = path.display().to_string();
     let told = format!("exported {session} to {path}");
