@@ -27,7 +27,7 @@ impl Driver {
         if self.moving(ask).is_none() {
             return self.look_at_login(ask, look).await;
         }
-        let at = self.shared.clock.now().plus_ms(wait_ms(&self.shared.limits, 0));
+        let at = self.shared.clock.now().plus_ms(remote_look_delay_ms(&self.shared.limits, 0));
         let timer = login_timer(ask, look.saturating_add(1));
         self.record(Fact::TimerSet(TimerStart { timer, at })).await
     }
@@ -42,11 +42,11 @@ impl Driver {
         let session = self.session.as_mut()?;
         let since = session.asks.get(&ask).map_or(now, |open| open.ask.created_at);
         let waited_ms = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or_default();
-        let wait_ms = match &moving {
-            Some(_) => wait_ms(&self.shared.limits, waited_ms),
-            None => wait_for_tool_ms(&self.shared.limits, waited_ms),
+        let delay_ms = match &moving {
+            Some(_) => remote_look_delay_ms(&self.shared.limits, waited_ms),
+            None => away_look_delay_ms(&self.shared.limits, waited_ms),
         };
-        session.postpone(timer, now.plus_ms(wait_ms));
+        session.postpone(timer, now.plus_ms(delay_ms));
         // A tool whose server is away for a while is asked the next time.
         if let Some(moving) = moving {
             self.in_flight.push(moving.map(move |moved| Completion::Moved(ask, moved)).boxed());
@@ -119,12 +119,13 @@ impl Driver {
 
 /// The same while the tool is not there, as at every start before its server is connected. What
 /// waits may be a login that was just made, so the next look is never a rare one.
-fn wait_for_tool_ms(limits: &Limits, waited_ms: u64) -> u64 {
-    wait_ms(limits, waited_ms).min(limits.authorize_poll_ms_max.max(1))
+fn away_look_delay_ms(limits: &Limits, waited_ms: u64) -> u64 {
+    remote_look_delay_ms(limits, waited_ms).min(limits.authorize_poll_ms_max.max(1))
 }
 
-/// How long to wait before the next look at what has waited for so long already.
-fn wait_ms(limits: &Limits, waited_ms: u64) -> u64 {
+/// How long to wait before the next look at what has waited for so long already: as long again, up
+/// to a limit, and rarely once it waited for very long.
+fn remote_look_delay_ms(limits: &Limits, waited_ms: u64) -> u64 {
     let Limits { authorize_poll_ms: first, authorize_poll_ms_max: max, .. } = *limits;
     if waited_ms >= max.saturating_mul(LOOKS_MAX.into()) {
         return max.saturating_mul(RARER).max(1);
@@ -141,10 +142,14 @@ mod tests {
         let limits =
             Limits { authorize_poll_ms: 2_000, authorize_poll_ms_max: 30_000, ..Limits::default() };
         let waits = [0, 2_000, 9_000, 31_000, 1_799_999, 1_800_000, u64::MAX]
-            .map(|waited_ms| wait_ms(&limits, waited_ms));
+            .map(|waited_ms| remote_look_delay_ms(&limits, waited_ms));
         assert_eq!(waits, [2_000, 2_000, 9_000, 30_000, 30_000, 300_000, 300_000]);
-        assert_eq!(wait_for_tool_ms(&limits, u64::MAX), 30_000, "its server is back any moment");
+        assert_eq!(away_look_delay_ms(&limits, u64::MAX), 30_000, "its server is back any moment");
         let never = Limits { authorize_poll_ms: 0, authorize_poll_ms_max: 0, ..limits };
-        assert_eq!([0, 9].map(|waited_ms| wait_ms(&never, waited_ms)), [1, 1], "nothing spins");
+        assert_eq!(
+            [0, 9].map(|waited_ms| remote_look_delay_ms(&never, waited_ms)),
+            [1, 1],
+            "nothing spins"
+        );
     }
 }

@@ -35,7 +35,8 @@ impl Driver {
     pub(super) async fn look_at_login(&mut self, ask: AskId, look: u32) -> Result<()> {
         let Some((call, wants)) = self.awaited(ask) else { return Ok(()) };
         if look < LOOKS_MAX {
-            let at = self.shared.clock.now().plus_ms(wait_ms(&self.shared.limits, look));
+            let at =
+                self.shared.clock.now().plus_ms(login_look_delay_ms(&self.shared.limits, look));
             let timer = login_timer(ask, look + 1);
             self.record(Fact::TimerSet(TimerStart { timer, at })).await?;
         }
@@ -183,8 +184,8 @@ fn only_pages(wants: &InputRequired) -> bool {
     wants.inputs.values().all(|want| matches!(want, InputRequest::Url { .. }))
 }
 
-/// How long to wait before the look after this one.
-fn wait_ms(limits: &Limits, look: u32) -> u64 {
+/// How long to wait before the look after this one: twice as long each time.
+fn login_look_delay_ms(limits: &Limits, look: u32) -> u64 {
     let doubled = limits.authorize_poll_ms.saturating_mul(1 << look.min(20));
     doubled.min(limits.authorize_poll_ms_max).max(1)
 }
@@ -197,9 +198,10 @@ mod tests {
     fn looks_become_rarer_up_to_a_limit() {
         let limits =
             Limits { authorize_poll_ms: 2_000, authorize_poll_ms_max: 30_000, ..Limits::default() };
-        let waits: Vec<u64> = [0, 1, 2, 3, 4, 60].map(|look| wait_ms(&limits, look)).into();
+        let waits: Vec<u64> =
+            [0, 1, 2, 3, 4, 60].map(|look| login_look_delay_ms(&limits, look)).into();
         assert_eq!(waits, [2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
         let never = Limits { authorize_poll_ms: 0, ..Limits::default() };
-        assert_eq!(wait_ms(&never, 3), 1, "nothing spins");
+        assert_eq!(login_look_delay_ms(&never, 3), 1, "nothing spins");
     }
 }
