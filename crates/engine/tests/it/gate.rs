@@ -99,12 +99,14 @@ async fn the_spec_that_a_call_pins_can_be_read() {
     world.permits.add_permits(2);
     let spec = world.engine.tools().get(&caller(), "slow::read").unwrap();
     let realm = caller().realm;
-    assert_eq!(world.store.tool_spec(&realm, &spec.hash()).await, Ok(None));
+    let pinned = [spec.hash()];
+    assert_eq!(world.store.tool_specs(&realm, &pinned).await, Ok(Vec::new()));
     for session in ["one", "two"] {
         let report = world.run("read", json!({}), session).await;
         assert_eq!(report.run.status.name(), "completed");
-        let text = world.store.tool_spec(&realm, &spec.hash()).await.unwrap().unwrap();
-        assert_eq!(ContentHash::of(text.as_bytes()), spec.hash());
+        let specs = world.store.tool_specs(&realm, &pinned).await.unwrap();
+        let [(hash, text)] = specs.as_slice() else { panic!("{specs:?}") };
+        assert_eq!((hash, &ContentHash::of(text.as_bytes())), (&pinned[0], &pinned[0]));
     }
 }
 

@@ -10,7 +10,7 @@ use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, ParkedSession, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Fence, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    AskId, ContentHash, Fence, Millis, PipelineName, PlanId, RealmId, RunId, SessionId, SessionKey,
     SessionVersion,
 };
 use std::sync::{Arc, Mutex};
@@ -56,7 +56,8 @@ impl Journal for Noted {
         load<'a>(key: &'a SessionKey, known: Option<SessionVersion>) -> Read<'a, LoadResult>;
         append(append: Append) -> Ticket;
         closure<'a>(realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<String>>;
-        tool_spec<'a>(realm: &'a RealmId, hash: &'a ContentHash) -> Read<'a, Option<String>>;
+        tool_specs<'a>(realm: &'a RealmId, hashes: &'a [ContentHash])
+            -> Read<'a, Vec<(ContentHash, String)>>;
         history<'a>(key: &'a SessionKey, only: HistoryFilter, page: &'a PageRequest)
             -> Read<'a, ListPage<HistoryItem>>;
         events<'a>(key: &'a SessionKey, after: u64, limit: usize) -> Read<'a, Vec<(u64, String)>>;
@@ -80,6 +81,7 @@ impl Lists for Noted {
         sessions<'a>(realm: &'a RealmId, filter: &'a SessionFilter, page: &'a PageRequest)
             -> Read<'a, ListPage<SessionRow>>;
         run<'a>(realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
+        run_plans<'a>(realm: &'a RealmId, runs: &'a [RunId]) -> Read<'a, Vec<(RunId, PlanId)>>;
         run_with_events<'a>(realm: &'a RealmId, run: RunId, limit: usize)
             -> Read<'a, Option<RunWithEvents>>;
         runs<'a>(realm: &'a RealmId, filter: &'a RunFilter, page: &'a PageRequest)

@@ -359,7 +359,7 @@ pub fn calling(append: Append, closure: &StoredClosure, spec: &Arc<ToolSpec>) ->
 
 /// A spec that was pinned, as it was.
 pub fn spec_of(store: &dyn Store, realm: &str, spec: &ToolSpec) -> Option<ToolSpec> {
-    let text = got(store.tool_spec(&realm.into(), &spec.hash()))?;
+    let (_, text) = got(store.tool_specs(&realm.into(), &[spec.hash()])).pop()?;
     assert_eq!(ContentHash::of(text.as_bytes()), spec.hash());
     serde_json::from_str(&text).ok()
 }

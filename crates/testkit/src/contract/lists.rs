@@ -226,6 +226,25 @@ pub fn a_run_is_kept_up_to_date(scene: Scene) {
     assert_eq!((found.session, &found.key, found.row), (a.row.id, a.key(), run));
 }
 
+pub fn the_plans_of_runs_are_read_by_a_list_of_ids(scene: Scene) {
+    let mut a = Driver::new("r", "a");
+    let one = a.run_row(1);
+    let two = RunRow { plan: PlanId::from("other"), ..a.run_row(2) };
+    done(scene.store().append(Append { runs: vec![one.clone()], ..a.created() }));
+    done(scene.store().append(Append { runs: vec![two.clone()], ..a.next() }));
+    let plans = |realm: &str, runs: &[RunId]| {
+        let mut plans = got(scene.store().run_plans(&realm.into(), runs));
+        plans.sort();
+        plans
+    };
+    let mut both = vec![(one.id, one.plan.clone()), (two.id, two.plan.clone())];
+    both.sort();
+    assert_eq!(plans("r", &[two.id, RunId(1), one.id]), both);
+    assert_eq!(plans("r", &[one.id]), [(one.id, one.plan.clone())]);
+    assert_eq!(plans("r", &[]), []);
+    assert_eq!(plans("other", &[one.id, two.id]), []);
+}
+
 pub fn a_first_run_comes_with_the_first_events_of_its_session(scene: Scene) {
     let mut a = Driver::new("r", "a");
     let first = a.run_row(1);

@@ -49,6 +49,7 @@ macro_rules! store_contract {
                 asks_are_listed_oldest_first,
                 asks_that_rules_hold_are_listed_apart,
                 a_run_is_kept_up_to_date,
+                the_plans_of_runs_are_read_by_a_list_of_ids,
                 a_first_run_comes_with_the_first_events_of_its_session,
                 runs_of_contexts_are_listed_by_their_last_change,
                 sessions_that_are_not_over_are_counted_by_status,

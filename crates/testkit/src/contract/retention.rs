@@ -14,6 +14,7 @@ use kernel::journal::trim::Trim;
 use kernel::session::RunStatus;
 use kernel::tool::call::ToolSpec;
 use kernel::values::ids::{ContentHash, Millis, RealmId, RunId, SessionId};
+use std::collections::BTreeSet;
 
 pub fn a_removed_session_leaves_nothing(scene: Scene) {
     let mut a = Driver::new("r", "a");
@@ -325,6 +326,10 @@ pub fn a_spec_is_there_as_long_as_a_closure_that_pins_it(scene: Scene) {
         done(scene.store().append(calling(b.next(), &two, &shared)));
     }
     assert!(has_spec(&scene, &shared) && has_spec(&scene, &own));
+    let hashes = [own.hash(), ContentHash::of(b"none"), shared.hash()];
+    let found = got(scene.store().tool_specs(&"r".into(), &hashes));
+    let found: BTreeSet<ContentHash> = found.into_iter().map(|(hash, _)| hash).collect();
+    assert_eq!(found, BTreeSet::from([own.hash(), shared.hash()]), "all at once");
     assert_eq!(spec_of(scene.store(), "other", &shared), None);
     got(scene.store().remove(a.key(), a.row.known()));
     assert_eq!(swept(scene.store()), (1, 1));

@@ -12,7 +12,7 @@ use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, ParkedSession, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Fence, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    AskId, ContentHash, Fence, Millis, PipelineName, PlanId, RealmId, RunId, SessionId, SessionKey,
     SessionVersion,
 };
 
@@ -42,13 +42,18 @@ impl Journal for ModelStore {
         Box::pin(self.read(move |tables| Ok(tables.closures.get(&name).cloned())))
     }
 
-    fn tool_spec<'a>(
+    fn tool_specs<'a>(
         &'a self,
         realm: &'a RealmId,
-        hash: &'a ContentHash,
-    ) -> Read<'a, Option<String>> {
-        let name = (realm.clone(), hash.clone());
-        Box::pin(self.read(move |tables| Ok(tables.specs.get(&name).cloned())))
+        hashes: &'a [ContentHash],
+    ) -> Read<'a, Vec<(ContentHash, String)>> {
+        Box::pin(self.read(move |tables| {
+            let found = hashes.iter().filter_map(|hash| {
+                let text = tables.specs.get(&(realm.clone(), hash.clone()))?;
+                Some((hash.clone(), text.clone()))
+            });
+            Ok(found.collect::<Vec<_>>())
+        }))
     }
 
     fn history<'a>(
@@ -131,6 +136,17 @@ impl Lists for ModelStore {
 
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
         Box::pin(self.read(move |tables| Ok(tables.run(realm, run))))
+    }
+
+    fn run_plans<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        runs: &'a [RunId],
+    ) -> Read<'a, Vec<(RunId, PlanId)>> {
+        Box::pin(self.read(move |tables| {
+            let plan = |run: &RunId| Some((*run, tables.run(realm, *run)?.row.plan));
+            Ok(runs.iter().filter_map(plan).collect::<Vec<_>>())
+        }))
     }
 
     fn run_with_events<'a>(

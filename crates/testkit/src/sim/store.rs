@@ -14,7 +14,7 @@ use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{Append, HistoryItem, OnceRow, ParkedSession, SessionRow};
 use kernel::journal::trim::Trim;
 use kernel::values::ids::{
-    AskId, ContentHash, Fence, Millis, PipelineName, RealmId, RunId, SessionId, SessionKey,
+    AskId, ContentHash, Fence, Millis, PipelineName, PlanId, RealmId, RunId, SessionId, SessionKey,
     SessionVersion,
 };
 
@@ -82,12 +82,12 @@ impl Journal for SimStore {
         })
     }
 
-    fn tool_spec<'a>(
+    fn tool_specs<'a>(
         &'a self,
         realm: &'a RealmId,
-        hash: &'a ContentHash,
-    ) -> Read<'a, Option<String>> {
-        self.inner.tool_spec(realm, hash)
+        hashes: &'a [ContentHash],
+    ) -> Read<'a, Vec<(ContentHash, String)>> {
+        self.inner.tool_specs(realm, hashes)
     }
 
     fn history<'a>(
@@ -163,6 +163,14 @@ impl Lists for SimStore {
 
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>> {
         self.inner.run(realm, run)
+    }
+
+    fn run_plans<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        runs: &'a [RunId],
+    ) -> Read<'a, Vec<(RunId, PlanId)>> {
+        self.inner.run_plans(realm, runs)
     }
 
     fn run_with_events<'a>(

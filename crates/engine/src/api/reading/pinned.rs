@@ -27,29 +27,30 @@ impl PinnedDefinitions {
 }
 
 impl Asks<'_> {
-    /// What the runs of these asks pinned, for who was shown the asks: each run and each spec is
-    /// read once. A spec is left out where the caller does not see the tool, or it is not kept.
+    /// What the runs of these asks pinned, for who was shown the asks: all runs and all specs are
+    /// read at once. A spec is left out where the caller does not see the tool, or it is not kept.
     pub async fn pinned(self, caller: &Caller, asked: &[&SessionAsk]) -> Result<PinnedDefinitions> {
         let store = &self.shared.store;
         let realm = &caller.realm;
         let gate = &self.shared.gate;
         let mut pinned = PinnedDefinitions::default();
         let runs: BTreeSet<RunId> = asked.iter().map(|asked| asked.row.ask.run).collect();
-        for run in runs {
-            if let Some(found) = store.run(realm, run).await? {
-                pinned.plans.insert(run, found.row.plan);
-            }
+        if !runs.is_empty() {
+            let runs: Vec<RunId> = runs.into_iter().collect();
+            pinned.plans = store.run_plans(realm, &runs).await?.into_iter().collect();
         }
         let about = asked.iter().flat_map(|asked| &asked.row.ask.about);
         let hashes: BTreeSet<&ContentHash> =
             about.filter_map(|about| about.pins.as_ref()).map(|pins| &pins.spec).collect();
-        for hash in hashes {
-            let text = store.tool_spec(realm, hash).await?;
+        if !hashes.is_empty() {
+            let hashes: Vec<ContentHash> = hashes.into_iter().cloned().collect();
+            let texts = store.tool_specs(realm, &hashes).await?;
             // A spec that a later release wrote in another way is like one that is not kept.
-            let spec = text.and_then(|text| serde_json::from_str::<ToolSpec>(&text).ok());
-            if let Some(spec) = spec.filter(|spec| gate.sees(caller, Resource::Tool(spec))) {
-                pinned.specs.insert(hash.clone(), spec);
-            }
+            let specs = texts.into_iter().filter_map(|(hash, text)| {
+                let spec = serde_json::from_str::<ToolSpec>(&text).ok()?;
+                gate.sees(caller, Resource::Tool(&spec)).then_some((hash, spec))
+            });
+            pinned.specs = specs.collect();
         }
         Ok(pinned)
     }

@@ -35,13 +35,13 @@ pub trait Journal: Send + Sync {
     fn closure<'a>(&'a self, realm: &'a RealmId, hash: &'a ContentHash)
     -> Read<'a, Option<String>>;
 
-    /// The text of a tool's spec that a call pinned. It is there as long as a closure of which a
-    /// run pinned it.
-    fn tool_spec<'a>(
+    /// The texts of specs of tools that calls pinned, as far as they are there, in any order. One is
+    /// there as long as a closure of which a run pinned it.
+    fn tool_specs<'a>(
         &'a self,
         realm: &'a RealmId,
-        hash: &'a ContentHash,
-    ) -> Read<'a, Option<String>>;
+        hashes: &'a [ContentHash],
+    ) -> Read<'a, Vec<(ContentHash, String)>>;
 
     /// A session's history, newest first; of one run and one step if named.
     fn history<'a>(

@@ -6,7 +6,7 @@ use crate::contracts::{
 };
 use crate::definition::pipeline::TallyRow;
 use crate::journal::projection::SessionRow;
-use crate::values::ids::{AskId, PipelineName, RealmId, RunId};
+use crate::values::ids::{AskId, PipelineName, PlanId, RealmId, RunId};
 
 /// Sessions, runs, asks and counts of a realm, as of the last commit.
 pub trait Lists: Send + Sync {
@@ -28,7 +28,14 @@ pub trait Lists: Send + Sync {
     /// One run.
     fn run<'a>(&'a self, realm: &'a RealmId, run: RunId) -> Read<'a, Option<SessionRun>>;
 
-    /// The same with the first events of its session, at most so many, where it is the session's
+    /// The plans of these runs, as far as they are there, in any order.
+    fn run_plans<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        runs: &'a [RunId],
+    ) -> Read<'a, Vec<(RunId, PlanId)>>;
+
+    /// One run with the first events of its session, at most so many, where it is the session's
     /// first run: most runs are read whole by this, as they were at one moment.
     fn run_with_events<'a>(
         &'a self,

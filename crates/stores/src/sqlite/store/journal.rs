@@ -14,6 +14,7 @@ use kernel::values::ids::{
     ContentHash, Fence, Millis, RealmId, SessionId, SessionKey, SessionVersion,
 };
 use rusqlite::{Connection, params};
+use serde_json::json;
 
 /// Begins with the row that holds the event after `?2`; rows follow each other without a gap.
 const TAIL: &str = "SELECT body FROM journal WHERE session = ?1 AND last_seq > ?2 AND seq >= \
@@ -27,22 +28,6 @@ const DUE: &str = "SELECT realm, space, key FROM sessions WHERE wake_at <= ?1 \
 
 /// No limit, where SQL wants one.
 const ALL: i64 = -1;
-
-impl SqliteStore {
-    /// A pinned text, by its hash.
-    fn pinned(
-        &self,
-        sql: &'static str,
-        realm: &RealmId,
-        hash: &ContentHash,
-    ) -> Read<'static, Option<String>> {
-        let realm = realm.clone();
-        let hash = hash.clone();
-        self.readers.read_of(realm.clone(), move |connection| {
-            one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
-        })
-    }
-}
 
 impl Journal for SqliteStore {
     fn load<'a>(
@@ -71,15 +56,28 @@ impl Journal for SqliteStore {
         realm: &'a RealmId,
         hash: &'a ContentHash,
     ) -> Read<'a, Option<String>> {
-        self.pinned("SELECT body FROM closures WHERE realm = ?1 AND hash = ?2", realm, hash)
+        let realm = realm.clone();
+        let hash = hash.clone();
+        self.readers.read_of(realm.clone(), move |connection| {
+            let sql = "SELECT body FROM closures WHERE realm = ?1 AND hash = ?2";
+            one(connection, sql, params![realm.as_str(), hash.as_str()], |row| Ok(row.get(0)?))
+        })
     }
 
-    fn tool_spec<'a>(
+    fn tool_specs<'a>(
         &'a self,
         realm: &'a RealmId,
-        hash: &'a ContentHash,
-    ) -> Read<'a, Option<String>> {
-        self.pinned("SELECT body FROM tool_specs WHERE realm = ?1 AND hash = ?2", realm, hash)
+        hashes: &'a [ContentHash],
+    ) -> Read<'a, Vec<(ContentHash, String)>> {
+        let realm = realm.clone();
+        let hashes = json!(hashes).to_string();
+        self.readers.read_of(realm.clone(), move |connection| {
+            let sql = "SELECT hash, body FROM tool_specs \
+                 WHERE realm = ?1 AND hash IN (SELECT value FROM json_each(?2))";
+            many(connection, sql, params![realm.as_str(), hashes], |row| {
+                Ok((ContentHash(row.get(0)?), row.get(1)?))
+            })
+        })
     }
 
     fn history<'a>(

@@ -5,8 +5,8 @@ use super::journal::events;
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::changed_runs;
 use crate::sqlite::tables::columns::{
-    AFTER_ASK, AFTER_RUN, AFTER_SESSION, ASK, RUN, SESSION, ask, count, cursor_number, key_text,
-    many, one, paged, rows_max, run, session,
+    AFTER_ASK, AFTER_RUN, AFTER_SESSION, ASK, RUN, SESSION, ask, bits, count, cursor_number,
+    key_text, many, one, paged, rows_max, run, session,
 };
 use crate::sqlite::tables::keys;
 use crate::sqlite::tables::tallies;
@@ -17,7 +17,7 @@ use kernel::contracts::{
 use kernel::definition::pipeline::TallyRow;
 use kernel::journal::projection::{OnceRow, SessionRow};
 use kernel::session::RunStatus;
-use kernel::values::ids::{AskId, Millis, PipelineName, RealmId, RunId, Space};
+use kernel::values::ids::{AskId, Millis, PipelineName, PlanId, RealmId, RunId, Space};
 use rusqlite::{Connection, params};
 use serde_json::json;
 use std::sync::LazyLock;
@@ -31,6 +31,12 @@ static RUN_BY_ID: LazyLock<String> = LazyLock::new(|| {
          WHERE r.id = ?1 AND s.realm = ?2"
     )
 });
+
+/// The plans of runs by their ids, which come first: else all runs of the realm would be looked at.
+const RUN_PLANS: &str = "SELECT r.id, r.plan FROM json_each(?2) AS wanted \
+     CROSS JOIN runs AS r ON r.id = unhex(wanted.value) \
+     CROSS JOIN sessions AS s ON s.pk = r.session \
+     WHERE s.realm = ?1";
 
 /// An ask by its id.
 static ASK_BY_ID: LazyLock<String> = LazyLock::new(|| {
@@ -117,6 +123,21 @@ impl Lists for SqliteStore {
         let realm = realm.clone();
         self.readers.read_of(realm.clone(), move |connection| {
             Ok(find_run(connection, &realm, id)?.map(|(_, run)| run))
+        })
+    }
+
+    fn run_plans<'a>(
+        &'a self,
+        realm: &'a RealmId,
+        runs: &'a [RunId],
+    ) -> Read<'a, Vec<(RunId, PlanId)>> {
+        let realm = realm.clone();
+        let ids: Vec<String> = runs.iter().map(|run| format!("{:032x}", run.0)).collect();
+        let ids = json!(ids).to_string();
+        self.readers.read_of(realm.clone(), move |connection| {
+            many(connection, RUN_PLANS, params![realm.as_str(), ids], |row| {
+                Ok((RunId(bits(row, 0)?), PlanId(row.get(1)?)))
+            })
         })
     }
 
