@@ -374,15 +374,23 @@ pub(crate) fn card(ask: &Ask, said: Option<&str>) -> String {
         let arguments = outcome::pretty(&call.arguments);
         lines.extend(arguments.lines().map(|line| format!("    {line}")));
     }
-    for why in ask.calls.iter().filter_map(outcome::why_asked) {
-        lines.push(format!("  asked because {}", exposed(&why)));
-    }
-    for (answer, then) in outcome::if_answered(ask) {
-        lines.push(format!("  {answer}: {}", exposed(&then)));
-    }
+    lines.extend(ask.calls.iter().filter_map(because));
+    lines.extend(follows(ask));
     // Last, beside the key that takes it.
     lines.extend(ask.proposal.iter().flat_map(proposals::lines));
     lines.join("\n")
+}
+
+/// Who wants this call to be asked about, as a line of a card.
+pub(crate) fn because(call: &AskedCall) -> Option<String> {
+    let why = outcome::why_asked(call)?;
+    Some(format!("  asked because {}", exposed(&why)))
+}
+
+/// What follows each answer, as lines of a card.
+pub(crate) fn follows(ask: &Ask) -> Vec<String> {
+    let answers = outcome::if_answered(ask).into_iter();
+    answers.map(|(answer, then)| format!("  {answer}: {}", exposed(&then))).collect()
 }
 
 #[cfg(test)]

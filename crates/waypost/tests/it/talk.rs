@@ -166,11 +166,20 @@ fn a_chat_asks_on_the_spot() {
         "add something\nadd 2 and 3\ny\nadd 1 and 1\nn\nI changed my mind\n/thread\n/quit\n";
     let (code, said) = chat(&server, folder.path(), &["chat", "--thread", "c"], lines);
     assert_eq!(code, Some(0), "{said}");
-    let expected = "[question] Which numbers?\n\
-        [approve] math::add\n  {\n    \"a\": 2,\n    \"b\": 3\n  }\n\
-        The sum is 5.\n\
-        [approve] math::add\n  {\n    \"a\": 1,\n    \"b\": 1\n  }\n";
-    assert!(said.starts_with(expected), "{said}");
+    let card = |a: u8, b: u8| {
+        format!(
+            "[approve] math::add\n  {{\n    \"a\": {a},\n    \"b\": {b}\n  }}\n  \
+             asked because the agent wants it\n  if yes: the agent continues\n  \
+             if no: the agent reads it and continues\n"
+        )
+    };
+    let expected = format!(
+        "[question] Which numbers?\n  if answered: the agent continues\n  \
+         if declined: the agent reads it and continues\n{}The sum is 5.\n{}",
+        card(2, 3),
+        card(1, 1)
+    );
+    assert!(said.starts_with(&expected), "{said}");
     assert!(said.ends_with("\nc\n"), "{said}");
 }
 

@@ -21,6 +21,7 @@ use wire::conversations::{
     Approval, ClarificationInfo, ClarificationResponse, ElicitationAction, ElicitationResponse,
     PendingAction, ResumeThread, ToolCallInfo,
 };
+use wire::rest::Ask;
 
 const CHOICE: &str = "run it? [y]es [n]o [e]dit [a]ll> ";
 const CHOICES: &str = "y, n, e or a";
@@ -28,16 +29,18 @@ const CHOICES: &str = "y, n, e or a";
 impl Chat {
     /// What a person answers to what is asked, or how the chat continues without an answer.
     pub(super) async fn answered(&mut self, action: &PendingAction) -> Answer<ResumeThread> {
+        // A program has the event, and shows no cards.
+        let asks = if self.output.is_json() { Vec::new() } else { self.open_asks().await };
         let mut body = ResumeThread { thread_id: self.thread.clone(), ..ResumeThread::default() };
         match action {
             PendingAction::Clarification { clarifications } => {
-                body.clarification_responses = Some(self.clarify(clarifications).await?);
+                body.clarification_responses = Some(self.clarify(clarifications, &asks).await?);
             }
             PendingAction::Confirmation { tool_calls } => {
-                body.approvals = Some(self.decide(tool_calls).await?);
+                body.approvals = Some(self.decide(tool_calls, &asks).await?);
             }
             PendingAction::FormElicitation { elicitation_id, schema, message } => {
-                self.show_anew(&cards::form(message, schema)).await?;
+                self.show_anew(&cards::form(elicitation_id, message, schema, &asks)).await?;
                 let content = self.fill().await?;
                 let action = match content {
                     Some(_) => ElicitationAction::Accept,
@@ -67,10 +70,14 @@ impl Chat {
         Ok(())
     }
 
-    async fn clarify(&mut self, asked: &[ClarificationInfo]) -> Answer<Vec<ClarificationResponse>> {
+    async fn clarify(
+        &mut self,
+        asked: &[ClarificationInfo],
+        asks: &[Ask],
+    ) -> Answer<Vec<ClarificationResponse>> {
         let mut answers = Vec::new();
         for one in asked {
-            self.show_anew(&cards::question(one)).await?;
+            self.show_anew(&cards::question(one, asks)).await?;
             let response = self.line("answer> ").await?;
             answers.push(ClarificationResponse { call_id: one.call_id.clone(), response });
         }
@@ -79,7 +86,7 @@ impl Chat {
 
     /// A decision about every call. After a reply that the server refused, only those with edited
     /// arguments are asked about again.
-    async fn decide(&mut self, calls: &[ToolCallInfo]) -> Answer<Vec<Approval>> {
+    async fn decide(&mut self, calls: &[ToolCallInfo], asks: &[Ask]) -> Answer<Vec<Approval>> {
         let kept = std::mem::take(&mut self.decided);
         let mut all = false;
         for (index, call) in calls.iter().enumerate() {
@@ -88,7 +95,7 @@ impl Chat {
                 self.decided.push(before.clone());
                 continue;
             }
-            let card = cards::call(call, index, calls.len());
+            let card = cards::call(call, index, calls.len(), asks);
             let said = if all {
                 self.show(&card)?;
                 CardAnswer::Yes

@@ -1,7 +1,7 @@
 //! Answers that others give while a card is shown here: they appear at once, unless the person
 //! has begun to type.
 
-use super::Chat;
+use super::{ASKS_MAX, Chat};
 use crate::asking::prompts::{Answer, Unanswered};
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::paste::TerminalInput;
@@ -32,10 +32,14 @@ impl Chat {
         if !self.lines.can_be_ended() {
             return None;
         }
+        self.open_asks().await.into_iter().next().map(|ask| ask.id)
+    }
+
+    /// The open asks of the thread, oldest first; none where they cannot be read.
+    pub(super) async fn open_asks(&self) -> Vec<Ask> {
         let open = Request::to(&["asks"]).with("status", Some("open"));
         let open = open.with("session", Some(&self.thread)).with("space", Some("thread"));
-        let asks: Vec<Ask> = self.client.items(open, 1).await.ok()?;
-        asks.into_iter().next().map(|ask| ask.id)
+        self.client.items(open, ASKS_MAX).await.unwrap_or_default()
     }
 }
 

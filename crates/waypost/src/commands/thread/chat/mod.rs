@@ -39,6 +39,8 @@ While it works Ctrl-C cancels what it does, and not the chat. /quit leaves, /hel
 
 /// How often a request is sent at most: it may be what ends the server.
 const SENDS_MAX: usize = 3;
+/// So many open asks of a thread are read.
+const ASKS_MAX: usize = 100;
 
 /// What `waypost chat` takes.
 #[derive(Debug, Args)]

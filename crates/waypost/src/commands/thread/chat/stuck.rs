@@ -1,8 +1,8 @@
 //! A failed step of a thread about which something is proposed: it is shown, and one key takes it.
 //! What else can be done about failed steps is offered by `waypost inbox`.
 
-use super::Chat;
 use super::standing::standing;
+use super::{ASKS_MAX, Chat};
 use crate::asking;
 use crate::asking::prompts::{Answer, Prompts, Unanswered};
 use crate::exit::Result;
@@ -15,8 +15,6 @@ use wire::rest::{Ask, Proposal};
 const CHOICE: &str = "take the proposal? [t]ake [l]ater> ";
 /// How many seconds the run may take after that before we look for its outcome ourselves.
 const WAIT_SECONDS: u64 = 30;
-/// So many open asks of a thread are read.
-const ASKS_MAX: usize = 100;
 
 /// Whether the thread waits for what someone does about a failed step.
 pub(super) fn is_stuck(outcome: &Result<ThreadAnswer>) -> bool {
