@@ -51,6 +51,8 @@ async fn the_inbox_lists_what_is_open() {
         assert_eq!(house.get(&path).await.refusal(), refused(404, "not_found", &[]));
         assert_eq!(house.post(&path, json!({})).await.status, 404);
     }
+    let answer = house.post(&format!("/api/v1/asks/{unknown}"), json!({})).await;
+    assert_eq!(answer.body["hint"], "`GET /api/v1/asks` lists the open asks");
 }
 
 #[tokio::test]

@@ -452,7 +452,8 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     let message = message.unwrap_or_else(|| format!("the server answered {status}"));
     let code = text("code").unwrap_or_else(|| format!("http_{status}"));
     let errors = body.as_ref().and_then(|body| body["errors"].as_array());
-    let lines = errors.into_iter().flatten().filter_map(faulty_value);
+    let lines = errors.into_iter().flatten().filter_map(|error| faulty_value(error, &message));
+    let lines: Vec<String> = lines.collect();
     // A failed step waits for a person, whatever door tells it.
     let exit = if code == "run_stuck" { Exit::Paused } else { exit_of(status) };
     let failure = Failure::new(exit, &code, message).lines(lines);
@@ -460,9 +461,9 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     Failure { hint, problem: body.map(Box::new), ..failure }
 }
 
-/// `/a: must be a number` out of one entry of a problem's `errors`.
-fn faulty_value(error: &Value) -> Option<String> {
-    let detail = error["detail"].as_str()?;
+/// `/a: must be a number` out of one entry of a problem's `errors`, unless the message says it.
+fn faulty_value(error: &Value, message: &str) -> Option<String> {
+    let detail = error["detail"].as_str().filter(|detail| !message.contains(*detail))?;
     match error["pointer"].as_str() {
         None | Some("") => Some(detail.to_owned()),
         Some(pointer) => Some(format!("{pointer}: {detail}")),
@@ -570,6 +571,8 @@ mod tests {
     fn hints_name_commands_and_not_doors() {
         let hint = |said: &str| problem(404, Some(json!({"hint": said}))).hint.unwrap();
         assert_eq!(hint("`GET /api/v1/sinks` lists them"), "`waypost events sinks` lists them");
+        let asks = hint("`GET /api/v1/asks` lists the open asks");
+        assert_eq!(asks, "`waypost inbox ls` lists the open asks");
         let decided = hint("the decision stands; GET the ask to see it");
         assert_eq!(decided, "the decision stands; `waypost inbox show` shows it");
         assert_eq!(hint("did you mean `math::add`?"), "did you mean `math::add`?");
@@ -589,6 +592,12 @@ mod tests {
             "error: the input does not fit\n  /a: is no number\nhint: see the schema"
         );
         assert_eq!((failure.exit, failure.code.as_str()), (Exit::Usage, "wrong_shape"));
+        let twice = json!({
+            "detail": "it does not fit: at `/a`: is no number",
+            "errors": [{"pointer": "/a", "detail": "is no number"}],
+        });
+        let told = problem(422, Some(twice)).to_string();
+        assert_eq!(told, "error: it does not fit: at `/a`: is no number", "told once");
         assert_eq!(problem(500, None).message, "the server answered 500");
         let stuck = json!({"status": "error", "message": "it is stuck", "code": "run_stuck"});
         let failure = problem(500, Some(stuck));

@@ -4,6 +4,7 @@
 /// What hints of the server name by its doors, and what is the same here.
 const COMMANDS: &[(&str, &str)] = &[
     ("`GET /api/v1/agents`", "`waypost agent ls`"),
+    ("`GET /api/v1/asks`", "`waypost inbox ls`"),
     ("`GET /api/v1/keys`", "`waypost key ls`"),
     ("`GET /api/v1/pipelines`", "`waypost pipeline ls`"),
     ("`GET /api/v1/plans`", "`waypost plan ls`"),

@@ -302,6 +302,19 @@ fn a_test_counts_what_a_server_lists_a_moment_later() {
 }
 
 #[test]
+fn a_test_that_fails_says_what_the_program_wrote_and_does_not_name_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let servers =
+        "[mcp.servers.dies]\ncommand = \"sh\"\nargs = [\"-c\", \"echo boom >&2; exit 3\"]\n";
+    write(place, &[("waypost.toml", &format!("{NOBODY}{servers}"))]);
+    let failed = waypost(place, &["mcp", "test", "dies"]).code(6);
+    let failed = failed.says("cannot be used: its process ended with exit code 3\n");
+    let failed = failed.says("\nhint: it wrote last: boom; our log has all of it at level debug\n");
+    assert!(!failed.stderr.contains("mcp test"), "{failed:#?}");
+}
+
+#[test]
 fn not_every_server_has_logins() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();

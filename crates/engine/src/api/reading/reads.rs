@@ -305,7 +305,7 @@ impl Asks<'_> {
         let gate = &self.shared.gate;
         let found = found.filter(|ask| gate.reads(caller, ask_of(ask)));
         found.map(|ask| gate.with_answerers(ask)).ok_or_else(|| {
-            Refusal::not_found("ask", ask).hint("`waypost inbox ls` lists the open asks")
+            Refusal::not_found("ask", ask).hint("`GET /api/v1/asks` lists the open asks")
         })
     }
 

@@ -283,11 +283,15 @@ impl Keeper {
         self.failures = if was_ready && was_steady { 0 } else { self.failures.saturating_add(1) };
         let wait_ms = self.link.parts.backoff_ms(self.failures);
         let upstream = self.link.config.name.as_str();
-        let said = self.link.last_words().map(|words| format!("it wrote last: {words}"));
-        let hint = said.into_iter().chain(error.hint.clone()).collect::<Vec<_>>().join("; ");
-        let failures = self.failures;
-        let hint = (!hint.is_empty()).then_some(hint);
+        let hint = match (self.link.last_words(), error.hint.as_deref()) {
+            (Some(words), hint) => {
+                let hint = hint.unwrap_or("our log has all of it at level debug");
+                Some(format!("it wrote last: {words}; {hint}"))
+            }
+            (None, hint) => hint.map(str::to_owned),
+        };
         let hint = hint.as_deref();
+        let failures = self.failures;
         let is_other = self.last_failure != error.message;
         if failures <= 1 {
             let told = "an upstream is lost or cannot be reached";

@@ -3,9 +3,6 @@
 use super::super::line::{PeerError, PeerErrorKind};
 use kernel::tool::call::CallProgress;
 
-const LOOK_AT_LOG: &str = "`waypost mcp test` shows what it wrote to its standard error last, and \
-                           our log has all of it at level debug";
-
 /// Why there will be no more messages.
 #[derive(Debug, Clone)]
 pub(super) struct Ending {
@@ -63,6 +60,6 @@ impl Ending {
     }
 
     fn by_itself(message: String) -> Self {
-        Self { kind: PeerErrorKind::Closed, message, hint: Some(LOOK_AT_LOG) }
+        Self { kind: PeerErrorKind::Closed, message, hint: None }
     }
 }

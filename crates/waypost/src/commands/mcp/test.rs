@@ -205,6 +205,8 @@ pub(super) const UNAUTHORIZED: &str = "UpstreamUnauthorized";
 fn unreachable(upstream: &Upstream) -> Failure {
     let Upstream { name, state, origin, last_error, .. } = upstream;
     let why = last_error.as_ref().map_or(state.as_str(), |fault| fault.message.as_str());
+    // A fault names its upstream itself.
+    let why = why.strip_prefix(&format!("upstream `{name}`: ")).unwrap_or(why);
     let (exit, code) = match last_error {
         Some(fault) if fault.name == UNAUTHORIZED => (Exit::Auth, "upstream_unauthorized"),
         Some(_) | None => (Exit::Unreachable, "upstream_unreachable"),
@@ -248,14 +250,16 @@ mod tests {
                 "name": "hub", "prefix": "hub.", "kind": "http", "target": "http://a.example",
                 "origin": "waypost.toml:1", "trusted": false, "journal": true, "headers": [],
                 "env": [], "state": "failing", "tools": 0, "prompts": 0, "resources": 0,
-                "restarts": 0, "lastError": {"name": name, "message": "it says no"},
+                "restarts": 0,
+                "lastError": {"name": name, "message": "upstream `hub`: it says no"},
             }))
             .unwrap();
             unreachable(&upstream)
         };
         let told = failed("UpstreamUnauthorized");
         assert_eq!((told.exit, told.code.as_str()), (Exit::Auth, "upstream_unauthorized"));
-        assert!(told.message.ends_with("cannot be used: it says no"), "{told}");
+        let message = "upstream `hub` (waypost.toml:1) cannot be used: it says no";
+        assert_eq!(told.message, message, "its name is told once");
         assert_eq!(failed("UpstreamUnreachable").exit, Exit::Unreachable);
     }
 }
