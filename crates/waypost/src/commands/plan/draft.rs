@@ -1,7 +1,7 @@
 //! `waypost plan draft`: a plan that a model writes for a goal. It is printed, and written to a
 //! file where that is wanted. Nothing of it runs.
 
-use crate::commands::init::write_new;
+use crate::commands::init::{check_free, write_new};
 use crate::context::Context;
 use crate::environment::place::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
@@ -138,10 +138,9 @@ impl SavePlace {
     fn check_free(&self) -> Result<()> {
         let endings = ["yaml", "yml", "json"];
         let mut files = endings.iter().map(|ending| self.path.with_extension(ending));
-        let Some(file) = files.find(|file| file.exists()) else { return Ok(()) };
-        let file = shown(&file);
-        Err(Failure::usage(format!("`{file}` is there already, and nothing is overwritten"))
-            .hint("save the plan under another id, or remove the file first"))
+        files.try_for_each(|file| check_free(&file)).map_err(|failure| {
+            failure.hint("save the plan under another id, or remove the file first")
+        })
     }
 
     /// Writes it, unless there is one already.
