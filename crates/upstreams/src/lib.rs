@@ -38,6 +38,7 @@ pub use config::{
     OauthConfig, PinnedKey, RestAuth, RestConfig, Secret, StoredKey, TokenClient, UpstreamConfig,
     UpstreamKind,
 };
+pub use mcp::headers as mcp_headers;
 pub use oauth::{HoldRegistry, LoginCallback, LoginPlaces, MemoryVault};
 pub use rpc::refused_method;
 pub use state::{AgentFacts, ListVersions, UpstreamState, UpstreamStatus};

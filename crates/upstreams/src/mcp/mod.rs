@@ -33,6 +33,7 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{broadcast, watch};
 
+pub use http::headers;
 pub(crate) use kept::{KeptServer, no_logins};
 pub(crate) use questions::read as read_question;
 pub(crate) use requests::ELICIT;

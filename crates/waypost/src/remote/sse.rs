@@ -1,8 +1,8 @@
 //! The events of an answer of our server, and a request in a thread, followed as it goes.
 
 use crate::exit::{Exit, Failure, Result};
-use crate::remote::client::{CUT, Client};
-use outbound::sse::{Event, SseReader};
+use crate::remote::client::{CUT, Client, innermost};
+use outbound::sse::{Event, SseReader, StreamPlace};
 use reqwest::Response;
 use reqwest::header::LOCATION;
 use serde_json::Value;
@@ -12,6 +12,9 @@ use std::time::Duration;
 const SILENCE_LIMIT: Duration = Duration::from_secs(45);
 /// An event beyond this is not one of ours.
 const EVENT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Why nothing more comes of an answer that has come to its end.
+pub(crate) const CLOSED: &str = "the server closed the connection";
 
 /// The events of an answer.
 #[derive(Debug)]
@@ -23,7 +26,17 @@ pub(crate) struct SseStream {
 impl SseStream {
     /// Nothing was read yet.
     pub(crate) fn new(response: Response) -> Self {
-        Self { response, reader: SseReader::new(EVENT_BYTES_MAX) }
+        Self::resumed(response, StreamPlace::default())
+    }
+
+    /// Those of a stream that is taken up again at this place.
+    pub(crate) fn resumed(response: Response, place: StreamPlace) -> Self {
+        Self { response, reader: SseReader::resumed(EVENT_BYTES_MAX, place) }
+    }
+
+    /// Where it could be taken up again.
+    pub(crate) fn place(&self) -> &StreamPlace {
+        self.reader.place()
     }
 
     /// The next event, or why the stream was cut. It may be asked for again at any time: nothing is
@@ -38,8 +51,8 @@ impl SseStream {
             }
             let chunk = match tokio::time::timeout(SILENCE_LIMIT, self.response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
-                Ok(Ok(None)) => return Ok(Err("the server closed it".to_owned())),
-                Ok(Err(error)) => return Ok(Err(error.to_string())),
+                Ok(Ok(None)) => return Ok(Err(CLOSED.to_owned())),
+                Ok(Err(error)) => return Ok(Err(innermost(&error))),
                 Err(_) => return Ok(Err(format!("{} s of silence", SILENCE_LIMIT.as_secs()))),
             };
             self.reader.push(&chunk);

@@ -1,9 +1,9 @@
 //! What this line knows of the other side's era: nothing at first, then what the handshake said.
 
 use super::super::line::Outgoing;
-use super::headers;
-use reqwest::header::{HeaderMap, HeaderValue};
-use wire::mcp::{HEADER_SESSION, HEADER_VERSION, MODERN};
+use super::headers::{self, SessionHeaders};
+use reqwest::header::HeaderMap;
+use wire::mcp::MODERN;
 
 /// The request that begins a session.
 pub(super) const INITIALIZE: &str = "initialize";
@@ -23,8 +23,7 @@ pub(super) enum AgreedEra {
 /// A session as it is known.
 #[derive(Default)]
 pub(super) struct Session {
-    id: Option<HeaderValue>,
-    version: Option<HeaderValue>,
+    headers: SessionHeaders,
     /// The other side was notified that it can begin.
     initialized: bool,
     /// Its news are listened for.
@@ -51,7 +50,8 @@ impl MessageHeaders {
     }
 
     fn stateless(version: &str, request: &Outgoing) -> Self {
-        let headers = headers::stateless_request(version, request);
+        let Outgoing { method, name, param_headers, .. } = request;
+        let headers = headers::stateless_request(version, method, name.as_deref(), param_headers);
         Self { headers, legacy: false, in_session: false }
     }
 }
@@ -79,9 +79,9 @@ impl AgreedEra {
         MessageHeaders { headers, legacy: false, in_session: false }
     }
 
-    /// `initialize` was answered: a session has begun, with this id or none.
-    pub(super) fn began(&mut self, id: Option<HeaderValue>) {
-        *self = AgreedEra::Session(Session { id, ..Session::default() });
+    /// `initialize` was answered: a session has begun, whose messages say this.
+    pub(super) fn began(&mut self, headers: SessionHeaders) {
+        *self = AgreedEra::Session(Session { headers, ..Session::default() });
     }
 
     /// The handshake said that this version is spoken.
@@ -95,7 +95,7 @@ impl AgreedEra {
             AgreedEra::Session(session) => session,
             AgreedEra::Nothing | AgreedEra::Stateless(_) => Session::default(),
         };
-        session.version = HeaderValue::from_str(version).ok();
+        session.headers = session.headers.agreed(version);
         *self = AgreedEra::Session(session);
     }
 
@@ -110,7 +110,7 @@ impl AgreedEra {
     pub(super) fn begin_listening(&mut self) -> Option<MessageHeaders> {
         match self {
             AgreedEra::Session(session)
-                if session.initialized && session.version.is_some() && !session.listening =>
+                if session.initialized && session.headers.has_version() && !session.listening =>
             {
                 session.listening = true;
                 Some(session.manner())
@@ -122,7 +122,7 @@ impl AgreedEra {
     /// The session that the other side keeps until it is notified that it is over.
     pub(super) fn kept_session(&self) -> Option<MessageHeaders> {
         match self {
-            AgreedEra::Session(session) if session.id.is_some() => Some(session.manner()),
+            AgreedEra::Session(session) if session.headers.is_named() => Some(session.manner()),
             AgreedEra::Session(_) | AgreedEra::Nothing | AgreedEra::Stateless(_) => None,
         }
     }
@@ -130,13 +130,7 @@ impl AgreedEra {
 
 impl Session {
     fn manner(&self) -> MessageHeaders {
-        let mut headers = HeaderMap::new();
-        if let Some(id) = &self.id {
-            headers.insert(HEADER_SESSION, id.clone());
-        }
-        if let Some(version) = &self.version {
-            headers.insert(HEADER_VERSION, version.clone());
-        }
-        MessageHeaders { headers, legacy: true, in_session: self.id.is_some() }
+        let headers = self.headers.to_map();
+        MessageHeaders { headers, legacy: true, in_session: self.headers.is_named() }
     }
 }

@@ -3,7 +3,7 @@
 //! stream for what belongs to no request, and take a lost stream up again.
 
 mod message;
-mod headers;
+pub mod headers;
 mod waiting;
 mod agreed;
 mod direct;
@@ -27,18 +27,15 @@ use answer::Answer;
 use endpoint::Endpoint;
 use follow::Follow;
 use futures::future::BoxFuture;
+use headers::SessionHeaders;
 use kernel::tool::call::CallProgress;
 use message::Message;
 use reqwest::header::HeaderMap;
-use response::Response;
 use shared::{Cancel, Shared};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use wire::jsonrpc::{Frame, Id};
-use wire::mcp::HEADER_SESSION;
-
-pub(crate) use headers::header_text;
 
 /// The client's word that the session can begin.
 const INITIALIZED: &str = "notifications/initialized";
@@ -139,20 +136,11 @@ impl HttpLine {
         let headers = headers::traced(headers, &request.params);
         let response = shared.endpoint.post(headers, request.message()).await?;
         if request.method == INITIALIZE && response.status().is_success() {
-            self.began(&response);
+            shared.agreed().began(SessionHeaders::begun(response.headers()));
         }
         let bytes_max = shared.parts.limits.call_output_bytes_max;
         let read = answer::read(&shared.endpoint, response, in_session, bytes_max).await;
         read.inspect(|_| shared.endpoint.understood())
-    }
-
-    /// Takes in the session that `initialize` began.
-    fn began(&self, response: &Response) {
-        let mut id = response.headers().get(HEADER_SESSION).cloned();
-        if let Some(id) = &mut id {
-            id.set_sensitive(true);
-        }
-        self.shared.agreed().began(id);
     }
 
     /// The replies of an answer that came as a whole: ours is the last of them.

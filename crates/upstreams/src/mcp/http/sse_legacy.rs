@@ -7,7 +7,7 @@ use super::agreed::INITIALIZE;
 use super::answer;
 use super::endpoint::Endpoint;
 use super::follow::Follow;
-use super::headers;
+use super::headers::{self, SessionHeaders};
 use super::news;
 use super::shared::{Cancel, Shared};
 use super::stream::EventStream;
@@ -38,7 +38,7 @@ pub(super) async fn connect(
         opened.map_err(|error| PeerError { how: CallProgress::NotSent, ..error })?;
     let (shared, heard) = Shared::new(posts, parts.clone());
     // There is no handshake that this transport would hear of: all that is sent is of its era.
-    shared.agreed().began(None);
+    shared.agreed().began(SessionHeaders::default());
     parts.spawn.task("mcp stream", Box::pin(hear(shared.clone(), stream)));
     Ok((shared, heard))
 }

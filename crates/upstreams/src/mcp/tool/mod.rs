@@ -1,7 +1,6 @@
 //! Tools of other servers as ours. What a server lists is kept as it came; what its calls do to the
 //! world is believed only where the operator says so.
 
-mod mirror;
 mod calling;
 mod task;
 mod login;
@@ -14,6 +13,7 @@ pub(crate) mod invoke;
 use super::Link;
 use super::line::PeerError;
 use crate::config::UpstreamConfig;
+use crate::mcp::http::headers::MirroredArguments;
 use crate::mcp::questions::{CarriedState, page_name};
 use crate::{Result, cut};
 use calling::Invocation;
@@ -26,7 +26,6 @@ use kernel::tool::call::{
 use kernel::values::fault::Fault;
 use kernel::values::members::take;
 pub(crate) use login::LOGIN_PAGE;
-use mirror::MirroredArguments;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use wire::jsonrpc::RpcError;

@@ -55,9 +55,9 @@ impl Message {
         self.params[member].as_str()
     }
 
-    /// An argument of a call.
-    pub(super) fn argument(&self, name: &str) -> &Value {
-        &self.params["arguments"][name]
+    /// The arguments of a call.
+    pub(super) fn arguments(&self) -> &Value {
+        &self.params["arguments"]
     }
 
     /// The request that a cancellation is about, as `key` writes its id.
@@ -123,7 +123,7 @@ mod tests {
         let Kind::Request { id, method } = &request.kind else { panic!("{request:?}") };
         assert_eq!((id.as_json(), method.as_str()), ("\"a\"", "tools/call"));
         assert_eq!((request.version(), request.subject()), (Some("v"), Some("x")));
-        assert_eq!(request.argument("n"), &json!(1));
+        assert_eq!(request.arguments()["n"], json!(1));
         let told =
             read(&json!({"method": "notifications/cancelled", "params": {"requestId": "a"}}));
         assert_eq!(told.kind, Kind::Notification { method: "notifications/cancelled".to_owned() });

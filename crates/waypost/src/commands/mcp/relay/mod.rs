@@ -2,6 +2,11 @@
 //! both eras. Each message of the client is one POST; what the server answers goes back as it
 //! comes. A session of the older versions is kept here, and begun again where the server forgot
 //! it, so that the client does not notice that the server was restarted.
+//!
+//! What a version asks of headers is the client's of crate `upstreams`. The rest of that client
+//! reads answers into values, masks secrets in them, takes a refusal for the failure of a call and
+//! cancels what nobody waits for. A bridge must leave all of that to the two who talk through it,
+//! and it reaches the server as every other command does.
 
 mod message;
 mod headers;
@@ -11,10 +16,11 @@ mod session;
 
 use crate::remote::client::Client;
 use answers::Answers;
-use headers::MirroredArguments;
+use headers::ListedTools;
 use message::{Kind, Message, is_answer_to, key};
+use outbound::sse::StreamPlace;
 use requests::{Nature, Requests};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use reqwest::header::HeaderMap;
 use reqwest::{Method, Response, StatusCode};
 use session::{HandshakeResult, Session};
 use std::future::Future;
@@ -23,6 +29,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use upstreams::mcp_headers::{opened, posted};
 use wire::jsonrpc::{Frame, INTERNAL_ERROR, Id, PARSE_ERROR, RpcError, error};
 
 /// How many lines wait for a client that reads slowly.
@@ -40,10 +47,6 @@ const RESUMES_MAX: u32 = 5;
 /// How long to wait before a stream is opened again, for the first time and at most.
 const REOPEN_PAUSE: Duration = Duration::from_millis(500);
 const REOPEN_PAUSE_MAX: Duration = Duration::from_secs(30);
-
-const BOTH: &str = "application/json, text/event-stream";
-const STREAM: &str = "text/event-stream";
-const LAST_EVENT: &str = "last-event-id";
 
 const INITIALIZE: &str = "initialize";
 const INITIALIZED: &str = "notifications/initialized";
@@ -94,7 +97,7 @@ async fn write<W: AsyncWrite + Unpin>(mut lines: mpsc::Receiver<String>, mut out
 struct Relay {
     client: Client,
     out: mpsc::Sender<String>,
-    repeated: Mutex<MirroredArguments>,
+    listed: Mutex<ListedTools>,
     /// Who the client is and what the server calls it; none before the handshake and in the
     /// stateless version.
     session: Mutex<Option<Session>>,
@@ -109,7 +112,7 @@ impl Relay {
         Self {
             client,
             out,
-            repeated: Mutex::default(),
+            listed: Mutex::default(),
             session: Mutex::default(),
             renewal: tokio::sync::Mutex::default(),
             listener: Mutex::default(),
@@ -218,7 +221,7 @@ impl Relay {
     async fn answer(self: &Arc<Self>, message: &Message, id: &Id, method: &str) {
         let answered = match self.send(message).await {
             Ok(response) if response.status().is_success() => {
-                self.pass(Answers::of(response), id, method).await
+                self.pass(Answers::of(response, StreamPlace::default()), id, method).await
             }
             Ok(response) => {
                 self.say(refusal(&self.client, id, response).await).await;
@@ -238,30 +241,27 @@ impl Relay {
         let mut tries = 0;
         loop {
             let why = loop {
-                match from.next().await {
-                    Ok(Some(line)) => {
-                        let is_answer = is_answer_to(&line, &asked);
-                        if is_answer && method == "tools/list" {
-                            lock(&self.repeated).learn(&line);
-                        }
-                        self.say(line).await;
-                        if is_answer {
-                            return Ok(());
-                        }
-                    }
-                    Ok(None) => break "the server closed the connection".to_owned(),
+                let line = match from.next().await {
+                    Ok(line) => line,
                     Err(why) => break why,
+                };
+                let is_answer = is_answer_to(&line, &asked);
+                if is_answer && method == "tools/list" {
+                    lock(&self.listed).learn(&line);
+                }
+                self.say(line).await;
+                if is_answer {
+                    return Ok(());
                 }
             };
             tries += 1;
-            let after = from.last().map(str::to_owned).filter(|_| tries <= RESUMES_MAX);
-            let (Some(after), Some(session)) = (after, self.session()) else {
-                return Err(lost(&why));
-            };
+            let place = from.place();
+            let can_be = place.last_id.is_some() && tries <= RESUMES_MAX;
+            let Some(session) = self.session().filter(|_| can_be) else { return Err(lost(&why)) };
             tokio::time::sleep(REOPEN_PAUSE * tries).await;
-            match self.stream(&session, Some(&after)).send().await {
+            match self.stream(&session, &place).send().await {
                 Ok(response) if response.status().is_success() => {
-                    from = Answers::after(response, after);
+                    from = Answers::of(response, place);
                 }
                 Ok(_) | Err(_) => return Err(lost(&why)),
             }
@@ -272,43 +272,33 @@ impl Relay {
     /// more is begun again, and the message sent once more: the server did not look at it.
     async fn send(self: &Arc<Self>, message: &Message) -> Result<Response, RpcError> {
         if let Some(version) = message.version() {
-            let headers = lock(&self.repeated).headers(message, version);
+            let headers = lock(&self.listed).headers(message, version);
             return self.post(&message.text, headers).await;
         }
         let Some(session) = self.session() else {
             return self.post(&message.text, HeaderMap::new()).await;
         };
-        let response = self.post(&message.text, session.headers()).await?;
-        if response.status() != StatusCode::NOT_FOUND || !session.is_named() {
+        let response = self.post(&message.text, session.headers.to_map()).await?;
+        if response.status() != StatusCode::NOT_FOUND || !session.headers.is_named() {
             return Ok(response);
         }
         let renewed = self.renew(&session).await?;
-        self.post(&message.text, renewed.headers()).await
+        self.post(&message.text, renewed.headers.to_map()).await
     }
 
     async fn post(&self, text: &str, headers: HeaderMap) -> Result<Response, RpcError> {
-        let sent = self
-            .client
-            .mcp(Method::POST)
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, BOTH)
-            .headers(headers)
-            .body(text.to_owned())
-            .send();
-        sent.await.map_err(|error| {
+        let request = self.client.mcp(Method::POST).headers(posted(headers));
+        request.body(text.to_owned()).send().await.map_err(|error| {
             let failure = self.client.unreachable(&error);
             let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
             RpcError::new(INTERNAL_ERROR, format!("{}{hint}", failure.message))
         })
     }
 
-    fn stream(&self, session: &Session, after: Option<&str>) -> reqwest::RequestBuilder {
-        let builder =
-            self.client.mcp(Method::GET).header(ACCEPT, STREAM).headers(session.headers());
-        match after {
-            Some(id) => builder.header(LAST_EVENT, id),
-            None => builder,
-        }
+    /// Opens what the server says without being asked, or takes a stream up again at a place.
+    fn stream(&self, session: &Session, place: &StreamPlace) -> reqwest::RequestBuilder {
+        let headers = opened(session.headers.to_map(), place.last_id.as_deref());
+        self.client.mcp(Method::GET).headers(headers)
     }
 
     /// The handshake, answered before anything else is read: what follows needs its session.
@@ -344,7 +334,7 @@ impl Relay {
         let begun = greeted.map_err(|why| lost(&why))?.session.ok_or_else(refused)?;
         let session = Session { number: gone.number + 1, ..begun };
         let told = wire::jsonrpc::notification(INITIALIZED, &serde_json::json!({}));
-        self.post(&told, session.headers()).await?;
+        self.post(&told, session.headers.to_map()).await?;
         tracing::info!("the server was restarted; the session continues as a new one");
         *lock(&self.session) = Some(session.clone());
         self.listen();
@@ -361,17 +351,17 @@ impl Relay {
     }
 
     async fn follow(self: Arc<Self>, session: Session) {
-        let mut after: Option<String> = None;
+        let mut place = StreamPlace::default();
         let mut pause = REOPEN_PAUSE;
         loop {
-            match self.stream(&session, after.as_deref()).send().await {
+            match self.stream(&session, &place).send().await {
                 Ok(response) if response.status().is_success() => {
-                    let mut from = Answers::of(response);
-                    while let Ok(Some(line)) = from.next().await {
+                    let mut from = Answers::of(response, place);
+                    while let Ok(line) = from.next().await {
                         pause = REOPEN_PAUSE;
                         self.say(line).await;
                     }
-                    after = from.last().map(str::to_owned).or(after);
+                    place = from.place();
                 }
                 // There is no such stream, or no such session any more: the next request begins
                 // another one.
@@ -392,8 +382,8 @@ impl Relay {
             let _ = listener.await;
         }
         let session = lock(&self.session).take();
-        if let Some(session) = session.filter(Session::is_named) {
-            let ending = self.client.mcp(Method::DELETE).headers(session.headers());
+        if let Some(session) = session.filter(|session| session.headers.is_named()) {
+            let ending = self.client.mcp(Method::DELETE).headers(session.headers.to_map());
             if let Err(error) = ending.timeout(END_LIMIT).send().await {
                 tracing::debug!(%error, "could not end the session on the server");
             }

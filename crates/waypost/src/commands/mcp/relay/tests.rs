@@ -426,7 +426,7 @@ fn a_server_that_is_not_there_is_told_to_each_request() {
 /// The stream of a call is cut; who asks for what comes after its last event gets the answer.
 fn cut(got: &Got, _: usize) -> Reply {
     let answer = json!({"jsonrpc": "2.0", "id": 5, "result": {}});
-    match (got.what().as_str(), got.header(LAST_EVENT)) {
+    match (got.what().as_str(), got.header("last-event-id")) {
         ("POST initialize", _) => greeting(ONE, got),
         ("POST tools/call", _) => Reply::Stream(vec!["id: 4-0\ndata: \n\n".to_owned()]),
         ("GET -", Some("4-0")) => Reply::Stream(vec![format!("id: 4-1\ndata: {answer}\n\n")]),

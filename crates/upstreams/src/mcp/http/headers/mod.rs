@@ -1,6 +1,9 @@
-//! The headers of what is sent: those that the operator gave, and those that a version asks for.
+//! The headers of what is sent: those that the operator gave, and those that a version asks for. The
+//! latter are public: a bridge that passes on the messages of another client sends the same.
 
-use super::super::line::{Outgoing, PeerError, PeerErrorKind, Result};
+mod mirror;
+
+use super::super::line::{PeerError, PeerErrorKind, Result};
 use super::super::params::Params;
 use crate::config::Secret;
 use crate::secret_header;
@@ -10,14 +13,16 @@ use kernel::tool::call::CallProgress;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use std::borrow::Cow;
-use wire::mcp::{HEADER_METHOD, HEADER_NAME, HEADER_VERSION, MODERN, TRACEPARENT};
+use wire::mcp::{HEADER_METHOD, HEADER_NAME, HEADER_SESSION, HEADER_VERSION, MODERN, TRACEPARENT};
+
+pub use mirror::MirroredArguments;
 
 /// What a client that comes back saw last.
 const LAST_EVENT_ID: &str = "last-event-id";
 /// The type of one message.
 pub(super) const JSON: &str = "application/json";
 /// The type of a stream of messages.
-pub(super) const EVENTS: &str = "text/event-stream";
+pub const EVENTS: &str = "text/event-stream";
 /// The method of most requests.
 pub(super) const CALL: &str = "tools/call";
 const BOTH: &str = "application/json, text/event-stream";
@@ -56,14 +61,14 @@ pub(super) fn given(headers: &[(String, Secret)]) -> Result<HeaderMap> {
 }
 
 /// What every POST says of its body and of the answers that we take.
-pub(super) fn posted(mut more: HeaderMap) -> HeaderMap {
+pub fn posted(mut more: HeaderMap) -> HeaderMap {
     more.insert(ACCEPT, HeaderValue::from_static(BOTH));
     more.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     more
 }
 
 /// What opens a stream, or takes one up again after an event.
-pub(super) fn opened(mut more: HeaderMap, last_id: Option<&str>) -> HeaderMap {
+pub fn opened(mut more: HeaderMap, last_id: Option<&str>) -> HeaderMap {
     more.insert(ACCEPT, HeaderValue::from_static(EVENTS));
     if let Some(last_id) = last_id.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok()) {
         more.insert(LAST_EVENT_ID, last_id);
@@ -72,7 +77,7 @@ pub(super) fn opened(mut more: HeaderMap, last_id: Option<&str>) -> HeaderMap {
 }
 
 /// What a stateless message repeats of its body.
-pub(super) fn stateless(version: &str, method: Option<&str>) -> HeaderMap {
+pub fn stateless(version: &str, method: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(&VERSION, encoded(version));
     if let Some(method) = method {
@@ -81,13 +86,18 @@ pub(super) fn stateless(version: &str, method: Option<&str>) -> HeaderMap {
     headers
 }
 
-/// What a stateless request repeats of its body, with what it is about and its arguments.
-pub(super) fn stateless_request(version: &str, request: &Outgoing) -> HeaderMap {
-    let mut headers = stateless(version, Some(&request.method));
-    if let Some(name) = &request.name {
+/// What a stateless request repeats of its body, with what it is about and its mirrored arguments.
+pub fn stateless_request(
+    version: &str,
+    method: &str,
+    name: Option<&str>,
+    mirrored: &[(String, String)],
+) -> HeaderMap {
+    let mut headers = stateless(version, Some(method));
+    if let Some(name) = name {
         headers.insert(&NAME, encoded(name));
     }
-    for (name, value) in &request.param_headers {
+    for (name, value) in mirrored {
         // A tool whose arguments cannot be headers was left out when it was listed.
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
             headers.insert(name, value);
@@ -96,7 +106,54 @@ pub(super) fn stateless_request(version: &str, request: &Outgoing) -> HeaderMap 
     headers
 }
 
-/// The same, and the span that a request names in its `_meta`, for who reads no bodies.
+/// What every message of a session says, in the versions with a handshake.
+#[derive(Debug, Clone, Default)]
+pub struct SessionHeaders {
+    /// A server that keeps nothing gives none.
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+}
+
+impl SessionHeaders {
+    /// Those of the session that begins with an answer to `initialize` that has these headers. Its
+    /// version is still to be read.
+    pub fn begun(answer: &HeaderMap) -> Self {
+        let mut id = answer.get(HEADER_SESSION).cloned();
+        if let Some(id) = &mut id {
+            id.set_sensitive(true);
+        }
+        Self { id, version: None }
+    }
+
+    /// The same, now that both sides speak this version.
+    #[must_use]
+    pub fn agreed(self, version: &str) -> Self {
+        Self { version: HeaderValue::from_str(version).ok(), ..self }
+    }
+
+    /// Whether the version is known.
+    pub(super) fn has_version(&self) -> bool {
+        self.version.is_some()
+    }
+
+    /// Whether the server gave the session a name, and so keeps it and can forget it.
+    pub fn is_named(&self) -> bool {
+        self.id.is_some()
+    }
+
+    pub fn to_map(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(id) = &self.id {
+            headers.insert(HEADER_SESSION, id.clone());
+        }
+        if let Some(version) = &self.version {
+            headers.insert(&VERSION, version.clone());
+        }
+        headers
+    }
+}
+
+/// The same headers with the span that a request names in its `_meta`, for who reads no bodies.
 pub(super) fn traced(mut headers: HeaderMap, params: &Params) -> HeaderMap {
     let named = params.said(TRACEPARENT).and_then(Value::as_str);
     if let Some(span) = named.and_then(|named| HeaderValue::from_str(named).ok()) {
@@ -106,7 +163,7 @@ pub(super) fn traced(mut headers: HeaderMap, params: &Params) -> HeaderMap {
 }
 
 /// A text as a header holds it: as it is where that can be, else as `=?base64?..?=`.
-pub(crate) fn header_text(text: &str) -> Cow<'_, str> {
+fn header_text(text: &str) -> Cow<'_, str> {
     let visible = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     let bare = !text.starts_with(' ') && !text.ends_with(' ');
     // It would be taken for the other way to write it.
@@ -136,7 +193,6 @@ fn misfit(message: String) -> PeerError {
 mod tests {
     use super::*;
     use serde_json::json;
-    use wire::jsonrpc::Id;
 
     #[test]
     fn what_no_header_can_hold_is_encoded() {
@@ -147,6 +203,7 @@ mod tests {
             (" padded ", "=?base64?IHBhZGRlZCA=?="),
             ("a://ü", "=?base64?YTovL8O8?="),
             ("\tx", "=?base64?CXg=?="),
+            ("a\u{7f}b", "=?base64?YX9i?="),
             ("a\r\nb", "=?base64?YQ0KYg==?="),
             ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
         ] {
@@ -156,25 +213,33 @@ mod tests {
 
     #[test]
     fn a_stateless_request_repeats_itself() {
-        let request = Outgoing {
-            id: Id::number(1),
-            method: "tools/call".to_owned(),
-            params: Params::default(),
-            name: Some("wörk".to_owned()),
-            param_headers: vec![
-                ("mcp-param-region".to_owned(), "=?base64?ZXU=?=".to_owned()),
-                ("Mcp-Param-Size".to_owned(), "42".to_owned()),
-            ],
-            timeout_ms: 1,
-            is_watched: false,
-        };
-        let headers = stateless_request("2026-07-28", &request);
+        let mirrored = [
+            ("mcp-param-region".to_owned(), "=?base64?ZXU=?=".to_owned()),
+            ("Mcp-Param-Size".to_owned(), "42".to_owned()),
+        ];
+        let headers = stateless_request("2026-07-28", "tools/call", Some("wörk"), &mirrored);
         let header = |name: &str| headers.get(name).unwrap().to_str().unwrap().to_owned();
         assert_eq!(header("mcp-protocol-version"), "2026-07-28");
         assert_eq!(header("mcp-method"), "tools/call");
         assert_eq!(header("mcp-name"), "=?base64?d8O2cms=?=");
         assert_eq!(header("mcp-param-region"), "=?base64?ZXU=?=");
         assert_eq!(header("mcp-param-size"), "42");
+    }
+
+    #[test]
+    fn a_session_is_in_its_headers() {
+        let answer: HeaderMap =
+            [(HeaderName::from_static(HEADER_SESSION), HeaderValue::from_static("abc"))]
+                .into_iter()
+                .collect();
+        let begun = SessionHeaders::begun(&answer);
+        assert!(begun.is_named() && !begun.has_version());
+        let session = begun.agreed("2025-06-18");
+        let headers = session.to_map();
+        assert_eq!((headers.len(), &headers[HEADER_SESSION]), (2, &answer[HEADER_SESSION]));
+        assert_eq!(headers[HEADER_VERSION], "2025-06-18");
+        assert!(!format!("{session:?}").contains("abc"));
+        assert!(!SessionHeaders::begun(&HeaderMap::new()).is_named());
     }
 
     #[test]

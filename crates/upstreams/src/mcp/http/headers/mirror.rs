@@ -2,7 +2,7 @@
 //! that others can route a call without reading it. A tool that says this wrongly must not be used:
 //! a router and a reader of the body would see different things.
 
-use crate::mcp::http::header_text;
+use super::header_text;
 use serde_json::Value;
 use wire::mcp::HEADER_PARAM;
 
@@ -13,16 +13,20 @@ const DEPTH_MAX: usize = 16;
 
 /// The arguments of one tool that are repeated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct MirroredArguments {
+pub struct MirroredArguments {
     /// Where each lies in the arguments, and its header.
     arguments: Vec<(Vec<String>, String)>,
 }
 
 impl MirroredArguments {
     /// What a tool's input schema says of it; else what is wrong with that.
-    pub(super) fn read(schema: &Value) -> Result<Self, String> {
+    pub(crate) fn read(schema: &Value) -> Result<Self, String> {
+        let mut mistakes = Vec::new();
         let mut mirrored = Self::default();
-        mirrored.look(schema, &mut Vec::new())?;
+        mirrored.look(schema, &mut Vec::new(), &mut mistakes);
+        if let Some(mistake) = mistakes.into_iter().next() {
+            return Err(mistake);
+        }
         let repeated = mirrored.arguments.len();
         let written = annotations(schema, 0);
         if written != repeated {
@@ -31,23 +35,30 @@ impl MirroredArguments {
         Ok(mirrored)
     }
 
+    /// What a tool's input schema says of it, as far as that can be done. For who passes on a call
+    /// and has not to judge its tool.
+    pub fn found(schema: &Value) -> Self {
+        let mut mirrored = Self::default();
+        mirrored.look(schema, &mut Vec::new(), &mut Vec::new());
+        mirrored
+    }
+
     /// Takes in the arguments of one object.
-    fn look(&mut self, schema: &Value, place: &mut Vec<String>) -> Result<(), String> {
+    fn look(&mut self, schema: &Value, place: &mut Vec<String>, mistakes: &mut Vec<String>) {
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-            return Ok(());
+            return;
         };
         if place.len() >= DEPTH_MAX {
-            return Ok(());
+            return;
         }
         for (name, property) in properties {
             place.push(name.clone());
             if let Some(header) = property.get(ANNOTATION) {
-                self.take(header, property, place)?;
+                mistakes.extend(self.take(header, property, place).err());
             }
-            self.look(property, place)?;
+            self.look(property, place, mistakes);
             place.pop();
         }
-        Ok(())
     }
 
     fn take(&mut self, header: &Value, property: &Value, place: &[String]) -> Result<(), String> {
@@ -56,24 +67,21 @@ impl MirroredArguments {
         let Some(header) = header else {
             return Err(format!("`{ANNOTATION}` of `{argument}` is no name of a header"));
         };
-        let kind = property.get("type").and_then(Value::as_str);
-        if !matches!(kind, Some("string" | "integer" | "boolean")) {
-            return Err(format!(
-                "`{argument}` has `{ANNOTATION}`, but is no text, integer or \
-                                boolean"
-            ));
-        }
         let header = format!("{HEADER_PARAM}{}", header.to_ascii_lowercase());
         if self.arguments.iter().any(|(_, other)| *other == header) {
             return Err(format!("two arguments have the `{ANNOTATION}` of `{argument}`"));
         }
         self.arguments.push((place.to_vec(), header));
-        Ok(())
+        let kind = property.get("type").and_then(Value::as_str);
+        if matches!(kind, Some("string" | "integer" | "boolean")) {
+            return Ok(());
+        }
+        Err(format!("`{argument}` has `{ANNOTATION}`, but is no text, integer or boolean"))
     }
 
     /// The headers of a call with these arguments, ready to be sent. What is absent or null has
     /// none.
-    pub(super) fn headers(&self, arguments: &Value) -> Vec<(String, String)> {
+    pub fn headers(&self, arguments: &Value) -> Vec<(String, String)> {
         let header = |(place, header): &(Vec<String>, String)| {
             let value = place.iter().try_fold(arguments, |value, name| value.get(name))?;
             Some((header.clone(), written(value)?))
@@ -168,6 +176,21 @@ mod tests {
             MirroredArguments::read(&json!({"type": "object"})),
             Ok(MirroredArguments::default())
         );
+    }
+
+    #[test]
+    fn who_passes_a_call_on_repeats_all_that_can_be_a_header() {
+        let schema = schema(json!({
+            "a": {"type": "string", "x-mcp-header": "no header"},
+            "b": {"type": "number", "x-mcp-header": "B"},
+            "c": {"x-mcp-header": "C"},
+            "d": {"type": "string", "x-mcp-header": "c"},
+        }));
+        assert!(MirroredArguments::read(&schema).is_err());
+        let headers =
+            MirroredArguments::found(&schema).headers(&json!({"a": 1, "b": 1.5, "c": 2, "d": 3}));
+        let header = |name: &str, value: &str| (format!("mcp-param-{name}"), value.to_owned());
+        assert_eq!(headers, [header("b", "1.5"), header("c", "2")]);
     }
 
     #[test]
