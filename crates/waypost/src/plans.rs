@@ -151,7 +151,7 @@ impl Selection {
     pub(crate) async fn with_documents(mut self, environment: &Environment) -> Self {
         let configs = self.known.documents(environment);
         let limits = Arc::new(self.project.config.limits.clone());
-        let remote = Remote::start(configs, offline(limits));
+        let remote = Remote::start(configs, parts_of_command(limits));
         for upstream in remote.upstreams() {
             // One whose document cannot be read may have any tool.
             if upstream.check().await.is_ok() {
@@ -329,8 +329,9 @@ impl KnownNames {
     }
 }
 
-/// What upstreams need that no server is asked for.
-pub(crate) fn offline(limits: Arc<Limits>) -> RemoteParts {
+/// What upstreams are made of that live as long as a command: without logins, and without anyone
+/// who watches over their processes.
+pub(crate) fn parts_of_command(limits: Arc<Limits>) -> RemoteParts {
     RemoteParts {
         spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
         clock: Arc::new(SystemClock),

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::environment::place::{project_folder, shown};
 use crate::environment::{DATA_FOLDER, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
-use crate::plans::{load_project, offline};
+use crate::plans::{load_project, parts_of_command};
 use crate::settings::{Setting, Settings, file_of};
 use crate::terminal::table::table;
 use clap::{Args, Subcommand};
@@ -146,7 +146,7 @@ async fn unfit(folder: &Path, environment: &Environment) -> Vec<Mistake> {
     };
     let variables = |name: &str| environment.any(name);
     let configs = project.upstreams(&variables).and_then(|all| all.configs(&variables));
-    let parts = offline(Arc::new(project.config.limits.clone()));
+    let parts = parts_of_command(Arc::new(project.config.limits.clone()));
     unfit_documents(&policies, &configs.unwrap_or_default(), parts).await
 }
 

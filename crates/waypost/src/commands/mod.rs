@@ -2,6 +2,7 @@
 //! options, asks a server or works on a folder, and prints. What commands share is above this
 //! folder.
 
+mod upstream;
 pub(crate) mod init;
 pub(crate) mod up;
 pub(crate) mod plan;
@@ -9,11 +10,11 @@ pub(crate) mod pipeline;
 pub(crate) mod session;
 pub(crate) mod inbox;
 pub(crate) mod catalog;
+pub(crate) mod doctor;
 pub(crate) mod mcp;
 pub(crate) mod a2a;
 pub(crate) mod events;
 pub(crate) mod config;
-pub(crate) mod doctor;
 pub(crate) mod example;
 pub(crate) mod demo;
 pub(crate) mod child;

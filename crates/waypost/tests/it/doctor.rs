@@ -85,10 +85,17 @@ fn servers_behind_this_one_are_looked_at() {
     let ended = waypost(folder.path(), &["doctor"]).code(0);
     assert!(ended.stdout.contains("1 upstream, 0 disabled: a (stdio)"), "{ended:#?}");
     assert!(ended.stdout.contains("is not here: `no-such-program`"), "{ended:#?}");
+    let is_theirs = |line: &&str| line.split_whitespace().nth(1) == Some("mcp");
+    let theirs: Vec<&str> = ended.stdout.lines().filter(is_theirs).collect();
+    let alone = waypost(folder.path(), &["mcp", "doctor"]).code(0);
+    assert_eq!(alone.stdout.lines().collect::<Vec<_>>(), theirs, "the part about upstreams");
+    waypost(folder.path(), &["mcp", "doctor", "--call", "x"]).code(2).says("NAME");
     let json = r#"{"mcpServers": {"b": {"url": "https://${NO_SUCH_VARIABLE}/mcp"}}}"#;
     write(folder.path(), &[(".mcp.json", json)]);
     let report = waypost(folder.path(), &["--json", "doctor"]).code(8).json();
     assert_eq!(level(&report, "mcp"), "fail", "{report}");
+    let alone = waypost(folder.path(), &["--json", "mcp", "doctor"]).code(8).json();
+    assert_eq!((&alone["healthy"], level(&alone, "mcp")), (&json!(false), "fail"), "{alone}");
 }
 
 #[test]

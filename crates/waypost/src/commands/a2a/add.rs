@@ -2,8 +2,8 @@
 
 use super::reference::Reference;
 use crate::commands::mcp::add::tell_plain;
-use crate::commands::mcp::upstream::lookup;
 use crate::commands::mcp::writing::{TableContext, append};
+use crate::commands::upstream::lookup;
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};

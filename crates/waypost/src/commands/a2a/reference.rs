@@ -2,13 +2,12 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
+use crate::plans::parts_of_command;
 use clap::Args;
-use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use kernel::limits::Limits;
 use kernel::values::fault::Fault;
 use std::path::PathBuf;
 use std::sync::Arc;
-use upstreams::{A2aConfig, CardPlace, HOPS_MAX, MemoryVault, RemoteParts, Scope, Secret};
+use upstreams::{A2aConfig, CardPlace, RemoteParts, Secret};
 
 /// What to do about an address that a card names and a command may not go to.
 pub(super) const NOT_ALLOWED_HINT: &str = "`--allow-private` goes to addresses that are not \
@@ -77,19 +76,9 @@ fn filled(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Strin
     Ok(filled)
 }
 
-/// What a client is made of that lives as long as a command.
+/// What a client is made of; limits are those that hold without settings.
 pub(super) fn parts() -> RemoteParts {
-    RemoteParts {
-        spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
-        clock: Arc::new(SystemClock),
-        entropy: Arc::new(SystemEntropy),
-        limits: Arc::new(Limits::default()),
-        hops_max: HOPS_MAX,
-        supervisor: None,
-        vault: Arc::new(MemoryVault::new(Arc::new(SystemClock))),
-        login: None,
-        scope: Scope::default(),
-    }
+    parts_of_command(Arc::default())
 }
 
 /// Why an agent could not be talked to.

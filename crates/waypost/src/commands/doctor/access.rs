@@ -1,7 +1,9 @@
 //! Who may call a server that runs: whether it asks for credentials, whether it takes ours, and
 //! which keys end soon or never, where we may list them.
 
-use super::finding::Finding;
+use super::Site;
+use super::report::Finding;
+use super::surroundings::ServerFinding;
 use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::remote::client::{Client, Request, read};
@@ -18,8 +20,11 @@ const SOON_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// More than most servers have.
 const LOOKED_AT: usize = 1_000;
 
-/// What there is to say; nothing where the server does not answer.
-pub(super) async fn look(client: &Client, context: &Context) -> Vec<Finding> {
+/// What there is to say; nothing where no server answers.
+pub(super) async fn look(site: &Site<'_>) -> Vec<Finding> {
+    let Site { context, server: ServerFinding { client: Some(client), .. }, .. } = site else {
+        return Vec::new();
+    };
     let who = match asked(client, context).await {
         Ok(who) => who,
         Err(failure) if failure.exit == Exit::Auth => {
@@ -64,22 +69,21 @@ fn ending(keys: &[ApiKey], now: Millis) -> Option<Finding> {
         let at = key.expires_at.as_ref().filter(|at| **at <= soon)?;
         Some(format!("{} ({}) at {at}", key.id, key.name))
     };
-    let told: Vec<String> = keys.iter().filter_map(ends).collect();
-    let what = format!("expire within 7 days: {}", told.join(", "));
     let hint = "make others with `waypost key add`, and give them to who uses these";
-    (!told.is_empty()).then(|| Finding::warn(KEYS, what, hint))
+    named("expire within 7 days", keys.iter().filter_map(ends), hint)
 }
 
 /// Those that never expire.
 fn endless(keys: &[ApiKey]) -> Option<Finding> {
-    let told: Vec<String> = keys
-        .iter()
-        .filter(|key| key.expires_at.is_none())
-        .map(|key| format!("{} ({})", key.id, key.name))
-        .collect();
-    let what = format!("never expire: {}", told.join(", "));
+    let endless = keys.iter().filter(|key| key.expires_at.is_none());
     let hint = "one that leaks works until `waypost key revoke`; prefer keys that expire";
-    (!told.is_empty()).then(|| Finding::warn(KEYS, what, hint))
+    named("never expire", endless.map(|key| format!("{} ({})", key.id, key.name)), hint)
+}
+
+fn named(what: &str, keys: impl Iterator<Item = String>, hint: &str) -> Option<Finding> {
+    let keys: Vec<String> = keys.collect();
+    let what = format!("{what}: {}", keys.join(", "));
+    (!keys.is_empty()).then(|| Finding::warn(KEYS, what, hint))
 }
 
 #[cfg(test)]

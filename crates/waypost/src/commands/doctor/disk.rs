@@ -1,7 +1,7 @@
 //! The data folder: whether it can be written, how long a sync takes, who holds it, how much room
 //! is left.
 
-use super::finding::Finding;
+use super::report::Finding;
 use crate::remote::address;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -154,7 +154,7 @@ fn free_bytes(_folder: &Path) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Level;
+    use super::super::report::Level;
     use super::*;
 
     #[test]

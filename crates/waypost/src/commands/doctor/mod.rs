@@ -1,7 +1,8 @@
-//! `waypost doctor`: looks at all that a server needs here, and says what to do about what is
-//! missing. It changes nothing: its one probe file is removed again.
+//! `waypost doctor` looks at all that a server needs here, and says what to do about what is
+//! missing. It changes nothing: its one probe file is removed again. `waypost mcp doctor` is the part
+//! of it about upstreams, and compares one of them with what clients see of it.
 
-mod finding;
+mod report;
 mod disk;
 mod surroundings;
 mod access;
@@ -9,20 +10,23 @@ mod rights;
 mod upstreams;
 mod sinks;
 mod sessions;
+mod gateway;
 
 use crate::context::Context;
-use crate::environment::Environment;
 use crate::environment::place::{project_folder, shown};
+use crate::environment::{DATA_FOLDER, Environment};
 use crate::exit::{Exit, Result};
 use crate::plans::{Selection, load_project};
+use crate::remote::client::Request;
 use crate::settings::{Settings, file_of};
 use crate::terminal::output::counted;
 use clap::Args;
-use finding::{Finding, Level};
-use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
-use serde_json::json;
+use project::folder::Project;
+use report::{Finding, Level, Report};
+use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
+use surroundings::ServerFinding;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,8 +35,17 @@ Examples:
   waypost doctor --data /var/lib/waypost
   waypost --json doctor | jq '.checks[] | select(.level == \"fail\")'";
 
+const UPSTREAMS_EXAMPLES: &str = "\
+Examples:
+  waypost mcp doctor github
+  waypost mcp doctor github --call list_labels --call 'get_issue={\"number\": 7}'
+  waypost --json mcp doctor github | jq '.checks[] | select(.same | not)'";
+
 const PORT_HELP: &str =
     "The port to listen on [default: waypost.toml, else 8420] [env: WAYPOST_PORT]";
+
+/// How many of a list are looked at: more than any project has.
+const LOOKED_AT: usize = 200;
 
 /// What `waypost doctor` takes.
 #[derive(Debug, Args)]
@@ -47,6 +60,19 @@ pub(crate) struct DoctorArgs {
     port: Option<u16>,
 }
 
+/// What `waypost mcp doctor` takes.
+#[derive(Debug, Args)]
+#[command(after_help = UPSTREAMS_EXAMPLES)]
+pub(crate) struct UpstreamsArgs {
+    /// The upstream's name [default: all are looked at, and none is compared]
+    name: Option<String>,
+    /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
+    pub(crate) dir: Option<PathBuf>,
+    /// Call this tool too, with these arguments; can be given several times
+    #[arg(long, value_name = "TOOL[=JSON]", requires = "name")]
+    call: Vec<String>,
+}
+
 impl DoctorArgs {
     /// The project's folder.
     pub(crate) fn project(&self) -> PathBuf {
@@ -54,54 +80,97 @@ impl DoctorArgs {
     }
 }
 
-/// Looks, tells, and fails when something does not work.
-pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit> {
-    let folder = args.project();
-    let data = args.data.unwrap_or_else(|| folder.join(".waypost"));
-    let (mut findings, mut config) = project(&folder, &context.environment);
-    config.server.port = args.port.unwrap_or(config.server.port);
-    let server = surroundings::server(context, &config, &data).await;
-    findings.extend(disk::look(&data, server.is_served));
-    findings.push(surroundings::port(&config, &data).await);
-    findings.push(server.finding);
-    if let Some(client) = &server.client {
-        findings.extend(access::look(client, context).await);
-        findings.extend(rights::reload(client, context).await);
-    }
-    findings.extend(upstreams::look(&folder, context, server.client.clone()).await);
-    findings.extend(sinks::look(&folder, &data, context, server.client.as_ref()).await);
-    if let Some(client) = &server.client {
-        findings.extend(sessions::look(client).await);
-    }
-    findings.extend(surroundings::telemetry(&context.environment));
-    findings.push(surroundings::clock());
-    findings.push(surroundings::certificates());
-    tell(context, &findings)
+/// What is looked at: a folder, and the server that runs for it.
+struct Site<'a> {
+    context: &'a Context,
+    /// The variables, with the data folder that is looked at.
+    environment: Environment,
+    folder: PathBuf,
+    data: PathBuf,
+    /// Defaults, where the settings are wrong.
+    config: Config,
+    project: Result<Project>,
+    server: ServerFinding,
 }
 
-/// The settings, the plans and the policies; where the settings are wrong, the rest is checked
-/// with defaults.
-fn project(folder: &Path, environment: &Environment) -> (Vec<Finding>, Config) {
-    let (config, finding) = match Settings::load(Some(folder), environment) {
-        Ok(settings) => {
-            let finding = match settings.config.warnings.len() {
-                0 => Finding::ok("config", files_told(folder, &settings)),
-                count => {
-                    let what = format!("settings that have no effect: {count}");
-                    Finding::warn("config", what, "`waypost config check` names them")
-                }
-            };
-            (settings.config, finding)
-        }
-        Err(failure) => (Config::default(), Finding::failed("config", &failure)),
-    };
-    let mut findings = vec![finding];
+impl<'a> Site<'a> {
+    /// This folder, whose data is here or in its usual place, for a server on this port or on the
+    /// one of its settings; and what is to say of the settings.
+    async fn of(
+        folder: PathBuf,
+        data: Option<PathBuf>,
+        port: Option<u16>,
+        context: &'a Context,
+    ) -> (Self, Finding) {
+        let data = data.unwrap_or_else(|| folder.join(DATA_FOLDER));
+        let environment = context.environment.with_data(&data);
+        let (finding, mut config) = settings(&folder, &environment);
+        config.server.port = port.unwrap_or(config.server.port);
+        let project = load_project(&folder, &environment);
+        let server = surroundings::server(context, &config, &data).await;
+        (Self { context, environment, folder, data, config, project, server }, finding)
+    }
+
+    /// What the server that runs lists there. Nothing where none runs; who may not list it is told
+    /// nothing of it.
+    async fn listed<T: DeserializeOwned>(&self, path: &str) -> Vec<T> {
+        let Some(client) = &self.server.client else { return Vec::new() };
+        client.items(Request::to(&[path]), LOOKED_AT).await.unwrap_or_default()
+    }
+}
+
+/// Looks at everything.
+pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit> {
+    let (site, settings) = Site::of(args.project(), args.data, args.port, context).await;
+    let mut findings = vec![settings];
     // Wrong settings are reported once.
     if findings.iter().all(|finding| finding.level != Level::Fail) {
-        findings.push(plans(folder, environment));
-        findings.extend(rights::policies(folder, &config));
+        findings.push(plans(&site));
+        findings.extend(rights::policies(&site));
     }
-    (findings, config)
+    findings.extend(disk::look(&site.data, site.server.is_served));
+    findings.push(surroundings::port(&site.config, &site.data).await);
+    findings.push(site.server.finding.clone());
+    findings.extend(access::look(&site).await);
+    findings.extend(rights::reload(&site).await);
+    findings.extend(upstreams::look(&site).await);
+    findings.extend(sinks::look(&site).await);
+    findings.extend(sessions::look(&site).await);
+    findings.extend(surroundings::telemetry(&site.environment));
+    findings.push(surroundings::clock());
+    findings.push(surroundings::certificates());
+    Report::of(findings).tell(context.output)
+}
+
+/// Looks at the upstreams alone; at one by each way to it, where it is named. Ends with 4 where
+/// that one wants a login first.
+pub(crate) async fn run_upstreams(args: &UpstreamsArgs, context: &Context) -> Result<Exit> {
+    if let Some(name) = &args.name {
+        let findings = gateway::look(name, &args.call, context).await?;
+        return Report::of_upstream(name, findings).tell(context.output);
+    }
+    let folder = project_folder(args.dir.as_deref());
+    let (site, _) = Site::of(folder, None, None, context).await;
+    let findings = upstreams::look(&site).await;
+    // No other check tells what is wrong with its files.
+    site.project?;
+    Report::of(findings).tell(context.output)
+}
+
+/// What is to say of the settings, and what they say; defaults where they are wrong.
+fn settings(folder: &Path, environment: &Environment) -> (Finding, Config) {
+    let settings = match Settings::load(Some(folder), environment) {
+        Ok(settings) => settings,
+        Err(failure) => return (Finding::failed("config", &failure), Config::default()),
+    };
+    let finding = match settings.config.warnings.len() {
+        0 => Finding::ok("config", files_told(folder, &settings)),
+        count => {
+            let what = format!("settings that have no effect: {count}");
+            Finding::warn("config", what, "`waypost config check` names them")
+        }
+    };
+    (finding, settings.config)
 }
 
 fn files_told(folder: &Path, settings: &Settings) -> String {
@@ -113,42 +182,19 @@ fn files_told(folder: &Path, settings: &Settings) -> String {
     format!("{file} is not there: defaults hold")
 }
 
-fn plans(folder: &Path, environment: &Environment) -> Finding {
-    let project = match load_project(folder, environment) {
+fn plans(site: &Site<'_>) -> Finding {
+    let project = match &site.project {
         Ok(project) => project,
-        Err(failure) => return Finding::failed("plans", &failure),
+        Err(failure) => return Finding::failed("plans", failure),
     };
     if project.plans.is_empty() {
         return Finding::warn("plans", "there are none", "`waypost init` writes one");
     }
-    let all = match Selection::read(&[folder.to_path_buf()], environment) {
+    let all = match Selection::read(std::slice::from_ref(&site.folder), &site.environment) {
         Ok(selection) => selection.check(),
         Err(failure) => return Finding::failed("plans", &failure),
     };
-    let mistakes: Vec<&Mistake> = all.iter().flat_map(|checked| &checked.mistakes).collect();
-    let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
-    let plans = counted(all.len(), "plan");
-    let wrong = counted(errors, "error");
-    let what = format!("{plans}, {wrong}, {}", counted(mistakes.len() - errors, "warning"));
+    let mistakes = all.iter().flat_map(|checked| &checked.mistakes);
     let hint = "`waypost plan validate` says where";
-    match (errors, mistakes.len()) {
-        (0, 0) => Finding::ok("plans", what),
-        (0, _) => Finding::warn("plans", what, hint),
-        _ => Finding::fail("plans", what, hint),
-    }
-}
-
-fn tell(context: &Context, findings: &[Finding]) -> Result<Exit> {
-    let count = |level: Level| findings.iter().filter(|finding| finding.level == level).count();
-    let fails = count(Level::Fail);
-    let warnings = count(Level::Warn);
-    let checks: Vec<_> = findings.iter().map(Finding::to_json).collect();
-    let document = json!({"healthy": fails == 0, "checks": checks});
-    let line = |finding: &Finding| context.output.judged(finding.tone(), &finding.to_string());
-    context.output.either(&document, || findings.iter().try_for_each(line))?;
-    let looked = findings.len();
-    let checks = counted(looked, "check");
-    let warnings = counted(warnings, "warning");
-    context.output.talk(&format!("{checks}, {fails} failed, {warnings}"));
-    Ok(if fails == 0 { Exit::Ok } else { Exit::Unwell })
+    Finding::counting("plans", &counted(all.len(), "plan"), mistakes, hint)
 }

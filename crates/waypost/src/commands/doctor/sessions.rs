@@ -1,7 +1,8 @@
 //! The sessions of a server that runs: whether there are some that it cannot read.
 
-use super::finding::Finding;
-use crate::remote::client::{Client, Request, read};
+use super::Site;
+use super::report::Finding;
+use crate::remote::client::{Request, read};
 use crate::terminal::output::one_line;
 use wire::rest::{Page, Session};
 
@@ -11,7 +12,8 @@ const NAME: &str = "parked";
 const LOOKED_AT: usize = 1_000;
 
 /// What there is to say of parked sessions; nothing where there are none.
-pub(super) async fn look(client: &Client) -> Option<Finding> {
+pub(super) async fn look(site: &Site<'_>) -> Option<Finding> {
+    let client = site.server.client.as_ref()?;
     // Who may not list them is told nothing of them.
     let request = Request::to(&["sessions"]).with("status", Some("parked"));
     let body = client.list(request, LOOKED_AT).await.ok()?;

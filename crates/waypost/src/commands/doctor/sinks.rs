@@ -1,32 +1,23 @@
 //! Where events go: whether what is said of sinks can be used, whether their files can be written,
 //! and how they are where a server runs. No one's webhook is called.
 
+use super::Site;
 use super::disk;
-use super::finding::Finding;
-use crate::context::Context;
-use crate::plans::load_project;
-use crate::remote::client::{Client, Request};
+use super::report::Finding;
+use crate::commands::upstream::lookup;
 use project::event_sinks::ResolvedSink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use wire::rest::{Sink, SinkStatus};
 
 /// The check's name.
 const NAME: &str = "sinks";
 const MEND: &str = "mend it, and set the variables that it names";
-/// More than any project has.
-const LOOKED_AT: usize = 200;
 
 /// What there is to say of them; nothing where the project cannot be read, which is reported
 /// already.
-pub(super) async fn look(
-    folder: &Path,
-    data: &Path,
-    context: &Context,
-    client: Option<&Client>,
-) -> Vec<Finding> {
-    let environment = context.environment.with_data(data);
-    let Ok(project) = load_project(folder, &environment) else { return Vec::new() };
-    let sendings = match project.sinks(data, &|name: &str| environment.any(name)) {
+pub(super) async fn look(site: &Site<'_>) -> Vec<Finding> {
+    let Ok(project) = &site.project else { return Vec::new() };
+    let sendings = match project.sinks(&site.data, &lookup(&site.environment)) {
         Ok(sendings) => sendings,
         Err(mistakes) => return vec![Finding::mistaken(NAME, &mistakes, MEND)],
     };
@@ -40,9 +31,7 @@ pub(super) async fn look(
     };
     let mut findings = vec![Finding::ok(NAME, what)];
     findings.extend(sendings.iter().filter_map(unwritable));
-    if let Some(client) = client {
-        findings.extend(running(client).await);
-    }
+    findings.extend(site.listed("sinks").await.into_iter().filter_map(troubled));
     findings
 }
 
@@ -59,24 +48,18 @@ fn unwritable(sending: &ResolvedSink) -> Option<Finding> {
     Some(Finding::fail(NAME, what, "check the rights of its folder, or name another in `path`"))
 }
 
-/// Those that do not take what they are sent, and those that are not configured any more.
-async fn running(client: &Client) -> Vec<Finding> {
-    // Who may not list them is told nothing of them.
-    let sinks: Vec<Sink> =
-        client.items(Request::to(&["sinks"]), LOOKED_AT).await.unwrap_or_default();
-    let troubled = |sink: Sink| {
-        if sink.status == SinkStatus::Unconfigured {
-            return Some(unconfigured(&sink));
-        }
-        let why = sink.last_error.filter(|_| sink.retrying + sink.failed > 0)?;
-        let what = format!(
-            "`{}` does not take events: {why}; {} are tried again, {} were given up",
-            sink.name, sink.retrying, sink.failed
-        );
-        let hint = format!("`waypost events deliveries {}`", sink.name);
-        Some(Finding::warn(NAME, what, &hint))
-    };
-    sinks.into_iter().filter_map(troubled).collect()
+/// One that does not take what it is sent, or is not configured any more.
+fn troubled(sink: Sink) -> Option<Finding> {
+    if sink.status == SinkStatus::Unconfigured {
+        return Some(unconfigured(&sink));
+    }
+    let why = sink.last_error.filter(|_| sink.retrying + sink.failed > 0)?;
+    let what = format!(
+        "`{}` does not take events: {why}; {} are tried again, {} were given up",
+        sink.name, sink.retrying, sink.failed
+    );
+    let hint = format!("`waypost events deliveries {}`", sink.name);
+    Some(Finding::warn(NAME, what, &hint))
 }
 
 /// One that keeps its place although nothing is sent to it.

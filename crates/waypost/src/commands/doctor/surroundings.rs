@@ -1,6 +1,6 @@
 //! What is around a server: its port, whether one answers, the clock, the certificates.
 
-use super::finding::Finding;
+use super::report::Finding;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure, Result};

@@ -1,13 +1,12 @@
 //! The servers behind this one: whether what is said of them can be used, whether their programs
 //! are here, and how they are where a server runs.
 
-use super::finding::Finding;
-use crate::context::Context;
+use super::Site;
+use super::report::Finding;
+use crate::commands::upstream::lookup;
 use crate::environment::Environment;
-use crate::plans::load_project;
-use crate::remote::client::{Client, Request};
 use crate::terminal::output::counted;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use upstreams::{UpstreamConfig, UpstreamKind, UpstreamState};
 use wire::rest::Upstream;
 
@@ -16,15 +15,13 @@ const NAME: &str = "mcp";
 const MEND: &str = "mend it, or set `disabled = true` in `[mcp.servers.<name>]`";
 /// How the fault is called of a policy that does not fit a tool of a server.
 const POLICY_MISFIT: &str = "PolicyMisfit";
-/// More than any project has.
-const LOOKED_AT: usize = 200;
 
 /// What there is to say of them; nothing where the project cannot be read, which is reported
 /// already.
-pub(super) async fn look(folder: &Path, context: &Context, client: Option<Client>) -> Vec<Finding> {
-    let environment = &context.environment;
-    let Ok(project) = load_project(folder, environment) else { return Vec::new() };
-    let variables = |name: &str| environment.any(name);
+pub(super) async fn look(site: &Site<'_>) -> Vec<Finding> {
+    let Ok(project) = &site.project else { return Vec::new() };
+    let environment = &site.environment;
+    let variables = lookup(environment);
     let read = project.upstreams(&variables).and_then(|upstreams| {
         let configs = upstreams.configs(&variables)?;
         Ok((upstreams.entries().len(), configs))
@@ -43,9 +40,7 @@ pub(super) async fn look(folder: &Path, context: &Context, client: Option<Client
     let what = format!("{all}, {disabled} disabled: {}", names.join(", "));
     let mut findings = vec![Finding::ok(NAME, what.trim_end_matches([':', ' ']))];
     findings.extend(configs.iter().filter_map(|config| absent(config, environment)));
-    if let Some(client) = client {
-        findings.extend(running(&client).await);
-    }
+    findings.extend(site.listed("upstreams").await.into_iter().filter_map(failing));
     findings
 }
 
@@ -64,36 +59,29 @@ fn absent(config: &UpstreamConfig, environment: &Environment) -> Option<Finding>
     (!is_here).then(|| Finding::warn(NAME, what, "install it, or write its whole path"))
 }
 
-/// Those that a server which runs cannot use.
-async fn running(client: &Client) -> Vec<Finding> {
-    // Who may not list them is told nothing of them.
-    let all: Vec<Upstream> =
-        client.items(Request::to(&["upstreams"]), LOOKED_AT).await.unwrap_or_default();
-    let failing = |upstream: Upstream| {
-        if upstream.state == UpstreamState::Login.word() {
-            let what = format!("`{}` requires a login", upstream.name);
-            let hint = format!("`waypost mcp login {}`", upstream.name);
-            return Some(Finding::warn(NAME, what, &hint));
+/// One that a server which runs cannot use.
+fn failing(upstream: Upstream) -> Option<Finding> {
+    let name = &upstream.name;
+    if upstream.state == UpstreamState::Login.word() {
+        let hint = format!("`waypost mcp login {name}`");
+        return Some(Finding::warn(NAME, format!("`{name}` requires a login"), &hint));
+    }
+    if let Some(breaker) = &upstream.breaker
+        && let Some(until) = &breaker.open_until
+    {
+        let failures = breaker.failures;
+        let what = format!("calls of `{name}` are refused: {failures} failed in a row");
+        let hint = format!("one tries after {until}; `waypost mcp test {name}` checks it now");
+        return Some(Finding::warn(NAME, what, &hint));
+    }
+    let fault = upstream.last_error?;
+    let what = match (upstream.state.as_str(), fault.name.as_str()) {
+        ("failing", _) => format!("`{name}` is failing: {}", fault.message),
+        (_, POLICY_MISFIT) => {
+            format!("calls of a tool of `{name}` are denied: {}", fault.message)
         }
-        if let Some(breaker) = &upstream.breaker
-            && let Some(until) = &breaker.open_until
-        {
-            let name = &upstream.name;
-            let failures = breaker.failures;
-            let what = format!("calls of `{name}` are refused: {failures} failed in a row");
-            let hint = format!("one tries after {until}; `waypost mcp test {name}` checks it now");
-            return Some(Finding::warn(NAME, what, &hint));
-        }
-        let fault = upstream.last_error?;
-        let what = match (upstream.state.as_str(), fault.name.as_str()) {
-            ("failing", _) => format!("`{}` is failing: {}", upstream.name, fault.message),
-            (_, POLICY_MISFIT) => {
-                format!("calls of a tool of `{}` are denied: {}", upstream.name, fault.message)
-            }
-            _ => return None,
-        };
-        let hint = fault.hint.unwrap_or_else(|| format!("`waypost mcp test {}`", upstream.name));
-        Some(Finding::warn(NAME, what, &hint))
+        _ => return None,
     };
-    all.into_iter().filter_map(failing).collect()
+    let hint = fault.hint.unwrap_or_else(|| format!("`waypost mcp test {name}`"));
+    Some(Finding::warn(NAME, what, &hint))
 }

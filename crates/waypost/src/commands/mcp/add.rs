@@ -1,8 +1,8 @@
 //! `waypost mcp add`: writes one server into the project's `waypost.toml`.
 
-use super::upstream::lookup;
 use super::writing::{TableContext, append};
 use crate::commands::header;
+use crate::commands::upstream::lookup;
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Failure, Result};

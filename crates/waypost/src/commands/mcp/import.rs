@@ -2,8 +2,8 @@
 //! read, and never written.
 
 use super::add::tell_plain;
-use super::upstream::lookup;
 use super::writing::{TableContext, append};
+use crate::commands::upstream::lookup;
 use crate::context::Context;
 use crate::environment::place::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};

@@ -1,8 +1,8 @@
 //! `waypost mcp ls`: the servers behind this one. Of a server that runs it tells how they are;
 //! where none runs, what is configured.
 
-use super::upstream::{is_nobody_there, of_project};
 use crate::commands::LIST_ITEMS_MAX;
+use crate::commands::upstream::{is_nobody_there, of_project};
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Result};
 use crate::remote::client::Request;

@@ -4,10 +4,8 @@
 mod relay;
 mod serve;
 mod snippet;
-pub(super) mod upstream;
 mod ls;
 mod test;
-mod doctor;
 mod browser;
 mod login;
 mod logout;
@@ -17,6 +15,7 @@ mod import;
 mod rm;
 mod install;
 
+use crate::commands::doctor;
 use crate::context::Context;
 use crate::environment::place::project_folder;
 use crate::exit::{Exit, Result};
@@ -58,7 +57,7 @@ enum McpCommand {
     /// Connect to a server behind this one now, and show what it has
     Test(test::TestArgs),
     /// Compare a server with what clients see of it through this one, in both eras of MCP
-    Doctor(doctor::DoctorArgs),
+    Doctor(doctor::UpstreamsArgs),
     /// Log in at a server behind this one, with a browser
     Login(login::LoginArgs),
     /// Forget a login at a server behind this one
@@ -80,7 +79,7 @@ impl McpArgs {
             McpCommand::Install(args) => &args.client.dir,
             McpCommand::Ls(ls::LsArgs { dir })
             | McpCommand::Test(test::TestArgs { dir, .. })
-            | McpCommand::Doctor(doctor::DoctorArgs { dir, .. })
+            | McpCommand::Doctor(doctor::UpstreamsArgs { dir, .. })
             | McpCommand::Login(login::LoginArgs { dir, .. })
             | McpCommand::Logout(logout::LogoutArgs { dir, .. })
             | McpCommand::Add(add::AddArgs { dir, .. })
@@ -99,7 +98,7 @@ pub(crate) async fn run(args: McpArgs, context: &Context) -> Result<Exit> {
         McpCommand::Install(args) => install::run(&args, context),
         McpCommand::Ls(args) => ls::run(&args, context).await,
         McpCommand::Test(args) => test::run(&args, context).await,
-        McpCommand::Doctor(args) => doctor::run(&args, context).await,
+        McpCommand::Doctor(args) => doctor::run_upstreams(&args, context).await,
         McpCommand::Login(args) => login::run(&args, context).await,
         McpCommand::Logout(args) => logout::run(&args, context).await,
         McpCommand::Add(args) => add::run(&args, context),

@@ -1,27 +1,25 @@
 //! `waypost mcp test`: connects to one upstream now. The server that runs does it; where none runs,
 //! or it does not know that upstream yet, it is done here, as that server would.
 
-use super::upstream::{is_nobody_there, lookup, mistaken, of_project};
 use crate::assembly::refused;
+use crate::commands::upstream::{UNAUTHORIZED, is_nobody_there, named, of_project, unknown};
 use crate::context::Context;
 use crate::environment::SECRET_KEY;
 use crate::exit::{Exit, Failure, Result};
+use crate::plans::parts_of_command;
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::output::Fields;
 use clap::Args;
-use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
-use kernel::contracts::Vault;
-use kernel::definition::plan::mistake::meant;
 use kernel::values::fault::Fault;
 use project::folder::Project;
-use project::upstream_entries::{Entry, Upstreams, shown};
+use project::upstream_entries::{Upstreams, shown};
 use serde_json::json;
 use server::HeldVault;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use upstreams::{MemoryVault, Remote, RemoteParts, UpstreamKind, UpstreamState, UpstreamStatus};
+use upstreams::{Remote, RemoteParts, UpstreamKind, UpstreamState, UpstreamStatus};
 use wire::rest::Upstream;
 
 const EXAMPLES: &str = "\
@@ -116,26 +114,12 @@ async fn here(args: &TestArgs, context: &Context) -> Result<Upstream> {
 async fn alone(args: &TestArgs, context: &Context, held: Option<HeldVault>) -> Result<Upstream> {
     let name = args.name.as_str();
     let (project, upstreams) = of_project(context)?;
-    let variables = lookup(&context.environment);
-    let known = upstreams.entries().iter().find(|entry| entry.name == name);
-    let (Some(entry), Some(config)) = (known, upstreams.config(name, &variables)) else {
-        return Err(unknown(name, upstreams.entries()));
-    };
-    let config = config.map_err(|mistake| mistaken(&[mistake]))?;
-    let remote = Remote::start(
-        vec![config],
-        RemoteParts {
-            spawn: Arc::new(TokioSpawn::new(tokio::runtime::Handle::current())),
-            clock: Arc::new(SystemClock),
-            entropy: Arc::new(SystemEntropy),
-            limits: Arc::new(project.config.limits),
-            hops_max: project.config.a2a.limits.a2a_hops_max,
-            supervisor: std::env::current_exe().ok(),
-            vault: held.as_ref().map_or_else(nothing, |held| held.vault.clone()),
-            login: None,
-            scope: upstreams::Scope::default(),
-        },
-    );
+    let (entry, config) = named(name, &upstreams, &context.environment)?;
+    let hops_max = project.config.a2a.limits.a2a_hops_max;
+    let parts = parts_of_command(Arc::new(project.config.limits));
+    let vault = held.as_ref().map_or(parts.vault.clone(), |held| held.vault.clone());
+    let supervisor = std::env::current_exe().ok();
+    let remote = Remote::start(vec![config], RemoteParts { supervisor, vault, hops_max, ..parts });
     let Some(upstream) = remote.upstreams().first() else {
         return Err(unknown(name, upstreams.entries()));
     };
@@ -177,18 +161,6 @@ async fn settled(
     Ok(status)
 }
 
-/// No upstream has this name.
-pub(super) fn unknown(name: &str, entries: &[Entry]) -> Failure {
-    let names = entries.iter().map(|entry| entry.name.as_str());
-    let hint = meant(name, names).unwrap_or_else(|| "`waypost mcp ls` lists them".to_owned());
-    Failure::usage(format!("there is no upstream `{name}`")).hint(hint)
-}
-
-/// A vault without anything.
-pub(super) fn nothing() -> Arc<dyn Vault> {
-    Arc::new(MemoryVault::new(Arc::new(SystemClock)))
-}
-
 /// A user must log in first.
 fn unknown_there(upstream: &Upstream) -> Failure {
     let Upstream { name, origin, .. } = upstream;
@@ -197,10 +169,6 @@ fn unknown_there(upstream: &Upstream) -> Failure {
         .hint(format!("with a server that runs: `waypost mcp login {name}`"))
         .problem(json!(upstream))
 }
-
-/// How the fault is called of a server that does not know us: it wants a login that cannot be had
-/// here, or does not take the one that the settings give.
-pub(super) const UNAUTHORIZED: &str = "UpstreamUnauthorized";
 
 fn unreachable(upstream: &Upstream) -> Failure {
     let Upstream { name, state, origin, last_error, .. } = upstream;

@@ -1,7 +1,7 @@
 //! Tables that are added to a project's `waypost.toml`, at its end: what stands there stays as it
 //! is, with its comments. What could not be used afterwards is not written.
 
-use super::upstream::mistaken;
+use crate::commands::upstream::mistaken;
 use crate::environment::place::shown;
 use crate::exit::{Failure, Result};
 use crate::settings::{Settings, file_of};

@@ -1,9 +1,8 @@
 //! What differs between a server and the same server behind this one.
 
-use super::look::{Items, ServerView};
-use crate::terminal::table::table;
+use super::view::{Items, ServerView};
+use crate::commands::doctor::report::{Finding, Ways};
 use kernel::values::names::{Alphabet, outward};
-use serde::Serialize;
 use serde_json::Value;
 
 /// How many names of a list are shown that are missing, or differ.
@@ -11,70 +10,14 @@ const SHOWN_MAX: usize = 3;
 /// How much is shown of an answer.
 const ANSWER_CHARS_MAX: usize = 60;
 
-/// The same of one server, by each way to it.
-pub(super) struct Ways<T> {
-    pub(super) direct: T,
-    /// Through the gateway, by a client of 2026-07-28.
-    pub(super) stateless: T,
-    /// Through the gateway, by a client with a handshake.
-    pub(super) handshake: T,
-}
-
-/// One line of the table.
-#[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Check {
-    pub(super) check: String,
-    pub(super) direct: String,
-    pub(super) stateless: String,
-    pub(super) handshake: String,
-    /// Whether the gateway shows what the server does.
-    pub(super) same: bool,
-}
-
-/// All of them.
-#[derive(Debug, Serialize)]
-pub(super) struct Report {
-    pub(super) upstream: String,
-    pub(super) same: bool,
-    pub(super) checks: Vec<Check>,
-}
-
-impl Report {
-    pub(super) fn new(upstream: &str, checks: Vec<Check>) -> Self {
-        let same = checks.iter().all(|check| check.same);
-        Self { upstream: upstream.to_owned(), same, checks }
-    }
-
-    pub(super) fn text(&self) -> String {
-        let row = |check: &Check| -> Vec<String> {
-            let verdict = if check.same { "same" } else { "differs" }.to_owned();
-            let Check { check, direct, stateless, handshake, .. } = check;
-            vec![check.clone(), verdict, direct.clone(), stateless.clone(), handshake.clone()]
-        };
-        let heads = ["check", "verdict", "direct", "gateway 2026", "gateway 2025"];
-        table(&heads, self.checks.iter().map(row))
-    }
-}
-
 /// Whether each way leads to the server, and in which version.
-pub(super) fn connected(pictures: &Ways<ServerView>) -> Check {
-    let told = |picture: &ServerView| match &picture.trouble {
-        Some(trouble) => trouble.clone(),
-        None => picture.version.clone(),
-    };
-    let Ways { direct, stateless, handshake } = pictures;
-    let all = [direct, stateless, handshake];
-    Check {
-        check: "connect".to_owned(),
-        direct: told(direct),
-        stateless: told(stateless),
-        handshake: told(handshake),
-        same: all.iter().all(|picture| picture.trouble.is_none()),
-    }
+pub(super) fn connected(pictures: &Ways<ServerView>) -> Finding {
+    let told = pictures.map(|way| way.trouble.as_ref().unwrap_or(&way.version).clone());
+    Finding::compared("connect", told, pictures.all(|way| way.trouble.is_none()))
 }
 
 /// Whether the lists are the same; the gateway writes this prefix before names.
-pub(super) fn listed(pictures: &Ways<ServerView>, prefix: &str) -> Vec<Check> {
+pub(super) fn listed(pictures: &Ways<ServerView>, prefix: &str) -> Vec<Finding> {
     let tool = |name: &str| outward(&format!("{prefix}{name}"), Alphabet::Mcp);
     let prompt = |name: &str| format!("{prefix}{name}");
     let uri = |uri: &str| uri.to_owned();
@@ -82,13 +25,12 @@ pub(super) fn listed(pictures: &Ways<ServerView>, prefix: &str) -> Vec<Check> {
         ["title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta"];
     let of_prompts = ["title", "description", "arguments", "icons", "_meta"];
     let of_resources = ["name", "title", "description", "mimeType", "icons", "_meta"];
-    let mut tools = list("tools", pictures, |picture| &picture.tools, &tool, &of_tools);
-    tools.direct.push_str(&left_out(&pictures.direct.left_out));
+    let left_out = left_out(&pictures.direct.left_out);
     vec![
-        tools,
-        list("prompts", pictures, |picture| &picture.prompts, &prompt, &of_prompts),
-        list("resources", pictures, |picture| &picture.resources, &uri, &of_resources),
-        list("templates", pictures, |picture| &picture.templates, &uri, &of_resources),
+        list("tools", pictures, |way| &way.tools, &tool, &of_tools, &left_out),
+        list("prompts", pictures, |way| &way.prompts, &prompt, &of_prompts, ""),
+        list("resources", pictures, |way| &way.resources, &uri, &of_resources, ""),
+        list("templates", pictures, |way| &way.templates, &uri, &of_resources, ""),
     ]
 }
 
@@ -98,18 +40,15 @@ fn list(
     items: impl Fn(&ServerView) -> &Items,
     there: &dyn Fn(&str) -> String,
     members: &[&str],
-) -> Check {
-    let direct = items(&pictures.direct);
-    let stateless = compared(direct, items(&pictures.stateless), there, members);
-    let handshake = compared(direct, items(&pictures.handshake), there, members);
-    let whole = direct.len().to_string();
-    Check {
-        check: check.to_owned(),
-        same: stateless == whole && handshake == whole,
-        direct: whole,
-        stateless,
-        handshake,
-    }
+    left_out: &str,
+) -> Finding {
+    let listed = items(&pictures.direct);
+    let stateless = compared(listed, items(&pictures.stateless), there, members);
+    let handshake = compared(listed, items(&pictures.handshake), there, members);
+    let whole = listed.len().to_string();
+    let is_same = stateless == whole && handshake == whole;
+    let direct = whole + left_out;
+    Finding::compared(check, Ways { direct, stateless, handshake }, is_same)
 }
 
 /// Which tools Waypost takes from no server: clients would see them directly.
@@ -161,33 +100,26 @@ fn is_alike(key: &str, item: &Value, shown: &Value) -> bool {
 }
 
 /// Whether an answer is the same.
-pub(super) fn answered(check: String, answers: &Ways<Value>) -> Check {
-    let Ways { direct, stateless, handshake } = answers;
-    Check {
-        check,
-        direct: shown(direct),
-        stateless: shown(stateless),
-        handshake: shown(handshake),
-        same: direct == stateless && direct == handshake,
-    }
+pub(super) fn answered(check: &str, answers: &Ways<Value>) -> Finding {
+    judged(check, answers, answers.all(|answer| *answer == answers.direct))
 }
 
 /// Whether what must be refused is refused everywhere: each server has its own words for it.
-pub(super) fn refused(check: String, answers: &Ways<Value>) -> Check {
-    let is_refused = |answer: &Value| answer.get("error").is_some();
-    let Ways { direct, stateless, handshake } = answers;
-    let is_alike = |other: &Value| direct == other || (is_refused(direct) && is_refused(other));
-    let same = is_alike(stateless) && is_alike(handshake);
-    Check { same, ..answered(check, answers) }
+pub(super) fn refused(check: &str, answers: &Ways<Value>) -> Finding {
+    let are_refused = answers.all(|answer| answer.get("error").is_some());
+    let are_same = answers.all(|answer| *answer == answers.direct);
+    judged(check, answers, are_refused || are_same)
 }
 
-fn shown(answer: &Value) -> String {
-    answer.to_string().chars().take(ANSWER_CHARS_MAX).collect()
+fn judged(check: &str, answers: &Ways<Value>, is_same: bool) -> Finding {
+    let shown = |answer: &Value| answer.to_string().chars().take(ANSWER_CHARS_MAX).collect();
+    Finding::compared(check, answers.map(shown), is_same)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::doctor::report::Level;
     use serde_json::json;
 
     fn picture(tools: &[(&str, &str)]) -> ServerView {
@@ -198,7 +130,17 @@ mod tests {
         ServerView { version, tools: tools.iter().map(item).collect(), ..ServerView::default() }
     }
 
-    fn tools(gateway: &[(&str, &str)]) -> Check {
+    /// Whether what clients see is the same, and what one way shows.
+    fn seen(finding: &Finding, way: &str) -> (bool, String) {
+        let check = finding.to_json();
+        (check["same"] == true, check[way].as_str().unwrap().to_owned())
+    }
+
+    fn is_same(finding: &Finding) -> bool {
+        finding.level == Level::Ok
+    }
+
+    fn tools(gateway: &[(&str, &str)]) -> Finding {
         let direct = picture(&[("a", "A"), ("b__c", "B")]);
         let pictures = Ways {
             direct,
@@ -211,12 +153,12 @@ mod tests {
     #[test]
     fn lists_are_compared_by_the_names_that_the_gateway_gives() {
         let same = tools(&[("up.a", "A"), ("up.b_-5f_c", "B"), ("ours", "x")]);
-        assert!(same.same, "{same:?}");
-        assert_eq!((same.direct.as_str(), same.stateless.as_str()), ("2", "2"));
+        assert_eq!(seen(&same, "direct"), (true, "2".to_owned()));
+        assert_eq!(seen(&same, "stateless"), (true, "2".to_owned()));
         let missing = tools(&[("up.a", "A")]);
-        assert_eq!((missing.same, missing.stateless.as_str()), (false, "1; missing: b__c"));
+        assert_eq!(seen(&missing, "stateless"), (false, "1; missing: b__c".to_owned()));
         let other = tools(&[("up.a", "Z"), ("up.b_-5f_c", "B")]);
-        assert_eq!((other.same, other.stateless.as_str()), (false, "2; differ: a"));
+        assert_eq!(seen(&other, "stateless"), (false, "2; differ: a".to_owned()));
     }
 
     #[test]
@@ -231,9 +173,9 @@ mod tests {
             handshake: shown(icons),
         };
         let same = listed(&pictures(json!([1])), "").remove(0);
-        assert_eq!((same.same, same.direct.as_str()), (true, "1; left out: it has no name"));
+        assert_eq!(seen(&same, "direct"), (true, "1; left out: it has no name".to_owned()));
         let other = listed(&pictures(json!([2])), "").remove(0);
-        assert_eq!((other.same, other.handshake.as_str()), (false, "1; differ: a"));
+        assert_eq!(seen(&other, "handshake"), (false, "1; differ: a".to_owned()));
     }
 
     #[test]
@@ -242,8 +184,8 @@ mod tests {
             let direct = json!({"error": "not found"});
             Ways { direct, stateless: json!({"error": "UpstreamError"}), handshake }
         };
-        assert!(refused("read".to_owned(), &ways(json!({"error": 1}))).same);
-        assert!(!refused("read".to_owned(), &ways(json!({"contents": []}))).same);
+        assert!(is_same(&refused("read", &ways(json!({"error": 1})))));
+        assert!(!is_same(&refused("read", &ways(json!({"contents": []})))));
     }
 
     #[test]
@@ -263,11 +205,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_the_same_everywhere_differs() {
         let ways = |handshake| Ways { direct: json!(1), stateless: json!(1), handshake };
-        assert!(answered("call a".to_owned(), &ways(json!(1))).same);
-        let report = Report::new("up", vec![answered("call a".to_owned(), &ways(json!(2)))]);
-        assert!(!report.same);
-        let text = report.text();
-        assert!(text.starts_with("CHECK"), "{text}");
-        assert!(text.ends_with("call a  differs  1       1             2"), "{text}");
+        assert!(is_same(&answered("call a", &ways(json!(1)))));
+        assert!(!is_same(&answered("call a", &ways(json!(2)))));
     }
 }

@@ -1,6 +1,6 @@
 //! What a server shows of itself and answers, in a shape in which two ways to it can be compared.
 
-use super::super::test::UNAUTHORIZED;
+use crate::commands::upstream::UNAUTHORIZED;
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::shelf::PromptRequest;
 use kernel::contracts::{Entropy, PageRequest};
