@@ -35,6 +35,14 @@ pub struct StreamPlace {
     pub retry_ms: Option<u64>,
 }
 
+impl StreamPlace {
+    /// Whether a server that answers with this status refuses only the place: it would open the
+    /// stream without one.
+    pub fn is_forgotten(&self, status: u16) -> bool {
+        self.last_id.is_some() && matches!(status, 400 | 409 | 410 | 412)
+    }
+}
+
 /// Why a stream cannot be read on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 /// The server says something every 15 seconds; silence beyond this is a dead connection.
 const SILENCE_LIMIT: Duration = Duration::from_secs(45);
+/// How often a stream that was cut is opened again before it is given up, and the first pause.
+pub(crate) const REOPENS_MAX: u32 = 5;
+pub(crate) const REOPEN_PAUSE: Duration = Duration::from_millis(500);
 /// An event beyond this is not one of ours.
 const EVENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 

@@ -3,16 +3,11 @@
 
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request};
-use crate::remote::sse::SseStream;
+use crate::remote::sse::{REOPEN_PAUSE, REOPENS_MAX, SseStream};
 use crate::terminal::output::{Output, one_line, printable};
 use kernel::tool::rules::Pattern;
 use outbound::sse::Event;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
-
-/// How often a cut stream is opened again before we give up; one that brought events counts again.
-const RECONNECTS_MAX: u32 = 5;
-const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
 /// How the events of a stream are printed.
 #[derive(Debug, Clone)]
@@ -115,13 +110,13 @@ pub(crate) async fn follow(
             return Ok(Exit::Ok);
         }
         tail.cuts += 1;
-        if tail.cuts > RECONNECTS_MAX {
+        if tail.cuts > REOPENS_MAX {
             let what = format!("the stream was cut and cannot be opened again: {cut}");
             return Err(Failure::new(Exit::Unreachable, "stream_cut", what)
                 .hint("see whether the server still runs; `--after` continues after an event"));
         }
         output.talk(&format!("the stream was cut ({cut}); opening it again"));
-        tokio::time::sleep(RECONNECT_PAUSE * tail.cuts).await;
+        tokio::time::sleep(REOPEN_PAUSE * tail.cuts).await;
     }
 }
 

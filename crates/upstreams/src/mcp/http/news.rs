@@ -56,7 +56,9 @@ async fn listen_on(shared: &Shared, manner: &MessageHeaders) {
                 let unsaid_ms = || parts.backoff_ms(in_vain).max(RETRY_MS);
                 place.retry_ms.unwrap_or_else(unsaid_ms).max(RETRY_MS_MIN)
             }
-            Err(error) if is_forgotten(&error, &place) => {
+            Err(PeerError { kind: PeerErrorKind::Refused(status), .. })
+                if place.is_forgotten(status) =>
+            {
                 place.last_id = None;
                 RETRY_MS
             }
@@ -107,9 +109,4 @@ pub(super) async fn pass_on(shared: &Shared, stream: &mut EventStream) -> Option
 /// our last stream was lost.
 fn is_taken(error: &PeerError) -> bool {
     error.kind == PeerErrorKind::Refused(409)
-}
-
-/// Whether the other side refuses only the place at which we want to continue.
-fn is_forgotten(error: &PeerError, place: &StreamPlace) -> bool {
-    matches!(error.kind, PeerErrorKind::Refused(400 | 409 | 410 | 412)) && place.last_id.is_some()
 }

@@ -15,9 +15,11 @@ mod requests;
 mod session;
 
 use crate::remote::client::Client;
+use crate::remote::sse::{REOPEN_PAUSE, REOPENS_MAX};
 use answers::Answers;
 use headers::ListedTools;
 use message::{Kind, Message, is_answer_to, key};
+use outbound::answer::is_passing;
 use outbound::sse::StreamPlace;
 use requests::{Nature, Requests};
 use reqwest::header::HeaderMap;
@@ -42,10 +44,7 @@ const DELIVERY_LIMIT: Duration = Duration::from_secs(10);
 const DRAIN_LIMIT: Duration = Duration::from_secs(3);
 /// How long the last lines and the end of the session may take.
 const END_LIMIT: Duration = Duration::from_secs(2);
-/// How often a stream that was cut is taken up again before its request counts as lost.
-const RESUMES_MAX: u32 = 5;
-/// How long to wait before a stream is opened again, for the first time and at most.
-const REOPEN_PAUSE: Duration = Duration::from_millis(500);
+/// How long to wait at most before the stream of what nobody asked for is opened again.
 const REOPEN_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 const INITIALIZE: &str = "initialize";
@@ -100,7 +99,7 @@ struct Relay {
     listed: Mutex<ListedTools>,
     /// Who the client is and what the server calls it; none before the handshake and in the
     /// stateless version.
-    session: Mutex<Option<Session>>,
+    session: Mutex<Option<Arc<Session>>>,
     /// Held by the task that begins the session again.
     renewal: tokio::sync::Mutex<()>,
     /// Follows what the server says without being asked.
@@ -256,7 +255,7 @@ impl Relay {
             };
             tries += 1;
             let place = from.place();
-            let can_be = place.last_id.is_some() && tries <= RESUMES_MAX;
+            let can_be = place.last_id.is_some() && tries <= REOPENS_MAX;
             let Some(session) = self.session().filter(|_| can_be) else { return Err(lost(&why)) };
             tokio::time::sleep(REOPEN_PAUSE * tries).await;
             match self.stream(&session, &place).send().await {
@@ -310,8 +309,7 @@ impl Relay {
         }
         let greeted = HandshakeResult::read(response, &message.text, &key(id)).await;
         let greeted = greeted.map_err(|why| lost(&why))?;
-        let number = self.session().map_or(1, |old| old.number + 1);
-        *lock(&self.session) = greeted.session.map(|begun| Session { number, ..begun });
+        *lock(&self.session) = greeted.session;
         for line in greeted.lines {
             self.say(line).await;
         }
@@ -319,11 +317,10 @@ impl Relay {
     }
 
     /// Begins a session again as the client began it, unless someone else just did.
-    async fn renew(self: &Arc<Self>, gone: &Session) -> Result<Session, RpcError> {
+    async fn renew(self: &Arc<Self>, gone: &Arc<Session>) -> Result<Arc<Session>, RpcError> {
         let _turn = self.renewal.lock().await;
-        match self.session() {
-            Some(session) if session.number != gone.number => return Ok(session),
-            Some(_) | None => {}
+        if let Some(session) = self.session().filter(|session| !Arc::ptr_eq(session, gone)) {
+            return Ok(session);
         }
         let response = self.post(&gone.hello, HeaderMap::new()).await?;
         let refused = || lost("the server forgot the session and does not begin another one");
@@ -331,8 +328,7 @@ impl Relay {
             return Err(refused());
         }
         let greeted = HandshakeResult::read(response, &gone.hello, &gone.greeting).await;
-        let begun = greeted.map_err(|why| lost(&why))?.session.ok_or_else(refused)?;
-        let session = Session { number: gone.number + 1, ..begun };
+        let session = greeted.map_err(|why| lost(&why))?.session.ok_or_else(refused)?;
         let told = wire::jsonrpc::notification(INITIALIZED, &serde_json::json!({}));
         self.post(&told, session.headers.to_map()).await?;
         tracing::info!("the server was restarted; the session continues as a new one");
@@ -350,7 +346,7 @@ impl Relay {
         }
     }
 
-    async fn follow(self: Arc<Self>, session: Session) {
+    async fn follow(self: Arc<Self>, session: Arc<Session>) {
         let mut place = StreamPlace::default();
         let mut pause = REOPEN_PAUSE;
         loop {
@@ -363,9 +359,12 @@ impl Relay {
                     }
                     place = from.place();
                 }
+                Ok(response) if place.is_forgotten(response.status().as_u16()) => {
+                    place.last_id = None;
+                }
                 // There is no such stream, or no such session any more: the next request begins
                 // another one.
-                Ok(response) if response.status().is_client_error() => return,
+                Ok(response) if is_final(response.status()) => return,
                 Ok(_) | Err(_) => {}
             }
             tokio::time::sleep(pause).await;
@@ -390,9 +389,14 @@ impl Relay {
         }
     }
 
-    fn session(&self) -> Option<Session> {
+    fn session(&self) -> Option<Arc<Session>> {
         lock(&self.session).clone()
     }
+}
+
+/// Whether a refusal will be the same later.
+fn is_final(status: StatusCode) -> bool {
+    status.is_client_error() && !is_passing(status.as_u16())
 }
 
 /// What the server refused, as an answer to this request.

@@ -5,13 +5,12 @@ use super::message::is_answer_to;
 use outbound::sse::StreamPlace;
 use reqwest::Response;
 use serde_json::Value;
+use std::sync::Arc;
 use upstreams::mcp_headers::SessionHeaders;
 
 /// A session.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Session {
-    /// How often it was begun, as the bridge counts: a newer one overrides an older one.
-    pub(super) number: u64,
     /// What every message of it carries.
     pub(super) headers: SessionHeaders,
     /// The message that began it.
@@ -24,8 +23,8 @@ pub(super) struct Session {
 pub(super) struct HandshakeResult {
     /// What is to be passed on: the answer last.
     pub(super) lines: Vec<String>,
-    /// The session, not counted yet; none where the server answered an error.
-    pub(super) session: Option<Session>,
+    /// The session; none where the server answered an error.
+    pub(super) session: Option<Arc<Session>>,
 }
 
 impl HandshakeResult {
@@ -40,13 +39,12 @@ impl HandshakeResult {
             let version = if is_answer { version(&line) } else { None };
             lines.push(line);
             if is_answer {
-                let session = version.map(|version| Session {
-                    number: 0,
+                let begun = version.map(|version| Session {
                     headers: headers.agreed(&version),
                     hello: hello.to_owned(),
                     greeting: asked.to_owned(),
                 });
-                return Ok(Self { lines, session });
+                return Ok(Self { lines, session: begun.map(Arc::new) });
             }
         }
     }

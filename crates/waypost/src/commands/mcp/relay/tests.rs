@@ -435,6 +435,34 @@ fn cut(got: &Got, _: usize) -> Reply {
     }
 }
 
+/// What nobody asked for comes on streams that are cut, and their places are not kept.
+fn placeless(got: &Got, _: usize) -> Reply {
+    let news = json!({"jsonrpc": "2.0", "method": "notifications/message"});
+    match (got.what().as_str(), got.header("last-event-id")) {
+        ("POST initialize", _) => greeting(ONE, got),
+        ("GET -", Some(_)) => Reply::Whole(400, "", String::new()),
+        ("GET -", None) => Reply::Stream(vec![format!("id: 0-1\ndata: {news}\n\n")]),
+        _ => taken(),
+    }
+}
+
+#[test]
+fn news_continue_where_the_server_forgot_their_place() {
+    on_runtime(async {
+        let fake = Fake::start(placeless).await;
+        let mut peer = Peer::start(&fake);
+        peer.send(&hello()).await;
+        peer.next().await;
+        peer.send(&initialized()).await;
+        for _ in 0..2 {
+            assert_eq!(peer.next().await["method"], "notifications/message");
+        }
+        peer.end().await;
+        let resumed = |got: &Got| got.header("last-event-id") == Some("0-1");
+        assert!(fake.all().iter().any(resumed));
+    });
+}
+
 #[test]
 fn a_stream_that_was_cut_is_taken_up_again() {
     on_runtime(async {
