@@ -20,7 +20,7 @@ use kernel::values::ids::{Millis, RealmId};
 use project::a2a_serving::Binding;
 use serde_json::{Map, Value, json};
 use wire::a2a::card::{AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill};
-use wire::a2a::v03_card::for_both;
+use wire::a2a::v03::for_both;
 use wire::a2a::value::Struct;
 use wire::a2a::{
     ASKS_EXTENSION, GRPC, HTTP_JSON, JSONRPC, KEY_SET, SKILLS_EXTENSION, VERSION, VERSION_UNNAMED,

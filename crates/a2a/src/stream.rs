@@ -15,7 +15,7 @@ use serde_json::Value;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::request::SendMessageRequest;
 use wire::a2a::task::{StreamResponse, TaskState};
-use wire::a2a::{v03, v03_rest};
+use wire::a2a::v03::Binding;
 use wire::jsonrpc::{self, Id};
 
 /// How a binding writes the events of a stream.
@@ -48,13 +48,10 @@ impl EventWriter for SseWriter {
     fn event(&self, response: &StreamResponse, is_last: bool) -> Event {
         // Plain data: writing it as JSON cannot fail.
         let text = match self {
-            Self::Rpc(_) | Self::Http => serde_json::to_string(response),
-            Self::OldRpc(_) => serde_json::to_string(&v03::Event::of(response.clone(), is_last)),
-            Self::OldHttp => {
-                serde_json::to_string(&v03_rest::StreamEvent::of(response.clone(), is_last))
-            }
+            Self::Rpc(_) | Self::Http => serde_json::to_string(response).unwrap_or_default(),
+            Self::OldRpc(_) => Binding::Rpc.event(response, is_last).to_string(),
+            Self::OldHttp => Binding::Rest.event(response, is_last).to_string(),
         };
-        let text = text.unwrap_or_default();
         Event::default().data(match self {
             Self::Rpc(id) | Self::OldRpc(id) => jsonrpc::result(id, &text),
             Self::Http | Self::OldHttp => text,

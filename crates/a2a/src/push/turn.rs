@@ -23,7 +23,7 @@ use outbound::notices::{NotTaken, Notice};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::a2a::MEDIA_TYPE;
-use wire::a2a::v03;
+use wire::a2a::v03::Binding;
 
 /// How soon a store that failed is asked again.
 const STORE_RETRY_MS: u64 = 1_000;
@@ -316,8 +316,8 @@ async fn said(form: Form, viewer: &Viewer, task: &Task, update: &TaskUpdate) -> 
         }
         // The task as the update leaves it.
         Form::Of(Dialect::V03) => {
-            let task = v03::Task::from(viewer.task(task, None).await);
-            (JSON, serde_json::to_string(&task).ok())
+            let task = viewer.task(task, None).await;
+            (JSON, Some(Binding::Rpc.task(&task).to_string()))
         }
         // It has a teller of its own.
         Form::Vault => (JSON, None),

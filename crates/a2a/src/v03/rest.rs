@@ -11,11 +11,12 @@ use axum::body::Bytes;
 use axum::http::Method;
 use serde_json::{Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
-use wire::a2a::request::{self, GetTaskRequest, ListTasksRequest, ListTasksResponse};
-use wire::a2a::task::StreamResponse;
-use wire::a2a::v03_rest::{
-    PushRequest, SendRequest, SendResponse, Task, TaskPushNotificationConfig,
+use wire::a2a::request::{
+    GetTaskRequest, ListTasksRequest, ListTasksResponse, SendMessageRequest,
+    TaskPushNotificationConfig,
 };
+use wire::a2a::v03::Binding::Rest;
+use wire::a2a::v03::rest::{PushRequest, SendRequest};
 
 /// One request: the path is that below `/v1`.
 pub(crate) struct RestRequest<'a> {
@@ -47,12 +48,12 @@ pub(crate) async fn done(
             let asked: SendRequest = body(arrived, &bytes)?;
             // A body is counted as long as it is there, and a task may take its time.
             drop(bytes);
-            let request = request::SendMessageRequest::try_from(asked);
+            let request = SendMessageRequest::try_from(asked);
             let request = request.map_err(|why| invalid("configuration", why.to_string()))?;
             if *operation == "message:stream" {
                 return Ok(Answer::Stream(client.stream(request, SseWriter::OldHttp).await?));
             }
-            Ok(Answer::of(&sent(client.send(request).await?)))
+            Ok(Answer::of(&Rest.event(&client.send(request).await?, false)))
         }
         ["tasks"] => {
             is(&Method::GET, "GET")?;
@@ -74,25 +75,10 @@ pub(crate) async fn done(
     }
 }
 
-fn sent(response: StreamResponse) -> SendResponse {
-    match response {
-        StreamResponse::Task(task) => {
-            SendResponse { task: Some((*task).into()), ..SendResponse::default() }
-        }
-        StreamResponse::Message(message) => {
-            SendResponse { message: Some((*message).into()), ..SendResponse::default() }
-        }
-        // A message is answered with one of the others.
-        StreamResponse::StatusUpdate(_) | StreamResponse::ArtifactUpdate(_) => {
-            SendResponse::default()
-        }
-    }
-}
-
 async fn list(client: &Client, asked: &ListTasksRequest) -> Result<Answer, OperationError> {
     let page: ListTasksResponse =
         serde_json::from_value(client.list(asked).await?).unwrap_or_default();
-    let tasks: Vec<Task> = page.tasks.into_iter().map(Task::from).collect();
+    let tasks: Vec<Value> = page.tasks.iter().map(|task| Rest.task(task)).collect();
     Ok(Answer::of(&json!({"tasks": tasks, "nextPageToken": page.next_page_token})))
 }
 
@@ -106,12 +92,12 @@ async fn task(
         (OnTask::Get(id), &Method::GET) => {
             let asked: GetTaskRequest = query(arrived)?;
             let task = client.get(required("id", id)?, asked.history_length).await?;
-            Ok(Answer::of(&Task::from(task)))
+            Ok(Answer::of(&Rest.task(&task)))
         }
         (OnTask::Get(_), _) => Err(OperationError::Verb("GET")),
         (OnTask::Cancel(id), &Method::POST) => {
             let task = client.cancel(required("id", id)?).await?;
-            Ok(Answer::of(&Task::from(task)))
+            Ok(Answer::of(&Rest.task(&task)))
         }
         (OnTask::Cancel(_), _) => Err(OperationError::Verb("POST")),
         (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
@@ -129,26 +115,20 @@ async fn webhook(
     wanted: OnWebhook<'_>,
     bytes: &[u8],
 ) -> Result<Answer, OperationError> {
-    let shown = |config: request::TaskPushNotificationConfig| -> Value {
-        json!(TaskPushNotificationConfig::from(config))
-    };
     let OnWebhook { task, id } = wanted;
     match (id, verb) {
         (None, &Method::POST) => {
             let asked: PushRequest = body(arrived, bytes)?;
-            let config = request::TaskPushNotificationConfig {
-                task_id: task.to_owned(),
-                ..asked.config().into()
-            };
-            Ok(Answer::of(&shown(client.create_webhook(&config).await?)))
+            let config = TaskPushNotificationConfig { task_id: task.to_owned(), ..asked.into() };
+            Ok(Answer::of(&Rest.webhook(&client.create_webhook(&config).await?)))
         }
         (None, &Method::GET) => {
             let all = client.webhooks(task, ConfigPage::default()).await?.configs;
-            let all: Vec<Value> = all.into_iter().map(shown).collect();
+            let all: Vec<Value> = all.iter().map(|config| Rest.webhook(config)).collect();
             Ok(Answer::of(&json!({"configs": all})))
         }
         (None, _) => Err(OperationError::Verb("GET, POST")),
-        (Some(id), &Method::GET) => Ok(Answer::of(&shown(client.webhook(task, id).await?))),
+        (Some(id), &Method::GET) => Ok(Answer::of(&Rest.webhook(&client.webhook(task, id).await?))),
         (Some(id), &Method::DELETE) => {
             client.delete_webhook(task, id).await?;
             Ok(Answer::of(&json!({})))

@@ -9,11 +9,11 @@ use crate::operations::{Client, Dialect};
 use crate::push::ConfigPage;
 use crate::stream::SseWriter;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use wire::a2a::error::{A2aError, ErrorKind};
-use wire::a2a::request::{self, GetTaskRequest, SendMessageRequest};
-use wire::a2a::v03::{Event, Task};
-use wire::a2a::v03_request::{SendParams, TaskPushNotificationConfig};
+use wire::a2a::request::{GetTaskRequest, SendMessageRequest};
+use wire::a2a::v03::Binding::Rpc;
+use wire::a2a::v03::rpc::{SendParams, TaskPushNotificationConfig};
 
 /// A webhook of a task.
 #[derive(Debug, Default, Deserialize)]
@@ -37,7 +37,7 @@ pub(crate) async fn done(
     let result = match call.method {
         "message/send" => {
             let answer = client.send(sent(&call)?).await?;
-            text(&Event::of(answer, false))
+            text(&Rpc.event(&answer, false))
         }
         "message/stream" => {
             let written = SseWriter::OldRpc(call.id.clone());
@@ -46,11 +46,11 @@ pub(crate) async fn done(
         "tasks/get" => {
             let asked = of_task()?;
             let task = client.get(required("id", &asked.id)?, asked.history_length).await?;
-            text(&Task::from(task))
+            text(&Rpc.task(&task))
         }
         "tasks/cancel" => {
             let asked = of_task()?;
-            text(&Task::from(client.cancel(required("id", &asked.id)?).await?))
+            text(&Rpc.task(&client.cancel(required("id", &asked.id)?).await?))
         }
         "tasks/resubscribe" => {
             let asked = of_task()?;
@@ -72,28 +72,21 @@ fn sent(call: &Call<'_>) -> Result<SendMessageRequest> {
 }
 
 async fn webhooks(client: &Client, call: &Call<'_>, operation: &str) -> Result<Value> {
-    let shown = |config: request::TaskPushNotificationConfig| -> TaskPushNotificationConfig {
-        config.into()
-    };
     if operation == "set" {
         let asked: TaskPushNotificationConfig = call.read()?;
-        let config = request::TaskPushNotificationConfig {
-            task_id: asked.task_id,
-            ..asked.push_notification_config.into()
-        };
-        return Ok(json!(shown(client.create_webhook(&config).await?)));
+        return Ok(Rpc.webhook(&client.create_webhook(&asked.into()).await?));
     }
     let OnConfig { id: task, push_notification_config_id: id } = call.read()?;
     match (operation, id) {
-        ("get", Some(id)) => Ok(json!(shown(client.webhook(&task, &id).await?))),
+        ("get", Some(id)) => Ok(Rpc.webhook(&client.webhook(&task, &id).await?)),
         ("get", None) => {
             let all = client.webhooks(&task, ConfigPage::default()).await?.configs;
-            let first = all.into_iter().next().ok_or_else(|| no_task(&task))?;
-            Ok(json!(shown(first)))
+            let first = all.first().ok_or_else(|| no_task(&task))?;
+            Ok(Rpc.webhook(first))
         }
         ("list", _) => {
             let all = client.webhooks(&task, ConfigPage::default()).await?.configs;
-            Ok(all.into_iter().map(|config| json!(shown(config))).collect())
+            Ok(all.iter().map(|config| Rpc.webhook(config)).collect())
         }
         ("delete", id) => {
             client.delete_webhook(&task, &id.unwrap_or_default()).await?;

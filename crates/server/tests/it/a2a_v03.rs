@@ -7,9 +7,9 @@ use crate::house::{Answer, House, read, request};
 use axum::body::Body;
 use axum::http::Method;
 use serde_json::{Value, json};
+use wire::a2a::SKILLS_EXTENSION;
 use wire::a2a::card::AgentCard;
-use wire::a2a::task::Task;
-use wire::a2a::{SKILLS_EXTENSION, v03, v03_rest};
+use wire::a2a::v03::Binding;
 
 /// A message of JSON-RPC for a skill.
 fn message(id: &str, skill: &str, data: Value) -> Value {
@@ -68,10 +68,8 @@ async fn the_same_task_is_told_in_every_version_and_binding() {
     assert_eq!((rest.status, rest.header("content-type")), (200, "application/json"), "{rest:?}");
     assert_eq!(rest.body["status"]["state"], "TASK_STATE_COMPLETED");
     let current = rpc_of_1_0(&house, "GetTask", json!({"id": task["id"]})).await["result"].clone();
-    let of_rpc: v03::Task = serde_json::from_value(task).unwrap();
-    let of_rest: v03_rest::Task = serde_json::from_value(rest.body).unwrap();
-    assert_eq!(json!(Task::from(of_rpc)), current);
-    assert_eq!(json!(Task::from(of_rest)), current);
+    assert_eq!(json!(Binding::Rpc.read_task(task).unwrap()), current);
+    assert_eq!(json!(Binding::Rest.read_task(rest.body).unwrap()), current);
 }
 
 #[tokio::test]

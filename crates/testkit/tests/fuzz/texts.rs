@@ -43,8 +43,9 @@ use wire::a2a::card::AgentCard;
 use wire::a2a::error::A2aError;
 use wire::a2a::proto::{Operation, to_json, write};
 use wire::a2a::request::SendMessageRequest;
-use wire::a2a::task::{StreamResponse, Task};
-use wire::a2a::{v03, v03_request, v03_rest, vault};
+use wire::a2a::task::Task;
+use wire::a2a::v03::{self, Binding};
+use wire::a2a::vault;
 use wire::jsonrpc::{Frame, Id};
 
 /// How many texts the test command looks at, a hundred thousand together: the more, the less one
@@ -255,14 +256,17 @@ fn understood(bytes: &[u8]) {
     let inner = message.get("message").unwrap_or(message);
     for value in [message, inner] {
         let _ = taken::<SendMessageRequest>(value);
-        let _ = taken::<v03_request::SendParams>(value).map(SendMessageRequest::from);
-        let _ = taken::<v03_rest::SendRequest>(value).map(SendMessageRequest::try_from);
-        let _ = taken::<v03_rest::PushRequest>(value);
+        let _ = taken::<v03::rpc::SendParams>(value).map(SendMessageRequest::from);
+        let _ = taken::<v03::rest::SendRequest>(value).map(SendMessageRequest::try_from);
+        let _ = taken::<v03::rest::PushRequest>(value);
         let _ = taken::<vault::SendParams>(value);
-        let _ = taken::<v03::Event>(value).map(StreamResponse::from);
-        let _ = taken::<v03_rest::Task>(value).map(Task::from);
+        for binding in [Binding::Rpc, Binding::Rest] {
+            let answer = binding.read_answer(value.clone());
+            let _ = answer.map(|answer| answer.map(|answer| binding.event(&answer, true)));
+            let _ = binding.read_task(value.clone()).map(|task| binding.task(&task));
+        }
         let _ = taken::<vault::Task>(value).map(Task::from);
-        let _ = taken::<v03_request::AgentCard>(value);
+        let _ = taken::<v03::CardAddresses>(value);
         let _ = taken::<vault::AgentCard>(value);
         let _ = taken::<AgentCard>(value).map(|card| card.signed_content());
         let _ = (A2aError::of_rpc(value), A2aError::of_rest(400, value));

@@ -4,7 +4,7 @@
 use super::schemes::Schemes;
 use serde_json::{Value, json};
 use wire::a2a::card::{AgentCard, AgentInterface, AgentSkill};
-use wire::a2a::v03_request::AgentCard as OldCard;
+use wire::a2a::v03::CardAddresses;
 use wire::a2a::vault::AgentCard as VaultCard;
 use wire::a2a::{
     ASKS_EXTENSION, GRPC, HTTP_JSON, JSONRPC, SKILLS_EXTENSION, VERSION, VERSION_UNNAMED,
@@ -216,7 +216,7 @@ fn chosen(interfaces: &[AgentInterface], permits: impl Fn(&str) -> bool) -> Opti
 
 /// Where the members of 0.3 or of AgentVault's profile say that it is.
 fn older(document: &Value) -> Result<Option<CardEndpoint>, String> {
-    let old: OldCard = read(document)?;
+    let old: CardAddresses = read(document)?;
     if old.url.is_empty() {
         return Ok(None);
     }

@@ -17,7 +17,8 @@ use wire::a2a::request::{
     CancelTaskRequest, GetTaskRequest, SendMessageConfiguration, SendMessageRequest,
 };
 use wire::a2a::task::{StreamResponse, Task, TaskState, TaskStatus};
-use wire::a2a::{GRPC_SERVICE, MEDIA_TYPE, v03, v03_request, v03_rest, vault};
+use wire::a2a::v03::Binding;
+use wire::a2a::{GRPC_SERVICE, MEDIA_TYPE, vault};
 
 /// What an agent is asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,9 +103,7 @@ impl Endpoint {
             Dialect::Grpc => self.grpc(operation.defined(), self.params(operation)),
             Dialect::OldRest => {
                 let body = match operation {
-                    Operation::Send(message) => {
-                        Some(json!(v03_rest::SendRequest::new(message.clone().into(), false)))
-                    }
+                    Operation::Send(message) => Some(Binding::Rest.send(message)),
                     Operation::Get(_) => None,
                     Operation::Cancel(_) => Some(json!({})),
                 };
@@ -257,17 +256,8 @@ impl Endpoint {
         match (self.dialect, operation) {
             (Dialect::Rpc | Dialect::Rest | Dialect::Grpc, Operation::Send(_)) => read(result),
             (Dialect::Rpc | Dialect::Rest | Dialect::Grpc, _) => read(result).map(task),
-            (Dialect::OldRpc, Operation::Send(_)) => read::<v03::Event>(result).map(Into::into),
-            (Dialect::OldRpc, _) => read::<v03::Task>(result).map(|old| task(old.into())),
-            (Dialect::OldRest, Operation::Send(_)) => {
-                let v03_rest::SendResponse { task: begun, message } = read(result)?;
-                match (begun, message) {
-                    (Some(begun), _) => Ok(task(begun.into())),
-                    (None, Some(message)) => Ok(StreamResponse::Message(Box::new(message.into()))),
-                    (None, None) => Err(invalid("the answer has neither task nor message", reply)),
-                }
-            }
-            (Dialect::OldRest, _) => read::<v03_rest::Task>(result).map(|old| task(old.into())),
+            (Dialect::OldRpc, _) => old_answer(Binding::Rpc, operation, result, reply),
+            (Dialect::OldRest, _) => old_answer(Binding::Rest, operation, result, reply),
             (Dialect::Vault, Operation::Get(_)) => {
                 read::<vault::Task>(result).map(|old| task(old.into()))
             }
@@ -319,16 +309,26 @@ fn old_method(operation: &Operation) -> &'static str {
 
 fn old_params(operation: &Operation) -> Value {
     match operation {
-        Operation::Send(message) => json!(v03_request::SendParams {
-            message: Some(message.clone().into()),
-            configuration: Some(v03_request::SendConfiguration {
-                blocking: Some(false),
-                ..v03_request::SendConfiguration::default()
-            }),
-            ..v03_request::SendParams::default()
-        }),
+        Operation::Send(message) => Binding::Rpc.send(message),
         Operation::Get(id) | Operation::Cancel(id) => json!({"id": id}),
     }
+}
+
+/// What 0.3 answers, as 1.0 says it.
+fn old_answer(
+    binding: Binding,
+    operation: &Operation,
+    result: Value,
+    reply: &Reply,
+) -> Result<StreamResponse, OperationError> {
+    let answer = match operation {
+        Operation::Send(_) => binding.read_answer(result),
+        Operation::Get(_) | Operation::Cancel(_) => {
+            binding.read_task(result).map(|begun| Some(task(begun)))
+        }
+    };
+    let answer = answer.map_err(misread)?;
+    answer.ok_or_else(|| invalid("the answer has neither task nor message", reply))
 }
 
 fn vault_method(operation: &Operation) -> &'static str {
@@ -351,7 +351,11 @@ fn vault_params(operation: &Operation) -> Value {
 }
 
 fn read<T: DeserializeOwned>(result: Value) -> Result<T, OperationError> {
-    serde_json::from_value(result).map_err(|error| OperationError::Invalid(error.to_string()))
+    serde_json::from_value(result).map_err(misread)
+}
+
+fn misread(error: serde_json::Error) -> OperationError {
+    OperationError::Invalid(error.to_string())
 }
 
 fn invalid(why: &str, reply: &Reply) -> OperationError {

@@ -1,7 +1,7 @@
-//! Agent2Agent on the wire: the types of 1.0 as ProtoJSON writes them, of 0.3 over JSON-RPC and
-//! over HTTP, and of AgentVault's profile. Reading takes what peers really send (both spellings of
-//! names, numbers for words, null for nothing, unknown members); writing has one form, in which
-//! required members are always there and defaults never. `proto` has 1.0 in Protocol Buffers.
+//! Agent2Agent on the wire: the types of 1.0 as ProtoJSON writes them. Reading takes what peers
+//! really send (both spellings of names, numbers for words, null for nothing, unknown members);
+//! writing has one form, in which required members are always there and defaults never. `proto` has
+//! 1.0 in Protocol Buffers, `v03` reads and writes it as 0.3, and `vault` as AgentVault's profile.
 
 pub mod value;
 pub mod message;
@@ -11,9 +11,6 @@ pub mod card;
 pub mod error;
 pub mod proto;
 pub mod v03;
-pub mod v03_request;
-pub mod v03_rest;
-pub mod v03_card;
 pub mod vault;
 
 /// The version of A2A that we speak by choice.

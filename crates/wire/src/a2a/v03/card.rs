@@ -2,12 +2,42 @@
 //! member is in both, it holds both shapes. Signatures cover the members of 1.0 alone, but some
 //! readers of 1.0 make these out of those of 0.3: both shapes must say the same, letter by letter.
 
-use super::card::{AgentCard, AgentInterface, SecurityRequirement, SecurityScheme};
-use super::{HTTP_JSON, JSONRPC, VERSION_UNNAMED};
+use crate::a2a::card::{AgentCard, AgentInterface, SecurityRequirement, SecurityScheme};
+use crate::a2a::value::or_default;
+use crate::a2a::{HTTP_JSON, JSONRPC, VERSION_UNNAMED};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The version of the card, as 0.3 writes it.
 const CARD_VERSION: &str = "0.3.0";
+
+/// Where a card of 0.3 says that its agent is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CardAddresses {
+    /// The version of A2A: `0.3.0`.
+    #[serde(deserialize_with = "or_default")]
+    pub protocol_version: String,
+    /// The preferred address.
+    #[serde(deserialize_with = "or_default")]
+    pub url: String,
+    /// How the agent is spoken to there; `JSONRPC` if that is not said.
+    #[serde(deserialize_with = "or_default")]
+    pub preferred_transport: String,
+    #[serde(deserialize_with = "or_default")]
+    pub additional_interfaces: Vec<AdditionalInterface>,
+}
+
+/// One more address of an agent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct AdditionalInterface {
+    #[serde(deserialize_with = "or_default")]
+    pub url: String,
+    /// How the agent is spoken to there: `JSONRPC`, `GRPC` or `HTTP+JSON`.
+    #[serde(deserialize_with = "or_default")]
+    pub transport: String,
+}
 
 /// The card with the members of 0.3, where it has an address for that version.
 pub fn for_both(card: &AgentCard) -> Value {
