@@ -16,7 +16,6 @@ use edge::problem::Failure;
 use edge::request::body::{is_deeper, read};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::json;
 use serde_json::value::RawValue;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::jsonrpc::{self, Frame, Id};
@@ -144,8 +143,8 @@ impl Call {
         let known = METHODS.iter().map(|(name, _)| *name).find(|name| *name == self.method);
         let result = match known.unwrap_or_default() {
             "tasks/send" => client.vault_send(tasks::read(&self.params)?).await?.to_string(),
-            "tasks/get" => json!(client.vault_get(&self.task()?).await?).to_string(),
-            "tasks/cancel" => json!(client.vault_cancel(&self.task()?).await?).to_string(),
+            "tasks/get" => client.vault_get(&self.task()?).await?.to_string(),
+            "tasks/cancel" => client.vault_cancel(&self.task()?).await?.to_string(),
             "tasks/sendSubscribe" => return client.vault_subscribe(&self.task()?).await,
             _ => client.vault_call(&self.method, &self.params).await?,
         };

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use wire::a2a::task::TaskState;
 use wire::a2a::value::Timestamp;
-use wire::a2a::vault::{Artifact, ArtifactEvent, Message, MessageEvent, StatusEvent, state_word};
+use wire::a2a::vault::state_word;
 
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub(super) struct Frame {
 pub(super) struct Status {
     pub(super) state: TaskState,
     /// What the task says in its own message, where it asks.
-    pub(super) asks: Option<Message>,
+    pub(super) asks: Option<Value>,
     pub(super) words: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl TaskProgress {
     }
 
     /// The answer: after it the task only ends.
-    pub(super) fn answer(&mut self, answer: Message, at: Timestamp) -> Vec<Frame> {
+    pub(super) fn answer(&mut self, answer: Value, at: Timestamp) -> Vec<Frame> {
         let mut frames = Vec::new();
         if self.state != state_word(TaskState::Working) {
             frames.push(self.work(at));
@@ -70,14 +70,14 @@ impl TaskProgress {
     }
 
     /// Something that it made. One that asks may make something meanwhile.
-    pub(super) fn made(&mut self, artifacts: Vec<Artifact>, at: Timestamp) -> Vec<Frame> {
+    pub(super) fn made(&mut self, artifacts: Vec<Value>, at: Timestamp) -> Vec<Frame> {
         let mut frames = Vec::new();
         if self.state == state_word(TaskState::Submitted) {
             frames.push(self.work(at));
         }
         for artifact in artifacts {
-            let event = ArtifactEvent { task_id: self.task.clone(), artifact, timestamp: Some(at) };
-            frames.push(Frame { name: "task_artifact", data: json!(event), is_last: false });
+            let data = json!({"taskId": self.task, "artifact": artifact, "timestamp": at});
+            frames.push(Frame { name: "task_artifact", data, is_last: false });
         }
         frames
     }
@@ -88,15 +88,14 @@ impl TaskProgress {
     }
 
     fn status_frame(&self, at: Timestamp, message: Option<String>) -> Frame {
-        let task_id = self.task.clone();
-        let state = self.state.to_owned();
-        let event = StatusEvent { task_id, state, timestamp: Some(at), message };
-        Frame { name: "task_status", data: json!(event), is_last: false }
+        let data = json!({"taskId": self.task, "state": self.state, "timestamp": at,
+            "message": message});
+        Frame { name: "task_status", data, is_last: false }
     }
 
-    fn message_frame(&self, message: Message, at: Timestamp) -> Frame {
-        let event = MessageEvent { task_id: self.task.clone(), message, timestamp: Some(at) };
-        Frame { name: "task_message", data: json!(event), is_last: false }
+    fn message_frame(&self, message: Value, at: Timestamp) -> Frame {
+        let data = json!({"taskId": self.task, "message": message, "timestamp": at});
+        Frame { name: "task_message", data, is_last: false }
     }
 }
 
@@ -130,15 +129,15 @@ mod tests {
         let mut course = TaskProgress::new("t".to_owned());
         assert_eq!(words(&[course.begun(at)]), ["SUBMITTED"]);
         let asks = Status {
-            asks: Some(Message::default()),
+            asks: Some(json!({})),
             words: Some("go on?".to_owned()),
             ..plain(TaskState::InputRequired)
         };
         let told = course.status(asks, at);
         assert_eq!(words(&told), ["WORKING", "task_message", "INPUT_REQUIRED"]);
         assert_eq!(told[2].data["message"], "go on?");
-        assert_eq!(words(&course.made(vec![Artifact::default()], at)), ["task_artifact"]);
-        assert_eq!(words(&course.answer(Message::default(), at)), ["WORKING", "task_message"]);
+        assert_eq!(words(&course.made(vec![json!({})], at)), ["task_artifact"]);
+        assert_eq!(words(&course.answer(json!({}), at)), ["WORKING", "task_message"]);
         let last = course.status(plain(TaskState::Completed), at);
         assert_eq!((words(&last), last[0].is_last), (vec!["COMPLETED".to_owned()], true));
     }

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::task::TaskState;
-use wire::a2a::vault::{CancelResult, SendParams, Task};
+use wire::a2a::vault::{SendParams, state_word};
 
 /// The address, as the journal keeps it.
 const ADDRESS: &str = "/a2a";
@@ -63,7 +63,7 @@ impl Client {
         match self.viewer(&run, &[]).state(&task.state) {
             TaskState::InputRequired => Ok(run.row.id),
             state => {
-                let word = wire::a2a::vault::state_word(state);
+                let word = state_word(state);
                 let why = format!("task `{id}` is {word}: it takes a message in INPUT_REQUIRED");
                 Err(unsupported(why))
             }
@@ -71,22 +71,21 @@ impl Client {
     }
 
     /// `tasks/get`.
-    pub(super) async fn vault_get(&self, id: &str) -> Result<Task> {
+    pub(super) async fn vault_get(&self, id: &str) -> Result<Value> {
         let TaskReport { run, task } = self.own_task(id).await?;
         let started_at = run.row.started_at;
         Ok(words::whole(&self.viewer(&run, &[]), &task, started_at).await)
     }
 
     /// `tasks/cancel`: one that is over stays as it is.
-    pub(super) async fn vault_cancel(&self, id: &str) -> Result<CancelResult> {
-        let told =
-            |success: bool, message: String| CancelResult { success, message: Some(message) };
+    pub(super) async fn vault_cancel(&self, id: &str) -> Result<Value> {
+        let told = |success: bool, message: String| json!({"success": success, "message": message});
         match self.cancel(id).await {
             Ok(task) if task.status.state == TaskState::Canceled => {
                 Ok(told(true, format!("task `{id}` is cancelled")))
             }
             Ok(task) => {
-                let word = wire::a2a::vault::state_word(task.status.state);
+                let word = state_word(task.status.state);
                 Ok(told(false, format!("task `{id}` became {word} meanwhile")))
             }
             Err(error) if error.kind == ErrorKind::TaskNotCancelable => {

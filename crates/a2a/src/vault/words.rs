@@ -8,9 +8,9 @@ use super::super::view::Viewer;
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wire::a2a::message::{self, Content, Role};
-use wire::a2a::value::Timestamp;
-use wire::a2a::vault::{Artifact, Message, Part, Task, state_word};
+use wire::a2a::message::{self, Role};
+use wire::a2a::value::{Struct, Timestamp};
+use wire::a2a::vault::{self, Message, Part, role_word, state_word};
 
 /// Who may have written a message of a client.
 const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
@@ -41,18 +41,16 @@ pub(super) fn received(sent: Option<Message>, id: String) -> Result<message::Mes
 }
 
 /// A message of 1.0 as the profile writes it.
-pub(super) fn said(mut message: message::Message) -> Message {
+pub(super) fn said(mut message: message::Message) -> Value {
     let kept = message.metadata.remove(KEPT_ROLE);
     let kept = kept.as_ref().and_then(|kept| kept["role"].as_str());
-    let role = kept.filter(|role| ROLES.contains(role)).map(str::to_owned);
-    let said = Message::from(message);
-    Message { role: role.unwrap_or(said.role), ..said }
+    let role = kept.filter(|role| ROLES.contains(role)).unwrap_or(role_word(message.role));
+    vault::message(role, message.parts, &message.metadata)
 }
 
 /// The message that is the answer of a task: one part for each part of it.
-pub(super) fn answer(parts: Vec<message::Part>) -> Message {
-    let parts = parts.into_iter().map(Part::from).collect();
-    Message { role: "assistant".to_owned(), parts, ..Message::default() }
+pub(super) fn answer(parts: Vec<message::Part>) -> Value {
+    vault::message(role_word(Role::Agent), parts, &Struct::new())
 }
 
 /// The artifacts of a piece that a task made: one for each part, since the profile's have no parts.
@@ -61,7 +59,7 @@ pub(super) fn answer(parts: Vec<message::Part>) -> Message {
 pub(super) struct Numbers(BTreeMap<String, usize>);
 
 impl Numbers {
-    pub(super) fn artifacts(&mut self, made: message::Artifact, append: bool) -> Vec<Artifact> {
+    pub(super) fn artifacts(&mut self, made: message::Artifact, append: bool) -> Vec<Value> {
         let count = self.0.entry(made.artifact_id.clone()).or_default();
         if !append {
             *count = 0;
@@ -73,39 +71,20 @@ impl Numbers {
                 1 => made.artifact_id.clone(),
                 number => format!("{}.{number}", made.artifact_id),
             };
-            artifacts.push(Artifact { metadata: made.metadata.clone(), ..artifact(id, part) });
+            artifacts.push(vault::artifact(&id, part, &made.metadata));
         }
         artifacts
     }
 }
 
-fn artifact(id: String, part: message::Part) -> Artifact {
-    let media_type = Some(part.media_type.clone()).filter(|kind| !kind.is_empty());
-    let of = |kind: &str, content: Option<Value>| Artifact {
-        id,
-        kind: kind.to_owned(),
-        content,
-        media_type,
-        ..Artifact::default()
-    };
-    match part.content {
-        Content::Text(text) => of("text", Some(Value::String(text))),
-        Content::Data(data) => of("data", Some(data)),
-        Content::Url(_) | Content::Raw(_) => match Part::from(part) {
-            Part::File { url, .. } => Artifact { url: Some(url), ..of("file", None) },
-            Part::Text { .. } | Part::Data { .. } => of("file", None),
-        },
-    }
-}
-
 /// A task with all its messages and all that it made.
-pub(super) async fn whole(viewer: &Viewer, task: &task::Task, started_at: Millis) -> Task {
+pub(super) async fn whole(viewer: &Viewer, task: &task::Task, started_at: Millis) -> Value {
     let shown = viewer.task(task, None).await;
-    let mut messages: Vec<Message> = shown.history.into_iter().map(said).collect();
+    let mut messages: Vec<Value> = shown.history.into_iter().map(said).collect();
     if let task::TaskState::Asking(_) = task.state {
         messages.extend(shown.status.message.map(said));
     }
-    let mut artifacts = Vec::new();
+    let mut artifacts: Vec<Value> = Vec::new();
     let mut numbers = Numbers::default();
     for chunk in &task.chunks {
         let Some(event) = viewer.chunk(chunk).await else { continue };
@@ -115,26 +94,25 @@ pub(super) async fn whole(viewer: &Viewer, task: &task::Task, started_at: Millis
                 let id = event.artifact.artifact_id.clone();
                 let made = numbers.artifacts(event.artifact, event.append);
                 if !event.append {
-                    artifacts.retain(|known: &Artifact| !is_of(known, &id));
+                    artifacts.retain(|known| !is_of(known, &id));
                 }
                 artifacts.extend(made);
             }
         }
     }
-    Task {
-        id: viewer.id(),
-        state: state_word(shown.status.state).to_owned(),
-        created_at: Some(Timestamp(started_at.0)),
-        updated_at: Some(Timestamp(task.changed_at.0)),
-        messages,
-        artifacts,
-        ..Task::default()
-    }
+    json!({
+        "id": viewer.id(),
+        "state": state_word(shown.status.state),
+        "createdAt": Timestamp(started_at.0),
+        "updatedAt": Timestamp(task.changed_at.0),
+        "messages": messages,
+        "artifacts": artifacts,
+    })
 }
 
 /// Whether an artifact of the profile is a part of the artifact of this id.
-fn is_of(artifact: &Artifact, id: &str) -> bool {
-    let rest = artifact.id.strip_prefix(id);
+fn is_of(artifact: &Value, id: &str) -> bool {
+    let rest = artifact["id"].as_str().and_then(|own| own.strip_prefix(id));
     rest.is_some_and(|rest| {
         let number = rest.strip_prefix('.');
         rest.is_empty() || number.is_some_and(|number| number.parse::<usize>().is_ok())
@@ -144,6 +122,7 @@ fn is_of(artifact: &Artifact, id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::a2a::message::Content;
 
     fn sent(message: Value) -> Option<Message> {
         Some(serde_json::from_value(message).unwrap())
@@ -155,7 +134,7 @@ mod tests {
             let written = json!({"role": role, "parts": [{"type": "text", "content": "go"}]});
             let received = received(sent(written.clone()), "m".to_owned()).unwrap();
             assert_eq!((received.role, received.message_id.as_str()), (Role::User, "m"));
-            assert_eq!(json!(said(received)), written);
+            assert_eq!(said(received), written);
         }
     }
 
@@ -182,16 +161,16 @@ mod tests {
         let mut numbers = Numbers::default();
         let file = message::Part::new(Content::Url("https://a.test/x".to_owned()));
         let first = made(vec![message::Part::text("x"), message::Part::data(json!({"n": 1}))]);
-        let shown = |artifacts: Vec<Artifact>| -> Vec<(String, String)> {
-            artifacts.into_iter().map(|made| (made.id, made.kind)).collect()
+        let shown = |artifacts: Vec<Value>| -> Vec<(Value, Value)> {
+            artifacts.iter().map(|made| (made["id"].clone(), made["type"].clone())).collect()
         };
-        let named = |id: &str, kind: &str| (id.to_owned(), kind.to_owned());
+        let named = |id: &str, kind: &str| (json!(id), json!(kind));
         let told = shown(numbers.artifacts(first.clone(), false));
         assert_eq!(told, [named("a", "text"), named("a.2", "data")]);
         let told = shown(numbers.artifacts(made(vec![file]), true));
         assert_eq!(told, [named("a.3", "file")]);
         assert_eq!(shown(numbers.artifacts(first, false))[0].0, "a", "it begins anew");
-        let known = Artifact { id: "a.2".to_owned(), ..Artifact::default() };
+        let known = json!({"id": "a.2"});
         assert!(is_of(&known, "a") && !is_of(&known, "a.2.b") && !is_of(&known, ""));
     }
 }

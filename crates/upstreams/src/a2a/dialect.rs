@@ -342,9 +342,12 @@ fn vault_method(operation: &Operation) -> &'static str {
 fn vault_params(operation: &Operation) -> Value {
     match operation {
         Operation::Send(message) => {
-            let id = Some(message.task_id.clone()).filter(|id| !id.is_empty());
-            let message = Some(message.clone().into());
-            json!(vault::SendParams { id, message, webhook_url: None })
+            let Message { task_id, role, parts, metadata, .. } = message;
+            let written = vault::message(vault::role_word(*role), parts.clone(), metadata);
+            match task_id.as_str() {
+                "" => json!({"message": written}),
+                id => json!({"id": id, "message": written}),
+            }
         }
         Operation::Get(id) | Operation::Cancel(id) => json!({"id": id}),
     }

@@ -1,14 +1,19 @@
 //! The profile of AgentVault: tasks whose messages are the answer, states in upper case, and a card
-//! that spells some of its members with underscores. It is turned into the types of 1.0 when it is
-//! read.
+//! that spells some of its members with underscores. What is read becomes the types of 1.0, and
+//! what is written is made of them.
 
 use super::message::{self, Content, Role};
 use super::task::{self, TaskState};
 use super::value::{
-    Bytes, Struct, Timestamp, is_default, members, or_default, plain, plain_or_none,
+    Struct, Timestamp, encoded, is_default, members, or_default, plain, plain_or_none,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// The media type of data.
+const JSON: &str = "application/json";
+/// The media type of bytes that have none.
+const BYTES: &str = "application/octet-stream";
 
 /// The states of the profile; it has no others.
 const STATES: [(TaskState, &str); 6] = [
@@ -30,13 +35,76 @@ pub fn state_word(state: TaskState) -> &'static str {
 }
 
 /// The state of a word; what is not known is not specified.
-pub fn state_of(word: &str) -> TaskState {
+fn state_of(word: &str) -> TaskState {
     let known = STATES.iter().find(|(_, known)| *known == word);
     known.map_or(TaskState::Unspecified, |(state, _)| *state)
 }
 
-/// A part of a message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The word of who wrote a message.
+pub fn role_word(role: Role) -> &'static str {
+    if role == Role::Agent { "assistant" } else { "user" }
+}
+
+/// A message as the profile writes it.
+pub fn message(role: &str, parts: Vec<message::Part>, metadata: &Struct) -> Value {
+    let parts: Vec<Value> = parts.into_iter().map(part).collect();
+    with_metadata(json!({"role": role, "parts": parts}), metadata)
+}
+
+fn part(part: message::Part) -> Value {
+    let message::Part { content, filename, media_type, .. } = part;
+    let file = |url: String, media_type: String| -> Value {
+        let named = [("mediaType", media_type), ("filename", filename)];
+        let named = named.into_iter().filter(|(_, text)| !text.is_empty());
+        [("type", "file".to_owned()), ("url", url)].into_iter().chain(named).collect()
+    };
+    match content {
+        Content::Text(content) => json!({"type": "text", "content": content}),
+        Content::Url(url) => file(url, media_type),
+        Content::Data(content @ Value::Object(_)) => {
+            json!({"type": "data", "content": content, "mediaType": JSON})
+        }
+        Content::Data(other) => json!({"type": "text", "content": other.to_string()}),
+        Content::Raw(bytes) => {
+            let media_type = if media_type.is_empty() { BYTES.to_owned() } else { media_type };
+            file(data_url(&media_type, &bytes), media_type)
+        }
+    }
+}
+
+/// The profile has no place for bytes but an address.
+fn data_url(media_type: &str, bytes: &[u8]) -> String {
+    format!("data:{media_type};base64,{}", encoded(bytes))
+}
+
+/// An artifact of one part, since the profile's have no others.
+pub fn artifact(id: &str, part: message::Part, metadata: &Struct) -> Value {
+    let message::Part { content, media_type, .. } = part;
+    let (kind, name, value) = match content {
+        Content::Text(text) => ("text", "content", Value::String(text)),
+        Content::Data(data) => ("data", "content", data),
+        Content::Url(url) => ("file", "url", Value::String(url)),
+        Content::Raw(bytes) => {
+            let known = if media_type.is_empty() { BYTES } else { media_type.as_str() };
+            ("file", "url", Value::String(data_url(known, &bytes)))
+        }
+    };
+    let mut written = json!({"id": id, "type": kind, name: value});
+    if !media_type.is_empty() {
+        written["mediaType"] = json!(media_type);
+    }
+    with_metadata(written, metadata)
+}
+
+fn with_metadata(mut written: Value, metadata: &Struct) -> Value {
+    if !metadata.is_empty() {
+        written["metadata"] = json!(metadata);
+    }
+    written
+}
+
+/// A part of a message as it is read.
+#[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Part {
     Text {
@@ -45,16 +113,14 @@ pub enum Part {
     #[serde(rename_all = "camelCase")]
     File {
         url: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default)]
         media_type: Option<String>,
-        /// Its name.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default)]
         filename: Option<String>,
     },
-    /// An object.
     #[serde(rename_all = "camelCase")]
     Data {
-        /// The object.
+        /// An object, where it comes from a client.
         #[serde(deserialize_with = "plain")]
         content: Value,
         #[serde(default = "json_type")]
@@ -63,45 +129,41 @@ pub enum Part {
 }
 
 fn json_type() -> String {
-    "application/json".to_owned()
+    JSON.to_owned()
 }
 
-/// A message.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// A message as it is read.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Message {
     /// `user`, `assistant`, `system` or `tool`.
     #[serde(deserialize_with = "or_default")]
     pub role: String,
-    /// What it says.
     #[serde(deserialize_with = "or_default")]
     pub parts: Vec<Part>,
-    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "members")]
     pub metadata: Struct,
 }
 
-/// What a task made.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// What a task made, as it is read.
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Artifact {
     #[serde(deserialize_with = "or_default")]
     pub id: String,
     #[serde(deserialize_with = "or_default", rename = "type")]
     pub kind: String,
-    /// What it holds.
-    #[serde(deserialize_with = "plain_or_none", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "plain_or_none")]
     pub content: Option<Value>,
     /// Or where it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "members")]
     pub metadata: Struct,
 }
 
-/// A task.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// A task as it is read.
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Task {
     #[serde(deserialize_with = "or_default")]
@@ -112,64 +174,22 @@ pub struct Task {
     pub updated_at: Option<Timestamp>,
     #[serde(deserialize_with = "or_default")]
     pub messages: Vec<Message>,
-    /// What it made.
     #[serde(deserialize_with = "or_default")]
     pub artifacts: Vec<Artifact>,
-    #[serde(deserialize_with = "members", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "members")]
     pub metadata: Struct,
 }
 
 /// `tasks/send`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SendParams {
     /// The task that is continued.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The message; it is required.
     pub message: Option<Message>,
     /// Where events are sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook_url: Option<String>,
-}
-
-/// The answer to `tasks/cancel`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CancelResult {
-    /// Whether it is cancelled.
-    pub success: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-}
-
-/// `task_status` of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct StatusEvent {
-    pub task_id: String,
-    pub state: String,
-    /// Since when.
-    pub timestamp: Option<Timestamp>,
-    pub message: Option<String>,
-}
-
-/// `task_message` of a stream.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct MessageEvent {
-    pub task_id: String,
-    pub message: Message,
-    pub timestamp: Option<Timestamp>,
-}
-
-/// `task_artifact` of a stream.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ArtifactEvent {
-    pub task_id: String,
-    pub artifact: Artifact,
-    pub timestamp: Option<Timestamp>,
 }
 
 /// A card of the profile.
@@ -279,31 +299,6 @@ pub struct Skill {
     pub output_schema: Option<Value>,
 }
 
-impl From<message::Part> for Part {
-    fn from(part: message::Part) -> Self {
-        let message::Part { content, filename, media_type, .. } = part;
-        let some = |text: String| Some(text).filter(|text| !text.is_empty());
-        match content {
-            Content::Text(content) => Part::Text { content },
-            Content::Url(url) => {
-                Part::File { url, media_type: some(media_type), filename: some(filename) }
-            }
-            Content::Data(content @ Value::Object(_)) => {
-                Part::Data { content, media_type: json_type() }
-            }
-            Content::Data(other) => Part::Text { content: other.to_string() },
-            // The profile has no place for bytes but an address.
-            Content::Raw(bytes) => {
-                let kind =
-                    some(media_type).unwrap_or_else(|| "application/octet-stream".to_owned());
-                let bytes = serde_json::to_value(Bytes(bytes)).unwrap_or_default();
-                let url = format!("data:{kind};base64,{}", bytes.as_str().unwrap_or_default());
-                Part::File { url, media_type: Some(kind), filename: some(filename) }
-            }
-        }
-    }
-}
-
 impl From<Part> for message::Part {
     fn from(part: Part) -> Self {
         match part {
@@ -315,14 +310,6 @@ impl From<Part> for message::Part {
                 ..Self::new(Content::Url(url))
             },
         }
-    }
-}
-
-impl From<message::Message> for Message {
-    fn from(message: message::Message) -> Self {
-        let role = if message.role == Role::Agent { "assistant" } else { "user" };
-        let parts = message.parts.into_iter().map(Part::from).collect();
-        Self { role: role.to_owned(), parts, metadata: message.metadata }
     }
 }
 
@@ -373,19 +360,18 @@ impl From<Task> for task::Task {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_newest_answer_is_the_status_in_1_0() {
-        let written = json!({"id": "t", "state": "COMPLETED",
+        let read: Task = serde_json::from_value(json!({"id": "t", "state": "COMPLETED",
             "createdAt": "2026-01-02T03:04:05.678Z", "updatedAt": "2026-01-02T03:04:06.000Z",
             "messages": [
                 {"role": "user", "parts": [{"type": "text", "content": "go"}]},
                 {"role": "assistant", "parts": [{"type": "data", "content": {"n": 1},
                     "mediaType": "application/json"}]}],
-            "artifacts": [{"id": "a", "type": "text", "content": "x", "mediaType": "text/plain"}]});
-        let read: Task = serde_json::from_value(written.clone()).unwrap();
-        assert_eq!(serde_json::to_value(&read).unwrap(), written);
+            "artifacts": [{"id": "a", "type": "text", "content": "x",
+                "mediaType": "text/plain"}]}))
+        .unwrap();
         let task = task::Task::from(read);
         assert_eq!((task.status.state, task.history.len()), (TaskState::Completed, 1));
         let said = task.status.message.unwrap();
@@ -421,6 +407,35 @@ mod tests {
     }
 
     #[test]
+    fn artifacts_of_1_0_find_their_place() {
+        let metadata = Struct::from_iter([("n".to_owned(), json!(1))]);
+        let file = message::Part {
+            media_type: "text/plain".to_owned(),
+            filename: "a.txt".to_owned(),
+            ..message::Part::new(Content::Raw(b"tck".to_vec()))
+        };
+        for (given, written) in [
+            (
+                message::Part::text("a"),
+                json!({"id": "x", "type": "text", "content": "a",
+                "metadata": {"n": 1}}),
+            ),
+            (
+                message::Part::data(json!([7])),
+                json!({"id": "x", "type": "data", "content": [7],
+                "mediaType": "application/json", "metadata": {"n": 1}}),
+            ),
+            (
+                file,
+                json!({"id": "x", "type": "file", "url": "data:text/plain;base64,dGNr",
+                "mediaType": "text/plain", "metadata": {"n": 1}}),
+            ),
+        ] {
+            assert_eq!(artifact("x", given, &metadata).to_string(), written.to_string());
+        }
+    }
+
+    #[test]
     fn parts_of_1_0_find_their_place() {
         let parts = [
             (message::Part::text("a"), json!({"type": "text", "content": "a"})),
@@ -431,8 +446,8 @@ mod tests {
                     "mediaType": "application/octet-stream"}),
             ),
         ];
-        for (part, written) in parts {
-            assert_eq!(serde_json::to_value(Part::from(part)).unwrap(), written);
+        for (given, written) in parts {
+            assert_eq!(part(given), written);
         }
     }
 }
