@@ -302,6 +302,9 @@ macro_rules! proto_enum {
             /// All of them.
             pub const ALL: &[$name] = &[$($name::$variant,)+];
 
+            /// Their names.
+            pub const WORDS: &[&str] = &[$($word,)+];
+
             /// Its name.
             pub fn word(self) -> &'static str {
                 match self {

@@ -4,115 +4,69 @@
 
 use super::schema::{self, Shape};
 
-/// An operation of the service. Its name is its method of JSON-RPC, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+/// Operations, each with the message that it takes and the one that it gives.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident($request:ident) -> $answer:ident;)+) => {
+        /// An operation of the service. Its name is its method of JSON-RPC, too.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Operation {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl Operation {
+            /// All of them.
+            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name),+];
+
+            /// Its name in the service.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)+
+                }
+            }
+
+            /// The message that it takes.
+            pub fn request(self) -> &'static Shape {
+                match self {
+                    $(Self::$name => &schema::$request,)+
+                }
+            }
+
+            /// The message that it gives; one that streams gives several.
+            pub fn answer(self) -> &'static Shape {
+                match self {
+                    $(Self::$name => &schema::$answer,)+
+                }
+            }
+        }
+    };
+}
+
+operations! {
     /// Starts a task or answers one.
-    SendMessage,
+    SendMessage(SEND_MESSAGE_REQUEST) -> SEND_MESSAGE_RESPONSE;
     /// The same, with the events of the task.
-    SendStreamingMessage,
-    GetTask,
+    SendStreamingMessage(SEND_MESSAGE_REQUEST) -> STREAM_RESPONSE;
+    GetTask(GET_TASK_REQUEST) -> TASK;
     /// The tasks of the caller.
-    ListTasks,
+    ListTasks(LIST_TASKS_REQUEST) -> LIST_TASKS_RESPONSE;
     /// Ends a task.
-    CancelTask,
+    CancelTask(CANCEL_TASK_REQUEST) -> TASK;
     /// One task, and its events from now on.
-    SubscribeToTask,
+    SubscribeToTask(SUBSCRIBE_REQUEST) -> STREAM_RESPONSE;
     /// Makes a webhook.
-    CreateTaskPushNotificationConfig,
+    CreateTaskPushNotificationConfig(PUSH_CONFIG) -> PUSH_CONFIG;
     /// One webhook of a task.
-    GetTaskPushNotificationConfig,
+    GetTaskPushNotificationConfig(GET_PUSH_CONFIG_REQUEST) -> PUSH_CONFIG;
     /// The webhooks of a task.
-    ListTaskPushNotificationConfigs,
+    ListTaskPushNotificationConfigs(LIST_PUSH_CONFIGS_REQUEST) -> LIST_PUSH_CONFIGS_RESPONSE;
     /// Removes a webhook.
-    DeleteTaskPushNotificationConfig,
+    DeleteTaskPushNotificationConfig(DELETE_PUSH_CONFIG_REQUEST) -> EMPTY;
     /// The card with what the caller may use.
-    GetExtendedAgentCard,
-}
-
-/// What the definition says about an operation.
-struct Row {
-    name: &'static str,
-    request: &'static Shape,
-    answer: &'static Shape,
-}
-
-const fn row(name: &'static str, request: &'static Shape, answer: &'static Shape) -> Row {
-    Row { name, request, answer }
+    GetExtendedAgentCard(EXTENDED_CARD_REQUEST) -> AGENT_CARD;
 }
 
 impl Operation {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::SendMessage,
-        Self::SendStreamingMessage,
-        Self::GetTask,
-        Self::ListTasks,
-        Self::CancelTask,
-        Self::SubscribeToTask,
-        Self::CreateTaskPushNotificationConfig,
-        Self::GetTaskPushNotificationConfig,
-        Self::ListTaskPushNotificationConfigs,
-        Self::DeleteTaskPushNotificationConfig,
-        Self::GetExtendedAgentCard,
-    ];
-
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operation| operation.name() == name)
-    }
-
-    /// Its name in the service.
-    pub fn name(self) -> &'static str {
-        self.row().name
-    }
-
-    /// The message that it takes.
-    pub fn request(self) -> &'static Shape {
-        self.row().request
-    }
-
-    /// The message that it gives; one that streams gives several.
-    pub fn answer(self) -> &'static Shape {
-        self.row().answer
-    }
-
-    fn row(self) -> Row {
-        match self {
-            Self::SendMessage => {
-                row("SendMessage", &schema::SEND_MESSAGE_REQUEST, &schema::SEND_MESSAGE_RESPONSE)
-            }
-            Self::SendStreamingMessage => {
-                row("SendStreamingMessage", &schema::SEND_MESSAGE_REQUEST, &schema::STREAM_RESPONSE)
-            }
-            Self::GetTask => row("GetTask", &schema::GET_TASK_REQUEST, &schema::TASK),
-            Self::ListTasks => {
-                row("ListTasks", &schema::LIST_TASKS_REQUEST, &schema::LIST_TASKS_RESPONSE)
-            }
-            Self::CancelTask => row("CancelTask", &schema::CANCEL_TASK_REQUEST, &schema::TASK),
-            Self::SubscribeToTask => {
-                row("SubscribeToTask", &schema::SUBSCRIBE_REQUEST, &schema::STREAM_RESPONSE)
-            }
-            Self::CreateTaskPushNotificationConfig => {
-                row("CreateTaskPushNotificationConfig", &schema::PUSH_CONFIG, &schema::PUSH_CONFIG)
-            }
-            Self::GetTaskPushNotificationConfig => row(
-                "GetTaskPushNotificationConfig",
-                &schema::GET_PUSH_CONFIG_REQUEST,
-                &schema::PUSH_CONFIG,
-            ),
-            Self::ListTaskPushNotificationConfigs => row(
-                "ListTaskPushNotificationConfigs",
-                &schema::LIST_PUSH_CONFIGS_REQUEST,
-                &schema::LIST_PUSH_CONFIGS_RESPONSE,
-            ),
-            Self::DeleteTaskPushNotificationConfig => row(
-                "DeleteTaskPushNotificationConfig",
-                &schema::DELETE_PUSH_CONFIG_REQUEST,
-                &schema::EMPTY,
-            ),
-            Self::GetExtendedAgentCard => {
-                row("GetExtendedAgentCard", &schema::EXTENDED_CARD_REQUEST, &schema::AGENT_CARD)
-            }
-        }
     }
 }
