@@ -83,13 +83,16 @@ impl Endpoint {
                 let method = operation.defined().name();
                 self.rpc(request_id(operation), method, self.params(operation))
             }
-            Dialect::OldRpc => {
-                let params = old_params(operation);
-                self.rpc(request_id(operation), old_method(operation), params)
-            }
-            Dialect::Vault => {
-                let params = vault_params(operation);
-                self.rpc(request_id(operation), vault_method(operation), params)
+            Dialect::OldRpc | Dialect::Vault => {
+                let (method, params) = match operation {
+                    Operation::Send(message) if self.dialect == Dialect::Vault => {
+                        ("tasks/send", vault_params(message))
+                    }
+                    Operation::Send(message) => ("message/send", Binding::Rpc.send(message)),
+                    Operation::Get(id) => ("tasks/get", json!({"id": id})),
+                    Operation::Cancel(id) => ("tasks/cancel", json!({"id": id})),
+                };
+                self.rpc(request_id(operation), method, params)
             }
             Dialect::Rest => {
                 let body = match operation {
@@ -299,21 +302,6 @@ fn bare(id: &str, state: TaskState) -> Task {
     Task { id: id.to_owned(), status, ..Task::default() }
 }
 
-fn old_method(operation: &Operation) -> &'static str {
-    match operation {
-        Operation::Send(_) => "message/send",
-        Operation::Get(_) => "tasks/get",
-        Operation::Cancel(_) => "tasks/cancel",
-    }
-}
-
-fn old_params(operation: &Operation) -> Value {
-    match operation {
-        Operation::Send(message) => Binding::Rpc.send(message),
-        Operation::Get(id) | Operation::Cancel(id) => json!({"id": id}),
-    }
-}
-
 /// What 0.3 answers, as 1.0 says it.
 fn old_answer(
     binding: Binding,
@@ -331,25 +319,13 @@ fn old_answer(
     answer.ok_or_else(|| invalid("the answer has neither task nor message", reply))
 }
 
-fn vault_method(operation: &Operation) -> &'static str {
-    match operation {
-        Operation::Send(_) => "tasks/send",
-        Operation::Get(_) => "tasks/get",
-        Operation::Cancel(_) => "tasks/cancel",
-    }
-}
-
-fn vault_params(operation: &Operation) -> Value {
-    match operation {
-        Operation::Send(message) => {
-            let Message { task_id, role, parts, metadata, .. } = message;
-            let written = vault::message(vault::role_word(*role), parts.clone(), metadata);
-            match task_id.as_str() {
-                "" => json!({"message": written}),
-                id => json!({"id": id, "message": written}),
-            }
-        }
-        Operation::Get(id) | Operation::Cancel(id) => json!({"id": id}),
+/// A message as AgentVault's profile sends it.
+fn vault_params(message: &Message) -> Value {
+    let Message { task_id, role, parts, metadata, .. } = message;
+    let written = vault::message(vault::role_word(*role), parts.clone(), metadata);
+    match task_id.as_str() {
+        "" => json!({"message": written}),
+        id => json!({"id": id, "message": written}),
     }
 }
 
