@@ -1,15 +1,22 @@
 //! What the bindings of all versions share: what is read from a request, and what an operation is
 //! answered with.
 
-use super::error::{Result, failed, invalid};
+use super::error::{Result, failed, invalid, required};
 use super::incoming_request::IncomingRequest;
-use axum::response::Response;
-use edge::request::body::parse_maybe;
-use serde::de::DeserializeOwned;
+use super::operations::{Client, Dialect};
+use super::stream::SseWriter;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use edge::request::body::{is_deeper, parse_maybe};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use wire::a2a::error::A2aError;
-use wire::jsonrpc::Id;
+use wire::a2a::error::{A2aError, ErrorKind};
+use wire::a2a::request::GetTaskRequest;
+use wire::a2a::task::Task;
+use wire::a2a::v03::Binding;
+use wire::jsonrpc::{Frame, Id};
 
 /// Members of a query that are numbers.
 const NUMBERS: [&str; 2] = ["pageSize", "historyLength"];
@@ -34,6 +41,15 @@ impl Answer {
 pub(super) fn text<T: Serialize>(result: &T) -> String {
     // Plain data: writing it as JSON cannot fail.
     serde_json::to_string(result).unwrap_or_default()
+}
+
+/// A response with this body.
+pub(super) fn response(status: StatusCode, media_type: &'static str, text: String) -> Response {
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static(media_type)),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (status, headers, text).into_response()
 }
 
 /// Why an operation is refused.
@@ -63,6 +79,37 @@ impl<'a> OnTask<'a> {
             Some((id, "subscribe")) => Self::Subscribe(id),
             Some(_) | None => Self::Get(last),
         }
+    }
+}
+
+/// An operation on one task over HTTP, in the version that the client speaks.
+pub(super) async fn on_task(
+    arrived: &IncomingRequest,
+    client: &Client,
+    verb: &Method,
+    wanted: OnTask<'_>,
+) -> Result<Answer, OperationError> {
+    let told = |task: &Task| match client.dialect {
+        Dialect::V1 => Answer::of(task),
+        Dialect::V03 => Answer::of(&Binding::Rest.task(task)),
+    };
+    match (wanted, verb) {
+        (OnTask::Get(id), &Method::GET) => {
+            let asked: GetTaskRequest = query(arrived)?;
+            Ok(told(&client.get(required("id", id)?, asked.history_length).await?))
+        }
+        (OnTask::Get(_), _) => Err(OperationError::Verb("GET")),
+        (OnTask::Cancel(id), &Method::POST) => Ok(told(&client.cancel(required("id", id)?).await?)),
+        (OnTask::Cancel(_), _) => Err(OperationError::Verb("POST")),
+        // The proto of 1.0 has one verb, the text of its specification the other.
+        (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
+            let written = match client.dialect {
+                Dialect::V1 => SseWriter::Http,
+                Dialect::V03 => SseWriter::OldHttp,
+            };
+            Ok(Answer::Stream(client.subscribed(required("id", id)?, written).await?))
+        }
+        (OnTask::Subscribe(_), _) => Err(OperationError::Verb("GET, POST")),
     }
 }
 
@@ -97,6 +144,34 @@ pub(super) fn query<T: DeserializeOwned>(arrived: &IncomingRequest) -> Result<T>
         members.insert(name, value);
     }
     serde_json::from_value(Value::Object(members)).map_err(|why| invalid("query", why.to_string()))
+}
+
+/// A request of JSON-RPC as it came.
+pub(super) fn frame<'b>(arrived: &IncomingRequest, bytes: &'b [u8]) -> Result<Frame<'b>> {
+    let depth_max = arrived.a2a.doors.limits().body_depth_max;
+    if is_deeper(bytes, depth_max) {
+        let why = format!("the request nests deeper than {depth_max} levels");
+        return Err(A2aError::new(ErrorKind::InvalidRequest, why));
+    }
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        let is_json = serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+        let kind = if is_json { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
+        return Err(A2aError::new(kind, "a request is one JSON object"));
+    }
+    serde_json::from_slice(bytes).map_err(|why| {
+        let kind = if why.is_data() { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
+        A2aError::new(kind, format!("the request cannot be read: {why}"))
+    })
+}
+
+/// The method that it names.
+pub(super) fn method(frame: &Frame<'_>) -> Result<String> {
+    let method = frame.method.as_deref().unwrap_or_default();
+    if frame.jsonrpc.as_deref() != Some("2.0") || method.is_empty() {
+        let why = "`jsonrpc` is \"2.0\", and `method` is required";
+        return Err(A2aError::new(ErrorKind::InvalidRequest, why));
+    }
+    Ok(method.to_owned())
 }
 
 /// One request of JSON-RPC, once it is known to be one.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::{HEADER_VERSION, MEDIA_TYPE, VERSION_UNNAMED};
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 
 /// A request as it came.
 pub(super) struct IncomingRequest {

@@ -1,8 +1,8 @@
 //! 0.3 over HTTP: the paths below `/v1`, and the JSON of its proto.
 
-use crate::binding::{Answer, OnTask, OnWebhook, OperationError, body, query};
+use crate::binding::{Answer, OnTask, OnWebhook, OperationError, body, on_task, query};
 use crate::card::extended_for_both;
-use crate::error::{Result, invalid, required};
+use crate::error::{Result, invalid};
 use crate::incoming_request::IncomingRequest;
 use crate::operations::{Client, Dialect};
 use crate::push::ConfigPage;
@@ -12,8 +12,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::request::{
-    GetTaskRequest, ListTasksRequest, ListTasksResponse, SendMessageRequest,
-    TaskPushNotificationConfig,
+    ListTasksRequest, ListTasksResponse, SendMessageRequest, TaskPushNotificationConfig,
 };
 use wire::a2a::v03::Binding::Rest;
 use wire::a2a::v03::rest::{PushRequest, SendRequest};
@@ -59,7 +58,7 @@ pub(crate) async fn done(
             is(&Method::GET, "GET")?;
             list(&client, &query::<ListTasksRequest>(arrived)?).await
         }
-        ["tasks", last] => task(arrived, &client, &verb, OnTask::of(last)).await,
+        ["tasks", last] => on_task(arrived, &client, &verb, OnTask::of(last)).await,
         ["tasks", task, "pushNotificationConfigs", rest @ ..] if rest.len() < 2 => {
             let wanted = OnWebhook { task, id: rest.first().copied() };
             webhook(arrived, &client, &verb, wanted, &bytes).await
@@ -80,32 +79,6 @@ async fn list(client: &Client, asked: &ListTasksRequest) -> Result<Answer, Opera
         serde_json::from_value(client.list(asked).await?).unwrap_or_default();
     let tasks: Vec<Value> = page.tasks.iter().map(|task| Rest.task(task)).collect();
     Ok(Answer::of(&json!({"tasks": tasks, "nextPageToken": page.next_page_token})))
-}
-
-async fn task(
-    arrived: &IncomingRequest,
-    client: &Client,
-    verb: &Method,
-    wanted: OnTask<'_>,
-) -> Result<Answer, OperationError> {
-    match (wanted, verb) {
-        (OnTask::Get(id), &Method::GET) => {
-            let asked: GetTaskRequest = query(arrived)?;
-            let task = client.get(required("id", id)?, asked.history_length).await?;
-            Ok(Answer::of(&Rest.task(&task)))
-        }
-        (OnTask::Get(_), _) => Err(OperationError::Verb("GET")),
-        (OnTask::Cancel(id), &Method::POST) => {
-            let task = client.cancel(required("id", id)?).await?;
-            Ok(Answer::of(&Rest.task(&task)))
-        }
-        (OnTask::Cancel(_), _) => Err(OperationError::Verb("POST")),
-        (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
-            let stream = client.subscribed(required("id", id)?, SseWriter::OldHttp).await?;
-            Ok(Answer::Stream(stream))
-        }
-        (OnTask::Subscribe(_), _) => Err(OperationError::Verb("GET, POST")),
-    }
 }
 
 async fn webhook(

@@ -1,7 +1,6 @@
 //! The binding of HTTP with JSON: operations by verb and path.
 
-use super::rpc::named;
-use crate::binding::{Answer, OnTask, OnWebhook, OperationError, body, query};
+use crate::binding::{Answer, OnTask, OnWebhook, OperationError, body, on_task, query, response};
 use crate::card::extended;
 use crate::error::{Result, failed, invalid};
 use crate::incoming_request::IncomingRequest;
@@ -10,15 +9,15 @@ use crate::push::ConfigPage;
 use crate::stream::SseWriter;
 use crate::v03;
 use axum::body::{Body, Bytes};
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::ALLOW;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use edge::request::body::read;
 use serde_json::{Value, json};
 use wire::a2a::MEDIA_TYPE;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::request::{
-    GetTaskRequest, ListPushNotificationConfigsRequest, ListTasksRequest, SendMessageRequest,
+    ListPushNotificationConfigsRequest, ListTasksRequest, SendMessageRequest,
     TaskPushNotificationConfig,
 };
 
@@ -48,7 +47,7 @@ pub(crate) async fn serve(
         }
     };
     match answered {
-        Ok(Answer::Body(text)) => with_text(StatusCode::OK, kind, text),
+        Ok(Answer::Body(text)) => response(StatusCode::OK, kind, text),
         Ok(Answer::Stream(response)) => response,
         Err(OperationError::Verb(allowed)) => {
             let why = "the path is not asked for in this way";
@@ -114,7 +113,10 @@ async fn done(
             let realm = arrived.realm(realm, &request.tenant)?;
             Ok(Answer::of(&arrived.client(&realm)?.list(&request).await?))
         }
-        ["tasks", last] => task(arrived, &verb, realm, OnTask::of(last)).await,
+        ["tasks", last] => {
+            let client = arrived.client(&arrived.realm(realm, &tenant(arrived))?)?;
+            on_task(arrived, &client, &verb, OnTask::of(last)).await
+        }
         ["extendedAgentCard"] => {
             is(&Method::GET, "GET")?;
             let realm = arrived.realm(realm, &tenant(arrived))?;
@@ -137,29 +139,6 @@ async fn done(
 fn tenant(arrived: &IncomingRequest) -> String {
     let named = arrived.query().filter(|(name, _)| name == "tenant");
     named.last().map(|(_, tenant)| tenant).unwrap_or_default()
-}
-
-async fn task(
-    arrived: &IncomingRequest,
-    verb: &Method,
-    realm: Option<&str>,
-    wanted: OnTask<'_>,
-) -> Result<Answer, OperationError> {
-    let client = arrived.client(&arrived.realm(realm, &tenant(arrived))?)?;
-    match (wanted, verb) {
-        (OnTask::Get(id), &Method::GET) => {
-            let request: GetTaskRequest = query(arrived)?;
-            Ok(Answer::of(&client.get(named(id)?, request.history_length).await?))
-        }
-        (OnTask::Get(_), _) => Err(OperationError::Verb("GET")),
-        (OnTask::Cancel(id), &Method::POST) => Ok(Answer::of(&client.cancel(named(id)?).await?)),
-        (OnTask::Cancel(_), _) => Err(OperationError::Verb("POST")),
-        // The proto has one verb, the text of the specification the other.
-        (OnTask::Subscribe(id), &Method::GET | &Method::POST) => {
-            Ok(Answer::Stream(client.subscribed(named(id)?, SseWriter::Http).await?))
-        }
-        (OnTask::Subscribe(_), _) => Err(OperationError::Verb("GET, POST")),
-    }
 }
 
 async fn webhook(
@@ -198,13 +177,5 @@ async fn webhook(
 }
 
 fn with_type(status: StatusCode, kind: &'static str, body: &Value) -> Response {
-    with_text(status, kind, body.to_string())
-}
-
-fn with_text(status: StatusCode, kind: &'static str, text: String) -> Response {
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static(kind)),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    (status, headers, text).into_response()
+    response(status, kind, body.to_string())
 }

@@ -1,18 +1,17 @@
 //! The binding of JSON-RPC: one request in, one answer or one stream out.
 
-use crate::binding::{Answer, Call, text};
+use crate::binding::{Answer, Call, frame, method, response, text};
 use crate::card::extended;
 use crate::error::{Result, failed, invalid};
-use crate::incoming_request::IncomingRequest;
+use crate::incoming_request::{IncomingRequest, JSON};
 use crate::operations::{Client, Dialect};
 use crate::push::ConfigPage;
 use crate::stream::SseWriter;
 use crate::v03;
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
-use edge::request::body::{is_deeper, read};
+use axum::http::StatusCode;
+use axum::response::Response;
+use edge::request::body::read;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -20,7 +19,7 @@ use wire::a2a::request::{
     CancelTaskRequest, GetTaskRequest, ListPushNotificationConfigsRequest, ListTasksRequest,
     PushNotificationConfigRequest, SendMessageRequest, SubscribeToTaskRequest,
 };
-use wire::jsonrpc::{self, Frame, Id};
+use wire::jsonrpc::{self, Id};
 
 /// `POST /a2a/v1`, and below the name of a realm.
 pub(crate) async fn serve(arrived: IncomingRequest, realm: Option<&str>, body: Body) -> Response {
@@ -39,7 +38,7 @@ pub(crate) async fn serve(arrived: IncomingRequest, realm: Option<&str>, body: B
         Dialect::V03 => v03::rpc::done(&arrived, realm, call).await,
     };
     match answered {
-        Ok(Answer::Body(result)) => answer(StatusCode::OK, jsonrpc::result(&id, &result)),
+        Ok(Answer::Body(result)) => response(StatusCode::OK, JSON, jsonrpc::result(&id, &result)),
         Ok(Answer::Stream(response)) => response,
         Err(error) => refused(Some(&id), &error, None),
     }
@@ -55,34 +54,18 @@ struct RpcRequest {
 
 /// The version is judged before the parameters are read.
 fn request(arrived: &IncomingRequest, bytes: &[u8]) -> Result<RpcRequest, (Option<Id>, A2aError)> {
-    let wrong = |kind: ErrorKind, why: &str| (None::<Id>, A2aError::new(kind, why));
+    let without_id = |error: A2aError| (None::<Id>, error);
     let types = ["application/json", "application/a2a+json"];
-    arrived.check_type(&types).map_err(|why| (None::<Id>, why))?;
-    let depth_max = arrived.a2a.doors.limits().body_depth_max;
-    if is_deeper(bytes, depth_max) {
-        let why = format!("the request nests deeper than {depth_max} levels");
-        return Err((None, A2aError::new(ErrorKind::InvalidRequest, why)));
-    }
-    let frame: Frame<'_> = match bytes.trim_ascii_start().first() {
-        Some(b'{') => serde_json::from_slice(bytes).map_err(|why| {
-            let kind = if why.is_data() { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
-            (None::<Id>, A2aError::new(kind, format!("the request cannot be read: {why}")))
-        })?,
-        _ => {
-            let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
-            let kind = if is_json { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
-            return Err(wrong(kind, "a request is one JSON object"));
-        }
+    arrived.check_type(&types).map_err(without_id)?;
+    let frame = frame(arrived, bytes).map_err(without_id)?;
+    let Some(id) = frame.id.and_then(Id::read) else {
+        let why = "`id` is required, and is a text or a whole number";
+        return Err(without_id(A2aError::new(ErrorKind::InvalidRequest, why)));
     };
-    let id = frame.id.and_then(Id::read);
-    let id = id.ok_or_else(|| {
-        wrong(ErrorKind::InvalidRequest, "`id` is required, and is a text or a whole number")
-    })?;
-    let method = frame.method.as_deref().unwrap_or_default().to_owned();
-    if frame.jsonrpc.as_deref() != Some("2.0") || method.is_empty() {
-        let why = "`jsonrpc` is \"2.0\", and `method` is required";
-        return Err((Some(id), A2aError::new(ErrorKind::InvalidRequest, why)));
-    }
+    let method = match method(&frame) {
+        Ok(method) => method,
+        Err(error) => return Err((Some(id), error)),
+    };
     let dialect = match arrived.version() {
         Ok(dialect) => dialect,
         Err(error) => return Err((Some(id), error)),
@@ -170,13 +153,5 @@ fn refused(id: Option<&Id>, error: &A2aError, status: Option<StatusCode>) -> Res
             .filter(|status| *status == StatusCode::PAYLOAD_TOO_LARGE)
             .unwrap_or(StatusCode::OK),
     };
-    answer(status, jsonrpc::error(id, &error.to_rpc()))
-}
-
-fn answer(status: StatusCode, text: String) -> Response {
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    (status, headers, text).into_response()
+    response(status, JSON, jsonrpc::error(id, &error.to_rpc()))
 }

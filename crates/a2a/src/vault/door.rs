@@ -1,24 +1,24 @@
 //! The addresses of the profile, and its JSON-RPC: one request in, one answer or one stream out.
 
+use super::super::binding::{frame, method, response};
 use super::super::error::{Result, failed, invalid};
-use super::super::incoming_request::IncomingRequest;
+use super::super::incoming_request::{IncomingRequest, JSON};
 use super::error::{StatusError, told};
 use super::{METHODS, ROUTES, card, registry, tasks};
 use crate::state::Shared;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::ALLOW;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use edge::problem::Failure;
-use edge::request::body::{is_deeper, read};
+use edge::request::body::read;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use wire::a2a::error::{A2aError, ErrorKind};
-use wire::jsonrpc::{self, Frame, Id};
+use wire::jsonrpc::{self, Id};
 
 /// The address, as the card names it, and as others write it.
 const ADDRESS: &str = "/a2a";
@@ -53,9 +53,9 @@ async fn serve(State(a2a): State<Shared>, request: Request) -> Response {
         let error = A2aError::new(ErrorKind::InvalidRequest, why);
         let StatusError { error, .. } = told(&error);
         let text = jsonrpc::error(None, &error);
-        let mut response = answer(StatusCode::METHOD_NOT_ALLOWED, text);
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-        return response;
+        let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, JSON, text);
+        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        return refused;
     }
     let (arrived, body) = IncomingRequest::of(&a2a, request);
     answered(arrived, body).await
@@ -68,7 +68,7 @@ async fn answered(arrived: IncomingRequest, body: Body) -> Response {
             let StatusError { status, error } = told(&failed(&failure));
             let is_large = failure.status() == StatusCode::PAYLOAD_TOO_LARGE;
             let status = if is_large { failure.status() } else { status };
-            return answer(status, jsonrpc::error(None, &error));
+            return response(status, JSON, jsonrpc::error(None, &error));
         }
     };
     let call = match Call::read(&arrived, &bytes) {
@@ -98,34 +98,15 @@ struct OfTask {
 
 impl Call {
     fn read(arrived: &IncomingRequest, bytes: &[u8]) -> Result<Self> {
-        let wrong = |kind: ErrorKind, why: &str| A2aError::new(kind, why);
-        let depth_max = arrived.a2a.doors.limits().body_depth_max;
-        if is_deeper(bytes, depth_max) {
-            let why = format!("the request nests deeper than {depth_max} levels");
-            return Err(A2aError::new(ErrorKind::InvalidRequest, why));
-        }
-        let frame: Frame<'_> = match bytes.trim_ascii_start().first() {
-            Some(b'{') => serde_json::from_slice(bytes).map_err(|why| {
-                let kind = if why.is_data() { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
-                A2aError::new(kind, format!("the request cannot be read: {why}"))
-            })?,
-            _ => {
-                let is_json = serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
-                let kind = if is_json { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
-                return Err(wrong(kind, "a request is one JSON object"));
-            }
-        };
+        let frame = frame(arrived, bytes)?;
         let id = match frame.id.filter(|id| id.get() != "null") {
             None => None,
             Some(id) => Some(Id::read(id).ok_or_else(|| {
-                wrong(ErrorKind::InvalidRequest, "`id` is a text or a whole number")
+                let why = "`id` is a text or a whole number";
+                A2aError::new(ErrorKind::InvalidRequest, why)
             })?),
         };
-        let method = frame.method.as_deref().unwrap_or_default().to_owned();
-        if frame.jsonrpc.as_deref() != Some("2.0") || method.is_empty() {
-            let why = "`jsonrpc` is \"2.0\", and `method` is required";
-            return Err(wrong(ErrorKind::InvalidRequest, why));
-        }
+        let method = method(&frame)?;
         let params = frame.params.map_or("{}", RawValue::get).to_owned();
         Ok(Self { id, method, params })
     }
@@ -148,7 +129,7 @@ impl Call {
             "tasks/sendSubscribe" => return client.vault_subscribe(&self.task()?).await,
             _ => client.vault_call(&self.method, &self.params).await?,
         };
-        Ok(answer(StatusCode::OK, self.result(&result)))
+        Ok(response(StatusCode::OK, JSON, self.result(&result)))
     }
 
     fn result(&self, result: &str) -> String {
@@ -161,13 +142,5 @@ impl Call {
 
 fn refused(id: Option<&Id>, error: &A2aError) -> Response {
     let StatusError { status, error } = told(error);
-    answer(status, jsonrpc::error(id, &error))
-}
-
-fn answer(status: StatusCode, text: String) -> Response {
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    (status, headers, text).into_response()
+    response(status, JSON, jsonrpc::error(id, &error))
 }
