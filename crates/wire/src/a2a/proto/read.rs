@@ -91,33 +91,21 @@ fn message(shape: &Shape, bytes: &[u8], left: Left, members: &mut Struct) -> Res
 }
 
 fn member(field: &Field, raw: Raw<'_>, left: Left, members: &mut Struct) -> Result<()> {
-    if field.is_list {
-        let value = single(&field.kind, raw, left)?;
-        match members.get_mut(field.name) {
-            Some(Value::Array(items)) => items.push(value),
-            _ => {
-                members.insert(field.name.to_owned(), Value::Array(vec![value]));
-            }
-        }
+    let known = members.entry(field.name).or_insert(Value::Null);
+    if !field.is_list {
+        *known = single(&field.kind, raw, left, known.take())?;
         return Ok(());
     }
-    let is_object =
-        matches!(field.kind, Kind::Message(_) | Kind::Struct | Kind::Texts | Kind::Named(_));
-    if !is_object {
-        members.insert(field.name.to_owned(), single(&field.kind, raw, left)?);
-        return Ok(());
+    let item = single(&field.kind, raw, left, Value::Null)?;
+    match known {
+        Value::Array(items) => items.push(item),
+        empty => *empty = Value::Array(vec![item]),
     }
-    let known = members.entry(field.name).or_insert_with(|| Value::Object(Struct::new()));
-    let Value::Object(known) = known else { return Ok(()) };
-    match &field.kind {
-        Kind::Message(shape) => message(shape, bytes_of(raw)?, left, known),
-        Kind::Struct => named_values(bytes_of(raw)?, left, known),
-        kind => pair(kind, bytes_of(raw)?, left, known),
-    }
+    Ok(())
 }
 
-/// A value that stands for itself.
-fn single(kind: &Kind, raw: Raw<'_>, left: Left) -> Result<Value> {
+/// A value; one that has members is read over those that are known.
+fn single(kind: &Kind, raw: Raw<'_>, left: Left, known: Value) -> Result<Value> {
     Ok(match kind {
         Kind::Text => Value::String(text_of(raw)?),
         Kind::Bytes => json!(Bytes(bytes_of(raw)?.to_vec())),
@@ -130,18 +118,19 @@ fn single(kind: &Kind, raw: Raw<'_>, left: Left) -> Result<Value> {
         }
         Kind::Moment => json!(moment(bytes_of(raw)?)?),
         Kind::Value => any(bytes_of(raw)?, left)?,
-        Kind::Message(shape) => {
-            let mut members = Struct::new();
-            message(shape, bytes_of(raw)?, left, &mut members)?;
+        Kind::Message(_) | Kind::Struct | Kind::Texts | Kind::Named(_) => {
+            let bytes = bytes_of(raw)?;
+            let mut members = match known {
+                Value::Object(members) => members,
+                _ => Struct::new(),
+            };
+            match kind {
+                Kind::Message(shape) => message(shape, bytes, left, &mut members)?,
+                Kind::Struct => named_values(bytes, left, &mut members)?,
+                kind => pair(kind, bytes, left, &mut members)?,
+            }
             Value::Object(members)
         }
-        Kind::Struct => {
-            let mut members = Struct::new();
-            named_values(bytes_of(raw)?, left, &mut members)?;
-            Value::Object(members)
-        }
-        // There are no lists of maps.
-        Kind::Texts | Kind::Named(_) => return Err(wrong_kind()),
     })
 }
 
