@@ -88,7 +88,9 @@ impl Endpoint {
                     Operation::Send(message) if self.dialect == Dialect::Vault => {
                         ("tasks/send", vault_params(message))
                     }
-                    Operation::Send(message) => ("message/send", Binding::Rpc.send(message)),
+                    Operation::Send(message) => {
+                        ("message/send", Binding::Rpc.send_request(message))
+                    }
                     Operation::Get(id) => ("tasks/get", json!({"id": id})),
                     Operation::Cancel(id) => ("tasks/cancel", json!({"id": id})),
                 };
@@ -106,7 +108,7 @@ impl Endpoint {
             Dialect::Grpc => self.grpc(operation.defined(), self.params(operation)),
             Dialect::OldRest => {
                 let body = match operation {
-                    Operation::Send(message) => Some(Binding::Rest.send(message)),
+                    Operation::Send(message) => Some(Binding::Rest.send_request(message)),
                     Operation::Get(_) => None,
                     Operation::Cancel(_) => Some(json!({})),
                 };

@@ -104,13 +104,13 @@ fn shape(value: &Value) -> &'static str {
     }
 }
 
-/// A member, which is then there no more; the default where it is null or not there.
+/// Takes a member out of an object; the default where it is null or not there.
 fn taken<T: DeserializeOwned + Default>(object: &mut Value, name: &str) -> Result<T, Error> {
     let value = object.as_object_mut().and_then(|members| members.remove(name));
     or_default(value.unwrap_or_default())
 }
 
-/// The same under another name.
+/// Takes a member that has one of two names.
 fn either(object: &mut Value, name: &str, other: &str) -> Result<Option<Value>, Error> {
     let first: Option<Value> = taken(object, name)?;
     let second: Option<Value> = taken(object, other)?;
@@ -212,7 +212,7 @@ mod tests {
         };
         let written = json!({"message": {"messageId": "m", "role": "ROLE_USER",
             "content": [{"text": "hi"}, {"text": "[1]"}]}, "configuration": {"blocking": false}});
-        assert_eq!(Binding::Rest.send(&message), written);
+        assert_eq!(Binding::Rest.send_request(&message), written);
         let answer = json!({"msg": {"message_id": "m", "role": 2}});
         let Some(StreamResponse::Message(old)) = Binding::Rest.read_answer(answer).unwrap() else {
             panic!()

@@ -49,9 +49,9 @@ impl Binding {
         }
     }
 
-    /// The parameters or the body that send a message whose answer does not wait for the end of its
+    /// The parameters or the body that send a message; the answer does not wait for the end of the
     /// task.
-    pub fn send(self, message: &Message) -> Value {
+    pub fn send_request(self, message: &Message) -> Value {
         json!({"message": self.message(message), "configuration": {"blocking": false}})
     }
 
