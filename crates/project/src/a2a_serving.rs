@@ -1,9 +1,10 @@
-//! `[a2a]`: how agents of others find and call this server. Which agents it calls itself is in
-//! `upstream_entries`.
+//! `[a2a]`: how agents of others find and call this server. The agents that it calls itself are
+//! upstreams: what their tables say is in `upstream_entries`.
 
 use crate::a2a_limits::A2aLimits;
 use crate::realm::DEFAULT_REALM;
-use crate::settings::{checked, checked_list, hosts, refused};
+use crate::settings::{Each, Kept, checked, checked_list, hosts, refused};
+use crate::upstream_entries::AgentKeys;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
 use kernel::tool::rules::Pattern;
@@ -128,7 +129,7 @@ impl Default for A2aServing {
 /// `[a2a.push]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct PushKeys {
+struct PushKeys {
     enabled: Option<bool>,
     #[serde(deserialize_with = "hosts")]
     allow: HttpSettings,
@@ -140,28 +141,42 @@ impl PushKeys {
     }
 }
 
-/// The same as it is written.
-#[derive(Debug, Default)]
-pub(crate) struct ServingKeys {
-    pub(crate) realm: Option<RealmId>,
-    pub(crate) name: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) expose: Vec<Pattern>,
-    pub(crate) public: Vec<Pattern>,
-    pub(crate) input_modes: Option<Vec<String>>,
-    pub(crate) bindings: Option<Vec<Binding>>,
-    pub(crate) repeat_window: Option<u64>,
-    pub(crate) signing_keys: Vec<PathBuf>,
-    pub(crate) streaming: Option<bool>,
-    pub(crate) extended_card: Option<bool>,
-    pub(crate) push: PushKeys,
-    pub(crate) vault_id: Option<String>,
-    pub(crate) service_identifier: Option<String>,
-    pub(crate) proxy: Option<bool>,
+/// `[a2a]`, as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct A2aSettings {
+    /// By name.
+    pub(crate) agents: Kept<Each<AgentKeys>>,
+    #[serde(deserialize_with = "realm_name")]
+    realm: Option<RealmId>,
+    #[serde(deserialize_with = "words")]
+    name: Option<String>,
+    #[serde(deserialize_with = "words")]
+    description: Option<String>,
+    #[serde(deserialize_with = "skill_patterns")]
+    expose: Vec<Pattern>,
+    #[serde(deserialize_with = "skill_patterns")]
+    public: Vec<Pattern>,
+    #[serde(deserialize_with = "media_types")]
+    input_modes: Option<Vec<String>>,
+    #[serde(deserialize_with = "bindings")]
+    bindings: Option<Vec<Binding>>,
+    #[serde(deserialize_with = "repeat_window")]
+    repeat_window: Option<u64>,
+    #[serde(deserialize_with = "signing_keys")]
+    signing_keys: Vec<PathBuf>,
+    streaming: Option<bool>,
+    extended_card: Option<bool>,
+    push: Kept<PushKeys>,
+    #[serde(deserialize_with = "vault_id")]
+    vault_id: Option<String>,
+    #[serde(deserialize_with = "words")]
+    service_identifier: Option<String>,
+    proxy: Option<bool>,
 }
 
-impl ServingKeys {
-    /// What holds.
+impl A2aSettings {
+    /// How agents of others call this server.
     pub(crate) fn serving(self) -> A2aServing {
         let usual = A2aServing::default();
         A2aServing {
@@ -176,7 +191,7 @@ impl ServingKeys {
             signing_keys: self.signing_keys,
             streaming: self.streaming.unwrap_or(usual.streaming),
             extended_card: self.extended_card.unwrap_or(usual.extended_card),
-            push: self.push.push(),
+            push: self.push.0.push(),
             vault_id: self.vault_id,
             service_identifier: self.service_identifier.unwrap_or(usual.service_identifier),
             proxy: self.proxy,
@@ -187,16 +202,14 @@ impl ServingKeys {
 }
 
 /// Skills, by their ids with `*` for any characters.
-pub(crate) fn skill_patterns<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<Pattern>, D::Error> {
+fn skill_patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Pattern>, D::Error> {
     checked_list(deserializer, |text| {
         Pattern::new(text).map_err(|bad| Mistake::error(bad.to_string()))
     })
 }
 
 /// Media types as cards list them. None at all are a mistake: cards list one.
-pub(crate) fn media_types<'de, D: Deserializer<'de>>(
+fn media_types<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {
     let hint = "write media types without parameters, such as `image/png`, or `*/*` for all";
@@ -211,9 +224,7 @@ pub(crate) fn media_types<'de, D: Deserializer<'de>>(
 }
 
 /// The bindings of a card. None at all are a mistake: cards name one.
-pub(crate) fn bindings<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<Binding>>, D::Error> {
+fn bindings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Binding>>, D::Error> {
     let hint = "write `jsonrpc`, `rest` and `grpc`, or some of them, each once";
     let all = checked_list(deserializer, |text| {
         let found = Binding::NAMES.iter().find(|(name, _)| *name == text);
@@ -241,9 +252,7 @@ fn is_media_type(text: &str) -> bool {
 }
 
 /// A text that is not empty: cards require it.
-pub(crate) fn words<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<String>, D::Error> {
+fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let words = checked(deserializer, |text| match text.trim().is_empty() {
         true => Err(Mistake::error("this text is empty").hint("write some words, or remove it")),
         false => Ok(text.to_owned()),
@@ -252,9 +261,7 @@ pub(crate) fn words<'de, D: Deserializer<'de>>(
 }
 
 /// An id as AgentVault's cards have it: who and what, with a slash between them.
-pub(crate) fn vault_id<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<String>, D::Error> {
+fn vault_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let id = checked(deserializer, |text| {
         let is_id = text.split_once('/').is_some_and(|(org, name)| {
             !org.is_empty() && !name.is_empty() && !text.contains(char::is_whitespace)
@@ -269,9 +276,7 @@ pub(crate) fn vault_id<'de, D: Deserializer<'de>>(
 }
 
 /// For how many seconds repeated messages are recognised.
-pub(crate) fn repeat_window<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<u64>, D::Error> {
+fn repeat_window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let seconds = u64::deserialize(deserializer)?;
     if seconds <= REPEAT_WINDOW_S_MAX {
         return Ok(Some(seconds));
@@ -281,9 +286,7 @@ pub(crate) fn repeat_window<'de, D: Deserializer<'de>>(
 }
 
 /// The files of the keys that sign the card.
-pub(crate) fn signing_keys<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<PathBuf>, D::Error> {
+fn signing_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
     let files = checked_list(deserializer, |text| match text.trim().is_empty() {
         true => Err(Mistake::error("this names no file").hint("write the path of a key in PEM")),
         false => Ok(PathBuf::from(text)),
@@ -295,9 +298,7 @@ pub(crate) fn signing_keys<'de, D: Deserializer<'de>>(
     Err(refused(Mistake::error(what).hint("leave the new key and the one that it replaces")))
 }
 
-pub(crate) fn realm_name<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<RealmId>, D::Error> {
+fn realm_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RealmId>, D::Error> {
     let realm = checked(deserializer, |text| {
         let is_name = RealmPattern::parse(text).is_ok() && !text.contains('*');
         match is_name {

@@ -2,7 +2,7 @@
 //! with its line and the key that was most likely meant: a setting that is silently ignored is
 //! worse than none.
 
-use crate::a2a_serving::A2aServing;
+use crate::a2a_serving::{A2aServing, A2aSettings};
 use crate::event_sinks::{SinkEntry, SinkKeys};
 use crate::layer::Layer;
 use crate::limits::SettableLimits;
@@ -17,7 +17,7 @@ pub use crate::tables::public_url::PublicUrl;
 use crate::tables::public_url::{from_here, page_origins};
 use crate::tables::supervisor::{SupervisorKeys, rules};
 use crate::tables::tls::{TlsConfig, tls};
-use crate::upstream_entries::{A2aSettings, Entry, ProviderKeys, ServerKeys, is_loopback};
+use crate::upstream_entries::{Entry, ProviderKeys, ServerKeys, is_loopback};
 use engine::RulePlaces;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::rule::Rules;
@@ -367,10 +367,9 @@ impl Settings {
             |name: &Text, keys: Located<ProviderKeys>| Entry::of_provider(name, keys.value);
         let mut upstreams = mcp.servers.0.build(mistakes, server);
         upstreams.extend(self.providers.0.build(mistakes, provider));
-        let SettableLimits { kernel, a2a } = self.limits.0;
-        let (serving, agents) = self.a2a.0.parts();
-        let serving = A2aServing { limits: a2a, ..serving };
-        upstreams.extend(agents.build(mistakes, Entry::of_agent));
+        let SettableLimits { kernel, a2a: a2a_limits } = self.limits.0;
+        let mut a2a = self.a2a.0;
+        upstreams.extend(std::mem::take(&mut a2a.agents.0).build(mistakes, Entry::of_agent));
         let models = self.models.0.build(mistakes, ModelEntry::new);
         let mut sinks = self.events.0.sinks.0.build(mistakes, SinkEntry::new);
         sinks.sort_by(|left, right| left.name.cmp(&right.name));
@@ -390,7 +389,7 @@ impl Settings {
             },
             built_in: BuiltInSettings { demo: tools.demo, http: tools.http.0.allow },
             mcp: McpConfig { lenient: mcp.lenient },
-            a2a: serving,
+            a2a: A2aServing { limits: a2a_limits, ..a2a.serving() },
             upstreams,
             models,
             agents: self.agents.0,

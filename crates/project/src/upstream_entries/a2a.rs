@@ -5,15 +5,9 @@ use super::expand::{ExpandContext, expanded};
 use super::keys::{AuthKeys, Own, ProviderKeys, timeout_ms};
 use super::rest::{Auth, auth};
 use super::sendable::{address, headers_of, shown_url};
-use crate::a2a_serving::{
-    A2aServing, Binding, PushKeys, ServingKeys, bindings, media_types, realm_name, repeat_window,
-    signing_keys, skill_patterns, vault_id, words,
-};
-use crate::settings::{Each, Kept, Located, Named, Text, named, realm_patterns};
+use crate::settings::{Located, Named, Text, named, realm_patterns};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
-use kernel::tool::rules::Pattern;
-use kernel::values::ids::RealmId;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -32,64 +26,6 @@ const KEY_VARIABLE: &str = "AGENTVAULT_KEY_";
 const CLIENT_VARIABLE: &str = "AGENTVAULT_OAUTH_";
 /// What reads the keyring.
 const KEYRING_COMMAND: &str = if cfg!(target_os = "macos") { "security" } else { "secret-tool" };
-
-/// `[a2a]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct A2aSettings {
-    /// By name.
-    pub(crate) agents: Kept<Each<AgentKeys>>,
-    #[serde(deserialize_with = "realm_name")]
-    pub(crate) realm: Option<RealmId>,
-    #[serde(deserialize_with = "words")]
-    pub(crate) name: Option<String>,
-    #[serde(deserialize_with = "words")]
-    pub(crate) description: Option<String>,
-    #[serde(deserialize_with = "skill_patterns")]
-    pub(crate) expose: Vec<Pattern>,
-    #[serde(deserialize_with = "skill_patterns")]
-    pub(crate) public: Vec<Pattern>,
-    #[serde(deserialize_with = "media_types")]
-    pub(crate) input_modes: Option<Vec<String>>,
-    #[serde(deserialize_with = "bindings")]
-    pub(crate) bindings: Option<Vec<Binding>>,
-    #[serde(deserialize_with = "repeat_window")]
-    pub(crate) repeat_window: Option<u64>,
-    #[serde(deserialize_with = "signing_keys")]
-    pub(crate) signing_keys: Vec<PathBuf>,
-    pub(crate) streaming: Option<bool>,
-    pub(crate) extended_card: Option<bool>,
-    pub(crate) push: Kept<PushKeys>,
-    #[serde(deserialize_with = "vault_id")]
-    pub(crate) vault_id: Option<String>,
-    #[serde(deserialize_with = "words")]
-    pub(crate) service_identifier: Option<String>,
-    pub(crate) proxy: Option<bool>,
-}
-
-impl A2aSettings {
-    /// How agents of others call this server, and the agents that it calls.
-    pub(crate) fn parts(self) -> (A2aServing, Each<AgentKeys>) {
-        let keys = ServingKeys {
-            realm: self.realm,
-            name: self.name,
-            description: self.description,
-            expose: self.expose,
-            public: self.public,
-            input_modes: self.input_modes,
-            bindings: self.bindings,
-            repeat_window: self.repeat_window,
-            signing_keys: self.signing_keys,
-            streaming: self.streaming,
-            extended_card: self.extended_card,
-            push: self.push.0,
-            vault_id: self.vault_id,
-            service_identifier: self.service_identifier,
-            proxy: self.proxy,
-        };
-        (keys.serving(), self.agents.0)
-    }
-}
 
 /// `[a2a.agents.<name>]`.
 #[derive(Debug, Default, Deserialize)]

@@ -23,7 +23,7 @@ use kernel::values::ids::RealmId;
 use std::path::{Path, PathBuf};
 use upstreams::UpstreamConfig;
 
-pub(crate) use a2a::A2aSettings;
+pub(crate) use a2a::AgentKeys;
 pub use entry::{Entry, Facts};
 pub use expand::Variables;
 pub use keys::{ProviderKeys, ServerKeys};
