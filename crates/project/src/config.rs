@@ -17,7 +17,7 @@ pub use crate::tables::public_url::PublicUrl;
 use crate::tables::public_url::{from_here, page_origins};
 use crate::tables::supervisor::{SupervisorKeys, rules};
 use crate::tables::tls::{TlsConfig, tls};
-use crate::upstream_entries::{Entry, ProviderKeys, ServerKeys, is_loopback};
+use crate::upstream_entries::{AgentKeys, Entry, KeyTable, ProviderKeys, ServerKeys, is_loopback};
 use engine::RulePlaces;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::rule::Rules;
@@ -361,15 +361,20 @@ impl Settings {
         let limits = |(name, limits): (Text, Located<ToolLimits>)| {
             Some((pattern(&name.text).ok()?, limits.value))
         };
-        let server =
-            |name: &Text, keys: Located<ServerKeys>| Entry::of_server(name, keys.value, true);
-        let provider =
-            |name: &Text, keys: Located<ProviderKeys>| Entry::of_provider(name, keys.value);
+        let server = |name: &Text, table: Located<ServerKeys>| {
+            Entry::new(name, KeyTable::Server, table.value.0)
+        };
+        let provider = |name: &Text, table: Located<ProviderKeys>| {
+            Entry::new(name, KeyTable::Provider, table.value.0)
+        };
+        let agent = |name: &Text, table: Located<AgentKeys>| {
+            Entry::new(name, KeyTable::Agent, table.value.0)
+        };
         let mut upstreams = mcp.servers.0.build(mistakes, server);
         upstreams.extend(self.providers.0.build(mistakes, provider));
         let SettableLimits { kernel, a2a: a2a_limits } = self.limits.0;
         let mut a2a = self.a2a.0;
-        upstreams.extend(std::mem::take(&mut a2a.agents.0).build(mistakes, Entry::of_agent));
+        upstreams.extend(std::mem::take(&mut a2a.agents.0).build(mistakes, agent));
         let models = self.models.0.build(mistakes, ModelEntry::new);
         let mut sinks = self.events.0.sinks.0.build(mistakes, SinkEntry::new);
         sinks.sort_by(|left, right| left.name.cmp(&right.name));

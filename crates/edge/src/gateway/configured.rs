@@ -115,7 +115,7 @@ impl Gateway {
             return false;
         };
         let running = known.member.upstream.as_ref().map(|upstream| upstream.config());
-        let is_same = running == config && known.entry.own.realms == entry.own.realms;
+        let is_same = running == config && known.entry.keys.realms == entry.keys.realms;
         if is_same {
             known.member.facts = entry.facts();
             known.entry = entry.clone();
@@ -133,9 +133,9 @@ impl Gateway {
         let before = {
             let all = self.all_configured();
             let known = all.iter().find(|known| known.entry.name == *name);
-            known.and_then(|known| known.entry.own.realms.clone())
+            known.and_then(|known| known.entry.keys.realms.clone())
         };
-        if before != entry.own.realms {
+        if before != entry.keys.realms {
             let what = format!("the `realms` of upstream `{name}` are read at the start only");
             return warning(what, "restart to take it");
         }

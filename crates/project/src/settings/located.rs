@@ -4,18 +4,18 @@
 use super::reader::{HINT, IF_TABLE, KEPT, LOCATED};
 use super::text::{Named, Text};
 use crate::layer::Location;
-use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::identity::grants::RealmPattern;
 use kernel::limits::{Limits, OutOfRange};
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer, forward_to_deserialize_any};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use tools::HttpSettings;
 
 /// A value and where it stands.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located<T> {
     pub place: Location,
     /// The keys of a table; of anything else there are none.
@@ -50,10 +50,44 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
     }
 }
 
+impl<T: Serialize> Serialize for Located<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Located { place, value: text, .. } = Located::deserialize(deserializer)?;
         Ok(Self { text, place })
+    }
+}
+
+/// Reads a table that may have only these keys of its type.
+pub struct KnownKeys<D> {
+    pub known: &'static [&'static str],
+    pub deserializer: D,
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for KnownKeys<D> {
+    type Error = D::Error;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.deserializer.deserialize_struct(name, self.known, visitor)
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.deserializer.deserialize_any(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 
@@ -202,6 +236,20 @@ pub fn checked_list<'de, D: Deserializer<'de>, T>(
     check: impl Fn(&str) -> Result<T, Mistake>,
 ) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_seq(Checked(&check))
+}
+
+/// What a word stands for; of any other it is said that it is none, and which was meant.
+pub fn meaning<T: Copy>(
+    word: &str,
+    known: &[(&str, T)],
+    is_none: &str,
+    hint: &str,
+) -> Result<T, Mistake> {
+    let found = known.iter().find(|(name, _)| *name == word);
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let near = meant(word, known.iter().map(|(name, _)| *name));
+        Mistake::error(format!("`{word}` {is_none}")).hint(near.unwrap_or_else(|| hint.to_owned()))
+    })
 }
 
 /// Hosts that may be talked to, each on every port or on one.

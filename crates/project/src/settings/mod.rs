@@ -9,8 +9,8 @@ mod reader;
 mod located;
 
 pub use located::{
-    Each, IfTable, Kept, Located, Number, checked, checked_list, hosts, limited, named,
-    realm_patterns, refused,
+    Each, IfTable, Kept, KnownKeys, Located, Number, checked, checked_list, hosts, limited,
+    meaning, named, realm_patterns, refused,
 };
 pub use reader::{Owner, read};
 pub use text::{Named, Text, bare_or_quoted, quoted};

@@ -2,6 +2,7 @@
 
 use crate::layer::Location;
 use kernel::definition::plan::mistake::Mistake;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 use std::fmt;
 
@@ -13,6 +14,11 @@ pub struct Text {
 }
 
 impl Text {
+    /// A text that stands at this place.
+    pub fn at(place: &Location, text: &str) -> Self {
+        Self { text: text.to_owned(), place: place.clone() }
+    }
+
     pub fn mistake(&self, mistake: Mistake) -> Mistake {
         self.place.mistake(mistake)
     }
@@ -31,6 +37,13 @@ impl Text {
 impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.place)
+    }
+}
+
+/// With the text: so settings are written.
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
     }
 }
 

@@ -1,218 +1,115 @@
-//! `[a2a.agents.<name>]`: agents of others that speak A2A. Which keys may sign a card is checked
-//! when the settings are read; everything else that a card says is the client's to judge.
+//! Agents of others that speak A2A: what their keys say to connect to. Which keys may sign a card
+//! is checked when the settings are read; everything else that a card says is the client's to
+//! judge.
 
 use super::expand::{ExpandContext, expanded};
-use super::keys::{AuthKeys, Own, ProviderKeys, timeout_ms};
-use super::rest::{Auth, auth};
+use super::keys::{Keys, SigningKey};
 use super::sendable::{address, headers_of, shown_url};
-use crate::settings::{Located, Named, Text, named, realm_patterns};
+use crate::settings::{Located, Text};
 use kernel::definition::plan::mistake::Mistake;
-use kernel::identity::grants::RealmPattern;
-use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use upstreams::{
-    A2aConfig, CardPlace, Keyring, KeysByCard, PinnedKey, RestAuth, Secret, StoredKey, TokenClient,
+    A2aConfig, CardPlace, Keyring, KeysByCard, PinnedKey, Secret, StoredKey, TokenClient,
 };
 
 /// How a card is written, for hints.
 const EXAMPLE: &str = "https://agent.example.com";
 /// The header of AgentVault's keys.
-const KEY_HEADER: &str = "X-Api-Key";
+pub(super) const KEY_HEADER: &str = "X-Api-Key";
 /// How the variables of AgentVault's keys begin.
 const KEY_VARIABLE: &str = "AGENTVAULT_KEY_";
 /// How those of its clients begin.
 const CLIENT_VARIABLE: &str = "AGENTVAULT_OAUTH_";
-/// What reads the keyring.
-const KEYRING_COMMAND: &str = if cfg!(target_os = "macos") { "security" } else { "secret-tool" };
+/// The command that reads the keyring.
+const KEYRING: &str = if cfg!(target_os = "macos") { "security" } else { "secret-tool" };
 
-/// `[a2a.agents.<name>]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct AgentKeys {
-    card: Option<Text>,
-    registry: Option<Text>,
-    origin: Option<Text>,
-    auth: Option<Located<AuthKeys>>,
-    service: Option<Text>,
-    key_file: Option<Text>,
-    keyring: bool,
-    #[serde(deserialize_with = "named")]
-    headers: Named,
-    allow_private: bool,
-    keys: Vec<Located<SigningKeys>>,
-    require_signature: Option<bool>,
-    prefix: Option<Text>,
-    journal: Option<bool>,
-    #[serde(deserialize_with = "timeout_ms")]
-    timeout_ms: Option<u64>,
-    disabled: Option<bool>,
-    #[serde(deserialize_with = "realm_patterns")]
-    realms: Option<Vec<RealmPattern>>,
-}
-
-/// A key that may sign a card, with the members of a JWK.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct SigningKeys {
-    kid: Option<Text>,
-    x: Option<Text>,
-    y: Option<Text>,
-}
-
-/// The way to an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct A2aEndpoint {
-    card: Text,
-    registry: Option<Text>,
-    origin: Option<Text>,
-    auth: Option<Auth>,
-    service: Option<Text>,
-    key_file: Option<Text>,
-    keyring: bool,
-    headers: Named,
-    allow_private: bool,
-    keys: Vec<PinnedKey>,
-    require_signature: bool,
-}
-
-impl AgentKeys {
-    /// Takes out the keys that are the same for every upstream.
-    pub(super) fn take_own(&mut self) -> Own {
-        Own {
-            prefix: self.prefix.take(),
-            journal: self.journal,
-            timeout_ms: self.timeout_ms,
-            disabled: self.disabled,
-            realms: self.realms.take(),
-            ..Own::default()
-        }
+/// What contradicts itself in a table of an agent.
+pub(super) fn check(keys: &Keys) -> Result<(), Mistake> {
+    if keys.card.is_none() {
+        let hint = "it is the agent's address, a file, or with `registry` an id there";
+        return Err(Mistake::error("`card` is missing").hint(hint));
     }
-}
-
-impl A2aEndpoint {
-    /// The way that these keys name.
-    pub(super) fn new(keys: AgentKeys) -> Result<Self, Mistake> {
-        let Some(card) = keys.card else {
-            let hint = "it is the agent's address, a file, or with `registry` an id there";
-            return Err(Mistake::error("`card` is missing").hint(hint));
+    if let Some(auth) = &keys.auth {
+        let both = |key: &str| {
+            let what = Mistake::error(format!("both `auth` and `{key}` are there"));
+            what.hint("leave out the one that is not meant")
         };
-        if let (Some(auth), Some(service)) = (&keys.auth, &keys.service) {
-            let what = Mistake::error("both `auth` and `service` are there");
-            let place =
-                if auth.place.line > service.place.line { &auth.place } else { &service.place };
-            return Err(place.mistake(what.hint("leave out the one that is not meant")));
+        if let Some(service) = &keys.service {
+            let is_below = auth.place.line > service.place.line;
+            let place = if is_below { &auth.place } else { &service.place };
+            return Err(place.mistake(both("service")));
         }
-        if let (Some(file), Some(_)) = (&keys.key_file, &keys.auth) {
-            let what = Mistake::error("both `auth` and `key_file` are there");
-            return Err(file.mistake(what.hint("leave out the one that is not meant")));
+        if let Some(file) = &keys.key_file {
+            return Err(file.mistake(both("key_file")));
         }
-        if keys.keyring && keys.auth.is_some() {
-            let hint = "leave out the one that is not meant";
-            return Err(Mistake::error("both `auth` and `keyring` are there").hint(hint));
+        if keys.keyring == Some(true) {
+            return Err(both("keyring"));
         }
-        let pinned = keys.keys.into_iter().map(pinned).collect::<Result<Vec<_>, _>>()?;
-        let require_signature = keys.require_signature.unwrap_or(!pinned.is_empty());
-        if require_signature && pinned.is_empty() {
-            let what = "`require_signature` is true, and there are no `keys`";
-            let hint =
-                "add `keys = [{ kid = \"..\", x = \"..\", y = \"..\" }]`, which may sign the card";
-            return Err(Mistake::error(what).hint(hint));
-        }
-        Ok(Self {
-            card,
-            registry: keys.registry,
-            origin: keys.origin,
-            auth: keys.auth.map(auth).transpose()?,
-            service: keys.service,
-            key_file: keys.key_file,
-            keyring: keys.keyring,
-            headers: keys.headers,
-            allow_private: keys.allow_private,
-            keys: pinned,
-            require_signature,
-        })
     }
+    if pinned(keys)?.is_empty() && keys.require_signature == Some(true) {
+        let what = "`require_signature` is true, and there are no `keys`";
+        let hint =
+            "add `keys = [{ kid = \"..\", x = \"..\", y = \"..\" }]`, which may sign the card";
+        return Err(Mistake::error(what).hint(hint));
+    }
+    Ok(())
+}
 
-    /// The way of a provider, whose address is that of the agent or of its card. It has no files.
-    pub(super) fn of_provider(card: Text, keys: ProviderKeys) -> Result<Self, Mistake> {
-        if !is_url(&card.text) {
-            let what = format!("`{}` is not the address of an agent", shown_url(&card.text));
-            return Err(card.mistake(Mistake::error(what).hint(format!("write `{EXAMPLE}`"))));
+/// Refuses the address of a provider that is none: it has no files.
+pub(super) fn check_address(card: &Text) -> Result<(), Mistake> {
+    if is_url(&card.text) {
+        return Ok(());
+    }
+    let what = format!("`{}` is not the address of an agent", shown_url(&card.text));
+    Err(card.mistake(Mistake::error(what).hint(format!("write `{EXAMPLE}`"))))
+}
+
+/// Where its card is, without what may be a secret.
+pub(super) fn target(card: &Text, registry: Option<&Text>) -> String {
+    match registry {
+        Some(registry) => format!("{} at {}", card.text, shown_url(&registry.text)),
+        None if is_url(&card.text) => shown_url(&card.text),
+        None => card.text.clone(),
+    }
+}
+
+/// What to connect to.
+pub(super) fn config(
+    card: &Text,
+    keys: &Keys,
+    around: &ExpandContext<'_>,
+) -> Result<A2aConfig, Mistake> {
+    let place = match &keys.registry {
+        Some(registry) => CardPlace::Registry {
+            url: address(registry, around, "registry", "https://registry.example.com")?,
+            id: expanded(card, around)?,
+        },
+        None if is_url(&card.text) => CardPlace::Url(address(card, around, "agent", EXAMPLE)?),
+        None => CardPlace::File(around.folder.join(expanded(card, around)?)),
+    };
+    let mut config = A2aConfig::new(place);
+    let origin = keys.origin.as_ref();
+    config.origin = origin.map(|text| address(text, around, "server", EXAMPLE)).transpose()?;
+    config.auth = keys.auth(around)?;
+    match (&config.auth, &keys.service) {
+        (Some(_), _) => {}
+        (None, Some(service)) => {
+            let stored = stored_key(service, keys, around)?;
+            let id = service.text.to_lowercase();
+            // Looked up when the agent is connected to.
+            config.keyring = stored.is_empty().then(|| Keyring { id, command: KEYRING.into() });
+            config.key = stored.key;
+            config.client = stored.client;
         }
-        Ok(Self {
-            card,
-            registry: None,
-            origin: None,
-            auth: keys.auth.map(auth).transpose()?,
-            service: None,
-            key_file: None,
-            keyring: false,
-            headers: keys.headers,
-            allow_private: keys.allow_private == Some(true),
-            keys: Vec::new(),
-            require_signature: false,
-        })
+        (None, None) => config.keys_by_card = keys_by_card(keys, around)?,
     }
-
-    /// Where its card is, without what may be a secret.
-    pub(super) fn target(&self) -> String {
-        match &self.registry {
-            Some(registry) => format!("{} at {}", self.card.text, shown_url(&registry.text)),
-            None if is_url(&self.card.text) => shown_url(&self.card.text),
-            None => self.card.text.clone(),
-        }
-    }
-
-    /// The names of what is sent with every request.
-    pub(super) fn header_names(&self) -> Vec<String> {
-        let of_auth = self.auth.as_ref().and_then(Auth::header);
-        let of_service = self.service.as_ref().map(|_| KEY_HEADER.to_owned());
-        let named = self.headers.iter().map(|(name, _)| name.clone());
-        of_auth.into_iter().chain(of_service).chain(named).collect()
-    }
-
-    /// What to connect to.
-    pub(super) fn config(&self, around: &ExpandContext<'_>) -> Result<A2aConfig, Mistake> {
-        let card = match &self.registry {
-            Some(registry) => CardPlace::Registry {
-                url: address(registry, around, "registry", "https://registry.example.com")?,
-                id: expanded(&self.card, around)?,
-            },
-            None if is_url(&self.card.text) => {
-                CardPlace::Url(address(&self.card, around, "agent", EXAMPLE)?)
-            }
-            None => CardPlace::File(around.folder.join(expanded(&self.card, around)?)),
-        };
-        let origin = self.origin.as_ref();
-        let origin = origin.map(|text| address(text, around, "server", EXAMPLE)).transpose()?;
-        let found = match (&self.auth, &self.service) {
-            (Some(auth), _) => {
-                let auth = Some(auth.looked_up(around)?);
-                ServiceKeys { auth, ..ServiceKeys::default() }
-            }
-            (None, Some(service)) => self.service_keys(service, around)?,
-            (None, None) => {
-                let by_card = self.keys_by_card(around)?;
-                ServiceKeys { by_card, ..ServiceKeys::default() }
-            }
-        };
-        let ServiceKeys { auth, stored: StoredKey { key, client }, keyring, by_card } = found;
-        Ok(A2aConfig {
-            origin,
-            auth,
-            key,
-            client,
-            keyring,
-            keys_by_card: by_card,
-            headers: headers_of(&self.headers, around)?,
-            allow_private: self.allow_private,
-            keys: self.keys.clone(),
-            require_signature: self.require_signature,
-            ..A2aConfig::new(card)
-        })
-    }
+    config.headers = headers_of(&keys.headers, around)?;
+    config.allow_private = keys.allow_private == Some(true);
+    config.keys = pinned(keys)?;
+    config.require_signature = keys.require_signature.unwrap_or(!config.keys.is_empty());
+    Ok(config)
 }
 
 fn is_url(text: &str) -> bool {
@@ -220,73 +117,56 @@ fn is_url(text: &str) -> bool {
     ["http://", "https://", "${"].iter().any(|begin| text.starts_with(begin))
 }
 
-/// What an agent is shown, or where that is found.
-#[derive(Default)]
-struct ServiceKeys {
-    auth: Option<RestAuth>,
-    stored: StoredKey,
-    /// Where the rest is looked up, when the agent is connected to.
-    keyring: Option<Keyring>,
-    /// The same where its card says which key it is.
-    by_card: Option<KeysByCard>,
+/// The key of an agent, or the client as which tokens are asked for, as AgentVault's clients find
+/// them: in a file, else in the environment. Neither is there where the keyring has them.
+fn stored_key(
+    service: &Text,
+    keys: &Keys,
+    around: &ExpandContext<'_>,
+) -> Result<StoredKey, Mistake> {
+    let id = service.text.to_lowercase();
+    let in_file = keys_in_file(keys, around)?.remove(&id).unwrap_or_default();
+    let variable = format!("{KEY_VARIABLE}{}", id.to_uppercase());
+    let set = |name: &str| (around.variables)(name).filter(|value| !value.is_empty());
+    let key = in_file.key.or_else(|| set(&variable).map(Secret::new));
+    let client = in_file.client.or_else(|| {
+        let of = |half: &str| set(&format!("{CLIENT_VARIABLE}{}_{half}", id.to_uppercase()));
+        let both = of("CLIENT_ID").zip(of("CLIENT_SECRET"));
+        both.map(|(id, secret)| client_of(id, secret))
+    });
+    let stored = StoredKey { key, client };
+    if !stored.is_empty() || keys.keyring == Some(true) {
+        return Ok(stored);
+    }
+    let what = match &keys.key_file {
+        Some(file) => {
+            let file = &file.text;
+            let id = &service.text;
+            format!("`{file}` has no key `{id}`, and the variable `{variable}` is not set")
+        }
+        None => format!("the variable `{variable}` is not set"),
+    };
+    let hint = "set it to the agent's key, say `keyring = true` if it is in your keyring, or \
+                write `auth` instead of `service`";
+    Err(service.mistake(Mistake::error(what).hint(hint)))
 }
 
-impl A2aEndpoint {
-    /// The key of an agent, or the client as which tokens are asked for, as AgentVault's clients
-    /// find them: in a file, else in the environment, else in the keyring.
-    fn service_keys(
-        &self,
-        service: &Text,
-        around: &ExpandContext<'_>,
-    ) -> Result<ServiceKeys, Mistake> {
-        let id = service.text.to_lowercase();
-        let in_file = self.keys_in_file(around)?.remove(&id).unwrap_or_default();
-        let variable = format!("{KEY_VARIABLE}{}", id.to_uppercase());
-        let set = |name: &str| (around.variables)(name).filter(|value| !value.is_empty());
-        let key = in_file.key.or_else(|| set(&variable).map(Secret::new));
-        let client = in_file.client.or_else(|| {
-            let of = |half: &str| set(&format!("{CLIENT_VARIABLE}{}_{half}", id.to_uppercase()));
-            let both = of("CLIENT_ID").zip(of("CLIENT_SECRET"));
-            both.map(|(id, secret)| client_of(id, secret))
-        });
-        let stored = StoredKey { key, client };
-        if !stored.is_empty() {
-            return Ok(ServiceKeys { stored, ..ServiceKeys::default() });
-        }
-        if self.keyring {
-            let keyring = Keyring { id, command: KEYRING_COMMAND.into() };
-            return Ok(ServiceKeys { keyring: Some(keyring), ..ServiceKeys::default() });
-        }
-        let what = match &self.key_file {
-            Some(file) => {
-                let file = &file.text;
-                let id = &service.text;
-                format!("`{file}` has no key `{id}`, and the variable `{variable}` is not set")
-            }
-            None => format!("the variable `{variable}` is not set"),
-        };
-        let hint = "set it to the agent's key, say `keyring = true` if it is in your keyring, or \
-                    write `auth` instead of `service`";
-        Err(service.mistake(Mistake::error(what).hint(hint)))
+/// The keys of which the card names one. A card is from outside: it names no variable of ours.
+fn keys_by_card(keys: &Keys, around: &ExpandContext<'_>) -> Result<Option<KeysByCard>, Mistake> {
+    let keyring = (keys.keyring == Some(true)).then(|| PathBuf::from(KEYRING));
+    if keys.key_file.is_none() && keyring.is_none() {
+        return Ok(None);
     }
+    Ok(Some(KeysByCard { file: keys_in_file(keys, around)?, keyring }))
+}
 
-    /// The keys of which the card names one. A card is from outside: it names no variable of ours.
-    fn keys_by_card(&self, around: &ExpandContext<'_>) -> Result<Option<KeysByCard>, Mistake> {
-        if self.key_file.is_none() && !self.keyring {
-            return Ok(None);
-        }
-        let keyring = self.keyring.then(|| PathBuf::from(KEYRING_COMMAND));
-        Ok(Some(KeysByCard { file: self.keys_in_file(around)?, keyring }))
-    }
-
-    fn keys_in_file(
-        &self,
-        around: &ExpandContext<'_>,
-    ) -> Result<BTreeMap<String, StoredKey>, Mistake> {
-        match &self.key_file {
-            Some(file) => kept_in(file, around),
-            None => Ok(BTreeMap::new()),
-        }
+fn keys_in_file(
+    keys: &Keys,
+    around: &ExpandContext<'_>,
+) -> Result<BTreeMap<String, StoredKey>, Mistake> {
+    match &keys.key_file {
+        Some(file) => kept_in(file, around),
+        None => Ok(BTreeMap::new()),
     }
 }
 
@@ -331,13 +211,16 @@ fn client_of(id: String, secret: String) -> TokenClient {
     TokenClient { id, secret: Secret::new(secret), scopes: Vec::new() }
 }
 
-fn pinned(written: Located<SigningKeys>) -> Result<PinnedKey, Mistake> {
-    let Located { place, value: SigningKeys { kid, x, y }, .. } = written;
-    let text =
-        |text: &Option<Text>| text.as_ref().map(|text| text.text.clone()).unwrap_or_default();
-    PinnedKey::new(kid.map(|kid| kid.text), &text(&x), &text(&y)).map_err(|wrong| {
-        let what = format!("`{wrong}` of a key is not a coordinate on P-256");
-        let hint = "write `x` and `y` as the agent's key set does: 32 bytes in base64url";
-        place.mistake(Mistake::error(what).hint(hint))
-    })
+/// The keys that may sign its card.
+fn pinned(keys: &Keys) -> Result<Vec<PinnedKey>, Mistake> {
+    let key = |Located { place, value, .. }: &Located<SigningKey>| {
+        let text = |text: &Option<Text>| text.as_ref().map(|text| text.text.clone());
+        let [x, y] = [&value.x, &value.y].map(|half| text(half).unwrap_or_default());
+        PinnedKey::new(text(&value.kid), &x, &y).map_err(|wrong| {
+            let what = format!("`{wrong}` of a key is not a coordinate on P-256");
+            let hint = "write `x` and `y` as the agent's key set does: 32 bytes in base64url";
+            place.mistake(Mistake::error(what).hint(hint))
+        })
+    };
+    keys.signing_keys.iter().map(key).collect()
 }

@@ -1,8 +1,9 @@
 //! The files in which clients list their MCP servers: `.mcp.json` and its kin, and Codex's TOML.
 //! They are read, and never written.
 
+use super::client_keys::{ClientKeys, CodexKeys};
 use super::entry::Entry;
-use super::keys::{ClientKeys, CodexKeys, ServerKeys};
+use super::keys::{KeyTable, Keys};
 use crate::layer::{Layer, Location};
 use crate::settings::{Each, Located, Owner, Shape, Table, Text, Written, read as read_settings};
 use kernel::definition::plan::mistake::Mistake;
@@ -56,30 +57,24 @@ pub fn read(
         return Ok(ImportedServers::default());
     }
     let mut mistakes = Vec::new();
-    let entries = if file.ends_with(".toml") {
-        of_codex(file, text, &mut mistakes)
-    } else {
-        of_json(file, text, project, &mut mistakes)
+    let entries = match file.ends_with(".toml") {
+        true => of_codex(file, text, &mut mistakes),
+        false => of_json(file, text, project, &mut mistakes),
     };
+    let entries = entries.map_err(|mistake| vec![mistake])?;
     if mistakes.iter().any(Mistake::is_error) {
         return Err(mistakes);
     }
     Ok(ImportedServers { entries, warnings: mistakes })
 }
 
-fn of_codex(file: &str, text: &str, mistakes: &mut Vec<Mistake>) -> Vec<Entry> {
-    let root = match Written::of_toml(&Layer::file(file, text)) {
-        Ok(root) => root,
-        Err(mistake) => {
-            mistakes.push(mistake);
-            return Vec::new();
-        }
-    };
+fn of_codex(file: &str, text: &str, mistakes: &mut Vec<Mistake>) -> Result<Vec<Entry>, Mistake> {
+    let root = Written::of_toml(&Layer::file(file, text))?;
     let list = "mcp_servers";
-    let Some(servers) = root.at(&[list]) else { return Vec::new() };
+    let Some(servers) = root.at(&[list]) else { return Ok(Vec::new()) };
     let servers: Each<CodexKeys> =
         read_settings(servers, &[list], Owner::Client(NOT_FOLLOWED), mistakes);
-    servers.build(mistakes, entry)
+    Ok(servers.build(mistakes, entry))
 }
 
 fn of_json(
@@ -87,18 +82,11 @@ fn of_json(
     text: &str,
     project: Option<&str>,
     mistakes: &mut Vec<Mistake>,
-) -> Vec<Entry> {
-    let root = match Written::of_json(file, text) {
-        Ok(root) => root,
-        Err(mistake) => {
-            mistakes.push(mistake);
-            return Vec::new();
-        }
-    };
+) -> Result<Vec<Entry>, Mistake> {
+    let root = Written::of_json(file, text)?;
     let Shape::Table(table) = &root.value else {
         let what = format!("the file must be a table, and is {}", root.what());
-        mistakes.push(root.place.mistake(Mistake::error(what)));
-        return Vec::new();
+        return Err(root.place.mistake(Mistake::error(what)));
     };
     let mut entries = lists_of(table, mistakes);
     let of_project = project.and_then(|project| root.at(&["projects", project]));
@@ -109,7 +97,7 @@ fn of_json(
             entries.push(entry);
         }
     }
-    entries
+    Ok(entries)
 }
 
 fn lists_of(table: &Table, mistakes: &mut Vec<Mistake>) -> Vec<Entry> {
@@ -133,8 +121,8 @@ fn lists_of(table: &Table, mistakes: &mut Vec<Mistake>) -> Vec<Entry> {
     entries
 }
 
-fn entry<K: Into<ServerKeys>>(name: &Text, keys: Located<K>) -> Result<Entry, Mistake> {
-    Entry::of_server(name, keys.value.into(), false)
+fn entry<K: Into<Keys>>(name: &Text, keys: Located<K>) -> Result<Entry, Mistake> {
+    Entry::new(name, KeyTable::Client, keys.value.into())
 }
 
 #[cfg(test)]

@@ -1,17 +1,21 @@
 //! The upstreams of a project: MCP, REST and RPC servers and agents, whose tools become ours. They
 //! are written in `.mcp.json`, as every client writes it, and in `waypost.toml`; this folder reads
-//! both, says what is wrong where, and looks variables up only when a server starts.
+//! both, says what is wrong where, and looks variables up only when a server starts. Which keys
+//! there are is one table in `keys`, and what is done with each kind of upstream is in `kinds`.
 
 pub mod expand;
 mod oauth;
+mod auth;
 mod keys;
 pub mod sendable;
 mod rest;
 mod a2a;
+mod kinds;
 mod entry;
 mod show;
 mod server_map;
 pub mod stored;
+mod client_keys;
 pub mod foreign;
 mod moved;
 mod ourselves;
@@ -23,10 +27,9 @@ use kernel::values::ids::RealmId;
 use std::path::{Path, PathBuf};
 use upstreams::UpstreamConfig;
 
-pub(crate) use a2a::AgentKeys;
 pub use entry::{Entry, Facts};
 pub use expand::Variables;
-pub use keys::{ProviderKeys, ServerKeys};
+pub use keys::{AgentKeys, KeyTable, ProviderKeys, ServerKeys};
 pub use moved::{ConvertedEntry, NewAgent, agent_table, moved};
 pub use ourselves::{Ourselves, is_loopback};
 pub use sendable::shown_url;
@@ -70,16 +73,13 @@ impl Upstreams {
         let is_written = |name: &str| ours.iter().chain(theirs).any(|entry| entry.name == name);
         let mapped = server_map(variables).unwrap_or_default().entries;
         entries.extend(mapped.into_iter().filter(|entry| !is_written(&entry.name)));
-        let mut mistakes = Vec::new();
-        for entry in ours.iter().filter(|entry| entry.way.is_some()) {
-            entries.push(entry.clone());
-        }
-        mistakes.extend(twice(&entries));
-        for addition in ours.iter().filter(|entry| entry.way.is_none()) {
+        entries.extend(ours.iter().filter(|entry| entry.kind.is_some()).cloned());
+        let mut mistakes = twice(&entries);
+        for addition in ours.iter().filter(|entry| entry.kind.is_none()) {
             match entries.iter_mut().find(|entry| entry.name == addition.name) {
                 Some(entry) => {
-                    let below = std::mem::take(&mut entry.own);
-                    entry.own = addition.own.clone().over(below);
+                    let below = std::mem::take(&mut entry.keys);
+                    entry.keys = addition.keys.clone().over(below);
                 }
                 None => mistakes.push(nowhere(addition, &entries)),
             }

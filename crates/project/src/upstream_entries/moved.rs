@@ -1,9 +1,11 @@
 //! An entry as `waypost.toml` writes it, whatever file it comes from.
 
-use super::entry::{Endpoint, Entry};
+use super::entry::{Entry, named_at};
 use super::expand::{has_variables, without_inputs};
-use super::oauth::{Oauth, grant_word};
-use crate::settings::{Named, Text, bare_or_quoted, quoted};
+use super::keys::Keys;
+use crate::layer::Location;
+use crate::settings::{Text, bare_or_quoted, quoted};
+use serde_json::Value;
 
 /// An entry for our settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,49 +19,11 @@ pub struct ConvertedEntry {
     pub plain: Vec<String>,
 }
 
-/// The entry as a table of our settings; none for what is no MCP server.
+/// The entry, of a client's file or from outside of any, as a table of our settings; none for what
+/// is no MCP server.
 pub fn moved(entry: &Entry) -> Option<ConvertedEntry> {
-    let mut writing = TableWriter::default();
-    let facts = entry.facts();
-    match entry.way.as_ref()? {
-        Endpoint::Http { url, headers } => {
-            writing.text("url", url);
-            writing.named("headers", headers);
-            if let Some(oauth) = &entry.own.oauth {
-                writing.oauth(oauth);
-            }
-        }
-        Endpoint::Stdio { command, args, env, cwd } => {
-            writing.text("command", command);
-            writing.texts("args", args);
-            writing.named("env", env);
-            if let Some(cwd) = cwd {
-                writing.text("cwd", cwd);
-            }
-        }
-        Endpoint::Rest(_) | Endpoint::Rpc { .. } | Endpoint::A2a(_) => return None,
-    }
-    if let Some(prefix) = &entry.own.prefix {
-        writing.text("prefix", prefix);
-    }
-    if facts.trusted {
-        writing.line("trusted = true".to_owned());
-    }
-    if let Some(timeout_ms) = facts.timeout_ms {
-        writing.line(format!("timeout_ms = {timeout_ms}"));
-    }
-    if let Some(era) = &entry.own.era {
-        writing.text("era", era);
-    }
-    if let Some(roots) = &entry.own.roots {
-        writing.texts("roots", roots);
-    }
-    if facts.disabled {
-        writing.line("disabled = true".to_owned());
-    }
-    let name = name_for(&entry.name);
-    let text = format!("[mcp.servers.{name}]\n{}", writing.lines.join("\n"));
-    Some(ConvertedEntry { name, text, asked: writing.asked, plain: writing.plain })
+    let is_moved = entry.kind.is_some_and(|kind| kind.speaks_mcp());
+    is_moved.then(|| table("mcp.servers", name_for(&entry.name), &entry.keys))
 }
 
 /// An agent that speaks A2A, named from outside of any file.
@@ -81,25 +45,18 @@ pub struct NewAgent<'a> {
 
 /// The agent as a table of our settings.
 pub fn agent_table(agent: &NewAgent<'_>) -> ConvertedEntry {
-    let mut lines = vec![format!("card = {}", quoted(agent.card))];
-    let texts =
-        [("registry", agent.registry), ("service", agent.service), ("prefix", agent.prefix)];
-    for (key, text) in texts {
-        lines.extend(text.map(|text| format!("{key} = {}", quoted(text))));
-    }
-    let pair =
-        |(name, value): &(String, String)| format!("{} = {}", bare_or_quoted(name), quoted(value));
-    let pairs: Vec<String> = agent.headers.iter().map(pair).collect();
-    if !pairs.is_empty() {
-        lines.push(format!("headers = {{ {} }}", pairs.join(", ")));
-    }
-    if agent.allow_private {
-        lines.push("allow_private = true".to_owned());
-    }
-    let is_plain = |(_, value): &&(String, String)| !has_variables(value);
-    let plain = agent.headers.iter().filter(is_plain).map(|(name, _)| name.clone()).collect();
-    let text = format!("[a2a.agents.{}]\n{}", bare_or_quoted(agent.name), lines.join("\n"));
-    ConvertedEntry { name: agent.name.to_owned(), text, asked: Vec::new(), plain }
+    let place = Location::whole("the command line");
+    let text = |text: &str| Text::at(&place, text);
+    let keys = Keys {
+        card: Some(text(agent.card)),
+        registry: agent.registry.map(text),
+        service: agent.service.map(text),
+        headers: named_at(&place, agent.headers),
+        allow_private: agent.allow_private.then_some(true),
+        prefix: agent.prefix.map(text),
+        ..Keys::default()
+    };
+    table("a2a.agents", agent.name.to_owned(), &keys)
 }
 
 /// The name that an upstream gets here: letters, digits, `_` and `-`.
@@ -111,77 +68,71 @@ fn name_for(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-/// The lines of a table.
-#[derive(Default)]
-struct TableWriter {
-    lines: Vec<String>,
-    asked: Vec<String>,
-    plain: Vec<String>,
+/// All keys that say something, in the order of their rows.
+fn table(list: &str, name: String, keys: &Keys) -> ConvertedEntry {
+    // Keys are plain data; writing them as JSON cannot fail.
+    let written = serde_json::to_value(keys).unwrap_or_default();
+    let mut asked = Vec::new();
+    let mut lines = vec![format!("[{list}.{}]", bare_or_quoted(&name))];
+    for (key, value) in written.as_object().into_iter().flatten() {
+        if !says_nothing(value) {
+            lines.push(format!("{key} = {}", inline(value, &mut asked)));
+        }
+    }
+    let is_plain = |(_, text): &&(String, Text)| !has_variables(&text.text);
+    let named = keys.env.iter().chain(&keys.headers).filter(is_plain);
+    let mut plain: Vec<String> = named.map(|(name, _)| name.clone()).collect();
+    if keys.oauth.as_ref().is_some_and(|oauth| oauth.value.tells_its_secret()) {
+        plain.push("client_secret".to_owned());
+    }
+    ConvertedEntry { name, text: lines.join("\n"), asked, plain }
 }
 
-impl TableWriter {
-    fn line(&mut self, line: String) {
-        self.lines.push(line);
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.values().all(Value::is_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
+}
 
-    fn text(&mut self, key: &str, text: &Text) {
-        let value = self.quoted(text);
-        self.line(format!("{key} = {value}"));
-    }
-
-    fn texts(&mut self, key: &str, texts: &[Text]) {
-        if !texts.is_empty() {
-            let values: Vec<String> = texts.iter().map(|text| self.quoted(text)).collect();
-            self.line(format!("{key} = [{}]", values.join(", ")));
-        }
-    }
-
-    fn named(&mut self, key: &str, named: &Named) {
-        let mut pairs = Vec::new();
-        for (name, text) in named {
-            if !has_variables(&text.text) {
-                self.plain.push(name.clone());
+/// A value in one line, with a variable for everything that an editor would ask for.
+fn inline(value: &Value, asked: &mut Vec<String>) -> String {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => {
+            let (text, names) = without_inputs(text);
+            for name in names {
+                if !asked.contains(&name) {
+                    asked.push(name);
+                }
             }
-            pairs.push(format!("{} = {}", bare_or_quoted(name), self.quoted(text)));
+            quoted(&text)
         }
-        if !pairs.is_empty() {
-            self.line(format!("{key} = {{ {} }}", pairs.join(", ")));
+        // Texts by name are pairs: a name that is there twice stays, and is refused when the table
+        // is read.
+        Value::Array(pairs) if pairs.first().is_some_and(Value::is_array) => {
+            let pairs = pairs.iter().map(|pair| (pair[0].as_str().unwrap_or_default(), &pair[1]));
+            members(pairs, asked)
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| inline(item, asked)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(object) => {
+            let said = object.iter().filter(|(_, value)| !value.is_null());
+            members(said.map(|(key, value)| (key.as_str(), value)), asked)
         }
     }
+}
 
-    fn oauth(&mut self, oauth: &Oauth) {
-        let Oauth { client_id, client_secret, scopes, grant, .. } = oauth;
-        let mut pairs = Vec::new();
-        if let Some(id) = client_id {
-            pairs.push(format!("client_id = {}", self.quoted(id)));
-        }
-        if let Some(secret) = client_secret {
-            if !has_variables(&secret.text) {
-                self.plain.push("client_secret".to_owned());
-            }
-            pairs.push(format!("client_secret = {}", self.quoted(secret)));
-        }
-        if let Some(scopes) = scopes {
-            let scopes: Vec<String> = scopes.iter().map(|scope| self.quoted(scope)).collect();
-            pairs.push(format!("scopes = [{}]", scopes.join(", ")));
-        }
-        if let Some(grant) = grant {
-            pairs.push(format!("grant = \"{}\"", grant_word(*grant)));
-        }
-        if !pairs.is_empty() {
-            self.line(format!("oauth = {{ {} }}", pairs.join(", ")));
-        }
-    }
-
-    fn quoted(&mut self, text: &Text) -> String {
-        let (text, asked) = without_inputs(&text.text);
-        for name in asked {
-            if !self.asked.contains(&name) {
-                self.asked.push(name);
-            }
-        }
-        quoted(&text)
-    }
+fn members<'v>(all: impl Iterator<Item = (&'v str, &'v Value)>, asked: &mut Vec<String>) -> String {
+    let member = |(key, value): (&str, &Value)| {
+        format!("{} = {}", bare_or_quoted(key), inline(value, asked))
+    };
+    let all: Vec<String> = all.map(member).collect();
+    format!("{{ {} }}", all.join(", "))
 }
 
 #[cfg(test)]
@@ -214,6 +165,18 @@ mod tests {
         assert_eq!((facts.name.as_str(), facts.prefix.as_str(), facts.kind), ("trips", "", "a2a"));
         assert_eq!(facts.target, "org/trips at https://r.example");
         assert_eq!(facts.headers, ["X-Api-Key", "X-Key", "X-Plain"]);
+    }
+
+    #[test]
+    fn every_key_that_is_read_is_written_again() {
+        let text = "[mcp.servers.a]\nurl = \"https://a.example/mcp\"\n\
+                    headers = { X-Key = \"${KEY}\" }\n\
+                    oauth = { client_id = \"me\", client_secret = \"${S}\", scopes = [\"a\"], \
+                    grant = \"ourselves\" }\nlogin = \"shared\"\nprefix = \"a.\"\n\
+                    trusted = true\njournal = false\ntimeout_ms = 5\nera = \"2025\"\n\
+                    roots = [\"file:///a\"]\ndisabled = true\nrealms = [\"acme\", \"shop-*\"]";
+        let config = crate::config::Config::parse("waypost.toml", text).unwrap();
+        assert_eq!(moved(&config.upstreams[0]).unwrap().text, text);
     }
 
     #[test]

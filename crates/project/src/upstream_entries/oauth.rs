@@ -1,13 +1,13 @@
 //! `oauth` of an entry: how a login at an MCP server goes, where the server does not say all of it
 //! itself. In a client's file it is written in the words of that client.
 
-use super::expand::{ExpandContext, expanded, names_variable};
+use super::expand::{ExpandContext, expanded, has_variables, names_variable};
 use crate::layer::Location;
-use crate::settings::{Located, Text, checked};
-use kernel::definition::plan::mistake::{Mistake, meant};
+use crate::settings::{KnownKeys, Located, Text, checked, meaning};
+use kernel::definition::plan::mistake::Mistake;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use upstreams::{Grant, LoginOf, OauthConfig, Secret};
 use wire::rest::ProviderOauth;
@@ -15,53 +15,49 @@ use wire::rest::ProviderOauth;
 /// Who logs in, in words.
 const GRANTS: [(&str, Grant); 2] = [("person", Grant::Person), ("ourselves", Grant::Ourselves)];
 
-/// `oauth` in our own words.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct OurLogin {
-    client_id: Option<Text>,
-    client_secret: Option<Text>,
-    scopes: Option<Scopes>,
-    #[serde(deserialize_with = "grant")]
-    grant: Option<Grant>,
-}
+/// The words of our own settings; the others are those of clients.
+const OUR_WORDS: &[&str] = &["client_id", "client_secret", "scopes", "grant"];
 
-/// In those of clients: `clientId` is Claude Code's and Gemini's, `CLIENT_ID` Cursor's, `scope`
-/// opencode's.
-#[derive(Debug, Default, Deserialize)]
+/// `oauth`, as it is written: `clientId` is Claude Code's and Gemini's, `CLIENT_ID` Cursor's,
+/// `scope` opencode's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
-pub(super) struct TheirLogin {
+pub struct Login {
     #[serde(alias = "clientId", alias = "CLIENT_ID")]
     client_id: Option<Text>,
     #[serde(alias = "clientSecret", alias = "CLIENT_SECRET")]
     client_secret: Option<Text>,
-    #[serde(alias = "scope")]
-    scopes: Option<Scopes>,
-    #[serde(deserialize_with = "grant")]
+    #[serde(alias = "scope", deserialize_with = "scopes")]
+    scopes: Option<Vec<Text>>,
+    #[serde(deserialize_with = "grant", serialize_with = "grant_word")]
     grant: Option<Grant>,
 }
 
-impl TheirLogin {
-    /// Whether nothing of a login is there.
-    pub(super) fn is_empty(&self) -> bool {
-        let Self { client_id, client_secret, scopes, grant } = self;
-        client_id.is_none() && client_secret.is_none() && scopes.is_none() && grant.is_none()
+/// `oauth` of our settings.
+pub(super) fn our_login<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Located<Login>>, D::Error> {
+    let Located { place, keys, value: OurLogin(value) } = Located::deserialize(deserializer)?;
+    Ok(Some(Located { place, keys, value }))
+}
+
+struct OurLogin(Login);
+
+impl<'de> Deserialize<'de> for OurLogin {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Login::deserialize(KnownKeys { known: OUR_WORDS, deserializer }).map(Self)
     }
 }
 
 /// One text with spaces, as the protocol itself has it, or a list.
-#[derive(Debug)]
-struct Scopes(Vec<Text>);
-
-impl<'de> Deserialize<'de> for Scopes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Located { place, value, .. } = Located::<TextOrTexts>::deserialize(deserializer)?;
-        let scope = |scope: &str| Text { text: scope.to_owned(), place: place.clone() };
-        Ok(Self(match value {
-            TextOrTexts::Text(text) => text.split_whitespace().map(scope).collect(),
-            TextOrTexts::Texts(texts) => texts,
-        }))
-    }
+fn scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Text>>, D::Error> {
+    let Located { place, value, .. } = Located::<TextOrTexts>::deserialize(deserializer)?;
+    Ok(Some(match value {
+        TextOrTexts::Text(text) => {
+            text.split_whitespace().map(|scope| Text::at(&place, scope)).collect()
+        }
+        TextOrTexts::Texts(texts) => texts,
+    }))
 }
 
 enum TextOrTexts {
@@ -93,38 +89,13 @@ impl<'de> Deserialize<'de> for TextOrTexts {
     }
 }
 
-/// `oauth`, as it is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Oauth {
-    /// Where it is written.
-    pub place: Location,
-    pub client_id: Option<Text>,
-    pub client_secret: Option<Text>,
-    pub scopes: Option<Vec<Text>>,
-    pub grant: Option<Grant>,
-}
-
-impl<'de> Deserialize<'de> for Oauth {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Located { place, value, .. } = Located::<OurLogin>::deserialize(deserializer)?;
-        let OurLogin { client_id, client_secret, scopes, grant } = value;
-        let scopes = scopes.map(|Scopes(scopes)| scopes);
-        Ok(Self { place, client_id, client_secret, scopes, grant })
-    }
-}
-
-impl From<Located<TheirLogin>> for Oauth {
-    fn from(login: Located<TheirLogin>) -> Self {
-        let TheirLogin { client_id, client_secret, scopes, grant } = login.value;
-        let scopes = scopes.map(|Scopes(scopes)| scopes);
-        Self { place: login.place, client_id, client_secret, scopes, grant }
-    }
-}
-
-impl Oauth {
+impl Login {
     /// What a stored provider says. Its secret is named, never stored.
-    pub(super) fn stored(stored: &ProviderOauth, place: &Location) -> Result<Self, Mistake> {
-        let text = |text: &String| Text { text: text.clone(), place: place.clone() };
+    pub(super) fn stored(
+        stored: &ProviderOauth,
+        place: &Location,
+    ) -> Result<Located<Self>, Mistake> {
+        let text = |text: &String| Text::at(place, text);
         let secret = stored.client_secret.as_deref();
         if secret.is_some_and(|secret| !names_variable(secret)) {
             let what = "`clientSecret` says its value, and secrets are not stored";
@@ -133,19 +104,18 @@ impl Oauth {
         }
         let scopes = stored.scopes.as_ref();
         let grant = stored.grant.as_deref().map(grant_of).transpose();
-        Ok(Self {
-            place: place.clone(),
+        let value = Self {
             client_id: stored.client_id.as_ref().map(text),
             client_secret: stored.client_secret.as_ref().map(text),
             scopes: scopes.map(|scopes| scopes.iter().map(text).collect()),
             grant: grant.map_err(|mistake| place.mistake(mistake))?,
-        })
+        };
+        Ok(Located { place: place.clone(), keys: Vec::new(), value })
     }
 
-    /// These, and below them those.
-    pub(super) fn over(self, below: Oauth) -> Oauth {
-        Oauth {
-            place: self.place,
+    /// This, and below it that.
+    pub(super) fn over(self, below: Self) -> Self {
+        Self {
             client_id: self.client_id.or(below.client_id),
             client_secret: self.client_secret.or(below.client_secret),
             scopes: self.scopes.or(below.scopes),
@@ -153,49 +123,49 @@ impl Oauth {
         }
     }
 
-    /// How a login goes, with everything looked up.
-    pub(super) fn config(&self, around: &ExpandContext<'_>) -> Result<OauthConfig, Mistake> {
-        // A variable that is empty stands for nothing.
-        let text = |text: &Option<Text>| -> Result<Option<String>, Mistake> {
-            let looked_up = text.as_ref().map(|text| expanded(text, around)).transpose()?;
-            Ok(looked_up.filter(|text| !text.is_empty()))
-        };
-        let config = OauthConfig {
-            client_id: text(&self.client_id)?,
-            client_secret: text(&self.client_secret)?.map(Secret::new),
-            scopes: self.scopes.as_deref().map(|scopes| scopes_of(scopes, around)).transpose()?,
-            grant: self.grant.unwrap_or_default(),
-            login: LoginOf::Shared,
-        };
-        let wrong = |what: &str, hint: &str| Err(self.mistake(what, hint));
-        let has_id = config.client_id.is_some();
-        let has_secret = config.client_secret.is_some();
-        match (config.grant, has_id, has_secret) {
-            (Grant::Ourselves, true, true) | (Grant::Person, true, _) => Ok(config),
-            (Grant::Person, false, false) => Ok(config),
-            (Grant::Ourselves, _, _) => wrong(
-                "`grant` is `ourselves`, and that needs `client_id` and `client_secret`",
-                "the server's operator gives you both",
-            ),
-            (Grant::Person, false, true) => wrong(
-                "`client_secret` is there, and `client_id` is missing",
-                "the server's operator gives you both; without them a client is registered",
-            ),
-        }
+    /// Whether its secret is written out, so that everyone who reads the file learns it.
+    pub(super) fn tells_its_secret(&self) -> bool {
+        self.client_secret.as_ref().is_some_and(|secret| !has_variables(&secret.text))
     }
 
-    /// A mistake in all of it.
-    pub(super) fn mistake(&self, what: &str, hint: &str) -> Mistake {
-        self.place.mistake(Mistake::error(what).hint(hint))
+    /// Who logs in.
+    pub(super) fn grant(&self) -> Grant {
+        self.grant.unwrap_or_default()
     }
 }
 
-/// The word for who logs in.
-pub(super) fn grant_word(grant: Grant) -> &'static str {
-    match grant {
-        Grant::Person => "person",
-        Grant::Ourselves => "ourselves",
-    }
+/// How a login goes, with everything looked up.
+pub(super) fn config(
+    login: &Located<Login>,
+    around: &ExpandContext<'_>,
+) -> Result<OauthConfig, Mistake> {
+    // A variable that is empty stands for nothing.
+    let text = |text: &Option<Text>| -> Result<Option<String>, Mistake> {
+        let looked_up = text.as_ref().map(|text| expanded(text, around)).transpose()?;
+        Ok(looked_up.filter(|text| !text.is_empty()))
+    };
+    let Login { client_id, client_secret, scopes, .. } = &login.value;
+    let config = OauthConfig {
+        client_id: text(client_id)?,
+        client_secret: text(client_secret)?.map(Secret::new),
+        scopes: scopes.as_deref().map(|scopes| scopes_of(scopes, around)).transpose()?,
+        grant: login.value.grant(),
+        login: LoginOf::Shared,
+    };
+    let (what, hint) = match (config.grant, &config.client_id, &config.client_secret) {
+        (Grant::Ourselves, Some(_), Some(_))
+        | (Grant::Person, Some(_), _)
+        | (Grant::Person, None, None) => return Ok(config),
+        (Grant::Ourselves, _, _) => (
+            "`grant` is `ourselves`, and that needs `client_id` and `client_secret`",
+            "the server's operator gives you both",
+        ),
+        (Grant::Person, None, Some(_)) => (
+            "`client_secret` is there, and `client_id` is missing",
+            "the server's operator gives you both; without them a client is registered",
+        ),
+    };
+    Err(login.place.mistake(Mistake::error(what).hint(hint)))
 }
 
 fn grant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Grant>, D::Error> {
@@ -203,30 +173,24 @@ fn grant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Grant>, D:
 }
 
 fn grant_of(text: &str) -> Result<Grant, Mistake> {
-    let known = GRANTS.iter().find(|(word, _)| *word == text);
-    known.map(|(_, grant)| *grant).ok_or_else(|| {
-        let hint = meant(text, GRANTS.iter().map(|(word, _)| *word))
-            .unwrap_or_else(|| "it is `person` or `ourselves`".to_owned());
-        Mistake::error(format!("`{text}` is not a kind of login")).hint(hint)
-    })
+    meaning(text, &GRANTS, "is not a kind of login", "it is `person` or `ourselves`")
+}
+
+fn grant_word<S: Serializer>(grant: &Option<Grant>, serializer: S) -> Result<S::Ok, S::Error> {
+    let word = GRANTS.iter().find(|(_, known)| Some(*known) == *grant).map(|(word, _)| *word);
+    word.serialize(serializer)
 }
 
 /// Whose a login is, in this word; `grant` is who logs in there.
 pub(super) fn login_of(login: &Text, grant: Grant) -> Result<LoginOf, Mistake> {
-    let words = LoginOf::WORDS;
-    let known = words.iter().find(|(word, _)| *word == login.text);
-    let (_, whose) = known.ok_or_else(|| {
-        let hint = meant(&login.text, words.iter().map(|(word, _)| *word))
-            .unwrap_or_else(|| "it is `shared` or `user`".to_owned());
-        login.mistake(
-            Mistake::error(format!("`{}` does not say whose a login is", login.text)).hint(hint),
-        )
-    })?;
-    if (*whose, grant) == (LoginOf::User, Grant::Ourselves) {
+    let hint = "it is `shared` or `user`";
+    let whose = meaning(&login.text, &LoginOf::WORDS, "does not say whose a login is", hint)
+        .map_err(|mistake| login.mistake(mistake))?;
+    if (whose, grant) == (LoginOf::User, Grant::Ourselves) {
         let what = Mistake::error("`login` is `user`, but by `grant` no user logs in");
         return Err(login.mistake(what.hint("leave one of them out")));
     }
-    Ok(*whose)
+    Ok(whose)
 }
 
 fn scopes_of(scopes: &[Text], around: &ExpandContext<'_>) -> Result<Vec<String>, Mistake> {

@@ -45,7 +45,10 @@ pub fn server_map(variables: &Variables<'_>) -> Option<ServerMap> {
     });
     for (name, url) in servers {
         match entry(&name, &url) {
-            Some(entry) => map.entries.push(entry.timed(timeout_s.saturating_mul(1_000))),
+            Some(mut entry) => {
+                entry.keys.timeout_ms = Some(timeout_s.saturating_mul(1_000));
+                map.entries.push(entry);
+            }
             None => map.faults.push(format!("`{SERVER_MAP}`: server `{name}` cannot be used")),
         }
     }

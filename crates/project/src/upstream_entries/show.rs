@@ -51,11 +51,9 @@ pub fn cleaned(
     config: &UpstreamConfig,
 ) -> kernel::values::fault::Fault {
     kernel::values::fault::Fault {
-        name: fault.name,
         message: without_secrets(fault.message, config),
         hint: fault.hint.map(|hint| without_secrets(hint, config)),
-        passing: fault.passing,
-        refused_ms: fault.refused_ms,
+        ..fault
     }
 }
 
@@ -63,35 +61,32 @@ pub fn cleaned(
 const SECRET_CHARS_MIN: usize = 6;
 
 fn without_secrets(text: String, config: &UpstreamConfig) -> String {
-    let of_auth: Vec<String>;
-    let mut secrets = match &config.kind {
+    let (given, addresses, auth, secret) = match &config.kind {
         UpstreamKind::Http { url, headers, oauth } => {
-            let secret = oauth.client_secret.as_ref().map(Secret::expose);
-            [values(headers), of_url(url), secret.into_iter().collect()].concat()
+            (headers, [Some(url), None], None, oauth.client_secret.as_ref())
         }
-        UpstreamKind::Rpc { url, headers, .. } => [values(headers), of_url(url)].concat(),
-        UpstreamKind::Stdio { env, .. } => values(env),
+        UpstreamKind::Rpc { url, headers, .. } => (headers, [Some(url), None], None, None),
+        UpstreamKind::Stdio { env, .. } => (env, [None, None], None, None),
         UpstreamKind::Rest(rest) => {
-            let url = rest.base_url.as_deref().map(of_url).unwrap_or_default();
             let document = match &rest.document {
-                Document::Url(url) => of_url(url),
-                Document::File(_) => Vec::new(),
+                Document::Url(url) => Some(url),
+                Document::File(_) => None,
             };
-            of_auth = rest.auth.as_ref().map(shown_by).unwrap_or_default();
-            let auth = of_auth.iter().map(String::as_str).collect();
-            [values(&rest.headers), url, document, auth].concat()
+            (&rest.headers, [rest.base_url.as_ref(), document], rest.auth.as_ref(), None)
         }
         UpstreamKind::A2a(agent) => {
             let card = match &agent.card {
-                CardPlace::Url(url) | CardPlace::Registry { url, .. } => of_url(url),
-                CardPlace::File(_) => Vec::new(),
+                CardPlace::Url(url) | CardPlace::Registry { url, .. } => Some(url),
+                CardPlace::File(_) => None,
             };
-            of_auth = agent.auth.as_ref().map(shown_by).unwrap_or_default();
-            let auth = of_auth.iter().map(String::as_str).collect();
-            let client = agent.client.iter().map(|client| client.secret.expose()).collect();
-            [values(&agent.headers), card, auth, client].concat()
+            let secret = agent.client.as_ref().map(|client| &client.secret);
+            (&agent.headers, [card, None], agent.auth.as_ref(), secret)
         }
     };
+    let of_auth = auth.map(shown_by).unwrap_or_default();
+    let mut secrets = values(given);
+    secrets.extend(addresses.into_iter().flatten().flat_map(|url| of_url(url)));
+    secrets.extend(of_auth.iter().map(String::as_str).chain(secret.map(Secret::expose)));
     secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
     // One may be the beginning of another.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
@@ -145,20 +140,8 @@ fn told(facts: &Facts) -> Upstream {
         headers,
         env,
         state: DISABLED.to_owned(),
-        login_url: None,
-        your_login: None,
-        since: None,
-        version: None,
-        era: None,
         era_setting: facts.era.map(|era| era.word().to_owned()),
-        server: None,
-        agent: None,
-        tools: 0,
-        prompts: 0,
-        resources: 0,
-        restarts: 0,
-        last_error: None,
-        breaker: None,
+        ..Upstream::default()
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::entry::Entry;
 use super::expand::names_variable;
-use super::keys::ProviderKeys;
-use super::oauth::Oauth;
+use super::keys::{KeyTable, Keys};
+use super::oauth::Login;
 use crate::layer::Location;
 use crate::realm::default_realm;
 use crate::settings::Text;
@@ -52,7 +52,7 @@ pub fn provider_of_body(name: &str, body: Value) -> Result<Provider, Mistake> {
 
 pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
     let place = Location::whole(&format!("stored provider `{name}`"));
-    let text = |text: &str| Text { text: text.to_owned(), place: place.clone() };
+    let text = |text: &str| Text::at(&place, text);
     let texts = |all: &[String]| -> Vec<Text> { all.iter().map(|one| text(one)).collect() };
     if let Some(mistake) = outspoken(provider) {
         return Err(place.mistake(mistake));
@@ -67,9 +67,9 @@ pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
         let what = "`timeoutMs` must be a whole number from 1 on, and is 0";
         return Err(place.mistake(Mistake::error(what)));
     }
-    let oauth = provider.oauth.as_ref().map(|oauth| Oauth::stored(oauth, &place)).transpose()?;
+    let oauth = provider.oauth.as_ref().map(|oauth| Login::stored(oauth, &place)).transpose()?;
     let headers = provider.headers.iter().map(|(name, value)| (name.clone(), text(value)));
-    let keys = ProviderKeys {
+    let keys = Keys {
         kind: Some(text(&provider.provider_type)),
         display_name: provider.display_name.as_deref().map(text),
         base_url: Some(text(&provider.base_url)),
@@ -77,22 +77,19 @@ pub fn entry_of(name: &str, provider: &Provider) -> Result<Entry, Mistake> {
         oauth,
         login: provider.login.as_deref().map(text),
         document: provider.document.as_deref().map(text),
-        auth: None,
         include: texts(&provider.include),
         allow_private: Some(provider.allow_private),
         tools: texts(&provider.tools),
-        open: None,
         prefix: provider.prefix.as_deref().map(text),
         trusted: Some(provider.trusted),
         journal: Some(provider.journal),
         timeout_ms: provider.timeout_ms,
         era: provider.era.as_deref().map(text),
-        roots: None,
         disabled: Some(provider.disabled),
-        realms: None,
+        ..Keys::default()
     };
     let name = text(name);
-    Entry::of_provider(&name, keys).map_err(|mistake| name.mistake_below(mistake))
+    Entry::new(&name, KeyTable::Provider, keys).map_err(|mistake| name.mistake_below(mistake))
 }
 
 /// A secret that the provider says itself, as far as we can recognise one.
@@ -169,7 +166,7 @@ mod tests {
         assert!(entry(rest).unwrap_err().contains("goes with an MCP server"));
         let mcp = json!({"baseUrl": "https://a.example", "providerType": "MCP", "oauth":
             {"clientId": "me", "clientSecret": "${WAYPOST_PROVIDER_CRM}", "grant": "ourselves"}});
-        assert!(entry(mcp).unwrap().own.oauth.is_some());
+        assert!(entry(mcp).unwrap().keys.oauth.is_some());
     }
 
     #[test]

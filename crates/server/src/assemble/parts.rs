@@ -101,11 +101,13 @@ pub(super) fn upstream_realms(
     usual: &RealmId,
 ) -> UpstreamRealms {
     let entries = upstreams.entries().iter();
-    let configured =
-        entries.fold(UpstreamRealms::only(usual.clone()), |known, entry| match &entry.own.realms {
-            Some(realms) => known.with(&entry.name, entry.prefix(), realms),
-            None => known,
-        });
+    let configured = entries.fold(UpstreamRealms::only(usual.clone()), |known, entry| match &entry
+        .keys
+        .realms
+    {
+        Some(realms) => known.with(&entry.name, entry.prefix(), realms),
+        None => known,
+    });
     providers.iter().fold(configured, |known, provided| {
         known.owning(&provided.realm, &provided.entry.name, provided.beginning())
     })
