@@ -24,7 +24,7 @@ pub const TASK_REJECTED: &str = "TaskRejected";
 /// The faults of runs that end because a person, or a tool, said no.
 const REFUSALS: [&str; 3] = ["Rejected", "Declined", TASK_REJECTED];
 
-/// What a task asks at one time.
+/// The open asks of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TaskAsks {
     /// How many times the task has asked, this time included.
@@ -88,7 +88,7 @@ pub(crate) struct TaskStatus {
 pub(crate) enum Line {
     /// Of the client.
     Received(Box<ReceivedMessage>),
-    /// What the task asked before.
+    /// Earlier asks of the task.
     Asked(TaskAsks),
 }
 
@@ -101,7 +101,7 @@ pub(crate) enum Chunk {
     Published(Arc<Value>),
 }
 
-/// What an event changes for who follows a task.
+/// An update of a task for its followers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TaskUpdate {
     Status(TaskStatus),
@@ -229,9 +229,9 @@ impl Task {
         match outcome {
             Outcome::Completed { .. } => TaskState::Completed,
             Outcome::Failed { fault } if is_refusal(fault) && self.may_refuse(fault) => {
-                TaskState::Rejected(self.told(fault))
+                TaskState::Rejected(self.shown_fault(fault))
             }
-            Outcome::Failed { fault } => TaskState::Failed(self.told(fault)),
+            Outcome::Failed { fault } => TaskState::Failed(self.shown_fault(fault)),
             Outcome::Cancelled { .. } => TaskState::Cancelled,
         }
     }
@@ -243,7 +243,7 @@ impl Task {
     }
 
     /// A fault as it is reported to a client.
-    fn told(&self, fault: &Fault) -> Fault {
+    fn shown_fault(&self, fault: &Fault) -> Fault {
         match &self.proxied {
             Some(proxied) => proxied.failure(fault).fault(),
             None => fault.clone(),

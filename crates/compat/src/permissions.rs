@@ -119,8 +119,8 @@ impl PermissionSubject {
                 .hint("choose the realm with `X-Realm`"));
         }
         let directory = doors.identity.directory();
-        let own = directory.who(&caller.subject);
-        let other = query.identity.as_ref().filter(|identity| directory.who(identity) != own);
+        let own = directory.resolve(&caller.subject);
+        let other = query.identity.as_ref().filter(|identity| directory.resolve(identity) != own);
         let roles = query.roles.iter().flatten().map(|role| Arc::<str>::from(role.as_str()));
         let more: Roles = roles.collect();
         let is_told = visitor.administers();

@@ -62,7 +62,7 @@ pub struct Gateway {
     configured: Mutex<Vec<ConfiguredUpstream>>,
     stored: Mutex<Stored>,
     /// What was started and is not in the catalog yet; nothing once that is watched.
-    coming: Mutex<Option<Vec<StartingUpstream>>>,
+    starting: Mutex<Option<Vec<StartingUpstream>>>,
     /// What is stored or configured changes one by one, with what runs for it.
     pub changing: tokio::sync::Mutex<()>,
     /// Whether everything is being stopped: what begins after that would be stopped by no one.
@@ -130,18 +130,18 @@ impl Gateway {
     /// Starts what is configured, and returns at once.
     pub fn start(parts: GatewayParts, entries: &[Entry], configs: Vec<UpstreamConfig>) -> Self {
         let mut configured = Vec::new();
-        let mut coming = Vec::new();
+        let mut starting = Vec::new();
         for entry in entries {
             let config = configs.iter().find(|config| config.name == entry.name).cloned();
             let (known, next) = ConfiguredUpstream::start(&parts, entry, config);
             configured.push(known);
-            coming.extend(next);
+            starting.extend(next);
         }
         Self {
             parts,
             configured: Mutex::new(configured),
             stored: Mutex::default(),
-            coming: Mutex::new(Some(coming)),
+            starting: Mutex::new(Some(starting)),
             changing: tokio::sync::Mutex::default(),
             ended: AtomicBool::new(false),
         }
@@ -149,15 +149,15 @@ impl Gateway {
 
     /// Tells the engine when all that was started so far was heard, or is known to be away.
     pub fn watch_arrivals(&self) {
-        let coming = self.coming().take().unwrap_or_default();
+        let starting = self.starting().take().unwrap_or_default();
         let engine = self.parts.engine.clone();
-        for next in &coming {
+        for next in &starting {
             note_away(&engine, &next.upstream);
         }
         let arriving = async move {
             let engine = &engine;
             let arrivals =
-                coming.into_iter().map(|StartingUpstream { upstream, listed }| async move {
+                starting.into_iter().map(|StartingUpstream { upstream, listed }| async move {
                     upstream.tried().await;
                     note_away(engine, &upstream);
                     if !upstream.tools().is_empty() {
@@ -172,13 +172,13 @@ impl Gateway {
     }
 
     fn await_first(&self, next: StartingUpstream) {
-        if let Some(coming) = self.coming().as_mut() {
-            coming.push(next);
+        if let Some(starting) = self.starting().as_mut() {
+            starting.push(next);
         }
     }
 
-    fn coming(&self) -> MutexGuard<'_, Option<Vec<StartingUpstream>>> {
-        self.coming.lock().unwrap_or_else(PoisonError::into_inner)
+    fn starting(&self) -> MutexGuard<'_, Option<Vec<StartingUpstream>>> {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The upstreams that are there for a realm, by name.

@@ -374,7 +374,7 @@ pub fn rate_limit(quota: Quota, retry_ms: Option<u64>) -> Option<[(HeaderName, H
         }
         None => {
             let bytes = [SharedLimit::StoredBytes, SharedLimit::UnsentBytes];
-            let is_bytes = bytes.iter().any(|limit| limit.word() == of);
+            let is_bytes = bytes.iter().any(|limit| limit.name() == of);
             let unit = if is_bytes { "content-bytes" } else { "concurrent-requests" };
             (format!("\"{of}\";q={max};qu=\"{unit}\""), format!("\"{of}\";r=0"))
         }

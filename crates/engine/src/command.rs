@@ -1,4 +1,4 @@
-//! What endpoints send to the driver of a session.
+//! Messages from endpoints to the driver of a session.
 
 use crate::refusal::{Refusal, Result};
 use crate::request::{Message, ReplyReport, RunMetadata, RunReport, SessionReply};
@@ -111,7 +111,7 @@ pub(crate) struct Slice {
     pub(crate) is_last: bool,
 }
 
-/// Who replies, and under which key.
+/// The caller of a reply, and its idempotency key.
 pub(crate) struct Replier {
     pub(crate) caller: Caller,
     /// The key that the request holds, if it has one.
@@ -121,7 +121,7 @@ pub(crate) struct Replier {
 }
 
 impl Replier {
-    /// Who replies under a key, and without a message.
+    /// A reply under a key, without a message.
     pub(crate) fn new(caller: &Caller, claim: Option<Claim>) -> Box<Self> {
         Box::new(Self { caller: caller.clone(), claim, message: None })
     }
@@ -134,7 +134,6 @@ pub(crate) struct StartRun {
     /// Whether the session must exist.
     pub(crate) presence: Presence,
     pub(crate) run: RunId,
-    /// What it pins.
     pub(crate) closure: Arc<Closure>,
     pub(crate) input: Arc<Value>,
     pub(crate) caller: Caller,

@@ -36,7 +36,7 @@ macro_rules! handles {
 handles! {
     /// Runs of plans: start, wait, pause, continue, cancel, try again.
     runs: Runs;
-    /// What runs ask people: list and answer.
+    /// Asks of runs: list and answer.
     asks: Asks;
     /// Sessions: create, read, copy, remove.
     sessions: Sessions;

@@ -22,15 +22,19 @@ mod recovery;
 mod outbox;
 
 pub use advice::drafting::{Draft, DraftWrite, DraftedPlan};
-pub use api::copies::ExportStream;
 pub use api::drafting::{DraftOutcome, DraftRequest};
-pub use api::finding::SearchResults;
+pub use api::fork_export::ExportStream;
 pub use api::reading::follow::{
     RunStream, RunUpdate, SessionStream, SessionUpdate, ThreadListener,
 };
 pub use api::reading::pinned::PinnedDefinitions;
 pub use api::reading::run_events::{RunEvents, StartedRun};
 pub use api::reading::transcript::Transcript;
+<<<<<<< /tmp/tmp_q789xe9
+=======
+pub use api::search::SearchResults;
+pub use api::tasks::{TaskReport, TaskRun, TaskStream};
+>>>>>>> /tmp/tmp_oy82u82
 pub use catalog::check::{CheckContext, check_files};
 pub use catalog::models::{Model, Models, Price};
 pub use catalog::plan_cache::ReportedPlan;
@@ -60,7 +64,7 @@ pub use shared::{Engine, Parts};
 pub use shares::{RealmSource, Share, ShareExhausted, Shares};
 pub use system::clock::timeout;
 pub use system::zones::Utc;
-pub use waiting::attending::{Attendance, Attendant};
+pub use waiting::attendants::{Attendance, Attendant};
 pub use waiting::deltas::{TurnPlace, TurnUpdate};
 pub use waiting::feed::Watch;
 pub use waiting::login_pages::PageCallback;

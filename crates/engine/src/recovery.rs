@@ -14,7 +14,7 @@ const PRUNE_INTERVAL_MS: u64 = 60_000;
 /// How soon recovery looks again when there was more to wake than it takes at once.
 const LOOK_AGAIN_MS: u64 = 20;
 
-/// What a server that starts finds undone.
+/// Unfinished work that a starting server finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnfinishedRuns {
     /// Runs that resume by themselves.
@@ -26,7 +26,8 @@ pub struct UnfinishedRuns {
 }
 
 impl Admin<'_> {
-    /// What is undone in these realms. To be asked before recovery begins, which moves it.
+    /// Unfinished runs of these realms. Must be read before recovery begins, because recovery moves
+    /// them.
     pub async fn undone(self, realms: &[RealmId]) -> Result<UnfinishedRuns> {
         let mut undone = UnfinishedRuns::default();
         for realm in realms {

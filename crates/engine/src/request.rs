@@ -1,4 +1,4 @@
-//! What endpoints ask of the engine and what they get back.
+//! Requests of endpoints and what the engine answers.
 
 use crate::catalog::Callable;
 use crate::catalog::plan_cache::ReportedPlan;
@@ -18,14 +18,13 @@ use kernel::values::trace::TraceParent;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What a run executes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunTarget {
     /// A plan of the catalog.
     Plan(PlanId),
     /// A plan that came with the request; it is stored with the run.
     Inline(Value),
-    /// What was pinned before the run could begin, whatever the catalog has by then.
+    /// A closure that was pinned earlier, whatever the catalog has now.
     Pinned(Arc<Closure>),
 }
 
@@ -81,17 +80,15 @@ impl IdempotencyKey {
 /// A run to start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRequest {
-    /// What it executes.
     pub target: RunTarget,
     pub input: Value,
     pub session: RunSession,
     /// The request's key, if it has one.
     pub once: Option<IdempotencyKey>,
-    /// What else is to be remembered of it.
     pub about: RunMetadata,
 }
 
-/// What is remembered of a run beside what it does.
+/// Metadata of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunMetadata {
     /// The caller's span.
@@ -117,7 +114,6 @@ pub struct Message {
 }
 
 impl Message {
-    /// What is recorded of it.
     pub(crate) fn received(self, run: RunId) -> Fact {
         let Self { id, body, files, misfit } = self;
         let message = Arc::new(Datum::inline(body, Origin::Input));
@@ -138,13 +134,11 @@ pub struct ReportedCall {
     pub session: RunSession,
     /// The request's key, if it has one.
     pub once: Option<IdempotencyKey>,
-    /// What else is to be remembered of it.
     pub about: RunMetadata,
     /// How long its end is waited for; without it, until it has begun.
     pub wait_ms: Option<u64>,
 }
 
-/// What a person says in a thread.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ThreadMessage<'a> {
     /// To whom; the only agent of the realm where no one is named.
@@ -238,7 +232,7 @@ pub struct CallRequest {
     pub arguments: Arc<Value>,
     /// The answers to what it wanted when it was called before.
     pub given: InputResponses,
-    /// What the caller can do for it. What becomes a run can ask a person instead.
+    /// Abilities of the caller. A call that becomes a run can ask a person instead.
     pub can: Abilities,
     /// Whom it tells how far it is, while the caller waits.
     pub teller: CallReporter,

@@ -1,4 +1,4 @@
-//! What all parts of the engine share, and how an engine is built.
+//! State that all parts of the engine share, and the construction of an engine.
 
 use crate::catalog::models::Models;
 use crate::catalog::plan_cache::PlanCache;
@@ -23,7 +23,7 @@ use crate::shares::storage::Storage;
 use crate::shares::{RealmSource, Shares};
 use crate::system::clock::timeout;
 pub(crate) use crate::system::locks::lock;
-use crate::waiting::attending::Attendants;
+use crate::waiting::attendants::Attendants;
 use crate::waiting::case_queue::CaseQueues;
 use crate::waiting::deltas::Listeners;
 use crate::waiting::feed::Watchers;
@@ -48,7 +48,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 
-/// What an engine is made of.
+/// Dependencies and configuration of an engine.
 pub struct Parts {
     /// Sessions.
     pub store: Arc<dyn Store>,
@@ -71,15 +71,13 @@ pub struct Parts {
     pub switched_off: SwitchedOff,
     /// The models that agents name.
     pub models: Models,
-    /// Who sees what it does.
     pub observers: Vec<Arc<dyn Observer>>,
-    /// Who may call what.
     pub policy: Arc<dyn Policy>,
     /// The audit; none where nothing is kept.
     pub audit: Option<AuditParts>,
     /// The schema validator.
     pub schemas: Arc<dyn Schemas>,
-    /// What is being worked on, for the process after this one.
+    /// Marks of the sessions being worked on, for the next process.
     pub marks: Arc<dyn CrashMarks>,
     pub clock: Arc<dyn Clock>,
     /// Local time.
@@ -115,9 +113,8 @@ pub(crate) struct Shared {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) watchers: Arc<Watchers>,
-    /// Who hears turns while they are made.
+    /// Listeners of turn deltas.
     pub(crate) listeners: Arc<Listeners>,
-    /// Who sees what is done.
     pub(crate) observers: Observers,
     models: RwLock<Arc<Models>>,
     /// One permit for each turn of a model that runs.
@@ -130,7 +127,6 @@ pub(crate) struct Shared {
     pub(crate) run_shares: Shares,
     /// Whose session is driven next; none in local mode.
     pub(crate) processor: Option<Arc<Processor>>,
-    /// What runs store.
     pub(crate) storage: Arc<Storage>,
     /// The realms whose callers share the limits, if they do.
     realms: Option<Arc<dyn RealmSource>>,
@@ -143,14 +139,14 @@ pub(crate) struct Shared {
     pub(crate) rest: SessionCache,
     /// Keyed requests that are under way.
     pub(crate) keys: Arc<Keys>,
-    /// Who waits for cases of pipelines.
-    pub(crate) lines: Arc<CaseQueues>,
+    /// Queues of requests for one case.
+    pub(crate) case_queues: Arc<CaseQueues>,
     /// The pages that threads wait for.
     pub(crate) pages: Pages,
     /// The clients that wait for the runs of their direct calls.
     pub(crate) attending: Arc<Attendants>,
-    /// The plans of calls that have a run of their own.
-    pub(crate) made: PlanCache,
+    /// Generated plans of calls that have a run of their own.
+    pub(crate) call_plans: PlanCache,
     /// Closures of runs that came out of the store.
     pub(crate) closures: Cache<ContentHash, Arc<Closure>>,
     /// The realms in which nothing is driven any more.
@@ -241,11 +237,11 @@ impl Engine {
                 outboxes: Arc::default(),
                 rest: SessionCache::default(),
                 keys: Arc::default(),
-                lines: Arc::default(),
+                case_queues: Arc::default(),
                 pages: Pages::default(),
                 attending: Arc::default(),
                 driven: Mutex::default(),
-                made: PlanCache::default(),
+                call_plans: PlanCache::default(),
                 closures: Cache::new(CLOSURES_MAX),
                 closed: ClosedRealms::default(),
                 parked: Mutex::default(),
@@ -281,7 +277,7 @@ impl Engine {
         self.shared.store.healthy().map_err(Refusal::from)
     }
 
-    /// What happened since the start, and what continues now.
+    /// Counters since the start, and current gauges.
     pub fn counts(&self) -> Counts {
         let shared = &self.shared;
         let free = |places: &Semaphore| places.available_permits();
@@ -290,7 +286,7 @@ impl Engine {
             sessions_active: lock(&shared.driven).len() as u64,
             calls_active: limits.calls_active_max.saturating_sub(free(&shared.gate.calls)) as u64,
             turns_active: limits.turns_active_max.saturating_sub(free(&shared.turns)) as u64,
-            cases_waiting: shared.lines.waiting() as u64,
+            cases_waiting: shared.case_queues.waiting() as u64,
             ..shared.counters.read()
         }
     }

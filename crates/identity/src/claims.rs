@@ -1,5 +1,5 @@
-//! What the newest token of each subject claims: the roles that count when it is asked later what
-//! the subject may do. They are stored when they change, so that runs have them after a restart.
+//! Claimed roles of subjects, from the newest token of each. They apply when rights of a subject
+//! are checked later, and are stored when they change, so that runs have them after a restart.
 
 use crate::issuer::KnownToken;
 use crate::keys::Keys;
@@ -42,16 +42,14 @@ struct NewestToken {
     stored: Millis,
 }
 
-/// What a token changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClaimChange {
-    /// Nothing: a newer one was seen, or this one.
+    /// Nothing: this token or a newer one was already seen.
     Nothing,
     /// It is newer and claims the same.
     Newer,
     /// The same, and what is stored is old.
     StoreAgain,
-    /// The roles.
     Roles,
 }
 
@@ -196,7 +194,7 @@ impl ClaimsBook {
     }
 }
 
-/// What a token claims, as it is kept of its subject.
+/// The claims of a token in the form that is stored for its subject.
 pub(crate) fn claimed(token: &KnownToken) -> SubjectClaims {
     let claims = &token.claims;
     SubjectClaims {

@@ -1,7 +1,7 @@
 //! Cache of verified credentials, by fingerprint. What a credential proved follows from the
 //! directory alone until the credential ends, so an entry holds until the directory changes.
 
-use crate::sent::Fingerprint;
+use crate::credential::Fingerprint;
 use crate::verified::VerifiedCaller;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -26,8 +26,7 @@ impl Default for CredentialCache {
 }
 
 impl CredentialCache {
-    /// What a credential proved by the directory of this number. Whether it has ended is not known
-    /// here.
+    /// The cached proof of a credential for the directory of this number. It may have expired.
     pub(crate) fn get(&self, number: u64, fingerprint: Fingerprint) -> Option<Arc<VerifiedCaller>> {
         let entry = self.0.get(&fingerprint).filter(|entry| entry.number == number)?;
         Some(entry.verified)
@@ -47,11 +46,11 @@ impl CredentialCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sent::Fingerprints;
+    use crate::credential::Fingerprints;
     use crate::verified::AdminKey;
 
     #[test]
-    fn an_entry_holds_for_its_directory_only() {
+    fn a_cached_credential_is_valid_for_its_directory_only() {
         let cache = CredentialCache::default();
         let fingerprints = Fingerprints::new([1; 32]);
         let verified = Arc::new(AdminKey::new("secret".into()).verified);
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_credentials_are_kept() {
+    fn the_credential_cache_is_bounded() {
         let cache = CredentialCache::default();
         let fingerprints = Fingerprints::new([1; 32]);
         let verified = Arc::new(AdminKey::new("secret".into()).verified);

@@ -1,7 +1,7 @@
 //! The keys of a server: all of them in memory, checked there, and changed in the store first. A
 //! change is durable before anyone sees it, and everyone sees it before it is acknowledged.
 
-use crate::changes;
+use crate::audit_entries;
 use crate::snapshot::{LastUse, Snapshot};
 use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Clock, Entropy, Spawn, StoreError};
@@ -82,11 +82,10 @@ pub(crate) struct Keys {
     changing: tokio::sync::Mutex<()>,
     /// The number of the snapshot, for who waits for a change.
     numbers: watch::Sender<u64>,
-    /// What a text is compared with whose key is unknown.
+    /// Compared with texts of unknown keys, so that both take the same time.
     dummy: ApiKey,
 }
 
-/// What keys need.
 #[derive(Clone)]
 pub(crate) struct KeyParts {
     pub(crate) store: Arc<dyn ApiKeys>,
@@ -103,14 +102,12 @@ pub(crate) struct Holder {
     pub(crate) until: Option<Millis>,
 }
 
-/// What a change writes.
 struct Draft<T> {
     key: ApiKey,
     /// The version that it follows; none for a new key.
     over: Option<u64>,
-    /// What the one who asked gets beside it.
+    /// Returned to the caller.
     gives: T,
-    /// What the audit keeps of it.
     audit: Entries,
 }
 
@@ -222,7 +219,7 @@ impl Keys {
             let key = key.rotated(hash_of(text.expose()), now, overlap_ms);
             let key = key.shown_to(maker.people());
             maker.may_be_shown(&key, &keys.directory())?;
-            let audit = changes::of_key(&maker, &key, "key.rotate", now);
+            let audit = audit_entries::of_key(&maker, &key, "key.rotate", now);
             Ok(Draft { key, over: Some(version), gives: text, audit })
         });
         let (stored, text) = rotated.await?;
@@ -241,7 +238,7 @@ impl Keys {
             let StoredKey { mut key, version, .. } = keys.administered(&maker, &id)?;
             let now = keys.parts.clock.now();
             key.revoked.get_or_insert(now);
-            let audit = changes::of_key(&maker, &key, "key.revoke", now);
+            let audit = audit_entries::of_key(&maker, &key, "key.revoke", now);
             Ok(Draft { key, over: Some(version), gives: (), audit })
         });
         let (stored, ()) = revoked.await?;
@@ -282,7 +279,7 @@ impl Keys {
         };
         let key = key.shown_to(maker.people());
         maker.may_be_shown(&key, &snapshot.directory)?;
-        let audit = changes::of_key(maker, &key, "key.create", now);
+        let audit = audit_entries::of_key(maker, &key, "key.create", now);
         Ok(Draft { key, over: None, gives: text, audit })
     }
 

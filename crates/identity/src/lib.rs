@@ -2,14 +2,14 @@
 //! are known, failed attempts counted, and policy by the built-in roles is decided here. Of HTTP
 //! nothing here knows more than the text of a header, and how an issuer's documents are read.
 
-pub mod sent;
+pub mod credential;
 pub mod failures;
 pub mod token;
 mod issuer;
 mod snapshot;
 mod maker;
 mod new_key;
-mod changes;
+mod audit_entries;
 pub mod keys;
 mod verified;
 mod credential_cache;
@@ -23,15 +23,15 @@ pub mod realm_policy;
 mod tests;
 
 use crate::claims::ClaimsBook;
+use crate::credential::Fingerprints;
 use crate::credential_cache::CredentialCache;
 use crate::failures::Failures;
-use crate::failures::failed::FailureLog;
+use crate::failures::audit::FailureLog;
 use crate::issuer::{IssuerParts, Issuers};
 use crate::keys::{KeyParts, KeyRefusal, KeyWithText, Keys, NewKey};
 use crate::maker::Maker;
 use crate::principals::{PrincipalParts, Principals};
 use crate::realms::{FirstRealms, RealmBook};
-use crate::sent::Fingerprints;
 use crate::snapshot::Snapshot;
 use crate::token::{Claims, TOKEN_MS, Token, TokenRefusal, Tokens};
 use crate::verified::{AdminKey, KeyProof};
@@ -56,11 +56,10 @@ use tokio::sync::watch;
 pub use crate::issuer::PublicIssuer;
 pub use crate::verified::{CredentialRefusal, Door, Standing, VerifiedCaller};
 
-/// What an identity is made of.
 pub struct IdentityParts {
     /// Where keys are stored.
     pub keys: Arc<dyn ApiKeys>,
-    /// Where it is stored what tokens of issuers claim.
+    /// Storage of claims of issuer tokens.
     pub claims: Arc<dyn StoredClaims>,
     pub principals: Arc<dyn StoredPrincipals>,
     /// The principals that the project's file names.
@@ -98,7 +97,7 @@ pub struct Identity {
     /// The credentials that were good, by their fingerprints.
     verified: CredentialCache,
     failures: Failures,
-    /// What of them is kept.
+    /// Their audit, if it is on.
     failed: Option<Arc<FailureLog>>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,

@@ -1,5 +1,5 @@
-//! Who makes, changes or lists keys, principals and realms. Nobody gives, changes or sees more than
-//! they administer.
+//! The administrator who makes, changes or lists keys, principals and realms. Nobody gives, changes
+//! or sees more than they administer.
 
 use crate::snapshot::Snapshot;
 use kernel::identity::audit::{Entry, Object};
@@ -11,21 +11,21 @@ use kernel::values::caller::{KeyMakers, Via};
 use kernel::values::ids::Millis;
 use std::sync::Arc;
 
-/// What the subjects of keys begin with.
+/// Prefix of the subjects of keys.
 const KEY_SUBJECT: &str = "key:";
 
-/// Who makes, changes or lists keys and principals.
+/// The administrator who makes, changes or lists keys and principals.
 #[derive(Debug, Clone)]
 pub struct Maker {
     pub subject: Arc<str>,
-    /// Who really calls, where that is not the subject.
+    /// The actor, if it is not the subject.
     pub actor: Option<Arc<str>>,
     /// The key that its request came with, or that its token was given for. A principal has
     /// several, and one of them may be revoked.
     pub key: Option<KeyId>,
-    /// Who else could have its credential.
+    /// Others who could have its credential.
     pub makers: KeyMakers,
-    /// Where it administers. Nothing that reaches further is seen, made or changed.
+    /// Grants that it administers. Anything beyond these is neither shown nor made nor changed.
     pub grants: Grants,
     /// Where its request came in.
     pub via: Via,
@@ -86,7 +86,7 @@ impl Maker {
         came_well && is_well
     }
 
-    /// What the audit keeps of a change that it makes; all else is set by who knows it.
+    /// The audit entry of its change, to be completed by the caller.
     pub(crate) fn entry(&self, now: Millis, act: &'static str, object: Object) -> Entry {
         let entry = Entry::new(now, self.subject.clone(), act, object);
         Entry { actor: self.actor.clone(), ..entry.come_by(&self.via) }

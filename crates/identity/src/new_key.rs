@@ -1,4 +1,4 @@
-//! What is said of a key that is to be made.
+//! Parameters of a new key.
 
 use kernel::identity::grants::Grants;
 use kernel::values::caller::Scopes;

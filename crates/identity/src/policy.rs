@@ -61,7 +61,7 @@ impl Policy for RolePolicy {
 fn decide(snapshot: &Snapshot, request: &Request<'_>) -> Decision {
     let Request { act, subject, resource, .. } = request;
     let directory = &*snapshot.directory;
-    let target = resource.known_to(directory).target(*act, directory.who(&subject.subject));
+    let target = resource.known_to(directory).target(*act, directory.resolve(&subject.subject));
     let verdict = match permits(directory, subject, *act, target) {
         true => Verdict::Allow,
         false => Verdict::Deny(format!("no role of the caller permits `{}` here", act.name())),

@@ -3,7 +3,7 @@
 //! acknowledged; a file replaces all that the file before it said, or nothing.
 
 use crate::Identity;
-use crate::changes;
+use crate::audit_entries;
 use crate::keys::Keys;
 use crate::maker::Maker;
 use kernel::contracts::identity::principals::{Principals as PrincipalStore, StoredPrincipal};
@@ -70,7 +70,6 @@ pub enum PrincipalRefusal {
     Store(#[from] StoreError),
 }
 
-/// What principals need.
 pub(crate) struct PrincipalParts<'e> {
     pub(crate) store: Arc<dyn PrincipalStore>,
     pub(crate) file: Vec<Arc<Principal>>,
@@ -94,18 +93,15 @@ pub(crate) struct Principals {
     changing: tokio::sync::Mutex<()>,
 }
 
-/// What they are made of.
 struct PrincipalSources {
     file: Vec<Arc<Principal>>,
     stored: BTreeMap<Arc<str>, StoredPrincipal>,
 }
 
-/// What a change writes.
 struct Draft {
     record: PrincipalRecord,
     /// The version that it follows; none for a new one.
     over: Option<u64>,
-    /// What the audit keeps of it.
     audit: Entries,
 }
 
@@ -174,7 +170,7 @@ impl Principals {
         known.filter(|known| self.is_seen_by(maker, known)).map(|known| self.seen(known))
     }
 
-    /// What is written of a new or changed principal.
+    /// The record of a new or changed principal.
     fn drafted(
         &self,
         maker: &Maker,
@@ -208,7 +204,7 @@ impl Principals {
         }
         let now = self.clock.now();
         let act = if before.is_some() { "principal.update" } else { "principal.create" };
-        let audit = changes::of_principal(maker, principal, &reach, act, now);
+        let audit = audit_entries::of_principal(maker, principal, &reach, act, now);
         let record = PrincipalRecord {
             id: principal.id.clone(),
             principal: Some(principal.clone()),
@@ -219,7 +215,7 @@ impl Principals {
         Ok(Draft { record, over: stored.map(|stored| stored.version), audit })
     }
 
-    /// What is written of a principal that is disabled or enabled, wherever it is defined.
+    /// The record of a principal that is disabled or enabled, wherever it is defined.
     fn switched(&self, maker: &Maker, id: &str, to: Switch) -> Result<Draft, PrincipalRefusal> {
         if !maker.is_good(&self.keys.snapshot()) {
             return Err(PrincipalRefusal::MakerRevoked);
@@ -236,7 +232,7 @@ impl Principals {
             Switch::On => ("principal.enable", None),
         };
         let reach = self.reach(&known.principal);
-        let audit = changes::of_principal(maker, &known.principal, &reach, act, now);
+        let audit = audit_entries::of_principal(maker, &known.principal, &reach, act, now);
         let id = known.principal.id.clone();
         let by = maker.subject.clone();
         let record = PrincipalRecord { id, principal, disabled, by, changed: now };
@@ -299,7 +295,6 @@ impl Principals {
         Ok(self.seen(known))
     }
 
-    /// What is stored of all of them.
     pub(crate) fn stored(&self) -> Vec<StoredPrincipal> {
         self.held().stored.values().cloned().collect()
     }
@@ -384,7 +379,7 @@ impl Identity {
         self.principals.change(move |all: &Principals| all.switched(&maker, &id, to)).await
     }
 
-    /// What is wrong with these principals of a file, beside those that are stored.
+    /// Mistakes of these principals of a file, beside those that are stored.
     pub fn check_principals(&self, file: &[Arc<Principal>]) -> Vec<Mistake> {
         let stored = self.principals.held().stored.clone();
         let (_, clashes) = PrincipalSources { file: file.to_vec(), stored }.combined();

@@ -1,6 +1,5 @@
-//! What is set for a realm, asked beside policy: which tools, agents and pipelines there are, and
-//! the principal that must be allowed as well what callers do. It narrows what policy says, and
-//! never widens it.
+//! Policy of a realm's settings, applied on top of the configured policy: enabled tools, agents and
+//! pipelines, and the principal that must be allowed too. It only narrows verdicts.
 
 use crate::Identity;
 use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource};
@@ -43,8 +42,8 @@ impl RealmPolicy {
         }
     }
 
-    /// What holds where the principal that a realm acts as must be allowed it, too. One that cannot
-    /// be used allows nothing.
+    /// Narrows a decision to what the principal that the realm acts as may do. An unusable
+    /// principal allows nothing.
     fn run_as(
         &self,
         directory: &Directory,
@@ -80,11 +79,11 @@ impl Policy for RealmPolicy {
         }
     }
 
-    fn word(&self, request: &Request<'_>) -> Ruling {
+    fn ruling(&self, request: &Request<'_>) -> Ruling {
         let directory = self.identity.directory();
         match directory.realms.restricting(&request.subject.realm) {
-            Some(settings) => self.narrowed(&directory, settings, request).word(),
-            None => self.inner.word(request),
+            Some(settings) => self.narrowed(&directory, settings, request).ruling(),
+            None => self.inner.ruling(request),
         }
     }
 
@@ -129,14 +128,14 @@ impl Policy for RealmPolicy {
         self.identity.directory().realms.0.get(realm)?.run_as.clone()
     }
 
-    /// What is set and overrules nothing leaves it as it is.
+    /// True if the inner policy allows everything and no setting restricts it.
     fn allows_everything(&self) -> bool {
         self.inner.allows_everything() && !self.identity.directory().realms.restrict()
     }
 }
 
-/// What is said of a tool, an agent or a pipeline that is not there in a realm with these settings.
-/// It can still be defined there: a definition is another resource.
+/// The denial of a tool, agent or pipeline that a realm does not enable. It can still be defined
+/// there: a definition is another resource.
 pub fn not_enabled(settings: &RealmSettings, request: &Request<'_>) -> Option<Decision> {
     let (kind, is_enabled) = match request.resource {
         Resource::Tool(spec) if request.act == Act::Call => {

@@ -3,7 +3,7 @@
 //! anyone sees it, and everyone sees it before it is acknowledged.
 
 use crate::Identity;
-use crate::changes;
+use crate::audit_entries;
 use crate::keys::Keys;
 use crate::maker::Maker;
 use crate::principals::Principals;
@@ -139,7 +139,7 @@ impl RealmBook {
         Ok(())
     }
 
-    /// Who may change realms now: who administers the whole server, by a credential that is good.
+    /// Checks that the maker administers the whole server, with a valid credential.
     fn check(&self, maker: &Maker) -> Result<(), RealmRefusal> {
         if !maker.administers_everything() {
             return Err(RealmRefusal::NotAllowed);
@@ -171,7 +171,7 @@ impl RealmBook {
         }
         let by = maker.subject.clone();
         let created = self.clock.now();
-        let audit = changes::of_realm(maker, &name, "realm.create", None, created);
+        let audit = audit_entries::of_realm(maker, &name, "realm.create", None, created);
         let record = RealmRecord { name, by, created, removed: None };
         self.settled(self.store.create_realm(&record, audit).await).await?;
         Ok(record)
@@ -196,7 +196,7 @@ impl RealmBook {
         let now = self.clock.now();
         let removal = Removal { by: maker.subject.clone(), at: now, purged: false };
         let lost = self.lost(maker, &name, now);
-        let audit = changes::of_realm(maker, &name, "realm.remove", Some(&lost), now);
+        let audit = audit_entries::of_realm(maker, &name, "realm.remove", Some(&lost), now);
         let removed = self.store.remove_realm(&name, &removal, lost, audit).await;
         self.settled(removed).await?;
         // Everyone sees already that the realm is gone: what could enter it reaches nothing there.

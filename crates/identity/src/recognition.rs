@@ -1,11 +1,10 @@
-//! Whether a credential is good, and whose it is: as it is known among all that were shown, or
-//! looked at for the first time.
+//! Verification of a credential, with the cache of known ones.
 
 use crate::Identity;
 use crate::claims::claimed;
+use crate::credential::{Fingerprint, SentCredential};
 use crate::issuer::{self, KnownToken};
 use crate::keys::{Holder, earliest};
-use crate::sent::{Fingerprint, SentCredential};
 use crate::token::{self, Claims};
 use crate::verified::{CredentialRefusal, Door, KeyProof, Proof, Standing, VerifiedCaller};
 use kernel::identity::key::{KeyText, TOKEN_PREFIX, hash_of};
@@ -29,9 +28,8 @@ impl From<&'static str> for Unrecognized {
 }
 
 impl Identity {
-    /// Who sends this credential from this address, as far as it is known at once. Keys and tokens
-    /// of ours are cheap to check, so a good one passes whatever else came from there; only what
-    /// fails is counted.
+    /// Verifies a credential without waiting. Our keys and tokens are cheap to check, so a valid
+    /// one passes regardless of failures from its address; only failures are counted.
     pub fn authenticate(
         &self,
         sent: &SentCredential<'_>,
@@ -43,9 +41,8 @@ impl Identity {
         })
     }
 
-    /// Who sends this credential from this address to a door. A token of an issuer that was not
-    /// seen yet is read as well, unless too many of its sender were wrong, and waits for keys of
-    /// its issuer that are not known yet.
+    /// Verifies a credential at an endpoint. A new token of an issuer is verified too, unless its
+    /// address failed too often, and waits for keys of its issuer that are not known yet.
     pub async fn verify(
         &self,
         sent: &SentCredential<'_>,
@@ -106,7 +103,7 @@ impl Identity {
         Ok(verified)
     }
 
-    /// Who sends a credential that is looked at for the first time.
+    /// Verifies a credential that is not cached.
     fn looked_at(
         &self,
         text: &str,

@@ -1,5 +1,5 @@
-//! The directory as it is now, with what is remembered beside it: which version of each key is
-//! stored, and when it was last used. A change makes another snapshot; who reads keeps the old one.
+//! The current directory with versions and last uses of keys. A change makes a new snapshot;
+//! readers keep the old one.
 
 use kernel::contracts::identity::api_keys::StoredKey;
 use kernel::identity::directory::Directory;
@@ -26,7 +26,7 @@ pub(crate) struct Snapshot {
     beside: Arc<HashMap<KeyId, KeyRecord>>,
 }
 
-/// What is remembered beside a key.
+/// Version and last use of a key.
 #[derive(Clone)]
 struct KeyRecord {
     /// The version that is stored.

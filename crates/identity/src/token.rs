@@ -1,6 +1,5 @@
-//! Tokens that a key is exchanged for: `wpt_` and an envelope that only this server opens. A token
-//! names its key and the text of it that was shown, so that it ends with either of them. It is no
-//! key: no other token can be had for it.
+//! Tokens exchanged for a key: `wpt_` and a sealed envelope. A token names its key and the key text
+//! that was shown, so that it ends with either of them. It cannot be exchanged for another token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,7 +15,7 @@ use std::sync::Arc;
 /// How long a token is good: 15 minutes, unless its key ends before.
 pub const TOKEN_MS: u64 = 15 * 60 * 1_000;
 
-/// What the secret is used for here: keys for other purposes differ.
+/// Purpose of the derived key: keys for other purposes differ.
 const PURPOSE: &[u8] = b"waypost access token";
 
 /// A token that was given.
@@ -27,7 +26,6 @@ pub struct Token {
     pub scopes: Option<Scopes>,
     /// For how many seconds it is good.
     pub expires_in_s: u64,
-    /// Who it was given to.
     pub subject: Arc<str>,
     /// The realms that it may enter.
     pub realms: Arc<Grants>,
@@ -47,7 +45,7 @@ pub enum TokenRefusal {
     Failed,
 }
 
-/// What a token holds.
+/// Content of a token.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Claims {
     /// The key that it was given for.
@@ -76,7 +74,7 @@ impl Tokens {
         Some(Secret::new(format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(envelope))))
     }
 
-    /// What is in a token, if it is one of ours. `sealed` is what follows the prefix.
+    /// Opens a token, if it is one of ours. `sealed` is the part after the prefix.
     pub(crate) fn open(&self, sealed: &str) -> Option<Claims> {
         let envelope = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let plain = self.envelopes.open(&[], &envelope).ok()?;
@@ -94,7 +92,7 @@ pub(crate) fn asked(scope: Option<&str>) -> Result<Option<Scopes>, TokenRefusal>
     scopes.map(Some).ok_or(TokenRefusal::InvalidScope)
 }
 
-/// What is asked for, if all of it is below this ceiling.
+/// The requested scopes, if all are within this ceiling.
 pub(crate) fn narrowed(
     ceiling: Option<Scopes>,
     asked: Option<Scopes>,

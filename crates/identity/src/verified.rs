@@ -1,4 +1,4 @@
-//! What a credential proves: who calls, what of it is checked again, and how it is refused.
+//! Result of verifying a credential: the caller, what must be checked again later, and refusals.
 
 use crate::issuer::KnownToken;
 use crate::keys::only_holding;
@@ -18,29 +18,29 @@ pub(crate) struct AdminKey {
     pub(crate) verified: VerifiedCaller,
 }
 
-/// Who calls, as its credential proves.
+/// A verified caller.
 #[derive(Debug, Clone)]
 pub struct VerifiedCaller {
     pub subject: Arc<str>,
-    /// Who really calls, where that is not the subject.
+    /// The actor, if it is not the subject.
     pub actor: Option<Arc<str>>,
     /// The most that the credential allows; none is no ceiling.
     pub scopes: Option<Scopes>,
     /// The key that it is, or that its token was given for.
     pub key: Option<KeyId>,
-    /// Who else could have it.
+    /// Others who could have its credential.
     pub makers: KeyMakers,
     /// The realms that it may enter, and its roles there.
     pub realms: Arc<Grants>,
     /// When the credential ends, as far as it is known now.
     pub until: Option<Millis>,
-    /// What was shown; nothing for the admin key, which stays as long as the server does.
+    /// `None` for the admin key, which is valid as long as the server runs.
     pub(crate) proof: Option<Proof>,
     /// When the key was last used.
     pub(crate) used: Option<Arc<LastUse>>,
 }
 
-/// What a credential shows, and what is checked again as long as it is relied on.
+/// The proof behind a verified caller, which is checked again as long as it is used.
 #[derive(Debug, Clone)]
 pub(crate) enum Proof {
     /// A key, or a token of ours.

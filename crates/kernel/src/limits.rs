@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_a_value_only_where_the_limit_says_what_it_means() {
+    fn zero_is_valid_only_for_limits_that_document_it() {
         for (name, about) in Limits::meanings() {
             let says = about.contains(" 0 ");
             assert_eq!(*Limits::range(name).start() == 0, says, "{name}: {about}");
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_not_larger_than_the_one_that_bounds_it() {
+    fn no_limit_exceeds_the_limit_that_bounds_it() {
         for (less, more) in ORDERED {
             let max = json!(Limits::default())[*more].as_u64().unwrap();
             let name = *less;

@@ -15,7 +15,7 @@ fn files() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_scene_comes_out_as_written_however_it_is_cut() {
+fn every_scene_gives_the_expected_journal_wherever_it_is_cut() {
     let bless = std::env::var_os("UPDATE_EXPECT").is_some();
     let mut wrong = Vec::new();
     for path in files() {

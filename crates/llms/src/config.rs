@@ -1,4 +1,4 @@
-//! What an operator says of a model, as plain data. Crate `project` reads it from files.
+//! Configuration of a model as plain data. Crate `project` parses it from files.
 
 use kernel::values::secret::Secret;
 use std::path::PathBuf;
@@ -15,19 +15,18 @@ pub struct ModelConfig {
     pub temperature: Option<f64>,
     /// How long one turn may take.
     pub timeout_ms: Option<u64>,
-    /// What it costs; as our table says where this is none.
+    /// `None` for the built-in list price.
     pub price: Option<Price>,
     /// Where it is configured, for messages: `waypost.toml:12`.
     pub origin: String,
 }
 
-/// What a model is and where.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelKind {
     /// Rule-based, with the rules in a file.
     Rules {
         text: String,
-        /// Where it stands, for messages.
+        /// For messages.
         file: PathBuf,
     },
     /// Chat completions as OpenAI has them; many servers speak that.
@@ -54,12 +53,12 @@ pub struct Remote {
 /// What a model costs, in millionths of a dollar per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
-    /// What it reads.
+    /// Per million tokens read.
     pub input: u64,
-    /// What it reads from a cache.
+    /// Per million tokens read from a cache.
     pub cached: u64,
-    /// What it reads and its provider writes to a cache.
+    /// Per million tokens read and written to a cache.
     pub cache_written: u64,
-    /// What it writes.
+    /// Per million tokens written.
     pub output: u64,
 }

@@ -1,4 +1,4 @@
-//! For tests only: conversations, written in a word each or drawn from a seed.
+//! Test conversations, from a compact notation or from a seed.
 
 use kernel::conversation::llm::{
     AnswerForm, Message, ModelCall, Native, Prompt, ToolCard, ToolChoice,

@@ -1,4 +1,4 @@
-//! The models that are there because a key is.
+//! Default models of providers whose API key is set.
 
 use crate::config::{ModelConfig, ModelKind, Remote};
 use kernel::values::secret::Secret;
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn each_model_is_known_by_the_variable_of_its_key() {
+    fn default_models_follow_from_key_variables() {
         for (name, variable) in kernel::conversation::llm::MODELS_BY_KEY {
             let found = models(&[(variable, "a")]);
             let found: Vec<&str> = found.iter().map(|model| model.name.as_str()).collect();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_makes_a_model() {
+    fn a_key_enables_its_default_model() {
         assert_eq!(models(&[("OPENAI_API_KEY", " "), ("PATH", "x")]), []);
         let all = models(&[
             ("OPENAI_API_KEY", "a"),

@@ -1,5 +1,5 @@
-//! What a dialect is: it writes the request of a prompt, and reads what comes back, event by event
-//! or as a whole. How bytes travel is not its business.
+//! The contract of a dialect: it renders a request from a prompt and parses the response, event by
+//! event or as a whole. Transport is not its concern.
 
 use crate::config::ModelConfig;
 use crate::refusal::Refusal;
@@ -18,11 +18,11 @@ pub(crate) trait Dialect: Send + Sync {
     /// A reader of the answer to this prompt.
     fn reply(&self, prompt: &Prompt) -> Self::Reply;
 
-    /// What an answer that is no success means. A body that is no JSON comes as its text.
+    /// Classifies an unsuccessful response. A body that is not JSON comes as its text.
     fn judge(&self, status: u16, body: &Value) -> Refusal;
 }
 
-/// What is the same for every turn with a model.
+/// Settings of a model that are the same for every turn.
 #[derive(Default)]
 pub(crate) struct Settings {
     /// The provider's name for the model.
@@ -41,7 +41,6 @@ impl Settings {
     }
 }
 
-/// What is sent.
 pub(crate) struct Request {
     pub(crate) body: Value,
     /// Headers beside those that go with every request.
@@ -55,7 +54,6 @@ impl Request {
     }
 }
 
-/// What was read, or why an answer is none.
 pub(crate) type Result<T, E = Fault> = std::result::Result<T, E>;
 
 /// Reads one answer.

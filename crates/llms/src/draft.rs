@@ -1,4 +1,4 @@
-//! A turn that is being made: text and calls as they come, sent to listeners.
+//! A turn under construction: text and calls are added as they arrive and forwarded to listeners.
 
 use crate::dialect::{Fault, Result};
 use crate::shape;
@@ -93,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_comes_in_parts_becomes_one_turn() {
+    fn deltas_are_assembled_into_one_turn() {
         let mut draft = Draft::default();
         draft.say("Hel", &NullDeltaSink);
         draft.say("", &NullDeltaSink);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_has_a_name_and_there_is_an_end_of_calls() {
+    fn calls_need_a_name_and_are_bounded() {
         let mut draft = Draft::default();
         draft.begin("a", "", &NullDeltaSink).unwrap();
         assert!(matches!(draft.finish(Stop::Done, false, None), Err(Fault::Unreadable(_))));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_answer_is_made_into_its_form() {
+    fn only_a_complete_answer_is_parsed_into_its_form() {
         let fenced = || {
             let mut draft = Draft::default();
             draft.say("```json\n{}\n```", &NullDeltaSink);

@@ -1,5 +1,5 @@
-//! A provider's address and the connections to it: keep-alive, no redirects, no proxy, no retries
-//! of their own. Nothing that is reported of it holds a secret.
+//! A provider's base URL and HTTP client: keep-alive, no redirects, no proxy, no client-side
+//! retries. No error contains a secret.
 
 use crate::config::{ModelConfig, Remote};
 use crate::refusal::{self, Refusal};
@@ -34,9 +34,9 @@ pub(crate) struct Endpoint {
     url: Url,
     headers: HeaderMap,
     timeout: Duration,
-    /// What must never be shown, even if the provider repeats it.
+    /// Secrets that must never be shown, even if the provider repeats them.
     hidden: Redactor,
-    /// What it is called in messages.
+    /// Its name in messages.
     name: String,
 }
 
@@ -164,7 +164,7 @@ impl Endpoint {
     }
 }
 
-/// What an answer says that is no success; a text where it is no JSON.
+/// The body of an unsuccessful response; a JSON string if it is not JSON.
 pub(crate) async fn refusal_body(response: &mut Response) -> Value {
     let mut body = Vec::new();
     while let Ok(Some(part)) = response.chunk().await {
@@ -208,7 +208,7 @@ fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), Mista
     Ok((parsed, value))
 }
 
-/// What the configuration holds that no one else should read.
+/// Secrets of the configuration.
 fn hidden(url: &Url, remote: &Remote) -> Redactor {
     let values = remote.key.iter().chain(remote.headers.iter().map(|(_, value)| value));
     let values = values.map(|value| value.expose().trim());
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_with_what_to_do() {
+    fn a_provider_refusal_has_a_hint() {
         let endpoint = endpoint("http://a.test/v1");
         let mut refusal = Refusal::new(LlmErrorKind::RateLimited, "slow\ndown");
         refusal.wait_ms = Some(7_000);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_put_together() {
+    fn base_url_and_path_are_joined() {
         let joined = |url: &str| join(Url::parse(url).unwrap(), "chat/completions").to_string();
         assert_eq!(joined("http://a.test/v1"), "http://a.test/v1/chat/completions");
         assert_eq!(joined("http://a.test/v1/"), "http://a.test/v1/chat/completions");

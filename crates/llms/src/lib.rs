@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_cannot_be_used_is_told_at_once_and_without_its_secrets() {
+    fn an_unusable_model_is_reported_at_once_without_secrets() {
         let kinds: [fn(Remote) -> ModelKind; 3] =
             [ModelKind::OpenAi, ModelKind::Anthropic, ModelKind::Gemini];
         for kind in kinds {

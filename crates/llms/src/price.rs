@@ -90,14 +90,14 @@ pub fn of(config: &ModelConfig) -> Option<Price> {
     }
 }
 
-/// What a model costs by the providers' lists. None where its name is not there.
+/// List price of a model; `None` if it is not listed.
 pub fn listed_price(model: &str) -> Option<Price> {
     let model = model.strip_prefix("models/").unwrap_or(model);
     let is_it = |listed: &&Listed| model.strip_prefix(listed.name).is_some_and(is_date);
     TABLE.iter().find(is_it).map(Listed::price)
 }
 
-/// What so many tokens cost, in millionths of a dollar; a broken millionth counts as a whole one.
+/// Cost of these tokens in millionths of a dollar, rounded up.
 pub fn cost_micros(usage: Usage, price: Price) -> u64 {
     let cached = usage.cached.min(usage.input);
     let written = usage.cache_written.min(usage.input - cached);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_found_with_a_date_and_not_by_its_beginning() {
+    fn prices_match_dated_model_names_but_not_prefixes() {
         let input = |model: &str| listed_price(model).map(|price| price.input);
         assert_eq!(input("gpt-6.1-terra"), Some(1_000_000));
         assert_eq!(input("gpt-6.1-terra-2026-10-26"), Some(1_000_000));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_is_never_dearer_and_no_name_is_listed_twice() {
+    fn cached_tokens_never_cost_more_and_names_are_unique() {
         for (index, line) in TABLE.iter().enumerate() {
             let Price { input, cached, cache_written, output } = line.price();
             assert!(cached < input && input < output, "{}", line.name);

@@ -1,5 +1,6 @@
-//! One turn with a provider, whatever its dialect: a request, and its answer read as it comes. What
-//! ends too early is never taken for a short answer. Dropping the future closes the connection.
+//! One turn with a provider in any dialect: sends the request and parses the response as it
+//! arrives. An incomplete stream is an error, never a short answer. Dropping the future closes the
+//! connection.
 
 use crate::dialect::{Dialect, Fault, Flow, Reply};
 use crate::http::{self, Endpoint};

@@ -1,6 +1,5 @@
-//! What a provider says when it does not answer: which kind of failure that is, in which words, and
-//! how long it wants us to wait. What all of them have in common is here; what each says in its own
-//! way stands in its folder.
+//! Classification of provider errors: kind, message, and wait. The parts that all providers share
+//! are here; each provider's own are in its folder.
 
 use kernel::conversation::llm::LlmErrorKind;
 use kernel::values::ids::Millis;
@@ -41,7 +40,7 @@ const NO_MONEY: &[&str] = &[
     "billing hard limit",
 ];
 
-/// What a provider says when it does not answer.
+/// An error of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// The kind of failure.
@@ -76,7 +75,7 @@ impl Refusal {
     }
 }
 
-/// What to do about a failure, where there is something to do.
+/// The hint for a kind of failure, if there is one.
 pub(crate) fn hint(kind: LlmErrorKind) -> Option<&'static str> {
     match kind {
         LlmErrorKind::Unreachable => Some("check that it runs and that the base URL names it"),
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_seconds_milliseconds_or_a_date() {
+    fn a_retry_wait_is_seconds_milliseconds_or_a_date() {
         let wait = |lines: &[(&'static str, &'static str)]| {
             wait_ms(&headers(lines), Millis(1_447_600_000_000))
         };
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_says_what_it_is() {
+    fn http_statuses_are_classified() {
         let kind = |status: Option<u16>, words: &str| Refusal::by_status(status, words).kind;
         assert_eq!(kind(Some(401), ""), LlmErrorKind::Unauthorized);
         assert_eq!(kind(Some(402), ""), LlmErrorKind::Quota);
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_found_in_every_kind_of_body() {
+    fn error_messages_are_found_in_every_body_format() {
         for body in [
             json!({"error": {"message": "no"}}),
             json!({"error": "no"}),

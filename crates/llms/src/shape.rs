@@ -1,5 +1,5 @@
-//! Shapes that models and providers want, or do not keep to: schemas of tools, arguments of calls,
-//! and JSON in a text.
+//! Normalises schemas of tools, arguments of calls, and JSON in text, for providers that require or
+//! produce other shapes.
 
 use kernel::conversation::llm::ToolCard;
 use serde_json::{Map, Value, json};
@@ -73,7 +73,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_schema_is_an_objects() {
+    fn tool_schemas_are_always_objects() {
         let card = |schema: Value| ToolCard {
             name: "t".to_owned(),
             description: String::new(),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_however_they_are_written() {
+    fn arguments_are_parsed_from_text_or_object() {
         assert_eq!(arguments(""), json!({}));
         assert_eq!(arguments("null"), json!({}));
         assert_eq!(arguments(" {\"a\": 1} "), json!({"a": 1}));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_found_behind_thoughts_and_fences() {
+    fn json_is_extracted_from_reasoning_and_code_fences() {
         for text in [
             "{\"a\": 1}",
             "\n{\"a\": 1}\n",

@@ -1,32 +1,31 @@
-//! A conversation made ready for any provider: what the system says apart from the rest, each call
-//! together with its one result, ids that all of them take and that never repeat. How it is written
-//! is each dialect's business; that every call has exactly one result is settled here.
+//! Prepares a conversation for any provider: system text apart, each call next to its one result,
+//! unique ids that all providers accept. Dialects render it; that every call has exactly one result
+//! is ensured here.
 
 use crate::shape;
 use kernel::conversation::llm::{Message, ModelCall, Native};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// What all providers take as the length of a call's id.
+/// Longest call id that all providers accept.
 pub(crate) const ID_CHARS_MAX: usize = 40;
 /// Stands where a provider wants a word from a person and there is none.
 const GO_ON: &str = "Go on.";
 /// The role of the user who talks with the model.
 const USER: &str = "user";
 const NO_RESULT: &str = "No result is known.";
-/// What stands between two texts that become one.
+/// Separates two texts that are merged.
 pub(crate) const GAP: &str = "\n\n";
 
 /// A conversation. It begins with a person, and does not end with the model's words.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Transcript<'a> {
-    /// What the operator says, wherever it stood.
+    /// System text, wherever it stood.
     pub(crate) system: String,
     /// The rest, in order.
     pub(crate) entries: Vec<Entry<'a>>,
 }
 
-/// Who says what.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Entry<'a> {
     /// A person: texts that came one after the other.
@@ -35,7 +34,6 @@ pub(crate) enum Entry<'a> {
     Model(ModelMessage<'a>),
 }
 
-/// What the model said.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ModelMessage<'a> {
     /// In words; may be empty where there are calls.
@@ -57,7 +55,6 @@ pub(crate) struct TranscriptCall<'a> {
     result: Option<Outcome<'a>>,
 }
 
-/// What came of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome<'a> {
     pub(crate) text: &'a str,
@@ -90,9 +87,7 @@ pub(crate) struct Pieces<'d> {
     pub(crate) key: &'static str,
     /// A text of a person's.
     pub(crate) text: fn(&str) -> Value,
-    /// What the model said.
     pub(crate) spoken: &'d dyn Fn(&ModelMessage<'_>) -> Vec<Value>,
-    /// What came of a call.
     pub(crate) result: fn(&TranscriptCall<'_>) -> Value,
 }
 
@@ -265,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_stand_with_their_results() {
+    fn each_call_is_followed_by_its_result() {
         let messages = [
             system("Be brief."),
             user("Hello"),
@@ -292,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_alternate_and_results_stand_before_what_is_said_next() {
+    fn roles_alternate_and_results_precede_the_next_text() {
         let messages = [
             user("x"),
             assistant("Hm.", &[]),
@@ -321,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_id_twice_is_two_calls() {
+    fn duplicate_call_ids_are_made_unique() {
         // What was approved is called again under the same ids.
         let messages = [
             user("x"),
@@ -347,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_too_much_is_mended() {
+    fn missing_and_surplus_results_are_repaired() {
         let messages = [
             assistant("Hm.", &[]),
             assistant("", &[]),
@@ -376,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_fit_everywhere() {
+    fn call_ids_are_valid_for_every_provider() {
         let mut ids = Ids::default();
         assert_eq!(ids.take("call_1"), "call_1");
         assert_eq!(ids.take("call:1"), "call_1_2");
@@ -389,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_providers_own_goes_to_nobody_else() {
+    fn provider_specific_members_go_to_no_other_provider() {
         let content = json!({"model": "m", "x": 1});
         let native = Native { provider: "anthropic".to_owned(), content: content.clone() };
         let said = ModelMessage { text: "", calls: Vec::new(), native: Some(&native) };

@@ -328,7 +328,7 @@ impl Session {
     /// How many sessions its caller may have, where it has a share.
     pub(crate) fn quota(&self) -> Option<Quota> {
         let max = u64::try_from(self.portion?.caller).unwrap_or(u64::MAX);
-        Some(Quota { of: SharedLimit::McpSessions.word(), max, window_s: None })
+        Some(Quota { of: SharedLimit::McpSessions.name(), max, window_s: None })
     }
 
     pub(crate) fn caller(&self) -> &Caller {

@@ -1,5 +1,5 @@
-//! Which hosts may be talked to, and which addresses are no one's business. A name is looked up
-//! after it was allowed, so the address it leads to is judged on its own.
+//! Which hosts and addresses may be connected to. A name is resolved after it was allowed, so the
+//! address that it resolves to is checked as well.
 
 use reqwest::Url;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_listed_is_permitted() {
+    fn only_listed_hosts_are_permitted() {
         let allow = ["Example.com", "api.test:8443", "10.0.0.7", "[::1]:80"];
         for url in [
             "http://example.com/a",
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn an_invalid_host_is_refused() {
         for entry in ["", "*", "*.a.test", "a.test/x", "http://a.test", "a.test:no", "a b", "u@a"] {
             assert_eq!(HttpSettings::new(&[entry]), Err(BadHost(entry.to_owned())), "{entry}");
         }
     }
 
     #[test]
-    fn a_name_leads_to_private_addresses_only_when_they_are_listed() {
+    fn a_name_may_resolve_to_private_addresses_only_if_listed() {
         let plain = settings(&["internal.test", "localhost"]);
         let listed = settings(&["internal.test", "10.0.0.7", "10.0.0.8:80"]);
         let private = [
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_known_by_how_it_is_written() {
+    fn loopback_hosts_are_recognised_in_every_spelling() {
         for url in [
             "http://127.0.0.1:9/",
             "http://127.8.9.10/",

@@ -1,4 +1,4 @@
-//! What came back: an output, or an error that says how far the call got.
+//! Converts an HTTP answer into a tool output, or into an error that says how far the call got.
 
 use crate::client::AddressNotAllowed;
 use crate::spool::{BodyEncoder, SpooledText, pieces};
@@ -16,10 +16,10 @@ use std::error::Error;
 /// How much of a refusing answer's body an error quotes.
 const TOLD_CHARS_MAX: usize = 500;
 
-/// What a call does, which decides what a lost answer means.
+/// The effect of a call, which decides what a lost answer means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: a lost answer is a plain failure.
+    /// A lost answer is a plain failure.
     Reads,
     /// Something: a lost answer is an unknown outcome.
     Writes,
@@ -94,7 +94,7 @@ pub async fn read(
         stored: None,
     };
     // JSON is read as a whole, for its values to be there.
-    let blobs = (!is_json(&media_type(&headers))).then_some(&call.place.blobs);
+    let blobs = (!is_json(&media_type(&headers))).then_some(&call.context.blobs);
     let body = BodyDestination { bytes_max, blobs }.take(response, effect, || {
         let headers = serde_json::to_string(&answer.headers).unwrap_or_default();
         Some(SpooledText {
@@ -125,7 +125,7 @@ pub enum Body {
 pub struct BodyDestination<'a> {
     /// How many bytes may be held.
     pub bytes_max: usize,
-    /// Where it goes if it is too large for a journal; held it is if there are none.
+    /// Storage for a body that is too large for a journal; without it the body is held in memory.
     pub blobs: Option<&'a CallBlobs>,
 }
 
@@ -196,7 +196,7 @@ pub async fn collect(response: &mut Response, bytes_max: usize) -> Result<Vec<u8
 /// How a body begins.
 struct BodyStart {
     bytes: Vec<u8>,
-    /// Nothing comes after it.
+    /// The body is complete.
     is_all: bool,
 }
 
@@ -262,7 +262,7 @@ fn parsed(headers: &HeaderMap, body: &[u8]) -> Value {
     }
 }
 
-/// What a body is: lower case, without parameters; empty if it is not said.
+/// The media type: lower case, without parameters; empty if there is none.
 pub fn media_type(headers: &HeaderMap) -> String {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     essence(kind)

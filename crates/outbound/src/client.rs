@@ -1,5 +1,5 @@
-//! How clients are made: of reqwest for https and for all that is not said otherwise, and the
-//! connector of plain connections. Name lookups can be kept to where settings permit.
+//! Builds HTTP clients: reqwest by default, and the connector of plain connections. Name resolution
+//! can be restricted to allowed addresses.
 
 use crate::addresses::HttpSettings;
 use crate::redirects::within_origin;
@@ -22,7 +22,6 @@ type BoxError = Box<dyn Error + Send + Sync>;
 pub const IDLE_MAX: Duration = Duration::from_secs(4);
 /// How many connections to one host rest at the same time.
 pub(crate) const IDLE_PER_HOST_MAX: usize = 256;
-/// Who we say that we are.
 pub const USER_AGENT: &str = concat!("waypost/", env!("CARGO_PKG_VERSION"));
 
 /// The other side may vanish without a word. These are what the client sets by itself: how long a
@@ -36,7 +35,7 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 /// The client itself.
 pub use reqwest::Client;
 
-/// What differs between clients. All of them keep connections alive, and none retries by itself.
+/// Options of a client. All clients keep connections alive, and none retries by itself.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
     connect_within: Option<Duration>,
@@ -309,7 +308,7 @@ where
     }
 }
 
-/// What the system says.
+/// Resolves a name with the system's resolver.
 async fn look_up(name: String) -> io::Result<Vec<SocketAddr>> {
     Ok(tokio::net::lookup_host((name.as_str(), 0)).await?.collect())
 }
@@ -338,7 +337,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     #[test]
-    fn certificates_are_needed_only_where_something_is_encrypted() {
+    fn certificates_are_loaded_only_for_https() {
         let of = |url: &str| ClientOptions::default().only(&Url::parse(url).unwrap()).certificates;
         assert_eq!(of("http://a.test/"), Certificates::Unread);
         assert_eq!(of("https://a.test/"), Certificates::IfAny);
@@ -351,7 +350,7 @@ mod tests {
 
     /// What a client offers to speak over TLS, as it stands in its first message.
     #[tokio::test]
-    async fn a_client_offers_its_version_of_http_and_no_other() {
+    async fn a_client_offers_only_its_http_version() {
         let newer = (ClientOptions::default().http2(), &b"\0\x10\0\x05\0\x03\x02h2"[..]);
         let older = (ClientOptions::default(), &b"\0\x10\0\x0b\0\x09\x08http/1.1"[..]);
         for (options, offer) in [newer, older] {

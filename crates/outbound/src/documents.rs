@@ -1,5 +1,5 @@
-//! Documents of other servers that are believed for where they stand, such as the keys of an
-//! issuer: JSON over https, or from this machine, up to a size, and no redirect is followed.
+//! Trusted documents of other servers, such as the keys of an issuer: JSON over https or from
+//! loopback, bounded in size, without redirects.
 
 use crate::addresses::{HttpSettings, is_loopback, is_public};
 use crate::answer::{self, Effect};
@@ -19,9 +19,9 @@ pub enum Ground {
 /// A document that is there.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// What it says: an object.
+    /// A JSON object.
     pub body: Value,
-    /// Where it may lead.
+    /// Addresses that it may refer to.
     pub leads: Ground,
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_https_and_this_machine_are_believed() {
+    fn documents_are_accepted_only_over_https_or_loopback() {
         for address in
             ["https://a.test/x", "http://127.0.0.1:1/x", "http://[::1]/", "http://localhost/"]
         {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_public_document_leads_to_no_private_address() {
+    async fn a_public_document_cannot_refer_to_a_private_address() {
         let documents = Documents::default();
         for address in ["http://127.0.0.1:1/", "https://10.0.0.7/", "https://localhost/"] {
             let unread = documents.read(address, Ground::Public, 10).await.unwrap_err();

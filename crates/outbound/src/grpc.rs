@@ -1,6 +1,5 @@
-//! Calls of gRPC over HTTP/2: one message goes out, messages come back, each behind its length, and
-//! how a call ended is in the trailers. Nothing is compressed. What a message or a status means is
-//! known elsewhere.
+//! gRPC calls over HTTP/2: length-prefixed messages out and in, and the status in the trailers.
+//! Nothing is compressed. Messages and statuses are interpreted by the caller.
 
 use crate::client::Client;
 use bytes::{Buf, Bytes, BytesMut};
@@ -13,7 +12,6 @@ use reqwest::{Body, StatusCode, Url};
 const PREFIX_BYTES: usize = 5;
 /// The media type of requests and answers; answers may name the form of messages behind it.
 const MEDIA_TYPE: &str = "application/grpc";
-/// What we can decompress: nothing.
 const ACCEPTED: &str = "grpc-accept-encoding";
 /// How long the caller waits: up to eight digits and a unit.
 const TIMEOUT: &str = "grpc-timeout";
@@ -21,13 +19,11 @@ const TIMEOUT_MAX: u64 = 99_999_999;
 /// How a call ended.
 const STATUS: &str = "grpc-status";
 
-/// A call.
 pub struct Call {
     /// The method: its service is the first part of the path.
     pub url: Url,
-    /// What goes with it beside what gRPC itself needs.
+    /// Headers beside those of gRPC itself.
     pub headers: HeaderMap,
-    /// What is asked.
     pub message: Vec<u8>,
     /// How long the other side may take: the deadline that is sent.
     pub within_ms: u64,
@@ -43,7 +39,7 @@ pub enum StreamError {
     Lost(reqwest::Error),
     /// It ends in the middle of a message, or without a status.
     CutOff,
-    /// What came is no message of gRPC, and why.
+    /// Not a gRPC message, with the reason.
     Malformed(&'static str),
 }
 
@@ -116,10 +112,10 @@ impl Answer {
     }
 }
 
-/// What came of a body.
+/// Decoder of a body's messages.
 #[derive(Debug)]
 struct Messages {
-    /// What was not handed out yet.
+    /// Bytes that are not decoded yet.
     held: BytesMut,
     /// How many bytes may still come.
     bytes_left: usize,

@@ -1,5 +1,5 @@
-//! Notices to addresses that clients gave: a text is posted to a public address, or to one that
-//! the settings allow. Names are judged by where they lead at that moment, and redirects are not
+//! Posts to URLs that clients supplied: only to a public address, or one that the settings allow.
+//! Names are checked by the address that they resolve to at that moment, and redirects are not
 //! followed.
 
 use crate::addresses::{HttpSettings, web_url};
@@ -20,7 +20,6 @@ pub struct Notifier {
     client: LazyClient,
 }
 
-/// What is posted.
 #[derive(Debug, Clone)]
 pub struct Notice {
     pub url: String,
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_leads_to_an_address_that_is_not_public_is_not_posted_to() {
+    async fn a_name_that_resolves_to_a_private_address_is_not_posted_to() {
         let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = receiver.local_addr().unwrap().port();
         let inner = inner_server(port);
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_leads_elsewhere_later_is_judged_again_and_not_looked_up_in_between() {
+    async fn a_name_is_rechecked_at_each_post_without_a_second_lookup() {
         let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = receiver.local_addr().unwrap().port();
         let inner = inner_server(port);
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_public_is_not_posted_to_either() {
+    async fn a_literal_private_address_is_not_posted_to() {
         let notice = Notice {
             url: "http://127.0.0.1:9/".to_owned(),
             media_type: "application/json",

@@ -1,4 +1,4 @@
-//! Percent signs, as URLs write what they cannot hold.
+//! Percent-encoding of URLs.
 
 use std::fmt::Write;
 
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_url_cannot_hold_is_written_with_percent_signs() {
+    fn reserved_characters_are_percent_encoded() {
         assert_eq!(encoded("a b/é"), "a%20b%2F%C3%A9");
     }
 }

@@ -22,7 +22,7 @@ const NAMED_CHARS_MIN: usize = 6;
 /// A value of this length is a credential if any word in the name of its setting suggests one.
 const LONG_CHARS_MIN: usize = 16;
 
-/// What replaces a secret.
+/// Replaces a secret.
 const MASK: &str = "***";
 
 /// Texts that are shown to no one.
@@ -169,7 +169,7 @@ fn forms(credential: &str) -> [String; 6] {
     ]
 }
 
-/// What follows the scheme, if there is one.
+/// The value after the scheme, if there is one.
 fn after_scheme(value: &str) -> &str {
     value.split_once(' ').map_or(value, |(_, token)| token.trim_start())
 }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_and_addresses_are_hidden_in_all_their_parts() {
+    fn secrets_in_headers_and_urls_are_redacted_in_all_parts() {
         let headers = secrets(&[("authorization", "Bearer abcdef"), ("x-tenant", "7")]);
         let hidden = Redactor::default().headers(&headers);
         assert_eq!(hidden.told("`Bearer abcdef`, abcdef, 7"), "`***`, ***, 7");
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_taken_out_of_everything_and_other_settings_out_of_words() {
+    fn credentials_are_redacted_everywhere_and_other_settings_in_messages_only() {
         let headers = secrets(&[("Authorization", "Bearer s3cr/t-token"), ("X-Tenant", "acme")]);
         let hidden = Redactor::default().headers(&headers);
         let mut value = json!({
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_looked_at_only_if_it_may_have_a_credential() {
+    fn texts_that_cannot_contain_a_credential_are_skipped() {
         let hidden = Redactor::default().credentials(["hushhush"]);
         assert!(hidden.may_be_in(r#"{"a":"hushhush"}"#));
         assert!(hidden.may_be_in(r#"{"a":"hush\u0068ush"}"#), "an escape may hide one");
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_and_a_password_are_hidden_as_they_are_sent() {
+    fn basic_credentials_are_redacted_as_sent() {
         let pair = STANDARD.encode("ada:pass:word");
         let basic = format!("Basic {pair}");
         let basic = secrets(&[("Authorization", basic.as_str())]);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_child_only_what_is_named_as_a_credential_is_hidden() {
+    fn only_credential_variables_of_a_child_are_redacted() {
         let long = "0123456789abcdef";
         for (name, value, is_hidden) in [
             ("GITHUB_TOKEN", "ghp_123", true),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_among_arguments_are_hidden() {
+    fn credentials_in_command_arguments_are_redacted() {
         let args = ["--header", "Authorization: Bearer t0ken-one", "--token", "t0ken-two"];
         let more =
             ["--api-key=t0ken-three", "https://a.test/?token=t0ken-four", "--root", "/tmp/x"];

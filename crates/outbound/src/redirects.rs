@@ -1,4 +1,4 @@
-//! Redirects within an origin: headers with secrets go nowhere else.
+//! Redirects within an origin: headers with secrets are sent nowhere else.
 
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::redirect::{Action, Attempt, Policy};
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_keeps_method_body_and_origin_is_followed() {
+    fn only_redirects_that_keep_method_body_and_origin_are_followed() {
         let from = url("http://a.test/mcp");
         for (code, place, to) in [
             (307, "/m", Some("http://a.test/m")),

@@ -1,11 +1,11 @@
-//! How long an answer wants us to wait before we come back.
+//! `Retry-After`: how long a server wants us to wait.
 
 use kernel::values::ids::Millis;
 use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use std::time::{Duration, SystemTime};
 
-/// What `Retry-After` says: seconds, or a date. A date counts from the answer's own, so that no two
-/// clocks are compared; `now` is for answers without one.
+/// Parses `Retry-After`: seconds, or a date. A date is relative to the answer's own `Date`, so that
+/// no two clocks are compared; `now` is for answers without one.
 pub fn wait_ms(headers: &HeaderMap, now: Millis) -> Option<u64> {
     let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let after = header(RETRY_AFTER)?.trim();
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_seconds_or_a_date() {
+    fn retry_after_is_seconds_or_a_date() {
         assert_eq!(wait(&[]), None);
         assert_eq!(wait(&[(RETRY_AFTER, " 2")]), Some(2_000));
         assert_eq!(wait(&[(RETRY_AFTER, "Sat, 15 Nov 2025 00:00:05 GMT")]), Some(5_000));

@@ -31,7 +31,7 @@ pub const ENVELOPE_BYTES: usize = HEAD_BYTES + SALT_BYTES + TAG_BYTES;
 const STABLE_TAG_BYTES: usize = 13;
 /// Stable texts are filled up to whole blocks: how long one is does not tell how large a number is.
 const BLOCK_BYTES: usize = 12;
-/// What stands between a text and the zeros that fill it up.
+/// Separates a text from its zero padding.
 const FILL: u8 = 0x80;
 /// How many bytes one hash masks.
 const MASK_BYTES: usize = 32;
@@ -99,7 +99,7 @@ impl<K> Keyring<K> {
         once(&self.current).chain(&self.older)
     }
 
-    /// What the secret with this id opens.
+    /// Opens an envelope with the secret of this id.
     fn open<T>(&self, id: KeyId, open: impl Fn(&K) -> Option<T>) -> Result<T, Unopened> {
         let mut fitting = self.all().filter(|one| one.id == id).peekable();
         if fitting.peek().is_none() {
@@ -143,7 +143,7 @@ impl Named<hmac::Key> {
 struct Parts<'e> {
     /// The secret that it names.
     id: KeyId,
-    /// What stands before that which is sealed, and is bound as well.
+    /// Authenticated header of the envelope.
     head: &'e [u8],
     sealed: &'e [u8],
 }
@@ -360,7 +360,6 @@ fn signed(key: &hmac::Key, parts: &[&[u8]]) -> Option<[u8; SECRET_BYTES]> {
     whole.try_into().ok()
 }
 
-/// What an envelope begins with.
 fn head(form: u8, id: KeyId) -> Vec<u8> {
     once(form).chain(id.0).collect()
 }
@@ -391,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_opens_as_it_was_sealed_and_its_form_stays() {
+    fn an_envelope_round_trips_and_its_format_is_stable() {
         let sealed = envelopes().seal(BOUND, SALT, b"hushhush").unwrap();
         assert_eq!(sealed, bytes(SEALED));
         assert_eq!(sealed.len(), b"hushhush".len() + ENVELOPE_BYTES);
@@ -401,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_of_it_can_be_changed() {
+    fn a_modified_envelope_does_not_open() {
         let envelope = bytes(SEALED);
         for index in 0..envelope.len() {
             let mut changed = envelope.clone();
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_good_for_one_purpose_and_bound_to_one_thing() {
+    fn an_envelope_is_bound_to_its_purpose_and_context() {
         let (envelope, other) = (bytes(SEALED), Envelopes::new([7; 32], b"other"));
         assert_eq!(envelopes().open(b"token des", &envelope), Err(Unopened::Changed));
         assert_eq!(other.open(BOUND, &envelope), Err(Unopened::Changed));
@@ -425,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_secret_sealed_opens_and_the_new_one_seals() {
+    fn envelopes_of_an_older_secret_open_and_new_ones_use_the_newest() {
         let replaced = Envelopes::new(replaced(), PURPOSE);
         assert!(replaced.open(BOUND, &bytes(SEALED)).is_ok());
         let sealed = replaced.seal(BOUND, SALT, b"hushhush").unwrap();
@@ -459,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_of_a_stable_envelope_can_be_changed() {
+    fn a_modified_stable_envelope_does_not_open() {
         let envelope = bytes(STABLE);
         for index in 0..envelope.len() {
             let mut changed = envelope.clone();
@@ -483,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mac_is_of_one_secret_one_purpose_and_these_parts() {
+    fn a_mac_depends_on_secret_purpose_and_parts() {
         let macs = Macs::new(replaced(), b"rows");
         let name = macs.current().to_string();
         let parts: [&[u8]; 2] = [b"ab", b"c"];

@@ -1,5 +1,5 @@
-//! A body on its way into a blob, as the JSON text that its output would be if it were held in
-//! memory: byte for byte the same, and never whole.
+//! Streams a body into a blob as the JSON text of its output: byte for byte the same as if it were
+//! held in memory.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,18 +8,18 @@ use kernel::tool::call::{Pieces, ToolError};
 use reqwest::Response;
 use std::mem;
 
-/// What stands for bytes that are no UTF-8.
+/// Replaces bytes that are not UTF-8.
 const REPLACEMENT: &str = "\u{fffd}";
 /// Bytes that are written as base64 by themselves, without an end.
 const GROUP_BYTES: usize = 3;
 
 /// The JSON text of an output around a body.
 pub struct SpooledText {
-    /// What stands before the body, up to the quote.
+    /// JSON before the body, up to the quote.
     pub before: String,
     /// How the body is written.
     pub inside: BodyEncoder,
-    /// What stands behind it, from the quote on.
+    /// JSON after the body, from the quote on.
     pub after: String,
 }
 
@@ -31,7 +31,7 @@ pub enum BodyEncoder {
 }
 
 impl BodyEncoder {
-    /// What of it can be written now.
+    /// The part that can be written now.
     fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         match self {
             BodyEncoder::Text(carried) => {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_the_same_however_it_is_cut() {
+    fn spooled_text_is_the_same_at_any_chunking() {
         let body = b"a \"quoted\" \\ line\n\xc3\xa4 \xf0\x9f\x98\x80 \xff\xfe \xe2\x82 \xf0\x9f";
         let whole = serde_json::to_string(&String::from_utf8_lossy(body)).unwrap();
         for piece_bytes in 1..=body.len() {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_the_same_however_they_are_cut() {
+    fn spooled_bytes_are_the_same_at_any_chunking() {
         for length in 0..9_u8 {
             let body: Vec<u8> = (0..length).collect();
             for piece_bytes in 1..=9 {

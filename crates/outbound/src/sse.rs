@@ -1,7 +1,7 @@
 //! Server-sent events, read from bytes as they come. A line or an event that is larger than the
 //! limit is an error: what the other side sends never decides how much memory is used.
 
-/// What a line has beyond its value: the name of its field, and a mark at the stream's beginning.
+/// Extra bytes of a line beyond its value: the field name, and a byte order mark.
 const LINE_EXTRA_BYTES: usize = 16;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -28,7 +28,7 @@ impl Event {
 
 /// Where a stream can be taken up again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StreamPlace {
+pub struct ResumePoint {
     /// The id of the last event that was read as a whole.
     pub last_id: Option<String>,
     /// How long the other side wants one to wait before coming back.
@@ -60,19 +60,19 @@ pub struct SseReader {
     bytes_max: usize,
     lines: Lines,
     unfinished: Unfinished,
-    place: StreamPlace,
+    resume_point: ResumePoint,
 }
 
 impl SseReader {
     /// A reader of a stream that is read from its beginning. An event has at most so many bytes.
     pub fn new(bytes_max: usize) -> Self {
-        Self::resumed(bytes_max, StreamPlace::default())
+        Self::resumed(bytes_max, ResumePoint::default())
     }
 
     /// A reader of a stream that is taken up again at this place.
-    pub fn resumed(bytes_max: usize, place: StreamPlace) -> Self {
+    pub fn resumed(bytes_max: usize, resume_point: ResumePoint) -> Self {
         let unfinished = Unfinished::default();
-        Self { bytes_max, lines: Lines::new(bytes_max), unfinished, place }
+        Self { bytes_max, lines: Lines::new(bytes_max), unfinished, resume_point }
     }
 
     /// Takes the next bytes. The caller has read all events of those before.
@@ -84,12 +84,12 @@ impl SseReader {
     pub fn next_event(&mut self) -> Result<Option<Event>, SseError> {
         while let Some(line) = self.lines.next_line()? {
             if line.is_empty() {
-                if let Some(event) = self.unfinished.finish(&mut self.place) {
+                if let Some(event) = self.unfinished.finish(&mut self.resume_point) {
                     return Ok(Some(event));
                 }
                 continue;
             }
-            self.unfinished.take(line, &mut self.place);
+            self.unfinished.take(line, &mut self.resume_point);
             if self.unfinished.bytes() > self.bytes_max {
                 return Err(SseError::TooLarge(self.bytes_max));
             }
@@ -97,9 +97,9 @@ impl SseReader {
         Ok(None)
     }
 
-    /// Where it could be taken up again.
-    pub fn place(&self) -> &StreamPlace {
-        &self.place
+    /// The point after which the stream can be resumed.
+    pub fn resume_point(&self) -> &ResumePoint {
+        &self.resume_point
     }
 }
 
@@ -171,7 +171,7 @@ struct Unfinished {
 
 impl Unfinished {
     /// Takes one line that is not empty.
-    fn take(&mut self, line: &str, place: &mut StreamPlace) {
+    fn take(&mut self, line: &str, resume_point: &mut ResumePoint) {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
@@ -185,7 +185,7 @@ impl Unfinished {
             "event" => value.clone_into(&mut self.name),
             "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
             "retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
-                place.retry_ms = value.parse().ok().or(place.retry_ms);
+                resume_point.retry_ms = value.parse().ok().or(resume_point.retry_ms);
             }
             // A comment has no name; other fields have no meaning.
             _ => {}
@@ -198,11 +198,11 @@ impl Unfinished {
     }
 
     /// The event, if it has data; its id counts either way.
-    fn finish(&mut self, place: &mut StreamPlace) -> Option<Event> {
+    fn finish(&mut self, resume_point: &mut ResumePoint) -> Option<Event> {
         let Unfinished { name, data, id } = std::mem::take(self);
         if let Some(id) = &id {
             // An empty id says that the stream cannot be taken up again here.
-            place.last_id = (!id.is_empty()).then(|| id.clone());
+            resume_point.last_id = (!id.is_empty()).then(|| id.clone());
         }
         data.map(|data| Event { id, name, data })
     }
@@ -212,7 +212,7 @@ impl Unfinished {
 mod tests {
     use super::*;
 
-    fn read(parts: &[&[u8]], bytes_max: usize) -> (Vec<(String, String)>, StreamPlace) {
+    fn read(parts: &[&[u8]], bytes_max: usize) -> (Vec<(String, String)>, ResumePoint) {
         let mut reader = SseReader::new(bytes_max);
         let mut events = Vec::new();
         for part in parts {
@@ -221,30 +221,30 @@ mod tests {
                 events.push((event.kind().to_owned(), event.data));
             }
         }
-        (events, reader.place().clone())
+        (events, reader.resume_point().clone())
     }
 
     fn data(parts: &[&[u8]]) -> Vec<String> {
         read(parts, 100).0.into_iter().map(|(_, data)| data).collect()
     }
 
-    fn place(last_id: Option<&str>, retry_ms: Option<u64>) -> StreamPlace {
-        StreamPlace { last_id: last_id.map(str::to_owned), retry_ms }
+    fn resume_point(last_id: Option<&str>, retry_ms: Option<u64>) -> ResumePoint {
+        ResumePoint { last_id: last_id.map(str::to_owned), retry_ms }
     }
 
     #[test]
-    fn fields_make_events() {
+    fn sse_fields_make_events() {
         let stream = b": hello\nid: 7\nevent: endpoint\nretry: 500\ndata: a\ndata:b\ndata\n\n\
                        data:  c\nwhatever: x\n\nevent: nothing\n\n";
-        let (events, place_after) = read(&[stream], 100);
+        let (events, resume_point_after) = read(&[stream], 100);
         let expected = [("endpoint", "a\nb\n"), ("message", " c")];
         let events: Vec<_> = events.iter().map(|(event, data)| (&**event, &**data)).collect();
         assert_eq!(events, expected);
-        assert_eq!(place_after, place(Some("7"), Some(500)));
+        assert_eq!(resume_point_after, resume_point(Some("7"), Some(500)));
     }
 
     #[test]
-    fn lines_end_as_they_like_and_parts_break_anywhere() {
+    fn every_line_ending_and_chunking_is_accepted() {
         for stream in
             ["data: a\n\ndata: b\n\n", "data: a\r\n\r\ndata: b\r\n\r\n", "data: a\r\rdata: b\r\r"]
         {
@@ -259,16 +259,16 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_at_the_beginning_is_no_part_of_the_first_line() {
+    fn a_byte_order_mark_is_skipped() {
         assert_eq!(data(&[b"\xEF", b"\xBB\xBFdata: a\n\n"]), ["a"]);
         assert_eq!(data(&[b"data: a\n\n\xEF\xBB\xBFdata: b\n\n"]), ["a"]);
     }
 
     #[test]
-    fn what_is_not_finished_is_no_event() {
-        let (events, place_after) = read(&[b"id: 1\ndata: a\n\nid: 2\ndata: b\n"], 100);
+    fn an_unfinished_event_is_dropped() {
+        let (events, resume_point_after) = read(&[b"id: 1\ndata: a\n\nid: 2\ndata: b\n"], 100);
         assert_eq!(events.len(), 1);
-        assert_eq!(place_after, place(Some("1"), None));
+        assert_eq!(resume_point_after, resume_point(Some("1"), None));
         assert_eq!(data(&[b"data: a\n\ndata: b"]), ["a"]);
     }
 
@@ -294,30 +294,33 @@ mod tests {
                 events.extend(std::iter::from_fn(|| reader.next_event().unwrap()));
             }
             assert_eq!(events, expected, "in pieces of {size}");
-            assert_eq!(reader.place(), &place(Some("8"), Some(1000)));
+            assert_eq!(reader.resume_point(), &resume_point(Some("8"), Some(1000)));
         }
     }
 
     #[test]
-    fn a_stream_that_is_taken_up_again_keeps_its_place() {
-        let mut reader = SseReader::resumed(100, place(Some("1"), Some(5)));
+    fn a_resumed_stream_keeps_its_last_event_id() {
+        let mut reader = SseReader::resumed(100, resume_point(Some("1"), Some(5)));
         reader.push(b"data: a\n\n");
         assert_eq!(reader.next_event().map(|event| event.map(|event| event.id)), Ok(Some(None)));
-        assert_eq!(reader.place(), &place(Some("1"), Some(5)));
+        assert_eq!(reader.resume_point(), &resume_point(Some("1"), Some(5)));
     }
 
     #[test]
-    fn an_event_without_data_still_marks_the_place() {
-        assert_eq!(read(&[b"id: 1\nretry: 5\n\n"], 100), (Vec::new(), place(Some("1"), Some(5))));
-        let (events, place_after) = read(&[b"id: 1\ndata: \n\n"], 100);
-        assert_eq!((events[0].1.as_str(), place_after), ("", place(Some("1"), None)));
-        assert_eq!(read(&[b"id: 1\n\nid\n\n"], 100).1, place(None, None));
+    fn an_event_without_data_still_sets_the_last_event_id() {
+        assert_eq!(
+            read(&[b"id: 1\nretry: 5\n\n"], 100),
+            (Vec::new(), resume_point(Some("1"), Some(5)))
+        );
+        let (events, resume_point_after) = read(&[b"id: 1\ndata: \n\n"], 100);
+        assert_eq!((events[0].1.as_str(), resume_point_after), ("", resume_point(Some("1"), None)));
+        assert_eq!(read(&[b"id: 1\n\nid\n\n"], 100).1, resume_point(None, None));
         let odd = b"id: a\0b\nretry: 1s\nretry: -1\nretry: 99999999999999999999\n\n";
-        assert_eq!(read(&[odd], 100).1, place(None, None));
+        assert_eq!(read(&[odd], 100).1, resume_point(None, None));
     }
 
     #[test]
-    fn nothing_is_larger_than_the_limit() {
+    fn lines_and_events_are_bounded() {
         let wrong = |parts: &[&[u8]]| {
             let mut reader = SseReader::new(10);
             for part in parts {

@@ -1,5 +1,4 @@
-//! The trace that goes out with a request: what the other server does becomes a part of the call's
-//! own span.
+//! Outgoing `traceparent`, which makes the other server's work a part of the call's span.
 
 use kernel::values::trace::TraceParent;
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -23,7 +22,7 @@ mod tests {
     const SPAN: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
 
     #[test]
-    fn a_span_is_named_where_there_is_one_and_nobody_named_another() {
+    fn traceparent_is_added_unless_already_set() {
         let mut headers = HeaderMap::new();
         traced(&mut headers, None);
         assert!(headers.is_empty());

@@ -1,4 +1,4 @@
-//! Errors and addresses in words for messages.
+//! Errors and URLs formatted for messages, without secrets.
 
 use reqwest::Url;
 use std::error::Error;
@@ -43,13 +43,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_with_its_causes() {
+    fn an_error_is_shown_with_its_causes() {
         let error = Because("a", Some(Box::new(Because("b", Some(Box::new(Because("c", None)))))));
         assert_eq!(reasons(&error), "a: b: c");
     }
 
     #[test]
-    fn a_place_holds_no_secret() {
+    fn a_shown_url_holds_no_secret() {
         for (url, told) in [
             ("https://me:hush@a.test/x?key=hush#hush", "https://a.test"),
             ("http://a.test:81/", "http://a.test:81"),

@@ -1,9 +1,9 @@
-//! Arguments of a call as Cedar takes them: a record that is typed by the tool's input schema.
-//! What the schema does not say, or says in a way that Cedar has no type for, is left out of the
-//! type, so that no policy can read it. A value that the type cannot hold exactly makes the whole
-//! inexpressible: a rounded number would be judged, and another one sent.
+//! Arguments of a call as a Cedar record, typed by the tool's input schema. Parts of a schema that
+//! Cedar has no type for are left out of the type, so that no policy can read them. A value that
+//! the type cannot represent exactly makes the whole record inexpressible: otherwise policies would
+//! judge a rounded number while the exact one is sent.
 
-use crate::reads::Members;
+use crate::dependencies::Members;
 use cedar_policy::RestrictedExpression;
 use serde_json::{Map, Number, Value, json};
 use std::collections::BTreeMap;
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_becomes_a_type_and_what_has_none_is_left_out() {
+    fn a_schema_becomes_a_cedar_type_without_unsupported_parts() {
         let found = cedar(json!({
             "type": "object",
             "required": ["amount", "note", "to"],
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_grows_without_end_is_cut() {
+    fn a_recursive_schema_is_truncated() {
         let wide: Map<String, Value> =
             (0..20).map(|index| (format!("m{index}"), json!({"$ref": "#"}))).collect();
         let record = Record::of(&json!({"type": "object", "properties": wide}));
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_taken_exactly_or_not_at_all() {
+    fn numbers_are_expressed_exactly_or_not_at_all() {
         let integer = json!({"type": "integer"});
         let number = json!({"type": "number"});
         for good in [json!(0), json!(i64::MIN), json!(i64::MAX), json!(5.0), json!(-3.0)] {

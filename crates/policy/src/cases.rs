@@ -1,5 +1,5 @@
-//! Tests that stand beside the policies, in `policies/tests.yaml`: who does what to what, and what
-//! is expected. They need no server, and no tools where the file describes them.
+//! Policy tests in `policies/tests.yaml`: who does what to what, and the expected verdict. They
+//! need no server, and no tools where the file describes them.
 
 use crate::decide::{Policies, Question};
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
@@ -37,7 +37,6 @@ pub struct Cases {
     cases: Vec<(Position, Case)>,
 }
 
-/// What the tests are run with.
 #[derive(Debug, Clone)]
 pub struct Setup<'a> {
     /// The tools that the file does not describe.
@@ -63,7 +62,7 @@ struct Case {
     actor: Option<Arc<str>>,
     #[serde(default)]
     realm: Option<RealmId>,
-    /// What its principal has, where it is one.
+    /// Data domain of its principal, if it is one.
     #[serde(default)]
     data_domain: Option<DataDomain>,
     #[serde(default)]
@@ -96,7 +95,6 @@ enum By {
     Several(Vec<String>),
 }
 
-/// What it is done to.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 enum On {
@@ -299,7 +297,7 @@ impl Case {
         Roster::combine(&[Arc::new(principal)], std::iter::empty()).0
     }
 
-    /// What is not as expected.
+    /// Differences from the expectation.
     fn compared(&self, decision: &Decision) -> Option<String> {
         let (found, why) = match &decision.verdict {
             Verdict::Allow => (Expected::Allow, ""),

@@ -3,13 +3,13 @@
 //! `forbid` that fails holds as what it is, and a `permit` that fails does not.
 
 use crate::arguments::Inexpressible;
+use crate::dependencies::{Members, Reads};
 use crate::entities::{CedarQuestion, Names, context};
+use crate::evaluation::{Outcome, Tally};
 use crate::files::{self, Effect, FilePolicy, error};
-use crate::fit::{Fits, FittedPolicies, validate};
 use crate::index::Index;
-use crate::reads::{Members, Reads};
 use crate::schema::identity;
-use crate::tally::{Outcome, Tally};
+use crate::validation::{Fits, FittedPolicies, validate};
 use cedar_policy::{Authorizer, Context, PolicySet, Request as CedarRequest, RestrictedExpression};
 use kernel::contracts::policy::{Decision, Request, Resource};
 use kernel::definition::plan::mistake::{CheckResult, Mistake};
@@ -49,7 +49,7 @@ pub struct ListedPolicy {
     pub line: u32,
     /// `permit`, `forbid` or `ask`.
     pub effect: &'static str,
-    /// What is asked, where it asks.
+    /// The question of an ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The tools whose own actions it names.
@@ -77,13 +77,13 @@ pub struct Question<'a> {
 pub(crate) struct PartialDecision {
     /// None where no policy could apply, or Cedar does not take it.
     stated: Option<CedarQuestion>,
-    /// What the policies said that could apply, in their order; none where that changes.
+    /// Outcomes of the applicable policies, in order; `None` if an outcome is dynamic.
     outcomes: Vec<(usize, Option<Outcome>)>,
     /// The built-in role that permits it, if one does.
     role: Option<Role>,
     /// The arguments that change the answer.
     members: Members,
-    /// What else changes it.
+    /// Inputs that change it.
     reads: Reads,
 }
 
@@ -140,7 +140,7 @@ impl Policies {
         self.policies.iter().map(listed).collect()
     }
 
-    /// What changes with every change of a text.
+    /// A version that changes with every change of a text.
     pub fn version(&self) -> &Arc<str> {
         &self.version
     }
@@ -166,9 +166,9 @@ impl Policies {
         all
     }
 
-    /// What is wrong with the policies beside tools that stay the same while a server runs. One
-    /// that does not fit such a tool can never be evaluated, which is an error. One about a tool
-    /// that is not among them waits for it.
+    /// Mistakes of the policies with tools that stay the same while a server runs. A policy that
+    /// does not fit such a tool can never be evaluated, which is an error. One about a missing tool
+    /// is pending.
     pub fn check<'t>(&self, tools: impl IntoIterator<Item = &'t ToolSpec>) -> Vec<Mistake> {
         let mut missing = self.tools.clone();
         let mut found = Vec::new();
@@ -264,8 +264,8 @@ impl Policies {
         tally.decision(request.act, prepared.role)
     }
 
-    /// What these policies say, where neither arguments, nor where they came from, nor time change
-    /// it.
+    /// Static outcomes of these policies: those that depend neither on arguments, nor on their
+    /// sources, nor on time.
     fn settled(
         &self,
         candidates: Vec<usize>,

@@ -14,7 +14,6 @@ const DECISIONS_MAX: usize = 20_000;
 /// Decisions by what they follow from.
 pub(crate) struct DecisionCache(Cache<Key, CachedDecision>);
 
-/// What is known of a request.
 #[derive(Clone)]
 pub(crate) enum CachedDecision {
     /// The decision, where neither arguments nor time change it.
@@ -34,8 +33,8 @@ struct Key {
     facts: Facts,
 }
 
-/// What policies know of a resource beside its kind and name. A tool or a session can change while
-/// it keeps both.
+/// Attributes of a resource beside kind and name. A tool or a session can change while it keeps
+/// both.
 #[derive(PartialEq, Eq, Hash)]
 enum Facts {
     None,
@@ -132,7 +131,7 @@ mod tests {
     use kernel::contracts::policy::Context;
 
     #[test]
-    fn so_many_decisions_are_kept_and_no_more() {
+    fn the_decision_cache_is_bounded() {
         let cache = DecisionCache::default();
         let ann = Caller::new("r", "ann");
         for number in 0..DECISIONS_MAX + 5_000 {

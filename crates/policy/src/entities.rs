@@ -1,6 +1,6 @@
-//! A question in the words of Cedar: who asks, what is done, to what, and what else is known.
+//! Translates a policy request into Cedar: principal, action, resource and context.
 
-use crate::reads::{ARGUMENTS, DATA_DOMAIN, NOW, SOURCES};
+use crate::dependencies::{ARGUMENTS, DATA_DOMAIN, NOW, SOURCES};
 use crate::schema::{Kind, TOOL_ACTION, identity};
 use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, ParseErrors, Request,
@@ -175,7 +175,7 @@ impl Names {
     }
 }
 
-/// What else is known of a question. Time and sources are there only where a policy reads them.
+/// The context of a request. Time and sources are included only if a policy reads them.
 pub(crate) fn context(
     trigger: Trigger,
     now: Option<Millis>,
@@ -203,7 +203,7 @@ pub(crate) fn context(
     Context::from_pairs(members).ok()
 }
 
-/// What a tool does to the world, as policies write it.
+/// The effect of a tool, as policies write it.
 fn reach_word(reach: Reach) -> &'static str {
     match reach {
         Reach::Reads => "reads",

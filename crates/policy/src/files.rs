@@ -2,12 +2,12 @@
 //! What Cedar would accept and Waypost has no meaning for, such as a template or an annotation that
 //! is not known, is a mistake here. Whether a policy fits the schema is asked later.
 
-use crate::reads::{
+use crate::dependencies::{
     ARGUMENTS, Members, NOW, Reads, named_action, named_arguments, read_members, reads,
     reads_principal,
 };
 use crate::schema::{Kind, TOOL_ACTION};
-use crate::text::{Piece, annotation_at, pieces, position, too_deep};
+use crate::source_text::{Piece, annotation_at, pieces, position, too_deep};
 use cedar_policy::ffi::DetailedError;
 use cedar_policy::{
     ActionConstraint, Effect as CedarEffect, EntityUid, Policy, PolicyId, PolicySet,
@@ -63,7 +63,6 @@ pub(crate) struct Source {
     start: usize,
 }
 
-/// What a policy does where it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Effect {
     Permit,
@@ -72,7 +71,6 @@ pub(crate) enum Effect {
     Ask(AskEffect),
 }
 
-/// What is asked where such a policy holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AskEffect {
     pub(crate) why: String,
@@ -167,7 +165,7 @@ impl Source {
         placed
     }
 
-    /// What Cedar says of the policy, where it says it.
+    /// Cedar's message about the policy, with its place.
     pub(crate) fn reported(
         &self,
         error: &DetailedError,
@@ -470,7 +468,7 @@ fn named(constraint: &PrincipalConstraint) -> Option<Answerer> {
     }
 }
 
-/// Who answers, as `@approvers` has it.
+/// Parses `@approvers`.
 fn answerers(text: &str) -> Option<Vec<Answerer>> {
     let one = |word: &str| {
         let (kind, name) = word.split_once(':')?;

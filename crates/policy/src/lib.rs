@@ -2,15 +2,15 @@
 //! by the files and, beside them, by the built-in roles. No IO: texts come in, and roles come
 //! through a snapshot.
 
-mod text;
-mod reads;
+mod source_text;
+mod dependencies;
 mod arguments;
 mod schema;
 mod entities;
 mod files;
 mod index;
-mod fit;
-mod tally;
+mod validation;
+mod evaluation;
 pub mod decide;
 mod decision_cache;
 pub mod cases;
@@ -30,7 +30,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 pub use crate::schema::applicable;
 
-/// What policies need beside their files.
 pub struct Parts {
     /// Everyone who is known now, with their roles, as one value. A later one has a larger number.
     pub directory: Box<dyn Fn() -> Arc<Directory> + Send + Sync>,
@@ -60,7 +59,7 @@ impl Snapshot {
         Self { policies, directory, version, decisions: DecisionCache::default() }
     }
 
-    /// What is said of who is not known any more.
+    /// The denial of an unknown subject.
     fn ended(&self) -> Decision {
         let denied = Verdict::Deny("the caller may not do anything any more".to_owned());
         Decision { version: Some(self.version.clone()), ..Decision::from(denied) }
@@ -122,7 +121,7 @@ impl CedarPolicy {
         current.clone()
     }
 
-    /// What one snapshot says of a request at this moment.
+    /// Decides a request with one snapshot.
     fn judged(&self, snapshot: &Snapshot, request: &Request<'_>) -> Decision {
         match snapshot.decisions.get(request) {
             Some(CachedDecision::Settled(decision)) => decision,

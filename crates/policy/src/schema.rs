@@ -4,7 +4,7 @@
 //! not grow with the catalog.
 
 use crate::arguments::Record;
-use crate::reads::{ARGUMENTS, DATA_DOMAIN, NOW, SOURCES};
+use crate::dependencies::{ARGUMENTS, DATA_DOMAIN, NOW, SOURCES};
 use cedar_policy::Schema;
 use kernel::contracts::policy::Resource;
 use kernel::values::caller::Act;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// What the name of a tool's own action begins with.
+/// Prefix of a tool's own action.
 pub(crate) const TOOL_ACTION: &str = "call:";
 
 /// The types of entities, as policies write them.
@@ -99,7 +99,7 @@ impl Kind {
         !matches!(self, Self::Session | Self::Ask | Self::Server)
     }
 
-    /// What is known of one, as attributes of a schema.
+    /// Its attributes in the schema.
     fn attributes(self) -> Value {
         match self {
             Self::Subject => json!({
@@ -219,7 +219,7 @@ pub fn applicable() -> impl Iterator<Item = (Act, &'static str)> {
     Act::ALL.iter().copied().flat_map(kinds)
 }
 
-/// What an act is done to. A policy about anything else could never apply, and is reported.
+/// Resource kinds of an act. A policy about any other kind could never apply, and is reported.
 fn resources_of(act: Act) -> &'static [Kind] {
     match act {
         Act::Run => &[Kind::Plan, Kind::Agent, Kind::Pipeline, Kind::Session],

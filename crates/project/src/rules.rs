@@ -4,7 +4,7 @@
 use crate::models::instead;
 use engine::{PlanFile, ProjectFiles};
 use kernel::definition::plan::Plan;
-use kernel::definition::plan::flow::read_made;
+use kernel::definition::plan::flow::read_generated;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::definition::plan::source::Node;
 use kernel::definition::rule::Rule;
@@ -33,7 +33,7 @@ pub fn without_models(files: &ProjectFiles, models: &[String], limits: &Limits) 
 
 fn read(text: &str, limits: &Limits) -> Option<Plan> {
     let node = Node::parse(text, limits).ok()?;
-    read_made(&node.to_value(), limits).ok()
+    read_generated(&node.to_value(), limits).ok()
 }
 
 fn missing(rule: &Rule, models: &[String]) -> Option<Mistake> {

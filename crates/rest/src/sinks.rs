@@ -130,7 +130,7 @@ fn sink(doors: &Doors, caller: &Caller, facts: Option<&SinkFacts>, state: SinkSt
         },
         target: facts.and_then(|facts| facts.target.clone()),
         types: facts.and_then(|facts| facts.types.as_ref()).map(texts),
-        place: after_row(doors, caller, state.place),
+        place: after_row(doors, caller, state.position),
         lag: state.lag,
         delivered: state.delivered,
         failed: state.failed,

@@ -1,4 +1,4 @@
-//! What an operator says of a sink, as plain data. Crate `project` reads it from files.
+//! Configuration of a sink as plain data. Crate `project` parses it from files.
 
 use kernel::values::secret::Secret;
 use std::path::PathBuf;
@@ -10,7 +10,6 @@ pub struct SinkConfig {
     pub kind: SinkKind,
 }
 
-/// What a sink is and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SinkKind {
     /// Standard output, one JSON text per line.

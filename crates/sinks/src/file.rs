@@ -1,5 +1,5 @@
-//! A file that grows. Each batch is synced before it counts. A file that was moved away, as tools
-//! that rotate logs do, is begun again; a line that broke off is ended, so that only it is lost.
+//! File sink. Each batch is synced before it counts. A file that was moved away, as log rotation
+//! does, is reopened; a torn line is terminated, so that only it is lost.
 
 use crate::lines::Lines;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_appended_and_a_broken_one_is_ended() {
+    fn lines_are_appended_after_a_torn_line_is_terminated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/events.jsonl");
         FileLines::open(&path).unwrap().write(b"1\n2\n").unwrap();
@@ -106,7 +106,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_that_was_moved_away_is_begun_anew() {
+    fn a_rotated_file_is_reopened() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events");
         let old = folder.path().join("events.1");
@@ -124,7 +124,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_device_is_written_to_and_a_full_one_says_so() {
+    fn devices_are_written_and_a_full_one_is_an_error() {
         FileLines::open(Path::new("/dev/null")).unwrap().write(b"1\n").unwrap();
         let mut full = FileLines::open(Path::new("/dev/full")).unwrap();
         for _ in 0..2 {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_and_tried_again() {
+    fn a_failed_write_is_reported_and_retried() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events");
         let mut lines = FileLines::open(&path).unwrap();

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use stdout::StdoutLines;
 use webhook::Webhook;
 
-/// What sinks take from the process around them.
+/// Dependencies of sinks.
 #[derive(Clone)]
 pub struct Parts {
     /// Says when a webhook was sent.

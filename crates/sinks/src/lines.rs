@@ -1,5 +1,5 @@
-//! Events as JSON lines. A thread of its own writes them, so that a pipe that no one reads or a
-//! slow disk holds up no one else.
+//! Writes events as JSON lines on a thread of its own, so that an unread pipe or a slow disk blocks
+//! nothing else.
 
 use futures::future::BoxFuture;
 use kernel::contracts::Spawn;
@@ -22,7 +22,7 @@ pub(crate) trait Lines: Send + 'static {
 /// Writes events as lines, all of them in the order of the feed.
 pub(crate) struct LineSink {
     kind: &'static str,
-    /// What it is called in messages.
+    /// Its name in messages.
     place: String,
     jobs: mpsc::Sender<Job>,
 }

@@ -1,11 +1,11 @@
-//! Signatures as Standard Webhooks has them: `v1` is HMAC-SHA256 over id, time and body.
+//! Standard Webhooks signatures: `v1` is HMAC-SHA256 over id, time and body.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kernel::values::secret::Secret;
 use ring::hmac;
 
-/// What a secret begins with.
+/// Prefix of a secret.
 const PREFIX: &str = "whsec_";
 /// The shortest key that the specification allows.
 const KEY_BYTES_MIN: usize = 24;
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_message_gets_its_known_signature() {
+    fn signatures_match_the_standard_webhooks_vector() {
         let signer = Signer::read(&Secret::new(SECRET)).unwrap();
         assert_eq!(signer.sign(ID, 1_614_265_330, "{\"test\": 2432232314}"), SIGNED);
         assert_ne!(signer.sign(ID, 1_614_265_331, "{\"test\": 2432232314}"), SIGNED);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_told_without_it() {
+    fn an_invalid_secret_is_reported_without_its_text() {
         for (secret, part) in [
             ("", "no secret"),
             ("  ", "no secret"),

@@ -1,4 +1,4 @@
-//! Standard output, for readers of what the process says: a container's log, a pipe, a file.
+//! Standard output sink.
 
 use crate::lines::Lines;
 use std::io::{self, ErrorKind, Write};
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_broke_off_is_ended_before_the_next() {
+    fn a_torn_line_is_terminated_before_the_next() {
         let mut output = Full { written: Vec::new(), room: 9 };
         let mut broken = Broken(false);
         broken.write(&mut output, b"one\n").unwrap();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_did_not_begin_needs_no_end() {
+    fn an_unstarted_line_needs_no_terminator() {
         let mut output = Full { written: Vec::new(), room: 4 };
         let mut broken = Broken(false);
         broken.write(&mut output, b"one\n").unwrap();

@@ -1,5 +1,5 @@
-//! Webhooks: each event is posted to someone, signed as Standard Webhooks says. A receiver that
-//! was slow, or that answered and was not heard, gets it again under the same id.
+//! Webhook sink: each event is posted with a Standard Webhooks signature. A receiver whose answer
+//! was slow or lost gets the event again under the same id.
 
 use crate::sign::Signer;
 use futures::future::{BoxFuture, select};
@@ -40,7 +40,7 @@ pub(crate) struct Webhook {
     signer: Signer,
     timeout: Duration,
     clock: Arc<dyn Clock>,
-    /// What it is called in messages.
+    /// Its name in messages.
     place: String,
 }
 

@@ -7,17 +7,17 @@
 //! the folder, a file whose owner never came to name it is on it too, and whatever else lies in the
 //! folder is left alone.
 
-mod shelves;
+mod disk;
 
-pub(crate) use shelves::is_hash;
+pub(crate) use disk::is_hash;
 
-use crate::parts::Parts;
+use crate::opening::Parts;
 use crate::sqlite::{LooseBlob, SqliteStore};
+use disk::{BlobPart, Shelves};
 use futures::stream::{self, Stream, StreamExt};
 use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read, StoreError};
 use kernel::values::datum::BlobRef;
 use kernel::values::ids::{ContentHash, Millis, RealmId};
-use shelves::{BlobPart, Shelves};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) type Sweeping = Arc<Mutex<()>>;
 
 type Work = Box<dyn FnOnce(&mut Shelves) + Send>;
 
-/// What the blobs' thread does, one after the other.
+/// Jobs of the blobs' thread.
 enum Job {
     /// Something with files.
     Files(Work),
@@ -87,7 +87,7 @@ impl FileBlobs {
         Self { queue, store, sweeping }
     }
 
-    /// What keeps blobs from being swept while it is held.
+    /// A guard that prevents sweeps while it is held.
     pub(crate) fn sweeping(&self) -> Sweeping {
         self.sweeping.clone()
     }

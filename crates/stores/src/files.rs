@@ -1,4 +1,4 @@
-//! Folders that survive a power cut: a new name is durable only once its folder is synced.
+//! Durable folders: a new name survives a power cut only once its folder is synced.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
@@ -71,7 +71,7 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     Names::open(folder)?.sync()
 }
 
-/// What was found; none where nothing has this name.
+/// Maps a missing file to `None`.
 pub(crate) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
@@ -105,7 +105,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_folder_that_we_make_is_ours_alone() {
+    fn created_folders_are_private() {
         use std::fs::{Permissions, metadata, set_permissions};
         use std::os::unix::fs::PermissionsExt;
         let there = tempfile::tempdir().unwrap();

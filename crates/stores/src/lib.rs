@@ -4,16 +4,16 @@
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
 
-mod parts;
+mod opening;
 mod files;
 mod locks;
 mod sqlite;
 mod blobs;
-mod marks;
+mod crash_marks;
 mod backup;
 
 pub use backup::restore;
-pub use parts::{FatalHandler, Holder, OpenError, Parts, StoreLocation};
+pub use opening::{FatalHandler, Holder, OpenError, Parts, StoreLocation};
 
 use backup::FolderBackup;
 use kernel::contracts::backup::Backup;
@@ -30,7 +30,6 @@ use sqlite::{DATABASE, FolderLock};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open store.
 pub struct OpenStore {
     /// Sessions: their journal and the lists beside it.
     pub store: Arc<dyn Store>,
@@ -38,7 +37,7 @@ pub struct OpenStore {
     pub definitions: Arc<dyn Definitions>,
     /// API keys, without their texts.
     pub api_keys: Arc<dyn ApiKeys>,
-    /// What the newest tokens of subjects claim.
+    /// Claims of the newest tokens of subjects.
     pub claims: Arc<dyn Claims>,
     /// Principals that no file brings, and which are disabled.
     pub principals: Arc<dyn Principals>,
@@ -52,11 +51,11 @@ pub struct OpenStore {
     pub deliveries: Arc<dyn Deliveries>,
     /// The webhooks of tasks.
     pub webhooks: Arc<dyn Webhooks>,
-    /// What is being worked on, for the process after this one.
+    /// Marks of the sessions being worked on, for the next process.
     pub marks: Arc<dyn CrashMarks>,
     /// Copies of all of it.
     pub backup: Arc<dyn Backup>,
-    /// What it had lost when it was opened, where that was accepted.
+    /// Writes that it had lost when it was opened, if that was accepted.
     pub loss: Option<StoreLoss>,
 }
 
@@ -67,7 +66,7 @@ pub fn open(place: &StoreLocation, parts: Parts) -> Result<OpenStore, OpenError>
     let folder = place.folder();
     let (store, loss) = sqlite::open(place, &parts)?;
     let store = Arc::new(store);
-    let marks = marks::FileMarks::open(folder)
+    let marks = crash_marks::FileMarks::open(folder)
         .map_err(|why| OpenError::Folder { folder: folder.to_owned(), why })?;
     let blobs = blobs::FileBlobs::open(folder.join(blobs::FOLDER), store.clone(), &parts);
     let backup = FolderBackup::of_open(folder, &parts, blobs.sweeping());
@@ -98,8 +97,7 @@ pub fn hold(folder: &Path, now: Millis) -> Result<FolderHold, OpenError> {
     Ok(FolderHold { _lock: FolderLock::take(folder, now)? })
 }
 
-/// What the database of a folder that no one holds has lost, as its next opening would find; none
-/// where that cannot be read.
+/// The loss that the next opening of an unlocked folder would find; `None` if it is unreadable.
 pub fn loss_of(folder: &Path) -> Option<StoreLoss> {
     sqlite::loss_of(folder)
 }

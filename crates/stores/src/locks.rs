@@ -1,4 +1,4 @@
-//! How the stores take their locks.
+//! Locking that survives a poisoned mutex.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

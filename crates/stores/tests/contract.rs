@@ -148,7 +148,7 @@ fn an_append_that_fails_midway_leaves_nothing_and_harms_nobody() {
 }
 
 #[test]
-fn a_full_queue_is_an_answer_and_poisons_too() {
+fn a_full_queue_refuses_and_poisons_the_session() {
     let threads = Threads::keeping();
     let limits = Limits { append_queue_max: 1, ..Limits::default() };
     let scene = Scene::with(threads.clone(), limits);
@@ -173,7 +173,7 @@ fn a_store_tells_how_large_it_is_and_how_long_its_commits_took() {
 }
 
 #[test]
-fn a_held_folder_names_its_holder() {
+fn a_locked_folder_names_its_holder() {
     let scene = Scene::new();
     let second = open(&scene.folder, Arc::new(Threads::default()), Limits::default());
     let error = second.err().unwrap();
@@ -296,7 +296,7 @@ fn a_reopened_store_has_everything() {
 }
 
 #[test]
-fn another_release_s_database_is_refused() {
+fn a_database_with_newer_or_changed_migrations_is_refused() {
     let folder = Scene::new().closed();
     let again = || open(&folder, Arc::new(Threads::default()), Limits::default()).err().unwrap();
     let database = rusqlite::Connection::open(folder.path().join("data/waypost.db")).unwrap();
@@ -417,7 +417,7 @@ fn a_blob_is_whole_or_refused() {
 type Pieces = Vec<Result<Vec<u8>, StoreError>>;
 
 #[test]
-fn a_blob_that_comes_in_pieces_never_comes_whole_if_it_is_damaged() {
+fn a_damaged_blob_never_streams_completely() {
     let scene = Scene::new();
     let blobs = &scene.opened.blobs;
     let pieces_of = |hash: &ContentHash| -> Option<(u64, Pieces)> {
@@ -471,7 +471,7 @@ fn put_pieces(
 }
 
 #[test]
-fn what_comes_in_pieces_has_the_name_that_it_has_as_a_whole() {
+fn a_streamed_blob_has_the_same_hash_as_a_whole_one() {
     let scene = Scene::new();
     let pieces: Vec<Vec<u8>> = (0..40).map(|number| vec![number; 1_000]).collect();
     let whole = pieces.concat();
@@ -492,7 +492,7 @@ fn what_comes_in_pieces_has_the_name_that_it_has_as_a_whole() {
 }
 
 #[test]
-fn what_breaks_off_or_is_too_large_leaves_no_file() {
+fn an_aborted_or_oversized_blob_leaves_no_file() {
     let scene = Scene::new();
     let piece = || Ok(vec![7; 1_000]);
     for (pieces, bytes_max, bytes, refusal) in [
@@ -524,7 +524,7 @@ fn what_breaks_off_or_is_too_large_leaves_no_file() {
 }
 
 #[test]
-fn a_draft_of_a_process_that_died_is_gone_after_the_next_sweep() {
+fn drafts_of_a_dead_process_are_swept() {
     let scene = Scene::new();
     let kept = BlobsOf(&scene).put("r", "kept");
     let folder = scene.closed();
@@ -577,7 +577,7 @@ impl BlobsOf<'_> {
 }
 
 #[test]
-fn a_blob_goes_when_nothing_has_named_it_for_long() {
+fn an_unreferenced_blob_is_swept_after_a_while() {
     let scene = Scene::new();
     let blobs = BlobsOf(&scene);
     let [held, spoken_of, shared, unnamed] =
@@ -649,7 +649,7 @@ fn a_blob_stays_as_long_as_a_holder_of_any_kind_has_it() {
 }
 
 #[test]
-fn what_a_call_holds_it_holds_no_longer_than_its_process_lives() {
+fn blob_holds_of_a_call_end_with_its_process() {
     let scene = Scene::new();
     let blobs = BlobsOf(&scene);
     let [of_call, of_job] = ["of a call", "of a job"].map(|text| blobs.put("r", text));
@@ -666,7 +666,7 @@ fn what_a_call_holds_it_holds_no_longer_than_its_process_lives() {
 }
 
 #[test]
-fn a_trimmed_session_names_what_its_base_and_the_rest_name() {
+fn a_trimmed_session_holds_the_blobs_of_its_base_and_its_rest() {
     let scene = Scene::new();
     let blobs = BlobsOf(&scene);
     let [gone, in_base, in_row, later, again] =
@@ -696,7 +696,7 @@ fn a_trimmed_session_names_what_its_base_and_the_rest_name() {
 }
 
 #[test]
-fn what_a_run_spent_is_kept() {
+fn usage_of_a_run_is_stored() {
     let scene = Scene::new();
     let mut a = Driver::new("r", "a");
     done(scene.store().append(a.created()));
@@ -722,7 +722,7 @@ fn what_a_run_spent_is_kept() {
 }
 
 #[test]
-fn owners_are_kept() {
+fn owners_are_stored() {
     let scene = Scene::new();
     let mut a = Driver::new("r", "a");
     done(scene.store().append(a.created()));
@@ -761,7 +761,7 @@ fn a_run_that_starts_while_others_are_removed_has_its_closure() {
 }
 
 #[test]
-fn a_spec_is_kept_whatever_else_of_its_batch_is_written_again() {
+fn a_spec_is_stored_despite_a_rewritten_batch() {
     let threads = Threads::keeping();
     let scene = Scene::with(threads.clone(), Limits::default());
     let pinned = closure("pinned");

@@ -1,7 +1,6 @@
-//! What the environment says of telemetry: the standard `OTEL_*` variables, and Langfuse's own
-//! three as a short way to say the same. Nothing is exported unless a place for it is named. What
-//! cannot be done is logged as a warning and left out: telemetry never keeps a server from
-//! starting.
+//! Configuration of exporters from the standard `OTEL_*` variables and Langfuse's own three.
+//! Nothing is exported without an endpoint. Invalid or unsupported settings are logged as warnings
+//! and ignored: telemetry never prevents a start.
 
 use crate::names::key::SERVICE_NAME;
 use base64::Engine;
@@ -16,35 +15,34 @@ use std::fmt;
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 const SERVICE: &str = "waypost";
-/// What Langfuse is called as a place that takes spans.
+/// Name of the Langfuse exporter.
 pub(crate) const LANGFUSE_PLACE: &str = "langfuse";
 const LANGFUSE: &str = "https://cloud.langfuse.com";
 const EXPORT_TIMEOUT_MS: u64 = 10_000;
 
-/// What is exported, where to, and how much of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Where spans go; nowhere where this is empty.
     pub destinations: Vec<Destination>,
     /// Which traces are recorded.
     pub sampling: Sampling,
-    /// What is said of this process, `service.name` first.
+    /// Resource attributes, `service.name` first.
     pub resource: Vec<(String, String)>,
     /// How spans are collected.
     pub batch: Batch,
     /// Whether what is said, called and answered is exported too.
     pub content: bool,
-    /// What cannot be done, and is left out. No header or key is in it.
+    /// Warnings about settings that are ignored. They contain no header or key.
     pub warnings: Vec<String>,
 }
 
 /// A place that takes spans.
 #[derive(Clone, PartialEq)]
 pub struct Destination {
-    /// What it is called: `otlp`, `langfuse`.
+    /// `otlp` or `langfuse`.
     pub name: &'static str,
     pub url: Url,
-    /// What goes with every request.
+    /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
     /// How long one request may take.
     pub timeout_ms: u64,
@@ -116,7 +114,6 @@ impl Config {
         format!("spans go to {}{content}", places.join(" and "))
     }
 
-    /// What these variables say.
     pub fn read(variables: Variables<'_>) -> Self {
         let mut reading = Reading { variables, warnings: Vec::new() };
         let destinations = match reading.is_true("OTEL_SDK_DISABLED") {

@@ -1,5 +1,5 @@
-//! Sends spans to one place, in batches, from a task of its own. The offer of a span never waits:
-//! when the queue is full the newest is dropped, and that is counted. A place that is away costs
+//! Exports spans to one endpoint, in batches, from a task of its own. Offering a span never waits:
+//! when the queue is full the newest span is dropped and counted. An unreachable endpoint costs
 //! spans and nothing else.
 
 use crate::config::Batch;
@@ -23,7 +23,6 @@ const WAIT_MS_MAX: u64 = 10_000;
 /// How long to be quiet about lost spans once they were reported.
 const QUIET_MS: u64 = 300_000;
 
-/// What became of spans.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) exported: AtomicU64,
@@ -31,9 +30,7 @@ pub(crate) struct Counts {
     pub(crate) failed: AtomicU64,
 }
 
-/// Who sends, and what goes with every batch.
 pub(crate) struct SpanSender {
-    /// What the place is called.
     pub(crate) name: &'static str,
     pub(crate) wire: Box<dyn Wire>,
     pub(crate) resource: Resource,
@@ -88,7 +85,6 @@ impl Exporter {
     }
 }
 
-/// What a task waits for.
 enum Woken {
     Span(Arc<Span>),
     /// The first span waited long enough.
@@ -103,7 +99,6 @@ struct Task {
     told: LossReport,
 }
 
-/// What was reported of lost spans.
 #[derive(Debug, Default)]
 struct LossReport {
     /// How many.

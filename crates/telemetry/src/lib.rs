@@ -78,7 +78,7 @@ impl Telemetry {
     }
 }
 
-/// What became of spans, by the place that they go to.
+/// Counts of spans by exporter.
 #[derive(Debug)]
 struct ExportCounts(Vec<(&'static str, Arc<Counts>)>);
 

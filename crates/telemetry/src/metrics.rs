@@ -1,5 +1,5 @@
-//! Durations and counts of what ended, for Prometheus. Labels come from lists that are short: names
-//! are bounded, ids are never labels.
+//! Prometheus histograms and counters of observations. Label values are bounded: names come from
+//! short lists, and ids are never labels.
 
 use kernel::contracts::observe::{Observation, ObservedWork, Observer};
 use kernel::values::ids::Space;
@@ -19,7 +19,7 @@ const WORK_SECONDS: [f64; 17] = [
 /// From an answer at the desk to one after the weekend.
 const WAIT_SECONDS: [f64; 11] =
     [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0, 259_200.0, 604_800.0];
-/// What things are called of which there are too many.
+/// Label value for names over the limit.
 const OTHER: &str = "other";
 
 /// Makes a set of labels of each line.
@@ -44,7 +44,6 @@ labels! {
     OfPipeline { pipeline: Arc<str>, path: &'static str };
 }
 
-/// What ended so far.
 pub struct Metrics {
     runs: Family<OfRun, Histogram>,
     calls: Family<OfCall, Histogram>,
@@ -101,7 +100,7 @@ impl Metrics {
     }
 
     fn saw_run(&self, seen: &Observation) {
-        let ObservedWork::Run { status, agent, agent_step, .. } = &seen.what else { return };
+        let ObservedWork::Run { status, agent, agent_step, .. } = &seen.work else { return };
         // By where it happened: a plan that someone sent may have any name.
         let space = seen.session.as_ref().map(|key| &key.space);
         let pipeline = space.and_then(Space::pipeline);
@@ -121,7 +120,7 @@ impl Metrics {
     }
 
     fn saw_turn(&self, seen: &Observation) {
-        let ObservedWork::Turn { model, kind, usage, cost_micros, .. } = &seen.what else { return };
+        let ObservedWork::Turn { model, kind, usage, cost_micros, .. } = &seen.work else { return };
         let model = self.models.bounded(model);
         let outcome = if seen.error.is_some() { "failed" } else { "ok" };
         let labels = OfTurn { model: model.clone(), kind, outcome };
@@ -134,7 +133,7 @@ impl Metrics {
     }
 
     fn saw_call(&self, seen: &Observation) {
-        let ObservedWork::Call { tool, upstream, outcome, .. } = &seen.what else { return };
+        let ObservedWork::Call { tool, upstream, outcome, .. } = &seen.work else { return };
         let upstream = upstream.as_ref().map(|upstream| &upstream.name);
         let own = upstream.unwrap_or(&self.ours).clone();
         let mut labels = OfCall { tool: tool.0.clone(), upstream: own, outcome };
@@ -153,7 +152,7 @@ impl Metrics {
 
 impl Observer for Metrics {
     fn saw(&self, seen: &Observation) {
-        match &seen.what {
+        match &seen.work {
             ObservedWork::Run { .. } => self.saw_run(seen),
             ObservedWork::Turn { .. } => self.saw_turn(seen),
             ObservedWork::Call { .. } => self.saw_call(seen),
@@ -205,7 +204,7 @@ mod tests {
     use kernel::values::ids::{AskId, CallId, Millis, SessionKey};
     use prometheus_client::encoding::text;
 
-    fn seen(space: Space, what: ObservedWork) -> Observation {
+    fn seen(space: Space, work: ObservedWork) -> Observation {
         Observation {
             realm: "r".into(),
             subject: None,
@@ -217,7 +216,7 @@ mod tests {
             parent: None,
             began: Millis(0),
             ended: Millis(20),
-            what,
+            work,
             error: None,
             content: Vec::new(),
         }
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_is_measured_by_its_kind() {
+    fn observations_are_measured_by_kind() {
         let metrics = Metrics::new(10);
         let cases = Space::case(&"trade".into());
         metrics.saw(&seen(cases.clone(), run("pipeline/trade", None, false)));
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_tools_are_bounded() {
+    fn tool_labels_are_bounded() {
         let metrics = Metrics::new(2);
         for tool in ["a", "b", "c", "d", "a"] {
             metrics.saw(&seen(Space::session(), call(tool)));

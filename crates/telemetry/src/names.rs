@@ -63,16 +63,15 @@ pub(crate) mod operation {
     pub(crate) const WAIT: &str = "human_wait";
 }
 
-/// What MCP's method is called that calls a tool.
 pub(crate) const MCP_CALL: &str = "tools/call";
 
 /// Names of errors.
 pub(crate) mod error {
-    /// What we call it when a tool of another server says that it failed.
+    /// Error type of a tool of an upstream that reports a failure.
     pub(crate) const TOOL_FAILED: &str = "ToolFailed";
-    /// What the conventions for MCP call it.
+    /// Its name in the conventions for MCP.
     pub(crate) const MCP_TOOL: &str = "tool_error";
 }
 
-/// What spans are made by.
+/// Name of the instrumentation scope.
 pub(crate) const SCOPE: &str = "waypost";

@@ -107,7 +107,6 @@ pub(crate) struct AnyValue {
     pub(crate) value: Option<OneValue>,
 }
 
-/// What a value can be.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum OneValue {
     #[prost(string, tag = "1")]
@@ -134,7 +133,6 @@ pub(crate) struct Response {
     pub(crate) partial_success: Option<PartialSuccess>,
 }
 
-/// What was not taken.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct PartialSuccess {
     #[prost(int64, tag = "1")]

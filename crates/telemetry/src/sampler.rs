@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_decides_where_it_is_followed() {
+    fn a_followed_caller_decides_about_sampling() {
         for sampled in [false, true] {
             let asked = |sampler: Sampler| sampler.samples(1, Some(sampled), Millis(0));
             assert_eq!(asked(sampler(Rule::None, true)), sampled);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_taken_by_the_random_bits() {
+    fn ratio_sampling_uses_the_random_bits_of_the_trace_id() {
         let ids = (0..1_000u128).map(|n| {
             // As in our own ids, only the lower bits are random.
             let random = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) & ((1 << RANDOM_BITS) - 1);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_begin_in_a_second_and_no_more() {
+    fn new_traces_per_second_are_bounded() {
         let sampler = sampler(Rule::Limited, true);
         let taken = |at: i64, asked: u32| {
             (0..asked).filter(|_| sampler.samples(1, None, Millis(at))).count()

@@ -1,19 +1,19 @@
-//! Something that ended, as a span. Names, kinds and attributes are the conventions'; no content is
-//! in it unless it was asked for.
+//! Converts an observation into a span. Names, kinds and attributes follow the conventions; content
+//! is included only if it was requested.
 
 use crate::names::{MCP_CALL, error, key, operation};
 use crate::otlp::{
     CLIENT, ERROR, INTERNAL, KeyValue, REMOTE, REMOTE_KNOWN, SAMPLED, Span, Status, count, list,
     number, text,
 };
-use kernel::contracts::observe::{Observation, ObservedWork, StepPlace};
+use kernel::contracts::observe::{Observation, ObservedWork, StepRef};
 use kernel::tool::call::{Upstream, UpstreamProtocol};
 use kernel::values::ids::Millis;
 
 /// The span that this is; none where its trace is not recorded.
 pub(crate) fn span(seen: &Observation) -> Option<Span> {
     let trace = seen.trace?;
-    let (name, kind, mut attributes) = described(&seen.what);
+    let (name, kind, mut attributes) = described(&seen.work);
     attributes.extend(placed(seen));
     attributes.extend(error_type(seen).map(|error| text(key::ERROR_TYPE, error)));
     attributes.extend(seen.content.iter().map(|(key, content)| text(key, content.as_str())));
@@ -36,7 +36,7 @@ pub(crate) fn span(seen: &Observation) -> Option<Span> {
 /// Whether all that is above it is a caller's, or nothing is: the parents of parts of a run are
 /// ours.
 pub(crate) fn is_first(seen: &Observation) -> bool {
-    matches!(seen.what, ObservedWork::Run { .. }) || seen.session.is_none()
+    matches!(seen.work, ObservedWork::Run { .. }) || seen.session.is_none()
 }
 
 fn is_remote(seen: &Observation) -> bool {
@@ -45,7 +45,7 @@ fn is_remote(seen: &Observation) -> bool {
 
 /// The name of its fault, or the conventions' word where they have one.
 fn error_type(seen: &Observation) -> Option<&str> {
-    let mcp = matches!(&seen.what, ObservedWork::Call { upstream: Some(upstream), .. }
+    let mcp = matches!(&seen.work, ObservedWork::Call { upstream: Some(upstream), .. }
         if matches!(upstream.speaks, UpstreamProtocol::Mcp { .. }));
     match seen.error.as_deref() {
         Some(error::TOOL_FAILED) if mcp => Some(error::MCP_TOOL),
@@ -58,8 +58,8 @@ fn nanos(at: Millis) -> u64 {
 }
 
 /// Name, kind, and what belongs to its kind.
-fn described(what: &ObservedWork) -> (String, i32, Vec<KeyValue>) {
-    match what {
+fn described(work: &ObservedWork) -> (String, i32, Vec<KeyValue>) {
+    match work {
         ObservedWork::Run { plan, status, agent, turns, .. } => {
             let mut attributes = vec![
                 text(key::OPERATION, operation::WORKFLOW),
@@ -80,7 +80,7 @@ fn described(what: &ObservedWork) -> (String, i32, Vec<KeyValue>) {
             attributes.extend(stopped.as_deref().map(|limit| text(key::OUR_STOPPED, limit)));
             (format!("{} {agent}", operation::AGENT), INTERNAL, attributes)
         }
-        ObservedWork::Turn { .. } => turn(what),
+        ObservedWork::Turn { .. } => turn(work),
         ObservedWork::Call { tool, upstream, id, reach, outcome } => {
             let mut attributes = vec![
                 text(key::OPERATION, operation::TOOL),
@@ -114,7 +114,7 @@ fn of_upstream(upstream: &Upstream) -> Vec<KeyValue> {
     attributes
 }
 
-fn turn(what: &ObservedWork) -> (String, i32, Vec<KeyValue>) {
+fn turn(work: &ObservedWork) -> (String, i32, Vec<KeyValue>) {
     let ObservedWork::Turn {
         agent,
         model,
@@ -125,7 +125,7 @@ fn turn(what: &ObservedWork) -> (String, i32, Vec<KeyValue>) {
         cost_micros,
         stop,
         first_piece_ms,
-    } = what
+    } = work
     else {
         return (operation::CHAT.to_owned(), CLIENT, Vec::new());
     };
@@ -157,13 +157,13 @@ fn turn(what: &ObservedWork) -> (String, i32, Vec<KeyValue>) {
     (format!("{} {asked}", operation::CHAT), CLIENT, attributes)
 }
 
-/// Where it happened, and for whom.
+/// Attributes of place and subject.
 fn placed(seen: &Observation) -> Vec<KeyValue> {
     let mut attributes = vec![text(key::OUR_REALM, seen.realm.as_str())];
     attributes.extend(seen.subject.as_deref().map(|subject| text(key::OUR_SUBJECT, subject)));
     attributes.extend(seen.actor.as_deref().map(|actor| text(key::OUR_ACTOR, actor)));
     attributes.extend(seen.run.map(|run| text(key::OUR_RUN, run.to_string())));
-    if let Some(StepPlace { plan, step }) = &seen.at {
+    if let Some(StepRef { plan, step }) = &seen.at {
         attributes.extend([text(key::OUR_PLAN, plan.as_str()), text(key::OUR_STEP, step.as_str())]);
     }
     if let Some(session) = &seen.session {

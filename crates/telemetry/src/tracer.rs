@@ -1,4 +1,4 @@
-//! Makes spans of what ended, and offers them to every place that takes them.
+//! Converts observations into spans and offers them to every exporter.
 
 use crate::config::{Config, Destination, LANGFUSE_PLACE};
 use crate::exporter::{Counts, Exporter, SpanSender};
@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What telemetry needs.
 pub struct Parts {
     pub clock: Arc<dyn Clock>,
     pub spawn: Arc<dyn Spawn>,
@@ -56,7 +55,7 @@ impl Tracer {
         }
     }
 
-    /// What became of the spans of each exporter.
+    /// Span counts of each exporter.
     pub(crate) fn counts(&self) -> Vec<(&'static str, Arc<Counts>)> {
         let of = |exporter: &Exporter| (exporter.name, exporter.counts.clone());
         self.exporters.iter().map(of).collect()
@@ -94,7 +93,7 @@ impl Observer for Tracer {
     }
 }
 
-/// What is said of this process; what the operator says overrides what we know.
+/// Resource attributes of this process; configured ones take precedence.
 fn resource(config: &Config) -> Resource {
     let ours = [
         (key::SERVICE_VERSION, VERSION),

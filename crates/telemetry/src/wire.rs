@@ -1,5 +1,5 @@
-//! How spans leave: one POST of protobuf, and what its answer means. Nothing that is reported of it
-//! holds a header.
+//! Sends a batch of spans: one POST of protobuf, and the classification of its response. No error
+//! contains a header.
 
 use crate::config::Destination;
 use crate::otlp::Response as Answer;
@@ -117,7 +117,7 @@ mod tests {
     use crate::otlp::PartialSuccess;
 
     #[test]
-    fn what_may_pass_is_tried_again() {
+    fn transient_statuses_are_retryable() {
         let passing: Vec<u16> = [400, 401, 404, 408, 429, 500, 502, 503, 504]
             .into_iter()
             .filter(|status| may_pass(StatusCode::from_u16(*status).unwrap()))
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_taken_is_counted() {
+    fn rejected_spans_are_counted() {
         let partial = |rejected_spans| {
             let partial = PartialSuccess { rejected_spans, error_message: "why".to_owned() };
             Answer { partial_success: Some(partial) }.encode_to_vec()

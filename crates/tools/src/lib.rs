@@ -1,10 +1,10 @@
 //! The built-in tools. A new one is a `TypedTool` in a file of its own in `built_in` and one line
 //! in the list there; every door, the model's prompt and the docs read the catalog that this feeds.
 
-mod published;
+mod events;
 mod typed;
 #[cfg(test)]
-mod calls;
+mod test_calls;
 mod built_in;
 
 pub use built_in::{BuiltInSettings, FOR_RUNS, builtin, switched_off};

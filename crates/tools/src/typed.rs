@@ -183,7 +183,7 @@ fn refuse_null(property: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::{answer, call_of};
+    use crate::test_calls::{answer, call_of};
     use kernel::tool::call::CallProgress;
     use serde::Deserialize;
     use serde_json::json;
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_has_what_clients_need_and_nothing_of_rust() {
+    fn derived_schemas_contain_no_rust_details() {
         let stops = json!({"type": "array", "items": {"type": "object",
             "properties": {"minutes": {"type": "integer"}}, "required": ["minutes"]}});
         let metres = json!({"type": "integer", "minimum": 0, "description": "How far"});
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_sent_and_an_output_that_is_lost_is_unknown() {
+    fn misfit_arguments_are_not_sent_and_a_lost_output_is_unknown() {
         let told = |arguments: Value| {
             let error = answer(Broken, &call_of("broken::tool", arguments)).unwrap_err();
             (error.how, error.fault.name, error.fault.message)

@@ -1,4 +1,4 @@
-//! What an operator says of an upstream server, as plain data. Crate `project` reads it from files.
+//! Configuration of an upstream server as plain data. Crate `project` parses it from files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,7 +15,7 @@ pub(crate) const KEY_HEADER: &str = "X-Api-Key";
 pub struct UpstreamConfig {
     /// Its stable name: letters, digits, `_` and `-`.
     pub name: String,
-    /// What stands before the names of its tools and prompts: `<name>.`, or nothing.
+    /// Prefix of the names of its tools and prompts: `<name>.`, or empty.
     pub prefix: String,
     pub kind: UpstreamKind,
     /// Whether what it says of its tools' effects is taken as it is. If not, it only tightens.
@@ -63,7 +63,6 @@ impl EraSetting {
     }
 }
 
-/// What an upstream is and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpstreamKind {
     /// An MCP server behind a URL.
@@ -120,9 +119,8 @@ pub struct OauthConfig {
     /// The client that the server's operator registered for us.
     pub client_id: Option<String>,
     pub client_secret: Option<Secret>,
-    /// What is asked for, whatever the server says.
+    /// Scopes that override those of the server.
     pub scopes: Option<Vec<String>>,
-    /// Who logs in.
     pub grant: Grant,
     pub login: LoginOf,
 }
@@ -143,7 +141,6 @@ impl LoginOf {
         [("shared", LoginOf::Shared), ("user", LoginOf::User)];
 }
 
-/// Who logs in at a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Grant {
     /// A person in a browser: `authorization_code`.
@@ -249,11 +246,11 @@ impl A2aConfig {
 pub struct TokenClient {
     pub id: String,
     pub secret: Secret,
-    /// What is asked for; where this is empty, what the card says.
+    /// Requested scopes; if empty, those of the card.
     pub scopes: Vec<String>,
 }
 
-/// What AgentVault's clients keep for an agent.
+/// A key that AgentVault's clients stored for an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoredKey {
     pub key: Option<Secret>,
@@ -271,7 +268,7 @@ impl StoredKey {
 /// Keys of several agents, for one whose card says which of them is its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeysByCard {
-    /// What a file has, by ids in lower case.
+    /// Keys of a file, by ids in lower case.
     pub file: BTreeMap<String, StoredKey>,
     /// The command that reads the keyring, if that is asked after the file.
     pub keyring: Option<PathBuf>,
@@ -312,7 +309,7 @@ pub struct PinnedKey {
 impl PinnedKey {
     /// How many bytes a coordinate has.
     const COORDINATE_BYTES: usize = 32;
-    /// What an uncompressed point begins with.
+    /// First byte of an uncompressed point.
     const UNCOMPRESSED: u8 = 4;
 
     /// The key with these coordinates, as a JWK writes them; which one is wrong, if one is.
@@ -341,7 +338,6 @@ pub enum RestAuth {
     ApiKey {
         /// The name of the header or of the query's field.
         name: String,
-        /// Where it goes.
         place: KeyPlace,
         value: Secret,
     },

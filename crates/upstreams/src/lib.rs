@@ -44,7 +44,6 @@ pub use rpc::refused_method;
 pub use state::{AgentFacts, ListVersions, UpstreamState, UpstreamStatus};
 pub use upstream::{OwnLogin, Upstream};
 
-/// What a call gives, or why it does not.
 type Result<T, E = ToolError> = std::result::Result<T, E>;
 
 /// How many tools of one upstream are taken.
@@ -66,7 +65,7 @@ fn cut(text: &str, chars_max: usize) -> String {
     cut
 }
 
-/// What someone says, for messages: short, and on one line.
+/// A text of others for messages: short, and on one line.
 fn one_line(text: &str, chars_max: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().filter(|c| !c.is_control()).take(chars_max).collect()
@@ -86,7 +85,7 @@ fn secret_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), S
 /// Through how many agents a call may come where nothing else is set.
 pub const HOPS_MAX: u32 = 8;
 
-/// What upstreams are built from.
+/// Dependencies of upstreams.
 #[derive(Clone)]
 pub struct RemoteParts {
     /// Runs their tasks.
@@ -162,7 +161,7 @@ impl RemoteParts {
     /// before: segments with `/` between them.
     #[must_use]
     pub fn kept_at(&self, place: &str) -> Self {
-        let vault = Arc::new(oauth::PlaceInVault::new(self.vault.clone(), place));
+        let vault = Arc::new(oauth::ScopedVault::new(self.vault.clone(), place));
         let below = |above: &Arc<str>| format!("{above}/{place}");
         let whole = self.scope.place.as_ref().map_or_else(|| place.to_owned(), below);
         let scope = Scope { place: Some(whole.into()), ..self.scope.clone() };
@@ -324,7 +323,7 @@ mod tests {
     use super::stage::Stage;
 
     #[test]
-    fn waits_grow_to_a_maximum_and_are_never_the_same_for_all() {
+    fn reconnect_waits_grow_to_a_maximum_with_jitter() {
         let stage = Stage::new();
         let parts = stage.parts();
         assert_eq!(parts.backoff_ms(0), 0);

@@ -1,5 +1,5 @@
-//! A stage for tests: tasks, time and chance in one thread. Time stands still while anything can
-//! run, and jumps to the nearest timer when nothing can.
+//! Single-threaded test runtime with deterministic tasks, time and randomness. Time jumps to the
+//! nearest timer once nothing can run.
 
 use super::{HOPS_MAX, RemoteParts};
 use futures::future::BoxFuture;
@@ -16,7 +16,6 @@ use std::task::{Context, Poll, Wake, Waker};
 /// A test that waits longer than this waits in vain.
 const DAYS_MAX_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// The stage.
 #[derive(Clone, Default)]
 pub(crate) struct Stage(Arc<Shared>);
 
@@ -64,7 +63,6 @@ impl Stage {
         }
     }
 
-    /// What time it is.
     pub(crate) fn now_ms(&self) -> i64 {
         self.0.state.lock().unwrap().now
     }

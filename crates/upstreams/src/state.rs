@@ -1,5 +1,5 @@
-//! What an upstream shows, and what is wanted of its keeper: its state, its tools, a number
-//! that grows with every change; wishes to be checked and to be let go.
+//! Shared state of an upstream and its task: status, tools, a version that grows with every change;
+//! and requests to check or to stop.
 
 use crate::lock;
 use kernel::contracts::Tool;
@@ -36,7 +36,7 @@ impl UpstreamState {
     }
 }
 
-/// What is known of an agent by its card.
+/// Facts from an agent's card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentFacts {
     /// The digest of the card.
@@ -56,9 +56,9 @@ pub struct UpstreamStatus {
     pub state: UpstreamState,
     /// The version of MCP that is spoken with it, if it speaks MCP and was reached.
     pub version: Option<String>,
-    /// What it says of itself: `{name, version, title?}` in MCP's shape.
+    /// `{name, version, title?}` in MCP's shape.
     pub server: Option<Value>,
-    /// What its card says, if it is an agent and its card was read.
+    /// For an agent whose card was read.
     pub agent: Option<AgentFacts>,
     /// How many tools it has that can be called.
     pub tools: usize,
@@ -68,13 +68,13 @@ pub struct UpstreamStatus {
     pub resources: usize,
     /// Since when it is in this state.
     pub since: Millis,
-    /// What went wrong last, if nothing went well since.
+    /// The last error since the last success.
     pub last_error: Option<Fault>,
     /// How often it was reconnected after it had been ready.
     pub restarts: u64,
 }
 
-/// Who wants to know how it is now.
+/// A request for a check, answered with the status.
 pub(crate) type Check = oneshot::Sender<Result<UpstreamStatus, Fault>>;
 
 /// The board of one upstream.

@@ -1,9 +1,9 @@
-//! One upstream server, as the rest of the server sees it. What it shows never waits; a task of its
-//! own keeps it fresh.
+//! One upstream server as the rest of Waypost uses it. Reading its state never waits; a task keeps
+//! that state fresh.
 
 use super::RemoteParts;
 use super::config::{UpstreamConfig, UpstreamKind};
-use super::mcp::{KeptServer, RemoteShelf, Users, no_logins};
+use super::mcp::{ManagedServer, RemoteShelf, Users, no_logins};
 use super::oauth::{LoginCallback, LoginOutcome, Pending};
 use super::{TOOLS_MAX, a2a, rest, rpc};
 use crate::state::{Board, Check, ListVersions, UpstreamState, UpstreamStatus};
@@ -32,8 +32,8 @@ pub struct Upstream {
     config: UpstreamConfig,
     board: Arc<Board>,
     shelf: Arc<dyn Shelf>,
-    /// What else is kept of it, if it speaks MCP.
-    kept: Option<KeptServer>,
+    /// For MCP servers.
+    managed: Option<ManagedServer>,
     /// Tells which pages were opened.
     opened: broadcast::Sender<String>,
 }
@@ -43,11 +43,11 @@ impl Upstream {
     pub(crate) fn start(config: UpstreamConfig, parts: &RemoteParts) -> Self {
         match config.kind {
             UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } => {
-                let kept = KeptServer::start(config.clone(), parts);
-                let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(kept.link.clone()));
-                let board = kept.board.clone();
-                let opened = kept.link.opened.clone();
-                Self { config, board, shelf, kept: Some(kept), opened }
+                let managed = ManagedServer::start(config.clone(), parts);
+                let shelf: Arc<dyn Shelf> = Arc::new(RemoteShelf::new(managed.link.clone()));
+                let board = managed.board.clone();
+                let opened = managed.link.opened.clone();
+                Self { config, board, shelf, managed: Some(managed), opened }
             }
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } | UpstreamKind::A2a(_) => {
                 let (board, checks) = Board::new(parts.clock.now());
@@ -62,12 +62,12 @@ impl Upstream {
                     document: None,
                     withheld: None,
                 };
-                let kept = keep_loaded(loader, board.clone());
-                parts.spawn.task("upstream", Box::pin(kept.instrument(span)));
+                let managed = keep_loaded(loader, board.clone());
+                parts.spawn.task("upstream", Box::pin(managed.instrument(span)));
                 let shelf: Arc<dyn Shelf> = Arc::new(EmptyShelf);
                 // It never asks for a page.
                 let opened = broadcast::Sender::new(1);
-                Self { config, board, shelf, kept: None, opened }
+                Self { config, board, shelf, managed: None, opened }
             }
         }
     }
@@ -77,7 +77,6 @@ impl Upstream {
         &self.config.name
     }
 
-    /// What the operator says of it.
     pub fn config(&self) -> &UpstreamConfig {
         &self.config
     }
@@ -150,19 +149,19 @@ impl Upstream {
     /// The page where someone logs in, if a login is under way: because it wants one (its state is
     /// `Login`), because a call wants more than our token is good for, or because one was begun.
     pub fn login_url(&self) -> Option<String> {
-        self.kept.as_ref()?.link.account.as_ref()?.login_url()
+        self.managed.as_ref()?.link.account.as_ref()?.login_url()
     }
 
     /// Begins a login afresh, also where there is a token, which stays in use until the login is
     /// finished: the URL of the page. A fault if this upstream has no logins that a person does.
     pub async fn begin_login(&self) -> Result<String, Fault> {
-        self.kept()?.begin_login().await
+        self.managed()?.begin_login().await
     }
 
     /// Forgets the token and who we are known as there, and connects again. The token is given back
     /// where the server takes it.
     pub async fn log_out(&self) -> Result<(), Fault> {
-        self.kept()?.log_out().await
+        self.managed()?.log_out().await
     }
 
     /// Whether each caller logs in for themselves.
@@ -210,7 +209,7 @@ impl Upstream {
     }
 
     fn users(&self) -> Option<&Arc<Users>> {
-        self.kept.as_ref()?.link.users.as_ref()
+        self.managed.as_ref()?.link.users.as_ref()
     }
 
     fn of_users(&self) -> Result<&Arc<Users>, Fault> {
@@ -220,7 +219,7 @@ impl Upstream {
         })
     }
 
-    fn own(&self, caller: &Caller) -> Result<Arc<KeptServer>, Fault> {
+    fn own(&self, caller: &Caller) -> Result<Arc<ManagedServer>, Fault> {
         self.of_users()?.of(caller)
     }
 
@@ -230,18 +229,18 @@ impl Upstream {
         login: Pending,
         returned: LoginCallback,
     ) -> Result<LoginOutcome, Fault> {
-        self.kept()?.finish_login(login, returned).await
+        self.managed()?.finish_login(login, returned).await
     }
 
-    fn kept(&self) -> Result<&KeptServer, Fault> {
-        self.kept.as_ref().ok_or_else(|| no_logins(&self.config.name))
+    fn managed(&self) -> Result<&ManagedServer, Fault> {
+        self.managed.as_ref().ok_or_else(|| no_logins(&self.config.name))
     }
 
     /// Lets it go; its session or process is ended on return, and what was done to our account
     /// there is done: a token that is being renewed would be lost with us.
     pub(crate) async fn stop(&self) {
-        match &self.kept {
-            Some(kept) => kept.stop().await,
+        match &self.managed {
+            Some(managed) => managed.stop().await,
             None => {
                 self.board.begin_stop();
                 self.board.stopped().await;
@@ -251,8 +250,8 @@ impl Upstream {
 
     /// Lets it go, without waiting for it.
     pub(crate) fn begin_stop(&self) {
-        match &self.kept {
-            Some(kept) => kept.begin_stop(),
+        match &self.managed {
+            Some(managed) => managed.begin_stop(),
             None => self.board.begin_stop(),
         }
     }

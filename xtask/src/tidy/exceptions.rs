@@ -71,7 +71,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         reason: "a biased `select!` has a fixed order, and no simulation steps connections",
     },
     Exception {
-        path: "crates/upstreams/src/mcp/http/follow.rs",
+        path: "crates/upstreams/src/mcp/http/response_stream.rs",
         rule: Rule::Clock,
         reason: "a biased `select!` has a fixed order, and no simulation steps connections",
     },
@@ -86,7 +86,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         reason: "for tests only: a scene that goes wrong ends its test",
     },
     Exception {
-        path: "crates/upstreams/src/mcp/tool/scene.rs",
+        path: "crates/upstreams/src/mcp/tool/test_server.rs",
         rule: Rule::Banned,
         reason: "for tests only: a scene that goes wrong ends its test",
     },

@@ -227,7 +227,10 @@ mod tests {
     fn a_row_says_which_command_runs_its_tests() {
         let of = |place: &str| program_of(place);
         let named = |program: &str, modules: &str| (program.to_owned(), modules.to_owned());
-        assert_eq!(of("crates/engine/tests/it/heal.rs"), named("engine/it", "heal::"));
+        assert_eq!(
+            of("crates/engine/tests/it/failure_rules.rs"),
+            named("engine/it", "failure_rules::")
+        );
         assert_eq!(of("crates/kernel/tests/scenes.rs"), named("kernel/scenes", ""));
         assert_eq!(of("crates/kernel/src/plan/tests.rs"), named("kernel", "plan::tests::"));
         assert_eq!(of("xtask/src/tidy/mod.rs"), named("xtask", "tidy::"));

@@ -85,7 +85,7 @@ struct FailedCall {
     said: Option<Arc<Datum>>,
 }
 
-/// What the events of a run tell that calls a tool for an agent of others.
+/// State of a proxied call, from the events of its run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ProxiedCall {
     input: Arc<Datum>,
@@ -134,7 +134,7 @@ impl ProxiedCall {
     }
 }
 
-/// What the other side said, as far as the journal itself holds it.
+/// The server's own words, if they are inline in the journal.
 fn own_words(said: &Datum) -> Option<RawFailure> {
     match &said.held {
         DatumValue::Value(value) => serde_json::from_value(Value::clone(value)).ok(),

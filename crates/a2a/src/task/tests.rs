@@ -128,7 +128,7 @@ fn a_task_is_submitted_works_and_ends_with_its_answer() {
 }
 
 #[test]
-fn what_it_asks_is_its_state_and_then_history() {
+fn an_open_question_is_the_state_and_an_answered_one_is_history() {
     let facts = [
         started(),
         received("m1", None),
@@ -164,21 +164,21 @@ fn what_it_asks_is_its_state_and_then_history() {
 }
 
 #[test]
-fn a_note_leaves_the_question_as_it_is() {
+fn a_note_does_not_answer_the_question() {
     let facts = [started(), received("m1", None), opened(1), received("m2", None)];
     assert_eq!(words(&facts), ["3: asking #1 of 1"]);
     assert_eq!(history(&facts), ["m1", "m2"]);
 }
 
 #[test]
-fn what_a_rule_holds_is_not_asked() {
+fn an_ask_held_by_a_rule_is_not_input_required() {
     let mut held = opened(1);
     held["data"]["held"] = json!({"rule": "r", "does": "retry", "until": 9, "try": 1, "of": 3});
     assert_eq!(words(&[started(), held, decided(1)]), ["2: working"]);
 }
 
 #[test]
-fn a_cancelled_task_does_not_work_again_first() {
+fn a_cancelled_task_does_not_return_to_working() {
     let facts = [
         started(),
         opened(1),
@@ -191,7 +191,7 @@ fn a_cancelled_task_does_not_work_again_first() {
 }
 
 #[test]
-fn a_no_rejects_a_task_that_has_called_nothing() {
+fn a_refusal_rejects_a_task_that_made_no_call() {
     for (facts, state) in [
         (vec![started(), failed("Rejected")], "2: rejected Rejected"),
         (vec![started(), failed("Declined")], "2: rejected Declined"),
@@ -204,7 +204,7 @@ fn a_no_rejects_a_task_that_has_called_nothing() {
 }
 
 #[test]
-fn a_call_for_an_agent_of_others_has_an_output_also_where_it_failed() {
+fn a_proxied_call_has_an_output_also_if_it_failed() {
     let mut proxied = started();
     proxied["data"]["plan"] = json!("a2a/mcp.execute_tool");
     let call = json!({"type": "call.failed", "data": {"call": format!("call_{:032x}", 1),
@@ -218,7 +218,7 @@ fn a_call_for_an_agent_of_others_has_an_output_also_where_it_failed() {
 }
 
 #[test]
-fn a_late_reader_knows_what_an_early_one_learned() {
+fn late_and_early_readers_see_the_same_task() {
     let facts = [
         started(),
         received("m1", None),

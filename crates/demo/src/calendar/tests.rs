@@ -8,7 +8,7 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::tool::call::{
-    Call, CallPlace, CallProgress, CallReporter, Caller, InputRequest, InputResponses, Reach,
+    Call, CallContext, CallProgress, CallReporter, Caller, InputRequest, InputResponses, Reach,
     ToolError, ToolOutput, ToolSpec,
 };
 use kernel::values::ids::{CallId, Millis};
@@ -103,7 +103,7 @@ impl Office {
             output_bytes_max: 1_000_000,
             given: Arc::new(given),
             teller: CallReporter::default(),
-            place: CallPlace::default(),
+            context: CallContext::default(),
             can: kernel::tool::call::Abilities::PERSON,
         };
         block_on(self.tool(name).call(&caller, &call))

@@ -38,15 +38,15 @@ impl ConfiguredUpstream {
             config.map(|config| Arc::new(Remote::start(vec![config], parts.remote.clone())));
         let upstream = remote.as_ref().and_then(|remote| remote.upstreams().first().cloned());
         let member = Member { facts: entry.facts(), upstream: upstream.clone() };
-        let mut coming = None;
+        let mut starting = None;
         let running = remote.zip(upstream).map(|(remote, upstream)| {
             let stop = watch::Sender::new(false);
             let followed = FollowedUpstream { upstream: upstream.clone(), realm: None };
             let (listed, gone) = follow(parts, followed, stop.subscribe());
-            coming = Some(StartingUpstream { upstream, listed });
+            starting = Some(StartingUpstream { upstream, listed });
             RunningUpstream { remote, stop, gone }
         });
-        (Self { entry: entry.clone(), member, running }, coming)
+        (Self { entry: entry.clone(), member, running }, starting)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::request::realms;
 use axum::http::header::{AUTHORIZATION, AsHeaderName, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
-use identity::sent::{Malformed, SentCredential};
+use identity::credential::{Malformed, SentCredential};
 use identity::{CredentialRefusal, Door, Identity, VerifiedCaller};
 use kernel::identity::roles::Role;
 use kernel::tool::call::Caller;

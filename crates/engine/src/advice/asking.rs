@@ -1,9 +1,10 @@
-//! Turns of a model that is asked for one thing, and asked again where that cannot be used.
+//! A conversation with a model that must answer with one JSON object, and is asked again while the
+//! answer cannot be used.
 
 use crate::observe::counts::{add, count};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::shared::Shared;
-use crate::system::zones::here;
+use crate::system::zones::local_time;
 use kernel::conversation::llm::{
     LlmError, Message, NullDeltaSink, Prompt, Stop, ToolChoice, Turn, Usage,
 };
@@ -65,7 +66,7 @@ impl<'a> ModelConversation<'a> {
     /// One turn. A model that cannot answer, or refuses, is not asked again.
     pub(crate) async fn turn(&mut self) -> Result<Turn> {
         let now = self.shared.clock.now();
-        let (zone, _) = here(self.shared.zones.as_ref(), now, None);
+        let (zone, _) = local_time(self.shared.zones.as_ref(), now, None);
         let prompt = Prompt {
             messages: self.messages.clone(),
             tools: Vec::new(),
@@ -97,7 +98,7 @@ impl<'a> ModelConversation<'a> {
         Ok(turn)
     }
 
-    /// What it said cannot be used: it gets the reason, and is asked again with the next turn.
+    /// Rejects an answer: the model gets the reason with the next turn.
     pub(crate) fn object(&mut self, turn: &Turn, why: Message) {
         let text = match turn.text.trim() {
             "" => "(no answer)".to_owned(),

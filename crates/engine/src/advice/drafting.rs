@@ -24,9 +24,7 @@ pub struct Draft {
     pub source: Value,
     /// The plan, if it can be used.
     pub plan: Option<DraftedPlan>,
-    /// What is wrong with it, or has no effect.
     pub mistakes: Vec<Mistake>,
-    /// Who wrote it.
     pub model: String,
     /// How many turns that took.
     pub turns: u32,

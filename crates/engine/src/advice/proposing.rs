@@ -5,7 +5,7 @@
 use crate::advice::asking::{ModelConversation, TurnsUsage};
 use crate::advice::drafting::{Draft, Drafting, Purpose};
 use crate::catalog::models::Models;
-use crate::catalog::ranked::best_first;
+use crate::catalog::ranking::best_first;
 use crate::refusal::Refusal;
 use crate::shared::Shared;
 use kernel::ask::remedy::{Drafter, Remedy, RemedyResult};
@@ -33,7 +33,7 @@ const DRAFTED: &str = "drafted/";
 
 /// A failed step that a model is asked about.
 pub(crate) struct FailedStep {
-    /// Who started its run.
+    /// The starter of its run.
     pub(crate) caller: Caller,
     pub(crate) plan: PlanId,
     pub(crate) step: StepId,

@@ -11,7 +11,7 @@ use kernel::contracts::policy::Resource;
 use kernel::contracts::{ListPage, PageRequest, StoreError};
 use kernel::identity::audit::{ChainName, Entry, Object};
 use kernel::identity::chain::{ChainReport, Head, Verifier};
-use kernel::identity::starts::{ChainLoss, START, StartRecords};
+use kernel::identity::start_records::{ChainLoss, START, StartRecords};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{Millis, PlanId};
@@ -27,7 +27,7 @@ const PRUNED_AT_ONCE: usize = 500;
 const PRUNE_EVERY_MS: u64 = 60 * 60 * 1_000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// Who does what no one asked for.
+/// Subject of entries that no caller caused.
 const SERVER: &str = "server";
 
 impl Audits<'_> {

@@ -56,7 +56,7 @@ impl Cases<'_> {
         let closure = closure?;
         let key = Self::key(caller, &pipeline.name, &case.id);
         let deadline = self.shared.clock.now().plus_ms(wait_ms);
-        let Some(place) = self.in_line(&key, wait_ms).await? else {
+        let Some(ticket) = self.in_line(&key, wait_ms).await? else {
             return Ok(CaseReport::Late(None));
         };
         let reason_chars_max = self.shared.limits.tally_reason_chars_max;
@@ -69,16 +69,16 @@ impl Cases<'_> {
             once,
             about: RunMetadata { trace, tally: Some(tally), occasion, message: None },
         };
-        let held = CaseTurn { shared: self.shared.clone(), key, run: None, place: Some(place) };
+        let held = CaseTurn { shared: self.shared.clone(), key, run: None, ticket: Some(ticket) };
         self.take_turn(caller, pipeline, request, held, deadline).await
     }
 
     /// Stands in a case's line until it is its turn; nothing where that takes too long.
     async fn in_line(self, key: &SessionKey, wait_ms: u64) -> Result<Option<QueueTicket>> {
         let most = self.shared.limits.case_queue_max;
-        let turn = self.shared.lines.clone().turn(key.clone(), most);
+        let turn = self.shared.case_queues.clone().turn(key.clone(), most);
         match timeout(self.shared.clock.as_ref(), wait_ms, turn).await {
-            Some(Some(place)) => Ok(Some(place)),
+            Some(Some(ticket)) => Ok(Some(ticket)),
             Some(None) => {
                 let message = format!("{most} requests wait for case `{}` already", key.id);
                 Err(Refusal::new(RefusalCode::CaseBusy, message)
@@ -152,18 +152,18 @@ struct CaseTurn {
     shared: Arc<Shared>,
     key: SessionKey,
     run: Option<RunId>,
-    place: Option<QueueTicket>,
+    ticket: Option<QueueTicket>,
 }
 
 impl Drop for CaseTurn {
     fn drop(&mut self) {
-        let (Some(run), Some(place)) = (self.run, self.place.take()) else { return };
+        let (Some(run), Some(ticket)) = (self.run, self.ticket.take()) else { return };
         let shared = self.shared.clone();
         let key = self.key.clone();
         let kept = async move {
             // A failure gives the turn back too: the next one looks for itself.
             let over = shared.ask(&key, |answer| Command::Await { run, answer }).await;
-            drop((over, place));
+            drop((over, ticket));
         };
         self.shared.spawn.task("case", Box::pin(kept));
     }

@@ -5,7 +5,7 @@
 
 use crate::advice::asking::ModelConversation;
 use crate::advice::drafting::{Draft, Drafting, Purpose};
-use crate::catalog::ranked::best_first;
+use crate::catalog::ranking::best_first;
 use crate::handles::Catalog;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::contracts::policy::Resource;

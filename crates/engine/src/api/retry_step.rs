@@ -1,4 +1,4 @@
-//! Trying again, without looking the ask up first.
+//! Retries a failed step without looking its ask up first.
 
 use crate::handles::Runs;
 use crate::refusal::{Refusal, RefusalCode, Result};

@@ -116,7 +116,7 @@ impl Runs<'_> {
             RunTarget::Pinned(_) => {}
         }
         let named = |key: &str, space| SessionRef::Key { key: key.into(), space: Some(space) };
-        let place = match &request.session {
+        let session = match &request.session {
             // A case is its pipeline's: who may submit one adds a run to it.
             RunSession::New | RunSession::NewContext(_) | RunSession::Case(..) => return Ok(()),
             RunSession::Thread(name) => named(name, Space::thread()),
@@ -127,10 +127,10 @@ impl Runs<'_> {
             },
             RunSession::Existing(reference) => reference.clone(),
         };
-        let found = self.shared.store.session(&caller.realm, &caller.meant(&place)).await?;
+        let found = self.shared.store.session(&caller.realm, &caller.meant(&session)).await?;
         match found.as_ref().map(session_of) {
             Some(there) if gate.reads(caller, there) => gate.permit(caller, Act::Run, there),
-            Some(_) => Err(no_session(&place)),
+            Some(_) => Err(no_session(&session)),
             // It may be made, or is missed by the one who looks for it.
             None => Ok(()),
         }
@@ -154,7 +154,7 @@ impl Runs<'_> {
         if let RunSession::Thread(thread) = &request.session {
             self.shared.threads().give_up_login(caller, thread).await?;
         }
-        let (key, presence, session) = self.place(caller, request.session).await?;
+        let (key, presence, session) = self.resolve_session(caller, request.session).await?;
         let start = StartRun {
             session,
             presence,
@@ -174,8 +174,8 @@ impl Runs<'_> {
         }
     }
 
-    /// Where a run happens.
-    async fn place(
+    /// Resolves the session in which a run starts.
+    async fn resolve_session(
         self,
         caller: &Caller,
         session: RunSession,

@@ -27,7 +27,6 @@ impl Callable {
         Self(Kind::Plan(spec))
     }
 
-    /// How it is listed.
     pub fn spec(&self) -> &Arc<ToolSpec> {
         match &self.0 {
             Kind::Tool(listed) => listed.tool.spec(),

@@ -1,4 +1,4 @@
-//! How often the lists of what there is changed, for clients that read them again.
+//! Change counters of the lists, for clients that reload a list when it changed.
 
 /// How often each of the lists changed that clients read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

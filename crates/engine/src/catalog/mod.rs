@@ -36,7 +36,7 @@ mod versions;
 mod agents;
 mod pipelines;
 mod rules;
-pub(crate) mod ranked;
+pub(crate) mod ranking;
 mod files;
 pub(crate) mod check;
 
@@ -204,11 +204,11 @@ impl Catalog {
         &self,
         realm: &RealmId,
         source: &Value,
-        coming: &[PlanId],
+        pending: &[PlanId],
         author: Author<'_>,
     ) -> Result<(Plan, Vec<Mistake>), Vec<Mistake>> {
         let origin = Origin { file: None, default_id: Some(PlanId::from("inline/plan")) };
-        self.around(realm, coming, author, |around| {
+        self.around(realm, pending, author, |around| {
             load_value(source, &origin, &self.limits, around)
         })
     }
@@ -332,7 +332,7 @@ impl Catalog {
     fn around<T>(
         &self,
         realm: &RealmId,
-        coming: &[PlanId],
+        pending: &[PlanId],
         author: Author<'_>,
         work: impl FnOnce(&PlanScope<'_>) -> T,
     ) -> T {
@@ -340,7 +340,7 @@ impl Catalog {
         let has_plan = |id: &PlanId| self.plan(realm, id).is_some() && author.sees(starting(id).1);
         let others = Others {
             realm,
-            plan: &|id| coming.contains(id) || has_plan(id),
+            plan: &|id| pending.contains(id) || has_plan(id),
             agent: &|name| self.agent(realm, name.as_str()).is_some() && sees_agent(name),
             agent_names: &|| {
                 let names = self.agents(realm).into_iter().map(|known| known.agent.name.clone());

@@ -12,13 +12,12 @@ pub type Price = Arc<dyn Fn(&Usage) -> Option<u64> + Send + Sync>;
 /// One model.
 #[derive(Clone)]
 pub struct Model {
-    /// Who answers.
     pub llm: Arc<dyn Llm>,
     /// How long one turn may take, where that is not `turn_timeout_ms`.
     pub timeout_ms: Option<u64>,
-    /// What its turns cost, where that is known.
+    /// `None` if the price is unknown.
     pub price: Option<Price>,
-    /// Who provides it, in the words of the GenAI conventions: `openai`, `anthropic`.
+    /// Provider by the GenAI conventions: `openai`, `anthropic`.
     pub provider: Option<Arc<str>>,
     /// The model, by the name that its provider knows.
     pub provider_model: Option<Arc<str>>,

@@ -1,5 +1,5 @@
-//! Which realms the servers behind this one are there for, and with them their tools, lists and
-//! logins: several realms may have a server, or one has it for itself.
+//! Which realms an upstream server belongs to, and with it its tools, lists and logins. A server
+//! may be shared by several realms or be owned by one.
 
 use super::Catalog;
 use super::registry::ListedTool;
@@ -25,7 +25,6 @@ pub struct UpstreamRealms {
 /// tools begin with; without that they have none.
 type OwnServers = BTreeMap<RealmId, BTreeMap<String, Option<String>>>;
 
-/// What is said of one server.
 #[derive(Debug, Clone)]
 struct ServerRealms {
     /// What the names of its tools begin with.
@@ -162,7 +161,7 @@ impl Catalog {
         shared.or_else(|| self.registry.own_tool(realm, name))
     }
 
-    /// Who brought the tool that is there for a realm under this name.
+    /// The source of a realm's tool of this name.
     pub(crate) fn source(&self, realm: &RealmId, name: &str) -> Option<Arc<str>> {
         let own = || self.registry.own_book(realm)?.source(name).cloned();
         self.shared_source(realm, name).or_else(own)

@@ -7,7 +7,7 @@ use kernel::definition::agent_reader::read_pinned;
 use kernel::definition::pipeline::{HandlerKind, PIPELINES, Pipeline};
 use kernel::definition::pipeline_reader::read_text;
 use kernel::definition::plan::Plan;
-use kernel::definition::plan::flow::read_made;
+use kernel::definition::plan::flow::read_generated;
 use kernel::definition::plan::mistake::{Mistake, meant};
 use kernel::definition::plan::source::Node;
 use kernel::values::ids::{AgentName, PipelineName, PlanId, RealmId};
@@ -134,7 +134,7 @@ impl Catalog {
         let all_filed = |found: Vec<Mistake>| -> Vec<Mistake> {
             found.into_iter().map(|mistake| in_file(mistake, &file.file)).collect()
         };
-        let plan = read_made(&pipeline.plan_source, &self.limits).map_err(all_filed)?;
+        let plan = read_generated(&pipeline.plan_source, &self.limits).map_err(all_filed)?;
         let (agent, _) = read_pinned(&pipeline.agent_source).map_err(all_filed)?;
         mistakes.extend(self.surroundings(realm, &pipeline, file, plans));
         let mistakes = sound(mistakes)?;
@@ -143,7 +143,7 @@ impl Catalog {
         Ok((CompiledPipeline { pipeline: Arc::new(pipeline), plan, agent }, mistakes))
     }
 
-    /// What is wrong between a pipeline and what is around it: tools and plans that are not there.
+    /// Mistakes of a pipeline about its surroundings: tools and plans that do not exist.
     fn surroundings(
         &self,
         realm: &RealmId,

@@ -4,7 +4,7 @@
 use crate::catalog::registry::bad_name;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use kernel::definition::plan::Closure;
-use kernel::definition::plan::flow::read_made;
+use kernel::definition::plan::flow::read_generated;
 use kernel::definition::plan::steps::REPORTS_CALLS;
 use kernel::limits::Limits;
 use kernel::values::ids::{PlanId, ToolName};
@@ -115,9 +115,9 @@ impl PlanCache {
     }
 }
 
-/// A plan that was made, alone.
+/// A plan of the engine's own making, alone.
 fn closure(source: &Value, limits: &Limits) -> Result<Arc<Closure>> {
-    let plan = read_made(source, limits)
+    let plan = read_generated(source, limits)
         .map_err(|_| Refusal::new(RefusalCode::DirectCall, "no plan can be made for this call"))?;
     let plan = Arc::new(plan);
     let plans: BTreeMap<PlanId, _> = BTreeMap::from([(plan.id.clone(), plan.clone())]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_kept_and_no_more() {
+    fn the_plan_cache_is_bounded() {
         let made = PlanCache::default();
         let limits = Limits::default();
         for number in 0..2 * MADE_MAX {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_tool_can_have_is_the_callers_mistake() {
+    fn an_invalid_tool_name_is_a_caller_error() {
         let made = PlanCache::default();
         let limits = Limits::default();
         let tool = ToolName::from("a\0b");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plan_is_refused_and_not_kept() {
+    fn an_invalid_plan_is_refused_and_not_cached() {
         let made = PlanCache::default();
         let limits = Limits { plan_steps_max: 1, ..Limits::default() };
         let wrong = made.direct(&"a".into(), &limits);

@@ -18,9 +18,7 @@ use tokio::sync::Semaphore;
 
 /// Tools and who brings them, as a person would say it: `the built-in tools`.
 pub struct ToolSource {
-    /// Who brings them.
     pub name: String,
-    /// The tools.
     pub tools: Vec<Arc<dyn Tool>>,
     /// The server behind this one that they are of, also where it has none now.
     pub upstream: Option<String>,
@@ -54,10 +52,9 @@ pub(crate) struct ListedTool {
     pub(crate) spec_hash: ContentHash,
     /// The server behind this one that it is of, where it is of one.
     pub(crate) upstream: Option<Arc<str>>,
-    /// What its calls may cost.
     pub(crate) limits: ToolLimits,
     /// One permit for each of its calls that runs, where they are counted.
-    pub(crate) places: Option<Arc<Semaphore>>,
+    pub(crate) permits: Option<Arc<Semaphore>>,
     /// With what its calls are refused after failures, where they are counted.
     pub(crate) guarded: Option<BreakerScope>,
 }
@@ -84,7 +81,7 @@ pub(crate) struct Book {
     withheld: BTreeSet<ToolName>,
     /// Tools that stand for others, which are in no list.
     open: BTreeMap<ToolName, Arc<OpenTool>>,
-    /// Who brought each of them all.
+    /// The source of each tool.
     brought: BTreeMap<ToolName, Arc<str>>,
 }
 
@@ -173,7 +170,6 @@ impl Book {
         self.tools.get(name).cloned().or_else(opened)
     }
 
-    /// Who brought a tool.
     pub(super) fn source(&self, name: &str) -> Option<&Arc<str>> {
         let covering = || self.open.iter().find(|(_, opening)| opening.covers(name));
         let opened = || self.brought.get(covering()?.0);
@@ -405,15 +401,15 @@ pub(crate) fn bad_name(name: &str) -> Option<String> {
 fn listed(tool: Arc<dyn Tool>, limits: ToolLimits) -> ListedTool {
     let spec_hash = tool.spec().hash();
     let upstream = tool.upstream().map(|upstream| upstream.name);
-    let places = limits.concurrency.map(|places| {
-        let places = usize::try_from(places.get()).unwrap_or(usize::MAX);
-        Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)))
+    let permits = limits.concurrency.map(|permits| {
+        let permits = usize::try_from(permits.get()).unwrap_or(usize::MAX);
+        Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)))
     });
     let guarded = match limits.breaker_failures {
         Some(_) => Some(BreakerScope::Tool(tool.judged().name.clone())),
         None => upstream.clone().map(BreakerScope::Upstream),
     };
-    ListedTool { tool, spec_hash, upstream, limits, places, guarded }
+    ListedTool { tool, spec_hash, upstream, limits, permits, guarded }
 }
 
 fn misnamed(spec: &ToolSpec, source: &str) -> Option<Mistake> {

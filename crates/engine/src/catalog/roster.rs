@@ -5,7 +5,7 @@ use kernel::contracts::policy::Resource;
 use kernel::definition::agent::{Agent, TALKS, talk_id};
 use kernel::definition::pipeline::PIPELINES;
 use kernel::definition::plan::Plan;
-use kernel::definition::plan::flow::read_made;
+use kernel::definition::plan::flow::read_generated;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
 use kernel::values::caller::Act;
@@ -22,7 +22,8 @@ pub struct KnownAgent {
     pub version: Option<u64>,
 }
 
-/// What it is to start a plan of this id: agents are talked to, and pipelines get cases.
+/// The act and resource of starting a plan of this id: plans of agents are talked to, and plans of
+/// pipelines get cases.
 pub(crate) fn starting(plan: &PlanId) -> (Act, Resource<'_>) {
     let id = plan.as_str();
     if let Some(agent) = id.strip_prefix(TALKS) {
@@ -53,7 +54,7 @@ pub(crate) fn talk_plan(agent: &AgentName) -> Result<Arc<Plan>, Vec<Mistake>> {
         ],
     });
     // Ours, whatever limits plans of others have.
-    read_made(&source, &Limits::unbounded_plans()).map(Arc::new)
+    read_generated(&source, &Limits::unbounded_plans()).map(Arc::new)
 }
 
 /// An agent and the plan by which it is talked to.
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_the_files_goes_before_a_stored_one() {
+    fn a_filed_agent_shadows_a_stored_one() {
         let mut roster = Roster::default();
         let filed = || vec![talked("a", "filed a"), talked("b", "filed b")];
         assert!(roster.set_filed(filed()));

@@ -1,4 +1,4 @@
-//! What is done about failed steps of a realm's runs, beside what their plans say, and the plans
+//! Rules for failed steps that apply in a realm beside those of plans, and the correction plans
 //! that rules name.
 
 use super::Catalog;

@@ -41,7 +41,7 @@ const LIGHT_STEPS_MAX: u64 = 20_000;
 /// Compiles and keeps schemas.
 #[derive(Default)]
 pub struct JsonSchemas {
-    kept: Mutex<SchemaCache>,
+    cache: Mutex<SchemaCache>,
 }
 
 /// Compiled schemas by the addresses of the shared values, which the entries keep alive: schemas of
@@ -123,7 +123,7 @@ impl std::fmt::Debug for JsonSchemas {
 
 impl JsonSchemas {
     fn compiled(&self, schema: &Arc<Value>) -> Result<Arc<CompiledSchema>, Misfit> {
-        let known = lock(&self.kept).get(schema);
+        let known = lock(&self.cache).get(schema);
         if let Some(compiled) = known {
             return Ok(compiled);
         }
@@ -132,7 +132,7 @@ impl JsonSchemas {
         let built = || build(schema, &weight);
         let validator = if is_light { built()? } else { Heavy::shared().run(built)? };
         let compiled = Arc::new(CompiledSchema { validator, weight });
-        let gone = lock(&self.kept).put(schema, compiled.clone());
+        let gone = lock(&self.cache).put(schema, compiled.clone());
         // What had to go can be large: it goes after the lock.
         drop(gone);
         Ok(compiled)
@@ -230,7 +230,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn both_drafts_are_known_and_nothing_is_fetched() {
+    fn both_schema_drafts_are_supported_and_nothing_is_fetched() {
         let schemas = JsonSchemas::default();
         let seven = Arc::new(json!({"$schema": "http://json-schema.org/draft-07/schema#",
             "items": [{"type": "string"}]}));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_never_end_is_refused() {
+    fn a_recursive_schema_is_refused() {
         let schemas = JsonSchemas::default();
         let tower = Arc::new(tower());
         let told = schemas.compile(&tower).unwrap_err().message;
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_end_in_time() {
+    fn pattern_matching_is_bounded_in_time() {
         let schemas = JsonSchemas::default();
         let almost = format!("{}!", "a".repeat(5_000));
         let linear = Arc::new(json!({"pattern": "^(a+)+$"}));
@@ -314,29 +314,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_stays() {
+    fn recently_used_schemas_stay_cached() {
         let schemas = JsonSchemas::default();
         let used = Arc::new(json!({"type": "string"}));
         schemas.compile(&used).unwrap();
-        let first = schemas.kept.lock().unwrap().get(&used).unwrap();
+        let first = schemas.cache.lock().unwrap().get(&used).unwrap();
         for number in 0..COMPILED_MAX + 10 {
             schemas.compile(&Arc::new(json!({"const": number}))).unwrap();
         }
-        let kept = schemas.kept.lock().unwrap();
-        assert!(Arc::ptr_eq(&first, &kept.get(&used).unwrap()), "it was not built again");
-        assert!(kept.entries.len() <= COMPILED_MAX);
-        let parts = kept.entries.values().map(|entry| entry.compiled.weight.parts());
-        assert_eq!(kept.parts, parts.sum::<usize>());
+        let cache = schemas.cache.lock().unwrap();
+        assert!(Arc::ptr_eq(&first, &cache.get(&used).unwrap()), "it was not built again");
+        assert!(cache.entries.len() <= COMPILED_MAX);
+        let parts = cache.entries.values().map(|entry| entry.compiled.weight.parts());
+        assert_eq!(cache.parts, parts.sum::<usize>());
     }
 
     #[test]
-    fn what_no_one_uses_goes_long_before_there_is_no_room() {
+    fn unused_schemas_are_evicted_early() {
         let schemas = JsonSchemas::default();
         let members: serde_json::Map<String, Value> =
             (0..500).map(|n| (format!("m{n}"), json!({"type": "string"}))).collect();
         for _ in 0..100 {
             schemas.compile(&Arc::new(json!({"properties": members}))).unwrap();
-            let parts = schemas.kept.lock().unwrap().parts;
+            let parts = schemas.cache.lock().unwrap().parts;
             assert!(parts <= SWEPT_PARTS + 1_000, "{parts} parts of schemas that no one holds");
         }
     }
@@ -353,11 +353,11 @@ mod tests {
                 });
             }
         });
-        assert_eq!(schemas.kept.lock().unwrap().entries.len(), 1);
+        assert_eq!(schemas.cache.lock().unwrap().entries.len(), 1);
     }
 
     #[test]
-    fn a_large_value_is_told_its_first_misfit() {
+    fn a_large_value_reports_only_its_first_misfit() {
         let schema = Arc::new(json!({"items": {"properties": {"n": {"type": "integer"}}}}));
         let mut items = vec![json!({"n": 1}); 100_000];
         items[70_000] = json!({"n": "x"});

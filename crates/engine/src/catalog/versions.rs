@@ -1,6 +1,6 @@
-//! Numbers that grow when something changes: one for all realms, which lists that were judged
-//! follow, and for each realm one of all changes and one of each list, which clients there wait
-//! for. What is not there for a realm is no news in it.
+//! Version counters of the catalog: one over all realms, by which cached lists are invalidated, and
+//! for each realm one of all changes and one per list, for clients that wait. A change that is not
+//! visible in a realm does not change its counters.
 
 use super::{Catalog, ListChanges, RealmPlans};
 use crate::catalog::registry::ToolSource;

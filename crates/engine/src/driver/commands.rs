@@ -1,6 +1,6 @@
 //! Obeying commands: create, run, reply, resume, pause, continue, cancel.
 
-use super::counting::refuse_reply;
+use super::reply_checks::refuse_reply;
 use super::state::{Driver, Waiter};
 use crate::command::{Answer, Command, Presence, Replier, StartRun};
 use crate::gate::rights::facts;
@@ -36,14 +36,14 @@ impl Driver {
         match command {
             Command::Create { id, owner, by, answer } => {
                 let made = self.create(id, owner, *by).await;
-                self.told(answer, made)
+                self.answer_caller(answer, made)
             }
             Command::Adopt { id, events, by, answer } => {
                 let made = match self.session {
                     Some(_) => Ok(Err(exists(&self.key.id))),
                     None => self.adopt(id, events, &by).await.map(Ok),
                 };
-                self.told(answer, made)
+                self.answer_caller(answer, made)
             }
             Command::Run { start, answer } => self.run(*start, answer).await,
             Command::Reply { ask, reply, by, answer } => {
@@ -54,8 +54,8 @@ impl Driver {
                         self.waiters.push(Waiter::Reply(run, shown, answer));
                         Ok(())
                     }
-                    Ok(Err(refusal)) => self.told(answer, Ok(Err(refusal))),
-                    Err(refusal) => self.told(answer, Err(refusal)),
+                    Ok(Err(refusal)) => self.answer_caller(answer, Ok(Err(refusal))),
+                    Err(refusal) => self.answer_caller(answer, Err(refusal)),
                 }
             }
             Command::Resume { resume, by, answer } => {
@@ -82,7 +82,7 @@ impl Driver {
                     Ok(()) => Ok(self.durable_report(run).await),
                     Err(refusal) => Err(refusal),
                 };
-                self.told(answer, report)
+                self.answer_caller(answer, report)
             }
             Command::Await { run, answer } => {
                 self.waiters.push(Waiter::Run(run, answer));
@@ -114,13 +114,13 @@ impl Driver {
                 self.waiters.push(Waiter::Run(run, answer));
                 Ok(())
             }
-            Ok(Err(refusal)) => self.told(answer, Ok(Err(refusal))),
-            Err(refusal) => self.told(answer, Err(refusal)),
+            Ok(Err(refusal)) => self.answer_caller(answer, Ok(Err(refusal))),
+            Err(refusal) => self.answer_caller(answer, Err(refusal)),
         }
     }
 
     /// Answers the caller; our own failure continues to drop the session.
-    fn told<T>(&mut self, answer: Answer<T>, obeyed: CommandResult<T>) -> Result<()> {
+    fn answer_caller<T>(&mut self, answer: Answer<T>, obeyed: CommandResult<T>) -> Result<()> {
         self.free_share();
         match obeyed {
             Ok(result) => {
@@ -170,7 +170,7 @@ impl Driver {
         if let Some(refusal) = refusal {
             // A conflict is shown only once what it speaks of is durable.
             let durable = self.durable().await;
-            return self.told(answer, durable.map(|()| Err(refusal)));
+            return self.answer_caller(answer, durable.map(|()| Err(refusal)));
         }
         if self.session.is_none() {
             // The run's start says whose it is.
@@ -271,7 +271,7 @@ impl Driver {
                 let refusal = Refusal::new(RefusalCode::RunOver, message)
                     .hint("a run that ended stays as it is; start another");
                 let durable = self.durable().await;
-                self.told(answer, durable.map(|()| Err(refusal)))
+                self.answer_caller(answer, durable.map(|()| Err(refusal)))
             }
             // A run that is being closed already is on its way to where both want it.
             Some(active) if active.closing.is_some() => {

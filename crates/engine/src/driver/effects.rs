@@ -1,13 +1,13 @@
 //! Performing what facts name: judge, call, fetch, cancel. Results come back as facts.
 
-use super::late::output_of;
+use super::late_results::output_of;
 use super::record::no_session;
 use super::state::{Completion, Driver, Effect, HistoryView};
 use crate::gate::{CallOutcome, OutgoingCall, POLICY_DENIED, TOOL_NOT_FOUND};
 use crate::observe::counts::count;
 use crate::observe::observers::call_span;
 use crate::refusal::{Refusal, RefusalCode, Result};
-use crate::waiting::attending::Attendant;
+use crate::waiting::attendants::Attendant;
 use futures::FutureExt;
 use futures::future::{abortable, ready};
 use kernel::contracts::cloud::PublishedEvent;
@@ -17,7 +17,7 @@ use kernel::expression::pointer::Fetch;
 use kernel::journal::projection::PinnedSpec;
 use kernel::session::{CallState, OpenCall, Run};
 use kernel::tool::call::{
-    Abilities, CallPlace, CallProgress, InputRequired, Judgement, Publisher, RawFailure, Reach,
+    Abilities, CallContext, CallProgress, InputRequired, Judgement, Publisher, RawFailure, Reach,
     ToolError, ToolOutput, Verdict,
 };
 use kernel::values::datum::{Datum, Origin};
@@ -127,7 +127,7 @@ impl Driver {
             given,
             can,
             teller,
-            place: CallPlace {
+            context: CallContext {
                 session: Some(self.key.clone()),
                 run: Some(open.run),
                 trace: run.trace.map(|trace| {
@@ -142,7 +142,7 @@ impl Driver {
                     publisher
                 },
                 blobs: self.shared.blobs_of_call(&self.key.realm, id, &open.request.arguments),
-                ..CallPlace::default()
+                ..CallContext::default()
             },
             consent: self.consents.remove(&id).unwrap_or_default(),
             value_only: self.wants_value(open),

@@ -1,4 +1,4 @@
-//! Keeping drivers away from a session for a moment, while something else changes it.
+//! Exclusive holds on a session: no driver starts while something else changes it.
 
 use crate::command::Command;
 use crate::driver::drive;

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_become_rarer_up_to_a_limit() {
+    fn login_polls_back_off_to_a_limit() {
         let limits =
             Limits { authorize_poll_ms: 2_000, authorize_poll_ms_max: 30_000, ..Limits::default() };
         let waits: Vec<u64> =

@@ -26,15 +26,15 @@ mod state;
 mod observed;
 mod supervise;
 mod record;
-mod late;
+mod late_results;
 mod models;
 mod login;
-mod elsewhere;
+mod remote_tasks;
 mod effects;
 mod consent;
 mod waking;
 mod report;
-mod counting;
+mod reply_checks;
 mod commands;
 mod replies;
 mod share;
@@ -229,8 +229,8 @@ impl Driver {
         }
     }
 
-    /// What a run that never waits owes everybody else: other tasks get their turn, commands are
-    /// obeyed, and the disk keeps up with the journal.
+    /// Yields in a run that never waits: other tasks run, commands are handled, and the disk keeps
+    /// up with the journal.
     async fn breathe(&mut self, commands: &mut Commands) -> Result<()> {
         yield_now().await;
         while let Ok(command) = commands.try_recv() {
@@ -251,7 +251,7 @@ impl Driver {
         Some(next(&self.env(), session))
     }
 
-    /// What a decision may look at besides the session.
+    /// Inputs of a decision besides the session.
     fn env(&self) -> Env<'_> {
         Env {
             closures: &self.closures,

@@ -1,14 +1,14 @@
-//! What a fact ends, as observers see it: calls, turns, waits, agents, runs. All of it is known
-//! from the session's state, so that it is the same after a restart; only what a turn was asked is
-//! kept beside it, for a turn that a process left behind is begun again.
+//! Observations of a driver: the spans that a fact ends, for calls, turns, waits, agents and runs.
+//! They are derived from the session's state, so that a restart gives the same spans; only the
+//! request of a turn is kept beside it, because a turn that a process left behind is begun again.
 
 use super::state::{Driver, TurnBegun};
-use crate::observe::captured::{answered, asked, called, stop_word};
+use crate::observe::content::{answered, asked, called, stop_word};
 use crate::observe::observers::{
     agent_span, ask_span, call_span, outcome_word, reach_word, run_span, turn_span, turn_word,
 };
 use kernel::ask::{FixAction, Reply};
-use kernel::contracts::observe::{Observation, ObservedWork, StepPlace};
+use kernel::contracts::observe::{Observation, ObservedWork, StepRef};
 use kernel::conversation::llm::{Prompt, Usage};
 use kernel::decide::TurnNumber;
 use kernel::definition::agent::TALKS;
@@ -26,7 +26,8 @@ use std::sync::Arc;
 const CUT_OFF: &str = "CutOff";
 
 impl Driver {
-    /// What this event ends. Asked before it is applied: what it ends is gone after that.
+    /// Observations that this event ends. Must be called before the event is applied, because its
+    /// subjects are gone after that.
     pub(super) fn ended(&mut self, event: &Event) -> Vec<Observation> {
         if self.shared.observers.are_none() {
             return Vec::new();
@@ -115,7 +116,7 @@ impl Driver {
         let open = session.calls.get(&call)?;
         let run = session.runs.get(&open.run)?;
         let reach = open.pins.as_ref().map_or(Reach::Writes, |pins| pins.reach);
-        let what = ObservedWork::Call {
+        let work = ObservedWork::Call {
             tool: open.request.tool.clone(),
             upstream: self.shared.upstream_of(&self.key.realm, &open.request.tool),
             id: call,
@@ -125,7 +126,7 @@ impl Driver {
         let span = || call_span(call, open.requested_seq);
         let parent = || span_above(session, open.request.frame, run.id);
         let began = open.started_at.unwrap_or(at);
-        let mut seen = self.seen(run, began, at, what, traced(run, span, parent));
+        let mut seen = self.seen(run, began, at, work, traced(run, span, parent));
         seen.at = at_step(session, open.request.frame, &open.request.step);
         seen.error = result.err().map(|(_, fault)| fault.name.as_str().into());
         if self.shared.observers.want_content() {
@@ -146,7 +147,7 @@ impl Driver {
         let (run, frame) = self.place_of(frame)?;
         let TurnBegun { number, model, provider, provider_model, asked, .. } = begun;
         let since = |first: Millis| first.0.saturating_sub(begun.at.0).max(0).unsigned_abs();
-        let what = ObservedWork::Turn {
+        let work = ObservedWork::Turn {
             agent: frame.agent.as_ref()?.agent.clone(),
             model,
             provider,
@@ -159,7 +160,7 @@ impl Driver {
         };
         let span = || turn_span(frame, number);
         let parent = || agent_span(frame);
-        let mut seen = self.seen(run, begun.at, at, what, traced(run, span, parent));
+        let mut seen = self.seen(run, begun.at, at, work, traced(run, span, parent));
         seen.at = step_of(frame);
         seen.error = result.err().map(|fault| fault.name.as_str().into());
         seen.content = asked;
@@ -183,7 +184,7 @@ impl Driver {
         error: Option<&str>,
     ) -> Option<Observation> {
         let agent = frame.agent.as_ref()?;
-        let what = ObservedWork::Agent {
+        let work = ObservedWork::Agent {
             agent: agent.agent.clone(),
             turns: agent.turns,
             calls: agent.calls,
@@ -191,7 +192,7 @@ impl Driver {
         };
         let began = agent.entered_at.unwrap_or(run.started_at);
         let trace = traced(run, || agent_span(frame), || run_span(run.id));
-        let mut seen = self.seen(run, began, at, what, trace);
+        let mut seen = self.seen(run, began, at, work, trace);
         seen.at = step_of(frame);
         seen.error = error.map(Into::into);
         Some(seen)
@@ -201,10 +202,10 @@ impl Driver {
         let session = self.session.as_ref()?;
         let open = session.asks.get(&ask).filter(|open| open.is_open())?;
         let run = session.runs.get(&open.ask.run)?;
-        let what = ObservedWork::Wait { ask, kind: open.ask.body.kind(), ending };
+        let work = ObservedWork::Wait { ask, kind: open.ask.body.kind(), ending };
         let parent = || span_above(session, open.ask.frame, run.id);
         let trace = traced(run, || ask_span(ask), parent);
-        let mut seen = self.seen(run, open.ask.created_at, at, what, trace);
+        let mut seen = self.seen(run, open.ask.created_at, at, work, trace);
         seen.at = at_step(session, open.ask.frame, &open.ask.step);
         Some(seen)
     }
@@ -220,7 +221,7 @@ impl Driver {
         let agent_step = closure.is_some_and(|closure| came_to_an_agent(session, run, closure));
         // A plan that someone sent may be called like one of ours.
         let talk = run.plan.as_str().strip_prefix(TALKS).filter(|_| agent_step);
-        let what = ObservedWork::Run {
+        let work = ObservedWork::Run {
             plan: run.plan.clone(),
             status: ending(outcome).name(),
             agent: talk.map(AgentName::from),
@@ -230,7 +231,7 @@ impl Driver {
         let caller = || run.trace.map(|trace| trace.span).filter(|span| *span != run_span(run.id));
         let span = || run_span(run.id);
         let trace = traced_below(run, span, caller);
-        let mut seen = self.seen(run, run.started_at, at, what, trace);
+        let mut seen = self.seen(run, run.started_at, at, work, trace);
         if let Outcome::Failed { fault } = outcome {
             seen.error = Some(fault.name.as_str().into());
         }
@@ -243,7 +244,7 @@ impl Driver {
         run: &Run,
         began: Millis,
         ended: Millis,
-        what: ObservedWork,
+        work: ObservedWork,
         traced: TracedSpan,
     ) -> Observation {
         Observation {
@@ -257,7 +258,7 @@ impl Driver {
             parent: traced.parent,
             began,
             ended,
-            what,
+            work,
             error: None,
             content: Vec::new(),
         }
@@ -314,13 +315,13 @@ fn span_above(session: &Session, frame: FrameId, run: RunId) -> u64 {
 }
 
 /// A step that this frame takes.
-fn at_step(session: &Session, frame: FrameId, step: &StepId) -> Option<StepPlace> {
+fn at_step(session: &Session, frame: FrameId, step: &StepId) -> Option<StepRef> {
     let frame = session.frames.get(&frame)?;
-    Some(StepPlace { plan: frame.plan.clone(), step: step.clone() })
+    Some(StepRef { plan: frame.plan.clone(), step: step.clone() })
 }
 
-fn step_of(frame: &Frame) -> Option<StepPlace> {
-    Some(StepPlace { plan: frame.plan.clone(), step: frame.step.clone()? })
+fn step_of(frame: &Frame) -> Option<StepRef> {
+    Some(StepRef { plan: frame.plan.clone(), step: frame.step.clone()? })
 }
 
 /// Whether someone does not want what they were asked about, or one of several calls.
@@ -336,7 +337,7 @@ fn says_no(reply: &Reply) -> bool {
 
 /// The same agent, stopped by this limit.
 fn stopped_by(mut seen: Observation, limit: Option<&str>) -> Observation {
-    if let ObservedWork::Agent { stopped, .. } = &mut seen.what {
+    if let ObservedWork::Agent { stopped, .. } = &mut seen.work {
         *stopped = limit.map(Into::into);
     }
     seen

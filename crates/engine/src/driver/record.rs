@@ -51,7 +51,7 @@ impl Driver {
         let said = is_said(session, &event.fact).then(|| event.fact.clone());
         self.history.extend(session.apply(&event));
         if let Some(fact) = said {
-            self.said.note(event.seq, fact, KEPT_BYTES_MAX);
+            self.talk_content.note(event.seq, fact, KEPT_BYTES_MAX);
         }
         if self.is_unsure {
             self.unnoted.extend(is_counted(&event.fact).then(|| event.fact.clone()));

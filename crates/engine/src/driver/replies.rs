@@ -19,11 +19,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a direct call is given.
 struct CallInput {
     call: CallId,
     given: InputResponses,
-    /// What that says to the open ask, if it says anything to it.
+    /// The reply to the open ask, if there is one.
     reply: Option<Reply>,
 }
 
@@ -115,7 +114,7 @@ impl Driver {
         Ok(Ok(ask.run))
     }
 
-    /// What a direct call is given by the caller that made it.
+    /// Input of a direct call from its own caller.
     fn giving(&self, caller: &Caller, ask: &Ask, said: &InputResponses) -> Result<CallInput> {
         self.may_answer(caller, ask)?;
         let nothing = || Refusal::not_found("ask", ask.id);
@@ -169,7 +168,7 @@ impl Driver {
     }
 }
 
-/// What was said before about what is not wanted again, and what is said now about what is wanted.
+/// Earlier answers to inputs that are not required again, and new answers to those that are.
 fn newly(
     before: &BTreeMap<String, Value>,
     now: &BTreeMap<String, Value>,

@@ -1,4 +1,4 @@
-//! Notifies those who wait, once what they learn is durable.
+//! Wakes those who wait for a session, once what they learn is durable.
 
 use super::state::{Driver, Waiter};
 use crate::refusal::{Refusal, Result};

@@ -31,8 +31,8 @@ impl Driver {
 }
 
 impl Shared {
-    /// What a session takes of the share of who gives it this command. Only what begins something
-    /// new is refused: replies, cancellations and what was begun before continue in any case.
+    /// Takes the share of a command's caller. Only new runs are refused: replies, cancellations and
+    /// running work always continue.
     pub(crate) fn run_share(&self, key: &SessionKey, command: &Command) -> Result<Share> {
         if let Some(caller) = command.caller().filter(|_| command.begins()) {
             self.storage.check(caller)?;
@@ -60,7 +60,7 @@ impl Shared {
             let max = self.limits.runs_active_max;
             let message = format!("{max} sessions move already");
             let whole = u64::try_from(max).unwrap_or(u64::MAX);
-            let quota = Quota { of: SharedLimit::Runs.word(), max: whole, window_s: None };
+            let quota = Quota { of: SharedLimit::Runs.name(), max: whole, window_s: None };
             return Refusal::new(RefusalCode::RunsActiveMax(Box::new(quota)), message)
                 .hint("send it again in a moment, or raise `runs_active_max` in [limits]");
         };

@@ -1,11 +1,11 @@
-//! What a driver holds between two turns.
+//! State of a driver between two turns of its loop.
 
 use crate::advice::proposing::Proposal;
 use crate::command::Answer;
 use crate::driver::talk_content::TalkContent;
 use crate::gate::CallOutcome;
 use crate::gate::consent::Consent;
-use crate::observe::captured::Contents;
+use crate::observe::content::Contents;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::request::{ReplyReport, RunReport};
 use crate::sessions::cache::CachedSession;
@@ -38,7 +38,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// What a recorded fact asks the driver to do.
+/// A side effect that a recorded fact requires.
 pub(super) enum Effect {
     /// Ask the gate's first half.
     Judge(CallId),
@@ -89,7 +89,7 @@ pub(super) enum Completion {
     Late(CallId, Option<Result<ToolOutput, ToolError>>),
     /// A blob or a history came.
     Fetched(FrameId, Fetch, Result<Value>),
-    /// What was said in a frame's conversation came.
+    /// Content of a frame's conversation was loaded.
     Gathered(FrameId, Result<TalkContent>),
     /// A model answered this turn and attempt, or did not; `None` when it was given up.
     Turned(FrameId, TurnNumber, Option<Box<TurnAnswer>>),
@@ -100,7 +100,7 @@ pub(super) enum Completion {
     GraceOver(RunId),
     /// Whether what this ask is about continued elsewhere without an answer.
     Moved(AskId, bool),
-    /// What had to be in the store is there, or it is not.
+    /// A required write is durable, or failed.
     Kept(Result<(), StoreError>),
 }
 
@@ -114,9 +114,9 @@ pub(super) struct TurnAnswer {
 /// The outcome of asking a model.
 pub(crate) struct ModelAnswer {
     pub(crate) result: Result<Turn, LlmError>,
-    /// What it cost, where the price is known.
+    /// `None` if the price is unknown.
     pub(crate) cost_micros: Option<u64>,
-    /// What it would have cost without a cache, where one was used and the price is known.
+    /// Cost without the provider's cache, if one was used and the price is known.
     pub(crate) uncached_micros: Option<u64>,
     /// When the first piece of its answer came.
     pub(super) first_at: Option<Millis>,
@@ -136,12 +136,12 @@ pub(super) struct TurnBegun {
     pub(super) kind: TurnKind,
     /// The model, by its name in this project.
     pub(super) model: Arc<str>,
-    /// Who provides it, and under which name.
+    /// Provider and model name.
     pub(super) provider: Option<Arc<str>>,
     pub(super) provider_model: Option<Arc<str>>,
     /// When the first piece of its answer came.
     pub(super) first_at: Option<Millis>,
-    /// What it is asked, where content is wanted.
+    /// The request, if content is wanted.
     pub(super) asked: Contents,
 }
 
@@ -160,9 +160,9 @@ pub(super) struct ActiveProposal {
 
 /// Someone who waits for a run to end or pause.
 pub(super) enum Waiter {
-    /// Who started or resumed it.
+    /// The caller that started or resumed it.
     Run(RunId, Answer<RunReport>),
-    /// Who started it and need not wait for what continues elsewhere.
+    /// The caller that started it and does not wait for remote tasks.
     Task(RunId, Answer<RunReport>),
     Reply(RunId, Box<SessionAsk>, Answer<ReplyReport>),
 }
@@ -209,7 +209,7 @@ pub(super) struct HistoryView {
     pub(super) path: FramePath,
     pub(super) run: RunId,
     pub(super) run_no: u32,
-    /// What must be durable before the store is asked.
+    /// Must be durable before the store is read.
     pub(super) ticket: Option<SharedFuture<Ticket>>,
 }
 
@@ -238,34 +238,34 @@ pub(super) struct Driver {
     pub(super) new_key: Option<(OnceRow, Claim)>,
     /// Whether all that is done here may turn out to be a repeat, when its key is written down.
     pub(super) is_unsure: bool,
-    /// What is counted and what observers see then, unless it is one.
+    /// Facts to count and observe once they are durable.
     pub(super) unnoted: Vec<Fact>,
     pub(super) unseen: Vec<Observation>,
     /// The path of a case that the next append has to count.
     pub(super) new_tally: Option<Tally>,
-    /// What the audit keeps of the events that are not queued yet.
+    /// Audit entries of events that are not queued yet.
     pub(super) new_audit: Vec<Entry>,
     /// The caller that does what is recorded now, while one does.
     pub(super) doer: Option<Caller>,
-    /// What was fetched for decisions, and for which frames more is on its way.
+    /// Data fetched for decisions, and frames with pending fetches.
     pub(super) fetched: FetchCache,
     pub(super) fetching: BTreeSet<FrameId>,
-    /// What recorded facts asked for and what may record again.
+    /// Effects of recorded facts that may record facts themselves.
     pub(super) to_judge: Vec<CallId>,
     pub(super) to_close: Vec<RunId>,
     /// The state of the one call of a run that was sent before the run was made and continues.
     pub(super) sent: Option<(RunId, Value)>,
     pub(super) to_look: Vec<(AskId, u32)>,
-    /// What calls wanted that were sent again only to see whether they still do.
+    /// Required inputs of calls that were sent again only as polls.
     pub(super) looking: BTreeMap<CallId, InputRequired>,
     /// Calls, fetches and timers on their way.
     pub(super) in_flight: FuturesUnordered<BoxFuture<'static, Completion>>,
     pub(super) aborts: BTreeMap<CallId, AbortHandle>,
-    /// What people said of calls that are about to start.
+    /// Approvals of calls that are about to start.
     pub(super) consents: BTreeMap<CallId, Consent>,
     /// The call that was judged again last, because policy had changed.
     pub(super) judged_again: Option<CallId>,
-    /// What calls on their way publish, once their results count.
+    /// Publishers of active calls, read once their results count.
     pub(super) publishers: BTreeMap<CallId, Publisher>,
     /// Turns on their way, each of its frame's agent.
     pub(super) turns: BTreeMap<FrameId, ActiveTurn>,
@@ -273,10 +273,10 @@ pub(super) struct Driver {
     pub(super) proposals: BTreeMap<FrameId, ActiveProposal>,
     /// The corrections under way that models wrote.
     pub(super) drafted: BTreeMap<PlanId, Arc<Plan>>,
-    /// What observers get of these turns once they end, if there are any.
+    /// Data for observers of active turns.
     pub(super) begun: BTreeMap<FrameId, TurnBegun>,
-    /// What was said, as far as it is at hand.
-    pub(super) said: TalkContent,
+    /// Loaded content of conversations.
+    pub(super) talk_content: TalkContent,
     /// The session's next deadline. It keeps no one here: recovery wakes sessions that sleep.
     pub(super) alarm: Option<Alarm>,
     /// The last append: when it is durable, all before it are.
@@ -287,9 +287,8 @@ pub(super) struct Driver {
     pub(super) decisions: u32,
     /// Whether the session was recovered and has made no progress since.
     pub(super) probation: Arc<Probation>,
-    /// Who waits for a run to end or pause.
     pub(super) waiters: Vec<Waiter>,
-    /// What it takes of what its caller may have, while the session moves.
+    /// The share of its caller's limit, held while the session moves.
     pub(super) share: Share,
     /// Bytes of journal since the last snapshot, and that snapshot's size.
     pub(super) tail_bytes: usize,
@@ -335,7 +334,7 @@ impl Driver {
             proposals: BTreeMap::new(),
             drafted: BTreeMap::new(),
             begun: BTreeMap::new(),
-            said: TalkContent::default(),
+            talk_content: TalkContent::default(),
             alarm: None,
             ticket: None,
             appends_ahead: 0,

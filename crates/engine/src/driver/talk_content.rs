@@ -32,7 +32,6 @@ pub(crate) struct TalkContent {
     bytes: usize,
 }
 
-/// What a blob is needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum BlobUse {
     /// As a part of a value: all of it.
@@ -41,15 +40,15 @@ enum BlobUse {
     Result,
 }
 
-/// What is kept of a blob.
+/// The loaded part of a blob.
 #[derive(Debug, Clone, PartialEq)]
 enum BlobContent {
     Value(Arc<Value>),
-    /// What a model is shown of it.
+    /// The part that a model is shown.
     Shown(Arc<str>),
 }
 
-/// What is not at hand for a turn of a conversation.
+/// What must be loaded for a turn of a conversation.
 #[derive(Default)]
 pub(crate) struct MissingContent {
     /// Tools that are on their way: an agent must not learn that it has none meanwhile.
@@ -66,7 +65,7 @@ impl MissingContent {
 }
 
 impl TalkContent {
-    /// What of this conversation must be fetched first.
+    /// The parts of this conversation that must be loaded first.
     pub(crate) fn missing(&self, talk: &Talk) -> MissingContent {
         let mut missing = MissingContent::default();
         for seq in talk.sequences() {
@@ -148,7 +147,7 @@ impl Journal for TalkContent {
     }
 }
 
-/// What a blob of so many bytes takes as it is kept.
+/// Memory of a loaded blob of so many bytes.
 fn kept_bytes(bytes: u64, kept: Option<&BlobContent>) -> usize {
     match kept {
         Some(BlobContent::Shown(text)) => text.len(),
@@ -313,13 +312,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_is_read_together() {
+    fn nearby_events_are_read_in_one_query() {
         let sequences = BTreeSet::from([3, 4, 60, 200, 201, 1_500]);
         assert_eq!(pieces(&sequences), [(3, 60), (200, 201), (1_500, 1_500)]);
     }
 
     #[test]
-    fn facts_and_their_blobs_are_missing_until_they_are_taken_in() {
+    fn facts_and_blobs_are_missing_until_loaded() {
         let mut said = TalkContent::default();
         said.note(3, inline("hi"), 10_000);
         let blob = BlobRef { hash: ContentHash::of(b"large"), bytes: 9 };
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_result_only_what_is_shown_counts() {
+    fn only_the_shown_part_of_a_large_result_counts() {
         let blob = BlobRef { hash: ContentHash::of(b"large"), bytes: 1_000_000 };
         let held = DatumValue::Blob(blob.clone());
         let output = Arc::new(Datum { held, from: Origin::Input, labels: Vec::new() });
@@ -375,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_conversation_does_not_need_goes_when_it_is_too_much() {
+    fn unneeded_content_is_evicted_at_the_size_limit() {
         let mut said = TalkContent::default();
         said.note(1, inline(&"x".repeat(100)), 300);
         said.note(2, inline(&"y".repeat(100)), 300);

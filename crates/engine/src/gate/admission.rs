@@ -6,7 +6,7 @@ use super::{Gate, OutgoingCall, TOOL_NOT_FOUND};
 use crate::catalog::registry::ListedTool;
 use crate::system::panics::{caught_now, panic_fault};
 use kernel::contracts::policy::{Context, Decision};
-use kernel::tool::call::{Abilities, CallPlace, CallReporter, Caller, Judgement, Pins, Reach};
+use kernel::tool::call::{Abilities, CallContext, CallReporter, Caller, Judgement, Pins, Reach};
 use kernel::tool::schema::{Misfit, sentence};
 use kernel::values::datum::Sources;
 use kernel::values::fault::Fault;
@@ -22,7 +22,7 @@ pub(crate) struct AdmittedCall<'c> {
     pub(crate) caller: &'c Caller,
     pub(crate) listed: Arc<ListedTool>,
     pub(crate) arguments: Arc<Value>,
-    /// What it does to the world with these arguments.
+    /// Its effect with these arguments.
     pub(crate) reach: Reach,
     pub(crate) decision: Decision,
     idempotent: bool,
@@ -43,7 +43,6 @@ impl From<Fault> for IllFormed {
 }
 
 impl AdmittedCall<'_> {
-    /// What the journal keeps of it.
     pub(crate) fn into_judgement(self) -> Judgement {
         let Self { listed, reach, idempotent, decision, .. } = self;
         let pins = Pins { spec: listed.spec_hash.clone(), reach, idempotent };
@@ -64,7 +63,7 @@ impl AdmittedCall<'_> {
             given: Arc::default(),
             can: Abilities::default(),
             teller: CallReporter::default(),
-            place: CallPlace::default(),
+            context: CallContext::default(),
             consent: Consent::Unasked,
             value_only: false,
         }
@@ -115,7 +114,7 @@ impl Gate {
         self.find(caller, tool.as_str()).ok_or_else(|| self.unknown_tool(tool))
     }
 
-    /// What is said of a tool that is not there, or not for its caller.
+    /// The refusal of a tool that does not exist, or not for its caller.
     pub(crate) fn unknown_tool(&self, tool: &ToolName) -> IllFormed {
         let hint = self.switch_of(tool).unwrap_or("`waypost tool ls` lists the tools");
         Fault::new(TOOL_NOT_FOUND, format!("there is no tool `{tool}`")).hint(hint).into()

@@ -60,7 +60,7 @@ impl Arrivals {
         self.away.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing more comes that is worth waiting for.
+    /// Ends the waiting: no more tools arrive.
     pub(crate) fn end(&self) {
         self.over.send_replace(true);
     }

@@ -47,7 +47,7 @@ struct Circuit {
     guarded: BreakerScope,
 }
 
-/// What counts the failures of a call.
+/// Counts the failures of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     circuit: Circuit,
@@ -55,7 +55,7 @@ pub(crate) struct Guard {
 }
 
 impl Breakers {
-    /// What fails in a realm.
+    /// The failing breakers of a realm.
     pub(crate) fn of(&self, realm: &RealmId) -> Vec<BreakerState> {
         let failing = lock(&self.failing);
         let own = failing.iter().filter(|(circuit, _)| circuit.realm == *realm);
@@ -80,7 +80,7 @@ impl Breakers {
         failing.get_mut(&guard.circuit).map_or(Ok(()), |breaker| breaker.pass(guard.rule, now))
     }
 
-    /// What fails, if anything does.
+    /// The failing breakers, if there are any.
     fn any(&self) -> Option<MutexGuard<'_, HashMap<Circuit, Breaker>>> {
         let has_any = self.count.load(Ordering::Acquire) > 0;
         has_any.then(|| lock(&self.failing))
@@ -119,7 +119,7 @@ impl Breakers {
 }
 
 impl Gate {
-    /// What counts the failures of a tool's calls, if something does.
+    /// The breaker guard of a tool's calls, if breakers are on.
     pub(super) fn guard(&self, caller: &Caller, listed: &ListedTool) -> Option<Guard> {
         let guarded = listed.guarded.clone()?;
         let failures = match listed.limits.breaker_failures {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_realm_and_upstream_has_its_own_and_an_answer_forgets_it() {
+    fn breakers_are_per_realm_and_upstream_and_a_success_resets_them() {
         let breakers = Breakers::default();
         let crm = guard("r", "crm");
         breakers.failed(&crm, Millis(0));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_remembered_and_open_ones_stay() {
+    fn breakers_are_bounded_and_open_ones_are_kept() {
         let breakers = Breakers::default();
         let open = guard("r", "open");
         breakers.failed(&open, Millis(0));

@@ -37,7 +37,7 @@ pub(crate) struct Approval {
     pub(crate) plan: PlanId,
     /// To whom a policy narrowed the ask.
     pub(crate) answerers: Option<Answerers>,
-    /// Who has a hand in the run, and who made the keys that these came with.
+    /// Everyone involved in the run, and the makers of their keys.
     pub(crate) hands: Answerers,
 }
 
@@ -71,7 +71,7 @@ impl Gate {
     /// Whether its giver could give an approval now, under what policy wanted of answerers then and
     /// wants now.
     fn counts(&self, call: &OutgoingCall, approval: &Approval, decision: &Decision) -> bool {
-        let OutgoingCall { caller, place, .. } = call;
+        let caller = &call.caller;
         let ask::Decision { by, actor, makers, .. } = &approval.given;
         let giver = Caller::new(caller.realm.clone(), by.clone());
         let act = Act::Answer;
@@ -79,7 +79,7 @@ impl Gate {
         if self.is_free(&giver, act) {
             return true;
         }
-        let Some(key) = &place.session else { return false };
+        let Some(key) = &call.context.session else { return false };
         let session = facts(key, Some(&approval.plan)).owned_by(Some(&*caller.subject));
         let resource = Resource::Ask { kind: APPROVE, session };
         let now = decision.answerers();

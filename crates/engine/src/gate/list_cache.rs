@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex};
 const LISTS_MAX: usize = 4_096;
 const ENTRIES_MAX: usize = 1 << 20;
 
-/// What a list follows from: as long as this stays, the same caller sees the same.
+/// Version of everything that a list depends on: with the same version, a caller sees the same
+/// list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListVersion {
     /// Grows with every change of what there is.
@@ -66,7 +67,7 @@ impl<T> Default for ListCache<T> {
 }
 
 impl<T: Clone> ListCache<T> {
-    /// What this caller saw, if that was judged in this version.
+    /// The cached list of this caller, if it was judged in this version.
     pub(crate) fn find(&self, caller: &Caller, version: &ListVersion) -> Option<Vec<T>> {
         let lists = lock(&self.0);
         let kept = lists.get(caller)?;
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_good_for_its_caller_and_its_version_alone() {
+    fn a_cached_list_is_valid_for_its_caller_and_version_only() {
         let judged = ListCache::default();
         let ann = Caller::new("r", "ann");
         judged.keep(&ann, version(1, "a"), &["x"]);
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_lists_are_kept_and_no_more() {
+    fn the_list_cache_is_bounded() {
         let judged = ListCache::<u8>::default();
         let caller = |number: usize| Caller::new("r", format!("c{number}"));
         for number in 0..LISTS_MAX + 100 {
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn hundreds_of_callers_take_turns_and_long_lists_are_bounded_together() {
+    fn the_list_cache_is_bounded_by_total_size_over_callers() {
         let judged = ListCache::<u8>::default();
         let caller = |number: usize| Caller::new("r", format!("c{number}"));
         let long = vec![0; 2_000];

@@ -9,13 +9,13 @@ mod outputs;
 pub(crate) mod rates;
 pub(crate) mod breakers;
 pub(crate) mod arrivals;
-mod settings;
+mod realm_settings;
 pub(crate) mod list_cache;
 pub(crate) mod trail;
 pub(crate) mod rights;
 pub(crate) mod consent;
 pub(crate) mod admission;
-pub(crate) mod noted;
+pub(crate) mod audit;
 mod pages;
 mod permits;
 mod recheck;
@@ -41,7 +41,8 @@ use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, CallReporter, Caller, InputResponses, Reach, ToolError, ToolOutput,
+    Abilities, Call, CallContext, CallReporter, Caller, InputResponses, Reach, ToolError,
+    ToolOutput,
 };
 use kernel::tool::schema::Schemas;
 use kernel::values::datum::Sources;
@@ -55,7 +56,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// The gate.
 pub(crate) struct Gate {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) policy: Arc<dyn Policy>,
@@ -67,13 +67,12 @@ pub(crate) struct Gate {
     pub(crate) call_shares: Shares,
     /// How often callers may call.
     pub(crate) rates: Rates,
-    /// What failed in a row, and is refused for a while.
     pub(crate) breakers: Breakers,
     /// Whether tools that are not there may still come.
     pub(crate) arrivals: Arrivals,
     /// The lists that were judged already.
     pub(crate) judged: ListCaches,
-    /// What the audit keeps; none where nothing is.
+    /// `None` if nothing is audited.
     pub(crate) trail: Option<Arc<Trail>>,
 }
 
@@ -89,12 +88,10 @@ pub(crate) struct OutgoingCall {
     pub(crate) reach: Reach,
     /// The answers to what it wanted before.
     pub(crate) given: Arc<InputResponses>,
-    /// What its caller can do for it.
     pub(crate) can: Abilities,
     /// Whom it tells how far it is.
     pub(crate) teller: CallReporter,
-    /// Where it happens.
-    pub(crate) place: CallPlace,
+    pub(crate) context: CallContext,
     /// Whether someone was asked about it.
     pub(crate) consent: Consent,
     /// Whether only the value of its output is wanted, without what MCP puts around it.
@@ -106,14 +103,13 @@ pub(crate) struct CallOutcome {
     pub(crate) result: Result<ToolOutput, ToolError>,
     /// A call that took too long: it may still come back.
     pub(crate) late: Option<LateCall>,
-    /// Nothing was sent because there were too many calls: when to come back.
+    /// Set if nothing was sent because of too many calls: when to retry.
     pub(crate) later: Option<Box<TryLater>>,
 }
 
 /// A call that took too long.
 pub(crate) struct LateCall {
-    /// Its outcome.
-    pub(crate) coming: BoxFuture<'static, Result<ToolOutput, ToolError>>,
+    pub(crate) output: BoxFuture<'static, Result<ToolOutput, ToolError>>,
     /// How long it may have taken; it is waited for as long again.
     pub(crate) timeout_ms: u64,
 }
@@ -138,15 +134,13 @@ pub(crate) const TOOL_NOT_FOUND: &str = "ToolNotFoundError";
 /// Fault of a call that policy refuses.
 pub(crate) const POLICY_DENIED: &str = "PolicyDenied";
 
-/// What a call that starts may cost, and what it holds until it comes back.
+/// Limits of a call that starts, and the permits that it holds until it returns.
 struct CallAllowance {
-    /// Its tool.
     listed: Arc<ListedTool>,
     timeout_ms: u64,
     output_bytes_max: usize,
-    /// What counts its failures.
     guard: Option<Guard>,
-    _places: CallPermits,
+    _permits: CallPermits,
 }
 
 impl Gate {
@@ -196,12 +190,12 @@ impl Gate {
             let sent = caught(pin!(self.send(&call, &pass))).await;
             sent.unwrap_or_else(|panicked| Err(panic_error(&call.tool, call.reach, &panicked)))
         };
-        let mut coming = calling.boxed();
-        let came = timeout(gate.clock.as_ref(), timeout_ms, coming.as_mut()).await;
+        let mut output = calling.boxed();
+        let came = timeout(gate.clock.as_ref(), timeout_ms, output.as_mut()).await;
         let started = match came {
             Some(result) => CallOutcome { result, late: None, later: None },
             None => {
-                let late = Some(LateCall { coming, timeout_ms });
+                let late = Some(LateCall { output, timeout_ms });
                 CallOutcome { late, ..CallOutcome::failed(timed_out(&tool, timeout_ms)) }
             }
         };
@@ -232,13 +226,13 @@ impl Gate {
         let timeout_ms = limits.timeout_ms.map_or(self.limits.call_timeout_ms, NonZeroU64::get);
         let most = self.limits.call_output_bytes_max;
         let output_bytes_max = limits.output_bytes.map_or(most, NonZeroUsize::get);
-        let places = match self.free_places(&call.caller, &listed) {
-            Some(places) => places,
+        let permits = match self.try_permits(&call.caller, &listed) {
+            Some(permits) => permits,
             None => {
-                let places = Box::pin(self.await_places(call, &listed, timeout_ms)).await?;
+                let permits = Box::pin(self.await_permits(call, &listed, timeout_ms)).await?;
                 // It may be gone by now, or denied: the call is sent at the end of that wait.
                 listed = self.recheck(call)?;
-                places
+                permits
             }
         };
         if let Some(Err(held)) = guard.as_ref().map(|guard| self.pass_breaker(guard)) {
@@ -248,7 +242,7 @@ impl Gate {
             }
             return Err(held);
         }
-        Ok(CallAllowance { listed, timeout_ms, output_bytes_max, guard, _places: places })
+        Ok(CallAllowance { listed, timeout_ms, output_bytes_max, guard, _permits: permits })
     }
 
     /// Whether a call could begin now as far as its rate and its breaker go, without counting it;
@@ -283,7 +277,7 @@ impl Gate {
         }
     }
 
-    /// What to set for a tool that the settings leave out.
+    /// The setting that switches a tool on.
     fn switch_of(&self, tool: &ToolName) -> Option<&'static str> {
         self.catalog.registry.switch_of(tool.as_str())
     }
@@ -304,9 +298,9 @@ impl Gate {
             given: outgoing.given.clone(),
             can: outgoing.can,
             teller: outgoing.teller.clone(),
-            place: CallPlace {
+            context: CallContext {
                 acts_as: self.policy.acts_as(&outgoing.caller.realm),
-                ..narrowed(outgoing.place.clone(), listed)
+                ..narrowed(outgoing.context.clone(), listed)
             },
         };
         match listed.tool.call(&outgoing.caller, &call).await? {
@@ -318,7 +312,9 @@ impl Gate {
                     false => ToolOutput::Value(value),
                 })
             }
-            ToolOutput::Blob(blob) if call.place.blobs.has_put(&blob) => Ok(ToolOutput::Blob(blob)),
+            ToolOutput::Blob(blob) if call.context.blobs.has_put(&blob) => {
+                Ok(ToolOutput::Blob(blob))
+            }
             ToolOutput::Blob(_) => {
                 let spec = listed.tool.spec();
                 Err(not_as_promised(spec, outgoing.reach, "its blob is not one that the call put"))

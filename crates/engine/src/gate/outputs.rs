@@ -1,9 +1,9 @@
-//! What a tool gave, held against what it promised and what may be kept.
+//! Checks a tool's output against its schema and the size limits.
 
 use super::{CallAllowance, Gate, OutgoingCall};
 use crate::catalog::registry::ListedTool;
 use kernel::tool::call::{
-    CallPlace, CallProgress, InputRequest, InputRequired, OutputKind, Reach, ToolError, ToolSpec,
+    CallContext, CallProgress, InputRequest, InputRequired, OutputKind, Reach, ToolError, ToolSpec,
 };
 use kernel::tool::schema::{PARTS_AT_ONCE_MAX, sentence};
 use kernel::values::datum::larger_than;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const META_MISFIT: &str = "waypost/misfit";
 
 impl Gate {
-    /// What a tool wants must be small enough to be kept, and a form one that can be filled in.
+    /// Required input must be small enough to store, and a form must be one that can be filled in.
     pub(super) fn check_wants(
         &self,
         tool: &ToolName,
@@ -70,15 +70,15 @@ impl Gate {
         let Some(misfits) = checked.and_then(Result::err) else { return Ok(output) };
         let misfit = sentence(&misfits);
         // Who calls directly can read it all the same, and judge.
-        if spec.yields == OutputKind::Content && is_direct(&call.place) {
+        if spec.yields == OutputKind::Content && is_direct(&call.context) {
             return Ok(marked(output, misfit));
         }
         Err(not_as_promised(spec, call.reach, &misfit))
     }
 }
 
-/// What an output is to a plan. Blocks of content are what their server says that they mean, or
-/// their text, as long as there is nothing else in them.
+/// An output as a value for plans. Content blocks become their structured content, or their text if
+/// they contain nothing else.
 pub(super) fn value_of(spec: &ToolSpec, mut output: Value) -> Value {
     if spec.yields == OutputKind::Value || output["isError"] == Value::Bool(true) {
         return output;
@@ -96,8 +96,8 @@ pub(super) fn value_of(spec: &ToolSpec, mut output: Value) -> Value {
 }
 
 /// Whether it is a call of its own, and no step of anything.
-fn is_direct(place: &CallPlace) -> bool {
-    place.session.as_ref().is_none_or(|key| key.space.is_call())
+fn is_direct(context: &CallContext) -> bool {
+    context.session.as_ref().is_none_or(|key| key.space.is_call())
 }
 
 /// The same output, with a word about what is not as promised.
@@ -112,10 +112,10 @@ fn marked(mut output: Value, misfit: String) -> Value {
 }
 
 /// A tool's own limit of outputs holds for those in blobs, too.
-pub(super) fn narrowed(place: CallPlace, listed: &ListedTool) -> CallPlace {
+pub(super) fn narrowed(context: CallContext, listed: &ListedTool) -> CallContext {
     match listed.limits.output_bytes {
-        Some(most) => CallPlace { blobs: place.blobs.at_most(most.get() as u64), ..place },
-        None => place,
+        Some(most) => CallContext { blobs: context.blobs.at_most(most.get() as u64), ..context },
+        None => context,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Pages of what a caller may read. The store knows no rights, so a page of it can hold less than
-//! was asked for, or nothing: it is read on until the page is full.
+//! Fills pages of lists that rights narrow. The store knows no rights, so a page of it can hold
+//! fewer rows than requested, or none: the store is read on until the page is full.
 
 use super::Gate;
 use crate::refusal::Result;
@@ -73,7 +73,7 @@ mod tests {
     use super::fitting;
 
     #[test]
-    fn rows_are_cut_where_the_page_is_full() {
+    fn a_full_page_cuts_off_further_rows() {
         let rows = [true, false, true, true, false];
         assert_eq!(fitting(&rows, 1), Some(1));
         assert_eq!(fitting(&rows, 2), Some(3));

@@ -1,5 +1,5 @@
-//! The places of a call while it runs: among the calls of its caller and realm, among those of its
-//! tool, and among all.
+//! Concurrency permits of a call: one of its caller and realm, one of its tool, and one of the
+//! whole server.
 
 use super::start_error::{StartError, crowded, over_share, stopping};
 use super::{Gate, OutgoingCall};
@@ -21,10 +21,10 @@ pub(super) struct CallPermits {
 
 impl Gate {
     /// The places of a call, if they are free: most often they are, and that needs no timer.
-    pub(super) fn free_places(&self, caller: &Caller, listed: &ListedTool) -> Option<CallPermits> {
+    pub(super) fn try_permits(&self, caller: &Caller, listed: &ListedTool) -> Option<CallPermits> {
         let share = self.call_shares.try_take(caller).ok()?;
-        let own = match &listed.places {
-            Some(places) => Some(places.clone().try_acquire_owned().ok()?),
+        let own = match &listed.permits {
+            Some(permits) => Some(permits.clone().try_acquire_owned().ok()?),
             None => None,
         };
         let shared = self.calls.clone().try_acquire_owned().ok()?;
@@ -36,18 +36,18 @@ impl Gate {
     /// tool: a call that waits for that must not keep other tools from running. It is waited for as
     /// long as a call may take; the call itself has its whole time after that, for one that is cut
     /// short may have happened.
-    pub(super) async fn await_places(
+    pub(super) async fn await_permits(
         &self,
         call: &OutgoingCall,
         listed: &ListedTool,
         timeout_ms: u64,
     ) -> Result<CallPermits, StartError> {
         let share = self.await_share(call, timeout_ms).await?;
-        let own = match &listed.places {
-            Some(places) => {
-                let waiting = places.clone().acquire_owned();
+        let own = match &listed.permits {
+            Some(permits) => {
+                let waiting = permits.clone().acquire_owned();
                 match timeout(self.clock.as_ref(), timeout_ms, waiting).await {
-                    Some(place) => Some(place.map_err(|_| stopping())?),
+                    Some(permit) => Some(permit.map_err(|_| stopping())?),
                     None => return Err(crowded(listed, timeout_ms)),
                 }
             }
@@ -60,12 +60,12 @@ impl Gate {
     /// Waits for the share of a caller. A run waits as long as it takes; who waits for the answer
     /// itself hears of it after the time of a call.
     async fn await_share(&self, call: &OutgoingCall, timeout_ms: u64) -> Result<Share, StartError> {
-        let OutgoingCall { caller, place, .. } = call;
+        let OutgoingCall { caller, context, .. } = call;
         let full = match self.call_shares.try_take(caller) {
             Ok(share) => return Ok(share),
             Err(full) => full,
         };
-        if place.run.is_some() {
+        if context.run.is_some() {
             return Ok(self.call_shares.take(caller).await);
         }
         let waiting = self.call_shares.take(caller);

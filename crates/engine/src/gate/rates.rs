@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_takes_nothing_and_everybody_has_a_bucket() {
+    fn each_caller_has_a_bucket_and_looking_takes_no_token() {
         let rates = Rates::new(8);
         let ann = caller("ann");
         let tool = ToolName::from("t");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_remembered_and_the_fullest_is_forgotten_first() {
+    fn buckets_are_bounded_and_the_fullest_is_evicted_first() {
         let rates = Rates::new(2);
         let tool = ToolName::from("t");
         let ann = caller("ann");

@@ -1,7 +1,8 @@
-//! Whether a call may be sent at this moment: its tool is still there, its caller still sees it,
-//! and policy does not deny it. Between the decision about a call and its start can lie hours.
+//! The second check of a call, right before it is sent: its tool still exists, its caller still
+//! sees it, and policy does not deny it. Hours can pass between the decision and the start of a
+//! call.
 
-use super::noted::DeniedCall;
+use super::audit::DeniedCall;
 use super::{Gate, OutgoingCall, POLICY_DENIED, RATE_LIMITED, TOOL_NOT_FOUND};
 use crate::catalog::registry::ListedTool;
 use kernel::contracts::policy::{Context, Trigger};
@@ -23,13 +24,13 @@ impl Gate {
             return self.heed_consent(call, &decision);
         };
         // An event says so of a call of a run.
-        if call.place.run.is_none() {
+        if call.context.run.is_none() {
             let OutgoingCall { caller, tool, arguments, .. } = call;
             let denied = DeniedCall { tool, arguments, why, policies: &decision.policies };
             let noted = self.note_denied(caller, &denied);
             noted.map_err(|full| ToolError::not_sent(RATE_LIMITED, full.message))?;
         }
-        let message = match call.caller.admin || call.place.run.is_some() {
+        let message = match call.caller.admin || call.context.run.is_some() {
             true => format!("policy refuses `{}`: {why}", call.tool),
             // For the caller itself: why policy says so is for administrators.
             false => format!("policy refuses `{}`", call.tool),
@@ -50,9 +51,9 @@ impl Gate {
     }
 }
 
-/// What policy knows of a call that is to be sent.
+/// The policy context of a call that is about to be sent.
 fn context_of(call: &OutgoingCall) -> Context<'_> {
-    let trigger = call.place.run.map_or(Trigger::Door, |_| Trigger::Run);
+    let trigger = call.context.run.map_or(Trigger::Door, |_| Trigger::Run);
     let arguments = Some(&*call.arguments);
     let sources = Some(&call.sources);
     Context { arguments, sources, trigger }

@@ -44,7 +44,7 @@ fn covers(caller: &Caller, act: Act) -> bool {
     caller.scopes.is_none_or(|scopes| scopes.allow(act))
 }
 
-/// What is said of a server behind this one that is not there for the caller's realm.
+/// The decision for an upstream of another realm.
 fn of_another_realm() -> Decision {
     Verdict::Deny("the server belongs to another realm".to_owned()).into()
 }
@@ -57,7 +57,7 @@ impl Gate {
             && self.catalog.has_all_upstreams(&caller.realm)
     }
 
-    /// What is said of one request. The scopes are a ceiling: they forbid, and grant nothing.
+    /// Decides one request. Scopes are a ceiling: they forbid, and grant nothing.
     pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
         if !covers(request.subject, request.act) {
             let needed = request.act.scope().name();
@@ -70,14 +70,14 @@ impl Gate {
         self.policy.decide(request)
     }
 
-    /// The same in a word.
-    pub(crate) fn word(&self, request: &Request<'_>) -> Ruling {
+    /// The ruling alone.
+    pub(crate) fn ruling(&self, request: &Request<'_>) -> Ruling {
         let is_ours = covers(request.subject, request.act)
             && !self.is_elsewhere(request.subject, &request.resource);
-        if is_ours { self.policy.word(request) } else { Ruling::Deny }
+        if is_ours { self.policy.ruling(request) } else { Ruling::Deny }
     }
 
-    /// What is said of one act on each of these.
+    /// Decides one act on each of these resources.
     fn decide_all(&self, caller: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
         if !covers(caller, act) {
             return Vec::new();
@@ -97,7 +97,7 @@ impl Gate {
         matches!(resource, Resource::Upstream(name) if !is_there(name))
     }
 
-    /// What is said of a call of this tool.
+    /// Decides a call of this tool.
     pub(crate) fn decide_call(
         &self,
         caller: &Caller,
@@ -122,7 +122,7 @@ impl Gate {
         };
         let context = Context::default();
         self.is_free(caller, act)
-            || self.word(&Request { act, subject: caller, resource, context }) != Ruling::Deny
+            || self.ruling(&Request { act, subject: caller, resource, context }) != Ruling::Deny
     }
 
     /// Whether this caller reads it, which the audit keeps. What it may not read is for it like
@@ -142,7 +142,7 @@ impl Gate {
     pub(crate) fn could_read(&self, caller: &Caller, resource: Resource<'_>) -> bool {
         let context = Context::default();
         let request = Request { act: Act::Read, subject: caller, resource, context };
-        self.is_free(caller, Act::Read) || self.word(&request) == Ruling::Allow
+        self.is_free(caller, Act::Read) || self.ruling(&request) == Ruling::Allow
     }
 
     /// Whether this caller may answer what is asked.
@@ -368,7 +368,7 @@ impl Gate {
         self.listed(caller, listing)
     }
 
-    /// What lists of tools follow from now; none where they must be judged each time.
+    /// The current version of tool lists; `None` if they must be judged each time.
     pub(crate) fn list_version(&self) -> Option<ListVersion> {
         self.list_version_at(self.catalog.version_now())
     }
@@ -410,9 +410,9 @@ impl Gate {
 
 /// A list that policy judges, and that is remembered.
 struct Listing<'a, T> {
-    /// Where it is remembered.
     judged: &'a ListCache<T>,
-    /// What is done to each: what may be read is listed, and what can be used with some arguments.
+    /// The act that decides about each row: what may be read, or used with some arguments, is
+    /// listed.
     act: Act,
     /// Each of it as policy knows it.
     resource: fn(&T) -> Resource<'_>,
@@ -443,7 +443,7 @@ pub(crate) fn ask_of(ask: &SessionAsk) -> Resource<'_> {
     Resource::Ask { kind: body.kind(), session }
 }
 
-/// What policy knows of a session with this key, whose latest run is of this plan.
+/// Policy facts of a session with this key, whose latest run is of this plan.
 pub(crate) fn facts<'a>(key: &'a SessionKey, plan: Option<&'a PlanId>) -> SessionFacts<'a> {
     let plan = plan.map(PlanId::as_str);
     SessionFacts {
@@ -456,7 +456,8 @@ pub(crate) fn facts<'a>(key: &'a SessionKey, plan: Option<&'a PlanId>) -> Sessio
     }
 }
 
-/// What a run says that its starter may not continue. Why policy says so is for administrators.
+/// The fault of a run whose starter may not continue. Policy's reason is shown to administrators
+/// only.
 fn not_any_more(starter: &Caller, act: Act, resource: &Resource<'_>) -> Fault {
     let subject = &starter.subject;
     let name = act.name();
@@ -479,7 +480,7 @@ fn forbidden(caller: &Caller, act: Act, resource: &Resource<'_>, why: &str) -> R
     Refusal::new(RefusalCode::Forbidden(act), message).hint("ask an administrator of the realm")
 }
 
-/// Who may answer is shown with the ask, so it may be said here.
+/// Answerers are shown with the ask, so this may name them.
 fn not_narrowed_to(caller: &Caller, narrowed: &Answerers) -> Refusal {
     let name = &caller.subject;
     let wanted = match narrowed.other {

@@ -1,7 +1,6 @@
-//! The trail of decisions: what the audit keeps of those that no journal has. They wait in a
-//! bounded buffer and are written together, soon. Each caller has a share of the buffer, and only
-//! who fills it is refused: nothing is done that could not be written down. In local mode none of
-//! this is used.
+//! Buffer of audit entries that belong to no journal event. Entries wait in a bounded buffer and
+//! are written in batches. Each caller has a share of the buffer, and only a caller that fills its
+//! share is refused: nothing is done that could not be recorded. Not used in local mode.
 
 use crate::refusal::{Refusal, RefusalCode, Result, TryLater};
 use crate::system::clock::timeout;
@@ -39,7 +38,7 @@ const CROWDED: usize = 65_536;
 /// while the store is away must fit into memory.
 const CROWDED_BYTES: usize = 64 * 1024 * 1024;
 
-/// What is kept beside what is journaled, and how.
+/// Which decisions are audited beside those in journals, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditRules {
     /// Whether what is not journaled is kept at all; not in local mode.
@@ -50,17 +49,13 @@ pub struct AuditRules {
     pub strict: bool,
 }
 
-/// What the trail is made of.
 pub struct AuditParts {
-    /// Where it is kept.
     pub audit: Arc<dyn Audit>,
-    /// What digests of arguments are made with.
+    /// Keys for digests of arguments.
     pub keys: Arc<dyn ChainKeys>,
-    /// What is kept.
     pub rules: AuditRules,
 }
 
-/// The trail.
 pub(crate) struct Trail {
     pub(crate) audit: Arc<dyn Audit>,
     keys: Arc<dyn ChainKeys>,
@@ -87,8 +82,7 @@ struct ShareKey {
     actor: Option<Arc<str>>,
 }
 
-/// What waits. Entries are kept as the texts that they become: who makes one writes it, and none of
-/// its parts goes to another thread.
+/// Queued entries, as text: they are serialised on the caller's thread.
 #[derive(Default)]
 struct Buffer {
     /// In the order of their first entries.
@@ -97,9 +91,9 @@ struct Buffer {
     /// those.
     taken: usize,
     open: HashMap<RealmId, usize>,
-    /// What of each caller waits or is being written, and how many entries and bytes of all.
+    /// Queued or active load of each caller, and the total of entries and bytes.
     shares: HashMap<ShareKey, Load>,
-    held: usize,
+    count: usize,
     bytes: usize,
     /// How many ever came.
     pushed: u64,
@@ -147,14 +141,14 @@ impl Buffer {
 
     /// Whether so little waits that no share can be full: most often.
     fn is_roomy(&self) -> bool {
-        self.held < SHARE_MAX && self.bytes < CROWDED_BYTES
+        self.count < SHARE_MAX && self.bytes < CROWDED_BYTES
     }
 
     fn has_room_for(&self, whose: &ShareKey) -> bool {
         let own = self.shares.get(whose).copied().unwrap_or_default();
         let sharers = self.shares.len().max(1);
         own.entries < SHARE_MAX
-            && (self.held < CROWDED || own.entries < CROWDED / sharers)
+            && (self.count < CROWDED || own.entries < CROWDED / sharers)
             && (self.bytes < CROWDED_BYTES || own.bytes < CROWDED_BYTES / sharers)
     }
 
@@ -172,7 +166,7 @@ impl Buffer {
                 self.rows.push(Row::of(whose, text, self.pushed));
             }
         }
-        self.held += 1;
+        self.count += 1;
         self.bytes += text.json.len();
         self.pushed += 1;
     }
@@ -211,7 +205,7 @@ impl Buffer {
     /// The outcome of what these had is written.
     fn forget(&mut self, callers: &[(ShareKey, Load)]) {
         for (whose, load) in callers {
-            self.held -= load.entries;
+            self.count -= load.entries;
             self.bytes -= load.bytes;
             if let Some(own) = self.shares.get_mut(whose) {
                 own.entries -= load.entries;
@@ -297,7 +291,6 @@ impl Trail {
         self.keys.digest(bytes)
     }
 
-    /// What chains are made with.
     pub(crate) fn keys(&self) -> &dyn ChainKeys {
         &*self.keys
     }
@@ -365,7 +358,7 @@ impl Trail {
         buffer.add(whose, &text);
         self.is_roomy.store(buffer.is_roomy(), Ordering::Relaxed);
         let begins = !std::mem::replace(&mut buffer.is_written, true);
-        let are_many = buffer.held == MANY;
+        let are_many = buffer.count == MANY;
         drop(buffer);
         if are_many {
             self.many.notify_one();
@@ -407,7 +400,7 @@ impl Trail {
 
     /// Waits for more entries, so long, unless many are there or callers wait for them.
     async fn gather(&self, wait_ms: u64) {
-        let are_few = lock(&self.buffer).held < MANY;
+        let are_few = lock(&self.buffer).count < MANY;
         if !self.rules.strict && are_few {
             timeout(self.clock.as_ref(), wait_ms, self.many.notified()).await;
         }
@@ -506,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fills_its_share_is_refused_and_nobody_else() {
+    fn a_caller_that_fills_its_share_of_the_audit_buffer_is_refused_alone() {
         let mut buffer = Buffer::default();
         fill(&mut buffer, "loud", SHARE_MAX - 1);
         let loud = Caller::new("r", "loud");
@@ -517,7 +510,7 @@ mod tests {
         for loud in ["b", "c", "d"] {
             fill(&mut buffer, loud, SHARE_MAX);
         }
-        assert_eq!(buffer.held, CROWDED);
+        assert_eq!(buffer.count, CROWDED);
         assert!(buffer.has_room_for(&of("quiet")), "where all is crowded, too");
         let acting = Caller { actor: Some("quiet".into()), ..Caller::new("r", "loud") };
         assert!(buffer.has_room_for(&whose(&acting)), "who acts as another has a share of its own");
@@ -530,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn long_entries_crowd_the_buffer_as_many_do() {
+    fn long_audit_entries_count_by_their_bytes() {
         let mut buffer = Buffer::default();
         let long = Text { at: Millis(0), json: "x".repeat(CROWDED_BYTES / 4) };
         for _ in 0..3 {
@@ -549,7 +542,7 @@ mod tests {
         assert!(!buffer.has_room_for(&of("loud")), "what is being written still counts");
         buffer.forget(&batch.callers);
         assert!(buffer.is_roomy() && buffer.has_room_for(&of("loud")));
-        assert_eq!((buffer.held, buffer.bytes), (0, 0));
+        assert_eq!((buffer.count, buffer.bytes), (0, 0));
     }
 
     #[test]
@@ -560,11 +553,11 @@ mod tests {
         assert_eq!(sizes(&batch), [2]);
         buffer.forget(&batch.callers);
         assert!(buffer.next().bodies.is_empty() && buffer.ends() && !buffer.is_written);
-        assert!(buffer.shares.is_empty() && buffer.held == 0);
+        assert!(buffer.shares.is_empty() && buffer.count == 0);
     }
 
     #[test]
-    fn entries_of_a_realm_are_in_rows_in_their_order() {
+    fn audit_rows_keep_the_order_of_a_realms_entries() {
         let mut buffer = Buffer::default();
         for number in 0..=ROW_MAX {
             buffer.add(of("ann"), &text(&number.to_string()));
@@ -578,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_ends_before_the_first_entry_that_waits() {
+    fn the_settled_position_ends_before_the_first_queued_entry() {
         let mut buffer = Buffer::default();
         let other = whose(&Caller::new("other", "bob"));
         buffer.add(of("ann"), &text("ann"));

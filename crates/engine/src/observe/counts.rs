@@ -1,4 +1,4 @@
-//! What happened since the start, for `/metrics`.
+//! Counters since the start, for `/metrics`.
 
 use kernel::session::RunStatus;
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ counters! {
     tokens_read,
     /// Tokens that models wrote.
     tokens_written,
-    /// What that cost, in millionths of a dollar, as far as prices are known.
+    /// Cost in millionths of a dollar, as far as prices are known.
     cost_micros,
     /// Deliveries that failed and are tried again.
     deliveries_retried,

@@ -5,4 +5,4 @@
 pub mod counts;
 pub(crate) mod sinks;
 pub(crate) mod observers;
-pub(crate) mod captured;
+pub(crate) mod content;

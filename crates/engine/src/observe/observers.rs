@@ -51,8 +51,8 @@ impl Observers {
         self.content
     }
 
-    /// What the next call carries of a trace: the span that calls. Where no one records
-    /// any, the trace continues as it came, for no one would find that span.
+    /// The trace context that an outgoing call carries: the calling span. If nobody records it, the
+    /// incoming context is passed on.
     pub(crate) fn outward(&self, trace: TraceParent, span: impl FnOnce() -> u64) -> TraceParent {
         if self.traces { trace.at(span()) } else { trace }
     }
@@ -84,8 +84,8 @@ impl Observers {
         }
     }
 
-    /// What a run remembers of its trace: the span that it is a part of, which is its own where the
-    /// trace begins with it.
+    /// The trace context that a run records: its parent span, or its own if the trace begins with
+    /// it.
     pub(crate) fn trace_of_run(
         &self,
         run: RunId,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_that_nobody_records_is_told_to_nobody() {
+    fn an_unrecorded_span_reaches_no_observer() {
         let caller = TraceParent { trace: 7, span: 8, sampled: true };
         let cases: [&[Option<bool>]; 2] = [&[], &[None]];
         for says in cases {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_trace_is_there_only_if_somebody_records_it() {
+    fn a_new_trace_exists_only_if_an_observer_records_it() {
         let cases: [&[Option<bool>]; 3] = [&[], &[None], &[Some(false)]];
         for says in cases {
             assert_eq!(observers(says).trace_of_run(RunId(1), None), None, "{says:?}");

@@ -1,4 +1,4 @@
-//! The sinks that events go to: what is said of each, how it stands, and how all of them end.
+//! Configuration and state of event sinks, and how they are stopped.
 
 use crate::system::locks::lock;
 use kernel::contracts::SINKS;
@@ -10,68 +10,65 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
-/// What goes to a sink.
+/// Which events a sink receives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SinkRules {
-    /// Events of these types; all where nothing is said.
+    /// Event types; `None` for all.
     pub types: Option<Vec<Pattern>>,
-    /// Whether a sink that is new here begins with the oldest event there is; else it begins with
-    /// what happens from now on.
+    /// A new sink begins with the oldest event of the feed, instead of with new events only.
     pub from_start: bool,
 }
 
 impl SinkRules {
-    /// Whether events of this type go there.
     pub(crate) fn takes(&self, kind: &str) -> bool {
         let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(kind));
         self.types.as_deref().is_none_or(fits)
     }
 }
 
-/// How a sink stands.
+/// State of a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkState {
     pub name: String,
-    /// What kind of sink it is: `webhook`; `unknown` where it is not configured.
+    /// `webhook`, for example; `unknown` if the sink is not configured.
     pub kind: String,
-    /// The row of the feed up to which everything is delivered or has failed: after a crash it
-    /// resumes there.
-    pub place: u64,
-    /// How many rows of its realm are after that, counted up to 10,000.
+    /// Row of the feed up to which every event was delivered or given up: a restart resumes there.
+    pub position: u64,
+    /// Rows of its realm after `position`, counted up to 10,000.
     pub lag: u64,
-    /// Events that it took since the start.
+    /// Events delivered since the start.
     pub delivered: u64,
-    /// Events that it did not take since the start, and that are not tried any more.
+    /// Events given up since the start.
     pub failed: u64,
-    /// Events that are tried again, now.
+    /// Events that wait for another attempt.
     pub retrying: u64,
-    /// Whether it rests: its receiver said that it is gone. Nothing is sent, and nothing is lost.
+    /// Paused, because its receiver answered that it is gone. Nothing is sent, and nothing is lost.
     pub gone: bool,
-    /// Whether the settings have it. One that they do not have any more keeps its place until it is
-    /// forgotten: nothing is sent to it, and nothing that it has not passed is removed.
+    /// Whether the settings have it. A sink that was removed from them keeps its position until it
+    /// is forgotten: nothing is sent to it, and no event after its position is removed.
     pub configured: bool,
-    /// What went wrong last since the start.
+    /// Last error since the start.
     pub last_error: Option<String>,
 }
 
-/// One sink with how it stands.
+/// One sink and its progress.
 pub(crate) struct Outbox {
     pub(crate) realm: RealmId,
     pub(crate) name: String,
-    /// The name under which its place is kept.
+    /// Name of its consumer of the feed.
     pub(crate) consumer: String,
     pub(crate) sink: Arc<dyn EventSink>,
     pub(crate) rules: SinkRules,
-    standing: Mutex<SinkProgress>,
-    /// Events that were waiting for another try and that a person has sent, as the log has them.
+    progress: Mutex<SinkProgress>,
+    /// Events that waited for another attempt and that a person resent, as rows of the delivery
+    /// log.
     resent: Mutex<Vec<DeliveryRow>>,
     nudge: Notify,
 }
 
-/// What changes while a sink is sent to.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SinkProgress {
-    pub(crate) place: u64,
+    pub(crate) position: u64,
     pub(crate) delivered: u64,
     pub(crate) failed: u64,
     pub(crate) retrying: u64,
@@ -92,58 +89,56 @@ impl Outbox {
             consumer: consumer(name),
             sink,
             rules,
-            standing: Mutex::default(),
+            progress: Mutex::default(),
             resent: Mutex::default(),
             nudge: Notify::new(),
         }
     }
 
-    /// A person has sent an event that is tried again: there is no need to.
+    /// A person resent an event that waits for another attempt, so that attempt is not needed.
     pub(crate) fn note_resent(&self, row: DeliveryRow) {
         lock(&self.resent).push(row);
         self.nudge.notify_one();
     }
 
-    /// What was noted since the last time.
     pub(crate) fn take_resent(&self) -> Vec<DeliveryRow> {
         std::mem::take(&mut *lock(&self.resent))
     }
 
-    /// Resumes it, if it rests.
+    /// Resumes a paused sink.
     pub(crate) fn resume(&self) {
-        self.standing().gone = false;
+        self.progress().gone = false;
         self.nudge.notify_one();
     }
 
-    /// Lets who sends look whether there is still something to do.
+    /// Wakes the sender.
     pub(crate) fn wake(&self) {
         self.nudge.notify_one();
     }
 
-    /// Waits until something is noted, or it may continue.
+    /// Waits until the sender is woken.
     pub(crate) async fn nudged(&self) {
         self.nudge.notified().await;
     }
 
-    /// How it stands. Never held while something is waited for.
-    pub(crate) fn standing(&self) -> MutexGuard<'_, SinkProgress> {
-        lock(&self.standing)
+    /// Must not be held across an await.
+    pub(crate) fn progress(&self) -> MutexGuard<'_, SinkProgress> {
+        lock(&self.progress)
     }
 
-    /// The same for a caller, with how many rows are ahead of it.
-    pub(crate) fn state(&self, standing: SinkProgress, lag: u64) -> SinkState {
-        SinkState::of(&self.name, self.sink.kind(), standing, lag)
+    pub(crate) fn state(&self, progress: SinkProgress, lag: u64) -> SinkState {
+        SinkState::of(&self.name, self.sink.kind(), progress, lag)
     }
 }
 
 impl SinkState {
-    /// How a sink stands that is configured.
-    fn of(name: &str, kind: &str, standing: SinkProgress, lag: u64) -> Self {
-        let SinkProgress { place, delivered, failed, retrying, gone, last_error } = standing;
+    /// State of a configured sink.
+    fn of(name: &str, kind: &str, progress: SinkProgress, lag: u64) -> Self {
+        let SinkProgress { position, delivered, failed, retrying, gone, last_error } = progress;
         Self {
             name: name.to_owned(),
             kind: kind.to_owned(),
-            place,
+            position,
             lag,
             delivered,
             failed,
@@ -154,31 +149,30 @@ impl SinkState {
         }
     }
 
-    /// How a sink stands that only has a place.
-    pub(crate) fn unconfigured(name: &str, place: u64, lag: u64) -> Self {
-        let standing = SinkProgress { place, ..SinkProgress::default() };
-        Self { configured: false, ..Self::of(name, "unknown", standing, lag) }
+    /// State of a sink that is not configured and only has a position.
+    pub(crate) fn unconfigured(name: &str, position: u64, lag: u64) -> Self {
+        let progress = SinkProgress { position, ..SinkProgress::default() };
+        Self { configured: false, ..Self::of(name, "unknown", progress, lag) }
     }
 }
 
-/// The name under which a sink's place is kept.
+/// Name of a sink's consumer of the feed.
 pub(crate) fn consumer(sink: &str) -> String {
     format!("{SINKS}{sink}")
 }
 
-/// All sinks.
 #[derive(Default)]
 pub(crate) struct Outboxes {
     all: Mutex<BTreeMap<(RealmId, String), Arc<Outbox>>>,
-    /// Those that are configured and that nothing is sent to.
+    /// Configured sinks that are paused.
     resting: Mutex<BTreeSet<(RealmId, String)>>,
-    /// How many are being sent to.
+    /// Number of active senders.
     sending: AtomicUsize,
     stop: watch::Sender<bool>,
 }
 
 impl Outboxes {
-    /// Takes a sink in; false if its realm has one of this name already.
+    /// Adds a sink; false if its realm already has one of this name.
     pub(crate) fn insert(&self, outbox: Arc<Outbox>) -> bool {
         let name = (outbox.realm.clone(), outbox.name.clone());
         let mut all = lock(&self.all);
@@ -189,12 +183,11 @@ impl Outboxes {
         is_new
     }
 
-    /// Lets go of a sink.
     pub(crate) fn remove(&self, realm: &RealmId, name: &str) {
         lock(&self.all).remove(&(realm.clone(), name.to_owned()));
     }
 
-    /// Lets go of all sinks of a realm in which nothing moves any more.
+    /// Removes all sinks of a closed realm.
     pub(crate) fn close(&self, realm: &RealmId) {
         lock(&self.resting).retain(|(of, _)| of != realm);
         lock(&self.all).retain(|(of, _), outbox| {

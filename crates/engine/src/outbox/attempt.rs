@@ -1,4 +1,5 @@
-//! One try of a delivery: how long it may take, what the log says of it, and when the next comes.
+//! One delivery attempt: its timeout, its row in the delivery log, and the time of the next
+//! attempt.
 
 use super::window::Attempts;
 use crate::observe::sinks::Outbox;
@@ -40,7 +41,7 @@ pub(super) fn once_more(before: Option<Attempts>, began: Millis, ended: Millis) 
     Attempts { attempts: before.attempts.saturating_add(1), last_at: ended, ..before }
 }
 
-/// What the log says of an event that was handed over.
+/// The log row of a delivered event.
 pub(super) fn delivered(
     sink: &str,
     event: &CloudEvent,
@@ -62,7 +63,7 @@ pub(super) enum RetryTime {
     Never,
 }
 
-/// What it says of one that was not, and of when it is tried again.
+/// The log row of a failed attempt, with the time of the next one.
 pub(super) fn failed(
     sink: &str,
     event: &CloudEvent,
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_a_limit_and_are_shaken() {
+    fn delivery_waits_double_to_a_limit_with_jitter() {
         let limits = Limits::default();
         let most = |attempts| wait_ms(&limits, attempts, &error(None), 1_000_000 - 1);
         assert!(most(1) >= 500 && most(1) <= 1_000);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn tries_add_up_and_keep_when_they_began() {
+    fn delivery_attempts_add_up_and_keep_their_start() {
         let first = once_more(None, Millis(3), Millis(5));
         assert_eq!((first.attempts, first.first_at, first.last_at), (1, Millis(3), Millis(5)));
         let second = once_more(Some(Attempts { against: 1, ..first }), Millis(7), Millis(9));
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_may_ask_for_more_up_to_the_limit() {
+    fn a_receivers_retry_after_is_used_up_to_the_limit() {
         let limits = Limits::default();
         assert_eq!(wait_ms(&limits, 1, &error(Some(60_000)), 0), 60_000);
         assert_eq!(wait_ms(&limits, 1, &error(Some(9_999_999)), 0), 300_000);

@@ -14,7 +14,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// What the event is called.
+/// Type of the event.
 const KIND: &str = "waypost.audit.head.v1";
 
 /// Which heads go to a sink.
@@ -64,7 +64,7 @@ async fn send(
     sent: &mut BTreeMap<ChainName, u64>,
 ) -> Result<(), StoreError> {
     let Some(trail) = &shared.gate.trail else { return Ok(()) };
-    if outbox.standing().gone {
+    if outbox.progress().gone {
         return Ok(());
     }
     for state in trail.audit.chains().await? {

@@ -48,16 +48,16 @@ impl Feed<'_> {
             return Err(Refusal::new(RefusalCode::SinkExists, message)
                 .hint("give one of them another name"));
         }
-        let (place, left) = match self.begin(&outbox, start).await {
+        let (position, left) = match self.begin(&outbox, start).await {
             Ok(began) => began,
             Err(refusal) => {
                 shared.outboxes.remove(realm, name);
                 return Err(refusal);
             }
         };
-        outbox.standing().place = place;
+        outbox.progress().position = position;
         let sending = shared.outboxes.begin();
-        let sender = Sender::new(shared.clone(), outbox, place, left);
+        let sender = Sender::new(shared.clone(), outbox, position, left);
         let task = async move {
             sender.run().await;
             drop(sending);
@@ -88,11 +88,11 @@ impl Feed<'_> {
     /// The sinks of a realm that have a place and are not configured, by name.
     pub async fn unconfigured_sinks(self, realm: &RealmId) -> Result<Vec<SinkState>> {
         let mut states = Vec::new();
-        for (consumer, place) in self.shared.store.consumers(realm, SINKS).await? {
+        for (consumer, position) in self.shared.store.consumers(realm, SINKS).await? {
             let name = consumer.strip_prefix(SINKS).unwrap_or(&consumer);
             if !self.shared.outboxes.is_configured(realm, name) {
-                let lag = self.lag(realm, place).await?;
-                states.push(SinkState::unconfigured(name, place, lag));
+                let lag = self.lag(realm, position).await?;
+                states.push(SinkState::unconfigured(name, position, lag));
             }
         }
         Ok(states)
@@ -100,15 +100,15 @@ impl Feed<'_> {
 
     /// How a sink stands.
     async fn state(self, outbox: &Outbox) -> Result<SinkState> {
-        let standing = outbox.standing().clone();
-        let lag = self.lag(&outbox.realm, standing.place).await?;
-        Ok(outbox.state(standing, lag))
+        let progress = outbox.progress().clone();
+        let lag = self.lag(&outbox.realm, progress.position).await?;
+        Ok(outbox.state(progress, lag))
     }
 
     /// How many rows are ahead of who is at this place: those of its own realm alone, since no one
     /// is to learn from it how much other realms do.
-    async fn lag(self, realm: &RealmId, place: u64) -> Result<u64> {
-        Ok(self.shared.store.feed_ahead(realm, place, LAG_MAX).await?)
+    async fn lag(self, realm: &RealmId, position: u64) -> Result<u64> {
+        Ok(self.shared.store.feed_ahead(realm, position, LAG_MAX).await?)
     }
 
     /// Forgets a sink of the caller's realm that is not configured any more: its place and its log
@@ -179,7 +179,7 @@ impl Feed<'_> {
     ) -> Result<(u64, BTreeMap<String, DeliveryRow>)> {
         let shared = self.shared;
         let realm = &outbox.realm;
-        let place = shared.store.begin_consumer(realm, &outbox.consumer, start).await?;
+        let position = shared.store.begin_consumer(realm, &outbox.consumer, start).await?;
         let status = Some(DeliveryStatus::Retrying);
         let filter = DeliveryFilter { sink: Some(outbox.name.clone()), status };
         let mut page = PageRequest { cursor: None, limit: shared.limits.page_items_max };
@@ -189,7 +189,7 @@ impl Feed<'_> {
             left.extend(paged.items.into_iter().map(|row| (row.event.clone(), row)));
             match paged.next_cursor {
                 Some(cursor) => page.cursor = Some(cursor),
-                None => return Ok((place, left)),
+                None => return Ok((position, left)),
             }
         }
     }

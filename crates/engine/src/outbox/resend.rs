@@ -1,5 +1,5 @@
-//! One event once more, because a person wants it: made again from the journal, tried at once, and
-//! noted in the log.
+//! Sends one event again at a person's request: rebuilt from the journal, tried at once, and
+//! logged.
 
 use super::attempt::{self, RetryTime};
 use crate::handles::Feed;
@@ -34,11 +34,11 @@ impl Feed<'_> {
         let retrying = known.filter(|row| row.status == DeliveryStatus::Retrying);
         let row = match result {
             Ok(handed) => {
-                outbox.standing().delivered += 1;
+                outbox.progress().delivered += 1;
                 attempt::delivered(sink, &events[0], tried, handed)
             }
             Err(error) => {
-                outbox.standing().last_error = Some(error.message.clone());
+                outbox.progress().last_error = Some(error.message.clone());
                 let again = match &retrying {
                     Some(row) => row.next_at.map_or(RetryTime::Resumed, RetryTime::At),
                     None => RetryTime::Never,

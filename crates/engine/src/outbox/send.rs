@@ -23,14 +23,14 @@ use tokio::sync::watch;
 const ROWS_PER_READ: usize = 256;
 /// The shortest time between two looks at a feed that had no more: many commits are one look.
 const LOOK_MS: u64 = 10;
-/// After so many deliveries their outcome is written, or after so long.
+/// Outcomes are written after so many deliveries, or after this time.
 const DELIVERIES_PER_KEEP: usize = 64;
 const KEEP_MS: u64 = 200;
-/// How soon a store that failed is asked again.
 const STORE_RETRY_MS: u64 = 1_000;
-/// At which try of an event our own log tells of it; others learn more from the log of deliveries.
-const TOLD_AT: u32 = 4;
-/// What is said of an event that another process tried and that is not there to be tried any more.
+/// Attempt of an event at which the server logs a warning. The delivery log has every attempt.
+const WARN_AT_ATTEMPT: u32 = 4;
+/// Logged for an event that a previous process tried and that does not exist for this sink any
+/// more.
 const NOT_THERE: &str =
     "is not tried any more: it was removed, or the sink takes no events of its type";
 
@@ -39,63 +39,60 @@ pub(super) struct Sender {
     shared: Arc<Shared>,
     outbox: Arc<Outbox>,
     window: Window,
-    /// Rows that are read and that the window had no room for yet.
+    /// Rows that were read and wait for room in the window.
     rows: VecDeque<FeedRow>,
-    /// The row up to which the feed is read; past the last of `rows` there is nothing to tell.
+    /// The feed was read up to this row. Rows after the last of `rows` had no events for the sink.
     read_to: u64,
-    /// When the feed is read next; none while there is no more in it.
+    /// When to read the feed next; `None` while there is nothing more in it.
     look_at: Option<Millis>,
-    /// When it was read last.
     looked_at: Millis,
     flights: FuturesUnordered<BoxFuture<'static, DeliveryResult>>,
-    /// What goes into the log with the next commit.
+    /// Rows of the delivery log for the next write.
     log: Vec<DeliveryRow>,
-    /// How many deliveries there were since the last.
-    unkept: usize,
-    /// When the next is due.
-    keep_at: Option<Millis>,
-    keeping: Option<BoxFuture<'static, CommitResult>>,
-    /// The place that is in the store.
-    kept: u64,
-    /// Tries of another process, by event, of events that are not read yet.
+    /// Deliveries since the last write.
+    uncommitted: usize,
+    /// When the next write is due.
+    commit_at: Option<Millis>,
+    writing: Option<BoxFuture<'static, CommitResult>>,
+    /// The position in the store.
+    written_to: u64,
+    /// Attempts of a previous process, by event id, for events that are not read yet.
     left: BTreeMap<String, DeliveryRow>,
-    /// The same of events that are.
+    /// The same for events that are read.
     tried: BTreeMap<String, Attempts>,
-    /// What a person has sent while it was under way here.
+    /// Events that a person resent while a delivery of them was active here.
     resent: BTreeMap<String, DeliveryRow>,
-    /// When the sink took something last.
+    /// Time of the last successful delivery.
     taken_at: Option<Millis>,
-    /// Whether our log tells of its trouble.
-    is_told: bool,
-    /// What the clock said when it was looked at last.
+    /// Whether a warning was logged since the last successful delivery.
+    has_warned: bool,
+    /// Time at the last look at the clock.
     now: Millis,
     commits: Watch,
     stop: watch::Receiver<bool>,
-    /// The store is closed, or will not take what is left.
+    /// The store is closed or refuses the last write.
     is_over: bool,
 }
 
-/// A delivery that ended.
 struct DeliveryResult {
     batch: Batch,
     began: Millis,
     result: Result<DeliveryReceipt, SinkError>,
 }
 
-/// A commit that ended.
 struct CommitResult {
     rows: Vec<DeliveryRow>,
-    place: u64,
+    position: u64,
     result: Result<(), StoreError>,
 }
 
-/// What the loop waits for.
+/// Why the loop wakes.
 enum WakeReason {
-    Landed(Box<DeliveryResult>),
-    Kept(CommitResult),
-    /// Something was committed: there may be more in the feed.
+    Delivered(Box<DeliveryResult>),
+    Written(CommitResult),
+    /// The feed may have new rows.
     Commit,
-    /// It is time for something, or to stop.
+    /// A timer is due, or the sink stops.
     Look,
 }
 
@@ -103,26 +100,26 @@ impl Sender {
     pub(super) fn new(
         shared: Arc<Shared>,
         outbox: Arc<Outbox>,
-        place: u64,
+        position: u64,
         left: BTreeMap<String, DeliveryRow>,
     ) -> Self {
         Self {
-            window: Window::new(place, outbox.sink.lanes() <= 1),
+            window: Window::new(position, outbox.sink.lanes() <= 1),
             rows: VecDeque::new(),
-            read_to: place,
+            read_to: position,
             look_at: Some(Millis(0)),
             looked_at: Millis(0),
             flights: FuturesUnordered::new(),
             log: Vec::new(),
-            unkept: 0,
-            keep_at: None,
-            keeping: None,
-            kept: place,
+            uncommitted: 0,
+            commit_at: None,
+            writing: None,
+            written_to: position,
             left,
             tried: BTreeMap::new(),
             resent: BTreeMap::new(),
             taken_at: None,
-            is_told: false,
+            has_warned: false,
             now: Millis(0),
             commits: shared.watchers.watch_all(),
             stop: shared.outboxes.stopping(),
@@ -150,13 +147,13 @@ impl Sender {
                 }
             }
             // What is under way at a stop may hang: what is known by then is written all the same.
-            self.keep(stopping);
-            if stopping && self.flights.is_empty() && self.keeping.is_none() {
+            self.write_progress(stopping);
+            if stopping && self.flights.is_empty() && self.writing.is_none() {
                 return;
             }
             match self.wait(stopping).await {
-                WakeReason::Landed(landed) => self.land(*landed),
-                WakeReason::Kept(kept) => self.note(kept, stopping),
+                WakeReason::Delivered(landed) => self.land(*landed),
+                WakeReason::Written(written) => self.note_written(written, stopping),
                 WakeReason::Commit if self.look_at.is_none() => {
                     self.look_at = Some(self.looked_at.plus_ms(LOOK_MS));
                 }
@@ -167,7 +164,7 @@ impl Sender {
 
     /// Whether the receiver is gone: nothing is sent until someone resumes the sink.
     fn rests(&self) -> bool {
-        self.outbox.standing().gone
+        self.outbox.progress().gone
     }
 
     /// A clock that is set back must hold up nothing: all times here move with it.
@@ -178,7 +175,7 @@ impl Sender {
             let moved = |then: Millis| Millis(then.0 - back_ms);
             self.looked_at = Millis(self.looked_at.0 - back_ms);
             self.look_at = self.look_at.map(moved);
-            self.keep_at = self.keep_at.map(moved);
+            self.commit_at = self.commit_at.map(moved);
             self.window.set_back(back_ms);
         }
         self.now = now;
@@ -255,21 +252,21 @@ impl Sender {
     /// would be tried again for ever, by the log.
     fn give_up_left(&mut self) {
         for row in std::mem::take(&mut self.left).into_values() {
-            self.outbox.standing().failed += 1;
+            self.outbox.progress().failed += 1;
             let status = DeliveryStatus::Failed;
             let error = Some(NOT_THERE.to_owned());
             self.log.push(DeliveryRow { status, next_at: None, error, ..row });
         }
     }
 
-    /// What a person has sent meanwhile is not tried again.
+    /// Settles events that a person has resent.
     fn settle_resent(&mut self) {
         if self.flights.is_empty() {
             self.resent.clear();
         }
         for row in self.outbox.take_resent() {
             if self.window.settle_waiting(&row.event) {
-                self.outbox.standing().retrying -= 1;
+                self.outbox.progress().retrying -= 1;
                 self.log.push(row);
             } else {
                 self.resent.insert(row.event.clone(), row);
@@ -296,7 +293,7 @@ impl Sender {
 
     fn land(&mut self, landed: DeliveryResult) {
         let DeliveryResult { batch, began, result } = landed;
-        self.unkept += batch.events.len();
+        self.uncommitted += batch.events.len();
         match result {
             Ok(handed) => self.delivered(batch, began, handed),
             Err(error) => self.failed(batch, began, &error),
@@ -306,7 +303,7 @@ impl Sender {
     fn delivered(&mut self, batch: Batch, began: Millis, handed: DeliveryReceipt) {
         let now = self.shared.clock.now();
         self.taken_at = Some(now);
-        self.is_told = false;
+        self.has_warned = false;
         let is_logged = self.outbox.sink.is_logged();
         let mut tried = batch.tried;
         for event in &batch.events {
@@ -320,10 +317,10 @@ impl Sender {
             self.window.settle(event);
         }
         let delivered = batch.events.len() as u64;
-        let mut standing = self.outbox.standing();
-        standing.delivered += delivered;
-        standing.retrying -= u64::from(batch.tried.is_some());
-        drop(standing);
+        let mut progress = self.outbox.progress();
+        progress.delivered += delivered;
+        progress.retrying -= u64::from(batch.tried.is_some());
+        drop(progress);
         self.window.free(batch.lane, Vec::new());
     }
 
@@ -348,28 +345,28 @@ impl Sender {
         self.tell(first, once, error);
         let failed = || attempt::failed(&outbox.name, first, once, error, again);
         self.log.push(resent.unwrap_or_else(failed));
-        let mut standing = outbox.standing();
-        standing.last_error = Some(error.message.clone());
-        standing.retrying -= u64::from(tried.is_some());
-        if error.is_gone && !std::mem::replace(&mut standing.gone, true) {
+        let mut progress = outbox.progress();
+        progress.last_error = Some(error.message.clone());
+        progress.retrying -= u64::from(tried.is_some());
+        if error.is_gone && !std::mem::replace(&mut progress.gone, true) {
             let sink = &outbox.name;
             tracing::warn!(sink, %error, "a sink is gone: deliveries wait until it is resumed");
         }
         match then.filter(|_| !is_over_there) {
             Some(then) => {
                 count(&shared.counters.deliveries_retried);
-                standing.retrying += 1;
-                drop(standing);
+                progress.retrying += 1;
+                drop(progress);
                 self.window.wait(lane, events, once, then);
             }
             None => {
                 if !is_over_there {
-                    standing.failed += 1;
+                    progress.failed += 1;
                     let sink = &outbox.name;
                     let event = &first.id;
                     tracing::warn!(sink, event, %error, "an event is not delivered");
                 }
-                drop(standing);
+                drop(progress);
                 self.window.settle(first);
                 events.remove(0);
                 self.window.free(lane, events);
@@ -394,60 +391,60 @@ impl Sender {
         Attempts { against: once.against.saturating_add(u32::from(is_against)), ..once }
     }
 
-    /// Tells our own log of a sink that is in trouble, once until it takes something again.
+    /// Logs a warning about a failing sink, once until a delivery succeeds again.
     fn tell(&mut self, event: &CloudEvent, tried: Attempts, error: &SinkError) {
-        if self.is_told || tried.attempts < TOLD_AT {
+        if self.has_warned || tried.attempts < WARN_AT_ATTEMPT {
             return;
         }
-        self.is_told = true;
+        self.has_warned = true;
         let sink = &self.outbox.name;
         let event = &event.id;
         let attempts = tried.attempts;
         tracing::warn!(sink, event, attempts, %error, "a sink does not take an event");
     }
 
-    /// Begins to write the log and the place, if that is due.
-    fn keep(&mut self, at_once: bool) {
-        let place = self.window.place();
-        if self.keeping.is_some() {
+    /// Starts to write the delivery log and the position, if that is due.
+    fn write_progress(&mut self, at_once: bool) {
+        let position = self.window.position();
+        if self.writing.is_some() {
             return;
         }
-        if self.log.is_empty() && place == self.kept {
-            self.keep_at = None;
+        if self.log.is_empty() && position == self.written_to {
+            self.commit_at = None;
             return;
         }
         let now = self.shared.clock.now();
-        let due = *self.keep_at.get_or_insert(now.plus_ms(KEEP_MS));
-        if !at_once && now < due && self.unkept < DELIVERIES_PER_KEEP {
+        let due = *self.commit_at.get_or_insert(now.plus_ms(KEEP_MS));
+        if !at_once && now < due && self.uncommitted < DELIVERIES_PER_KEEP {
             return;
         }
-        self.keep_at = None;
-        self.unkept = 0;
+        self.commit_at = None;
+        self.uncommitted = 0;
         let rows = std::mem::take(&mut self.log);
         let shared = self.shared.clone();
         let outbox = self.outbox.clone();
-        self.keeping = Some(Box::pin(async move {
-            let place_of = Some((outbox.consumer.as_str(), place));
-            let keep = shared.deliveries.keep_deliveries(&outbox.realm, rows.clone(), place_of);
-            let result = keep.await;
-            CommitResult { rows, place, result }
+        self.writing = Some(Box::pin(async move {
+            let position_of = Some((outbox.consumer.as_str(), position));
+            let write = shared.deliveries.keep_deliveries(&outbox.realm, rows.clone(), position_of);
+            let result = write.await;
+            CommitResult { rows, position, result }
         }));
     }
 
-    fn note(&mut self, kept: CommitResult, stopping: bool) {
-        self.keeping = None;
-        match kept.result {
+    fn note_written(&mut self, written: CommitResult, stopping: bool) {
+        self.writing = None;
+        match written.result {
             Ok(()) => {
-                self.kept = kept.place;
-                self.outbox.standing().place = kept.place;
+                self.written_to = written.position;
+                self.outbox.progress().position = written.position;
             }
             Err(StoreError::Closed) => self.is_over = true,
             Err(error) => {
                 tracing::warn!(%error, sink = self.outbox.name, "deliveries cannot be written");
-                let mut rows = kept.rows;
+                let mut rows = written.rows;
                 rows.append(&mut self.log);
                 self.log = rows;
-                self.keep_at = Some(self.shared.clock.now().plus_ms(STORE_RETRY_MS));
+                self.commit_at = Some(self.shared.clock.now().plus_ms(STORE_RETRY_MS));
                 self.is_over = stopping;
             }
         }
@@ -456,26 +453,26 @@ impl Sender {
     /// The next time at which there is something to do.
     fn next_time(&self) -> Option<Millis> {
         let read = self.look_at.filter(|_| self.rows.is_empty() && !self.is_full());
-        let keep = self.keep_at.filter(|_| self.keeping.is_none());
+        let write = self.commit_at.filter(|_| self.writing.is_none());
         let again = self.window.next_wake().filter(|_| !self.rests());
-        [read, keep, again].into_iter().flatten().min()
+        [read, write, again].into_iter().flatten().min()
     }
 
     async fn wait(&mut self, stopping: bool) -> WakeReason {
         let then = self.next_time().filter(|_| !stopping);
         let mut time = then.map(|then| self.shared.clock.sleep_until(then));
-        let Self { flights, keeping, commits, stop, outbox, .. } = self;
+        let Self { flights, writing, commits, stop, outbox, .. } = self;
         let mut nudged = pin!(outbox.nudged());
         let mut commit = pin!(commits.changed());
         let mut stopped = pin!(stop.changed());
         poll_fn(|context| {
-            if let Some(keeping) = keeping.as_mut()
-                && let Poll::Ready(kept) = keeping.poll_unpin(context)
+            if let Some(writing) = writing.as_mut()
+                && let Poll::Ready(written) = writing.poll_unpin(context)
             {
-                return Poll::Ready(WakeReason::Kept(kept));
+                return Poll::Ready(WakeReason::Written(written));
             }
             if let Poll::Ready(Some(landed)) = flights.poll_next_unpin(context) {
-                return Poll::Ready(WakeReason::Landed(Box::new(landed)));
+                return Poll::Ready(WakeReason::Delivered(Box::new(landed)));
             }
             if stopping {
                 return Poll::Pending;

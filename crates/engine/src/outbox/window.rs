@@ -5,7 +5,8 @@ use kernel::contracts::cloud::CloudEvent;
 use kernel::values::ids::{Millis, SessionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What goes out in order: one session's events, or all where the sink keeps the feed's order.
+/// A sequence that is delivered in order: one session's events, or all if the sink keeps the feed's
+/// order.
 pub(super) type Lane = Option<SessionId>;
 
 /// The tries of an event so far.
@@ -28,7 +29,6 @@ pub(super) struct Batch {
     pub(super) tried: Option<Attempts>,
 }
 
-/// The window.
 #[derive(Debug)]
 pub(super) struct Window {
     is_one_lane: bool,
@@ -66,7 +66,7 @@ struct Row {
 
 impl Window {
     /// An empty one after this row of the feed.
-    pub(super) fn new(place: u64, is_one_lane: bool) -> Self {
+    pub(super) fn new(position: u64, is_one_lane: bool) -> Self {
         Self {
             is_one_lane,
             lanes: BTreeMap::new(),
@@ -76,7 +76,7 @@ impl Window {
             unsettled: 0,
             bytes: 0,
             taken: 0,
-            read_to: place,
+            read_to: position,
         }
     }
 
@@ -108,7 +108,7 @@ impl Window {
     }
 
     /// The row up to which everything is settled.
-    pub(super) fn place(&self) -> u64 {
+    pub(super) fn position(&self) -> u64 {
         self.rows.first_key_value().map_or(self.read_to, |(cursor, _)| cursor.saturating_sub(1))
     }
 
@@ -128,7 +128,7 @@ impl Window {
         self.rows.first_key_value().map_or(0, |(_, row)| self.taken - row.before)
     }
 
-    /// What can go out next, if anything can: at most so many events.
+    /// The next batch that can be sent, at most so many events.
     pub(super) fn next(&mut self, max: usize) -> Option<Batch> {
         let lane = self.ready.pop_front()?;
         let queue = self.lanes.get_mut(&lane)?;
@@ -260,25 +260,25 @@ mod tests {
     }
 
     #[test]
-    fn a_session_s_events_go_one_after_the_other_and_sessions_beside_each_other() {
+    fn events_are_sent_in_order_per_session_and_sessions_in_parallel() {
         let mut window = window(false);
         let one = window.next(1).unwrap();
         let two = window.next(1).unwrap();
         assert_eq!((ids(&one), ids(&two)), (vec!["1.1"], vec!["2.1"]));
         assert_eq!(window.next(1), None, "both lanes are under way");
         done(&mut window, two);
-        assert_eq!(window.place(), 0, "the first row is not settled");
+        assert_eq!(window.position(), 0, "the first row is not settled");
         let two = window.next(9).unwrap();
         assert_eq!(ids(&two), ["2.2"]);
         done(&mut window, one);
-        assert_eq!((window.place(), window.unsettled(), window.ahead()), (2, 3, 3));
+        assert_eq!((window.position(), window.unsettled(), window.ahead()), (2, 3, 3));
         assert_eq!(window.bytes(), 20);
         let one = window.next(9).unwrap();
         assert_eq!(ids(&one), ["1.2", "1.3"]);
         done(&mut window, two);
-        assert_eq!(window.place(), 2);
+        assert_eq!(window.position(), 2);
         done(&mut window, one);
-        assert_eq!((window.place(), window.unsettled(), window.next(1)), (4, 0, None));
+        assert_eq!((window.position(), window.unsettled(), window.next(1)), (4, 0, None));
         assert_eq!((window.bytes(), window.ahead()), (0, 0));
         assert!(window.lanes.is_empty());
     }
@@ -290,12 +290,12 @@ mod tests {
         assert_eq!(ids(&batch), ["1.1", "2.1", "1.2"]);
         assert_eq!(window.next(3), None);
         done(&mut window, batch);
-        assert_eq!(window.place(), 2, "half of the third row is left");
+        assert_eq!(window.position(), 2, "half of the third row is left");
         assert_eq!(ids(&window.next(3).unwrap()), ["1.3", "2.2"]);
     }
 
     #[test]
-    fn what_is_tried_again_goes_first_and_alone() {
+    fn retried_events_are_sent_first_and_alone() {
         let mut window = window(true);
         let batch = window.next(3).unwrap();
         window.wait(batch.lane, batch.events, ONCE, Millis(10));
@@ -313,34 +313,34 @@ mod tests {
     }
 
     #[test]
-    fn others_go_on_while_one_session_waits_and_all_that_counts() {
+    fn a_waiting_session_does_not_block_others_and_fills_the_window() {
         let mut window = window(false);
         let one = window.next(1).unwrap();
         window.wait(one.lane, one.events, ONCE, Millis(10));
         let two = window.next(9).unwrap();
         assert_eq!(ids(&two), ["2.1", "2.2"]);
         done(&mut window, two);
-        assert_eq!((window.next(9), window.place()), (None, 0));
+        assert_eq!((window.next(9), window.position()), (None, 0));
         assert_eq!((window.unsettled(), window.bytes()), (3, 20), "only what is there takes room");
         assert_eq!(window.ahead(), 5, "what is settled behind an unsettled event counts");
     }
 
     #[test]
-    fn what_waits_can_be_settled_and_its_lane_goes_on() {
+    fn a_waiting_event_can_be_settled_and_its_lane_continues() {
         let mut window = window(false);
         let one = window.next(1).unwrap();
         assert!(!window.settle_waiting("1.1"), "it is under way");
         window.wait(one.lane, one.events, ONCE, Millis(10));
         assert!(!window.settle_waiting("1.2"), "it is not the first");
         assert!(window.settle_waiting("1.1"));
-        assert_eq!((window.place(), window.next_wake()), (1, None));
+        assert_eq!((window.position(), window.next_wake()), (1, None));
         let two = window.next(1).unwrap();
         let one = window.next(9).unwrap();
         assert_eq!((ids(&two), ids(&one), one.tried), (vec!["2.1"], vec!["1.2", "1.3"], None));
     }
 
     #[test]
-    fn a_clock_that_is_set_back_makes_nobody_wait_longer() {
+    fn a_clock_that_is_set_back_does_not_prolong_a_wait() {
         let mut window = window(false);
         let one = window.next(1).unwrap();
         window.wait(one.lane, one.events, ONCE, Millis(3_600_010));
@@ -349,14 +349,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_events_are_passed() {
+    fn rows_without_events_advance_the_position() {
         let mut window = Window::new(7, false);
-        assert_eq!(window.place(), 7);
+        assert_eq!(window.position(), 7);
         window.take(9, Vec::new(), 10);
         window.pass(12);
-        assert_eq!((window.place(), window.unsettled(), window.bytes()), (12, 0, 0));
+        assert_eq!((window.position(), window.unsettled(), window.bytes()), (12, 0, 0));
         window.take(13, vec![event(1, 1, 13)], 10);
         window.take(14, Vec::new(), 10);
-        assert_eq!(window.place(), 12);
+        assert_eq!(window.position(), 12);
     }
 }

@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_are_told_in_outline() {
+    fn a_refusal_lists_open_asks_in_outline() {
         let id = AskId(1);
         let run = RunId(2);
         let outline = json!({"askId": id, "kind": "clarify", "stepId": "look", "title": "Look"});
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_ask_tells_its_state_and_the_decision() {
+    fn a_closed_ask_refusal_has_its_state_and_decision() {
         let ask = AskId(1);
         let reply = Reply::Authorize { done: true };
         let decision = Decision::new("ann", Millis(0), reply);
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forbidden_names_the_act() {
+    fn a_forbidden_refusal_names_the_act() {
         let forbidden = RefusalCode::Forbidden(Act::Cancel);
         assert_eq!((forbidden.name(), forbidden.kind()), ("forbidden", RefusalKind::Forbidden));
         assert_eq!(forbidden.detail(), Some(json!({"act": "cancel"})));
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_too_soon_says_when_to_try_again() {
+    fn a_rate_refusal_has_a_retry_time() {
         let later = |run| Box::new(TryLater { run, ..TryLater::after(7) });
         let alone = RefusalCode::RateLimited(later(None));
         assert_eq!(alone.detail(), Some(json!({"retryAfterMs": 7})));

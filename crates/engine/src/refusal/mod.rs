@@ -1,5 +1,5 @@
-//! Why the engine refuses a request: a code with what programs need of it, who failed, why, and
-//! what to do. Endpoints turn it into their own error shape.
+//! Refusals of the engine: a code with its data, who failed, why, and what to do. Endpoints
+//! translate them into their own error shape.
 
 mod code;
 
@@ -17,7 +17,7 @@ pub(crate) type Result<T, E = Refusal> = std::result::Result<T, E>;
 pub struct Refusal {
     /// Why, for programs, with the values that belong to it.
     pub code: RefusalCode,
-    /// Who failed and why.
+    /// Names who failed and why.
     pub message: String,
     pub hint: Option<String>,
     /// The faulty values, if it is about values.
@@ -30,7 +30,6 @@ impl Refusal {
         Self { code, message: message.into(), hint: None, errors: Vec::new() }
     }
 
-    /// What kind it is.
     pub fn kind(&self) -> RefusalKind {
         self.code.kind()
     }
@@ -65,7 +64,7 @@ impl Refusal {
             .hint("`waypost whoami` lists the realms that the credential may enter")
     }
 
-    /// What is stored cannot be read.
+    /// Stored data is unreadable.
     pub(crate) fn unreadable(why: impl Into<String>) -> Self {
         Self::new(RefusalCode::Unreadable, why)
             .hint("a newer release wrote this session: run that release")

@@ -13,7 +13,6 @@ use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{Millis, RealmId, SessionKey};
 
-/// What a removal of what is old removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PruneReport {
     /// Whole sessions.
@@ -42,7 +41,7 @@ impl Admin<'_> {
         self.shared.gate.could_read(caller, resource)
     }
 
-    /// What would be said of a request. It is not made: the audit keeps nothing of it.
+    /// The decision about a hypothetical request, which is not audited.
     pub fn foresee(self, request: &Request<'_>) -> Decision {
         self.shared.gate.decide(request)
     }

@@ -1,5 +1,5 @@
-//! Old runs of sessions that are still in use: the journal is read as far as it is to go, what it
-//! left is worked out, and the store puts that in its place.
+//! Removes the old runs of a session that is still in use: reads the journal up to the cut,
+//! computes the base event that replaces it, and lets the store swap them.
 
 use crate::driver::talk_content::{TalkContent, read_event};
 use crate::handles::Admin;
@@ -22,7 +22,6 @@ const EVENTS_PER_READ: usize = 1_000;
 /// piece, so that no commit holds up the others for long.
 const EVENTS_PER_TRIM: u64 = 10_000;
 
-/// What went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TrimReport {
     pub(crate) runs: u64,
@@ -64,7 +63,7 @@ impl Admin<'_> {
                 }
             }
             match found.last() {
-                Some(last) if found.len() >= limit => after = Some(last.place),
+                Some(last) if found.len() >= limit => after = Some(last.cursor),
                 _ => return Ok(trimmed),
             }
         }
@@ -101,11 +100,11 @@ impl Admin<'_> {
     async fn with_talk(self, key: &SessionKey, mut cut: Cut) -> Result<Cut> {
         let whole = match cut.talk.lines.is_empty() {
             true => None,
-            false => Some(self.kept(key, &cut.talk).await?),
+            false => Some(self.stored_talk(key, &cut.talk).await?),
         };
         let mut by_agent = BTreeMap::new();
         for (agent, talk) in &cut.talks {
-            by_agent.insert(agent.clone(), self.kept(key, talk).await?);
+            by_agent.insert(agent.clone(), self.stored_talk(key, talk).await?);
         }
         if let Fact::BaseSet(base) = &mut cut.base.fact {
             base.talk = whole;
@@ -114,8 +113,8 @@ impl Admin<'_> {
         Ok(cut)
     }
 
-    /// What a base keeps of a conversation.
-    async fn kept(self, key: &SessionKey, talk: &Talk) -> Result<Arc<Datum>> {
+    /// The part of a conversation that a base stores.
+    async fn stored_talk(self, key: &SessionKey, talk: &Talk) -> Result<Arc<Datum>> {
         let shared = self.shared;
         let said = shared.gather(key, TalkContent::default().missing(talk)).await?;
         let mut messages = render(talk, &said, RESULT_BYTES_MAX);

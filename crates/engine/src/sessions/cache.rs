@@ -32,7 +32,7 @@ impl CachedSession {
 /// The sessions at rest.
 #[derive(Default)]
 pub(crate) struct SessionCache {
-    held: Mutex<CacheEntries>,
+    entries: Mutex<CacheEntries>,
 }
 
 #[derive(Default)]
@@ -49,19 +49,19 @@ impl SessionCache {
         if bytes > SESSION_BYTES_MAX {
             return;
         }
-        let mut held = lock(&self.held);
-        while held.order.len() >= SESSIONS_MAX {
-            let Some(oldest) = held.order.pop_front() else { break };
-            held.sessions.remove(&oldest);
+        let mut entries = lock(&self.entries);
+        while entries.order.len() >= SESSIONS_MAX {
+            let Some(oldest) = entries.order.pop_front() else { break };
+            entries.sessions.remove(&oldest);
         }
-        held.order.push_back(key.clone());
-        held.sessions.insert(key.clone(), rested);
+        entries.order.push_back(key.clone());
+        entries.sessions.insert(key.clone(), rested);
     }
 
     pub(crate) fn take(&self, key: &SessionKey) -> Option<CachedSession> {
-        let mut held = lock(&self.held);
-        let rested = held.sessions.remove(key)?;
-        held.order.retain(|other| other != key);
+        let mut entries = lock(&self.entries);
+        let rested = entries.sessions.remove(key)?;
+        entries.order.retain(|other| other != key);
         Some(rested)
     }
 }

@@ -43,7 +43,7 @@ pub struct Shares {
     used: Mutex<ShareTable>,
 }
 
-/// What a caller took of its share and of its realm's. It is free again when this is dropped.
+/// A unit taken from the shares of a caller and its realm. Dropping it frees the unit.
 #[derive(Debug, Default)]
 pub struct Share {
     own: Option<OwnedSemaphorePermit>,
@@ -73,7 +73,7 @@ pub(crate) struct Holder {
     realm: RealmId,
     /// None for all of the realm.
     subject: Option<Arc<str>>,
-    /// Who really calls, where that is not the subject.
+    /// The actor, if it is not the subject.
     actor: Option<Arc<str>>,
 }
 
@@ -108,7 +108,7 @@ impl Shares {
         Self { limit, limits, realms, used: Mutex::default() }
     }
 
-    /// What a realm and each of its callers may use; none where nothing is shared.
+    /// The share of a realm and of each of its callers; `None` if nothing is shared.
     pub fn portion(&self, realm: &RealmId) -> Option<Portion> {
         let source = self.realms.as_ref()?;
         Some(source.realms().portion(realm, self.limit, &self.limits))
@@ -154,10 +154,10 @@ impl Shares {
 }
 
 impl ShareExhausted {
-    /// Who may have how much, for the caller. Only its own numbers are shown: those of its realm
-    /// and of all would tell what others do.
+    /// The message for the caller. It contains only the caller's own numbers: others would reveal
+    /// what others do.
     pub fn message(&self) -> String {
-        let things = self.limit.things();
+        let things = self.limit.noun();
         match self.is_own {
             true => {
                 format!("this caller may have {} {things} at the same time", self.max)
@@ -166,10 +166,9 @@ impl ShareExhausted {
         }
     }
 
-    /// What the caller has used up.
     pub fn quota(&self) -> Quota {
         let max = u64::try_from(self.max).unwrap_or(u64::MAX);
-        Quota { of: self.limit.word(), max, window_s: None }
+        Quota { of: self.limit.name(), max, window_s: None }
     }
 
     pub fn hint(&self) -> &'static str {
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn who_uses_up_its_share_takes_nothing_from_others() {
+    fn an_exhausted_share_takes_nothing_from_others() {
         let shares = shares();
         let ann = caller("ann");
         let bob = caller("bob");
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_realm_that_uses_up_its_share_shows_in_no_number() {
+    fn refusals_reveal_no_numbers_of_another_caller() {
         let shares = shares();
         let names = ["a", "b", "c", "d"];
         let held: Vec<_> = names.iter().flat_map(|name| taken(&shares, &caller(name), 2)).collect();
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_taken_neither_from_the_caller_nor_from_its_realm() {
+    fn a_refused_share_counts_neither_for_caller_nor_realm() {
         let shares = shares();
         let ann = caller("ann");
         let held = taken(&shares, &ann, 2);
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_gets_its_own_share_in_turn_and_who_gives_up_leaves_nothing() {
+    fn waiters_get_shares_in_order_and_a_dropped_waiter_leaks_nothing() {
         let shares = shares();
         let ann = caller("ann");
         let mut held = taken(&shares, &ann, 2);

@@ -37,7 +37,7 @@ struct Queue {
 struct QueuedFuture {
     processor: Arc<Processor>,
     by: Holder,
-    place: Mutex<QueueState>,
+    slot: Mutex<QueueState>,
 }
 
 struct QueueState {
@@ -80,7 +80,7 @@ impl Processor {
     }
 }
 
-/// Who gets the polls of a session's driver: who moved it, or else its owner.
+/// The holder of a session driver's polls: who moved it, or else its owner.
 pub(crate) fn driving(key: &SessionKey, mover: Option<&Caller>) -> Holder {
     match mover {
         Some(caller) => Holder::caller(caller),
@@ -98,9 +98,9 @@ pub(crate) async fn in_turn<F: Future>(
 ) -> F::Output {
     let asker = by.asker().filter(|_| processor.is_some());
     let turn = processor.map(|processor| {
-        let place = QueueState { state: State::Idle, task: None };
+        let slot = QueueState { state: State::Idle, task: None };
         let processor = processor.clone();
-        Entry(Arc::new(QueuedFuture { processor, by, place: Mutex::new(place) }))
+        Entry(Arc::new(QueuedFuture { processor, by, slot: Mutex::new(slot) }))
     });
     let waker = turn.as_ref().map(|turn| Waker::from(turn.0.clone()));
     let mut future = pin!(reading_for(asker, future));
@@ -132,11 +132,11 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         self.0.change(|queue, turn| {
-            let mut place = lock(&turn.place);
-            let before = std::mem::replace(&mut place.state, State::Ended);
+            let mut slot = lock(&turn.slot);
+            let before = std::mem::replace(&mut slot.state, State::Ended);
             // The task owns its future, which owns this.
-            place.task = None;
-            drop(place);
+            slot.task = None;
+            drop(slot);
             if before == State::Granted { queue.free_slot() } else { None }
         });
     }
@@ -148,10 +148,10 @@ struct Slot<'a>(&'a Arc<QueuedFuture>);
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.0.change(|queue, turn| {
-            let mut place = lock(&turn.place);
-            let is_woken = place.state == State::WokenWhilePolled;
-            place.state = if is_woken { State::Waiting } else { State::Idle };
-            drop(place);
+            let mut slot = lock(&turn.slot);
+            let is_woken = slot.state == State::WokenWhilePolled;
+            slot.state = if is_woken { State::Waiting } else { State::Idle };
+            drop(slot);
             if is_woken {
                 queue.push(turn.clone());
             }
@@ -172,20 +172,20 @@ impl QueuedFuture {
     /// Whether the future is polled now. If not, its task is woken when it has a slot.
     fn begin(self: &Arc<Self>, task: &Waker) -> bool {
         let mut queue = lock(&self.processor.queue);
-        let mut place = lock(&self.place);
-        match &mut place.task {
+        let mut slot = lock(&self.slot);
+        match &mut slot.task {
             Some(known) => known.clone_from(task),
             none => *none = Some(task.clone()),
         }
-        match place.state {
-            State::Granted => place.state = State::Polled,
+        match slot.state {
+            State::Granted => slot.state = State::Polled,
             State::Idle if queue.taken < self.processor.slots => {
                 queue.taken += 1;
-                place.state = State::Polled;
+                slot.state = State::Polled;
             }
             State::Idle => {
-                place.state = State::Waiting;
-                drop(place);
+                slot.state = State::Waiting;
+                drop(slot);
                 queue.push(self.clone());
                 return false;
             }
@@ -204,19 +204,19 @@ impl Wake for QueuedFuture {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.change(|queue, turn| {
-            let mut place = lock(&turn.place);
-            match place.state {
+            let mut slot = lock(&turn.slot);
+            match slot.state {
                 State::Idle if queue.taken < turn.processor.slots => {
                     queue.taken += 1;
-                    place.state = State::Granted;
-                    return place.task.clone();
+                    slot.state = State::Granted;
+                    return slot.task.clone();
                 }
                 State::Idle => {
-                    place.state = State::Waiting;
-                    drop(place);
+                    slot.state = State::Waiting;
+                    drop(slot);
                     queue.push(turn.clone());
                 }
-                State::Polled => place.state = State::WokenWhilePolled,
+                State::Polled => slot.state = State::WokenWhilePolled,
                 State::Waiting | State::Granted | State::WokenWhilePolled | State::Ended => {}
             }
             None
@@ -233,10 +233,10 @@ impl Queue {
     /// Gives a slot that is free again to the next future; the waker of its task.
     fn free_slot(&mut self) -> Option<Waker> {
         while let Some(next) = self.waiting.pop() {
-            let mut place = lock(&next.place);
-            if place.state == State::Waiting {
-                place.state = State::Granted;
-                return place.task.clone();
+            let mut slot = lock(&next.slot);
+            if slot.state == State::Waiting {
+                slot.state = State::Granted;
+                return slot.task.clone();
             }
         }
         self.taken -= 1;
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_future_in_turn_reads_is_for_its_caller() {
+    async fn a_scheduled_future_reads_for_its_caller() {
         let processor = Processor::new(1);
         let by = holder("red", "ann");
         let seen = in_turn(Some(&processor), by, async { ReadsFor::current() }).await;

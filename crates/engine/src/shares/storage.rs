@@ -19,7 +19,7 @@ const HOLDS_MS: u64 = 60_000;
 /// How long it holds for who would be refused: something may have been removed since.
 const HOLDS_REFUSED_MS: u64 = 1_000;
 
-/// What runs store, and what they may store.
+/// Storage used by runs, and its limits.
 pub(crate) struct Storage {
     limits: Arc<Limits>,
     /// None in local mode.
@@ -30,11 +30,10 @@ pub(crate) struct Storage {
     counted: Mutex<Measurement>,
 }
 
-/// What is known of it.
 #[derive(Default)]
 struct Measurement {
     measured: Totals,
-    /// What was written since the last measurement began.
+    /// Bytes written since the last measurement began.
     added: Totals,
     measured_at: Option<Millis>,
     is_measuring: bool,
@@ -67,7 +66,6 @@ enum Exceeded {
 }
 
 impl Storage {
-    /// What the runs of this store may store by these limits, in these realms.
     pub(crate) fn new(
         limits: Arc<Limits>,
         realms: Option<Arc<dyn RealmSource>>,
@@ -197,7 +195,7 @@ impl Bounds {
     /// Only the caller's own numbers are shown: others' would reveal what they do.
     fn refusal(&self, exceeded: Exceeded) -> Refusal {
         let max = self.share.map(|share| wide(share.caller)).or(self.all).unwrap_or(u64::MAX);
-        let quota = Quota { of: SharedLimit::StoredBytes.word(), max, window_s: None };
+        let quota = Quota { of: SharedLimit::StoredBytes.name(), max, window_s: None };
         let (message, hint) = match (self.share, exceeded) {
             (Some(_), Exceeded::Own) => (
                 format!("the runs of this caller may store {max} bytes, and do"),

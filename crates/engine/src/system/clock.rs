@@ -121,7 +121,6 @@ fn abort(_name: &'static str) {
     std::process::abort();
 }
 
-/// What a panic says.
 pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&'static str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
@@ -224,13 +223,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_over_at_once_needs_no_timer_and_what_never_is_has_one() {
+    async fn a_ready_future_needs_no_timer_and_a_pending_one_times_out() {
         assert_eq!(timeout(&Untimed, 1, ready(7)).await, Some(7));
         assert_eq!(timeout(&SystemClock, 1, futures::future::pending::<u8>()).await, None);
     }
 
     #[test]
-    fn the_panic_of_a_critical_task_or_thread_is_told_and_its_return_is_not() {
+    fn the_panic_of_a_critical_task_is_reported_and_its_return_is_not() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let (told, deaths) = mpsc::channel();
         let spawn = TokioSpawn {
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_panic_says_is_found() {
+    fn the_message_of_a_panic_is_extracted() {
         let said = |panic: Box<dyn Any + Send>| panic_text(panic.as_ref()).to_owned();
         assert_eq!(said(Box::new("a text")), "a text");
         assert_eq!(said(Box::new("one of its own".to_owned())), "one of its own");
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_is_given_out_twice_however_many_are_fetched_at_once() {
+    fn random_numbers_are_unique_under_concurrency() {
         let taken = |_| (0..NUMBERS * 3).map(|_| SystemEntropy.bits()).collect::<Vec<u128>>();
         let threads: Vec<_> = (0..4).map(|it| std::thread::spawn(move || taken(it))).collect();
         let all: Vec<u128> =

@@ -60,7 +60,7 @@ impl Heavy {
             return work();
         }
         tokio::task::block_in_place(|| {
-            let _place = self.place();
+            let _permit = self.permit();
             work()
         })
     }
@@ -72,8 +72,8 @@ impl Heavy {
         is_free
     }
 
-    /// Waits for its turn.
-    fn place(&self) -> HeavyPermit<'_> {
+    /// Waits for a permit.
+    fn permit(&self) -> HeavyPermit<'_> {
         let taken = lock(&self.taken);
         let full = |taken: &mut HeavyCounts| taken.working >= self.at_once;
         let mut taken = self.freed.wait_while(taken, full).unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_worked_on_at_once_and_all_are_done() {
+    fn heavy_work_is_limited_in_parallel_and_all_of_it_completes() {
         let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
         let heavy = Arc::new(Heavy::default());
         let now = Arc::new(AtomicUsize::new(0));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn without_workers_it_is_done_in_place() {
+    fn without_a_runtime_heavy_work_runs_in_place() {
         assert_eq!(Heavy::default().run(|| 7), 7);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         assert_eq!(runtime.block_on(async { Heavy::default().run(|| 8) }), 8);

@@ -1,4 +1,4 @@
-//! How the engine takes its locks.
+//! Locking that survives a poisoned mutex.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -16,7 +16,6 @@ use std::task::Poll;
 /// How much of a panic's message is kept.
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// What a panic said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PanicMessage(pub(crate) String);
 

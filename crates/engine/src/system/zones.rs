@@ -31,8 +31,9 @@ impl Zones for Utc {
     }
 }
 
-/// The zone of the user, and the time there: their own zone if it is one, else the default.
-pub(crate) fn here(zones: &dyn Zones, now: Millis, own: Option<&str>) -> (String, String) {
+/// The time zone of the user and the local time in it. An invalid or missing zone of their own
+/// falls back to the default.
+pub(crate) fn local_time(zones: &dyn Zones, now: Millis, own: Option<&str>) -> (String, String) {
     if let Some(own) = own
         && let Some(local) = zones.local(now, own)
     {
@@ -56,7 +57,7 @@ mod tests {
         assert_eq!(Utc.local(leap, "UTC").as_deref(), Some("Thursday, 2024-02-29 12:34"));
         assert_eq!(Utc.local(Millis(-1), "UTC").as_deref(), Some("Wednesday, 1969-12-31 23:59"));
         assert_eq!(Utc.local(leap, "Europe/Berlin"), None);
-        let there = here(&Utc, leap, Some("Europe/Berlin"));
+        let there = local_time(&Utc, leap, Some("Europe/Berlin"));
         assert_eq!(there, ("UTC".to_owned(), "Thursday, 2024-02-29 12:34".to_owned()));
     }
 }

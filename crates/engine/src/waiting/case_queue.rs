@@ -1,5 +1,4 @@
-//! Who waits for a case: in the order in which they came, so many and no more. A line is there only
-//! while someone stands in it.
+//! Bounded FIFO queues of requests for one case. A queue exists only while a request waits in it.
 
 use crate::system::locks::lock;
 use kernel::values::ids::SessionKey;
@@ -10,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The lines of all cases that someone waits for, or that are being worked on.
 #[derive(Debug, Default)]
 pub(crate) struct CaseQueues {
-    lines: Mutex<HashMap<SessionKey, CaseQueue>>,
+    queues: Mutex<HashMap<SessionKey, CaseQueue>>,
 }
 
 #[derive(Debug)]
@@ -24,7 +23,7 @@ struct CaseQueue {
 /// A place in a queue. Dropping it leaves the queue, and lets the next one continue.
 #[derive(Debug)]
 pub(crate) struct QueueTicket {
-    lines: Arc<CaseQueues>,
+    queues: Arc<CaseQueues>,
     key: SessionKey,
     turn: Option<OwnedSemaphorePermit>,
 }
@@ -48,42 +47,42 @@ impl CaseQueues {
         key: SessionKey,
         wait_max: usize,
     ) -> Option<(QueueTicket, Arc<Semaphore>)> {
-        let mut lines = lock(&self.lines);
+        let mut queues = lock(&self.queues);
         let begun = || CaseQueue { turn: Arc::new(Semaphore::new(1)), length: 0 };
-        let line = lines.entry(key.clone()).or_insert_with(begun);
-        if line.length > wait_max {
+        let queue = queues.entry(key.clone()).or_insert_with(begun);
+        if queue.length > wait_max {
             return None;
         }
-        line.length += 1;
-        let turn = line.turn.clone();
-        drop(lines);
-        Some((QueueTicket { lines: self, key, turn: None }, turn))
+        queue.length += 1;
+        let turn = queue.turn.clone();
+        drop(queues);
+        Some((QueueTicket { queues: self, key, turn: None }, turn))
     }
 
     fn leave(&self, key: &SessionKey) {
-        let mut lines = lock(&self.lines);
-        let Some(line) = lines.get_mut(key) else { return };
-        line.length -= 1;
-        if line.length == 0 {
-            lines.remove(key);
+        let mut queues = lock(&self.queues);
+        let Some(queue) = queues.get_mut(key) else { return };
+        queue.length -= 1;
+        if queue.length == 0 {
+            queues.remove(key);
         }
     }
 
     /// How many wait for their turn.
     pub(crate) fn waiting(&self) -> usize {
-        lock(&self.lines).values().map(|line| line.length.saturating_sub(1)).sum()
+        lock(&self.queues).values().map(|queue| queue.length.saturating_sub(1)).sum()
     }
 
     #[cfg(test)]
     fn count(&self) -> usize {
-        lock(&self.lines).len()
+        lock(&self.queues).len()
     }
 }
 
 impl Drop for QueueTicket {
     fn drop(&mut self) {
         drop(self.turn.take());
-        self.lines.leave(&self.key);
+        self.queues.leave(&self.key);
     }
 }
 
@@ -99,25 +98,25 @@ mod tests {
     }
 
     /// Someone who stands in the line from now on.
-    fn waiting(lines: &Arc<CaseQueues>, id: &str) -> BoxFuture<'static, Option<QueueTicket>> {
-        let mut waits = lines.clone().turn(key(id), 2).boxed();
+    fn waiting(queues: &Arc<CaseQueues>, id: &str) -> BoxFuture<'static, Option<QueueTicket>> {
+        let mut waits = queues.clone().turn(key(id), 2).boxed();
         assert!((&mut waits).now_or_never().is_none(), "nobody was before it");
         waits
     }
 
-    fn at_once(lines: &Arc<CaseQueues>, id: &str) -> Option<QueueTicket> {
-        lines.clone().turn(key(id), 2).now_or_never().unwrap()
+    fn at_once(queues: &Arc<CaseQueues>, id: &str) -> Option<QueueTicket> {
+        queues.clone().turn(key(id), 2).now_or_never().unwrap()
     }
 
     #[test]
-    fn turns_come_in_order_and_a_line_has_an_end() {
-        let lines = Arc::new(CaseQueues::default());
-        let first = at_once(&lines, "a");
-        let mut second = waiting(&lines, "a");
-        let mut third = waiting(&lines, "a");
-        assert!(first.is_some() && at_once(&lines, "a").is_none(), "the line is full");
-        assert!(at_once(&lines, "b").is_some(), "another case has a line of its own");
-        assert_eq!(lines.waiting(), 2, "whose turn it is does not wait");
+    fn case_queues_are_fifo_and_bounded() {
+        let queues = Arc::new(CaseQueues::default());
+        let first = at_once(&queues, "a");
+        let mut second = waiting(&queues, "a");
+        let mut third = waiting(&queues, "a");
+        assert!(first.is_some() && at_once(&queues, "a").is_none(), "the line is full");
+        assert!(at_once(&queues, "b").is_some(), "another case has a line of its own");
+        assert_eq!(queues.waiting(), 2, "whose turn it is does not wait");
         drop(first);
         assert!((&mut third).now_or_never().is_none(), "it went before the second");
         let held = (&mut second).now_or_never().unwrap();
@@ -125,22 +124,22 @@ mod tests {
         drop(held);
         assert!(third.now_or_never().unwrap().is_some());
         drop(second);
-        assert_eq!(lines.count(), 0, "a line stays that nobody stands in");
+        assert_eq!(queues.count(), 0, "a line stays that nobody stands in");
     }
 
     #[test]
-    fn a_request_that_goes_away_is_passed_over() {
-        let lines = Arc::new(CaseQueues::default());
-        let first = at_once(&lines, "a");
-        let second = waiting(&lines, "a");
-        let third = waiting(&lines, "a");
+    fn an_abandoned_ticket_is_skipped() {
+        let queues = Arc::new(CaseQueues::default());
+        let first = at_once(&queues, "a");
+        let second = waiting(&queues, "a");
+        let third = waiting(&queues, "a");
         drop(second);
-        let fourth = waiting(&lines, "a");
+        let fourth = waiting(&queues, "a");
         drop(first);
         let held = third.now_or_never().unwrap();
         drop(fourth);
-        assert_eq!(lines.count(), 1);
+        assert_eq!(queues.count(), 1);
         drop(held);
-        assert_eq!(lines.count(), 0);
+        assert_eq!(queues.count(), 0);
     }
 }

@@ -1,5 +1,5 @@
-//! Turns as they are made, for listeners. Nothing is kept and no one is waited for: the outcome of
-//! a turn is in the journal, and what is heard before that may be void.
+//! Broadcast of text deltas of turns to listeners. Nothing is stored and nobody is waited for: the
+//! outcome of a turn is in the journal, and deltas may still be discarded before that.
 
 use crate::system::locks::lock;
 use kernel::conversation::llm::{Delta, DeltaSink};
@@ -23,15 +23,11 @@ pub struct TurnPlace {
     pub started: u64,
 }
 
-/// What a listener hears of an acting model. Routers and summaries are not heard.
+/// An update of an acting model's turn. Routers and summaries send none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnUpdate {
     /// A piece of a turn.
-    Delta {
-        at: TurnPlace,
-        /// What came.
-        delta: Delta,
-    },
+    Delta { at: TurnPlace, delta: Delta },
     /// The turn is begun again: what was heard of its earlier attempts is void.
     Restarted(TurnPlace),
     /// The listener was too slow, and so many pieces are lost for it.
@@ -145,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_listener_is_told_what_it_lost() {
+    async fn a_slow_listener_is_notified_of_lost_deltas() {
         let listeners = Arc::new(Listeners::new(2));
         let ear = ear(&listeners, 2);
         ear.delta(Delta::Text("nobody hears this".into()));

@@ -1,6 +1,6 @@
-//! Who wants to know when a session changes, and what the last commits brought, so that many who
-//! follow one session do not all read the same from the store. Commits wake; truth is in the store:
-//! who does not find here what comes next reads it there.
+//! Watchers of sessions, and the rows of recent commits, so that many followers of one session do
+//! not all read them from the store. Commits wake watchers; the store is authoritative: a follower
+//! that does not find the next event here reads it there.
 
 use crate::system::locks::lock;
 use kernel::contracts::{AppendedEvents, CommitNotice};
@@ -33,7 +33,7 @@ struct SessionWatchers {
     news: watch::Sender<RecentCommits>,
 }
 
-/// What the last commits of a session brought, the newest at the end, without a gap.
+/// Events of the last commits of a session, newest last, without a gap.
 #[derive(Debug, Default)]
 struct RecentCommits {
     recent: VecDeque<Arc<CommitEvents>>,
@@ -56,7 +56,7 @@ struct CommitEvents {
 /// Events that a commit brought.
 #[derive(Debug)]
 pub(crate) struct RecentEvents {
-    /// They follow each other without a gap.
+    /// Consecutive, without a gap.
     pub(crate) events: Vec<Arc<Event>>,
     /// Whether no commit was told that came after theirs.
     pub(crate) are_newest: bool,
@@ -79,7 +79,7 @@ impl Watch {
         }
     }
 
-    /// What was told so far does not wake any more: for who reads the store next, which has it.
+    /// Marks everything so far as noticed, for a reader that reads the store next.
     pub(crate) fn notice(&mut self) {
         self.news.mark_unchanged();
     }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_commit_brought_is_read_once_for_all_who_watch() {
+    fn a_commit_is_read_once_for_all_watchers() {
         let watchers = Arc::new(Watchers::default());
         let mut first = watchers.watch(&key());
         let mut second = watchers.watch(&key());
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_gap_nothing_is_at_hand() {
+    fn after_a_gap_no_cached_events_are_returned() {
         let watchers = Arc::new(Watchers::default());
         let mut watch = watchers.watch(&key());
         commit(&watchers, ONE, 1..=1);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_commit_that_another_process_made_only_the_wake_comes() {
+    fn a_commit_of_another_process_only_wakes() {
         let watchers = Arc::new(Watchers::default());
         let mut watch = watchers.watch(&key());
         commit(&watchers, ONE, 1..=1);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_at_hand() {
+    fn unreadable_events_are_not_cached() {
         let watchers = Arc::new(Watchers::default());
         let mut watch = watchers.watch(&key());
         let short = body(1..=1, "t");
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_goes_with_the_last_watch() {
+    fn cached_events_are_bounded_and_dropped_with_the_last_watch() {
         let watchers = Arc::new(Watchers::default());
         let mut watch = watchers.watch(&key());
         let last = COMMITS_KEPT_MAX as u64 + 1;

@@ -15,8 +15,7 @@ use tokio::sync::watch;
 /// Between a subject and its actor. Neither has it once it is escaped.
 const ACTOR: char = '\u{1f}';
 
-/// Who asked, as keys are distinguished: one subject has other keys with each actor. A subject
-/// without an actor stands as it is.
+/// The scope of a key: subject and actor, or the subject alone without an actor.
 fn asked_by(caller: &Caller) -> Arc<str> {
     let Caller { subject, actor, .. } = caller;
     match actor {
@@ -41,7 +40,7 @@ struct Name {
 /// The keys of requests that are neither durable nor refused.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    held: Mutex<HashMap<Name, watch::Receiver<()>>>,
+    active: Mutex<HashMap<Name, watch::Receiver<()>>>,
 }
 
 /// A key that one request holds. Dropping it lets repeats continue.
@@ -57,7 +56,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// What is written in the commit of what the request did.
+    /// The row that is written in the commit of the request's effect.
     pub(crate) fn row(&self, run: RunId, ask: Option<AskId>, at: Millis) -> OnceRow {
         OnceRow {
             subject: self.name.subject.clone(),
@@ -84,7 +83,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        lock(&self.keys.held).remove(&self.name);
+        lock(&self.keys.active).remove(&self.name);
     }
 }
 
@@ -152,7 +151,7 @@ impl Keys {
 
     /// Waits for a request that holds this key, if there is one.
     async fn wait_for(&self, name: &Name) {
-        let holder = lock(&self.held).get(name).cloned();
+        let holder = lock(&self.active).get(name).cloned();
         if let Some(mut holder) = holder {
             drop(holder.changed().await);
         }
@@ -163,12 +162,12 @@ impl Keys {
         name: &Name,
         once: &IdempotencyKey,
     ) -> Result<Claim, watch::Receiver<()>> {
-        let mut held = lock(&self.held);
-        if let Some(other) = held.get(name) {
+        let mut active = lock(&self.active);
+        if let Some(other) = active.get(name) {
             return Err(other.clone());
         }
         let (sender, receiver) = watch::channel(());
-        held.insert(name.clone(), receiver);
+        active.insert(name.clone(), receiver);
         let keys = self.clone();
         let name = name.clone();
         let once = once.clone();
@@ -183,7 +182,7 @@ pub(crate) fn mismatch(row: &OnceRow) -> Refusal {
         .hint("send the same body again, or choose a new Idempotency-Key")
 }
 
-/// What the key did is gone.
+/// The refusal of a key whose result was removed.
 pub(crate) fn removed(row: &OnceRow) -> Refusal {
     let message =
         format!("what key `{}` did was removed, by request or because it was old", row.key);
@@ -196,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_apart_by_subject_and_actor() {
+    fn idempotency_keys_are_scoped_to_subject_and_actor() {
         let by = |subject: &str, actor: Option<&str>| {
             let caller = Caller::new("r", subject);
             asked_by(&Caller { actor: actor.map(Into::into), ..caller })

@@ -1,7 +1,7 @@
-//! Pages that someone waits for, by who brings the tool that wants them and by their names there:
-//! threads, and clients that were given one. The one who hears that a page was opened finds here
-//! whom to wake. It is kept in memory alone: a thread that is not found looks when its time comes,
-//! and a client that hears nothing calls again when its person says so.
+//! Who waits for which login page, by the tool's source and the page's id there: threads, and
+//! clients that were given one. When a page is reported as opened, the waiters are woken. Kept in
+//! memory only: a thread that is not found polls at its own interval, and a client that is not
+//! called back calls again when its user says so.
 
 use crate::system::locks::lock;
 use kernel::values::ids::{AskId, SessionKey};
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_remembered() {
+    fn pending_login_pages_are_bounded() {
         let pages = Pages::default();
         let source = Arc::from("upstream `a`");
         for number in 0..AWAITED_MAX * 2 + 1 {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_was_given_a_page_hears_of_it_once_and_of_no_other() {
+    fn a_client_is_called_back_once_and_only_for_its_page() {
         let pages = Pages::default();
         let source = Arc::<str>::from("upstream `a`");
         let told = Arc::new(Mutex::new(Vec::new()));

@@ -8,4 +8,4 @@ pub(crate) mod case_queue;
 pub mod feed;
 pub mod deltas;
 pub(crate) mod login_pages;
-pub mod attending;
+pub mod attendants;

@@ -69,7 +69,7 @@ async fn events(world: &World, kind: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_model_calls_is_approved_run_and_told_to_it() {
+async fn a_models_call_is_approved_executed_and_answered() {
     let folder = tempfile::tempdir().unwrap();
     let turn = calls([
         ("slow::write", json!({"n": 1})),
@@ -124,7 +124,7 @@ async fn what_a_model_calls_is_approved_run_and_told_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_that_asks_for_a_forbidden_tool_gets_nothing_called() {
+async fn a_result_that_requests_a_forbidden_tool_calls_nothing() {
     let folder = tempfile::tempdir().unwrap();
     // The model does what a result says, and the agent would let it: its caller may not.
     let trusting = "refName: helper\nllmConfigRef: fast\nenabledTools: ['slow::*', 'secret::*']\n";
@@ -173,7 +173,7 @@ async fn questions_are_answered_all_or_not_at_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_under_way_at_a_crash_is_begun_again() {
+async fn an_active_turn_is_restarted_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let hangs = Scripted::new([Says::Hangs("well")]);
     let first = world(folder.path(), &hangs).await;
@@ -221,7 +221,7 @@ async fn a_conversation_is_read_again_after_a_crash() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_whose_repeat_is_not_sent_is_for_a_person_and_not_for_the_model() {
+async fn an_unrepeated_unknown_write_goes_to_a_person_not_the_model() {
     let folder = tempfile::tempdir().unwrap();
     let before = Scripted::new([calls([("slow::put", json!({"refuse": true}))])]);
     let first = world(folder.path(), &before).await;
@@ -246,7 +246,7 @@ async fn a_write_whose_repeat_is_not_sent_is_for_a_person_and_not_for_the_model(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_waits_for_tools_that_are_on_their_way() {
+async fn an_agent_waits_for_tools_of_starting_upstreams() {
     let folder = tempfile::tempdir().unwrap();
     let agent = "refName: helper\nllmConfigRef: fast\nenabledTools: ['late.*']\n";
     let model = Scripted::new([calls([("late.read", json!({"n": 1}))]), text("It is read.")]);
@@ -261,7 +261,7 @@ async fn an_agent_waits_for_tools_that_are_on_their_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_not_asked_without_the_tools_of_a_server_that_is_away() {
+async fn an_agent_does_not_run_without_tools_of_an_absent_upstream() {
     let folder = tempfile::tempdir().unwrap();
     let agent = "refName: helper\nllmConfigRef: fast\nenabledTools: ['late.*']\n";
     let model = Scripted::new([text("Hello.")]);
@@ -286,7 +286,7 @@ async fn an_agent_is_not_asked_without_the_tools_of_a_server_that_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_run_gives_its_turn_up() {
+async fn cancelling_a_run_drops_its_turn() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([Says::Hangs("well"), text("Hello again.")]);
     let world = world(folder.path(), &model).await;
@@ -331,7 +331,7 @@ async fn a_turn_that_takes_too_long_is_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_fails_for_good_is_for_a_person() {
+async fn a_turn_that_fails_permanently_goes_to_a_person() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([
         Says::Fails(LlmErrorKind::Overloaded),
@@ -352,7 +352,7 @@ async fn a_turn_that_fails_for_good_is_for_a_person() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_is_not_there_can_be_brought() {
+async fn a_missing_model_can_be_added_later() {
     let folder = tempfile::tempdir().unwrap();
     let none = Models::default();
     let world = World::talking(folder.path(), (&[], &[HELPER]), quick(), none).await;
@@ -471,7 +471,7 @@ async fn a_plan_names_agents_that_are_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_in_a_plan_reads_what_is_in_a_blob() {
+async fn an_agent_in_a_plan_reads_blob_contents() {
     let plan = "planId: read\nsteps: [{id: get, type: tool_call, toolId: 'slow::read', arguments: \
         {text: {jsonPath: $.promptInput.text}}, saveAs: page, nextStepId: think}, {id: think, \
         type: agent, agent: helper, input: {task: sum up, page: {jsonPath: $.context.page}}, \

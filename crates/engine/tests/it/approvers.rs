@@ -209,7 +209,7 @@ fn lent(subject: &str, maker: &str) -> Caller {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_made_the_key_of_another_has_a_hand_in_what_is_done_with_it() {
+async fn makers_of_a_key_count_as_involved_in_its_requests() {
     let folder = tempfile::tempdir().unwrap();
     let policy = Arc::new(Asking(vec![Obligation::Other]));
     let change = |parts| Parts { policy, ..parts };
@@ -235,7 +235,7 @@ async fn who_made_the_key_of_another_has_a_hand_in_what_is_done_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_it_is_known_who_made_the_key_of_an_approver() {
+async fn makers_of_an_approvers_key_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let policy = changing(Now { asks: vec!["slow::write"], ..Now::default() });
     let opened = async || {
@@ -259,7 +259,7 @@ async fn after_a_restart_it_is_known_who_made_the_key_of_an_approver() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_waits_to_start_is_asked_about_once_policy_asks() {
+async fn a_call_waiting_to_start_opens_an_ask_once_policy_asks() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([
         calls([("slow::read", json!({"n": 1})), ("slow::write", json!({"n": 2}))]),
@@ -300,7 +300,7 @@ async fn a_call_that_waits_to_start_is_asked_about_once_policy_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_waits_for_a_place_is_not_sent_once_policy_asks() {
+async fn a_call_waiting_for_a_permit_is_not_sent_once_policy_asks() {
     let folder = tempfile::tempdir().unwrap();
     let policy = changing(Now::default());
     let held = policy.clone();

@@ -58,7 +58,7 @@ fn told(entry: &Entry) -> (&str, &str, Option<&str>, Ruling) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_journaled_is_kept_with_it_and_the_chain_is_whole_after_a_restart() {
+async fn audit_entries_are_written_with_their_events_and_chain_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let journaled = AuditRules { unjournaled: false, reads: true, strict: false };
     let before = world(folder.path(), journaled).await;
@@ -94,7 +94,7 @@ async fn what_is_journaled_is_kept_with_it_and_the_chain_is_whole_after_a_restar
 const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_journal_has_is_written_soon_and_what_one_has_at_once() {
+async fn unjournaled_decisions_are_audited_in_batches_and_journaled_ones_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let rules = AuditRules { unjournaled: true, reads: true, strict: false };
     let world = world(folder.path(), rules).await;
@@ -117,7 +117,7 @@ async fn what_no_journal_has_is_written_soon_and_what_one_has_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_is_kept_with_who_gave_it() {
+async fn an_answer_is_audited_with_its_giver() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path(), STRICT).await;
     let request = world.request("ask", json!({}), "s");
@@ -137,7 +137,7 @@ async fn an_answer_is_kept_with_who_gave_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ask_that_is_withdrawn_is_kept_with_who_cancelled_its_run() {
+async fn a_withdrawn_ask_is_audited_with_who_cancelled_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path(), STRICT).await;
     let request = world.request("ask", json!({}), "s");
@@ -171,7 +171,7 @@ impl Policy for Closing {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_run_may_not_do_any_more_is_kept_with_its_events() {
+async fn denials_of_an_active_run_are_audited_with_its_events() {
     let folder = tempfile::tempdir().unwrap();
     let policy = Arc::new(Closing(AtomicBool::new(false)));
     let judge = policy.clone();
@@ -285,7 +285,7 @@ async fn an_older_copy_is_found_by_the_head_that_a_sink_got() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_journaled_is_kept_too_and_denials_always() {
+async fn unjournaled_decisions_are_audited_and_denials_always() {
     for reads in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let world = world(folder.path(), AuditRules { reads, ..STRICT }).await;
@@ -306,7 +306,7 @@ async fn what_is_not_journaled_is_kept_too_and_denials_always() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn local_mode_keeps_what_is_journaled_alone() {
+async fn local_mode_audits_journaled_decisions_only() {
     let folder = tempfile::tempdir().unwrap();
     let local = |parts: Parts| Parts { policy: Arc::new(AllowAll), ..parts };
     let world = World::changed(folder.path(), &[READ], local).await;
@@ -320,7 +320,7 @@ async fn local_mode_keeps_what_is_journaled_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_is_made_without_a_run_is_kept_with_its_event() {
+async fn creating_a_session_without_a_run_is_audited() {
     let folder = tempfile::tempdir().unwrap();
     let journaled = AuditRules { unjournaled: false, reads: true, strict: false };
     let world = world(folder.path(), journaled).await;

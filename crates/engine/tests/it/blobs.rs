@@ -36,7 +36,7 @@ struct Maker {
 impl Maker {
     async fn make(&self, call: &Call) -> Result<ToolOutput, ToolError> {
         let pieces = call.arguments["pieces"].as_u64().unwrap();
-        let put = call.place.blobs.put(text(pieces, &self.folder)).await;
+        let put = call.context.blobs.put(text(pieces, &self.folder)).await;
         self.put.add_permits(1);
         if call.arguments["fail"] == json!(true) {
             self.may_fail.acquire().await.unwrap().forget();
@@ -51,7 +51,7 @@ impl Maker {
     /// The first bytes of a blob.
     async fn read(&self, call: &Call, hash: &str) -> Result<String, BlobError> {
         let blob = BlobRef { hash: ContentHash::from(hash), bytes: 0 };
-        let pieces = call.place.blobs.get(&blob, 0..8).await?;
+        let pieces = call.context.blobs.get(&blob, 0..8).await?;
         let read: Vec<Vec<u8>> = pieces.try_collect().await.unwrap();
         Ok(String::from_utf8(read.concat()).unwrap())
     }
@@ -148,7 +148,7 @@ async fn an_output_of_64_mib_is_never_held_as_a_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_call_put_stays_while_it_runs_and_goes_if_nothing_names_it() {
+async fn blobs_of_a_call_stay_while_it_runs_and_are_swept_if_unnamed() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { blob_grace_ms: 1, ..Limits::default() };
     let house = House::open(folder.path(), limits);
@@ -174,7 +174,7 @@ async fn what_a_call_put_stays_while_it_runs_and_goes_if_nothing_names_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_reads_what_it_is_given_and_nothing_else() {
+async fn a_call_reads_only_blobs_in_its_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::open(folder.path(), Limits::default());
     let uri = house.call(json!({"pieces": 1})).await;
@@ -185,7 +185,7 @@ async fn a_call_reads_what_it_is_given_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_call_puts_has_a_limit() {
+async fn blobs_of_a_call_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { blob_bytes_max: 100_000, ..Limits::default() };
     let house = House::open(folder.path(), limits);
@@ -195,7 +195,7 @@ async fn what_a_call_puts_has_a_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_blob_that_is_too_large_to_be_read_as_a_value_is_its_uri() {
+async fn a_blob_too_large_for_a_value_is_returned_as_its_uri() {
     for (bytes_max, answer) in [(1_000_000, "blob://"), (10_000, "opaque")] {
         let folder = tempfile::tempdir().unwrap();
         let limits = Limits { blob_value_bytes_max: bytes_max, ..Limits::default() };

@@ -332,7 +332,7 @@ async fn a_rule_waits_for_a_refused_call_and_uses_up_no_try() {
 const AT_ONCE: usize = 16;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_calls_at_once_one_tries_and_the_others_are_refused() {
+async fn a_half_open_breaker_sends_one_of_many_concurrent_calls() {
     let desk = Desk::open(limits(1, HOUR_MS), ToolRules::default());
     desk.fails("crm.find", "away").await;
     desk.an_hour_passes();
@@ -361,7 +361,7 @@ async fn of_many_calls_at_once_one_tries_and_the_others_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_try_that_another_one_is_ahead_of_is_refused_and_not_used_up() {
+async fn a_call_refused_behind_a_probe_uses_up_no_try() {
     let desk = Desk::open(limits(1, HOUR_MS), ToolRules::default());
     desk.fails("crm.find", "away").await;
     desk.an_hour_passes();

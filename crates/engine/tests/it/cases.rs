@@ -112,7 +112,7 @@ macro_rules! begun {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_known_reason_makes_no_turn() {
+async fn a_known_reason_asks_no_model() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([]);
     let world = world_with(folder.path(), &model, Limits::default()).await;
@@ -138,7 +138,7 @@ async fn a_known_reason_makes_no_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_reason_goes_to_the_agent_and_a_case_remembers() {
+async fn an_unknown_reason_goes_to_the_agent_and_the_case_keeps_its_conversation() {
     let folder = tempfile::tempdir().unwrap();
     let command = |n: u64| {
         let args = json!({"n": n});
@@ -168,7 +168,7 @@ async fn an_unknown_reason_goes_to_the_agent_and_a_case_remembers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_case_is_given_whole_to_plans_and_agents() {
+async fn plans_and_agents_get_a_large_case_in_full() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { context_inline_bytes_max: 64, ..Limits::default() };
     let command = json!({"intent": "CALL_TOOL", "tool": "slow::read", "args": {"n": 1}});
@@ -203,7 +203,7 @@ async fn requests_for_one_case_are_answered_in_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_in_line_takes_the_road_that_it_came_for() {
+async fn a_queued_request_takes_the_path_of_its_own_reason() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path()).await;
     let first = begun!(submit(&world, slow("T-1", 1), WAIT_MS));
@@ -224,7 +224,7 @@ async fn a_request_in_line_takes_the_road_that_it_came_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_has_an_end() {
+async fn a_case_queue_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { case_queue_max: 1, ..Limits::default() };
     let world = world_with(folder.path(), &Scripted::new([]), limits).await;
@@ -241,7 +241,7 @@ async fn a_line_has_an_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_outlasts_its_request_goes_on_and_keeps_its_turn() {
+async fn a_run_that_outlasts_its_request_continues_and_keeps_its_turn() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path()).await;
     let late = submit(&world, slow("T-1", 1), SHORT_MS).await.unwrap();
@@ -271,7 +271,7 @@ async fn a_run_whose_caller_went_away_keeps_its_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_case_that_waits_for_a_person_answers_at_once() {
+async fn a_case_waiting_for_a_person_is_answered_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path()).await;
     let asking = ran(submit(&world, json!({"id": "T-1", "reason": "ask"}), WAIT_MS).await);
@@ -299,7 +299,7 @@ async fn a_case_that_waits_for_a_person_answers_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_request_is_the_same_run_and_waits_for_nobody() {
+async fn a_repeated_case_request_returns_the_same_run_without_queueing() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path()).await;
     let keyed = |wait_ms: u64| {
@@ -327,7 +327,7 @@ async fn a_repeated_request_is_the_same_run_and_waits_for_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roads_are_counted_by_their_reasons() {
+async fn case_paths_are_counted_by_reason() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { tally_reason_chars_max: 4, ..Limits::default() };
     let model = Scripted::new([Says::Hangs("well"), Says::Hangs("well")]);
@@ -352,7 +352,7 @@ async fn roads_are_counted_by_their_reasons() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pipelines_come_all_or_none_and_say_what_is_wrong() {
+async fn pipelines_are_replaced_all_or_none_with_mistakes_reported() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path()).await;
     let engine = &world.engine;
@@ -414,7 +414,7 @@ async fn pipelines_come_all_or_none_and_say_what_is_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_still_come_is_a_warning() {
+async fn a_tool_that_may_still_appear_is_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([]);
     let world = World::awaiting(folder.path(), &[], model.models(), "late.").await;

@@ -94,7 +94,7 @@ async fn followed(stream: &mut RunStream) -> (Vec<String>, &'static str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_of_a_context_move_side_by_side_and_end_each_by_itself() {
+async fn runs_of_a_context_proceed_and_end_independently() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), PLANS).await;
     let first = begin(&world, "read", json!({"n": 1})).await;
@@ -144,7 +144,7 @@ async fn the_events_of_a_run_are_followed_without_those_of_the_runs_beside_it() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wait_for_one_of_several_runs_gets_that_one() {
+async fn waiting_for_one_of_several_runs_returns_that_run() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), PLANS).await;
     let waiting = [1, 2, 3].map(|n| {
@@ -162,7 +162,7 @@ async fn a_wait_for_one_of_several_runs_gets_that_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_sees_what_runs_left_that_were_over_when_it_began() {
+async fn a_run_sees_the_results_of_runs_that_ended_before_it_started() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), PLANS).await;
     let asking = run(&world, "ask", json!({})).await;
@@ -172,7 +172,7 @@ async fn a_run_sees_what_runs_left_that_were_over_when_it_began() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_context_has_so_many_active_runs_and_no_more() {
+async fn active_runs_of_a_context_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { context_runs_max: 2, ..Limits::default() };
     let world = World::with_limits(folder.path(), PLANS, limits).await;
@@ -263,7 +263,7 @@ async fn a_repeated_request_gets_its_run_while_others_are_active() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeat_does_not_stop_what_others_do_in_the_context() {
+async fn a_repeated_request_does_not_affect_other_runs_of_the_context() {
     const WRITE: &str = "planId: write\nsteps: [{id: call, type: tool_call, toolId: 'slow::write', \
         arguments: {n: 1}, nextStepId: end}, {id: end, type: final_response, message: ok}]";
     let folder = tempfile::tempdir().unwrap();
@@ -319,7 +319,7 @@ async fn a_follower_of_one_run_gets_its_events_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_that_talk_with_one_agent_follow_each_other() {
+async fn runs_with_the_same_agent_are_serialised() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([
         calls([("slow::read", json!({"n": 1}))]),
@@ -370,7 +370,7 @@ async fn agents_of_one_context_have_conversations_of_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_in_line_outlives_a_crash_and_costs_nothing_while_it_waits() {
+async fn a_queued_run_survives_a_crash_and_costs_nothing_while_queued() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([calls([("slow::write", json!({"n": 1}))]), text("Done.")]);
     let world = talking(folder.path(), &model).await;
@@ -397,7 +397,7 @@ async fn a_run_in_line_outlives_a_crash_and_costs_nothing_while_it_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_leaves_no_run_of_a_context_behind() {
+async fn every_run_of_a_context_is_recovered_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), PLANS).await;
     let first = begin(&world, "read", json!({"n": 1})).await.run.id;
@@ -417,7 +417,7 @@ async fn a_crash_leaves_no_run_of_a_context_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_of_a_context_has_all_its_runs() {
+async fn a_fork_of_a_context_has_all_its_runs() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), PLANS).await;
     let first = run(&world, "ask", json!({})).await;
@@ -440,7 +440,7 @@ async fn a_copy_of_a_context_has_all_its_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn old_runs_of_a_context_go_together_and_leave_each_agents_conversation() {
+async fn old_runs_of_a_context_are_trimmed_together_and_conversations_stay() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([text("Hello."), text("You said hello.")]);
     let world = talking(folder.path(), &model).await;

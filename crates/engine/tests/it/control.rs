@@ -54,7 +54,7 @@ async fn meanwhile<T>(world: &World, what: &str, work: impl Future<Output = T>) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_never_waits_is_reported_paused_and_cancelled_at_once() {
+async fn a_busy_run_can_be_reported_paused_and_cancelled_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[SPIN, READ]).await;
     world.permits.add_permits(1_000_000);
@@ -79,7 +79,7 @@ async fn a_run_that_never_waits_is_reported_paused_and_cancelled_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_in_a_tool_is_the_outcome_of_its_call() {
+async fn a_panicking_tool_fails_its_call_only() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[READ, PANICS, WRITE_PANICS]).await;
     world.permits.add_permits(9);
@@ -124,7 +124,7 @@ async fn panicking(folder: &Path, times: u32) -> (World, Arc<Panicking>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_driver_that_panics_once_takes_its_run_up_again() {
+async fn a_run_resumes_after_its_driver_panicked_once() {
     let folder = tempfile::tempdir().unwrap();
     let (world, _) = panicking(folder.path(), 1).await;
     let started = world
@@ -141,7 +141,7 @@ async fn a_driver_that_panics_once_takes_its_run_up_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reply_that_a_panic_took_away_is_not_acknowledged() {
+async fn a_reply_lost_in_a_panic_is_not_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let observer = Arc::new(Panicking { times: AtomicU32::new(1), plan: "slow::read" });
     let plans = [ASK];
@@ -161,7 +161,7 @@ async fn a_reply_that_a_panic_took_away_is_not_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_its_driver_always_dies_of_waits_for_a_person() {
+async fn a_run_that_always_panics_its_driver_waits_for_a_person() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[ASK]).await;
     let run = world.run("ask", json!({}), "s").await;
@@ -291,7 +291,7 @@ impl CrashMarks for Unsettled {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_death_counts_once_however_many_processes_find_its_mark() {
+async fn a_crash_mark_counts_once_across_processes() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[READ]).await;
     let run = world.start("read", json!({}), "s").await.run.id;
@@ -321,7 +321,7 @@ async fn a_death_counts_once_however_many_processes_find_its_mark() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lower_limit_stops_no_run_that_is_under_way() {
+async fn lowering_a_limit_stops_no_active_run() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[ASK]).await;
     let report = world.run("ask", json!({}), "s").await;
@@ -384,7 +384,7 @@ impl Blobs for Troubled {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removal_that_takes_for_ever_does_not_stop_the_clock() {
+async fn a_hanging_removal_does_not_block_recovery() {
     let folder = tempfile::tempdir().unwrap();
     let expiring = "planId: ask\nsteps: [{id: ask, type: human_in_the_loop, message: ready?, \
         expiresIn: 300ms, nextStepIdOnInput: end}, {id: end, type: final_response, message: ok}]";
@@ -411,7 +411,7 @@ async fn until_stored(world: &World, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_has_begun_is_its_caller_s_although_its_driver_fails() {
+async fn a_started_run_is_returned_although_its_driver_failed() {
     let folder = tempfile::tempdir().unwrap();
     let large = READ.replace("{n: 1}", "{repeat: 100000}");
     let is_full = Arc::new(AtomicBool::new(true));
@@ -449,7 +449,7 @@ async fn a_run_that_has_begun_is_its_caller_s_although_its_driver_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_whose_wait_is_over_gives_a_run_that_is_stored() {
+async fn a_start_that_times_out_returns_a_durable_run() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[READ]).await;
     let request = world.request("read", json!({}), "s");

@@ -103,7 +103,7 @@ async fn a_plan_is_written_and_every_write_in_it_asks_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_change_something_unasked_is_a_mistake() {
+async fn an_unapproved_write_in_a_draft_is_a_mistake() {
     let end = json!({"id": "end", "type": "final_response", "message": "done"});
     let step = |step: Value| json!({"planId": "draft/one", "steps": [step, end]});
     let mut healing = plan("slow::read");
@@ -142,7 +142,7 @@ async fn what_would_change_something_unasked_is_a_mistake() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mistakes_go_back_with_their_places_until_it_is_right() {
+async fn draft_mistakes_go_back_to_the_model_with_their_places() {
     let whole = plan("slow::read").to_string();
     let cut = Turn { text: whole[..40].to_owned(), stop: Stop::Length, ..Turn::default() };
     let says = [
@@ -164,7 +164,7 @@ async fn mistakes_go_back_with_their_places_until_it_is_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rounds_are_bounded_and_the_last_draft_comes_with_what_is_wrong() {
+async fn drafting_rounds_are_bounded_and_the_last_draft_has_its_mistakes() {
     let limits = Limits { draft_rounds_max: 1, ..Limits::default() };
     let hidden = || text(&plan("secret::write").to_string());
     let desk = Desk::open(limits, [hidden(), hidden(), hidden()]).await;
@@ -178,7 +178,7 @@ async fn rounds_are_bounded_and_the_last_draft_comes_with_what_is_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_that_fit_already_come_first() {
+async fn existing_plans_that_match_come_before_a_draft() {
     let desk = Desk::open(Limits::default(), [text(&plan("slow::read").to_string())]).await;
     let found = desk.ask(wanted("say hello to a person")).await.unwrap();
     let ids: Vec<&str> = found.existing.iter().map(|plan| plan.id.as_str()).collect();
@@ -200,7 +200,7 @@ async fn a_plan_uses_only_the_tools_that_it_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_draft_waits_for_tools_that_are_on_their_way() {
+async fn a_draft_waits_for_tools_of_starting_upstreams() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([text(&plan("late.read").to_string())]);
     let world = World::awaiting(folder.path(), &[], model.models(), "late.").await;
@@ -292,7 +292,7 @@ fn unusable() -> Vec<(String, &'static str)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_a_model_answers_no_plan_is_made_of_what_is_none() {
+async fn an_invalid_model_answer_never_becomes_a_plan() {
     for (answer, told) in unusable() {
         let shown: String = answer.chars().take(300).collect();
         let rounds = [&answer, &answer, &answer, &answer, &answer];
@@ -318,7 +318,7 @@ fn told_of(desk: &Desk, turn: usize) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_never_ends_is_given_up() {
+async fn a_model_that_never_answers_is_abandoned() {
     let desk = Desk::open(Limits::default(), [Says::Hangs("{\"planId\": ")]).await;
     let models = desk.model.models_within(Some(20));
     desk.world.engine.catalog().replace_models(models);
@@ -334,7 +334,7 @@ async fn a_model_that_never_ends_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_that_goes_in_circles_calls_nothing_until_it_is_run_and_ends_then() {
+async fn a_looping_draft_calls_nothing_until_run_and_then_ends() {
     let mut circle = plan("slow::read");
     circle["steps"][0]["nextStepId"] = json!("again");
     let always = json!({"left": 1, "operator": "equals", "right": 1});
@@ -373,7 +373,7 @@ fn whispers() -> ToolSpec {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_obeys_hidden_orders_has_nothing_called_and_hides_nothing() {
+async fn a_prompt_injected_draft_calls_nothing_and_hides_nothing() {
     let mut obeys = plan("mail::send");
     obeys["steps"][0]["approve"] = json!(false);
     obeys["approve"] = json!(false);

@@ -18,7 +18,7 @@ const BESIDE: &str = "planId: beside\nsteps: [{id: both, type: parallel_branch, 
     {id: end, type: final_response, message: ok}]";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn recovery_expires_an_ask_at_its_time_also_after_a_restart() {
+async fn recovery_expires_an_ask_on_time_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[ASK, DIVERT]).await;
     let asking = world.run("ask", json!({}), "a").await;
@@ -45,7 +45,7 @@ async fn recovery_expires_an_ask_at_its_time_also_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reply_after_the_end_finds_the_ask_expired_though_nobody_looked() {
+async fn a_late_reply_finds_the_ask_expired_before_recovery_ran() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[ASK]).await;
     let asking = world.run("ask", json!({}), "a").await;
@@ -63,7 +63,7 @@ async fn a_reply_after_the_end_finds_the_ask_expired_though_nobody_looked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_moves_keeps_time_itself() {
+async fn a_driven_session_expires_its_own_asks() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[BESIDE]).await;
     let run = world.start("beside", json!({}), "s").await.run.id;

@@ -64,7 +64,7 @@ fn ids(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_waits_keeps_its_plan_and_the_next_takes_the_new_one() {
+async fn a_waiting_run_keeps_its_plan_and_the_next_uses_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[OLD, OTHER]).await;
     let waiting = world.run("greet", json!({}), "a").await;
@@ -89,7 +89,7 @@ async fn a_run_that_waits_keeps_its_plan_and_the_next_takes_the_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stored_plan_stays_and_goes_before_a_file() {
+async fn a_stored_plan_stays_and_shadows_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[OLD]).await;
     let step = json!({"id": "end", "type": "final_response", "message": "stored"});
@@ -105,7 +105,7 @@ async fn a_stored_plan_stays_and_goes_before_a_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_of_it_is_taken_or_none() {
+async fn files_are_taken_completely_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([text("Here."), text("Still here.")]);
     let brings: (&[&str], &[&str]) = (&[OTHER, THINKS], &[HELPER]);
@@ -138,7 +138,7 @@ async fn all_of_it_is_taken_or_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipeline_comes_with_its_plan_and_clients_hear_of_the_plan_alone() {
+async fn a_pipeline_brings_its_plan_and_only_plans_change_lists() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[OTHER]).await;
     let engine = &world.engine;
@@ -174,7 +174,7 @@ async fn a_pipeline_comes_with_its_plan_and_clients_hear_of_the_plan_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_into_a_realm_is_left_out_there_with_what_names_it() {
+async fn definitions_that_do_not_fit_a_realm_are_left_out_with_their_dependents() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[]).await;
     let catalog = world.engine.catalog();
@@ -206,7 +206,7 @@ async fn what_does_not_fit_into_a_realm_is_left_out_there_with_what_names_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_whose_plan_does_not_fit_into_a_realm_leaves_out_no_other_file() {
+async fn a_rule_with_an_unfit_plan_excludes_no_other_file() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[]).await;
     let catalog = world.engine.catalog();

@@ -101,7 +101,7 @@ fn of_a_turn(update: RunUpdate) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_follower_gets_what_an_early_one_got() {
+async fn a_late_follower_gets_the_same_events_as_an_early_one() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::with_limits(folder.path(), &[READ], short_pages()).await;
     world.permits.add_permits(1);
@@ -125,7 +125,7 @@ async fn a_late_follower_gets_what_an_early_one_got() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_is_resumed_after_any_event() {
+async fn a_stream_can_resume_after_any_event() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::with_limits(folder.path(), &[READ], short_pages()).await;
     world.permits.add_permits(3);
@@ -177,7 +177,7 @@ async fn two_followers_see_the_same_in_the_same_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_waits_is_followed_over_its_answer() {
+async fn a_stream_of_a_waiting_run_continues_after_its_answer() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[ASK]).await;
     let run = world.start("ask", json!({}), "s").await.run.id;
@@ -201,7 +201,7 @@ async fn a_run_that_waits_is_followed_over_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_followed_on_after_a_restart() {
+async fn a_run_can_be_followed_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let first = World::open(folder.path(), &[READ]).await;
     let run = first.start("read", json!({}), "s").await.run.id;
@@ -284,7 +284,7 @@ impl Policy for Stopping {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_follower_gets_nothing_of_another_session_that_has_the_key_now() {
+async fn a_follower_gets_no_events_of_a_new_session_under_the_same_key() {
     let folder = tempfile::tempdir().unwrap();
     let (resume, resumed) = mpsc::channel();
     let reads = AtomicU32::new(0);
@@ -311,7 +311,7 @@ async fn a_follower_gets_nothing_of_another_session_that_has_the_key_now() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_kept_any_more_is_refused() {
+async fn following_from_a_trimmed_event_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[READ, ASK]).await;
     world.permits.add_permits(1);
@@ -328,7 +328,7 @@ async fn what_is_not_kept_any_more_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn turns_are_heard_beside_the_events_that_keep_them() {
+async fn deltas_of_a_turn_are_streamed_beside_its_events() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([text("all of it"), text("one two three four five")]);
     let limits = Limits { turn_deltas_max: 4, ..Limits::default() };
@@ -362,7 +362,7 @@ async fn turns_are_heard_beside_the_events_that_keep_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pieces_of_a_turn_come_between_its_events() {
+async fn deltas_of_a_turn_come_between_its_events() {
     let folder = tempfile::tempdir().unwrap();
     let refused = calls([("no::tool", json!({}))]);
     let model = Scripted::new([Says::Hangs("Well"), refused, text("Then without.")]);
@@ -387,7 +387,7 @@ async fn pieces_of_a_turn_come_between_its_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_piece_waits_for_nothing_but_the_events_before_its_turn() {
+async fn a_delta_waits_only_for_the_events_before_its_turn() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([Says::Hangs("Well")]);
     let agents = [HELPER];

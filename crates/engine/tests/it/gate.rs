@@ -21,7 +21,7 @@ const GIVEN: &str = "planId: given\nsteps: [{id: call, type: tool_call, toolId: 
     {id: end, type: final_response, message: ok}]";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_listed_for_a_caller_cannot_be_called_by_it() {
+async fn a_tool_not_listed_for_a_caller_cannot_be_called_by_it() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[SECRET]).await;
     world.permits.add_permits(10);
@@ -74,7 +74,7 @@ impl Policy for Told {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policy_is_told_where_the_arguments_of_a_step_came_from() {
+async fn policy_gets_the_sources_of_a_steps_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let told = Arc::new(Told::default());
     let policy = told.clone();

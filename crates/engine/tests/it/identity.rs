@@ -56,7 +56,7 @@ async fn started(world: &World, session: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_goes_on_for_whom_it_was_started() {
+async fn a_run_keeps_acting_for_its_starter() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;
     let about =
@@ -92,7 +92,7 @@ async fn a_run_goes_on_for_whom_it_was_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn local_mode_leaves_no_names() {
+async fn local_mode_records_no_subjects() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;
     let local = Caller::new("default", LOCAL);
@@ -110,7 +110,7 @@ async fn local_mode_leaves_no_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_its_makers() {
+async fn a_session_belongs_to_its_creator() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;
     let made = world.engine.sessions().create(&caller(), Some("s".into())).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_session_is_its_makers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fork_acts_for_who_made_it() {
+async fn a_fork_acts_for_its_maker() {
     let folder = tempfile::tempdir().unwrap();
     let noting = Arc::new(Noting::default());
     let policy = noting.clone();
@@ -199,7 +199,7 @@ fn fault(report: &RunReport) -> (&Ask, &Fault) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_model_is_asked_for_a_subject_that_may_not_talk_any_more() {
+async fn no_model_is_asked_for_a_subject_without_the_right_to_talk() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([calls([("slow::read", json!({"n": 1}))]), text("Done.")]);
     let (world, lost) = losing(folder.path(), &model).await;
@@ -225,7 +225,7 @@ async fn no_model_is_asked_for_a_subject_that_may_not_talk_any_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_of_a_subject_that_lost_its_rights_says_so_and_asks_whatever_its_plan_says() {
+async fn a_run_whose_subject_lost_its_rights_fails_its_step_and_asks() {
     let folder = tempfile::tempdir().unwrap();
     let (world, lost) = losing(folder.path(), &Scripted::new([])).await;
     let yes = || Reply::Clarify { answer: Some(json!("yes")) };

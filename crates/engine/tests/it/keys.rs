@@ -39,7 +39,7 @@ async fn sessions(world: &World) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restart() {
+async fn a_repeated_key_returns_the_same_run_concurrently_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;
     world.permits.add_permits(10);
@@ -75,7 +75,7 @@ async fn a_repeated_run_is_the_same_run_also_at_the_same_time_and_after_a_restar
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_that_calls_nothing_is_repeated_by_what_its_commit_finds() {
+async fn the_commit_detects_a_repeat_of_a_plan_without_calls() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[SAY]).await;
     let me = caller();
@@ -98,7 +98,7 @@ async fn a_plan_that_calls_nothing_is_repeated_by_what_its_commit_finds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_is_known_again_under_its_earlier_route_for_a_while() {
+async fn a_request_key_is_found_under_its_former_route_for_a_while() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;
     world.permits.add_permits(10);
@@ -120,7 +120,7 @@ async fn a_request_is_known_again_under_its_earlier_route_for_a_while() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_under_way_is_given_to_a_repeat_and_a_refused_request_keeps_no_key() {
+async fn a_repeat_gets_the_active_run_and_a_refused_request_keeps_no_key() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;
     let refused =

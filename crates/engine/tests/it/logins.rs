@@ -94,7 +94,7 @@ async fn count(engine: &Engine, kind: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_looked_at_until_it_is_done_and_nobody_is_asked_twice() {
+async fn a_login_is_polled_until_done_and_asked_for_once() {
     let folder = tempfile::tempdir().unwrap();
     let door = Arc::new(Door::default());
     let first = engine(folder.path(), &door);
@@ -123,7 +123,7 @@ async fn it_is_looked_at_until_it_is_done_and_nobody_is_asked_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_says_that_it_is_done_is_believed() {
+async fn a_user_can_confirm_a_login() {
     let folder = tempfile::tempdir().unwrap();
     let door = Arc::new(Door::default());
     let engine = engine(folder.path(), &door);
@@ -141,7 +141,7 @@ async fn a_user_who_says_that_it_is_done_is_believed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn outside_of_threads_nobody_looks() {
+async fn logins_are_polled_in_threads_only() {
     let folder = tempfile::tempdir().unwrap();
     let door = Arc::new(Door::default());
     let engine = engine(folder.path(), &door);
@@ -156,7 +156,7 @@ async fn outside_of_threads_nobody_looks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_is_said_to_be_opened_is_looked_at_at_once() {
+async fn an_opened_page_is_polled_at_once() {
     const HOUR_MS: u64 = 3_600_000;
     let folder = tempfile::tempdir().unwrap();
     let door = Arc::new(Door::default());
@@ -184,7 +184,7 @@ async fn a_page_that_is_said_to_be_opened_is_looked_at_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_that_is_done_meanwhile_is_not_given_up() {
+async fn a_completed_login_is_not_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let door = Arc::new(Door::default());
     let engine = engine(folder.path(), &door);

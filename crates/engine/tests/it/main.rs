@@ -6,14 +6,14 @@ mod approvers;
 mod audit;
 mod blobs;
 mod breaker;
-mod callable;
+mod direct_calls;
 mod cases;
 mod contexts;
-mod course;
+mod ask_details;
 mod control;
 mod drafts;
 mod gate;
-mod heal;
+mod failure_rules;
 mod identity;
 mod realms;
 mod realm_settings;
@@ -25,22 +25,22 @@ mod shares;
 mod expiry;
 mod files;
 mod follow;
-mod keep;
+mod retention;
 mod keys;
 mod model;
-mod noted;
+mod recording_store;
 mod outbox;
 mod outbox_scripted;
-mod outbox_trouble;
+mod outbox_failures;
 mod observed;
 mod proposals;
 mod run_events;
 mod threads;
 mod logins;
-mod elsewhere;
+mod remote_tasks;
 mod replies;
-mod wants;
-mod unrecorded;
+mod input_required;
+mod unrecorded_calls;
 mod world;
 
 use kernel::ask::{AskBody, FixAction, Reply};
@@ -85,7 +85,7 @@ fn fix(action: FixAction, output: Option<Value>) -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_under_way_at_a_crash_is_asked_about_and_never_repeated() {
+async fn an_active_write_at_a_crash_opens_an_ask_and_is_never_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[WRITE]).await;
     let run = world.start("write", json!({}), "s").await.run.id;
@@ -106,7 +106,7 @@ async fn a_write_under_way_at_a_crash_is_asked_about_and_never_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_under_way_at_a_crash_is_repeated_under_its_call_id() {
+async fn an_active_read_at_a_crash_is_repeated_under_its_call_id() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[READ]).await;
     let run = world.start("read", json!({}), "s").await.run.id;
@@ -122,7 +122,7 @@ async fn a_read_under_way_at_a_crash_is_repeated_under_its_call_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeat_that_is_not_sent_says_nothing_about_the_first() {
+async fn an_unsent_repeat_leaves_the_first_outcome_unknown() {
     let put = "planId: put\nsteps: [{id: call, type: tool_call, toolId: 'slow::put', \
         arguments: {refuse: true}}]";
     let folder = tempfile::tempdir().unwrap();

@@ -65,7 +65,7 @@ impl Watcher {
 
 fn name(seen: &Observation) -> String {
     let ending = seen.error.as_deref().map(|error| format!(" {error}")).unwrap_or_default();
-    match &seen.what {
+    match &seen.work {
         ObservedWork::Run { plan, status, .. } => format!("run {plan} {status}{ending}"),
         ObservedWork::Agent { agent, turns, calls, .. } => {
             format!("agent {agent} {turns} {calls}{ending}")
@@ -110,7 +110,7 @@ async fn decide(world: &World, waiting: &RunReport, approve: bool) -> RunReport 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeat_that_its_commit_finds_is_no_run_that_anyone_sees() {
+async fn a_repeat_found_at_commit_is_not_observed_as_a_run() {
     const SAY: &str = "planId: say\nsteps: [{id: end, type: final_response, message: hello}]";
     let folder = tempfile::tempdir().unwrap();
     let watcher = Watcher::new(true, false);
@@ -181,7 +181,7 @@ async fn a_run_is_one_trace_across_a_restart() {
     // The next callee or person gets the span that waits for it.
     assert_eq!((sent, first.prompt(0).trace), (vec![early[0].trace], early[1].trace));
     assert_eq!(second.prompt(0).trace, late[2].trace);
-    let ObservedWork::Run { turns, agent_step, .. } = run.what else { panic!("{run:?}") };
+    let ObservedWork::Run { turns, agent_step, .. } = run.work else { panic!("{run:?}") };
     assert_eq!((turns, agent_step), (2, true));
     let told = format!("{all:?}");
     assert!(!told.contains("hush"), "content was told: {told}");
@@ -212,7 +212,7 @@ async fn a_callers_trace_goes_on_with_its_decision() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_records_is_seen_without_a_trace() {
+async fn unrecorded_work_is_observed_without_a_trace() {
     let folder = tempfile::tempdir().unwrap();
     let watcher = Watcher::new(false, false);
     let world = world(folder.path(), READ, Models::default(), &watcher).await;
@@ -228,7 +228,7 @@ async fn what_nobody_records_is_seen_without_a_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_direct_read_is_a_call_of_its_own() {
+async fn a_direct_read_is_observed_as_a_call() {
     let folder = tempfile::tempdir().unwrap();
     let watcher = Watcher::new(false, false);
     let world = world(folder.path(), READ, Models::default(), &watcher).await;
@@ -296,7 +296,7 @@ async fn a_cancelled_run_leaves_no_part_without_its_parent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn content_comes_only_to_who_wants_it() {
+async fn content_is_sent_only_to_observers_that_want_it() {
     let folder = tempfile::tempdir().unwrap();
     let watcher = Watcher::new(true, true);
     let model = Scripted::new([text("done with it")]);
@@ -315,7 +315,7 @@ async fn content_comes_only_to_who_wants_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ended_says_at_which_step_and_whether_somebody_said_no() {
+async fn observations_name_their_step_and_refusals() {
     let folder = tempfile::tempdir().unwrap();
     let watcher = Watcher::new(false, false);
     let model = Scripted::new([calls([("slow::write", json!({"n": 1}))]), text("then not")]);
@@ -344,7 +344,7 @@ async fn what_ended_says_at_which_step_and_whether_somebody_said_no() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_that_is_called_like_a_conversation_is_none() {
+async fn a_plan_named_like_a_conversation_is_not_one() {
     let folder = tempfile::tempdir().unwrap();
     let watcher = Watcher::new(false, false);
     let world = world(folder.path(), READ, Models::default(), &watcher).await;
@@ -354,6 +354,6 @@ async fn a_plan_that_is_called_like_a_conversation_is_none() {
     request.target = RunTarget::Inline(plan);
     world.engine.runs().start(&caller(), request, WAIT_MS).await.unwrap();
     let all = watcher.all();
-    let ObservedWork::Run { agent, .. } = &all[0].what else { panic!("{all:?}") };
+    let ObservedWork::Run { agent, .. } = &all[0].work else { panic!("{all:?}") };
     assert_eq!(*agent, None);
 }

@@ -168,7 +168,7 @@ async fn one_lane_keeps_the_order_of_the_feed_and_goes_in_batches() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_waits_does_not_hold_up_the_others() {
+async fn a_waiting_session_does_not_delay_others() {
     let folder = tempfile::tempdir().unwrap();
     let world = open(folder.path(), hurried()).await;
     let script = |event: &CloudEvent, _: usize| {
@@ -187,7 +187,7 @@ async fn a_session_that_waits_does_not_hold_up_the_others() {
     assert_eq!(tried(), 1);
     let before = state(&world, "a").await;
     let feed = world.store.feed(&realm(), 0, 1).await.unwrap();
-    assert!(before.place < feed[0].cursor, "the place went past an event that did not arrive");
+    assert!(before.position < feed[0].cursor, "the place went past an event that did not arrive");
     sink.let_go.add_permits(10);
     caught_up(&world, "a").await;
     let ids = sink.ids();
@@ -195,7 +195,7 @@ async fn a_session_that_waits_does_not_hold_up_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_had_not_arrived_at_a_crash_is_sent_again_under_its_id() {
+async fn undelivered_events_are_resent_after_a_crash_under_the_same_id() {
     let folder = tempfile::tempdir().unwrap();
     let world = open(folder.path(), hurried()).await;
     let script = |event: &CloudEvent, _: usize| {
@@ -230,7 +230,7 @@ async fn what_had_not_arrived_at_a_crash_is_sent_again_under_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tries_end_and_go_on_counting_after_a_crash() {
+async fn attempts_are_bounded_and_counted_across_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { delivery_attempts_max: 5, ..hurried() };
     let slow = Limits { delivery_backoff_ms: 600_000, delivery_backoff_ms_max: 600_000, ..limits };
@@ -264,7 +264,7 @@ async fn tries_end_and_go_on_counting_after_a_crash() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delivery_that_hangs_has_an_end() {
+async fn a_hanging_delivery_times_out() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { delivery_timeout_ms: 20, ..hurried() };
     let world = open(folder.path(), limits).await;
@@ -278,7 +278,7 @@ async fn a_delivery_that_hangs_has_an_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sink_gets_what_it_wants_from_when_it_begins() {
+async fn a_sink_gets_its_event_types_from_its_start() {
     let folder = tempfile::tempdir().unwrap();
     // A window that is smaller than a run: the rest is read when there is room.
     let world = open(folder.path(), Limits { outbox_window_max: 1, ..hurried() }).await;
@@ -312,7 +312,7 @@ async fn a_sink_gets_what_it_wants_from_when_it_begins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_not_arrived_is_not_removed() {
+async fn undelivered_events_are_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     let world = open(folder.path(), hurried()).await;
     let sink = Arc::new(Scripted::new(|_, _| Does::Hangs));
@@ -362,7 +362,7 @@ async fn a_person_can_send_an_event_once_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_lets_arrive_what_is_on_its_way_and_writes_it_down() {
+async fn a_stop_waits_for_active_deliveries_and_records_them() {
     let folder = tempfile::tempdir().unwrap();
     let patient = |folder: &Path| {
         let brought = parts(folder, Limits::default(), Vec::new());

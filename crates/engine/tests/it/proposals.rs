@@ -176,7 +176,7 @@ fn only_ask(report: &RunReport) -> &Ask {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_goes_on_with_what_a_model_proposes() {
+async fn a_read_continues_with_a_models_proposal() {
     let folder = tempfile::tempdir().unwrap();
     let says = [arguments(json!("seven")), arguments(json!(7))];
     let desk = Desk::open(folder.path(), PROPOSE, says).await;
@@ -192,7 +192,7 @@ async fn a_read_goes_on_with_what_a_model_proposes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_waits_for_a_person_who_takes_what_is_proposed() {
+async fn a_proposal_for_a_write_waits_for_a_person() {
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), PROPOSE, [arguments(json!(3))]).await;
     let report = desk.run("write", json!({"n": 0})).await;
@@ -204,7 +204,7 @@ async fn a_write_waits_for_a_person_who_takes_what_is_proposed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_that_a_model_would_turn_into_a_read_is_a_persons() {
+async fn a_proposal_that_turns_a_write_into_a_read_waits_for_a_person() {
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), PROPOSE, [arguments(json!(-1))]).await;
     let report = desk.run("write", json!({"n": 0})).await;
@@ -214,7 +214,7 @@ async fn a_write_that_a_model_would_turn_into_a_read_is_a_persons() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_is_asked_so_often_and_then_a_person() {
+async fn proposals_are_bounded_and_then_a_person_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let says = [
         text("I would rather not."),
@@ -233,7 +233,7 @@ async fn a_model_is_asked_so_often_and_then_a_person() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_asked_models_as_often_as_it_may_is_a_persons_and_says_so() {
+async fn a_run_at_its_proposal_limit_goes_to_a_person() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { run_proposals_max: 1, ..Limits::default() };
     // A draft and what is wrong with it, three times: that is asked once.
@@ -255,7 +255,7 @@ async fn a_run_that_asked_models_as_often_as_it_may_is_a_persons_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_whose_process_ended_is_asked_again() {
+async fn a_proposal_is_requested_again_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), PROPOSE, [Says::Hangs("well")]).await;
     let run = desk.world.start("read", json!({"n": "x"}), "s").await.run.id;
@@ -285,7 +285,7 @@ async fn until_about_to_ask(world: &World, times: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proposal_waits_for_a_tool_that_is_on_its_way() {
+async fn a_proposal_waits_for_tools_of_starting_upstreams() {
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), PROPOSE, [Says::Hangs("well")]).await;
     let run = desk.world.start("read", json!({"n": "x"}), "s").await.run.id;
@@ -306,7 +306,7 @@ async fn a_proposal_waits_for_a_tool_that_is_on_its_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_run_gives_its_model_up() {
+async fn cancelling_a_run_drops_its_proposal() {
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), PROPOSE, [Says::Hangs("well")]).await;
     let run = desk.world.start("read", json!({"n": "x"}), "s").await.run.id;
@@ -318,7 +318,7 @@ async fn a_cancelled_run_gives_its_model_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_model_of_its_rule_a_step_is_a_persons() {
+async fn a_rule_without_its_model_leaves_the_step_to_a_person() {
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), "{propose: {model: gone}}", []).await;
     let report = desk.run("read", json!({"n": "x"})).await;
@@ -340,7 +340,7 @@ fn correction(tool: &str) -> Says {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drafted_correction_runs_once_a_person_says_so() {
+async fn a_drafted_correction_runs_after_approval() {
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), "{draft: {}}", [correction("strict::read")]).await;
     let report = desk.run("write", json!({"n": 0})).await;
@@ -353,7 +353,7 @@ async fn a_drafted_correction_runs_once_a_person_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_a_correction_that_reads_runs_by_itself_and_only_where_its_rule_says_so() {
+async fn only_read_only_corrections_run_unapproved_and_only_if_their_rule_allows() {
     let auto = "{draft: {auto: reads}}";
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), auto, [correction("strict::read")]).await;
@@ -373,7 +373,7 @@ async fn only_a_correction_that_reads_runs_by_itself_and_only_where_its_rule_say
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_model_decides_the_outcome_of_a_write() {
+async fn models_never_settle_the_outcome_of_a_write() {
     for answer in [
         json!({"action": "settle", "output": {"paid": true}}),
         json!({"action": "skip", "output": {"paid": true}}),
@@ -397,7 +397,7 @@ async fn no_model_decides_the_outcome_of_a_write() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_correction_waits_for_tools_that_are_on_their_way() {
+async fn a_correction_waits_for_tools_of_starting_upstreams() {
     let folder = tempfile::tempdir().unwrap();
     let rule = "{draft: {auto: reads}}";
     let says = [correction("late.read")];
@@ -416,7 +416,7 @@ async fn a_correction_waits_for_tools_that_are_on_their_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drafted_correction_goes_on_after_a_restart() {
+async fn a_drafted_correction_continues_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), "{draft: {}}", [correction("strict::write")]).await;
     let report = desk.run("read", json!({"n": 0})).await;
@@ -434,7 +434,7 @@ async fn a_drafted_correction_goes_on_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_correction_that_cannot_be_used_is_none() {
+async fn an_unusable_correction_is_ignored() {
     let steps = json!([{"id": "sub", "type": "plan", "planId": "read", "nextStepId": "end"},
                        {"id": "end", "type": "final_response", "message": "x"}]);
     let runs_a_plan = || text(&json!({"planId": "a/b", "steps": steps}).to_string());

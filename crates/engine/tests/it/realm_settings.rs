@@ -81,7 +81,7 @@ async fn retried(world: &World, ask: AskId) -> RunReport {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_is_sent_within_the_limit_of_its_realm() {
+async fn a_search_is_limited_by_its_realm() {
     let folder = tempfile::tempdir().unwrap();
     let (world, within) = world(folder.path(), &Scripted::new([])).await;
     assert_eq!(world.engine.tools().replace(world.late("late.query_find")), []);
@@ -98,7 +98,7 @@ async fn a_search_is_sent_within_the_limit_of_its_realm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_the_realm_does_not_enable_is_not_asked() {
+async fn a_model_disabled_in_the_realm_is_not_asked() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([text("Done.")]);
     let (world, within) = world(folder.path(), &model).await;
@@ -121,7 +121,7 @@ async fn a_model_that_the_realm_does_not_enable_is_not_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_the_realm_does_not_enable_does_not_work_as_a_step_either() {
+async fn an_agent_disabled_in_the_realm_fails_as_a_step() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([text("Done.")]);
     let (world, within) = world(folder.path(), &model).await;

@@ -103,7 +103,7 @@ async fn run(engine: &Engine, who: &Caller, target: RunTarget) -> Result<RunRepo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tools_of_other_servers_are_there_for_one_realm() {
+async fn upstream_tools_exist_in_one_realm_only() {
     for is_free in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let engine = engine(folder.path(), is_free);
@@ -131,7 +131,7 @@ async fn tools_of_other_servers_are_there_for_one_realm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_of_another_realm_do_not_find_them() {
+async fn plans_of_another_realm_cannot_use_upstream_tools() {
     for is_free in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let engine = engine(folder.path(), is_free);
@@ -168,7 +168,7 @@ async fn plans_of_another_realm_do_not_find_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_servers_are_judged_away_one_by_one_and_in_lists() {
+async fn upstreams_of_other_realms_are_denied_singly_and_in_lists() {
     for is_free in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let engine = engine(folder.path(), is_free);
@@ -197,7 +197,7 @@ async fn other_servers_are_judged_away_one_by_one_and_in_lists() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_realm_hears_only_of_what_is_there_for_it() {
+async fn a_realm_is_notified_only_of_its_own_changes() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path(), true);
     let here = caller();
@@ -246,7 +246,7 @@ async fn a_realm_hears_only_of_what_is_there_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_there_for_the_realms_that_it_names() {
+async fn an_upstream_is_visible_in_the_realms_that_it_names() {
     let folder = tempfile::tempdir().unwrap();
     let ours = ToolSource::new("us", vec![echo("math::echo", None)]);
     let acme = [RealmPattern::parse("acme*").unwrap()];
@@ -288,7 +288,7 @@ async fn a_server_is_there_for_the_realms_that_it_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_realms_have_servers_of_the_same_name_for_themselves() {
+async fn two_realms_can_have_upstreams_of_the_same_name() {
     let folder = tempfile::tempdir().unwrap();
     let ours = ToolSource::new("us", vec![echo("math::echo", None), echo("crm.taken", None)]);
     let here = caller();

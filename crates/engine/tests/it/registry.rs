@@ -61,7 +61,7 @@ fn from_us(tools: Vec<Arc<dyn Tool>>) -> Vec<ToolSource> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_tools_of_one_name_do_not_start() {
+async fn duplicate_tool_names_refuse_the_start() {
     let sources = vec![
         ToolSource::new("the built-in tools", vec![plain("a::b"), plain("c")]),
         ToolSource::new("upstream `x`", vec![plain("a::b"), plain("c")]),
@@ -80,7 +80,7 @@ async fn two_tools_of_one_name_do_not_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_has_a_name_that_every_door_can_say() {
+async fn a_tool_name_must_be_valid_at_every_endpoint() {
     let long = "x".repeat(128);
     let tools = vec![plain(""), plain(&format!("{long}y")), plain(&"ü".repeat(30)), plain(&long)];
     let told = told(from_us(tools));
@@ -92,7 +92,7 @@ async fn a_tool_has_a_name_that_every_door_can_say() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_plan_could_call_or_would_never_end_is_told() {
+async fn uncallable_names_and_endless_schemas_are_reported() {
     let both = json!({"anyOf": [{"$ref": "#/$defs/next"}, {"$ref": "#/$defs/next"}]});
     let circle = json!({"$ref": "#/$defs/next", "$defs": {"next": both}});
     let tools = vec![
@@ -137,7 +137,7 @@ async fn schemas_compile_at_the_start_and_fetch_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_drafts_hold_for_what_goes_in_and_what_comes_out() {
+async fn inputs_and_outputs_are_validated_in_both_schema_drafts() {
     let folder = tempfile::tempdir().unwrap();
     let seven = "http://json-schema.org/draft-07/schema#";
     let newest = "https://json-schema.org/draft/2020-12/schema";
@@ -228,7 +228,7 @@ async fn a_plan_cannot_have_the_name_of_a_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_that_fit_nothing_are_told() {
+async fn tool_rules_that_match_nothing_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let pattern = |text: &str| Pattern::new(text).unwrap();
     let rules = ToolRules {
@@ -252,7 +252,7 @@ async fn rules_that_fit_nothing_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tools_of_another_server_come_and_go() {
+async fn upstream_tools_can_be_added_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let ours = ToolSource::new("the test", vec![plain("math::echo")]);
     let parts = Parts {
@@ -324,7 +324,7 @@ impl Tool for Open {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tools_that_are_in_no_list_are_called_by_their_names() {
+async fn unlisted_tools_can_be_called_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let denied = Pattern::new("shop.secret*").unwrap();
     let rules = ToolRules { deny: vec![denied], ..ToolRules::default() };

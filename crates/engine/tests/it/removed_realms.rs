@@ -17,7 +17,7 @@ fn stranger() -> Caller {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_in_a_removed_realm_is_refused_and_others_go_on() {
+async fn waiters_of_a_removed_realm_are_refused_and_others_continue() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[READ]).await;
     let here = caller();

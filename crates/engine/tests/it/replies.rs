@@ -34,7 +34,7 @@ async fn waiting(world: &World) -> (AskId, AskId) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_count_in_one_append() {
+async fn replies_to_two_asks_count_in_one_append() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[BOTH]).await;
     let (left, right) = waiting(&world).await;
@@ -51,7 +51,7 @@ async fn both_count_in_one_append() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_does_not_fit_lets_none_count() {
+async fn one_invalid_reply_rejects_all() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[BOTH]).await;
     let (left, right) = waiting(&world).await;
@@ -76,7 +76,7 @@ async fn one_that_does_not_fit_lets_none_count() {
 const HASTY: usize = 100;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_wait_learns_why_it_is_refused() {
+async fn a_caller_that_does_not_wait_still_gets_the_refusal() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[BOTH]).await;
     let (_, right) = waiting(&world).await;

@@ -209,7 +209,7 @@ async fn tried(world: &World, act: Act, open: &Open) -> Vec<Option<Refusal>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_denied_is_refused_by_its_act_and_nothing_is_written() {
+async fn a_denied_act_is_refused_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (world, policy) = world(folder.path()).await;
     let open = Open::begin(&world).await;
@@ -230,7 +230,7 @@ async fn what_is_denied_is_refused_by_its_act_and_nothing_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_not_be_read_is_not_there_whatever_is_done_to_it() {
+async fn unreadable_resources_look_absent_for_every_act() {
     let folder = tempfile::tempdir().unwrap();
     let (world, policy) = world(folder.path()).await;
     let report = world.run("ask", json!({}), "s").await;
@@ -275,7 +275,7 @@ async fn what_may_not_be_read_is_not_there_whatever_is_done_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_is_judged_at_once_and_the_same_list_once_per_version() {
+async fn a_list_is_judged_in_one_batch_and_once_per_version() {
     let folder = tempfile::tempdir().unwrap();
     let (world, policy) = world(folder.path()).await;
     let engine = &world.engine;
@@ -301,7 +301,7 @@ async fn a_list_is_judged_at_once_and_the_same_list_once_per_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn definitions_are_judged_again_only_after_one_of_them_or_the_policy_changed() {
+async fn definitions_are_rejudged_only_after_a_change_of_them_or_of_policy() {
     let folder = tempfile::tempdir().unwrap();
     let (world, policy) = world(folder.path()).await;
     let catalog = world.engine.catalog();
@@ -371,7 +371,7 @@ impl Policy for Hiding {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hidden_plan_is_like_one_that_is_not_there_also_inside_a_plan_of_ones_own() {
+async fn a_hidden_plan_looks_absent_inside_a_callers_own_plan() {
     let folder = tempfile::tempdir().unwrap();
     let hiding = |parts: Parts| Parts { policy: Arc::new(Hiding), ..parts };
     let world = World::changed(folder.path(), &[ASK, READ], hiding).await;
@@ -399,7 +399,7 @@ async fn a_hidden_plan_is_like_one_that_is_not_there_also_inside_a_plan_of_ones_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_of_the_catalog_runs_the_plans_that_it_names_for_who_may_start_it() {
+async fn a_catalog_plan_may_run_sub_plans_its_starter_cannot_see() {
     let outer = "planId: outer\nsteps: [{id: inner, type: plan, planId: read, nextStepId: end}, \
         {id: end, type: final_response, message: ok}]";
     let folder = tempfile::tempdir().unwrap();
@@ -423,7 +423,7 @@ impl Policy for AnnCalls {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn arguments_and_outputs_are_given_by_those_who_may_call() {
+async fn only_callers_of_a_tool_may_supply_its_arguments_and_outputs() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(AnnCalls), ..parts };
     let world = World::changed(folder.path(), &[], judged).await;
@@ -471,7 +471,7 @@ impl Policy for OwnSessions {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thread_of_local_mode_is_in_nobodys_way() {
+async fn a_thread_of_local_mode_blocks_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[ASK], judged).await;
@@ -488,7 +488,7 @@ async fn a_thread_of_local_mode_is_in_nobodys_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_is_full_of_what_its_caller_may_read() {
+async fn pages_are_filled_with_readable_rows() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[ASK], judged).await;
@@ -520,7 +520,7 @@ async fn a_page_is_full_of_what_its_caller_may_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_case_that_two_submitted_is_read_by_neither_and_each_run_by_its_own() {
+async fn a_case_of_two_submitters_is_read_by_neither_and_each_run_by_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[], judged).await;
@@ -556,7 +556,7 @@ async fn a_case_that_two_submitted_is_read_by_neither_and_each_run_by_its_own() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_who_choose_one_id_get_a_session_each_and_know_nothing_of_the_other() {
+async fn the_same_chosen_id_of_two_subjects_is_two_sessions() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[], judged).await;
@@ -639,7 +639,7 @@ impl Policy for OwnBlobs {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_mentions_a_blob_may_not_read_it_for_that() {
+async fn mentioning_a_blob_gives_no_right_to_read_it() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnBlobs), ..parts };
     let world = World::changed(folder.path(), &[], judged).await;
@@ -666,7 +666,7 @@ async fn who_mentions_a_blob_may_not_read_it_for_that() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_feed_has_the_events_of_ones_own_sessions_in_every_space() {
+async fn the_feed_contains_own_sessions_of_every_space() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(OwnSessions), ..parts };
     let world = World::changed(folder.path(), &[ASK], judged).await;
@@ -699,7 +699,7 @@ impl Policy for LooksOnly {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_policy_denies_a_call_is_told_to_administrators_alone() {
+async fn the_reason_of_a_denial_is_shown_to_administrators_only() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |parts: Parts| Parts { policy: Arc::new(LooksOnly), ..parts };
     let world = World::changed(folder.path(), &[], judged).await;
@@ -737,7 +737,7 @@ impl Policy for Closing {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_waited_for_its_place_is_not_sent_where_it_is_denied_by_then() {
+async fn a_call_denied_while_waiting_for_a_permit_is_not_sent() {
     let folder = tempfile::tempdir().unwrap();
     let policy = Arc::new(Closing::default());
     let one_at_once = Limits { calls_active_max: 1, ..Limits::default() };
@@ -761,7 +761,7 @@ async fn a_call_that_waited_for_its_place_is_not_sent_where_it_is_denied_by_then
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_direct_read_that_waited_for_its_place_is_not_sent_where_it_is_denied_by_then() {
+async fn a_direct_read_denied_while_waiting_for_a_permit_is_not_sent() {
     let folder = tempfile::tempdir().unwrap();
     let policy = Arc::new(Closing::default());
     let one_at_once = Limits { calls_active_max: 1, ..Limits::default() };
@@ -807,7 +807,7 @@ impl Policy for FirstOnly {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_direct_read_that_is_denied_by_the_time_it_is_sent_is_not_sent() {
+async fn a_direct_read_denied_before_sending_is_not_sent() {
     for (reads, strict) in [(false, false), (false, true), (true, false)] {
         let folder = tempfile::tempdir().unwrap();
         let rules = AuditRules { unjournaled: true, reads, strict };

@@ -55,7 +55,7 @@ fn run_of(plan: Value) -> RunRequest {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_kept_out_is_not_there() {
+async fn tools_excluded_by_rules_are_absent() {
     let folder = tempfile::tempdir().unwrap();
     let rules = ToolRules {
         allow: Some(patterns(&["slow::*", "secret::*", "read"])),
@@ -82,7 +82,7 @@ async fn what_is_kept_out_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_cannot_name_what_is_kept_out() {
+async fn a_plan_cannot_name_an_excluded_tool() {
     let folder = tempfile::tempdir().unwrap();
     let rules = ToolRules { deny: patterns(&["slow::write"]), ..ToolRules::default() };
     let world = World::with_rules(folder.path(), &[], rules, Limits::default()).await;
@@ -112,7 +112,7 @@ fn without_read(parts: Parts) -> Parts {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_whose_tool_is_off_asks_and_says_what_to_set() {
+async fn a_run_whose_tool_is_switched_off_asks_with_the_setting() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::open(folder.path(), &[LATER]).await;
     let waits = world.run("later", json!({}), "s").await;
@@ -127,7 +127,7 @@ async fn a_run_whose_tool_is_off_asks_and_says_what_to_set() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_names_a_tool_that_is_off_is_told_what_to_set() {
+async fn a_switched_off_tool_is_refused_with_its_setting() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::changed(folder.path(), &[], without_read).await;
     let catalog = world.engine.catalog();
@@ -152,7 +152,7 @@ async fn who_names_a_tool_that_is_off_is_told_what_to_set() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_that_calls_too_often_learns_when_to_come_back() {
+async fn a_rate_limited_caller_gets_a_retry_time() {
     let folder = tempfile::tempdir().unwrap();
     let limits = ToolLimits { per_minute: NonZeroU32::new(1), ..ToolLimits::default() };
     let rules = limited("*", limits);
@@ -187,7 +187,7 @@ async fn a_caller_that_calls_too_often_learns_when_to_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_judged_by_a_rate() {
+async fn rates_do_not_apply_to_admission() {
     let folder = tempfile::tempdir().unwrap();
     let limits = ToolLimits { per_minute: NonZeroU32::new(1), ..ToolLimits::default() };
     let rules = limited("slow::read", limits);
@@ -217,7 +217,7 @@ async fn nobody_is_judged_by_a_rate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_so_many_calls_of_a_tool_run_at_the_same_time() {
+async fn concurrent_calls_of_a_tool_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let limits = ToolLimits {
         concurrency: NonZeroU32::new(1),
@@ -247,7 +247,7 @@ async fn only_so_many_calls_of_a_tool_run_at_the_same_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_has_a_time_and_a_size_of_its_own() {
+async fn timeout_and_output_size_can_be_set_per_tool() {
     let folder = tempfile::tempdir().unwrap();
     let limits = ToolLimits { timeout_ms: NonZeroU64::new(50), ..ToolLimits::default() };
     let world =

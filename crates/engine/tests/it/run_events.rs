@@ -1,7 +1,7 @@
 //! Runs whose events are followed: what that costs the store, and that each follower gets every
 //! event once, however late it comes, however slow it is, and whatever is committed meanwhile.
 
-use crate::noted::Noted;
+use crate::recording_store::RecordingStore;
 use crate::world::{LOOK, WAIT_MS, World, caller};
 use engine::{
     IdempotencyKey, Message, Parts, RefusalKind, RunEvents, RunMetadata, RunRequest, RunSession,
@@ -34,15 +34,15 @@ const PLANS: &[&str] = &[ASK, ECHO, SHOW];
 const ITEMS: usize = 24;
 
 /// A world whose store notes what it is asked.
-async fn open(folder: &Path) -> (World, Arc<Noted>) {
-    let mut noted = None;
+async fn open(folder: &Path) -> (World, Arc<RecordingStore>) {
+    let mut recording = None;
     let world = World::changed(folder, PLANS, |parts| {
-        let store = Noted::over(parts.store.clone());
-        noted = Some(store.clone());
+        let store = RecordingStore::over(parts.store.clone());
+        recording = Some(store.clone());
         Parts { store, ..parts }
     });
     let world = world.await;
-    (world, noted.unwrap())
+    (world, recording.unwrap())
 }
 
 fn request(plan: &str, input: Value, session: RunSession) -> RunRequest {
@@ -184,7 +184,7 @@ async fn a_run_in_a_new_context_is_followed_without_a_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_of_many_pages_and_a_later_run_are_read_whole() {
+async fn runs_over_several_pages_are_read_completely() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { page_items_max: 2, ..Limits::default() };
     let world = World::with_limits(folder.path(), PLANS, limits).await;
@@ -207,7 +207,7 @@ async fn whole(world: &World, started: StartedRun) -> Vec<Arc<Event>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_not_waited_for_is_followed_from_its_start_without_a_read() {
+async fn an_unawaited_run_is_followed_from_its_start_without_a_read() {
     let folder = tempfile::tempdir().unwrap();
     let (world, store) = open(folder.path()).await;
     let request = request("ask", json!({}), new_context());
@@ -224,7 +224,7 @@ async fn a_run_that_is_not_waited_for_is_followed_from_its_start_without_a_read(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whether_a_message_came_before_is_asked_first_only_where_something_is_called() {
+async fn a_repeat_is_looked_up_first_only_if_the_plan_makes_calls() {
     let folder = tempfile::tempdir().unwrap();
     let (world, store) = open(folder.path()).await;
     let sent = |plan: &str, key: &str, name: &str| {
@@ -244,7 +244,7 @@ async fn whether_a_message_came_before_is_asked_first_only_where_something_is_ca
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn later_runs_of_a_context_and_repeats_are_read() {
+async fn later_runs_of_a_context_and_repeats_need_a_read() {
     let folder = tempfile::tempdir().unwrap();
     let (world, _) = open(folder.path()).await;
     let first = start(&world, request("echo", json!({"n": 1}), context())).await;
@@ -262,7 +262,7 @@ async fn later_runs_of_a_context_and_repeats_are_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_event_on_many_streams_is_read_by_none_of_them() {
+async fn an_event_on_many_streams_needs_no_read() {
     let folder = tempfile::tempdir().unwrap();
     let (world, store) = open(folder.path()).await;
     let run = start(&world, request("ask", json!({}), context())).await.run();
@@ -287,7 +287,7 @@ async fn one_event_on_many_streams_is_read_by_none_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_follower_gets_every_event_once_while_commits_come() {
+async fn every_follower_gets_every_event_once_during_commits() {
     let folder = tempfile::tempdir().unwrap();
     let (world, store) = open(folder.path()).await;
     let items: Vec<usize> = (0..ITEMS).collect();
@@ -323,7 +323,7 @@ async fn every_follower_gets_every_event_once_while_commits_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_whose_session_was_removed_ends_also_where_another_has_its_key() {
+async fn a_run_of_a_removed_session_ends_even_if_its_key_is_reused() {
     let folder = tempfile::tempdir().unwrap();
     let (world, _) = open(folder.path()).await;
     let run = start(&world, request("echo", json!({}), context())).await.run();
@@ -340,7 +340,7 @@ async fn a_run_whose_session_was_removed_ends_also_where_another_has_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_gets_nothing_of_a_longer_journal_that_another_session_has_under_the_key() {
+async fn a_follower_gets_nothing_of_a_new_longer_journal_under_the_same_key() {
     let folder = tempfile::tempdir().unwrap();
     let (world, _) = open(folder.path()).await;
     let run = start(&world, request("echo", json!({}), context())).await.run();

@@ -68,7 +68,7 @@ async fn one_caller_cannot_take_the_runs_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_share_of_one_takes_request_after_request() {
+async fn a_share_of_one_serves_consecutive_requests() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(folder.path(), SharedLimit::Runs, Models::default()).await;
     for number in 0..50 {
@@ -205,7 +205,7 @@ async fn one_caller_cannot_take_the_room_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nothing_is_shared_all_runs_have_one_room() {
+async fn without_shares_all_runs_share_one_limit() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { stored_bytes_max: 100_000, ..Limits::default() };
     let world = World::with_limits(folder.path(), &[FAT], limits).await;

@@ -49,7 +49,7 @@ async fn a_thread_has_one_run_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_that_is_waited_for_gives_way() {
+async fn a_pending_login_gives_way_to_a_new_message() {
     let folder = tempfile::tempdir().unwrap();
     let login = json!({"kind": "url", "message": "log in", "url": "https://example.org/login"});
     let turn = calls([("slow::put", json!({"wants": {"login": login}}))]);
@@ -74,7 +74,7 @@ async fn a_login_that_is_waited_for_gives_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_comes_twice_is_said_once() {
+async fn a_repeated_message_is_said_once() {
     let folder = tempfile::tempdir().unwrap();
     let login = json!({"kind": "url", "message": "log in", "url": "https://example.org/login"});
     let model = Scripted::new([calls([("slow::put", json!({"wants": {"login": login}}))])]);
@@ -116,7 +116,7 @@ async fn a_thread_of_another_subject_is_another_thread() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_named_where_there_are_several() {
+async fn an_agent_must_be_named_if_there_are_several() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::new([text("I am the other one.")]);
     let world = world(folder.path(), &[HELPER, OTHER], &model).await;
@@ -139,7 +139,7 @@ async fn an_agent_is_named_where_there_are_several() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn old_runs_go_and_what_was_said_stays() {
+async fn old_runs_of_a_thread_are_trimmed_and_its_conversation_stays() {
     let folder = tempfile::tempdir().unwrap();
     let before = Scripted::new([
         calls([("slow::read", json!({"repeat": 20_000}))]),

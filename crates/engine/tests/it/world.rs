@@ -65,10 +65,10 @@ impl Tool for Held {
         Box::pin(async move {
             let sent = (call.id.to_string(), (*call.arguments).clone());
             self.ledger.0.lock().unwrap().push(sent);
-            self.ledger.1.lock().unwrap().push(call.place.trace);
+            self.ledger.1.lock().unwrap().push(call.context.trace);
             self.permits.acquire().await.unwrap().forget();
             if let Some(event) = call.arguments.get("publish") {
-                call.place.publisher.publish(event.clone())?;
+                call.context.publisher.publish(event.clone())?;
             }
             if call.arguments["fail"] == json!(true) {
                 return Err(ToolError::failed("Boom", "as told"));

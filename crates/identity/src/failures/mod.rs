@@ -1,7 +1,8 @@
-//! Failed attempts, counted per address. Only what fails is counted and only what fails is refused
-//! for it: a good credential passes from every address, so no one is locked out by others.
+//! Rate limit for failed credentials, per address. Only failures count and only failures are
+//! refused: a valid credential is accepted from every address, so nobody can be locked out by
+//! others.
 
-pub(crate) mod failed;
+pub(crate) mod audit;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -30,7 +31,7 @@ struct Table {
     order: VecDeque<IpAddr>,
 }
 
-/// What an address did within one minute.
+/// Failures of an address within one minute.
 #[derive(Debug)]
 struct Minute {
     began: Duration,
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_so_many_in_a_minute_and_others_are_not_concerned() {
+    fn failures_are_limited_per_address() {
         let failures = Failures::default();
         let ann = address("192.0.2.1");
         fill(&failures, ann, START);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded_and_the_oldest_goes() {
+    fn the_failure_table_is_bounded_and_evicts_the_oldest() {
         let failures = Failures::default();
         let of = |number: usize| IpAddr::from(u32::try_from(number).unwrap().to_be_bytes());
         fill(&failures, of(0), START);

@@ -1,8 +1,8 @@
-//! Access tokens of issuers (RFC 9068): taken apart, checked, and what their claims are worth here.
-//! All of it is a function of the token, the issuer's keys, its entry and the moment.
+//! Access tokens of issuers (RFC 9068): parsing, verification, and mapping of claims. Pure
+//! functions of the token, the issuer's keys, its entry and the time.
 
+use crate::credential::SENT_BYTES_MAX;
 use crate::issuer::key_set::{KeySet, NoKey, PublicKey};
-use crate::sent::SENT_BYTES_MAX;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::identity::grants::{Grants, RealmPattern, check_realm};
@@ -37,7 +37,7 @@ pub(crate) struct Jwt<'t> {
     signature: Vec<u8>,
 }
 
-/// What a token must fit.
+/// What a token is verified against.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub(crate) entry: &'a IssuerEntry,
@@ -46,11 +46,11 @@ pub(crate) struct Rules<'a> {
     pub(crate) now: Millis,
 }
 
-/// What a good token says.
+/// Claims of a verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TokenClaims {
     pub(crate) subject: Arc<str>,
-    /// Who really calls, where that is not the subject.
+    /// The actor, if it is not the subject.
     pub(crate) actor: Option<Arc<str>>,
     pub(crate) scopes: Scopes,
     /// The realms that it may enter, and the roles there.
@@ -145,8 +145,8 @@ impl<'t> Jwt<'t> {
         self.text("iss")
     }
 
-    /// What it says, if all of it fits. What is cheap is checked first: a token that is wrong
-    /// anyway must not have a key looked for.
+    /// The claims, if the token is valid. Cheap checks come first: an invalid token must not cause
+    /// a key lookup.
     pub(crate) fn verify(
         &self,
         keys: Option<&KeySet>,

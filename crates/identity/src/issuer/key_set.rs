@@ -1,5 +1,5 @@
-//! The public keys of an issuer (RFC 7517), as far as tokens can be checked with them. What cannot
-//! be used is left out: keys for encryption, short ones, secret ones, and kinds that are not known.
+//! Key sets of issuers (RFC 7517). Unusable keys are skipped: encryption keys, short keys, secret
+//! keys and unknown types.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,7 +17,7 @@ pub(crate) const LISTED_MAX: usize = 64;
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 /// How many bytes a coordinate on P-256 has, and a key of Ed25519.
 const POINT_BYTES: usize = 32;
-/// What an uncompressed point begins with.
+/// First byte of an uncompressed point.
 const UNCOMPRESSED: u8 = 4;
 
 /// The keys of an issuer at one moment.
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_be_used_is_kept() {
+    fn only_usable_keys_of_a_set_are_kept() {
         assert_eq!(set(&[rsa(256), okp()]).keys.len(), 2);
         let point = URL_SAFE_NO_PAD.encode([1; 32]);
         let left_out = [
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_taken_as_a_whole_or_not_at_all() {
+    fn a_key_set_is_taken_completely_or_not_at_all() {
         for wrong in [json!([]), json!({}), json!({"keys": {}}), json!({"keys": [okp(), "x"]})] {
             assert!(KeySet::parse(&wrong).is_err(), "{wrong}");
         }
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_stays_known_when_it_is_read_again() {
+    fn a_key_is_recognised_in_a_reloaded_set() {
         let before = set(&[rsa(256), okp()]);
         let after = set(&[okp()]);
         let key = before.key(Some("o"), Algorithm::EdDsa).unwrap();

@@ -5,9 +5,9 @@
 pub(crate) mod key_set;
 pub(crate) mod jwt;
 
+use crate::credential::Fingerprint;
 use crate::issuer::jwt::{Flaw, Jwt, Rules, TokenClaims};
 use crate::issuer::key_set::{KeySet, PublicKey};
-use crate::sent::Fingerprint;
 use futures::future::{Either, select};
 use kernel::contracts::{Clock, Spawn};
 use kernel::identity::directory::Directory;
@@ -43,10 +43,8 @@ const TOKENS_MAX: usize = 10_000;
 
 const OPENID: &str = "/.well-known/openid-configuration";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
-/// What every client of OpenID Connect asks for.
 const OPENID_SCOPE: &str = "openid";
 
-/// What issuers need.
 #[derive(Clone)]
 pub(crate) struct IssuerParts {
     pub(crate) clock: Arc<dyn Clock>,
@@ -55,14 +53,14 @@ pub(crate) struct IssuerParts {
     pub(crate) lost: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// What clients see of an issuer.
+/// The public description of an issuer, for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicIssuer {
-    /// What the settings call it.
+    /// Its configured name.
     pub name: Arc<str>,
-    /// Where it describes itself (OpenID Connect Discovery).
+    /// URL of its metadata (OpenID Connect Discovery).
     pub discovery: String,
-    /// What a client asks it for; never empty.
+    /// Scopes that a client requests; never empty.
     pub scopes: Vec<String>,
 }
 
@@ -371,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_issuer_describes_itself_at_known_places() {
+    fn metadata_urls_of_an_issuer_follow_the_standards() {
         for issuer in ["https://a.test", "https://a.test/"] {
             assert_eq!(
                 places(issuer),

@@ -28,7 +28,7 @@ async fn two_changes_at_once_do_not_lose_each_other() {
 }
 
 #[tokio::test]
-async fn a_change_reaches_its_end_without_its_client() {
+async fn a_change_completes_after_its_client_disconnected() {
     let stage = Stage::open().await;
     let made = stage.made("acme", &[Role::Member]).await;
     let mut numbers = stage.identity.changed();
@@ -45,7 +45,7 @@ async fn a_change_reaches_its_end_without_its_client() {
 }
 
 #[tokio::test]
-async fn what_another_process_changed_is_read_before_it_is_changed_again() {
+async fn a_key_changed_by_another_process_is_reread_before_a_change() {
     let stage = Stage::open().await;
     let made = stage.made("acme", &[Role::Member]).await;
     let id = &made.stored.key.id;
@@ -62,7 +62,7 @@ async fn what_another_process_changed_is_read_before_it_is_changed_again() {
 }
 
 #[tokio::test]
-async fn a_write_that_was_made_and_reported_as_failed_counts() {
+async fn a_write_reported_as_failed_but_stored_counts() {
     let stage = Stage::open().await;
     let made = stage.made("acme", &[Role::Member]).await;
     stage.store.breaks.store(true, Ordering::SeqCst);
@@ -109,7 +109,7 @@ async fn last_uses_are_stored_once_a_minute() {
 }
 
 #[tokio::test]
-async fn what_stores_last_uses_ends_with_the_identity() {
+async fn the_task_that_stores_last_uses_ends_with_the_identity() {
     let Stage { identity, clock, tasks, .. } = Stage::open().await;
     clock.slept(1).await;
     drop(identity);
@@ -118,7 +118,7 @@ async fn what_stores_last_uses_ends_with_the_identity() {
 }
 
 #[tokio::test]
-async fn each_change_is_in_the_audit_with_who_made_it_and_without_a_text() {
+async fn each_change_is_audited_with_its_maker_and_without_the_key_text() {
     let stage = Stage::open().await;
     let via = Via::new("rest /api/v1/keys".to_owned(), None);
     let eve = Maker { actor: Some("eve".into()), via, ..root() };

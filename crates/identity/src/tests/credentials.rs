@@ -35,7 +35,7 @@ async fn a_wrong_secret_and_an_unknown_id_are_refused() {
 }
 
 #[tokio::test]
-async fn too_many_failures_refuse_what_is_not_known_to_be_good() {
+async fn too_many_failures_refuse_credentials_not_known_to_be_good() {
     let stage = Stage::open().await;
     let made = stage.made("acme", &[Role::Member]).await;
     let text = made.text.expose();
@@ -72,7 +72,7 @@ async fn good_credentials_are_not_counted() {
 }
 
 #[tokio::test]
-async fn a_caller_administers_where_its_roles_and_scopes_let_it() {
+async fn administration_needs_both_the_role_and_the_scope() {
     let stage = Stage::open().await;
     let made = stage.made("acme-*", &[Role::Admin]).await;
     let verified = stage.who(made.text.expose()).unwrap();
@@ -98,7 +98,7 @@ async fn a_caller_administers_where_its_roles_and_scopes_let_it() {
 }
 
 #[tokio::test]
-async fn a_credential_that_was_good_is_looked_at_again_when_it_ends_or_something_changes() {
+async fn a_known_credential_is_reverified_when_it_expires_or_the_directory_changes() {
     let stage = Stage::open().await;
     let expires = Expiry::At(stage.clock.now().plus_ms(10 * MINUTE_MS));
     let new = NewKey { expires, ..new_key("acme", &[Role::Member]) };
@@ -128,7 +128,7 @@ async fn a_credential_that_was_good_is_looked_at_again_when_it_ends_or_something
 }
 
 #[tokio::test]
-async fn the_number_is_that_of_the_directory_and_grows_with_every_change() {
+async fn the_directory_version_grows_with_every_change() {
     let stage = Stage::open().await;
     let number = || {
         assert_eq!(stage.identity.number(), stage.identity.directory().number);

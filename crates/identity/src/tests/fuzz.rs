@@ -4,9 +4,9 @@
 
 use super::NOW;
 use super::signing::{Signer, claims};
+use crate::credential::{Malformed, SENT_BYTES_MAX, SentCredential};
 use crate::issuer::jwt::{Flaw, Jwt, Rules, TokenClaims};
 use crate::issuer::key_set::KeySet;
-use crate::sent::{Malformed, SENT_BYTES_MAX, SentCredential};
 use crate::token::{Claims, Tokens};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -121,7 +121,7 @@ impl Signed {
 }
 
 #[test]
-fn a_header_is_one_credential_or_refused() {
+fn a_hostile_header_is_one_credential_or_refused() {
     let make = |rng: &mut Rng| {
         let mut value = Vec::new();
         for _ in 0..rng.below(6) {
@@ -175,7 +175,7 @@ fn a_token_that_nobody_signed_is_refused() {
 }
 
 #[test]
-fn whatever_an_issuer_signs_is_for_us_from_it_and_not_over_or_refused() {
+fn an_accepted_signed_token_has_our_issuer_audience_and_a_valid_time() {
     let signed = Signed::new();
     let mut taken = 0_u64;
     let looked = Hunt::new("signed token", SIGNED).run(
@@ -204,7 +204,7 @@ fn whatever_an_issuer_signs_is_for_us_from_it_and_not_over_or_refused() {
 }
 
 #[test]
-fn a_key_set_is_read_or_refused_and_checks_only_with_keys_that_it_lists() {
+fn a_hostile_key_set_verifies_only_with_its_listed_keys() {
     let signed = Signed::new();
     let listed = signed.listed.to_string().into_bytes();
     let modulus = signed.listed["keys"][0]["n"].clone();
@@ -229,7 +229,7 @@ fn a_key_set_is_read_or_refused_and_checks_only_with_keys_that_it_lists() {
 }
 
 #[test]
-fn a_sealed_token_opens_only_as_it_was_given() {
+fn a_sealed_token_opens_only_unmodified() {
     let tokens = Tokens::new(Keyring::new([7; 32]));
     let key = KeyId("abcdefghij".into());
     let claims = Claims { key, sha256: "00".repeat(32), scopes: None, expires: Millis(7) };

@@ -150,7 +150,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_token_of_an_issuer_is_read_once_and_known_then() {
+async fn a_verified_token_is_cached() {
     let signer = Signer::ed25519();
     let fake = Fake::open(&[signer.listed("a")]).await;
     let stage = fake.stage().await;
@@ -172,7 +172,7 @@ async fn a_token_of_an_issuer_is_read_once_and_known_then() {
 }
 
 #[tokio::test]
-async fn a_token_for_mcp_is_taken_there_alone() {
+async fn a_token_with_the_mcp_audience_is_accepted_at_mcp_only() {
     let signer = Signer::p256();
     let fake = Fake::open(&[signer.listed("a")]).await;
     let stage = fake.stage().await;
@@ -188,7 +188,7 @@ async fn a_token_for_mcp_is_taken_there_alone() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_wrong_is_not_believed() {
+async fn metadata_of_a_wrong_issuer_is_refused() {
     let signer = Signer::ed25519();
     let fake = Fake::open(&[signer.listed("a")]).await;
     let token = signer.token("a", &claims(&fake.url));
@@ -213,7 +213,7 @@ async fn an_issuer_that_is_wrong_is_not_believed() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_hangs_delays_only_tokens_with_unknown_keys() {
+async fn a_hanging_issuer_delays_only_tokens_with_unknown_keys() {
     let signer = Signer::ed25519();
     let fake = Fake::open(&[signer.listed("a")]).await;
     fake.behaves(Manner::Hangs);
@@ -253,7 +253,7 @@ async fn a_new_key_is_fetched_within_a_rate_and_a_lost_one_ends_its_tokens() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_replaced_under_its_id_is_fetched_at_the_first_token_of_the_new_one() {
+async fn a_key_replaced_under_its_id_is_refetched_at_its_first_token() {
     let old = Signer::ed25519();
     let new = Signer::p256();
     let forger = Signer::ed25519();
@@ -281,7 +281,7 @@ async fn a_key_that_was_replaced_under_its_id_is_fetched_at_the_first_token_of_t
 }
 
 #[tokio::test]
-async fn all_who_come_with_a_new_key_share_one_fetch() {
+async fn concurrent_tokens_of_a_new_key_share_one_fetch() {
     let old = Signer::ed25519();
     let new = Signer::ed25519();
     let fake = Fake::open(&[old.listed("old")]).await;
@@ -352,7 +352,7 @@ async fn keys_are_renewed_in_the_background() {
 }
 
 #[tokio::test]
-async fn over_the_limit_only_what_is_known_is_looked_at() {
+async fn over_the_failure_limit_only_known_credentials_are_checked() {
     let signer = Signer::ed25519();
     let fake = Fake::open(&[signer.listed("a")]).await;
     let stage = fake.stage().await;
@@ -370,7 +370,7 @@ async fn over_the_limit_only_what_is_known_is_looked_at() {
 }
 
 #[tokio::test]
-async fn the_newest_token_of_a_subject_says_its_roles() {
+async fn claimed_roles_come_from_the_newest_token_of_a_subject() {
     let signer = Signer::ed25519();
     let fake = Fake::open(&[signer.listed("a")]).await;
     let stage = fake.stage().await;
@@ -403,7 +403,7 @@ async fn restarted(store: &Arc<Memory>, fake: &Fake, ms: u64) -> Stage {
 }
 
 #[tokio::test]
-async fn roles_of_claims_stay_for_their_time() {
+async fn claimed_roles_expire() {
     let signer = Signer::ed25519();
     let fake = Fake::open(&[signer.listed("a")]).await;
     let stage = fake.stage().await;
@@ -446,7 +446,7 @@ async fn a_token_of_a_disabled_actor_is_refused() {
 }
 
 #[tokio::test]
-async fn a_token_is_the_principal_s_that_lists_its_identity() {
+async fn a_token_belongs_to_the_principal_that_lists_its_identity() {
     let signer = Signer::ed25519();
     let fake = Fake::open(&[signer.listed("a")]).await;
     let identities = [Arc::<str>::from("corp:ann")].into_iter().collect();

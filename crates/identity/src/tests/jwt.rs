@@ -52,7 +52,7 @@ fn scopes(scopes: &[Scope]) -> Scopes {
 }
 
 #[test]
-fn a_good_token_of_each_algorithm_is_taken() {
+fn a_valid_token_of_each_algorithm_is_accepted() {
     let signers = [("EdDSA", Signer::ed25519()), ("ES256", Signer::p256())];
     let rsa = [("RS256", Signer::rsa()), ("PS256", Signer::rsa())];
     for (algorithm, signer) in signers.iter().chain(&rsa) {
@@ -74,7 +74,7 @@ fn a_good_token_of_each_algorithm_is_taken() {
 }
 
 #[test]
-fn no_token_chooses_how_it_is_checked() {
+fn a_token_cannot_choose_its_verification_algorithm() {
     let signer = Signer::rsa();
     let keys = set(&[signer.listed("a")]);
     for name in ["none", "None", "HS256", "RS384", "RS512", "ES384", "", "rs256"] {
@@ -99,7 +99,7 @@ fn no_token_chooses_how_it_is_checked() {
 }
 
 #[test]
-fn a_key_is_used_only_for_what_it_is() {
+fn a_key_verifies_only_with_its_own_algorithm() {
     let rsa = Signer::rsa();
     let point = Signer::p256();
     let keys = set(&[rsa.listed("r"), point.listed("p")]);
@@ -158,7 +158,7 @@ fn the_key_comes_from_the_set_by_its_id_alone() {
 }
 
 #[test]
-fn what_the_header_demands_is_refused() {
+fn critical_header_parameters_are_refused() {
     let signer = Signer::ed25519();
     let keys = set(&[signer.listed("a")]);
     for crit in [json!(["exp"]), json!([]), json!(null), json!("b64")] {
@@ -189,7 +189,7 @@ fn a_token_has_three_parts_and_a_size() {
 }
 
 #[test]
-fn issuer_and_audience_are_compared_letter_by_letter() {
+fn issuer_and_audience_are_compared_exactly() {
     let good = || claims(ISSUER);
     for issuer in ["https://login.test/t/", "https://LOGIN.test/t", "https://login.test", ""] {
         assert_eq!(
@@ -214,7 +214,7 @@ fn issuer_and_audience_are_compared_letter_by_letter() {
 }
 
 #[test]
-fn a_token_is_good_in_its_time_only() {
+fn a_token_is_valid_only_between_nbf_and_exp() {
     let now = NOW.0 / 1_000;
     let at = |issued: i64, expires: i64| {
         let issued = with(claims(ISSUER), "iat", json!(issued));
@@ -263,7 +263,7 @@ fn an_id_token_is_no_access_token() {
 }
 
 #[test]
-fn claims_are_worth_what_the_entry_says() {
+fn claims_are_mapped_by_the_issuer_entry() {
     let roles = |claims: &Value, entry: &IssuerEntry| {
         said(claims, entry).unwrap().realms.roles_in(&"default".into())
     };
@@ -281,7 +281,7 @@ fn claims_are_worth_what_the_entry_says() {
 }
 
 #[test]
-fn a_claimed_realm_is_a_name_within_the_entry() {
+fn a_claimed_realm_must_match_the_issuer_entry() {
     let entry = IssuerEntry {
         realms: vec![RealmPattern::parse("acme-*").unwrap()],
         realm_claim: Some("tenant".to_owned()),
@@ -318,7 +318,7 @@ fn scopes_come_from_the_token_or_the_entry() {
 }
 
 #[test]
-fn subject_and_actor_are_of_the_issuer() {
+fn subject_and_actor_are_prefixed_with_the_issuer() {
     let said_by = |name: &str, value: Value| said(&with(claims(ISSUER), name, value), &entry());
     let acting = said_by("act", json!({"sub": "bot", "act": {"sub": "x"}})).unwrap();
     assert_eq!((&*acting.subject, acting.actor.as_deref()), ("corp:ann", Some("corp:bot")));

@@ -15,7 +15,7 @@ fn ids(stored: &[StoredKey]) -> Vec<KeyId> {
 }
 
 #[tokio::test]
-async fn a_key_is_good_once_it_was_made_and_dead_once_it_was_revoked() {
+async fn a_key_works_from_creation_until_revocation() {
     let stage = Stage::open().await;
     let mut numbers = stage.identity.changed();
     let begun = stage.identity.directory().number;
@@ -62,7 +62,7 @@ async fn only_a_hash_of_a_key_is_stored_and_its_text_is_never_shown() {
 }
 
 #[tokio::test]
-async fn a_rotated_key_has_two_texts_for_a_while_and_stays_who_it_is() {
+async fn a_rotated_key_keeps_its_identity_and_has_two_texts_during_the_overlap() {
     let stage = Stage::open().await;
     let first = stage.made("acme", &[Role::Member]).await;
     let id = &first.stored.key.id;
@@ -91,7 +91,7 @@ async fn a_rotated_key_has_two_texts_for_a_while_and_stays_who_it_is() {
 }
 
 #[tokio::test]
-async fn a_key_ends_when_it_was_said_and_keeps_its_roles() {
+async fn a_key_expires_on_time_and_keeps_its_roles() {
     let stage = Stage::open().await;
     let expiring = |expires: Expiry| NewKey { expires, ..new_key("acme", &[Role::Member]) };
     let usual = stage.identity.create(&root(), expiring(Expiry::Usual)).await.unwrap();
@@ -121,7 +121,7 @@ async fn a_key_ends_when_it_was_said_and_keeps_its_roles() {
 }
 
 #[tokio::test]
-async fn a_maker_sees_and_changes_only_what_it_administers() {
+async fn a_maker_sees_and_changes_only_keys_that_it_administers() {
     let stage = Stage::open().await;
     let acme = stage.made("acme", &[Role::Member]).await.stored.key.id;
     let teams = stage.made("acme-*", &[Role::Viewer]).await.stored.key.id;
@@ -155,7 +155,7 @@ async fn a_maker_sees_and_changes_only_what_it_administers() {
 }
 
 #[tokio::test]
-async fn a_key_has_a_name_and_is_good_for_something() {
+async fn a_new_key_needs_a_name_and_a_role() {
     let stage = Stage::open().await;
     let named = |name: &str| NewKey { name: name.to_owned(), ..new_key("acme", &[Role::Member]) };
     for name in ["", " ", "a\nb", &"x".repeat(201)] {

@@ -15,8 +15,8 @@ mod principals;
 mod realms;
 mod realm_changes;
 
+use crate::credential::SentCredential;
 use crate::keys::{Expiry, KeyWithText, Maker, NewKey};
-use crate::sent::SentCredential;
 use crate::{CredentialRefusal, Identity, IdentityParts, VerifiedCaller};
 use futures::future::BoxFuture;
 use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};

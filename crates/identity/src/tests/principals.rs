@@ -56,7 +56,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_key_of_a_principal_is_that_principal_as_it_is_now() {
+async fn a_principals_key_has_the_principals_current_roles() {
     let stage = knowing(vec![principal("ann", "acme*", &[Role::Member])]).await;
     let made = stage.key_of("ann").await;
     assert_eq!(made.stored.key.realms, grants("acme*", &[]), "it has no roles of its own");
@@ -84,7 +84,7 @@ async fn a_key_of_a_principal_is_that_principal_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn a_key_is_made_of_a_principal_that_is_there_in_realms_that_it_enters() {
+async fn a_key_needs_an_existing_principal_with_access_to_its_realms() {
     let stage = knowing(vec![principal("ann", "acme", &[Role::Member])]).await;
     for (id, realm) in [("bob", "acme"), ("ann", "other"), ("Ann", "acme")] {
         let refused = stage.identity.create(&root(), key_of(id, grants(realm, &[]))).await;
@@ -106,7 +106,7 @@ async fn a_key_is_made_of_a_principal_that_is_there_in_realms_that_it_enters() {
 }
 
 #[tokio::test]
-async fn disabling_ends_keys_and_runs_at_once_and_is_kept() {
+async fn disabling_ends_keys_and_runs_at_once_and_survives_a_restart() {
     let stage = knowing(vec![principal("ann", "acme", &[Role::Admin])]).await;
     let made = stage.key_of("ann").await;
     let verified = stage.who(made.text.expose()).unwrap();
@@ -158,7 +158,7 @@ async fn a_principal_changes_nothing_with_a_key_that_was_revoked() {
 }
 
 #[tokio::test]
-async fn a_revocation_that_is_under_way_comes_before_what_its_key_changes() {
+async fn a_pending_revocation_precedes_changes_by_its_key() {
     let stage = knowing(vec![principal("ann", "*", &[Role::Admin])]).await;
     let made = stage.key_of("ann").await;
     let ann = stage.maker_with(&made);
@@ -187,7 +187,7 @@ async fn a_revocation_that_is_under_way_comes_before_what_its_key_changes() {
 }
 
 #[tokio::test]
-async fn principals_of_the_file_are_changed_there_alone() {
+async fn principals_of_the_file_cannot_be_changed_over_the_api() {
     let stage = knowing(vec![principal("ann", "acme", &[Role::Member])]).await;
     let changed = stage.put(&root(), principal("ann", "acme", &[Role::Admin])).await;
     assert_eq!(changed, Err(PrincipalRefusal::InFile));
@@ -203,7 +203,7 @@ async fn principals_of_the_file_are_changed_there_alone() {
 }
 
 #[tokio::test]
-async fn each_change_is_in_the_audit_of_the_realm_or_of_the_server() {
+async fn each_change_is_audited_in_its_realm_or_in_the_server_chain() {
     let stage = knowing(vec![principal("ann", "*", &[Role::Member])]).await;
     let eve = Maker { actor: Some("eve".into()), ..root() };
     stage.put(&eve, principal("bob", "acme", &[Role::Viewer])).await.unwrap();
@@ -245,7 +245,7 @@ async fn a_principal_is_stored_against_the_version_that_was_read() {
 }
 
 #[tokio::test]
-async fn nobody_gives_changes_or_sees_more_than_they_administer() {
+async fn administrators_see_and_change_only_what_they_administer() {
     let issuer = |name: &str, realm: &str| {
         let realms = grants(realm, &[]).0.into_keys().collect();
         IssuerEntry { realms, ..IssuerEntry::new(name, format!("https://{name}.test")) }
@@ -289,7 +289,7 @@ async fn nobody_gives_changes_or_sees_more_than_they_administer() {
 }
 
 #[tokio::test]
-async fn who_lacks_a_role_that_only_policies_know_gives_it_to_nobody() {
+async fn a_policy_role_can_be_given_only_by_its_holders() {
     let roles = |names: &[&str]| -> Roles { names.iter().map(|name| Arc::from(*name)).collect() };
     let acme = || RealmPattern::parse("acme").unwrap();
     let leading = || Principal::new("bob", Grants::one(acme(), roles(&["approver", "lead"])));
@@ -318,7 +318,7 @@ async fn who_lacks_a_role_that_only_policies_know_gives_it_to_nobody() {
 }
 
 #[tokio::test]
-async fn nobody_is_two_people() {
+async fn an_identity_belongs_to_at_most_one_principal() {
     let issuers = || vec![IssuerEntry::new("corp", "https://corp.test")];
     let ann = with_identity(principal("ann", "acme", &[]), "corp:1");
     let file = vec![ann.clone()];
@@ -350,7 +350,7 @@ async fn nobody_is_two_people() {
 }
 
 #[tokio::test]
-async fn what_local_mode_left_belongs_to_the_principal_that_was_local() {
+async fn data_of_local_mode_belongs_to_the_principal_named_local() {
     let ann = with_identity(principal("ann", "acme", &[Role::Member]), "local");
     let stage = knowing(vec![ann, principal("bob", "acme", &[Role::Member])]).await;
     let policy = RolePolicy::new(stage.identity.clone());

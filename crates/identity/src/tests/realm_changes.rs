@@ -40,7 +40,7 @@ fn member_of(realms: &[&str]) -> Grants {
 }
 
 #[tokio::test]
-async fn a_realm_is_there_once_it_is_made_and_after_a_restart() {
+async fn a_created_realm_exists_at_once_and_after_a_restart() {
     let stage = stage().await;
     let made = stage.identity.create_realm(&root(), "acme").await.unwrap();
     assert_eq!((&*made.by, made.created, made.removed), ("admin", NOW, None));
@@ -54,7 +54,7 @@ async fn a_realm_is_there_once_it_is_made_and_after_a_restart() {
 }
 
 #[tokio::test]
-async fn only_who_administers_everything_makes_and_removes_realms() {
+async fn only_global_administrators_create_and_remove_realms() {
     let stage = stage().await;
     for pattern in ["acme", "acme-*"] {
         let made = stage.identity.create_realm(&maker(pattern), "acme").await;
@@ -67,7 +67,7 @@ async fn only_who_administers_everything_makes_and_removes_realms() {
 }
 
 #[tokio::test]
-async fn a_name_is_given_once() {
+async fn a_realm_name_is_never_reused() {
     let stage = stage().await;
     let create = async |name: &str| stage.identity.create_realm(&root(), name).await;
     let bad = BadRealm::Name("Acme".to_owned());
@@ -88,7 +88,7 @@ async fn a_name_is_given_once() {
 }
 
 #[tokio::test]
-async fn a_realm_of_the_settings_is_not_removed() {
+async fn a_configured_realm_cannot_be_removed() {
     let stage = stage().await;
     let remove = async |name: &str| stage.identity.remove_realm(&root(), name).await;
     assert_eq!(remove("fixed").await, Err(RealmRefusal::Configured("fixed".into())));
@@ -100,7 +100,7 @@ async fn a_realm_of_the_settings_is_not_removed() {
 }
 
 #[tokio::test]
-async fn keys_lose_a_removed_realm_and_those_of_it_alone_end() {
+async fn keys_lose_a_removed_realm_and_keys_of_only_that_realm_end() {
     let stage = stage().await;
     stage.identity.create_realm(&root(), "acme").await.unwrap();
     let alone = stage.made("acme", &[Role::Member]).await;
@@ -150,7 +150,7 @@ async fn stored_principals_lose_their_roles_in_a_removed_realm() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_a_removed_realm_is_known_until_it_is_purged() {
+async fn a_removed_realm_is_listed_until_purged() {
     let stage = stage().await;
     for name in ["acme", "shop"] {
         stage.identity.create_realm(&root(), name).await.unwrap();

@@ -39,7 +39,7 @@ fn allows(policy: &RealmPolicy, realm: &str, act: Act, resource: Resource<'_>) -
     let context = Context::default();
     let request = Request { act, subject, resource, context };
     let decision = policy.decide(&request);
-    assert_eq!(policy.word(&request), decision.word(), "a word is that of the decision");
+    assert_eq!(policy.ruling(&request), decision.ruling(), "a ruling is that of the decision");
     let allowed = decision.allows();
     let listed = policy.decide_all(subject, act, &[resource]);
     assert_eq!(listed.len(), 1);
@@ -66,7 +66,7 @@ async fn only_enabled_tools_can_be_called_in_a_realm() {
 }
 
 #[tokio::test]
-async fn only_enabled_agents_and_pipelines_are_there_in_a_realm() {
+async fn only_enabled_agents_and_pipelines_exist_in_a_realm() {
     let only = |name: &str| Some(vec![Pattern::new(name).unwrap()]);
     let settings = RealmSettings {
         enabled_agents: only("desk*"),
@@ -91,7 +91,7 @@ async fn only_enabled_agents_and_pipelines_are_there_in_a_realm() {
 }
 
 #[tokio::test]
-async fn settings_that_overrule_no_verdict_leave_an_open_policy_open() {
+async fn settings_without_restrictions_leave_an_open_policy_open() {
     let open = |settings: RealmSettings| async move {
         let (identity, _) = within(settings).await;
         RealmPolicy::new(Arc::new(Open), identity).allows_everything()
@@ -116,7 +116,7 @@ impl Policy for Open {
 }
 
 #[tokio::test]
-async fn who_a_realm_acts_as_must_be_allowed_it_as_well() {
+async fn the_principal_that_a_realm_acts_as_must_be_allowed_too() {
     let run_as = |id: &str| RealmSettings { run_as: Some(id.into()), ..RealmSettings::default() };
     let (identity, policy) = within(run_as("service")).await;
     let add = tool("math::add");
@@ -145,7 +145,7 @@ async fn who_a_realm_acts_as_must_be_allowed_it_as_well() {
 }
 
 #[tokio::test]
-async fn who_a_realm_acts_as_lends_its_callers_nothing() {
+async fn the_principal_that_a_realm_acts_as_gives_callers_no_rights() {
     let settings = RealmSettings { run_as: Some("service".into()), ..RealmSettings::default() };
     let (_, policy) = within(settings).await;
     let add = tool("math::add");

@@ -74,7 +74,7 @@ async fn every_role_permits_its_acts_on_every_resource_and_no_others() {
 }
 
 #[tokio::test]
-async fn each_role_is_what_its_name_says() {
+async fn each_built_in_role_permits_its_documented_acts() {
     let stage = Stage::open().await;
     let policy = RolePolicy::new(stage.identity.clone());
     let other = Resource::Session(session(Some("key:other")));
@@ -103,7 +103,7 @@ async fn each_role_is_what_its_name_says() {
 }
 
 #[tokio::test]
-async fn roles_are_held_per_realm_and_add_up() {
+async fn roles_are_per_realm_and_add_up() {
     let stage = Stage::open().await;
     let policy = RolePolicy::new(stage.identity.clone());
     let pattern = |text: &str| RealmPattern::parse(text).unwrap();
@@ -139,7 +139,7 @@ async fn roles_are_held_per_realm_and_add_up() {
 }
 
 #[tokio::test]
-async fn what_was_revoked_is_denied_at_the_next_decision_and_the_version_says_so() {
+async fn a_revocation_counts_at_the_next_decision_and_changes_the_version() {
     let stage = Stage::open().await;
     let policy = RolePolicy::new(stage.identity.clone());
     let made = stage.made("acme", &[Role::Member]).await;
@@ -163,7 +163,7 @@ async fn what_was_revoked_is_denied_at_the_next_decision_and_the_version_says_so
 }
 
 #[tokio::test]
-async fn a_list_is_judged_in_its_order() {
+async fn verdicts_of_a_list_keep_its_order() {
     let stage = Stage::open().await;
     let policy = RolePolicy::new(stage.identity.clone());
     let made = stage.made("acme", &[Role::Member]).await;

@@ -18,7 +18,7 @@ fn token(
 }
 
 #[tokio::test]
-async fn a_token_is_its_key_for_a_quarter_of_an_hour() {
+async fn a_token_acts_as_its_key_for_fifteen_minutes() {
     let stage = Stage::open().await;
     let made = stage.made("acme", &[Role::Member]).await;
     let given = token(&stage.identity, &made, None).unwrap();
@@ -43,7 +43,7 @@ async fn a_token_is_its_key_for_a_quarter_of_an_hour() {
 }
 
 #[tokio::test]
-async fn a_token_is_dead_with_its_key_and_with_its_secret() {
+async fn a_token_ends_with_its_key_and_with_its_key_text() {
     let stage = Stage::open().await;
     let revoked = stage.made("acme", &[Role::Member]).await;
     let of_revoked = token(&stage.identity, &revoked, None).unwrap();
@@ -66,7 +66,7 @@ async fn a_token_is_dead_with_its_key_and_with_its_secret() {
 }
 
 #[tokio::test]
-async fn a_token_ends_no_later_than_what_it_was_given_for() {
+async fn a_token_ends_no_later_than_its_key() {
     let stage = Stage::open().await;
     let expires = Expiry::At(NOW.plus_ms(MINUTE_MS));
     let short = NewKey { expires, ..new_key("acme", &[Role::Member]) };
@@ -104,7 +104,7 @@ async fn a_scope_narrows_a_token_and_never_widens_it() {
 }
 
 #[tokio::test]
-async fn a_token_is_given_for_a_key_alone() {
+async fn a_token_can_be_exchanged_only_for_a_key() {
     let stage = Stage::open().await;
     let made = stage.made("acme", &[Role::Member]).await;
     let other = stage.made("acme", &[Role::Member]).await;
@@ -126,7 +126,7 @@ async fn a_token_is_given_for_a_key_alone() {
 }
 
 #[tokio::test]
-async fn a_token_lives_through_a_restart_and_counts_as_a_use() {
+async fn a_token_survives_a_restart_and_counts_as_a_use() {
     let stage = Stage::open().await;
     let made = stage.made("acme", &[Role::Member]).await;
     let given = token(&stage.identity, &made, None).unwrap();

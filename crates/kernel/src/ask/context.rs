@@ -33,20 +33,20 @@ pub enum NextStep {
     Ends,
 }
 
-/// What is known of a call that an ask is about.
+/// Details of a call that an ask is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallDetails {
     pub call_id: CallId,
-    /// What it pins of its tool, once it was admitted.
+    /// Pinned tool spec, once the call was admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pins: Option<Pins>,
-    /// Who wants it to be asked about, where it needs an approval.
+    /// Who requires its approval, if it needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<ApprovalReason>,
 }
 
-/// Who wants a call to be asked about. Where several do it is the policy, which says why.
+/// Who requires the approval of a call. If several do, it is the policy, which gives a reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ApprovalReason {

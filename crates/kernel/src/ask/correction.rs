@@ -1,5 +1,5 @@
-//! What a correction plan answered, as a reply to the ask about the failed step. An answer that
-//! fits no reply is nothing; one that could do a write twice is a proposal for a person.
+//! Reads the answer of a correction plan as a reply to the ask about the failed step. An answer
+//! that fits no reply is ignored; one that could repeat a write becomes a proposal for a person.
 
 use crate::ask::remedy::RemedyResult;
 use crate::ask::reply::check_action;
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_fits_is_acted_upon_unless_it_could_do_a_write_twice() {
+    fn a_correction_answer_that_fits_is_applied_unless_it_could_repeat_a_write() {
         for (answer, acts) in [
             (json!({"action": "retry", "why": "it is well again"}), false),
             (json!({"action": "edit", "arguments": {"n": 2}}), false),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn other_arguments_may_be_a_persons_to_take_where_the_same_may_be_sent_again() {
+    fn changed_arguments_may_need_a_person_where_the_same_ones_may_be_resent() {
         let edit = json!({"action": "edit", "arguments": {"n": 2}});
         let leeway = CorrectionRights { edit: false, ..ANY };
         let proposed = found(&ask(), &edit, leeway);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_fits_no_reply_is_nothing() {
+    fn a_correction_answer_that_fits_no_reply_is_ignored() {
         for answer in [
             json!(null),
             json!("retry"),

@@ -2,7 +2,7 @@
 //! decided in `decide`; who may answer is policy's.
 
 pub mod remedy;
-pub mod left_out;
+pub mod form_defaults;
 pub mod proposal;
 pub mod reply;
 pub mod correction;
@@ -18,7 +18,7 @@ use crate::values::ids::{
     AskId, CallId, ContentHash, FrameId, Millis, PlanId, RealmId, RunId, SessionId, StepId,
     ToolName,
 };
-use crate::values::words::named;
+use crate::values::named_enum::named;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct Ask {
     /// The call that wants it, where it is a tool that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<InputSource>,
-    /// Who may answer, where a policy narrowed that; else policy in general says it.
+    /// Who may answer, if a policy narrowed that; `None` leaves it to policy in general.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answerers: Option<Answerers>,
     /// For whom its run acts; no one in local mode.
@@ -62,7 +62,7 @@ pub struct Ask {
     /// What follows each answer.
     #[serde(default, skip_serializing_if = "NextSteps::is_empty")]
     pub next: NextSteps,
-    /// What is known of the calls that it is about.
+    /// Details of the calls that it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub about: Vec<CallDetails>,
 }
@@ -154,7 +154,6 @@ pub struct Question {
     /// The call by which it asks.
     pub call_id: CallId,
     pub question: String,
-    /// What it is about.
     #[serde(default)]
     pub context: String,
 }
@@ -274,14 +273,13 @@ pub struct CallDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// Who answered.
     pub by: Arc<str>,
     pub at: Millis,
     pub reply: Reply,
-    /// Who really answered, where that is not who it says.
+    /// The actor, if it is not the subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<Arc<str>>,
-    /// Who made the key that the reply came with, where that is someone else.
+    /// Makers of the key that the reply came with, except the subject itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<Arc<str>>,
     /// By which kind of door the reply came in, such as `rest`, where that is known.
@@ -340,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_answer_is_written_and_read_back() {
+    fn answerers_round_trip_through_json() {
         let lists = vec![vec!["role:lead".to_owned(), "principal:eve".to_owned()]];
         let ask = Ask {
             answerers: Some(Answerers { lists, other: true, ..Answerers::default() }),
@@ -368,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn who_edits_settles_or_fills_in_changes_what_a_run_does() {
+    fn replies_that_edit_settle_or_fill_in_count_as_changes() {
         let changes =
             |reply: serde_json::Value| serde_json::from_value::<Reply>(reply).unwrap().changes();
         let call = CallId(1);

@@ -1,5 +1,5 @@
-//! What is proposed about a failed step, by a model or by a plan that may not act itself: a person
-//! takes it out of the ask, or does not. And how proposed arguments differ from those that failed.
+//! Proposals for a failed step, by a model or by a plan that may not act itself: a person can
+//! accept one in the ask. Also how proposed arguments differ from the failed ones.
 
 use crate::ask::remedy::RemedyResult;
 use crate::ask::{Ask, AskBody, FixAction, Reply};
@@ -19,7 +19,7 @@ pub struct Change {
     pub after: Option<Value>,
 }
 
-/// What is proposed in an ask, the newest first.
+/// Open proposals of an ask, newest first.
 fn open(ask: &Ask) -> impl Iterator<Item = &RemedyResult> {
     let found = ask.tried.iter().rev().filter_map(|tried| tried.found.as_deref());
     found.filter(|found| found.reply.is_some() && !found.acts)
@@ -78,7 +78,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_what_differs_is_told_with_its_place() {
+    fn a_proposal_lists_only_changed_arguments_with_their_pointers() {
         let before = json!({"a": 1, "b": {"c": [1], "d/e": 2}, "gone": true, "same": {"x": 1}});
         let after = json!({"a": 1, "b": {"c": [1, 2], "d/e": 3}, "new": null, "same": {"x": 1}});
         let told: Vec<(String, Option<Value>, Option<Value>)> = changes(&before, &after)
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_told_than_a_person_reads() {
+    fn a_proposal_lists_a_bounded_number_of_changes() {
         let many = |value: u32| -> Value {
             (0..1_000).map(|number| (format!("k{number}"), json!(value))).collect()
         };

@@ -1,5 +1,5 @@
-//! An ask that a rule holds: what the rule does about the failed step, which try of how many, and
-//! when. And what rules did before a person was asked. Which rule that is, `decide` says.
+//! What rules do about a failed step: the rule that holds an ask, with its action, attempt and
+//! time, and the attempts before a person was asked. Which rule applies is decided in `decide`.
 
 use crate::ask::{FixAction, Reply};
 use crate::values::datum::value_weight;
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Who answers an ask that a rule holds.
+/// Subject of replies by rules.
 pub const SUPERVISOR: &str = "supervisor";
-/// Who did what no rule did.
+/// Name of attempts that a person made.
 pub const PERSON: &str = "person";
 
 /// A rule that holds an ask: until it acts, no person need.
@@ -60,7 +60,7 @@ pub enum Remedy {
     Draft(Drafter),
 }
 
-/// Who writes a correction, and whether it runs unasked.
+/// What writes a correction, and whether it runs without approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Drafter {
@@ -123,7 +123,7 @@ fn is_zero(number: &u32) -> bool {
 /// What a correction plan, or a model that was asked, came to.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RemedyResult {
-    /// What it answered or proposes, where that fits the failed step.
+    /// Its answer or proposal, if that fits the failed step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Reply>,
     /// Whether that is acted upon; else it is a proposal.
@@ -153,7 +153,7 @@ impl RemedyResult {
         self.plan.as_deref().map_or(arguments, |plan| arguments + value_weight(plan))
     }
 
-    /// Nothing: this went wrong.
+    /// No result, because of this fault.
     pub fn nothing(fault: Fault) -> Self {
         Self { fault: Some(fault), ..Self::default() }
     }
@@ -165,7 +165,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_rule_that_holds_an_ask_is_written_and_read_back() {
+    fn a_rule_hold_round_trips_through_json() {
         let held = RuleHold {
             rule: "step 1".into(),
             does: Remedy::Retry,

@@ -1,4 +1,5 @@
-//! What a reply must be: checked before it is recorded, so that a bad one leaves its ask open.
+//! Validation of replies. A reply is checked before it is recorded, so that an invalid one leaves
+//! its ask open.
 
 use crate::ask::proposal::proposed;
 use crate::ask::{Ask, AskBody, CallDecision, FixAction, Question, Reply};
@@ -227,7 +228,7 @@ fn taken(ask: &Ask, input: &Value) -> Result<Reply, BadReply> {
     proposed(ask, action).ok_or_else(|| no_proposal(action))
 }
 
-/// Nothing is proposed that this action could take.
+/// The ask has no proposal for this action.
 pub fn no_proposal(action: FixAction) -> BadReply {
     BadReply::Action(format!("nothing is proposed for {}", json!(action)))
 }

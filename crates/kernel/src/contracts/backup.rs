@@ -36,7 +36,7 @@ pub struct Manifest {
     pub files: u64,
     /// How many bytes they have together.
     pub bytes: u64,
-    /// What is inside of what lay beside the store.
+    /// Files beside the store that are included.
     pub beside: Vec<String>,
     /// What lay in the data folder and is not inside, because other programs write it.
     pub left_out: Vec<String>,
@@ -54,7 +54,7 @@ pub enum BackupError {
     /// There is no room for it.
     #[error("there is no room to write `{}`; make room, or choose another disk", .0.display())]
     Full(PathBuf),
-    /// What is to be copied is damaged, or is no backup.
+    /// The source is damaged, or is not a backup.
     #[error("{0}")]
     Unsound(String),
     /// Anything else.

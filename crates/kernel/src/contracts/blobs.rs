@@ -1,4 +1,4 @@
-//! Large values: how they are put, read, held and swept.
+//! The contract of blob storage: put, read, hold, sweep.
 
 use super::{Read, StoreError};
 use crate::values::datum::BlobRef;
@@ -44,10 +44,10 @@ pub struct Incoming<'a> {
     pub bytes: Option<u64>,
 }
 
-/// Who keeps blobs from being swept, beside the journals of sessions.
+/// A holder that keeps blobs from being swept, beside the journals of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// What it is; `session` are the journals, which say by their appends what they name.
+    /// Kind of holder; `session` stands for the journals, whose appends say which blobs they hold.
     pub kind: &'static str,
     /// Which of them, within its realm.
     pub id: String,

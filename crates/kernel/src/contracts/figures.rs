@@ -1,4 +1,4 @@
-//! What a store says of its own work, for those who measure it.
+//! Measurements that a store reports about itself.
 
 use crate::values::ids::{Millis, RealmId};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct OpenAsks {
 /// The sessions of one status, of those that are not over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenSessions {
-    /// Where they stand: `waiting`.
+    /// `waiting`, for example.
     pub status: String,
     pub count: u64,
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_counted_where_it_belongs() {
+    fn a_commit_counts_in_its_histogram_bucket() {
         let mut times = CommitTimes::default();
         for took_ms in [0, 1, 2, 3, 5_000, 5_001] {
             times.add(took_ms);

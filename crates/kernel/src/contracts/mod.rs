@@ -48,7 +48,6 @@ use std::sync::Arc;
 
 /// A tool: one truth for every endpoint, the model's prompt and the docs.
 pub trait Tool: Send + Sync {
-    /// What it says of itself.
     fn spec(&self) -> &Arc<ToolSpec>;
 
     /// What policy and the rules for tools judge it by. At an open server a method may be written
@@ -67,7 +66,7 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// What it wanted will not be given: whatever it holds for this state can go.
+    /// Its required input will not be given: anything that it holds for this state can be dropped.
     fn forget(&self, _state: &Value) {}
 
     /// What continues elsewhere under this state is cancelled: the other side is told at once, and
@@ -133,7 +132,7 @@ pub struct Definition {
     pub body: Value,
     /// When this version was stored.
     pub updated_at: Millis,
-    /// Who stored this version; none in local mode.
+    /// Who stored this version; `None` in local mode.
     pub by: Option<Arc<str>>,
 }
 

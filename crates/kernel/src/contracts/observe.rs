@@ -37,37 +37,36 @@ pub trait Observer: Send + Sync {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
     pub realm: RealmId,
-    /// For whom it was done; no one in local mode.
+    /// The subject; `None` in local mode.
     pub subject: Option<Arc<str>>,
-    /// Who really called, where that is another one.
+    /// The actor, if it is not the subject.
     pub actor: Option<Arc<str>>,
-    /// Where; none for a direct call that is not kept.
+    /// `None` for a direct call without a run.
     pub session: Option<SessionKey>,
     pub run: Option<RunId>,
-    /// At which step; none for a run as a whole, and where there is no plan.
-    pub at: Option<StepPlace>,
-    /// Its trace, with the span that this is; none where the trace is not recorded.
+    /// Its step; `None` for a run as a whole, and where there is no plan.
+    pub at: Option<StepRef>,
+    /// Its trace and its own span; `None` if the trace is not recorded.
     pub trace: Option<TraceParent>,
-    /// The span that it is a part of; the caller's for what someone traced before us.
+    /// Its parent span; that of the caller if the caller traces.
     pub parent: Option<u64>,
     pub began: Millis,
     pub ended: Millis,
-    pub what: ObservedWork,
-    /// The name of the error that it ended with.
+    pub work: ObservedWork,
+    /// Name of its error.
     pub error: Option<Arc<str>>,
-    /// Content, where an observer wants it: JSON texts by attribute name, cut where they are long.
+    /// Content, if an observer wants it: JSON texts by attribute name, truncated.
     pub content: Vec<(&'static str, String)>,
 }
 
-/// A step of a plan.
+/// Reference to a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepPlace {
-    /// The plan; a sub-plan's own where it is in one.
+pub struct StepRef {
+    /// The innermost plan that contains the step.
     pub plan: PlanId,
     pub step: StepId,
 }
 
-/// What ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ObservedWork {
     Run {
@@ -96,11 +95,11 @@ pub enum ObservedWork {
         agent: AgentName,
         /// The model, by its name in this project.
         model: Arc<str>,
-        /// Who provides it, in the words of the conventions: `openai`, `anthropic`.
+        /// Provider by the GenAI conventions: `openai`, `anthropic`.
         provider: Option<Arc<str>>,
         /// The model, by the name that its provider knows.
         provider_model: Option<Arc<str>>,
-        /// What it was for: `route`, `act`, `sum`.
+        /// `route`, `act` or `sum`.
         kind: &'static str,
         usage: Usage,
         /// What that cost, in millionths of a dollar, where the price is known.
@@ -116,7 +115,7 @@ pub enum ObservedWork {
         /// The server that it is of, where it is not ours.
         upstream: Option<Upstream>,
         id: CallId,
-        /// What it does to the world: `reads`, `writes`, `runs`.
+        /// `reads`, `writes` or `runs`.
         reach: &'static str,
         /// The outcome: `ok`, `failed`, `unknown`, `not_sent`.
         outcome: &'static str,

@@ -1,4 +1,4 @@
-//! How a store answers: with what was asked for, or why it could not.
+//! Errors of a store.
 
 use futures::future::BoxFuture;
 
@@ -29,7 +29,7 @@ pub enum StoreError {
     /// An earlier append of this session failed, so this one was not tried.
     #[error("an earlier write of session `{0}` failed")]
     Poisoned(String),
-    /// What is stored cannot be read.
+    /// Stored data is unreadable.
     #[error("{0}")]
     Unreadable(String),
     /// The events after this place are not kept any more: the oldest has this sequence.

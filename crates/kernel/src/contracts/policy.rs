@@ -1,5 +1,5 @@
-//! What policy is asked, and what it answers: may this caller do this to that? One question has one
-//! shape, whatever is done: a tool called, a run started, an ask answered, a list read.
+//! The contract of policy: may this caller do this to that? All questions have one shape, whatever
+//! is done: calling a tool, starting a run, answering an ask, reading a list.
 
 use crate::identity::audit::Ruling;
 use crate::identity::directory::Directory;
@@ -16,7 +16,6 @@ use std::sync::Arc;
 /// One question.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// What is to be done.
     pub act: Act,
     pub subject: &'a Caller,
     pub resource: Resource<'a>,
@@ -52,7 +51,7 @@ pub enum Resource<'a> {
         /// `plan`, `agent` or `provider`.
         kind: &'a str,
         name: &'a str,
-        /// Who stored its newest version; none where that is not known, or it is not there yet.
+        /// Who stored its newest version; `None` if unknown or not stored yet.
         defined_by: Option<&'a str>,
     },
     /// A server whose tools, prompts and resources are offered here, by its name.
@@ -68,7 +67,7 @@ pub enum Resource<'a> {
 /// What policy knows of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionFacts<'a> {
-    /// Who owns it; none where that is not known.
+    /// `None` if unknown.
     pub owner: Option<&'a str>,
     /// The space of its key.
     pub space: &'a str,
@@ -78,7 +77,7 @@ pub struct SessionFacts<'a> {
     pub agent: Option<&'a str>,
     /// The pipeline whose case it is.
     pub pipeline: Option<&'a str>,
-    /// What it is called in its space. It is for the audit: policy does not decide by it.
+    /// Its id in its space, for the audit: policy does not decide by it.
     pub id: Option<&'a str>,
 }
 
@@ -102,14 +101,14 @@ impl<'a> Resource<'a> {
             Self::Session(facts) => Self::Session(known(facts)),
             Self::Ask { kind, session } => Self::Ask { kind, session: known(session) },
             Self::Definition { kind, name, defined_by } => {
-                let defined_by = defined_by.map(|subject| directory.who(subject));
+                let defined_by = defined_by.map(|subject| directory.resolve(subject));
                 Self::Definition { kind, name, defined_by }
             }
             _ => self,
         }
     }
 
-    /// What it is to the built-in roles where this subject does this to it.
+    /// The target of this act for the built-in roles.
     pub fn target(&self, act: Act, subject: &str) -> Target {
         let is_own = |facts: &SessionFacts<'_>| facts.owner == Some(subject);
         match self {
@@ -205,8 +204,8 @@ impl Decision {
         matches!(self.verdict, Verdict::Allow | Verdict::Ask(_))
     }
 
-    /// Its verdict in a word.
-    pub fn word(&self) -> Ruling {
+    /// Its verdict without a reason.
+    pub fn ruling(&self) -> Ruling {
         match self.verdict {
             Verdict::Allow => Ruling::Allow,
             Verdict::Ask(_) => Ruling::Ask,
@@ -216,7 +215,7 @@ impl Decision {
 }
 
 impl Decision {
-    /// Who may approve it, where what must hold beside the verdict narrows that.
+    /// Who may approve it, if an obligation narrows that.
     pub fn answerers(&self) -> Option<Answerers> {
         let mut narrowed = Answerers::default();
         for obligation in &self.obligations {
@@ -246,7 +245,6 @@ pub enum Obligation {
     Other,
 }
 
-/// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answerer {
     /// Everyone with this role.
@@ -264,18 +262,18 @@ impl fmt::Display for Answerer {
     }
 }
 
-/// Who may do what. The scopes of the caller are no concern of it: they are checked before.
+/// Decides who may do what. The caller's scopes are checked before and are not its concern.
 pub trait Policy: Send + Sync {
-    /// What it says of one request. What it allows with arguments of unknown sources it shows
-    /// without any.
+    /// Decides one request. A tool that it allows with arguments of unknown sources it also shows
+    /// without arguments.
     fn decide(&self, request: &Request<'_>) -> Decision;
 
-    /// The same in a word: most who ask need no more.
-    fn word(&self, request: &Request<'_>) -> Ruling {
-        self.decide(request).word()
+    /// The ruling alone, which is all that most callers need.
+    fn ruling(&self, request: &Request<'_>) -> Ruling {
+        self.decide(request).ruling()
     }
 
-    /// What it says of one act on each of these, in their order: how lists are judged.
+    /// Decides one act on each resource, in order. Used for lists.
     fn decide_all(&self, subject: &Caller, act: Act, resources: &[Resource<'_>]) -> Vec<Decision> {
         let context = Context::default();
         let asked = |resource: &Resource<'_>| {
@@ -313,8 +311,8 @@ pub trait Policy: Send + Sync {
         None
     }
 
-    /// What is set for a realm that no verdict says: which models can be asked, which agents can
-    /// work, how many records a search gives.
+    /// Settings of a realm that no verdict covers: enabled models, enabled agents, the number of
+    /// records per search.
     fn settings(&self, _realm: &RealmId) -> RealmSettings {
         RealmSettings::default()
     }
@@ -348,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_judged_in_its_order() {
+    fn verdicts_of_a_list_keep_its_order() {
         let ann = Caller::new("default", "ann");
         let plans = [Resource::Plan("a"), Resource::Plan("b"), Resource::InlinePlan];
         let said = Only("b").decide_all(&ann, Act::Run, &plans);
@@ -357,10 +355,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_must_approve_is_shown_and_not_allowed() {
+    fn a_verdict_that_asks_shows_but_does_not_allow() {
         let said = |verdict: Verdict| {
             let decision = Decision::from(verdict);
-            (decision.allows(), decision.shows(), decision.word())
+            (decision.allows(), decision.shows(), decision.ruling())
         };
         assert_eq!(said(Verdict::Allow), (true, true, Ruling::Allow));
         assert_eq!(said(Verdict::Ask(String::new())), (false, true, Ruling::Ask));

@@ -1,4 +1,4 @@
-//! How far a store has come, and that it has less than it had.
+//! Positions of a store, by which lost writes are detected.
 
 use std::fmt;
 

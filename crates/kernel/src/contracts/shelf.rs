@@ -19,7 +19,7 @@ pub struct PromptSpec {
     pub title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it takes; every value is a text.
+    /// Its arguments, which are all texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
     /// The listing as its server wrote it, for doors that pass it on.
@@ -41,7 +41,6 @@ pub struct PromptArgument {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSpec {
-    /// Where it is read.
     pub uri: String,
     pub name: String,
     /// A short title for people.
@@ -88,11 +87,10 @@ pub struct PromptRequest<'a> {
     pub arguments: &'a Map<String, Value>,
     /// The answers to what it wanted when it was asked for before.
     pub given: &'a InputResponses,
-    /// What its caller can do for it.
+    /// Abilities of the caller.
     pub can: Abilities,
 }
 
-/// What is being completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionTarget<'a> {
     /// An argument of a prompt of this name.
@@ -189,7 +187,7 @@ pub trait Shelf: Send + Sync {
         false
     }
 
-    /// What is at a URI: a list of contents in MCP's shape.
+    /// Reads a URI: a list of contents in MCP's shape.
     fn read<'a>(&'a self, _caller: &'a Caller, _uri: &'a str) -> ShelfFuture<'a, Vec<Value>> {
         Box::pin(std::future::ready(Ok(None)))
     }

@@ -1,11 +1,10 @@
-//! Where events go, and the log of how that went. A sink is one small contract: to add a
-//! broker is to write one file. The engine reads the feed, keeps the order, tries again and
-//! remembers how far it came; a sink only hands over.
+//! The contracts of event sinks and of the delivery log. A sink only delivers: the engine reads the
+//! feed, keeps the order, retries and stores the position. To add a broker, write one file.
 
 use crate::contracts::cloud::CloudEvent;
 use crate::contracts::{ListPage, PageRequest, Read};
 use crate::values::ids::{Millis, RealmId, SessionId};
-use crate::values::words::named;
+use crate::values::named_enum::named;
 use futures::future::BoxFuture;
 
 /// Delivers events to a system outside.

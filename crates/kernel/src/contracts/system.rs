@@ -1,5 +1,5 @@
-//! What the process around us gives: time, randomness, tasks, and marks that outlive it. A seeded
-//! simulation implements all of it.
+//! Contracts of the environment: time, randomness, tasks, and crash marks that outlive the process.
+//! A seeded simulation implements all of them.
 
 use crate::values::ids::{Millis, SessionId};
 use futures::future::BoxFuture;

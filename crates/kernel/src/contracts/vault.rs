@@ -1,12 +1,12 @@
-//! Where secrets are kept that outlive a call. Several processes may share a vault, so what is kept
-//! has a version, and one of them can hold a key while it changes what lies under it.
+//! The contract of a vault: secrets that outlive a call. Several processes may share a vault, so
+//! entries have versions, and a process can lease a key while it changes the entry.
 
 use crate::values::fault::Fault;
 use crate::values::secret::Secret;
 use futures::future::BoxFuture;
 use std::fmt;
 
-/// What is kept under a key.
+/// An entry of a vault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VaultEntry {
     /// The secret.
@@ -76,7 +76,7 @@ pub type VaultFuture<'a, T> = BoxFuture<'a, Result<T, VaultError>>;
 
 /// Keeps secrets under keys of ours, out of sight: sealed where they are written down.
 pub trait Vault: Send + Sync {
-    /// What is kept under this key.
+    /// Reads the entry of this key.
     fn read<'a>(&'a self, key: &'a str) -> VaultFuture<'a, Option<VaultEntry>>;
 
     /// Keeps this under the key in place of what was there, if that is as expected, and gives its
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_is_done_only_over_what_was_expected() {
+    fn a_vault_write_happens_only_if_its_condition_holds() {
         let found = [None, Some(0), Some(7)];
         let allowed = |expected: VaultCondition| found.map(|version| expected.allows(version));
         assert_eq!(allowed(VaultCondition::Any), [true, true, true]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fault_of_a_vault_keeps_its_hint() {
+    fn a_vault_fault_keeps_its_hint() {
         let fault = Fault::new("VaultFailed", "no room").hint("make room");
         let error = VaultError::from(fault.clone());
         assert_eq!((error.to_string().as_str(), Fault::from(error)), ("no room", fault));

@@ -1,5 +1,5 @@
-//! Where the webhooks of runs are kept: whom each of them notifies, how far it has got, and whose
-//! it is. What only its maker and its receiver may know is sealed before it gets here.
+//! The contract of webhook storage: receiver, progress and owner of each webhook of a run. What only
+//! its maker and receiver may know is sealed before it is stored.
 
 use super::{ListPage, PageRequest, Read};
 use crate::tool::call::Caller;
@@ -21,7 +21,7 @@ pub struct WebhookName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookBody {
-    /// Who made it: what it is sent is what this caller may see.
+    /// Its maker. It is sent only what this caller may see.
     pub by: Caller,
     /// Whether its maker acted as `by.subject` because policy allowed that: it ends with that
     /// right. A token that names both needs no such right.
@@ -31,7 +31,7 @@ pub struct WebhookBody {
     pub session: SessionId,
     /// In which version of the protocol its receiver is spoken to.
     pub dialect: String,
-    /// Where it is and what it is shown, sealed, as text.
+    /// Its URL and credentials, sealed, as text.
     pub sealed: String,
     /// When it was made.
     pub made_at: Millis,
@@ -63,11 +63,10 @@ pub struct Webhook {
     pub standing: WebhookProgress,
 }
 
-/// Who made a webhook: the same subject, by the same actor.
+/// The maker of a webhook: a subject and its actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookMaker {
     pub subject: Arc<str>,
-    /// Who acted as it, where someone did.
     pub actor: Option<Arc<str>>,
 }
 
@@ -165,7 +164,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_body_that_says_nothing_of_impersonation_is_of_one_who_acts_for_itself() {
+    fn a_webhook_body_without_an_actor_belongs_to_its_subject() {
         let body = WebhookBody {
             by: Caller::new("acme", "ann"),
             impersonated: false,

@@ -1,5 +1,5 @@
-//! Commands: a tool call that a model writes as JSON text, `{intent, tool, args, stop}`. Any model
-//! can do this, one without tool calls of its own included.
+//! Commands: tool calls that a model writes as JSON text, `{intent, tool, args, stop}`. Any model
+//! can write them, including those without tool calls.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_default() {
+    fn missing_command_members_get_their_defaults() {
         let command = read_command(r#"{"intent": "CALL_TOOL", "tool": "events.publish"}"#).unwrap();
         assert_eq!(command.args, Map::new());
         assert_eq!(command.stop, None);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn where_commands_are_spoken_what_is_wrong_with_one_is_told() {
+    fn an_agent_of_commands_is_told_what_is_wrong_with_a_command() {
         let command = must_command(&format!("```json\n{WHOLE}\n```")).unwrap();
         assert_eq!((command.tool.as_str(), command.stop), ("add", Some(false)));
         let loose = r#"{"intent": "CALL_TOOL", "tool": "add", "args": null, "then": 1}"#;

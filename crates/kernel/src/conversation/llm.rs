@@ -1,9 +1,9 @@
-//! Models: what one is asked, what it answers, how it fails. One contract for all of them; what a
-//! provider's wire looks like is its adapter's business.
+//! The contract of models: prompts, turns, failures. One contract for all providers; wire formats
+//! are in their adapters.
 
 use crate::values::ids::Millis;
+use crate::values::named_enum::named;
 use crate::values::trace::TraceParent;
-use crate::values::words::named;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -96,7 +96,7 @@ pub enum Message {
         /// The tools that it called. Each has exactly one result in the messages after it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ModelCall>,
-        /// What its provider wants to be given back with it, and which provider that is.
+        /// Provider-specific members that must be returned to that provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         native: Option<Arc<Native>>,
     },
@@ -179,7 +179,7 @@ pub struct Turn {
     pub stop: Stop,
     #[serde(default)]
     pub usage: Usage,
-    /// What its provider wants to be given back with it.
+    /// Provider-specific members that must be returned.
     pub native: Option<Arc<Native>>,
 }
 
@@ -199,7 +199,7 @@ pub enum Stop {
 /// What a turn took, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// What it read, what came from a cache included.
+    /// Tokens read, including those from a cache.
     pub input: u64,
     /// How much of that came from a cache.
     #[serde(default)]
@@ -207,7 +207,7 @@ pub struct Usage {
     /// How much of it was written to a cache.
     #[serde(default, rename = "cacheWritten", skip_serializing_if = "is_zero")]
     pub cache_written: u64,
-    /// What it wrote, its thoughts included.
+    /// Tokens written, including thoughts.
     pub output: u64,
 }
 
@@ -259,7 +259,7 @@ named! {
         Refused = "ModelRefused",
         /// The provider did not take the request.
         BadRequest = "ModelBadRequest",
-        /// What it answered cannot be read.
+        /// The answer is unreadable.
         Unreadable = "ModelUnreadable",
     }
 }

@@ -1,4 +1,4 @@
-//! What a run publishes by itself, as the journal keeps it.
+//! Events that runs publish, as stored in the journal.
 
 use serde_json::Value;
 use std::sync::Arc;

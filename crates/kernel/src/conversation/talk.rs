@@ -36,25 +36,25 @@ pub enum Line {
     },
 }
 
-/// Where one call of a turn stands: its one state.
+/// State of one call of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallLine {
-    /// The call; its id in the conversation as well.
+    /// Also its id in the conversation.
     pub call: CallId,
-    /// The tool, as the model said it.
+    /// The tool's name as the model wrote it.
     pub said: Arc<str>,
-    /// The tool, where there is one that the agent sees.
+    /// The resolved tool, if the agent sees one of that name.
     pub tool: Option<ToolName>,
-    /// Whether a person was, or will be, asked before it.
+    /// Whether a person must approve it.
     pub guard: CallGuard,
-    /// What a person is asked, where it is a question.
+    /// The question, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<AgentQuestion>,
-    /// The arguments that a person put in the place of the model's.
+    /// Arguments that a person replaced the model's with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Arc<Value>>,
-    /// Its frame, while it is under way.
+    /// Its frame, while it is active.
     pub frame: Option<FrameId>,
     /// Its result, once it has one.
     pub settled: Option<CallSettlement>,
@@ -64,7 +64,6 @@ pub struct CallLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentQuestion {
     pub question: Arc<str>,
-    /// What it is about.
     #[serde(default)]
     pub context: Arc<str>,
 }
@@ -73,7 +72,7 @@ pub struct AgentQuestion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CallGuard {
-    /// Nothing.
+    /// No approval.
     Free,
     /// A person approves it.
     Approve,
@@ -117,11 +116,11 @@ pub struct AgentUsage {
     pub worked_ms: u64,
 }
 
-/// What a call that was cut off is said to have come to.
+/// Result text of a call that was cut off.
 const CUT_OFF: &str = "the run ended before this was done";
 
-/// By what two calls of an agent are the same.
-pub fn made_digest(said: &str, arguments: &Value) -> ContentHash {
+/// Equal for two calls of an agent with the same tool and arguments.
+pub fn call_digest(said: &str, arguments: &Value) -> ContentHash {
     canonical::digest(&json!([said, arguments]))
 }
 

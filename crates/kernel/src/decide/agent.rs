@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(super) enum AgentNext {
     Fact(Fact),
     Turn(TurnKind),
-    /// Nothing until something happens.
+    /// Waits for a fact.
     Idle,
 }
 
@@ -205,7 +205,7 @@ impl FrameContext<'_> {
     /// The agent is done, with this.
     pub(super) fn answers(&self, answer: Arc<Datum>, stopped: Option<&str>) -> Fact {
         let stopped = stopped.map(str::to_owned);
-        Fact::AgentAnswered { frame: self.frame.id, step: self.here(), answer, stopped }
+        Fact::AgentAnswered { frame: self.frame.id, step: self.current_step(), answer, stopped }
     }
 
     /// An honest answer: why it ends here, and what was done so far.
@@ -243,7 +243,7 @@ impl FrameContext<'_> {
         self.answer(&text, Some(limit))
     }
 
-    pub(super) fn here(&self) -> StepId {
+    pub(super) fn current_step(&self) -> StepId {
         self.frame.step.clone().unwrap_or_else(|| StepId::from(""))
     }
 }

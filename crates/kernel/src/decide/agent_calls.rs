@@ -2,8 +2,8 @@
 //! and what people reply to them.
 
 use super::agent::AgentNext;
+use super::ask_details::call_details;
 use super::fix::asked_call;
-use super::follows::about;
 use super::steps::title;
 use super::{DecideResult, FrameContext};
 use crate::ask::{Ask, AskBody, CallDecision, Question, Reply};
@@ -86,7 +86,7 @@ impl<'e> FrameContext<'e> {
         let texts: Vec<&str> = questions.iter().map(|asked| asked.question.as_str()).collect();
         let message = texts.join("\n");
         let title = title(&message);
-        let step = self.here();
+        let step = self.current_step();
         let body = AskBody::Clarify { message, questions };
         Fact::AskOpened(Box::new(self.ask(step, title, body, Vec::new())))
     }
@@ -98,12 +98,13 @@ impl<'e> FrameContext<'e> {
         let calls = guarded.iter().map(|open| asked_call(open)).collect();
         let specs = guarded.iter().filter_map(|open| open.pins.as_ref());
         let more = specs.flat_map(|pins| pins.spec.as_str().bytes()).collect();
-        let ask = self.ask(self.here(), title, AskBody::Approve { calls }, more);
+        let ask = self.ask(self.current_step(), title, AskBody::Approve { calls }, more);
         let said = guarded.iter().filter_map(|open| match &open.state {
             CallState::Judged(Judgement::Admitted { answerers, .. }) => answerers.as_ref(),
             _ => None,
         });
-        let about = guarded.iter().map(|open| about(open, self.why(open))).collect();
+        let about =
+            guarded.iter().map(|open| call_details(open, self.approval_reason(open))).collect();
         Fact::AskOpened(Box::new(Ask { answerers: self.narrowed(said), about, ..ask }))
     }
 
@@ -191,7 +192,7 @@ impl<'e> FrameContext<'e> {
         let FrameKind::Call { tool, arguments, approve, .. } = &self.frame.kind else {
             return Ok(None);
         };
-        let step = self.here();
+        let step = self.current_step();
         Ok(Some(Fact::CallRequested(Box::new(CallRequest {
             call: self.call_id(&step, 1),
             frame: self.frame.id,

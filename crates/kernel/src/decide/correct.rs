@@ -1,6 +1,5 @@
-//! Corrections: a plan that runs below a failed step and finds out what to do about it. Its answer
-//! is a reply; whatever goes wrong with it leaves the step to the next rule or person. A correction
-//! is never corrected.
+//! Corrections: a plan that runs below a failed step and finds a remedy. Its answer is a reply; if
+//! it fails, the step goes to the next rule or to a person. A correction is never corrected itself.
 
 use super::{DecideResult, FrameContext};
 use crate::ask::correction::{CorrectionRights, found};

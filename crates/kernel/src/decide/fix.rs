@@ -1,6 +1,6 @@
-//! A failed step becomes a `Fix` ask; replies of every kind are acted upon here.
+//! Failed steps: the `Fix` ask, and what each reply to it does.
 
-use super::follows::about;
+use super::ask_details::call_details;
 use super::supervise::{FailedStep, RuleChoice};
 use super::{DecideResult, FrameContext};
 use crate::ask::{Answerers, Ask, AskBody, AskedCall, CallDecision, FixAction, Reply, digest};
@@ -31,7 +31,7 @@ impl FrameContext<'_> {
             && call.is_some_and(|call| !call.repeatable())
             && !self.plan.reports_calls;
         let beyond_plans = [Fault::RECOVERY_GAVE_UP, Fault::NOT_PERMITTED];
-        let over_limit = self.run.held() == Some(self.frame.id);
+        let over_limit = self.run.held_frame() == Some(self.frame.id);
         let beyond_rules = over_limit || beyond_plans.contains(&fault.name.as_str());
         let failed = FailedStep { fault, how, call };
         let (ruled, plans) = match beyond_rules {
@@ -69,7 +69,7 @@ impl FrameContext<'_> {
             Some(tool) => format!("`{tool}` failed at step `{step}`"),
             None => format!("step `{step}` failed"),
         };
-        let known = call.map(|call| about(call, None)).into_iter().collect();
+        let known = call.map(|call| call_details(call, None)).into_iter().collect();
         let call = call.map(asked_call);
         let body = AskBody::Fix { fault: fault.clone(), call, how, actions, plans };
         let ask = self.ask(step, title, body, Vec::new());
@@ -99,11 +99,11 @@ impl FrameContext<'_> {
             digest(&session.key.realm, session.id, run.id, &step, &body, &more, run.subject());
         let seq = self.session.seq.to_be_bytes();
         Ask {
-            id: AskId::of(&[&self.place(), &seq, body.kind().as_bytes()]),
+            id: AskId::of(&[&self.id_seed(), &seq, body.kind().as_bytes()]),
             run: self.run.id,
             frame: self.frame.id,
             expires_at: self.expires_at(&step, &body),
-            next: self.next_of(&step, &body),
+            next: self.next_steps(&step, &body),
             step,
             title,
             body,
@@ -303,7 +303,7 @@ impl FrameContext<'_> {
 
     /// hash(session, run, frame path, ordinal, step, try).
     pub(super) fn call_id(&self, step: &StepId, try_no: u32) -> CallId {
-        CallId::of(&[&self.place(), step.as_str().as_bytes(), &try_no.to_be_bytes()])
+        CallId::of(&[&self.id_seed(), step.as_str().as_bytes(), &try_no.to_be_bytes()])
     }
 }
 

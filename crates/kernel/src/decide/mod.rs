@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub mod resolve;
 mod wind_down;
-mod follows;
+mod ask_details;
 mod correct;
 mod supervise;
 mod propose;
@@ -56,7 +56,7 @@ pub enum Next {
     Fetch(FrameId, Fetch),
     /// Render what the frame's agent asks its model, record `turn.started`, then ask it.
     Turn(FrameId, TurnKind),
-    /// Nothing until something happens.
+    /// Waits for a fact.
     Idle,
 }
 
@@ -336,10 +336,10 @@ impl<'e> FrameContext<'e> {
     }
 
     /// The bytes that an id of something made here is hashed from.
-    fn place(&self) -> Vec<u8> {
-        let mut place = self.frame.path.position(self.run.no, self.frame.ordinal);
-        place.extend(self.run.id.0.to_be_bytes());
-        place.extend(self.session.id.0.to_be_bytes());
-        place
+    fn id_seed(&self) -> Vec<u8> {
+        let mut seed = self.frame.path.position(self.run.no, self.frame.ordinal);
+        seed.extend(self.run.id.0.to_be_bytes());
+        seed.extend(self.session.id.0.to_be_bytes());
+        seed
     }
 }

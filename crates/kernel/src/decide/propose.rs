@@ -1,5 +1,6 @@
 //! Proposals: a model is asked for other arguments of a failed call, or for a plan that corrects a
-//! failed step. What it says is a reply only where that can change nothing; else a person takes it.
+//! failed step. Its answer is a reply only where that cannot change anything; otherwise a person
+//! must accept it.
 
 use super::supervise::FailedStep;
 use super::{DecideResult, FrameContext};

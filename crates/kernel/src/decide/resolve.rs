@@ -1,4 +1,4 @@
-//! Values of a plan's expressions as a frame sees them.
+//! Evaluates the expressions of a plan in the scope of a frame.
 
 use crate::definition::plan::{Expr, PointerExpr, Text};
 use crate::expression::budget::Budget;
@@ -156,9 +156,9 @@ impl<'s> FrameView<'s> {
         template.render(root).map_err(|why| {
             let message = format!("text `{}` cannot be filled: {why}", template.source());
             let keys = template.needs().map(|needs| &needs.context_keys).into_iter().flatten();
-            let there = self.there(keys.map(String::as_str));
+            let known = self.known_keys(keys.map(String::as_str));
             let hint =
-                format!("{there}use `default` or `is defined` for values that may be missing");
+                format!("{known}use `default` or `is defined` for values that may be missing");
             Stop::Fault(Fault::new("TemplateError", message).hint(hint))
         })
     }
@@ -171,14 +171,14 @@ impl<'s> FrameView<'s> {
         let key = pointer.strip_prefix("$.context.");
         let key = key.and_then(|rest| rest.split(['.', '[']).next());
         let message = format!("`{what}` has no value: `{pointer}` selects nothing");
-        let there = self.there(key.into_iter());
-        let hint = format!("{there}give it a `default`, or look at the session's context");
+        let known = self.known_keys(key.into_iter());
+        let hint = format!("{known}give it a `default`, or look at the session's context");
         Stop::Fault(Fault::new("PointerError", message).hint(hint))
     }
 
-    /// The names that are there, where others were looked for: those of the values under these keys
-    /// of the context, or those of the context where it has no such key.
-    fn there<'k>(&self, keys: impl Iterator<Item = &'k str>) -> String {
+    /// A hint with the existing names: the fields of the values under these context keys, or the
+    /// keys of the context if it has no such key.
+    fn known_keys<'k>(&self, keys: impl Iterator<Item = &'k str>) -> String {
         let mut told = String::new();
         for key in keys.take(PLACES_TOLD_MAX) {
             let (place, value) = match self.context(key) {

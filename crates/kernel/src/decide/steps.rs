@@ -1,8 +1,8 @@
-//! The kinds of steps that need no file of their own: how each begins, and what follows from the
-//! gate's judgement or a person's answer.
+//! Step kinds without a file of their own: how each starts, and what follows the gate's judgement
+//! or a person's answer.
 
+use super::ask_details::call_details;
 use super::fix::asked_call;
-use super::follows::about;
 use super::resolve::Notes;
 use super::{DecideResult, FrameContext};
 use crate::ask::{Ask, AskBody};
@@ -70,7 +70,7 @@ impl FrameContext<'_> {
                 let more = pins.spec.as_str().as_bytes().to_vec();
                 let ask = self.ask(open.request.step.clone(), title, body, more);
                 let answerers = self.narrowed(answerers.iter());
-                let about = vec![about(open, self.why(open))];
+                let about = vec![call_details(open, self.approval_reason(open))];
                 Ok(Some(Fact::AskOpened(Box::new(Ask { answerers, about, ..ask }))))
             }
         }

@@ -184,7 +184,7 @@ impl<'e> FrameContext<'e> {
         let try_no = self.next_try(&rule, failed, retry)?;
         // Chance that a replay gives again: where the step is, and after how many events.
         let seq = self.session.seq.to_be_bytes();
-        let chance = AskId::of(&[&self.place(), &seq, b"wait"]).0 as u64;
+        let chance = AskId::of(&[&self.id_seed(), &seq, b"wait"]).0 as u64;
         let wait_ms = retry.wait_ms(try_no, chance, self.env.limits.rule_wait_ms_max);
         let refused_ms = failed.fault.refused_ms.unwrap_or(0);
         let until = self.env.now.plus_ms(wait_ms.saturating_add(refused_ms).max(lost_ms()));

@@ -1,4 +1,4 @@
-//! What a model's answer results in: a route, a summary, an answer, or calls with ids of their own.
+//! Interprets a model's answer: a route, a summary, an answer, or calls with ids of their own.
 
 use super::{Env, FrameContext};
 use crate::conversation::command::{Command, NoCommand, must_command, read_command};
@@ -25,9 +25,9 @@ pub struct TurnResult<'a> {
     pub turn: Turn,
     /// The tools of the prompt.
     pub cards: &'a SeenTools,
-    /// What it cost, where the price is known.
+    /// `None` if the price is unknown.
     pub cost_micros: Option<u64>,
-    /// What it would have cost without a cache, where one was used and the price is known.
+    /// Cost without the provider's cache, if one was used and the price is known.
     pub uncached_micros: Option<u64>,
 }
 
@@ -73,11 +73,11 @@ pub fn turned(
             Fact::TalkCompacted { lines, turn: Box::new(end(&answer.text, Vec::new(), None)) }
         }
         TurnKind::Act => {
-            let said = match state.commands {
+            let reply = match state.commands {
                 true => commanded(state, &answer, cards),
-                false => Ok(said(&answer, cards)),
+                false => Ok(model_reply(&answer, cards)),
             };
-            match said {
+            match reply {
                 Ok(ModelReply { text, calls, stops }) => {
                     let calls = at.calls_made(state, agent, calls, cards);
                     let end = TurnEnd { stops, ..end(&text, calls, None) };
@@ -116,7 +116,7 @@ struct ModelReply {
 }
 
 /// A text that is a command as a whole is a call; only a `stop` that is written counts.
-fn said(answer: &Turn, cards: &SeenTools) -> ModelReply {
+fn model_reply(answer: &Turn, cards: &SeenTools) -> ModelReply {
     let command = if answer.calls.is_empty() { read_command(&answer.text) } else { None };
     let Some(command) = command else {
         return ModelReply { text: answer.text.clone(), calls: answer.calls.clone(), stops: false };
@@ -282,7 +282,7 @@ impl FrameContext<'_> {
         let segment = PathSegment { ordinal: self.frame.ordinal, child: number, mode: Mode::Apart };
         let path = self.frame.path.child(segment);
         let child = Frame { path, ordinal: 1, ..self.frame.clone() };
-        FrameContext { frame: &child, ..*self }.call_id(&self.here(), 1)
+        FrameContext { frame: &child, ..*self }.call_id(&self.current_step(), 1)
     }
 
     pub(super) fn turn_failed(

@@ -1,10 +1,10 @@
-//! A call that wants something first: a person is asked for one thing after the other, in the order
-//! of the tool's keys; then the call goes out again with the outcome. What only a program of the
-//! caller has is asked for in the run of a direct call alone: its caller may give it, or the
+//! Calls that require input: a person is asked for one input after the other, in the order of the
+//! tool's keys; then the call goes out again with the answers. Inputs that only a program of the
+//! caller can give are requested only in the run of a direct call: its caller may give them, or the
 //! person who answers in its place.
 
+use super::ask_details::call_details;
 use super::fix::asked_call;
-use super::follows::about;
 use super::steps::title;
 use super::{DecideResult, FrameContext};
 use crate::ask::{Ask, AskBody, InputSource};
@@ -43,7 +43,7 @@ impl FrameContext<'_> {
         let title = title(&format!("`{}` wants: {message}", open.request.tool));
         let wanted = InputSource { call: asked_call(open), key: key.clone() };
         let ask = self.ask(open.request.step.clone(), title, body, wanted.digested());
-        let about = vec![about(open, None)];
+        let about = vec![call_details(open, None)];
         Ok(Some(Fact::AskOpened(Box::new(Ask { wanted: Some(wanted), about, ..ask }))))
     }
 

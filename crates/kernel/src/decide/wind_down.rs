@@ -1,5 +1,5 @@
-//! Ending a subtree: a plan that was answered inside a branch, an iteration whose failure is
-//! collected. Asks are withdrawn, frames cut off, leaves first; a write that was sent is waited
+//! Ends a subtree of frames: a plan answered inside a branch, or an iteration whose failure is
+//! collected. Asks are withdrawn and frames cut off, leaves first; a write that was sent is waited
 //! for.
 
 use super::{DecideResult, FrameContext};

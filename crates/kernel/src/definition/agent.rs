@@ -25,7 +25,7 @@ pub struct Agent {
     pub name: AgentName,
     /// Its name for people.
     pub title: String,
-    /// What it is for, for people and for the router.
+    /// Shown to people and to the router.
     pub description: String,
     /// The model that acts: `llmConfigRef`.
     pub model: Arc<str>,
@@ -43,7 +43,7 @@ pub struct Agent {
     pub types: BTreeMap<String, ToolType>,
     /// The tools that a person approves, whatever policy says.
     pub approve: Vec<Pattern>,
-    /// What it may spend in one run.
+    /// Limits per run.
     pub limits: AgentLimits,
     /// The time zone of its users, where it is not the server's.
     pub zone: Option<String>,
@@ -56,13 +56,11 @@ pub struct Agent {
 /// One piece of a model's instructions, which stand before the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptStep {
-    /// Who says it.
     pub role: PromptRole,
     /// A text with `{{ placeholders }}`.
     pub content: String,
 }
 
-/// Who says a piece of the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptRole {

@@ -3,7 +3,7 @@
 //! a text. Nothing runs here: steps are carried out by `decide`. Files are found by `project`.
 
 pub mod schemas;
-pub mod finding;
+pub mod text_search;
 pub mod agent;
 pub mod reasons;
 pub mod pipeline;

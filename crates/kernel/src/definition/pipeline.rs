@@ -21,7 +21,7 @@ pub const OTHER_REASONS: &str = "(others)";
 pub struct Pipeline {
     /// Its name: its file's, unless it says another one.
     pub name: PipelineName,
-    /// What it is for, for people.
+    /// Shown to people.
     pub description: String,
     pub addresses: Addresses,
     /// The path of its HTTP route.
@@ -30,13 +30,12 @@ pub struct Pipeline {
     pub port: Option<u16>,
     /// How long a request is waited for.
     pub request_timeout_ms: u64,
-    /// What its bodies look like.
     pub schema: CaseSchema,
     /// The reasons that it knows, each with what is done then.
     pub handlers: Vec<Handler>,
     /// The tools that its agent may call, by their names in the catalog: that is consent.
     pub tools: Vec<String>,
-    /// Who decides where no handler does.
+    /// Decides cases that no handler takes.
     pub llm: PipelineLlm,
     /// The plan that it comes down to.
     pub plan: PlanId,
@@ -75,13 +74,11 @@ pub struct CaseSchema {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Handler {
     pub reasons: Reasons,
-    /// What is done.
     pub kind: HandlerKind,
     /// The type of the event that it publishes, where the file names one.
     pub event: Option<String>,
 }
 
-/// What is done for a known reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandlerKind {
     /// Publishes that the case is repaired by this identifier. It looks nothing up itself.
@@ -103,7 +100,7 @@ impl HandlerKind {
     }
 }
 
-/// Who decides where no handler does.
+/// Decides cases that no handler takes.
 #[derive(Clone, PartialEq)]
 pub enum PipelineLlm {
     /// A model of the project, by its name.

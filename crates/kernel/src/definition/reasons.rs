@@ -1,5 +1,5 @@
-//! The reasons that a pipeline's handler takes, and how a case's reason is compared with them. The
-//! pipeline's plan decides with the same expressions, so a case is counted where it went.
+//! The reasons of a pipeline's handler, and how a case's reason is compared with them. The compiled
+//! plan uses the same expressions, so a case is counted under the handler that took it.
 
 use crate::expression::patterns::{Unusable, compile};
 use regex::Regex;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_found_by_its_beginning() {
+    fn counted_reasons_are_found_by_prefix() {
         let exact = reasons(&["ääää"], Comparison::Exact);
         assert!(exact.take_counted("äää", 3) && !exact.take_counted("ää", 3));
         assert!(reasons(&["LATE"], Comparison::AnyCase).take_counted("late", 3));

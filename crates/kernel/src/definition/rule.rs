@@ -7,7 +7,7 @@ use crate::tool::call::CallProgress;
 use crate::tool::rules::Pattern;
 use crate::values::fault::Fault;
 use crate::values::ids::{PlanId, ToolName};
-use crate::values::words::named;
+use crate::values::named_enum::named;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -24,7 +24,6 @@ pub struct Rule {
     /// Which failures it is for.
     #[serde(default, skip_serializing_if = "FailureFilter::is_any")]
     pub when: FailureFilter,
-    /// What it does about them.
     pub act: RuleAction,
 }
 
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_fits_what_fits_all_that_it_says() {
+    fn a_rule_matches_if_all_its_filters_match() {
         let fault = Fault::new("UpstreamTimeout", "no answer").passing();
         let tool = ToolName::from("crm.find");
         let call = Failure { fault: &fault, how: CallProgress::Failed, tool: Some(&tool) };
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_up_to_a_limit_and_stray_by_the_jitter_alone() {
+    fn retry_waits_grow_to_a_limit_and_vary_only_by_jitter() {
         let retry = Retry { times: 9, wait_ms: 500, factor_percent: 200, jitter_percent: 0 };
         let waits: Vec<u64> = [1, 2, 3, 9].map(|number| retry.wait_ms(number, 77, 60_000)).into();
         assert_eq!(waits, [500, 1_000, 2_000, 60_000]);
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_written_and_read_back() {
+    fn rules_round_trip_through_json() {
         let rules = Rules {
             project: vec![
                 Rule {

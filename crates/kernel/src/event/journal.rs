@@ -1,5 +1,5 @@
-//! One event of a journal, and reading journal rows back. Upgrades of events that released programs
-//! wrote belong here.
+//! Events of a journal and their parsing. Upgrades of events that released programs wrote belong
+//! here.
 
 use super::Fact;
 use crate::values::ids::Millis;
@@ -45,14 +45,14 @@ impl<'de> Visitor<'de> for EventVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Event, A::Error> {
-        let mut place = EventHeader::default();
-        let members = FactMembers { map, place: &mut place };
+        let mut header = EventHeader::default();
+        let members = FactMembers { map, header: &mut header };
         let fact = Fact::deserialize(MapAccessDeserializer::new(members))?;
         let missing = A::Error::missing_field;
         Ok(Event {
-            seq: place.seq.ok_or_else(|| missing("seq"))?,
-            at: place.at.ok_or_else(|| missing("at"))?,
-            v: place.v.ok_or_else(|| missing("v"))?,
+            seq: header.seq.ok_or_else(|| missing("seq"))?,
+            at: header.at.ok_or_else(|| missing("at"))?,
+            v: header.v.ok_or_else(|| missing("v"))?,
             fact,
         })
     }
@@ -81,7 +81,7 @@ enum Member {
 /// The members of an event that are its fact's. The others are taken on the way.
 struct FactMembers<'p, A> {
     map: A,
-    place: &'p mut EventHeader,
+    header: &'p mut EventHeader,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for FactMembers<'_, A> {
@@ -94,9 +94,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for FactMembers<'_, A> {
         let name = loop {
             match self.map.next_key()? {
                 None => return Ok(None),
-                Some(Member::Seq) => once(&mut self.place.seq, "seq", &mut self.map)?,
-                Some(Member::At) => once(&mut self.place.at, "at", &mut self.map)?,
-                Some(Member::V) => once(&mut self.place.v, "v", &mut self.map)?,
+                Some(Member::Seq) => once(&mut self.header.seq, "seq", &mut self.map)?,
+                Some(Member::At) => once(&mut self.header.at, "at", &mut self.map)?,
+                Some(Member::V) => once(&mut self.header.v, "v", &mut self.map)?,
                 Some(Member::Type) => break "type",
                 Some(Member::Data) => break "data",
                 Some(Member::Unknown) => {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_read_whatever_the_order_of_its_members() {
+    fn an_event_is_read_in_any_member_order() {
         let written = serde_json::to_string(&event()).unwrap();
         assert_eq!(written, r#"{"seq":7,"at":1,"v":1,"type":"timer.fired","data":{"timer":"t"}}"#);
         for text in [
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_not_whole_is_not_read() {
+    fn an_incomplete_event_is_unreadable() {
         for text in [
             r#"{"at":1,"v":1,"type":"timer.fired","data":{"timer":"t"}}"#,
             r#"{"seq":7,"at":1,"v":1,"data":{"timer":"t"}}"#,

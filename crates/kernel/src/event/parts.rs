@@ -1,4 +1,4 @@
-//! What facts are made of: requests, starts, endings.
+//! Payloads of facts: requests, starts, endings.
 
 use crate::ask::Decision;
 use crate::ask::remedy::{Remedy, RemedyResult};
@@ -45,8 +45,8 @@ pub struct Occasion {
     /// Through how many agents it came, where it came from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hops: Option<u32>,
-    /// Who made the key that it was started with, where that is someone else: they do not approve
-    /// what another person must.
+    /// Makers of the key that it was started with, except the starter: they cannot approve what
+    /// another person must.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<Arc<str>>,
 }
@@ -187,7 +187,7 @@ pub struct CorrectionEntry {
     pub step: StepId,
     pub child: FrameId,
     pub plan: PlanId,
-    /// What it is given of the failure.
+    /// Input: the failure.
     pub input: Arc<Datum>,
     /// Its first step.
     pub start: StepId,
@@ -207,7 +207,7 @@ pub struct CorrectionEnd {
     /// The frame whose step failed.
     pub frame: FrameId,
     pub child: FrameId,
-    /// What it came to.
+    /// Its result.
     pub found: RemedyResult,
 }
 
@@ -220,7 +220,7 @@ pub struct ProposalStart {
     pub step: StepId,
     /// The ask that chose it.
     pub ask: AskId,
-    /// What is asked for, and of which model.
+    /// The requested proposal, and its model.
     pub does: Remedy,
     /// Which attempt, from 1: one that a process did not live to see is made again.
     pub attempt: u32,
@@ -233,7 +233,7 @@ pub struct ProposalEnd {
     /// The frame whose step failed.
     pub frame: FrameId,
     pub attempt: u32,
-    /// What it came to.
+    /// Its result.
     pub found: RemedyResult,
     /// How many turns it took.
     pub turns: u32,
@@ -241,13 +241,13 @@ pub struct ProposalEnd {
     /// What that cost, in millionths of a dollar, where the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// What it would have cost without the provider's cache, where that was used.
+    /// Cost without the provider's cache, if that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncached_micros: Option<u64>,
 }
 
 impl ProposalEnd {
-    /// Nothing was proposed, and no model was asked to its end.
+    /// A proposal that failed before a model answered.
     pub fn nothing(frame: FrameId, attempt: u32, fault: Fault) -> Self {
         let found = RemedyResult::nothing(fault);
         let usage = Usage::default();
@@ -279,7 +279,7 @@ pub struct AgentEntry {
     pub step: StepId,
     /// The agent, which the run's closure pins.
     pub agent: AgentName,
-    /// What it is asked: a text, or a value that it reads as JSON.
+    /// A text, or a value that the model gets as JSON.
     pub input: Arc<Datum>,
     /// Whether it continues the session's conversation.
     pub continues: bool,
@@ -340,7 +340,6 @@ pub struct TurnEnd {
     pub turn: u32,
     pub attempt: u32,
     pub kind: TurnKind,
-    /// What it said.
     pub text: Arc<str>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallMade>,
@@ -356,10 +355,10 @@ pub struct TurnEnd {
     /// What that cost, in millionths of a dollar, where the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// What it would have cost without the provider's cache, where that was used.
+    /// Cost without the provider's cache, if that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncached_micros: Option<u64>,
-    /// What its provider wants to be given back.
+    /// Provider-specific members that must be returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<Arc<Native>>,
 }

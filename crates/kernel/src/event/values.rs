@@ -1,5 +1,5 @@
-//! The values that facts carry: which of them may be large, and about how much they take. And what
-//! facts are about: where several runs of a session are active, that leads to the run.
+//! The values and the subject of a fact: which values may be large and about how large they are;
+//! and which run a fact belongs to, where several runs of a session are active.
 
 use super::{Event, Fact, Outcome, QueuedRun, Topic};
 use crate::values::datum::{BlobRef, Datum, DatumValue, value_weight};
@@ -121,7 +121,7 @@ fn add_held(datum: &Datum, held: &mut BTreeSet<ContentHash>) {
 }
 
 impl Fact {
-    /// What it is about.
+    /// What the fact is about.
     pub fn topic(&self) -> Topic {
         match self {
             Fact::RunStarted { run, .. }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_is_held_by_a_value_and_not_by_a_text_that_looks_like_one() {
+    fn only_blob_values_hold_blobs_and_not_text_that_looks_like_one() {
         let stored = |text: &str| Arc::new(Datum::stored(blob(text), Origin::Input));
         let joined = Datum::joined(DatumValue::Array(vec![stored("a"), stored("b")]));
         let reference = json!({"blob": blob("c"), "from": "input"});

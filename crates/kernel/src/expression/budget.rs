@@ -13,7 +13,7 @@ const MAP_NODES: usize = 12;
 /// and cloning or dropping it recurses.
 const DEPTH_MAX: usize = 128;
 
-/// What is left of a limit on nodes.
+/// Remaining budget of nodes.
 #[derive(Debug)]
 pub struct Budget {
     max: usize,

@@ -3,11 +3,11 @@
 use crate::expression::budget::Budget;
 use crate::expression::patterns::{Pattern, Unusable};
 use crate::values::fault::Fault;
-use crate::values::words::named;
+use crate::values::named_enum::named;
 use serde_json::Value;
 use std::cmp::Ordering;
 
-/// What is said of a pattern of `matches` that is too large, and what to do about it.
+/// Fault of a `matches` pattern that is too large.
 pub(crate) const TOO_LARGE: &str = "the regular expression of `matches` is too large";
 pub(crate) const TOO_LARGE_HINT: &str =
     "it may have 1 KiB and compile to 8 MiB; `(?-u:\\w)` compiles to much less than `\\w`";

@@ -69,7 +69,7 @@ impl Pattern {
 /// The patterns that one evaluation compiled, by their text; none for a text that is no pattern.
 #[derive(Default)]
 pub(crate) struct Patterns {
-    kept: HashMap<String, Option<Pattern>>,
+    compiled: HashMap<String, Option<Pattern>>,
 }
 
 impl Patterns {
@@ -80,9 +80,9 @@ impl Patterns {
         text: &str,
         budget: &Budget,
     ) -> Result<bool, String> {
-        if !self.kept.contains_key(expression) {
-            if self.kept.len() >= KEPT_MAX {
-                self.kept.clear();
+        if !self.compiled.contains_key(expression) {
+            if self.compiled.len() >= KEPT_MAX {
+                self.compiled.clear();
             }
             let pattern = match Pattern::new(expression, budget) {
                 Ok(pattern) => Some(pattern),
@@ -92,9 +92,9 @@ impl Patterns {
                 }
                 Err(Unusable::TooCostly(why)) => return Err(why),
             };
-            self.kept.insert(expression.to_owned(), pattern);
+            self.compiled.insert(expression.to_owned(), pattern);
         }
-        let Some(Some(pattern)) = self.kept.get(expression) else { return Ok(false) };
+        let Some(Some(pattern)) = self.compiled.get(expression) else { return Ok(false) };
         pattern.is_match(text, budget)
     }
 }

@@ -1,10 +1,10 @@
-//! The audit: what is written down of a decision or a change. How the rows that hold such entries
-//! are chained is in `chain`, and where they lie is a contract.
+//! Entries of the audit: one decision or change each. How the rows that contain entries are chained
+//! is in `chain`, and their storage is a contract.
 
 use crate::values::caller::{Caller, Via};
 use crate::values::ids::{AskId, Millis, RealmId, RunId};
+use crate::values::named_enum::named;
 use crate::values::trace::TraceParent;
-use crate::values::words::named;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -117,7 +117,6 @@ impl<'de> Deserialize<'de> for Mac {
 }
 
 named! {
-    /// What was decided.
     Ruling {
         /// It may be done.
         Allow = "allow",
@@ -128,7 +127,7 @@ named! {
     }
 }
 
-/// What something was done to.
+/// The object of an act.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
     /// Its kind, such as `tool`.
@@ -152,27 +151,26 @@ impl Object {
 /// Entries that are written together, each list as one row of its chain.
 pub type Entries = Vec<(ChainName, Vec<Entry>)>;
 
-/// What is written down of one decision or change.
+/// The record of one decision or change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     pub at: Millis,
     /// For whom it was done.
     pub subject: Arc<str>,
-    /// Who did it, where that is not the subject.
+    /// The actor, if it is not the subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<Arc<str>>,
     /// The principal that the realm does it as, where it acts as one: both must be allowed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<Arc<str>>,
-    /// What was done: an act, or what else is kept in the audit, such as `key.create`.
+    /// An act, or another audited operation such as `key.create`.
     pub act: Cow<'static, str>,
     pub object: Object,
     /// The keyed digest of the arguments, or of what was answered. Without the key no one can
     /// guess short ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Mac>,
-    /// What was decided.
     pub verdict: Ruling,
     /// Why it was not simply allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,7 +187,7 @@ pub struct Entry {
     /// The ask that was answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskId>,
-    /// What was answered, in a word.
+    /// Kind of the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Cow<'static, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,10 +195,9 @@ pub struct Entry {
     /// The span that it is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
-    /// What the request says of itself, by header. Nothing checked it.
+    /// Headers in which the request describes itself. Not verified.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What else there is to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Value>,
 }
@@ -269,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mac_is_written_in_digits_and_read_again() {
+    fn a_mac_round_trips_as_hexadecimal() {
         for first in 0..=u8::MAX {
             let mut mac = Mac([0x5a; MAC_BYTES]);
             mac.0[0] = first;

@@ -115,8 +115,8 @@ impl Body {
     }
 }
 
-/// What a chain begins with once its oldest rows were removed: the last of them, and the proof that
-/// the server removed it.
+/// Base of a chain whose oldest rows were removed: the last removed row, and the proof that the
+/// server removed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Base {
     /// The last row that was removed.
@@ -142,7 +142,7 @@ impl Row {
         entries: &[Entry],
     ) -> Result<Self, Unchained> {
         let body = serde_json::to_string(entries).map_err(|error| Unchained(error.to_string()))?;
-        Self::made(keys, chain, head, at, body)
+        Self::linked(keys, chain, head, at, body)
     }
 
     /// The same with entries that are written already.
@@ -152,10 +152,10 @@ impl Row {
         head: &Head,
         body: &Body,
     ) -> Result<Self, Unchained> {
-        Self::made(keys, chain, head, body.at, body.whole())
+        Self::linked(keys, chain, head, body.at, body.whole())
     }
 
-    fn made(
+    fn linked(
         keys: &dyn ChainKeys,
         chain: &ChainName,
         head: &Head,

@@ -18,7 +18,7 @@ pub const ADMIN: &str = "admin";
 const MAKERS_MAX: usize = 16;
 /// The pattern that every realm fits.
 const EVERY_REALM: &str = "*";
-/// Who makes keys for everybody, and is no person.
+/// Makers of keys for everybody, which are not persons.
 const MAKERS_OF_ALL: [&str; 2] = [ADMIN, LOCAL];
 
 /// What `local` may do where no principal is `local` too: the runs that a server began before it
@@ -103,7 +103,7 @@ impl Directory {
         }
     }
 
-    /// What the newest tokens claim for the identities of a principal.
+    /// Grants claimed by the newest tokens of a principal's identities.
     fn claimed<'a>(&'a self, known: &'a KnownPrincipal) -> impl Iterator<Item = &'a Grants> {
         let principal = &*known.principal;
         let roster = &*self.principals;
@@ -112,8 +112,8 @@ impl Directory {
         own.filter_map(move |identity| self.claims.get(identity)).map(|grants| &**grants)
     }
 
-    /// Who a subject is: the principal that it belongs to, else itself.
-    pub fn who<'a>(&'a self, subject: &'a str) -> &'a str {
+    /// The principal that a subject belongs to, or the subject itself.
+    pub fn resolve<'a>(&'a self, subject: &'a str) -> &'a str {
         self.principals.of_subject(subject).map_or(subject, |known| &*known.principal.id)
     }
 
@@ -121,7 +121,7 @@ impl Directory {
     /// principal that is `local` too; a case without one is its pipeline's.
     pub fn owner<'a>(&'a self, owner: Option<&'a str>, is_case: bool) -> Option<&'a str> {
         match owner {
-            Some(owner) => Some(self.who(owner)),
+            Some(owner) => Some(self.resolve(owner)),
             None if is_case => None,
             None => self.principals.of_subject(LOCAL).map(|known| &*known.principal.id),
         }
@@ -167,7 +167,7 @@ impl Directory {
     pub fn is_named(&self, realm: &RealmId, subject: &str, answerer: &str) -> bool {
         match answerer.split_once(':') {
             Some(("role", role)) => self.roles(realm, subject).0.contains(role),
-            Some(("principal", name)) => self.who(name) == self.who(subject),
+            Some(("principal", name)) => self.resolve(name) == self.resolve(subject),
             _ => false,
         }
     }
@@ -213,7 +213,7 @@ impl Directory {
         let shown = key.secrets.iter().filter(|secret| secret.sha256 == sha256);
         let all = of_key.into_iter().chain(shown.flat_map(|secret| &secret.by));
         let is_another = |maker: &&Arc<str>| {
-            !MAKERS_OF_ALL.contains(&&***maker) && self.who(maker) != self.who(&caller)
+            !MAKERS_OF_ALL.contains(&&***maker) && self.resolve(maker) != self.resolve(&caller)
         };
         let makers: BTreeSet<&Arc<str>> = all.filter(is_another).collect();
         makers.into_iter().cloned().collect()
@@ -223,10 +223,10 @@ impl Directory {
     /// that an administrator makes with the admin key, or without a server, are those of different
     /// people.
     fn person<'a>(&'a self, subject: &'a str) -> &'a str {
-        let mut person = self.who(subject);
+        let mut person = self.resolve(subject);
         for _ in 0..MAKERS_MAX {
             match self.key_of(person) {
-                Some(key) if !MAKERS_OF_ALL.contains(&&*key.by) => person = self.who(&key.by),
+                Some(key) if !MAKERS_OF_ALL.contains(&&*key.by) => person = self.resolve(&key.by),
                 _ => return person,
             }
         }
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn each_subject_has_the_roles_that_it_has_now() {
+    fn roles_of_a_subject_are_the_current_ones() {
         let admin = [Role::Admin];
         let member = [Role::Member];
         let viewer = [Role::Viewer];
@@ -373,7 +373,7 @@ mod tests {
             assert!(!directory.is_active(ended), "{ended}");
         }
         let subjects = ["ann", "corp:ann", LOCAL, "corp:bob", "corp:zoe"];
-        let who = subjects.map(|subject| directory.who(subject));
+        let who = subjects.map(|subject| directory.resolve(subject));
         assert_eq!(who, ["ann", "ann", "ann", "bob", "corp:zoe"]);
         assert_eq!(directory.owner(Some("corp:ann"), false), Some("ann"));
         assert_eq!(directory.owner(None, false), Some("ann"), "what local mode left");
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_its_maker_and_other_keys_of_that_maker_are_one_person() {
+    fn a_key_its_maker_and_the_makers_other_keys_are_one_person() {
         let made = |id: &str, by: &str| ApiKey { by: by.into(), ..key(id) };
         let keys = [made("a", "corp:ann"), made("b", "key:a"), made("c", ADMIN), made("d", LOCAL)];
         let keys: HashMap<_, _> =
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn who_made_a_key_of_another_or_gave_it_a_text_is_no_other_person() {
+    fn who_made_or_rotated_a_key_does_not_count_as_another_person() {
         let text = |sha256: &str, by: &[&str]| {
             let by = by.iter().map(|one| Arc::from(*one)).collect();
             SecretHash { sha256: sha256.to_owned(), until: None, by }
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn who_administers_everything_makes_keys_for_different_people() {
+    fn keys_made_by_a_global_administrator_are_different_people() {
         let everywhere = RealmPattern::parse("*").unwrap();
         let realms = Grants::one(everywhere, Roles::of(&[Role::Admin]));
         let root = ApiKey { by: LOCAL.into(), realms, ..key("r") };
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_admin_key_admin_is_no_one() {
+    fn without_an_admin_key_the_admin_subject_is_unknown() {
         let directory = Directory { has_admin_key: false, ..directory() };
         assert!(directory.roles(&"acme".into(), ADMIN).is_empty());
         assert!(!directory.is_known(ADMIN));

@@ -1,10 +1,10 @@
-//! Turns: of all that waits, the next is of another realm, and within its realm of another caller.
-//! So no realm and no caller waits for all that another one has.
+//! Fair queue: of all that waits, the next is of another realm, and within its realm of another
+//! caller. So nobody waits for all requests of another one.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// What waits, by realm and then by caller. Nothing is kept of who has nothing that waits.
+/// Waiting items by realm and then by caller. Empty queues are dropped.
 #[derive(Debug)]
 pub struct FairQueue<R, C, T> {
     realms: HashMap<R, Realm<C, T>>,
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_go_round_by_realm_and_then_by_caller() {
+    fn the_fair_queue_alternates_realms_and_then_callers() {
         let mut turns = FairQueue::default();
         for number in 0..3 {
             turns.push(&"red", &"ann", ("ann", number));

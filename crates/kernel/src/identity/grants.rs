@@ -1,4 +1,4 @@
-//! Which roles someone has in which realms.
+//! Grants: the roles of a subject by realm pattern.
 
 use crate::identity::roles::{Role, Roles};
 use crate::values::ids::RealmId;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// How many characters the name of a realm has at most.
 const REALM_CHARS_MAX: usize = 63;
 
-/// What is a part of paths at doors where a realm's name can stand in the same place.
+/// Path segments of endpoints that can also have a realm's name in the same position.
 const RESERVED: [&str; 2] = ["v1", "tasks"];
 
 /// How much of a wrong name is repeated.
@@ -199,7 +199,7 @@ impl RealmPattern {
         }
     }
 
-    /// What names begin with that it fits; none where it is a name itself.
+    /// The prefix of names that it matches; `None` for an exact name.
     fn beginning(&self) -> Option<&str> {
         self.0.strip_suffix('*')
     }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_realms_are_short_lower_case_and_in_no_path() {
+    fn realm_names_are_short_lower_case_and_not_reserved_path_segments() {
         let longest = "a".repeat(REALM_CHARS_MAX);
         for good in ["a", "0", "default", "acme-eu", "a.b_c-", "v2", "v1.0", "task", &longest] {
             assert_eq!(check_realm(good), Ok(()), "{good}");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_roles_of_all_patterns_that_fit_add_up() {
+    fn roles_of_all_matching_patterns_add_up() {
         let held = grants(&[
             ("acme", &[Role::Operator]),
             ("acme*", &[Role::Viewer]),
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn one_exact_realm_is_the_only_one() {
+    fn a_single_exact_grant_selects_the_only_realm() {
         let only = |entries: &[(&str, &[Role])]| grants(entries).only();
         assert_eq!(only(&[("acme", &[Role::Viewer])]), Some("acme".into()));
         assert_eq!(only(&[("acme*", &[Role::Viewer])]), None);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_are_limited_to_realms_that_fit_as_well() {
+    fn limiting_grants_keeps_realms_that_match_both() {
         let held = grants(&[("acme", &[Role::Operator]), ("acme-*", &[Role::Viewer])]);
         let limited = |realms: &[&str]| {
             let realms: Vec<_> = realms.iter().map(|realm| pattern(realm)).collect();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn only_administrators_give_even_what_they_have_themselves() {
+    fn only_administrators_can_give_roles() {
         for role in [Role::Viewer, Role::Member, Role::Approver, Role::Operator] {
             let own = grants(&[("acme", &[role])]);
             let exceeds = own.is_within(&own).unwrap_err();
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_are_read_as_they_are_written_and_their_patterns_are_checked() {
+    fn grants_round_trip_and_their_patterns_are_validated() {
         let text = r#"{"acme":["auditor","operator"],"acme-*":["viewer"]}"#;
         let held: Grants = serde_json::from_str(text).unwrap();
         assert!(held.roles_in(&"acme".into()).has(Role::Operator));

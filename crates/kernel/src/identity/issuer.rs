@@ -1,14 +1,13 @@
-//! Issuers of access tokens, as the settings name them: whose tokens are taken, and what their
-//! claims are worth here.
+//! Configured issuers of access tokens, and how their claims are mapped.
 
 use crate::identity::grants::RealmPattern;
 use crate::identity::roles::Roles;
 use crate::values::caller::Scopes;
-use crate::values::words::named;
+use crate::values::named_enum::named;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What holds roles in a token where nothing else is said.
+/// Default claim for roles.
 pub const ROLES_CLAIM: &str = "roles";
 
 /// For how many days the roles of a subject's newest token count where nothing else is said.
@@ -34,7 +33,7 @@ named! {
 }
 
 named! {
-    /// What a token says that it is.
+    /// The `typ` of a token.
     TokenType {
         /// An access token (RFC 9068).
         Access = "at+jwt",
@@ -46,11 +45,11 @@ named! {
 /// An issuer of access tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerEntry {
-    /// What the settings call it; the subjects of its tokens begin with it.
+    /// Its configured name, which prefixes the subjects of its tokens.
     pub name: Arc<str>,
     /// Its address, letter by letter as its tokens write it.
     pub url: String,
-    /// What a token must be for. Without it, only tokens for `/mcp` are taken, and only there.
+    /// Required audience. Without one, only tokens for `/mcp` are accepted, and only there.
     pub audience: Option<String>,
     /// How its tokens can be signed.
     pub algorithms: Vec<Algorithm>,
@@ -62,11 +61,11 @@ pub struct IssuerEntry {
     pub realms: Vec<RealmPattern>,
     /// Where a token says which of them it can enter; all of them where this is not set.
     pub realm_claim: Option<String>,
-    /// What stands before each of our scopes in a token.
+    /// Prefix of our scopes in a token.
     pub scope_prefix: String,
     /// The scopes of a token that has none of ours; nothing is allowed where this is not set.
     pub default_scopes: Option<Scopes>,
-    /// What a token can say that it is.
+    /// Accepted token types.
     pub types: Vec<TokenType>,
     /// For how many days the roles of a subject's newest token count.
     pub claims_max_age_days: u32,

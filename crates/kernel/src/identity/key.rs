@@ -9,10 +9,10 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-/// What the text of every key begins with.
+/// Prefix of every key text.
 pub const KEY_PREFIX: &str = "wp_";
 
-/// What every token begins with that a key was exchanged for.
+/// Prefix of every exchanged token.
 pub const TOKEN_PREFIX: &str = "wpt_";
 
 /// After how many days a key expires for which nothing else was said.
@@ -21,7 +21,7 @@ pub const EXPIRES_DEFAULT_DAYS: u64 = 90;
 /// How long the old text of a rotated key stays good where nothing else was said: a day.
 pub const OVERLAP_DEFAULT_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// What the subjects of keys begin with.
+/// Prefix of the subjects of keys.
 pub(super) const SUBJECT_PREFIX: &str = "key:";
 
 /// How many texts of one key are good at the same time.
@@ -140,7 +140,6 @@ pub enum KeyRejection {
 }
 
 impl ApiKey {
-    /// Who calls with it.
     pub fn subject(&self) -> Arc<str> {
         match &self.of {
             Some(principal) => principal.clone(),
@@ -204,7 +203,7 @@ pub struct SecretHash {
     /// When it stops to be good, where a newer one took its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Millis>,
-    /// Who was shown the text, where that is not only who made the key.
+    /// Who was shown the text, beside the key's maker.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<Arc<str>>,
 }
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn base32_is_that_of_the_standard_in_lower_case() {
+    fn base32_follows_rfc_4648_in_lower_case() {
         let cases = [
             ("", ""),
             ("f", "my"),
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_every_other_form_are_no_keys() {
+    fn malformed_key_texts_are_refused() {
         let id = "a".repeat(10);
         let secret = "b".repeat(52);
         let good = format!("wp_{id}_{secret}");
@@ -425,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_knows_who_was_shown_it_beside_the_keys_maker() {
+    fn a_rotated_text_records_who_it_was_shown_to() {
         let people: Vec<Arc<str>> = vec!["eve".into(), "admin".into()];
         let rotated = key().rotated(hash_of("second"), NOW, 100).shown_to(people.iter());
         assert_eq!(rotated.secrets[0].by, [Arc::<str>::from("eve")]);
@@ -462,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_revives_no_key() {
+    fn rotating_an_expired_or_revoked_key_does_not_revive_it() {
         let dead = ApiKey { expires: Some(NOW), revoked: Some(NOW), ..key() };
         let rotated = dead.rotated(hash_of("second"), NOW, 100);
         assert_eq!(rotated.check(NOW), Err(KeyRejection::Revoked));
@@ -470,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read_as_they_are_written() {
+    fn keys_round_trip_through_json() {
         let text = r#"{"id":"abcdefghij","name":"ci","of":"ann","realms":{"default":["member"]},
             "scopes":["use","answer"],"secrets":[{"sha256":"b"},{"sha256":"a","until":7}],
             "by":"admin","created":1,"expires":8,"revoked":9}"#;

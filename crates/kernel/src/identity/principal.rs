@@ -4,7 +4,7 @@
 use crate::identity::grants::Grants;
 use crate::values::caller::LOCAL;
 use crate::values::ids::{Millis, RealmId};
-use crate::values::words::named;
+use crate::values::named_enum::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +26,6 @@ const SHOWN_CHARS_MAX: usize = 120;
 const RESERVED: [&str; 3] = ["admin", LOCAL, "supervisor"];
 
 named! {
-    /// What a principal is.
     PrincipalKind {
         /// A person.
         User = "user",
@@ -43,7 +42,7 @@ pub struct Principal {
     pub id: Arc<str>,
     /// Whether it is a person or a program.
     pub kind: PrincipalKind,
-    /// What people call it; empty where nothing is said.
+    /// Display name; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Its roles in each realm. What tokens claim for its identities adds to them.
@@ -55,10 +54,9 @@ pub struct Principal {
     /// The same for the endpoints of one area.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub realm_overrides: BTreeMap<String, RealmId>,
-    /// What its records are stamped with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_domain: Option<DataDomain>,
-    /// What policies may ask about: texts, whole numbers, true or false, and lists of texts.
+    /// Properties for policies: texts, integers, booleans, and lists of texts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, Value>,
     /// The subjects that are this principal too: `<issuer>:<sub>`, and `local` for what was begun
@@ -67,7 +65,7 @@ pub struct Principal {
     pub identities: BTreeSet<Arc<str>>,
 }
 
-/// What records are stamped with.
+/// Data domain that a principal's records are stamped with.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DataDomain {
@@ -129,7 +127,7 @@ pub fn check_id(id: &str) -> Result<(), BadPrincipal> {
     Ok(())
 }
 
-/// What is stored of a principal: all of it, or of one from the file only that it is disabled.
+/// A stored principal: the whole principal, or for one from the file only that it is disabled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PrincipalRecord {
@@ -158,7 +156,6 @@ pub enum Origin {
 pub struct KnownPrincipal {
     /// Itself.
     pub principal: Arc<Principal>,
-    /// Where it is defined.
     pub origin: Origin,
     /// When it was disabled, if it is: it may do nothing then.
     pub disabled: Option<Millis>,
@@ -190,7 +187,6 @@ pub enum Clash {
         id: Arc<str>,
         /// The one that has it.
         other: Arc<str>,
-        /// What both list.
         identity: Arc<str>,
     },
 }
@@ -302,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_have_no_colon_and_no_other_meaning() {
+    fn principal_ids_have_no_colon_and_are_not_reserved_words() {
         let longest = "a".repeat(ID_CHARS_MAX);
         for good in ["a", "7", "ann", "Ann.Lee@acme.com", "agent-service-user", "key", &longest] {
             assert_eq!(check_id(good), Ok(()), "{good}");
@@ -340,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_the_file_stays_as_the_file_says_and_can_be_disabled_all_the_same() {
+    fn a_principal_of_the_file_can_be_disabled_but_not_changed() {
         let file = [principal("ann", &["corp:1"])];
         let other =
             PrincipalRecord { disabled: Some(Millis(7)), ..record(&principal("ann", &["corp:9"])) };
@@ -358,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_two_people() {
+    fn an_identity_belongs_to_at_most_one_principal() {
         let file = [principal("ann", &["corp:1"])];
         let stored = [record(&principal("ANN", &[])), record(&principal("bob", &["corp:1"]))];
         let (roster, clashes) = Roster::combine(&file, stored.iter());
@@ -372,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_as_they_are_written() {
+    fn principal_records_round_trip_through_json() {
         let text = r#"{"id":"ann","principal":{"id":"ann","kind":"service","name":"Ann",
             "realms":{"acme":["member"]},"defaultRealm":"acme",
             "realmOverrides":{"integration":"acme"},

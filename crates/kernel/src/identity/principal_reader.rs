@@ -36,7 +36,7 @@ const PRINCIPALS: Subject = Subject {
     if_deep: "a principal is not that deep",
 };
 
-/// What principals may name that is defined elsewhere.
+/// Names defined elsewhere that principals may use.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownNames<'a> {
     /// The issuers at which they can have identities; none where any is taken.
@@ -82,7 +82,7 @@ struct Form<'a> {
     names: KnownNames<'a>,
 }
 
-/// What principals before this one have, and no other may.
+/// Ids and identities of earlier principals, which must be unique.
 #[derive(Default)]
 struct TakenNames {
     ids: HashMap<String, String>,

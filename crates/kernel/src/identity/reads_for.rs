@@ -19,7 +19,7 @@ thread_local! {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReadsFor {
     subject: Arc<str>,
-    /// Who really calls, where that is not the subject.
+    /// The actor, if it is not the subject.
     actor: Option<Arc<str>>,
 }
 
@@ -41,7 +41,7 @@ impl ReadsFor {
         copy
     }
 
-    /// What is read is for this one, until the answer is dropped.
+    /// Reads are for this caller until the guard is dropped.
     pub fn enter(&self) -> ReadsForGuard {
         ReadsForGuard { before: replaced(Some(self.clone())), _thread: PhantomData }
     }
@@ -81,7 +81,7 @@ mod tests {
     use futures::FutureExt;
 
     #[test]
-    fn what_is_polled_is_for_who_asks_and_nothing_else_is() {
+    fn reads_for_is_set_only_while_its_future_is_polled() {
         let ann = ReadsFor::of(&Caller::new("red", "ann"));
         let bob = ReadsFor::new("bob".into(), None);
         let current = || async { ReadsFor::current() };
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_panics_leaves_nothing_behind() {
+    fn a_panicking_future_resets_reads_for() {
         let ann = ReadsFor::of(&Caller::new("red", "ann"));
         let died = std::panic::catch_unwind(|| {
             let _entered = ann.enter();

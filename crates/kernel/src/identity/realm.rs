@@ -10,7 +10,7 @@ use crate::values::ids::{AgentName, RealmId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is set for one realm.
+/// Settings of one realm.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RealmSettings {
     /// Which tools can be called; all where nothing is said, none where the list is empty.
@@ -29,12 +29,12 @@ pub struct RealmSettings {
     pub default_agent: Option<AgentName>,
     /// The variables of the environment that stored providers may name.
     pub variables: Option<Vec<Pattern>>,
-    /// What it may use of shared limits, where that is not the usual part.
+    /// Its share of limits, where it differs from the default share.
     pub limits: BTreeMap<SharedLimit, usize>,
 }
 
 impl RealmSettings {
-    /// What is said here, and what the other says where nothing is.
+    /// These settings, completed with those of `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let mut limits = other.limits;
@@ -93,14 +93,14 @@ fn is_among(patterns: Option<&[Pattern]>, name: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Realms(pub BTreeMap<RealmId, RealmSettings>);
 
-/// What decides which realm a request is in.
+/// The inputs that select the realm of a request.
 #[derive(Debug, Clone)]
 pub struct RealmSelector<'a> {
     /// The one that it names.
     pub asked: Option<&'a str>,
     /// The area of its endpoint, where that has one.
     pub area: Option<&'a str>,
-    /// Who sends it, where that is a principal.
+    /// The calling principal, if it is one.
     pub principal: Option<&'a Principal>,
     /// The realms that its credential may enter.
     pub grants: &'a Grants,
@@ -123,12 +123,12 @@ impl Realms {
         (self.0.contains_key(&chosen) && grants.enters(&chosen)).then_some(chosen)
     }
 
-    /// What is set for a realm, where something may be refused because of it.
+    /// The settings of a realm, if they restrict anything.
     pub fn restricting(&self, realm: &RealmId) -> Option<&RealmSettings> {
         self.0.get(realm).filter(|settings| settings.restricts())
     }
 
-    /// What a realm and each of its callers may use of a shared limit.
+    /// The share of a limit that a realm and each of its callers may use.
     pub fn portion(&self, realm: &RealmId, limit: SharedLimit, limits: &Limits) -> Portion {
         let own = self.0.get(realm).and_then(|settings| settings.limits.get(&limit)).copied();
         Portion::of(limit, limits, own, self.0.len() <= 1)
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_realm_that_is_not_there_is_refused_like_one_that_may_not_be_entered() {
+    fn an_unknown_realm_is_refused_like_a_forbidden_one() {
         let chosen = |asked: &str, patterns: &[&str]| {
             let asked = Some(asked);
             let grants = entering(patterns);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn several_realms_have_a_share_each() {
+    fn shares_are_computed_per_realm_where_there_are_several() {
         let limits = Limits { turns_active_max: 100, ..Limits::default() };
         let turns = |realms: &Realms, realm: &str| {
             let Portion { realm, caller } =

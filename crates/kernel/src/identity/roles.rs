@@ -1,8 +1,8 @@
-//! The built-in roles, and what each permits.
+//! Built-in roles and the acts that each permits.
 
 use crate::ask::OWNER;
 use crate::values::caller::Act;
-use crate::values::words::named;
+use crate::values::named_enum::named;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ impl FromIterator<Arc<str>> for Roles {
     }
 }
 
-/// What an act is done to, as far as built-in roles look at it.
+/// The target of an act, as far as built-in roles distinguish targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A tool, plan, agent or pipeline of the catalog, or a plan that comes with the request.
@@ -138,9 +138,9 @@ pub enum Target {
     OwnSession,
     /// Another one.
     OtherSession,
-    /// What a run of the caller's own asks.
+    /// An ask of the caller's own run.
     OwnAsk,
-    /// What another run asks.
+    /// An ask of another run.
     OtherAsk,
     /// A blob, known by its hash alone.
     Blob,
@@ -173,7 +173,7 @@ mod tests {
     const ADMINS: &str = "run talk submit call read cancel fork export remove answer define \
          log_in operate administer";
 
-    /// What each role permits on each target, in the order of `TARGETS`.
+    /// Acts that each role permits on each target, in the order of `TARGETS`.
     const TABLE: [(Role, [&str; 9]); 5] = [
         (Role::Viewer, ["read export"; 9]),
         (
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn every_role_permits_what_the_table_says_and_nothing_else() {
+    fn every_role_permits_exactly_the_acts_of_the_table() {
         assert_eq!(TABLE.map(|(role, _)| role), Role::ALL);
         for (role, rows) in TABLE {
             for (target, expected) in TARGETS.into_iter().zip(rows) {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn without_roles_or_with_unknown_ones_nothing_is_permitted() {
+    fn missing_or_unknown_roles_permit_nothing() {
         let unknown: Roles =
             ["auditor", "Admin", "admin "].map(Arc::<str>::from).into_iter().collect();
         for target in TARGETS {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_kept_in_order_and_once_whether_they_are_built_in_or_not() {
+    fn role_names_are_sorted_and_unique() {
         let text = r#"["admin","auditor"]"#;
         let roles: Roles = serde_json::from_str(r#"["auditor","admin","auditor"]"#).unwrap();
         assert_eq!(serde_json::to_string(&roles).unwrap(), text);

@@ -1,5 +1,5 @@
-//! Which part of a limit over all callers one realm and one caller may use, so that no one takes
-//! the places of all others. The owner of the limit counts.
+//! Shares: the part of a global limit that one realm and one caller may use, so that nobody uses up
+//! what others need. The owner of the limit does the counting.
 
 use crate::limits::Limits;
 
@@ -29,7 +29,6 @@ pub enum SharedLimit {
 }
 
 impl SharedLimit {
-    /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Runs,
         Self::Turns,
@@ -59,8 +58,8 @@ impl SharedLimit {
         }
     }
 
-    /// What it counts, as a word for programs.
-    pub fn word(self) -> &'static str {
+    /// What it counts, for programs.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Runs => "runs",
             Self::Turns => "turns",
@@ -75,8 +74,8 @@ impl SharedLimit {
         }
     }
 
-    /// What it counts, for callers.
-    pub fn things(self) -> &'static str {
+    /// What it counts, for error messages.
+    pub fn noun(self) -> &'static str {
         match self {
             Self::Runs => "moving sessions",
             Self::Turns => "turns of models",
@@ -111,7 +110,7 @@ impl SharedLimit {
     }
 }
 
-/// What one realm may use of a limit, and what one caller may use of that.
+/// The share of a limit of one realm, and of one caller within it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Portion {
     /// All callers of the realm together.
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_none_leaves_realms_their_own() {
+    fn without_a_global_limit_realms_keep_their_own() {
         assert_eq!(portion(SharedLimit::StoredBytes, Some(1_000), false), (1_000, 250));
         let (realm, caller) = portion(SharedLimit::StoredBytes, Some(0), false);
         assert!(realm == usize::MAX && caller > usize::MAX / 1_000, "{caller}");

@@ -20,7 +20,7 @@ mod names;
 /// The state that a fork begins with, found by reading the journal of its source a first time.
 pub struct ForkScan {
     source: Session,
-    /// Who makes the new session: its runs act for this caller.
+    /// The maker of the new session: its runs act for this caller.
     maker: Caller,
     /// The new id of each run.
     runs: BTreeMap<RunId, RunId>,
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_that_was_not_consumed_is_asked_again_under_a_new_id() {
+    fn an_unused_approval_is_asked_again_under_a_new_id_in_a_fork() {
         for cut in 5..=6 {
             let (events, session) = forked(&journal()[..cut]);
             assert!(!events.iter().any(|event| matches!(event.fact, Fact::AskDecided { .. })));
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_under_way_is_unknown_and_has_an_id_of_its_own() {
+    fn an_active_write_is_unknown_in_a_fork_and_has_its_own_id() {
         let (_, session) = forked(&journal());
         let (id, open) = session.calls.first_key_value().unwrap();
         assert_ne!(*id, CALL);
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_its_makers_and_its_runs_name_those_that_they_are_copies_of() {
+    fn a_fork_belongs_to_its_maker_and_its_runs_name_their_originals() {
         let (events, session) = forked(&journal());
         assert_eq!(session.owner.as_deref(), Some("eve"));
         let parents: Vec<Option<RunId>> = events
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runs_and_asks_of_a_copy_are_for_its_maker() {
+    fn runs_and_asks_of_a_fork_belong_to_its_maker() {
         let (_, session) = forked(&journal()[..5]);
         let run = &session.runs[&RunId(102)];
         assert_eq!(run.caller(&"r".into()), eve());
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_waits_for_its_start_is_judged_anew_unless_a_person_is_asked() {
+    fn a_fork_rejudges_calls_that_have_not_started() {
         let (events, session) = forked(&journal()[..4]);
         let is_judged = |event: &Event| matches!(event.fact, Fact::CallJudged { .. });
         assert!(!events.iter().any(is_judged));
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_under_way_begins_again_for_its_new_caller() {
+    fn a_fork_restarts_active_reads_for_its_caller() {
         let mut events = journal();
         let pins = Pins { spec: ContentHash::of(b"spec"), reach: Reach::Reads, idempotent: true };
         let verdict = Verdict::Allow;
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_correction_under_way_goes_on_in_the_copy_and_is_not_chosen_again() {
+    fn an_active_correction_continues_in_a_fork() {
         let mut events = journal();
         events.truncate(4);
         let fault = Fault::new("Boom", "it broke");
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_tells_the_world_nothing_again() {
+    fn a_fork_sends_no_old_events_again() {
         let published = PublishedEvent { source: None, event: Arc::new(json!({"type": "Paid"})) };
         let output = Arc::new(Datum::inline(json!(1), Origin::Call(CALL)));
         let facts = [
@@ -642,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_goes_on_elsewhere_is_unknown_as_any_under_way() {
+    fn an_active_remote_task_has_an_unknown_outcome_in_a_fork() {
         let mut events = journal();
         let first = events.len() as u64 + 1;
         let given = InputResponses { state: json!({"task": "1"}), ..InputResponses::default() };
@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_wants_something_is_back_before_its_start() {
+    fn a_call_that_waits_for_input_is_reset_in_a_fork() {
         let whole = wanting();
         for cut in 8..=10 {
             let (events, session) = forked(&whole[..cut]);
@@ -696,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_a_session_that_lost_its_beginning_begins_like_any_other() {
+    fn a_fork_of_a_trimmed_session_begins_like_any_other() {
         let value = Datum::inline(json!(7), Origin::Call(CALL));
         let base = Base {
             id: SessionId(1),

@@ -1,4 +1,4 @@
-//! What is listed: which of all there are, page by page, and each with the session that it is of.
+//! Filters, pages and rows of lists, each row with its session.
 
 use crate::journal::projection::{AskRow, RunRow};
 use crate::session::RunStatus;
@@ -33,7 +33,7 @@ pub enum SessionRef {
 }
 
 impl Caller {
-    /// What this caller means by a reference: of ids that are their owner's, its own.
+    /// Resolves a reference for this caller: ids that are scoped to owners mean the caller's own.
     pub fn meant<'r>(&self, session: &'r SessionRef) -> Cow<'r, SessionRef> {
         match (session, self.owner()) {
             (SessionRef::Key { key, space }, Some(owner)) => {
@@ -99,7 +99,7 @@ pub enum OwnerFilter {
 }
 
 impl OwnerFilter {
-    /// What this caller makes.
+    /// The owner of what this caller creates.
     pub fn own(caller: &Caller) -> Self {
         caller.owner().map_or(Self::NoOnes, Self::Of)
     }

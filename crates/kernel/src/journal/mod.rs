@@ -5,5 +5,5 @@
 pub mod fork;
 pub mod trim;
 pub mod projection;
-pub mod audited;
+pub mod audit_entries;
 pub mod lists;

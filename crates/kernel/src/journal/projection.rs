@@ -37,7 +37,7 @@ pub struct SessionRow {
     pub plan: Option<PlanId>,
     /// Where that run stands.
     pub step: Option<StepId>,
-    /// What went wrong, for `Stuck`, `Failed` and `Cancelled`.
+    /// For `Stuck`, `Failed` and `Cancelled`.
     pub last_error: Option<Fault>,
     /// Its last event.
     pub seq: u64,
@@ -85,16 +85,15 @@ pub struct RunRow {
     pub step: Option<StepId>,
     /// Its answer; a large one as a blob's URI.
     pub answer: Option<Value>,
-    /// What went wrong.
     pub last_error: Option<Fault>,
     pub started_at: Millis,
     pub ended_at: Option<Millis>,
     /// When something of it changed last.
     pub changed_at: Millis,
-    /// What its models took.
+    /// Usage of its models.
     #[serde(default, skip_serializing_if = "RunSpent::is_nothing")]
     pub spent: RunSpent,
-    /// What stopped an agent of it before it was done: a limit, if one did.
+    /// The limit that stopped one of its agents early, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Arc<str>>,
     /// About how many bytes of journal and blobs it stored. For the store alone.
@@ -154,7 +153,7 @@ pub struct Append {
     /// The closure that a run pins which starts here. It is brought each time: the store removes
     /// a closure with the last run that pins it.
     pub closure: Option<Arc<StoredClosure>>,
-    /// What the runs pin that start here: that stays as long as they do.
+    /// Closures that the starting runs pin, stored as long as these runs.
     pub pins: BTreeMap<RunId, ContentHash>,
     /// The specs that calls pin which were judged here; the store keeps those that it has not.
     pub specs: Vec<PinnedSpec>,
@@ -169,7 +168,7 @@ pub struct Append {
     /// Those of them that hold values of the events: who may read the session may read these. The
     /// others are only mentioned in a text, which anybody can write.
     pub held: BTreeSet<ContentHash>,
-    /// What the audit of the session's realm keeps of the decisions behind these events.
+    /// Audit entries of the decisions behind these events.
     pub audit: Vec<Entry>,
     /// The events themselves, for those who follow the session: they need not read `body`. Empty
     /// where no one does.
@@ -179,7 +178,7 @@ pub struct Append {
 /// A tool's spec that a call pins.
 #[derive(Debug, Clone)]
 pub struct PinnedSpec {
-    /// What the call's run pins: the spec is kept as long as that.
+    /// The closure of the call's run: the spec is stored as long as that.
     pub closure: ContentHash,
     /// The spec's hash, as the call pins it.
     pub hash: ContentHash,
@@ -189,7 +188,7 @@ pub struct PinnedSpec {
 /// A request that came with a key of its client's, and the outcome: a repeat finds this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnceRow {
-    /// Who asked: the subject, with its actor where another identity made the call.
+    /// The subject, with its actor if another identity made the call.
     pub subject: Arc<str>,
     /// Of which door: method and path.
     pub route: String,

@@ -8,8 +8,8 @@ use crate::session::Session;
 use crate::values::ids::{AgentName, Fence, Millis, SessionId, SessionKey};
 use std::collections::BTreeMap;
 
-/// What a store is asked to do in one commit: a session's events up to a sequence go, with the
-/// runs that they are of, and the base stands in their place.
+/// A trim in one commit: a session's events up to a sequence are removed with their runs, and
+/// replaced by the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trim {
     /// The session.
@@ -72,7 +72,7 @@ impl Cutter {
         match &event.fact {
             Fact::RunStarted { .. } => {
                 if self.ended > 0 && is_at_rest(&self.session) {
-                    self.found = Some(self.here());
+                    self.found = Some(self.cut_here());
                 }
                 if self.session.runs_made + 1 >= self.keeps {
                     return false;
@@ -91,7 +91,7 @@ impl Cutter {
         self.found.as_ref()
     }
 
-    fn here(&self) -> Cut {
+    fn cut_here(&self) -> Cut {
         let session = &self.session;
         let base = Base {
             id: session.id,
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_from_its_base_on_comes_to_the_same_states() {
+    fn replay_from_a_base_gives_the_same_states() {
         let events = journal();
         for keeps in [2, 3] {
             let cut = cut(&events, 1_000, keeps).unwrap();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_was_cut_is_cut_again_further_on() {
+    fn a_trimmed_journal_can_be_trimmed_again() {
         let events = journal();
         let first = cut(&events, 1_000, 2).unwrap();
         let rest = events.iter().filter(|event| event.seq > first.base.seq).cloned();

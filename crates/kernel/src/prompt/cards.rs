@@ -1,5 +1,5 @@
-//! The tools that an agent's model sees, under names that every provider takes, and what it means
-//! by a name that it says.
+//! The tools that a model sees, under names that every provider accepts, and which tool a name of
+//! the model means.
 
 use crate::conversation::llm::ToolCard;
 use crate::definition::agent::{Agent, CLARIFY};
@@ -15,7 +15,6 @@ use std::sync::Arc;
 pub struct Cards {
     /// As the model sees them.
     pub shown: Vec<ToolCard>,
-    /// What each of its names stands for.
     pub tools: SeenTools,
 }
 
@@ -23,18 +22,18 @@ pub struct Cards {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SeenTools(BTreeMap<String, ToolName>);
 
-/// What a model means by a name.
+/// How a model's tool name resolves.
 #[derive(Debug, PartialEq)]
 pub enum ToolMatch<'a> {
     Tool(&'a ToolName),
     /// Tools that read alike; it sees them under these names.
     Unclear(Vec<&'a str>),
-    /// Nothing that it sees.
+    /// No tool that it sees.
     Nothing,
 }
 
 impl Cards {
-    /// What this agent sees of these tools where its router led so; nothing after a refusal.
+    /// The tools that this agent sees after its router's decision; none after a refusal.
     pub fn of(agent: &Agent, route: Option<&Route>, specs: &[Arc<ToolSpec>]) -> Self {
         let mut cards = Self::default();
         if route.is_some_and(|route| !route.allow) {
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_sees_what_its_router_allows() {
+    fn an_agent_sees_only_tools_that_its_router_allows() {
         assert_eq!(names(&agent(&[]), None), ["events__list", "maps__find"]);
         let typed = agent(&[("calendar", "events::*"), ("maps", "maps::*")]);
         let to = |types: &[&str]| Route {
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_short_unless_two_tools_would_read_alike() {
+    fn tool_names_are_short_unless_ambiguous() {
         let dotted = spec("github.create_event");
         assert_eq!(seen(&agent(&[]), None, from_ref(&dotted)), ["github__create_event"]);
         let both = [dotted.clone(), spec("github__create_event")];
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_never_that_of_another_tool() {
+    fn a_short_name_never_matches_another_tool() {
         let letters = ["_", "-", "::", "/", ".", "a", "2", "e"];
         let mut names = vec!["a".to_owned()];
         for _ in 0..4 {

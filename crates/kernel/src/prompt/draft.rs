@@ -148,7 +148,7 @@ pub fn with_words(mut mistakes: Vec<Mistake>, text: &str) -> Vec<Mistake> {
     mistakes
 }
 
-/// What a model reads about a plan that cannot be used.
+/// The message about an unusable plan.
 pub fn correction(mistakes: &[Mistake]) -> Message {
     let mut text = String::from("The plan cannot be used:\n");
     for mistake in mistakes.iter().filter(|mistake| mistake.is_error()).take(MISTAKES_MAX) {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_tools_are_left_out_where_there_is_no_room() {
+    fn tools_beyond_the_prompt_budget_are_left_out() {
         let many: Vec<_> = (0..1_000)
             .map(|number| tool(&format!("t{number}"), "d".repeat(1_000), json!({})))
             .collect();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_object_is_found_in_whatever_stands_around_it() {
+    fn the_json_object_is_found_inside_surrounding_text() {
         let plan = json!({"planId": "a/b"});
         for text in ["{\"planId\": \"a/b\"}", "Here:\n```json\n{\"planId\": \"a/b\"}\n```\nDone."] {
             assert_eq!(answered(text, 100), Ok(plan.clone()), "{text}");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_that_needs_it_is_approved_wherever_it_stands() {
+    fn approvals_are_added_to_every_nested_call_that_needs_one() {
         let call = |tool: &str| json!({"type": "tool_call", "toolId": tool, "approve": false});
         let mut plan = json!({"steps": [
             call("read"), call("write"),

@@ -1,9 +1,9 @@
-//! Secrets in arguments: a model sees a mark in their place, and what it gives back with that mark
-//! gets the value again. A value is one by what its schema says, or by its name.
+//! Masks secrets in arguments: a model sees a mark in their place, and a mark in its answer is
+//! replaced by the value. A value is a secret by its schema or by its name.
 
 use serde_json::{Map, Value};
 
-/// What stands for a value that a model does not see.
+/// Replaces a value that a model must not see.
 pub const MASK: &str = "(hidden)";
 
 /// How many characters of a secret say that it is the one.
@@ -13,7 +13,7 @@ const SECRETS_MAX: usize = 64;
 
 /// Words that are names of secrets.
 const WORDS: [&str; 7] = ["auth", "creds", "jwt", "passwd", "pat", "pwd", "passphrase"];
-/// What names of secrets end with.
+/// Suffixes of names of secrets.
 const ENDINGS: [&str; 9] = [
     "apikey", "authorization", "bearer", "cookie", "credential", "credentials", "password",
     "secret", "token",
@@ -167,7 +167,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn names_and_schemas_say_what_is_secret() {
+    fn secrets_are_recognised_by_name_and_schema() {
         let plain = json!({});
         for name in ["password", "db_password", "accessToken", "api_key", "apiKey", "x-api-key"] {
             assert!(is_secret(name, &plain), "{name}");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_sees_marks_and_its_answer_gets_the_values_again() {
+    fn masked_values_are_restored_in_the_answer() {
         let schema = json!({"properties": {"pin": {"writeOnly": true}}});
         let before = json!({"user": "ann", "pin": 1234, "login": {"password": "hush"},
                             "list": [{"token": "t1"}, {"token": "t2"}]});
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_value_holds_no_secret_of_it() {
+    fn fault_texts_about_a_value_hide_its_secrets() {
         let schema = json!({"properties": {"pin": {"writeOnly": true}}});
         let value = json!({"user": "ann", "pin": 4711, "token": "a-long-\"token\"-indeed",
                            "login": {"credentials": ["hush"]}, "password": ""});
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_goes_nowhere_else() {
+    fn a_mark_is_restored_only_in_its_own_place() {
         let before = json!({"password": "hush", "note": ""});
         for answer in [json!({"note": MASK}), json!([MASK]), json!({"token": MASK}), json!(MASK)] {
             assert_eq!(unmasked(&answer, &before, &json!({})), None, "{answer}");

@@ -33,12 +33,11 @@ pub struct FailedCall<'a> {
 
 impl FailedCall<'_> {
     /// A text about the call, as a model sees it.
-    fn told(&self, text: &str) -> String {
+    fn masked_text(&self, text: &str) -> String {
         cut(&hushed(text, &self.call.arguments, &self.spec.input_schema))
     }
 }
 
-/// What a model answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelProposal {
     /// The arguments; none where it knows none.
@@ -58,8 +57,8 @@ pub fn opening(failed: &FailedCall<'_>) -> Option<Vec<Message>> {
         "arguments": arguments,
         "failure": {
             "name": fault.name,
-            "message": failed.told(&fault.message),
-            "hint": fault.hint.as_deref().map(|hint| failed.told(hint)),
+            "message": failed.masked_text(&fault.message),
+            "hint": fault.hint.as_deref().map(|hint| failed.masked_text(hint)),
         },
     });
     let text = shown.to_string();
@@ -103,12 +102,12 @@ pub fn answered(failed: &FailedCall<'_>, text: &str) -> Result<ModelProposal, St
     Ok(ModelProposal { arguments, why })
 }
 
-/// What a model reads about arguments that cannot be used.
+/// The message about unusable arguments.
 pub fn again(failed: &FailedCall<'_>, wrong: &str) -> Message {
     let text = format!(
         "This cannot be used: {}\nAnswer with one JSON object, {{\"arguments\": {{..}}, \"why\": \
          \"..\"}}, and nothing else.",
-        failed.told(wrong)
+        failed.masked_text(wrong)
     );
     Message::User { text }
 }
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_quotes_a_secret_is_told_without_it() {
+    fn a_secret_quoted_in_a_fault_is_masked() {
         let quotes = "\"hush-hush\" is shorter than 12 characters";
         let spec = spec("find");
         let fault = Fault::new("InputValidationError", quotes).hint(quotes);
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_and_what_is_wrong_is_told() {
+    fn proposals_are_parsed_and_mistakes_are_reported() {
         let spec = spec("find");
         let fault = Fault::new("Unknown", "no such customer");
         let call = call(json!({"name": "Anm", "token": "hush"}));

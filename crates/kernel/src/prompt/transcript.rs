@@ -1,5 +1,5 @@
-//! What a model reads: a conversation as messages, and what stands before it. Pure: what the lines
-//! refer to is looked up through `Journal`.
+//! Renders a conversation as messages for a model. Pure: events that its lines refer to are looked
+//! up through `Journal`.
 
 use crate::conversation::llm::{AnswerForm, Message, ModelCall, Prompt, ToolCard, ToolChoice};
 use crate::conversation::talk::{CallGuard, CallLine, CallSettlement, Line, Talk};
@@ -37,7 +37,7 @@ pub trait Journal {
     fn fact(&self, seq: u64) -> Option<Arc<Fact>>;
     /// A value with its blobs opened.
     fn value(&self, datum: &Datum) -> Value;
-    /// What a model reads of a call's output: at most so many bytes of it.
+    /// A call's output as a model reads it: at most `bytes_max` bytes.
     fn result(&self, output: &Datum, bytes_max: usize) -> String {
         shown(&self.value(output), bytes_max)
     }
@@ -45,7 +45,7 @@ pub trait Journal {
 
 /// A value as a model reads it, at most so many bytes of it.
 pub fn shown(value: &Value, bytes_max: usize) -> String {
-    cut(words(value), bytes_max)
+    cut(plain_text(value), bytes_max)
 }
 
 /// What a turn is asked besides the conversation.
@@ -99,7 +99,7 @@ pub fn prompt(
             let lines = (around.lines as usize).min(talk.lines.len());
             let old = Talk { lines: talk.lines[..lines].to_vec() };
             messages.push(Message::System { text: SUMMARY.to_owned() });
-            let text = render(&old, journal, around.result_bytes_max).iter().map(told).collect();
+            let text = render(&old, journal, around.result_bytes_max).iter().map(as_text).collect();
             messages.push(Message::User { text });
         }
     }
@@ -114,7 +114,7 @@ was decided, what was done with which result (with ids and times), what was refu
 Plain text, as short as possible, nothing new.";
 
 /// One message as a line of text.
-fn told(message: &Message) -> String {
+fn as_text(message: &Message) -> String {
     match message {
         Message::System { text } => format!("[earlier] {text}\n"),
         Message::User { text } => format!("Person: {text}\n"),
@@ -268,7 +268,7 @@ fn asked(entry: &AgentEntry, journal: &dyn Journal) -> String {
         Value::String(text) => text,
         // A model that speaks in commands gets a value as it is, whatever it looks like.
         input if entry.commands => input.to_string(),
-        input => words(&input),
+        input => plain_text(&input),
     }
 }
 
@@ -277,8 +277,10 @@ pub fn render(talk: &Talk, journal: &dyn Journal, result_bytes_max: usize) -> Ve
     let mut messages = Vec::new();
     for line in &talk.lines {
         match line {
-            Line::Base(seq) => messages.extend(kept(*seq, None, journal)),
-            Line::BaseOf(seq, agent) => messages.extend(kept(*seq, Some(agent), journal)),
+            Line::Base(seq) => messages.extend(stored_messages(*seq, None, journal)),
+            Line::BaseOf(seq, agent) => {
+                messages.extend(stored_messages(*seq, Some(agent), journal))
+            }
             Line::Summary(seq) => {
                 let text = match journal.fact(*seq).as_deref() {
                     Some(Fact::TalkCompacted { turn, .. }) => turn.text.to_string(),
@@ -308,7 +310,7 @@ pub fn render(talk: &Talk, journal: &dyn Journal, result_bytes_max: usize) -> Ve
 }
 
 /// What a removed beginning of the journal left of the conversation, or of that with one agent.
-fn kept(seq: u64, agent: Option<&AgentName>, journal: &dyn Journal) -> Vec<Message> {
+fn stored_messages(seq: u64, agent: Option<&AgentName>, journal: &dyn Journal) -> Vec<Message> {
     let fact = journal.fact(seq);
     let Some(Fact::BaseSet(base)) = fact.as_deref() else { return Vec::new() };
     let talk = match agent {
@@ -339,7 +341,7 @@ impl RecordedTurn<'_> {
         let mut round = 1;
         let text = self.end.text.to_string();
         let native = self.end.native.clone();
-        let calls = left.iter().map(|both| made(both, round)).collect();
+        let calls = left.iter().map(|both| model_call(both, round)).collect();
         messages.push(Message::Assistant { text, calls, native });
         let is_question = |both: &Both<'_>| both.1.guard == CallGuard::Clarify;
         if left.iter().any(is_question) {
@@ -382,11 +384,13 @@ impl RecordedTurn<'_> {
             Some(CallSettlement::Skipped(value)) => (shown(value, max), false),
             Some(CallSettlement::Failed(fault)) => (cut(failure(fault), max), true),
             Some(CallSettlement::Rejected(why)) => {
-                (said(max, "User rejected this action", why), true)
+                (labelled(max, "User rejected this action", why), true)
             }
-            Some(CallSettlement::Answered(text)) => (said(max, "User clarification", text), false),
-            Some(CallSettlement::Declined(why)) => (said(max, "No clarification", why), true),
-            Some(CallSettlement::NotRun(why)) => (said(max, "Not executed", why), true),
+            Some(CallSettlement::Answered(text)) => {
+                (labelled(max, "User clarification", text), false)
+            }
+            Some(CallSettlement::Declined(why)) => (labelled(max, "No clarification", why), true),
+            Some(CallSettlement::NotRun(why)) => (labelled(max, "Not executed", why), true),
             None => ("Not executed yet.".to_owned(), true),
         };
         Message::Result { id: id(line.call, round), tool: made.said.to_string(), text, failed }
@@ -400,7 +404,7 @@ fn again(left: &[Both<'_>], round: &mut u32, messages: &mut Vec<Message>) {
     }
     *round += 1;
     let made_again = |both: &Both<'_>| {
-        let call = made(both, *round);
+        let call = model_call(both, *round);
         // What a person put in the place of the model's arguments is what is done.
         let arguments = both.1.edited.clone().unwrap_or(call.arguments);
         ModelCall { arguments, ..call }
@@ -409,7 +413,7 @@ fn again(left: &[Both<'_>], round: &mut u32, messages: &mut Vec<Message>) {
     messages.push(Message::Assistant { text: String::new(), calls, native: None });
 }
 
-fn made((made, line): &Both<'_>, round: u32) -> ModelCall {
+fn model_call((made, line): &Both<'_>, round: u32) -> ModelCall {
     ModelCall {
         id: id(line.call, round),
         tool: made.said.to_string(),
@@ -431,8 +435,8 @@ fn id(call: CallId, round: u32) -> String {
     }
 }
 
-fn said(bytes_max: usize, what: &str, words: &str) -> String {
-    cut(format!("{what}: {words}"), bytes_max)
+fn labelled(bytes_max: usize, label: &str, text: &str) -> String {
+    cut(format!("{label}: {text}"), bytes_max)
 }
 
 fn failure(fault: &Fault) -> String {
@@ -441,7 +445,7 @@ fn failure(fault: &Fault) -> String {
 }
 
 /// A value as a model reads it: a text as it is, blocks of content as their texts, else JSON.
-fn words(value: &Value) -> String {
+fn plain_text(value: &Value) -> String {
     if let Value::String(text) = value {
         return text.clone();
     }
@@ -533,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_commands_gets_instructions_and_asks_no_one() {
+    fn an_agent_of_commands_gets_instructions_and_no_question_tool() {
         let talks = asked_in("talk", json!("hello"));
         assert_eq!(talks.tools[0].name, CLARIFY);
         assert!(!first(&talks).contains("CALL_TOOL"));
@@ -544,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_turn_stands_behind_what_does_not_change() {
+    fn the_current_time_comes_after_the_stable_prompt_prefix() {
         let time = "(Set by the system: it is Sunday, 12:00 now, in the time zone UTC.)";
         let plain = asked_in("talk", json!("hello"));
         assert_eq!(plain.latest.as_deref(), Some(time));
@@ -562,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_read_as_it_came() {
+    fn a_case_is_rendered_unchanged() {
         let case = json!({"content": [{"type": "text", "text": "a note"}], "tradeId": "T-1"});
         let text = |prompt: Prompt| match &prompt.messages[1] {
             Message::User { text } => text.clone(),

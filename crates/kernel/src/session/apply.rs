@@ -256,7 +256,7 @@ impl Session {
         let frames = &self.frames;
         self.ready.retain(|frame| frames.contains_key(frame));
         self.last_run = Some(run);
-        self.call_up(id);
+        self.wake_queued_runs(id);
     }
 
     fn apply_step(&mut self, fact: &Fact) {

@@ -1,9 +1,9 @@
-//! How an agent continues: its turns, its conversation, its time.
+//! Applies facts of agents: turns, conversation, time.
 
 use super::frame::{AgentPhase, AgentState};
 use super::{FrameKind, FrameState, Session};
 use crate::conversation::talk::{
-    AgentUsage, CallGuard, CallLine, CallSettlement, Line, Talk, made_digest,
+    AgentUsage, CallGuard, CallLine, CallSettlement, Line, Talk, call_digest,
 };
 use crate::definition::agent::CLARIFY;
 use crate::event::{AgentEntry, CallMade, Event, Fact, TurnEnd, TurnKind, TurnStart};
@@ -13,7 +13,7 @@ use crate::values::ids::{FrameId, Millis};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the timer of a frame's next attempt is called.
+/// Prefix of the timer of a frame's next attempt.
 const TURN_TIMER: &str = "turn:";
 
 /// The timer of a frame's next attempt.
@@ -185,7 +185,7 @@ impl Session {
             agent.stops = end.stops;
             agent.talk.lines.push(Line::Turn { seq, calls });
             for made in &end.calls {
-                let digest = made_digest(&made.said, &made.arguments);
+                let digest = call_digest(&made.said, &made.arguments);
                 *agent.made.entry(digest).or_default() += 1;
             }
         });
@@ -248,7 +248,7 @@ impl Session {
         self.enter(frame, next);
     }
 
-    /// What is left of an agent whose run ends without it: a conversation with nothing open.
+    /// Closes the conversations of agents whose run ends without them.
     pub(super) fn leave_agents(&mut self, run: crate::values::ids::RunId) {
         let of_run = self.frames.values_mut().filter(|frame| frame.run == run);
         let left: Vec<_> = of_run.filter_map(|frame| frame.agent.take()).collect();

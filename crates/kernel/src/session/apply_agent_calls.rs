@@ -1,4 +1,4 @@
-//! How the calls of an agent's turn go: a frame for each, and one result that settles it.
+//! Applies facts of calls of an agent's turn: a frame for each, and one result that settles it.
 
 use super::frame::AgentPhase;
 use super::{CallState, FrameKind, FrameState, Session};

@@ -1,4 +1,4 @@
-//! How asks open and close.
+//! Applies facts of asks.
 
 use super::usage::UsageGrant;
 use super::{FrameState, OpenAsk, Session};

@@ -1,4 +1,4 @@
-//! How calls are requested, judged, started and settled.
+//! Applies facts of calls: requested, judged, started, settled.
 
 use super::{CallState, FrameKind, FrameState, OpenCall, Session};
 use crate::conversation::talk::CallSettlement;

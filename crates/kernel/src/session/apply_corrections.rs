@@ -1,4 +1,4 @@
-//! How a correction of a failed step begins and ends.
+//! Applies facts of corrections.
 
 use super::{Context, Frame, FrameKind, FrameState, Session};
 use crate::ask::AskBody;

@@ -1,4 +1,4 @@
-//! How frames fork, end and join.
+//! Applies facts of frames: fork, end, join.
 
 use super::apply::{item_context, new_frame};
 use super::frame::{BranchResult, Join, JoinKind, LoopState};
@@ -150,8 +150,8 @@ impl Session {
         let mut merge_now = None;
         match (&mut join.kind, &frame.kind) {
             (JoinKind::Branches(_), FrameKind::Branch { index }) => {
-                let place = place(&join.left, *index);
-                join.left.insert(place, frame.remains(None));
+                let position = position(&join.left, *index);
+                join.left.insert(position, frame.remains(None));
             }
             (JoinKind::Loop(state), FrameKind::Item { index, .. }) => {
                 let index = *index;
@@ -165,8 +165,8 @@ impl Session {
                 if in_turn {
                     merge_now = Some(remains);
                 } else {
-                    let place = place(&join.left, index);
-                    join.left.insert(place, remains);
+                    let position = position(&join.left, index);
+                    join.left.insert(position, remains);
                 }
             }
             _ => {}
@@ -309,6 +309,6 @@ impl Session {
 }
 
 /// Where a child's remains are kept until the join: by declared order, whatever ended first.
-fn place(left: &BTreeMap<u32, BranchResult>, index: u32) -> u32 {
+fn position(left: &BTreeMap<u32, BranchResult>, index: u32) -> u32 {
     if is_on(Switch::MergeByFinishOrder) { left.len() as u32 } else { index }
 }

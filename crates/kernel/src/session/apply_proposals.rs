@@ -1,4 +1,5 @@
-//! How a model is asked about a failed step, and what it says is judged and taken in.
+//! Applies facts of proposals: a model is asked about a failed step, and its answer is judged and
+//! used.
 
 use super::{FrameState, Session};
 use crate::ask::AskBody;

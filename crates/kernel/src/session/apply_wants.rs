@@ -1,8 +1,9 @@
-//! How a call gets what it wants: it waits, is given one answer after the other, and goes out
-//! again. One that wants pages opened may also be looked at: it goes out beside its open ask.
+//! Applies facts of input that a call requires: it waits, is given one answer after the other, and
+//! goes out again. A call that requires login pages may also be polled: it goes out beside its open
+//! ask.
 
 use super::{CallState, FrameState, PendingInput, Session};
-use crate::ask::left_out::filled;
+use crate::ask::form_defaults::with_defaults;
 use crate::ask::{Ask, AskBody, Reply};
 use crate::tool::call::{InputRequest, InputRequired, InputResponses};
 use crate::values::ids::{AskId, CallId};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What the timers of looks at logins are called.
+/// Prefix of the timers of login polls.
 const LOGIN_TIMER: &str = "login:";
 
 /// The timer of a look at whether what this ask wants opened is done.
@@ -105,7 +106,7 @@ pub fn answer_to(want: Option<&InputRequest>, reply: Option<&Reply>) -> Value {
         }
         Some(Reply::Fill { content: Some(content) }) => {
             let content = match want {
-                Some(want) => filled(content.clone(), want),
+                Some(want) => with_defaults(content.clone(), want),
                 None => content.clone(),
             };
             json!({"action": "accept", "content": content})
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_gets_the_defaults_of_what_a_person_leaves_out() {
+    fn a_tool_gets_defaults_for_fields_that_a_person_left_out() {
         let schema = json!({"type": "object", "properties": {
             "name": {"type": "string"}, "age": {"type": "integer", "default": 30}}});
         let form = InputRequest::Form { message: "m".to_owned(), schema: Arc::new(schema) };

@@ -40,11 +40,9 @@ pub struct Frame {
     pub step: Option<StepId>,
     /// How many steps it has entered.
     pub ordinal: u32,
-    /// What it waits for.
     pub state: FrameState,
     /// How often it entered each step.
     pub visits: BTreeMap<StepId, u32>,
-    /// What it wrote.
     pub context: Context,
     /// Its newest entries, newest last.
     pub recent: VecDeque<Arc<Entry>>,
@@ -62,7 +60,7 @@ pub struct Frame {
     pub agent: Option<Box<AgentState>>,
     /// It is answered or failing and waits for a call below it.
     pub waits: bool,
-    /// What rules did about the step that it is at.
+    /// Attempts of rules at its current step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<RemedyAttempt>,
     /// It corrects its parent's step, and may take until then.
@@ -70,7 +68,6 @@ pub struct Frame {
     pub corrects: Option<Millis>,
 }
 
-/// What a frame is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FrameKind {
@@ -101,11 +98,10 @@ pub enum FrameKind {
     },
 }
 
-/// What a frame waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FrameState {
-    /// Nothing: its step can be decided.
+    /// Its step can be decided.
     AtStep,
     /// Its step failed before any call.
     Faulted(crate::values::fault::Fault),
@@ -147,7 +143,6 @@ pub enum FrameState {
 pub struct AgentState {
     /// The agent, which the run's closure pins.
     pub agent: AgentName,
-    /// What it was asked.
     pub input: Arc<Datum>,
     /// Whether its conversation is the session's.
     pub continues: bool,
@@ -159,7 +154,6 @@ pub struct AgentState {
     pub next: Option<StepId>,
     /// The conversation.
     pub talk: Talk,
-    /// What it waits for.
     pub phase: AgentPhase,
     /// Where the router led, once it did.
     pub route: Option<Route>,
@@ -169,7 +163,7 @@ pub struct AgentState {
     pub calls: u32,
     /// Whether it is done once the calls of the last turn gave their outputs.
     pub stops: bool,
-    /// What the last of its calls gave.
+    /// Output of its last call.
     pub output: Option<Arc<Datum>>,
     pub spent: AgentUsage,
     /// How many tokens the last turn read: how long the conversation is.
@@ -182,19 +176,13 @@ pub struct AgentState {
     pub working_since: Option<Millis>,
 }
 
-/// What an agent waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AgentPhase {
-    /// Nothing: its next turn can begin.
+    /// Its next turn can begin.
     Between,
     /// A model.
-    Turn {
-        turn: u32,
-        attempt: u32,
-        /// What it is for.
-        kind: TurnKind,
-    },
+    Turn { turn: u32, attempt: u32, kind: TurnKind },
     /// The time to ask a model again.
     Resting {
         turn: u32,
@@ -204,7 +192,7 @@ pub enum AgentPhase {
     },
     /// The calls of the last turn.
     Calls,
-    /// Nothing: this is its answer.
+    /// It has answered.
     Said(Arc<str>, Stop),
     /// It cannot continue by itself.
     Failed(crate::values::fault::Fault),
@@ -221,7 +209,7 @@ pub struct Join {
     pub kind: JoinKind,
     /// The children that run.
     pub live: BTreeSet<FrameId>,
-    /// What ended children left, by branch or item, until the join merges it.
+    /// Results of ended children, by branch or item, until the join merges them.
     pub left: BTreeMap<u32, BranchResult>,
 }
 
@@ -256,10 +244,9 @@ pub struct LoopState {
     pub results: BTreeMap<u32, Arc<Datum>>,
 }
 
-/// What an ended branch or iteration leaves to its parent.
+/// Result of an ended branch or iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BranchResult {
-    /// What it wrote.
     pub context: Context,
     /// Its newest entries.
     pub recent: VecDeque<Arc<Entry>>,
@@ -286,7 +273,7 @@ impl Frame {
         self.tried_by(rule).map_or(0, |tried| tried.times)
     }
 
-    /// What this rule did about the step that it is at.
+    /// The last attempt of this rule at the current step.
     pub fn tried_by(&self, rule: &str) -> Option<&RemedyAttempt> {
         self.tried.iter().find(|tried| *tried.rule == *rule)
     }
@@ -349,7 +336,7 @@ impl Frame {
         self.trim();
     }
 
-    /// What it leaves to its parent, without the loop's own keys.
+    /// Its result for the parent, without the loop's own keys.
     pub fn remains(self, without: Option<&ContextKey>) -> BranchResult {
         let mut context = self.context;
         if let Some(alias) = without {
@@ -361,7 +348,7 @@ impl Frame {
 }
 
 impl Join {
-    /// What the step leaves in the context: the branches by id, or the results in item order.
+    /// The value of the step in the context: branches by id, or results in item order.
     pub fn value(&self) -> DatumValue {
         match &self.kind {
             JoinKind::Branches(ids) => DatumValue::Object(
@@ -376,7 +363,6 @@ impl Join {
 }
 
 impl BranchResult {
-    /// What a branch wrote, as one value.
     pub fn as_datum(&self) -> Arc<Datum> {
         let fields =
             self.context.iter().map(|(key, datum)| (key.to_string(), datum.clone())).collect();

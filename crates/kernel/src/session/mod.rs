@@ -12,19 +12,19 @@ use crate::values::ids::{
     AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId,
     SessionKey, StepId,
 };
+use crate::values::named_enum::named;
 use crate::values::trace::TraceParent;
-use crate::values::words::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 mod run;
-mod together;
+mod concurrent_runs;
 mod spent;
 pub mod frame;
 mod usage;
-mod times;
+mod deadlines;
 pub mod apply;
 mod apply_asks;
 mod apply_calls;
@@ -58,7 +58,7 @@ pub struct Session {
     pub updated_at: Millis,
     /// The sequence of its last event.
     pub seq: u64,
-    /// What ended runs left.
+    /// Context that ended runs left.
     pub context: Arc<Context>,
     /// The active runs.
     pub runs: BTreeMap<RunId, Run>,
@@ -99,9 +99,9 @@ named! {
     RunStatus {
         /// Something moves.
         Running = "running",
-        /// Nothing moves: a person is asked.
+        /// A person is asked.
         Waiting = "waiting",
-        /// Nothing moves: a step failed and a person is asked.
+        /// A step failed and a person is asked.
         Stuck = "stuck",
         /// Someone paused it.
         Paused = "paused",
@@ -143,15 +143,15 @@ pub struct Run {
     /// The pinned closure.
     pub closure: ContentHash,
     pub input: Arc<Datum>,
-    /// Who started it.
+    /// The starter.
     pub by: Arc<str>,
     /// For whom it acts, beyond that.
     #[serde(default)]
     pub behalf: Delegation,
-    /// Who changed what it does, by a reply to an ask.
+    /// Subjects who changed what it does by a reply to an ask.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hands: BTreeSet<Arc<str>>,
-    /// Who made the keys that these came with.
+    /// Makers of the keys of these subjects.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub lenders: BTreeSet<Arc<str>>,
     pub root: FrameId,
@@ -160,7 +160,7 @@ pub struct Run {
     /// The step that it entered last.
     pub step: Option<StepId>,
     pub answer: Option<Arc<Datum>>,
-    /// What went wrong, while it is stuck or once it failed.
+    /// While it is stuck or once it failed.
     pub last_error: Option<Fault>,
     pub started_at: Millis,
     pub ended_at: Option<Millis>,
@@ -180,7 +180,6 @@ pub struct Run {
     /// progress since.
     #[serde(default)]
     pub deaths: u32,
-    /// What it used.
     pub used: RunUsage,
     /// How many of its frames are ready.
     pub ready: u32,
@@ -190,15 +189,15 @@ pub struct Run {
     pub open_asks: u32,
     /// How many of these are fixes.
     pub open_fixes: u32,
-    /// What its models took.
+    /// Usage of its models.
     #[serde(default)]
     pub spent: RunSpent,
-    /// What stopped an agent of it before it was done: a limit, if one did.
+    /// The limit that stopped one of its agents early, if one did.
     pub stopped: Option<Arc<str>>,
     /// The span that it is a part of, with whether its trace is recorded: the caller's, or its own
     /// where its trace begins with it.
     pub trace: Option<TraceParent>,
-    /// What is done about its failed steps, beside what its plans say.
+    /// Rules for its failed steps, beside those of its plans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Arc<Rules>>,
     /// How many corrections it had.
@@ -219,7 +218,7 @@ pub struct OpenCall {
     pub state: CallState,
     /// When it was sent first.
     pub started_at: Option<Millis>,
-    /// What it pins of its tool, once admitted.
+    /// Once admitted.
     pub pins: Option<Pins>,
     /// The answers to all that it wanted, once it was sent again with it.
     pub given: Arc<InputResponses>,
@@ -251,7 +250,7 @@ pub enum CallState {
     Failed(CallProgress, Fault),
 }
 
-/// What a call waits for before it is sent again.
+/// Input that a call waits for before it is sent again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingInput {
     pub wants: InputRequired,

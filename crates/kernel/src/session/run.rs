@@ -1,4 +1,4 @@
-//! A run as it stands, and for whom it acts.
+//! State of a run, and the subject that it acts for.
 
 use super::{Run, RunStatus};
 use crate::values::caller::{Caller, LOCAL, Scopes};
@@ -14,13 +14,13 @@ pub struct Delegation {
     /// The subject, where that is not who started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Arc<str>>,
-    /// Who really called, where that is not who started it.
+    /// The actor, if it is not the starter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<Arc<str>>,
     /// The most that the credential allowed; none is no ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Scopes>,
-    /// Who made the key that it was started with, where that is someone else.
+    /// Makers of the key that it was started with, except the starter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<Arc<str>>,
     /// Through how many agents it came.
@@ -48,7 +48,7 @@ impl Run {
         (&*self.by != LOCAL).then_some(&self.by)
     }
 
-    /// Who calls whatever it calls.
+    /// The caller of its calls.
     pub fn caller(&self, realm: &RealmId) -> Caller {
         let Delegation { actor, scopes, makers, .. } = &self.behalf;
         let caller = Caller::new(realm.clone(), self.subject().clone());
@@ -69,7 +69,7 @@ impl Run {
     }
 
     /// The frame that asks whether the run may use more, while it stands still for that.
-    pub fn held(&self) -> Option<FrameId> {
+    pub fn held_frame(&self) -> Option<FrameId> {
         self.used.held
     }
 
@@ -84,7 +84,7 @@ impl Run {
         self.deaths = 0;
     }
 
-    /// Where it stands, by its counters.
+    /// Its status, by its counters.
     pub fn status(&self) -> RunStatus {
         if let Some(ending) = self.ending {
             return ending;
@@ -96,7 +96,7 @@ impl Run {
             return RunStatus::Paused;
         }
         // Its other frames wait with the one that asks.
-        if self.held().is_some() && self.open_fixes > 0 {
+        if self.held_frame().is_some() && self.open_fixes > 0 {
             return RunStatus::Stuck;
         }
         match (self.ready, self.open_fixes, self.open_asks) {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_start_says_of_its_caller_holds_for_the_run() {
+    fn a_run_keeps_the_caller_recorded_at_its_start() {
         let more = r#","subject":"robot","actor":"eve","scopes":["use"],"about":{"trigger":"mcp"}"#;
         let journal = PLAIN.replace(r#""start":"one""#, &format!(r#""start":"one"{more}"#));
         let session = replayed(&journal);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn who_made_the_key_of_a_starter_is_kept_with_the_run() {
+    fn a_run_records_the_makers_of_its_starters_key() {
         let more = r#","about":{"trigger":"rest","makers":["eve"]}"#;
         let journal = PLAIN.replace(r#""start":"one""#, &format!(r#""start":"one"{more}"#));
         let session = replayed(&journal);
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn what_local_mode_leaves_is_nobodys() {
+    fn sessions_of_local_mode_have_no_owner() {
         let session = replayed(&PLAIN.replace(r#""by":"ann""#, r#""by":"local""#));
         assert_eq!((only_run(&session).owner(), &session.owner), (None, &None));
         assert_eq!(only_run(&session).acts_for(), None);
     }
 
     #[test]
-    fn a_session_is_its_makers_for_runs_of_any_caller() {
+    fn a_session_belongs_to_its_creator_whoever_starts_runs() {
         let made = PLAIN.replace(r#""id":"s"}}"#, r#""id":"s"},"owner":"eve"}"#);
         assert_eq!(replayed(&made).owner.as_deref(), Some("eve"));
         let owned = PLAIN.replace(r#""id":"s"}}"#, r#""id":"s","owner":"bob"}}"#);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_nobodys_once_two_submitted_it() {
+    fn a_case_submitted_by_two_subjects_has_no_owner() {
         let case = PLAIN.replace(r#""space":"session""#, r#""space":"case:desk""#);
         let first = event::read(&case).unwrap().remove(1);
         let owners = |starters: [&str; 2]| {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_occasion_is_cut_and_left_out_where_nothing_is_known() {
+    fn an_occasion_is_truncated_and_omitted_if_empty() {
         assert_eq!(Occasion::default().recorded(), None);
         let long = "ä".repeat(OCCASION_CHARS_MAX + 1);
         let recorded = Occasion::at("rest", long.clone()).recorded().unwrap();

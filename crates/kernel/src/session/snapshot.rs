@@ -1,5 +1,5 @@
-//! Snapshots: a cache of the state, so that a long journal need not be read from its start. One
-//! that this release cannot read is as good as none.
+//! Snapshots of a session's state, so that a long journal need not be replayed from its start. A
+//! snapshot that this release cannot read is ignored.
 
 use super::Session;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ mod tests {
     use crate::values::ids::{SessionId, SessionKey, Space};
 
     #[test]
-    fn a_snapshot_of_another_shape_is_as_good_as_none() {
+    fn an_unreadable_snapshot_is_ignored() {
         let key = SessionKey::new("r", Space::session(), "s");
         let session = Session::new(SessionId(1), key);
         let text = session.to_snapshot().unwrap();

@@ -1,10 +1,10 @@
-//! What the models of a run took.
+//! Usage and cost of the models of a run.
 
 use crate::conversation::llm::Usage;
 use crate::event::TurnEnd;
 use serde::{Deserialize, Serialize};
 
-/// What the models of a run took.
+/// Usage and cost of the models of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunSpent {
@@ -21,7 +21,7 @@ pub struct RunSpent {
     pub output: u64,
     /// Millionths of a dollar, where prices are known.
     pub cost_micros: u64,
-    /// What caches saved, in millionths of a dollar; below zero where writing to them cost more.
+    /// Savings by caches, in millionths of a dollar; negative if writing to them cost more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub saved_micros: i64,
     /// How many turns had no known price.
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cache_cost_and_saved_adds_up() {
+    fn cache_costs_and_savings_add_up() {
         let mut spent = RunSpent::default();
         let first = Usage { input: 100, cached: 0, cache_written: 80, output: 5 };
         spent.add(&turn(first, Some(125), Some(105)));

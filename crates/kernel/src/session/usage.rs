@@ -1,5 +1,5 @@
-//! What a run uses of the journal. `apply` counts it, `next` compares it with the limits: loops
-//! inside loops are bounded together, however each of them is bounded by itself.
+//! Journal usage of a run. `apply` counts it and `next` compares it with the limits, so that nested
+//! loops are bounded together.
 
 use super::{FrameState, RunId, Session};
 use crate::event::{Event, Fact};
@@ -8,7 +8,7 @@ use crate::values::fault::Fault;
 use crate::values::ids::FrameId;
 use serde::{Deserialize, Serialize};
 
-/// What a run has used, and what holds it.
+/// Usage of a run, and the frame that holds it at a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunUsage {
     /// Calls that it requested, repeats included.

@@ -1,5 +1,5 @@
-//! Reading arguments. The gate has checked them against the schema already; what still does not
-//! fit is reported the same way, for a tool must not depend on who calls it.
+//! Deserialises arguments. The gate has validated them against the schema already; what still does
+//! not fit is reported the same way, because a tool must not depend on who calls it.
 
 use crate::tool::call::ToolError;
 use serde::Deserialize;
@@ -22,7 +22,7 @@ pub fn misfit(message: impl Into<String>) -> ToolError {
     ToolError::not_sent("InputValidationError", message)
 }
 
-/// What a value is, in words.
+/// The JSON type of a value, for messages.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

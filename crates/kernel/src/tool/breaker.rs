@@ -1,13 +1,13 @@
-//! A circuit breaker: after so many passing failures in a row calls are refused for a while, then
-//! one call tries whether the other side is well again. It knows no clock and makes no calls; the
-//! gate asks it before a call and reports how the call ended.
+//! A circuit breaker: after a number of consecutive transient failures, calls are refused for a
+//! while; then one probe call is let through. It knows no clock and makes no calls: the gate asks
+//! it before a call and reports the outcome.
 
 use crate::values::ids::{Millis, ToolName};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// What is refused as one.
+/// The calls that one breaker covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BreakerScope {
     /// All tools of the upstream of this name.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn one_call_tries_and_the_others_wait_for_it() {
+    fn a_half_open_breaker_lets_one_call_through() {
         let mut breaker = open();
         assert_eq!(breaker.look(rule(1), Millis(1_100)), Ok(()));
         assert_eq!(breaker.pass(rule(1), Millis(1_100)), Ok(()));

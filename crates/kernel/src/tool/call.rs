@@ -1,5 +1,4 @@
-//! Tool calls: what a tool says of itself, what the gate says of a call, what a tool answers, how
-//! far a call got.
+//! Tool calls as values: specs, the gate's judgement, outputs, errors, and how far a call got.
 
 mod abilities;
 mod blobs;
@@ -22,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use crate::tool::reporter::{CallReporter, CallUpdate, Listener, LogLevel};
 pub use crate::values::caller::{Answerers, Caller, Scopes};
 
-/// What a tool does to the world. Declared, or assumed to be the worst.
+/// The effect of a tool. Declared, or assumed to be the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
@@ -57,7 +56,6 @@ impl Pace {
     }
 }
 
-/// What a tool's output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputKind {
@@ -75,7 +73,7 @@ impl OutputKind {
     }
 }
 
-/// What a tool says of itself: one truth for every door.
+/// The spec of a tool, which every endpoint shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
@@ -83,14 +81,13 @@ pub struct ToolSpec {
     pub name: ToolName,
     /// A short title for people.
     pub title: String,
-    /// What it does, for people and models.
+    /// Shown to people and models.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Arc<Value>,
     /// JSON Schema of its output, if it promises one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Arc<Value>>,
-    /// What it does to the world.
     pub reach: Reach,
     /// Whether a repeat with the same key has no further effect.
     pub idempotent: bool,
@@ -100,7 +97,6 @@ pub struct ToolSpec {
     /// How long it takes.
     #[serde(default, skip_serializing_if = "Pace::is_quick")]
     pub pace: Pace,
-    /// What its output is.
     #[serde(default, skip_serializing_if = "OutputKind::is_value")]
     pub yields: OutputKind,
     /// A direct call of it is never kept as a run, whatever it does to the world. Only a call that
@@ -117,7 +113,6 @@ pub struct ToolSpec {
 pub struct Upstream {
     /// Its name in this project.
     pub name: Arc<str>,
-    /// What is spoken with it.
     pub speaks: UpstreamProtocol,
 }
 
@@ -166,7 +161,7 @@ impl ToolSpec {
 pub struct Pins {
     /// Hash of the tool's spec.
     pub spec: ContentHash,
-    /// What this call does to the world.
+    /// Effect of this call.
     pub reach: Reach,
     /// Whether it may be repeated under its key.
     pub idempotent: bool,
@@ -193,17 +188,15 @@ pub struct Call {
     pub output_bytes_max: usize,
     /// The answers to what it wanted when it was called before.
     pub given: Arc<InputResponses>,
-    /// What the caller can do for it.
     pub can: Abilities,
     /// Whom it may tell how far it is.
     pub teller: CallReporter,
-    /// Where it happens.
-    pub place: CallPlace,
+    pub context: CallContext,
 }
 
-/// Where a call happens.
+/// Where a call runs and what it may use.
 #[derive(Debug, Clone, Default)]
-pub struct CallPlace {
+pub struct CallContext {
     /// The session, where it is part of a run.
     pub session: Option<SessionKey>,
     pub run: Option<RunId>,
@@ -213,7 +206,7 @@ pub struct CallPlace {
     pub hops: u32,
     /// Where the events go that it publishes.
     pub publisher: Publisher,
-    /// Where it puts what is large.
+    /// Storage for large outputs.
     pub blobs: CallBlobs,
     /// The principal that the realm acts as, where it acts as one.
     pub acts_as: Option<Arc<str>>,
@@ -240,7 +233,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// What was published so far; it is taken out.
+    /// Takes the events published so far.
     pub fn take(&self) -> Vec<Value> {
         let take = |events: &Arc<Mutex<Vec<Value>>>| {
             std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner))
@@ -260,11 +253,10 @@ pub enum CallProgress {
     Unknown,
 }
 
-/// What a tool answers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolOutput {
     Value(Value),
-    /// Its output, as the JSON text in a blob that it put: `CallPlace::blobs`.
+    /// Its output, as the JSON text in a blob that it put: `CallContext::blobs`.
     Blob(BlobRef),
     /// It needs something of its caller first. Nothing happened yet: it is called again with the
     /// outcome, and may want more.
@@ -276,9 +268,9 @@ pub enum ToolOutput {
 /// called with that state, nothing happens twice. Only a caller that can come back learns so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputRequired {
-    /// What it needs, by a key of its own.
+    /// By the tool's own keys.
     pub inputs: BTreeMap<String, InputRequest>,
-    /// What it wants to be given back with it. Who carries it can read it but not change it.
+    /// State to be returned with the input. Whoever carries it can read it but not change it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub state: Value,
 }
@@ -331,7 +323,7 @@ pub struct InputResponses {
     pub state: Value,
 }
 
-/// What the other side itself said of a call that failed, to the letter, for doors that pass it on.
+/// The server's own error, verbatim, for endpoints that pass it on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RawFailure {
@@ -352,16 +344,15 @@ pub struct ToolError {
     /// How far it got.
     pub how: CallProgress,
     pub fault: Fault,
-    /// What the tool's own side said, where it said something.
+    /// The server's own error, if it sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Box<RawFailure>>,
-    /// What its caller lacks, if that is why.
+    /// Abilities that the caller lacks, if that is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<Abilities>,
 }
 
 impl ToolError {
-    /// It got so far, and this went wrong.
     pub fn new(how: CallProgress, fault: Fault) -> Self {
         Self { how, fault, said: None, lacks: None }
     }

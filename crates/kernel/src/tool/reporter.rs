@@ -1,33 +1,29 @@
-//! What a call tells while it runs: how far it is, and lines for a log. Nothing of it is kept.
+//! Progress and log lines of a running call. Nothing of it is stored.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// Whom a call tells how far it is, while it runs. Reports are not kept.
+/// Receiver of a call's progress and log lines. Nothing is stored.
 #[derive(Clone, Default)]
 pub struct CallReporter(Option<Arc<dyn Listener>>);
 
-/// Hears what calls tell while they run. It must not block.
+/// Receives updates of running calls. Must not block.
 pub trait Listener: Send + Sync {
-    /// This was reported.
-    fn hear(&self, told: CallUpdate);
+    fn hear(&self, update: CallUpdate);
 
-    /// From which level on it wants to hear the log; not at all where there is none.
+    /// The lowest log level that it receives; `None` for no log lines.
     fn log_level(&self) -> Option<LogLevel> {
         None
     }
 }
 
-/// What a call tells while it runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallUpdate {
-    /// How far it is.
     Progress {
         /// Grows with every telling.
         progress: f64,
-        /// Where it ends, if that is known.
         total: Option<f64>,
         message: Option<String>,
     },
@@ -79,9 +75,9 @@ impl CallReporter {
     }
 
     /// Tells it, if anybody listens.
-    pub fn tell(&self, told: CallUpdate) {
+    pub fn tell(&self, update: CallUpdate) {
         if let Some(listener) = &self.0 {
-            listener.hear(told);
+            listener.hear(update);
         }
     }
 }

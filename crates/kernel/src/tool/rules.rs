@@ -1,6 +1,5 @@
-//! What an operator says of tools by their names: which there are, and what each may cost. A
-//! pattern is a name in which `*` stands for any characters, none included; nothing else in it is
-//! special.
+//! The operator's rules for tools, by name pattern: which exist, and their limits. In a pattern `*`
+//! stands for any characters, including none; nothing else is special.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -15,11 +14,10 @@ pub struct ToolRules {
     pub allow: Option<Vec<Pattern>>,
     /// Which there are not, whatever is allowed.
     pub deny: Vec<Pattern>,
-    /// What they may cost.
     pub tools: Vec<(Pattern, ToolLimits)>,
 }
 
-/// What calls of one tool may cost. What is not said here is as `[limits]` says, or has no limit.
+/// Limits of calls of one tool. Limits that are not set here are those of `[limits]`, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolLimits {
@@ -37,7 +35,7 @@ pub struct ToolLimits {
 }
 
 impl ToolLimits {
-    /// What is said here, and what the other says where nothing is.
+    /// These limits, completed with those of `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -193,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_patterns_know_is_refused() {
+    fn wildcards_other_than_a_star_are_refused() {
         assert_eq!(Pattern::new(""), Err(BadPattern::Empty));
         for text in ["math::?", "a b", "[ab]", "{a,b}", "!a", "a\n"] {
             assert!(matches!(Pattern::new(text), Err(BadPattern::Character(..))), "{text:?}");
@@ -201,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_is_not_there_whatever_is_allowed() {
+    fn denied_tools_are_absent_even_if_allowed() {
         let all = ToolRules::default();
         assert!(all.allows("math::add"));
         let rules = ToolRules {
@@ -216,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_as_the_most_specific_pattern_says() {
+    fn for_each_limit_the_most_specific_pattern_wins() {
         let said = |concurrency, per_minute| ToolLimits {
             concurrency: NonZeroU32::new(concurrency),
             per_minute: NonZeroU32::new(per_minute),
@@ -240,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_name_says_more_than_any_pattern() {
+    fn an_exact_name_is_more_specific_than_any_pattern() {
         let mut all = patterns(&["*", "a*", "ab", "ab*", "*ab", "*a*b*", "a*b"]);
         all.sort_by(|left, right| right.specific().cmp(&left.specific()));
         assert_eq!(all, patterns(&["ab", "ab*", "a*b", "*ab", "*a*b*", "a*", "*"]));
     }
 
     #[test]
-    fn patterns_that_fit_nothing_are_found() {
+    fn patterns_that_match_no_tool_are_reported() {
         let rules = ToolRules {
             allow: Some(patterns(&["*", "math::*"])),
             deny: patterns(&["htpp::*"]),

@@ -1,5 +1,5 @@
-//! Searches: the tool `query_find`, which gives records page by page, by whichever server it is
-//! brought. A realm can limit how many records one call gives.
+//! Search tools: tools named `query_find`, whichever server brings them, which return records page
+//! by page. A realm can limit the number of records per call.
 
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_asks_for_no_more_than_it_may_give() {
+    fn a_search_requests_at_most_its_limit() {
         let flat = json!({"properties": {"rootType": {}, "limit": {}, "skip": {}}});
         let paged = json!({"properties": {"rootType": {}, "page": {}}});
         let bare = json!({"type": "object"});
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn other_tools_get_what_they_are_sent() {
+    fn arguments_of_other_tools_are_unchanged() {
         let schema = json!({"properties": {"limit": {}}});
         for tool in ["query_count", "my_query_find", "query_find.all", "find"] {
             assert_eq!(limited(tool, &schema, &json!({"limit": 5000}), 100), None, "{tool}");

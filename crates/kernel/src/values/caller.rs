@@ -1,9 +1,9 @@
-//! Who calls, and what it may ask for: a subject in one realm, the acts that policy decides about,
-//! and the scopes that limit a credential.
+//! Callers: a subject in one realm, the acts that policy decides about, and the scopes that limit a
+//! credential.
 
 use crate::values::ids::{RealmId, SessionKey, Space};
+use crate::values::named_enum::named;
 use crate::values::trace::TraceParent;
-use crate::values::words::named;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -11,17 +11,16 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Who calls in local mode. What is done there is no one's own.
+/// Subject in local mode, where nothing has an owner.
 pub const LOCAL: &str = "local";
 
-/// Who calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Caller {
     /// Whose data it may see.
     pub realm: RealmId,
-    /// Who it is; `local` in local mode.
+    /// `local` in local mode.
     pub subject: Arc<str>,
-    /// Who really called, where that is not the subject.
+    /// The actor, if it is not the subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<Arc<str>>,
     /// The most that its credential allows; none is no ceiling.
@@ -30,10 +29,10 @@ pub struct Caller {
     /// Whether it may administer the realm.
     #[serde(default)]
     pub admin: bool,
-    /// Who else could have its credential.
+    /// Others who could have its credential.
     #[serde(default, skip_serializing_if = "KeyMakers::is_empty")]
     pub makers: KeyMakers,
-    /// Where its request came in, where that is known.
+    /// How its request came in, if known.
     #[serde(skip)]
     pub via: Via,
 }
@@ -51,7 +50,6 @@ impl KeyMakers {
         self.subjects().next().is_none()
     }
 
-    /// All of them.
     pub fn subjects(&self) -> impl Iterator<Item = &Arc<str>> {
         self.0.as_deref().unwrap_or_default().iter()
     }
@@ -118,7 +116,7 @@ impl Via {
         self.0.as_ref()?.trace
     }
 
-    /// What the request says of itself, by header, where it says something.
+    /// Headers in which the request describes itself, if it has any.
     pub fn headers(&self) -> Option<&BTreeMap<String, String>> {
         self.0.as_ref().map(|place| &place.headers).filter(|headers| !headers.is_empty())
     }
@@ -167,7 +165,7 @@ impl Caller {
         }
     }
 
-    /// Who acts: the subject, and who really calls.
+    /// The subject and its actor.
     pub fn hands(&self) -> impl Iterator<Item = &Arc<str>> {
         std::iter::once(&self.subject).chain(&self.actor)
     }
@@ -189,7 +187,7 @@ impl Caller {
     }
 }
 
-/// Who may answer an ask, where a policy narrows that.
+/// Who may answer an ask, if a policy narrows that.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Answerers {
     /// Lists of roles and principals, `role:x` and `principal:y`: who answers is in each. What
@@ -199,10 +197,10 @@ pub struct Answerers {
     /// Only someone else: not who started the run, called for it, or changed what it does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other: bool,
-    /// Who these are, as of when it was asked.
+    /// The involved subjects, as of when it was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub involved: Vec<Arc<str>>,
-    /// Who made the keys that these came with.
+    /// Makers of the keys of these subjects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<Arc<str>>,
     /// Whether the lists are what policy says in general. Then they are shown, and decide nothing.
@@ -211,7 +209,7 @@ pub struct Answerers {
 }
 
 named! {
-    /// What someone does to a resource: policy decides about each.
+    /// Acts on resources, about which policy decides.
     Act {
         /// Starts a run of a plan.
         Run = "run",
@@ -274,7 +272,7 @@ impl Act {
 }
 
 named! {
-    /// What a credential is limited to.
+    /// Limits of a credential.
     Scope {
         /// Reading.
         Read = "read",
@@ -307,7 +305,6 @@ impl Scopes {
         self.0 & (1 << scope as u8) != 0
     }
 
-    /// They, in order.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.iter().copied().filter(move |scope| self.has(*scope))
     }
@@ -370,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_callers_choose_are_their_own_and_nobodys_in_local_mode() {
+    fn chosen_ids_are_scoped_to_their_owner_except_in_local_mode() {
         let of = |who: &str| Caller::new("r", who);
         for space in [Space::session(), Space::thread(), Space::context()] {
             let key = |who: &str| of(who).key(space.clone(), "t");
@@ -383,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_its_door_its_span_and_what_the_request_says() {
+    fn a_via_has_its_endpoint_its_span_and_request_details() {
         let said = BTreeMap::from([("x-agent-id".to_owned(), "a".to_owned())]);
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok();
         assert!(trace.is_some());
@@ -401,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_the_same_wherever_it_calls() {
+    fn caller_equality_ignores_the_endpoint() {
         let ann = Caller::new("r", "ann");
         let called = Caller { via: Via::new("rest /api/v1/keys".to_owned(), None), ..ann.clone() };
         assert_eq!(called.via.door(), Some("rest /api/v1/keys"));
@@ -410,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn who_made_a_key_goes_with_its_caller_and_does_not_make_it_another() {
+    fn key_makers_do_not_change_a_callers_identity() {
         let ann = Caller::new("r", "ann");
         let makers: KeyMakers = [Arc::<str>::from("eve")].into_iter().collect();
         let lent = Caller { actor: Some("bot".into()), makers, ..ann.clone() };
@@ -425,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_without_the_newer_members_is_read() {
+    fn an_older_stored_caller_is_readable() {
         let caller: Caller =
             serde_json::from_str(r#"{"realm": "default", "subject": "ann"}"#).unwrap();
         assert_eq!(caller, Caller::new("default", "ann"));

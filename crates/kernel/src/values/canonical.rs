@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_written_as_json_has_them() {
+    fn strings_are_escaped_as_json() {
         let every_byte = (0..=0xff_u8).map(|byte| char::from(byte).to_string());
         let others = ["", "plain text", "\u{10000}\u{ff61}", "a\"b", "\\", "line\n", "\u{2028}"];
         for one in every_byte.chain(others.map(str::to_owned)) {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sorted_value_is_written_with_its_numbers_as_they_are() {
+    fn sorting_keeps_numbers_as_written() {
         let value = json!({"b": [1.0, {"\u{ff61}": 1, "\u{10000}": 2, "z": 0.5}], "a": 1});
         assert_eq!(
             sorted(&value).to_string(),

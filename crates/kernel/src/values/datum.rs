@@ -1,5 +1,5 @@
-//! A stored value and where it came from. Small values are held inline, large ones as blobs, and
-//! the results of joins as references to what the branches made, so that a value is stored once.
+//! Stored values with their origin. Small values are inline, large ones are blobs, and results of
+//! joins refer to the values of their branches, so that a value is stored once.
 
 use crate::values::ids::{AskId, CallId, ContentHash};
 use memchr::memmem::Finder;
@@ -14,7 +14,6 @@ pub struct Datum {
     /// The value, or where it is.
     #[serde(flatten)]
     pub held: DatumValue,
-    /// Where it came from.
     pub from: Origin,
     /// Information-flow labels; none are given today.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,7 +69,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// What kind of origin it is, in a word.
+    /// Kind of origin.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Input => "input",

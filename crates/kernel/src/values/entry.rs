@@ -1,4 +1,4 @@
-//! History: one entry per finished tool call, its place in the run's order, and who sees it.
+//! History: one entry per finished tool call, its position in the run's order, and its visibility.
 
 use crate::values::datum::{Datum, DatumValue, Origin};
 use crate::values::fault::Fault;
@@ -17,7 +17,6 @@ pub struct Entry {
     pub step: StepId,
     pub call: CallId,
     pub tool: ToolName,
-    /// What it was given.
     pub arguments: Arc<Value>,
     pub result: EntryResult,
 }
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_sees_itself_its_ancestors_and_what_was_joined_before() {
+    fn a_frame_sees_its_own_its_ancestors_and_joined_entries() {
         let root = at(&[]);
         let left = at(&[(3, 0, Mode::Apart)]);
         let right = at(&[(3, 1, Mode::Apart)]);
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn items_in_turn_see_earlier_items_and_plans_keep_to_themselves() {
+    fn sequential_items_see_earlier_items_and_sub_plans_are_isolated() {
         let second = at(&[(1, 1, Mode::InTurn)]);
         assert!(second.sees(1, &at(&[(1, 0, Mode::InTurn)]).position(1, 1)));
         assert!(!second.sees(1, &at(&[(1, 2, Mode::InTurn)]).position(1, 1)));

@@ -1,4 +1,5 @@
-//! What went wrong, in words that a person can act on. A fault is data: it is journaled and shown.
+//! Faults: what went wrong, in words that a person can act on. They are stored in the journal and
+//! shown.
 
 use crate::values::ids::CallId;
 use serde::{Deserialize, Serialize};
@@ -87,7 +88,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_fault_that_does_not_pass_is_written_as_before() {
+    fn a_lasting_fault_serialises_without_a_passing_member() {
         let lasting = Fault::new("HttpStatus", "it answered 404");
         let written = json!({"name": "HttpStatus", "message": "it answered 404"});
         assert_eq!(json!(lasting), written);
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_passing_fault_says_so() {
+    fn a_passing_fault_serialises_its_flag() {
         let passing = Fault::new("HttpStatus", "it answered 503").passing();
         let written = json!({"name": "HttpStatus", "message": "it answered 503", "passing": true});
         assert_eq!(json!(passing), written);

@@ -1,4 +1,4 @@
-//! Names of things: prefixed 128-bit ids, the key of a session, and moments in time.
+//! Prefixed 128-bit ids, session keys, fences and timestamps.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -23,7 +23,7 @@ macro_rules! id_type {
         pub struct $name(pub u128);
 
         impl $name {
-            /// What every id of this kind begins with.
+            /// Prefix of every id of this kind.
             pub const PREFIX: &'static str = $prefix;
 
             /// An id that is the hash of its parts: the same parts always give the same id.
@@ -240,7 +240,7 @@ impl Hashing {
     }
 }
 
-/// What the names of spaces begin with that keep cases.
+/// Prefix of the spaces of cases.
 const CASES: &str = "case:";
 /// The space of direct calls.
 const CALLS: &str = "call";
@@ -359,7 +359,6 @@ impl Fence {
 pub struct SessionVersion {
     /// The session.
     pub id: SessionId,
-    /// Its fence.
     pub fence: Fence,
 }
 
@@ -413,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_round_trip_and_refuse_what_is_not_theirs() {
+    fn ids_round_trip_and_other_prefixes_are_refused() {
         let id = RunId(0x0192_abcd);
         assert_eq!(id.to_string().parse::<RunId>(), Ok(id));
         assert!("ses_00".parse::<RunId>().is_err());
@@ -424,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_without_an_owner_is_written_and_told_as_before() {
+    fn a_session_key_without_an_owner_keeps_its_old_form() {
         let text = r#"{"realm":"r","space":"thread","id":"t"}"#;
         let key: SessionKey = serde_json::from_str(text).unwrap();
         assert_eq!(key, SessionKey::new("r", Space::thread(), "t"));
@@ -433,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_two_owners_are_two() {
+    fn session_keys_of_two_owners_differ() {
         let nobodys = SessionKey::new("r", Space::thread(), "t");
         let anns = SessionKey { owner: Some("ann".into()), ..nobodys.clone() };
         assert_ne!(anns, nobodys);

@@ -1,4 +1,4 @@
-//! Members of JSON objects, which keep the order in which they came.
+//! Removal of members from JSON objects that keeps their order.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_left_stays_in_its_order() {
+    fn taking_a_member_keeps_the_order_of_the_rest() {
         let mut value = json!({"a": 1, "b": null, "c": 3, "d": 4});
         let members = value.as_object_mut().unwrap();
         assert_eq!(take(members, "a"), Some(json!(1)));
@@ -24,7 +24,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_does_not_move() {
+    fn taking_another_member_leaves_the_last_one_last() {
         let mut value = json!({"a": 1, "b": 2, "c": 3});
         assert_eq!(take(value.as_object_mut().unwrap(), "a"), Some(json!(1)));
         assert_eq!(value.to_string(), r#"{"b":2,"c":3}"#);

@@ -2,7 +2,7 @@
 //! faults, names, callers, secrets, rates, traces, JSON in one order. Nothing here knows plans,
 //! events or sessions, and nothing decides about a run.
 
-pub(crate) mod words;
+pub(crate) mod named_enum;
 pub mod ids;
 pub mod rate;
 pub mod secret;

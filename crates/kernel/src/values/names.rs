@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_come_is_told_by_its_beginning() {
+    fn upstream_prefixes_mark_names_that_may_still_come() {
         assert!(may_come("shop.find", "shop.") && !may_come("find", "shop."));
         assert!(may_come("find", "") && !may_come("math::ad", ""));
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn models_see_short_names_and_the_escaped_ones_lead_to_them() {
+    fn escaped_model_names_resolve_to_short_names() {
         for (name, short, escaped) in [
             ("math::add", "math__add", "math__add"),
             ("github.create_event", "github__create_event", "github_-2ecreate_event"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_comes_back_and_no_two_are_written_alike() {
+    fn encoded_names_are_reversible_and_unique() {
         let letters = ["_", "-", ":", "::", "/", ".", "a", "2", "é"];
         let mut names = vec![String::new()];
         for _ in 0..5 {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_of_ours_is_none() {
+    fn foreign_names_decode_to_none() {
         for written in ["_-", "_-2", "_-zz", "_-61", "_-ff", "a::b", "a/b"] {
             assert_eq!(inward(written, Alphabet::Mcp), None, "{written}");
         }

@@ -1,4 +1,4 @@
-//! Percent signs, read: what URLs, references and headers write for what they cannot hold.
+//! Percent-decoding for URLs, references and headers.
 
 /// A text whose percent signs are read; what is no text then stays as it is.
 pub fn decoded(text: &str) -> String {
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percent_signs_are_read_where_they_are_such() {
+    fn only_valid_percent_escapes_are_decoded() {
         for (text, read) in [("a%20b", "a b"), ("%C3%A9", "é"), ("100%", "100%"), ("%zz", "%zz")] {
             assert_eq!(decoded(text), read);
         }

@@ -1,5 +1,4 @@
-//! How often something may be done: a bucket of tokens that fills up evenly, so that many may come
-//! at once, and then one after the other.
+//! Token buckets: a rate with a burst of one period, refilled evenly.
 
 use crate::values::ids::Millis;
 use std::num::NonZeroU32;
@@ -54,7 +53,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// What `take` would say now, without taking anything.
+    /// The result of `take` now, without taking a token.
     pub fn look(&mut self, rate: Rate, now: Millis) -> Result<(), u64> {
         self.without_one(rate, now).map(|_| ())
     }
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minutes_worth_may_come_at_once_and_then_one_after_the_other() {
+    fn a_bucket_allows_a_burst_of_one_minute_and_then_refills_evenly() {
         let mut bucket = Bucket::default();
         let mut take = |at: i64| bucket.take(rate(3), Millis(at));
         let start = 1_000_000;
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_holds_a_seconds_worth() {
+    fn a_per_second_bucket_holds_one_second() {
         let mut bucket = Bucket::default();
         let rate = Rate::per_second(NonZeroU32::new(2).unwrap());
         let mut take = |at: i64| bucket.take(rate, Millis(at));
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_taken_and_no_more() {
+    fn a_returned_token_can_be_taken_once() {
         let mut bucket = Bucket::default();
         assert_eq!(bucket.take(rate(1), Millis(5)), Ok(()));
         bucket.give_back(rate(1));
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_takes_nothing() {
+    fn looking_at_a_bucket_takes_no_token() {
         let mut bucket = Bucket::default();
         for _ in 0..5 {
             assert_eq!(bucket.look(rate(1), Millis(5)), Ok(()));
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_beyond_the_clocks_grain_are_no_limit_that_matters() {
+    fn rates_finer_than_the_clock_still_work() {
         let mut bucket = Bucket::default();
         for _ in 0..10_000 {
             assert_eq!(bucket.take(Rate::per_minute(NonZeroU32::MAX), Millis(0)), Ok(()));

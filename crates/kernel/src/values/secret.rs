@@ -1,4 +1,4 @@
-//! Texts that are never shown, and how secrets are compared.
+//! Secret texts, which are never shown, and their constant-time comparison.
 
 use std::fmt;
 use std::hint::black_box;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_anywhere_is_not_the_same() {
+    fn secrets_that_differ_anywhere_are_not_equal() {
         assert!(is_same_secret(b"", b"") && is_same_secret(b"abc", b"abc"));
         for other in ["abd", "bbc", "ab", "abcd", ""] {
             assert!(!is_same_secret(b"abc", other.as_bytes()), "{other}");

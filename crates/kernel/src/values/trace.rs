@@ -93,7 +93,7 @@ mod tests {
     const TEXT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[test]
-    fn a_traceparent_is_read_as_it_was_written() {
+    fn a_traceparent_round_trips() {
         let parent: TraceParent = TEXT.parse().unwrap();
         assert!(parent.sampled);
         assert_eq!(parent.to_string(), TEXT);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_format_forbids_is_none() {
+    fn an_invalid_traceparent_is_none() {
         for text in [
             "",
             "00",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_has_the_same_id_wherever_it_is_made() {
+    fn span_ids_are_deterministic() {
         assert_eq!(span_id(&[b"run", b"1"]), span_id(&[b"run", b"1"]));
         assert_ne!(span_id(&[b"run", b"1"]), span_id(&[b"run1", b""]));
     }

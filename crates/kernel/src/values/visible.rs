@@ -134,7 +134,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_character_that_hides_or_steers_is_marked() {
+    fn invisible_and_bidirectional_characters_are_marked() {
         for (first, last, what) in UNSAFE {
             for character in (*first..=*last).filter_map(char::from_u32) {
                 let mark: String = character.escape_default().collect();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_stays() {
+    fn ordinary_text_is_unchanged() {
         for text in
             ["naïve café", "日本語", "שלום", "سلام", "a\u{301}", "👍🏽", "♥\u{fe0f}", "葛\u{e0100}"]
         {
@@ -165,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn a_second_selector_carries_something_else() {
+    fn a_second_variation_selector_is_marked() {
         assert_eq!(readable("a\u{fe0f}\u{fe01}\u{e0101}b"), "a\u{fe0f}\\u{fe01}\\u{e0101}b");
         assert_eq!(exposed("\u{fe0f}"), "\\u{fe0f}");
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn escaping_keeps_json_equal() {
         let value = serde_json::json!({"to": "alice\u{202e}moc\u{200b}", "\u{e0041}": "\u{9b}2J"});
         for json in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
             let shown = exposed_json(&json);

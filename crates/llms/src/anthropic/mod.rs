@@ -1,4 +1,4 @@
-//! Messages as Anthropic has them.
+//! Anthropic's Messages API.
 
 mod request;
 mod refusal;
@@ -52,7 +52,7 @@ fn dialect(config: &ModelConfig, remote: &Remote) -> Messages {
     Messages { settings, betas: given(remote, BETA_HEADER) }
 }
 
-/// What the operator sends in this header.
+/// The configured value of this header.
 fn given(remote: &Remote, name: &str) -> Option<String> {
     let header = remote.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     header.map(|(_, value)| value.expose().trim().to_owned())

@@ -1,4 +1,4 @@
-//! What Anthropic says when it does not answer.
+//! Classifies Anthropic's errors.
 
 use crate::refusal::{Refusal, is_no_money, is_too_long, says, text, words_of};
 use kernel::conversation::llm::LlmErrorKind;
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A limit on money that is reported as a limit on rates.
 const SPEND_LIMIT: &str = "enforced_spend_limit_reached";
 
-/// What an error body means: of an answer with a status, or of an event in a stream without one.
+/// Classifies an error body, of a response with a status or of a stream event without one.
 pub(super) fn judge(status: Option<u16>, body: &Value) -> Refusal {
     let words = words_of(body);
     let error = &body["error"];
@@ -48,7 +48,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn its_errors_are_understood() {
+    fn provider_errors_are_classified() {
         let kind = |status: u16, kind: &str, words: &str| {
             let error = json!({"type": kind, "message": words});
             judge(Some(status), &json!({"type": "error", "error": error})).kind
@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn a_spend_limit_is_no_rate() {
+    fn a_spend_limit_is_not_a_rate_limit() {
         let details = json!({"error_code": SPEND_LIMIT});
         let error = json!({"type": "rate_limit_error", "message": "x", "details": details});
         assert_eq!(judge(Some(429), &json!({"error": error})).kind, LlmErrorKind::Quota);
     }
 
     #[test]
-    fn an_event_has_no_status() {
+    fn an_error_event_has_no_http_status() {
         let error = json!({"type": "overloaded_error", "message": "Overloaded"});
         let told = judge(None, &json!({"type": "error", "error": error}));
         assert_eq!(told, Refusal::new(LlmErrorKind::Overloaded, "Overloaded"));

@@ -1,4 +1,4 @@
-//! A message, in events or as a whole: blocks of text, thoughts and calls.
+//! Parses a message, streamed or whole: blocks of text, thinking and tool calls.
 
 use super::PROVIDER;
 use super::refusal;
@@ -37,7 +37,6 @@ enum Block {
         at: usize,
         given: Value,
     },
-    /// What we did not ask for.
     Other,
 }
 
@@ -125,7 +124,7 @@ impl MessageReply {
         }
     }
 
-    /// What it wants back: its thoughts, and what they stood between.
+    /// Members that must be returned: thoughts, and the blocks between them.
     fn native(&self) -> Option<Native> {
         let thinks = self.blocks.values().any(|block| matches!(block, Block::Thought(_)));
         if !thinks {
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn events_make_a_turn() {
+    fn stream_events_make_a_turn() {
         let mut events = vec![
             start(),
             json!({"type": "ping"}),
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_its_end_is_no_answer() {
+    fn an_incomplete_stream_is_an_error() {
         let said = block(0, json!({"type": "text", "text": "Hel"}));
         assert_eq!(read(&[start(), said.clone()]), Err(Fault::Cut));
         let [reasoned, _] = end("end_turn");
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn why_it_stopped_is_told() {
+    fn stop_reasons_are_mapped() {
         let turn = |reason: &str| {
             let [reasoned, stopped] = end(reason);
             read(&[start(), reasoned, stopped]).unwrap()
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_the_middle_is_an_error() {
+    fn an_error_event_in_a_stream_fails_the_turn() {
         let error = json!({"type": "overloaded_error", "message": "Overloaded"});
         let read = read(&[start(), json!({"type": "error", "error": error})]);
         let Err(Fault::Told(told)) = &read else { panic!("{read:?}") };
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_beginning_cannot_be_read() {
+    fn a_stream_without_its_first_event_is_unreadable() {
         let lost = delta(3, json!({"type": "text_delta", "text": "x"}));
         assert!(matches!(read(&[start(), lost]), Err(Fault::Unreadable(_))));
     }

@@ -1,4 +1,4 @@
-//! `generateContent` as Gemini has it.
+//! Gemini's `generateContent` API.
 
 mod request;
 mod refusal;

@@ -1,4 +1,4 @@
-//! What Gemini says when it does not answer: a status in words, and details of many types.
+//! Classifies Gemini's errors: a status word, and details of many types.
 
 use crate::refusal::{Refusal, is_no_money, is_too_long, says, text, words_of};
 use kernel::conversation::llm::LlmErrorKind;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const BAD_KEY: &str = "API_KEY_INVALID";
 
-/// What an error body means: of an answer with a status, or of an event in a stream without one.
+/// Classifies an error body, of a response with a status or of a stream event without one.
 pub(super) fn judge(status: Option<u16>, body: &Value) -> Refusal {
     // A stream that was not asked for as events is an array.
     let body = body.get(0).unwrap_or(body);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn its_errors_are_understood() {
+    fn provider_errors_are_classified() {
         let kind = |status: u16, name: &str, words: &str| told(status, name, words, json!([])).kind;
         let long = "The input token count (1200000) exceeds the maximum number of tokens allowed";
         assert_eq!(kind(400, "INVALID_ARGUMENT", long), LlmErrorKind::TooLong);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_told_from_a_quota_and_says_how_long() {
+    fn a_rate_limit_is_distinguished_from_a_quota_and_has_a_wait() {
         let words = "You exceeded your current quota, please check your plan and billing details.";
         let details = |quota: &str| {
             json!([

@@ -1,4 +1,4 @@
-//! Content, in chunks or as a whole: parts of text and calls, some of them signed.
+//! Parses content, streamed or whole: parts of text and calls, some with thought signatures.
 
 use super::PROVIDER;
 use super::refusal;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_make_a_turn() {
+    fn stream_chunks_make_a_turn() {
         let turn = read(&[
             parts(json!([{"text": "Hm, let me think.", "thought": true}])),
             parts(json!([{"text": "Hel"}])),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_keep_their_signatures() {
+    fn calls_keep_their_thought_signatures() {
         let call = |id: Value, args: Value| json!({"id": id, "name": "t", "args": args});
         let turn = read(&[
             parts(json!([{"text": "We"}])),
@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_a_reason_for_its_end_is_no_answer() {
+    fn a_stream_without_a_finish_reason_is_an_error() {
         assert_eq!(read(&[parts(json!([{"text": "Hel"}]))]), Err(Fault::Cut));
         assert_eq!(read(&[]), Err(Fault::Cut));
     }
 
     #[test]
-    fn why_it_stopped_is_told() {
+    fn stop_reasons_are_mapped() {
         let stop = |reason: &str| read(&[end(reason)]).map(|turn| turn.stop);
         assert_eq!(stop("MAX_TOKENS"), Ok(Stop::Length));
         assert_eq!(stop("SAFETY"), Ok(Stop::Refused));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_the_middle_is_an_error() {
+    fn an_error_event_in_a_stream_fails_the_turn() {
         let error = json!({"error": {"code": 503, "message": "x", "status": "UNAVAILABLE"}});
         let read = read(&[parts(json!([{"text": "Hel"}])), error]);
         let Err(Fault::Told(told)) = &read else { panic!("{read:?}") };

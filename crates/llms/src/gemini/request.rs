@@ -1,4 +1,4 @@
-//! A prompt as a request for content.
+//! Renders a prompt as a `generateContent` request.
 
 use super::PROVIDER;
 use crate::dialect::Settings;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_from_turn_to_turn_comes_last() {
+    fn changing_parts_come_last_in_a_request() {
         let mut prompt = prompt(&[user("Hi")], &[]);
         prompt.latest = Some("It is noon.".to_owned());
         let settings = Settings { model: "gemini-3.8-flash".to_owned(), ..Settings::default() };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_a_request() {
+    fn a_prompt_becomes_a_request() {
         let messages = [
             system("Be brief."),
             user("Hi"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_go_back_where_they_stood() {
+    fn thought_signatures_are_returned_in_place() {
         let model = "gemini-3.8-flash";
         let parts = json!([
             {"text": "Well."},
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn who_signs_is_read_from_names() {
+    fn signing_models_are_recognised_by_name() {
         for model in ["gemini-3.8-flash", "gemini-4-argon", "gemini-flash-latest", "gemini-10-x"] {
             assert!(signs(model), "{model}");
         }
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn any_conversation_keeps_the_rules() {
+    fn random_conversations_satisfy_the_providers_rules() {
         for (seed, messages) in random(2_000) {
             let body = body(&settings("gemini-3.8-flash"), &prompt(&messages, &[]));
             let checked = std::panic::catch_unwind(|| check(&body));

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn only_openai_is_openai() {
+    fn only_openais_own_host_gets_openai_features() {
         let own = |url: &str| is_own(&Url::parse(url).unwrap());
         assert!(own(OWN_URL) && own("https://a.openai.azure.com/openai/v1"));
         assert!(!own("http://localhost:8000/v1") && !own("https://notopenai.com/v1"));

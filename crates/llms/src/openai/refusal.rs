@@ -1,11 +1,11 @@
-//! What OpenAI, and those who speak like it, say when they do not answer: a code where there is
-//! one, words where there is none.
+//! Classifies errors of OpenAI and compatible servers: by code where there is one, by message
+//! otherwise.
 
 use crate::refusal::{Refusal, is_no_money, says, text, words_of};
 use kernel::conversation::llm::LlmErrorKind;
 use serde_json::Value;
 
-/// What an error body means: of an answer with a status, or of an event in a stream without one.
+/// Classifies an error body, of a response with a status or of a stream event without one.
 pub(super) fn judge(status: Option<u16>, body: &Value) -> Refusal {
     let words = words_of(body);
     let error = if body["error"].is_object() { &body["error"] } else { body };
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_say_what_it_is() {
+    fn error_codes_are_classified() {
         assert_eq!(coded(401, "invalid_api_key", "Incorrect"), LlmErrorKind::Unauthorized);
         assert_eq!(coded(429, "rate_limit_exceeded", "Slow down"), LlmErrorKind::RateLimited);
         assert_eq!(coded(429, "insufficient_quota", "Pay"), LlmErrorKind::Quota);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn other_servers_say_it_in_their_own_way() {
+    fn errors_of_compatible_servers_are_classified() {
         let ollama = "model \"llama9\" not found, try pulling it first";
         assert_eq!(typed(404, "not_found_error", ollama), LlmErrorKind::NoSuchModel);
         let llama = "the request exceeds the available size";
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_has_no_status() {
+    fn an_error_event_has_no_http_status() {
         let error = json!({"message": "The server had an error", "type": "server_error"});
         let refusal = Refusal::new(LlmErrorKind::Overloaded, "The server had an error");
         assert_eq!(judge(None, &json!({"error": error})), refusal);

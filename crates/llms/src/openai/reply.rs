@@ -1,4 +1,4 @@
-//! A chat completion, in chunks or as a whole. Servers differ in how they send calls: with or
+//! Parses a chat completion, streamed or whole. Servers differ in how they send calls: with or
 //! without index and id, in parts or at once.
 
 use super::PROVIDER;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_make_a_turn() {
+    fn stream_chunks_make_a_turn() {
         let details = json!({"cached_tokens": 3});
         let usage = json!({"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14,
             "prompt_tokens_details": details});
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_come_in_parts_in_any_manner() {
+    fn partial_calls_are_assembled_in_any_form() {
         let call = |index: Value, id: Value, name: Value, arguments: Value| {
             let function = json!({"name": name, "arguments": arguments});
             delta(json!({"tool_calls": [{"index": index, "id": id, "function": function}]}))
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_its_end_is_no_answer() {
+    fn an_incomplete_stream_is_an_error() {
         assert_eq!(read(&[delta(json!({"content": "Hel"}))], false), Err(Fault::Cut));
         assert_eq!(read(&[], false), Err(Fault::Cut));
         let reasoned = read(&[delta(json!({"content": "Hi"})), finish("stop")], false);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn why_it_stopped_is_told() {
+    fn stop_reasons_are_mapped() {
         let stop = |reason: &str| read(&[finish(reason)], true).unwrap().stop;
         assert_eq!(stop("length"), Stop::Length);
         assert_eq!(stop("content_filter"), Stop::Refused);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_the_middle_is_an_error() {
+    fn an_error_event_in_a_stream_fails_the_turn() {
         let error = json!({"error": {"message": "broken", "type": "server_error"}});
         let read = read(&[delta(json!({"content": "Hel"})), error], true);
         let Err(Fault::Told(told)) = &read else { panic!("{read:?}") };
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_are_kept_and_not_said() {
+    fn reasoning_is_kept_and_not_shown() {
         let chunks = [
             delta(json!({"reasoning_content": "Let "})),
             delta(json!({"reasoning_content": "me see"})),

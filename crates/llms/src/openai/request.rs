@@ -1,4 +1,4 @@
-//! A prompt as a chat completion's request.
+//! Renders a prompt as a chat completion request.
 
 use super::PROVIDER;
 use crate::dialect::Settings;
@@ -21,7 +21,7 @@ const THOUGHTLESS_WITH_TOOLS: &[&str] = &["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-
 const ALWAYS_THINKING: &[&str] = &["gpt-6-astra", "gpt-6.1-sol"];
 /// Fields in which a model's thoughts come, and in which some servers want them back.
 pub(super) const THOUGHTS: &[&str] = &["reasoning_content", "reasoning"];
-/// What a gateway adds to a call and wants back with it.
+/// A member that gateways add to a call and require back.
 pub(super) const EXTRA: &str = "extra_content";
 
 /// The request's body.
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_from_turn_to_turn_comes_last() {
+    fn changing_parts_come_last_in_a_request() {
         let mut said = vec![system("Be brief."), user("Hi")];
         let messages = |said: &[kernel::conversation::llm::Message], time: &str| {
             let mut prompt = prompt(said, &[card("t")]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_a_request() {
+    fn a_prompt_becomes_a_request() {
         let messages = [
             system("Be brief."),
             user("Hi"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_strict() {
+    fn a_response_form_is_sent_as_a_strict_schema() {
         let mut prompt = prompt(&[user("Hi")], &[]);
         prompt.answer = Some(route());
         let mut chat = chat("gpt-6.1-terra", true);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_cannot_think_and_call_does_not_think() {
+    fn reasoning_is_off_for_models_that_cannot_combine_it_with_calls() {
         let prompt = prompt(&[user("Hi")], &[card("t")]);
         let effort = |model: &str| body(&chat(model, true), &prompt)["reasoning_effort"].take();
         for model in ["gpt-6.1-terra", "gpt-6-luna", "gpt-5.6-sol-2026-07-09", "gpt-5.4"] {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_wants_back_it_gets_back() {
+    fn provider_specific_members_are_returned_to_their_server() {
         let native = json!({
             "model": "m",
             "reasoning_content": "Hm.",
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn words_in_a_row_become_one_message() {
+    fn consecutive_texts_are_merged_into_one_message() {
         let messages = [
             user("x"),
             assistant("One.", &[]),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn any_conversation_keeps_the_rules() {
+    fn random_conversations_satisfy_the_providers_rules() {
         for (seed, messages) in random(2_000) {
             let body = body(&chat("m", false), &prompt(&messages, &[]));
             let checked = std::panic::catch_unwind(|| check(&body));

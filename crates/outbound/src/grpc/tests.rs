@@ -31,7 +31,7 @@ fn messages(bytes_max: usize) -> Messages {
 }
 
 #[test]
-fn messages_are_the_same_however_they_come() {
+fn messages_decode_the_same_at_any_chunking() {
     let sent = [&b""[..], b"a", &[7; 3_000]];
     let bytes: Vec<u8> = sent.iter().flat_map(|message| framed(message)).collect();
     for size in [1, 2, 5, 6, 1_000, bytes.len()] {
@@ -49,7 +49,7 @@ fn messages_are_the_same_however_they_come() {
 }
 
 #[test]
-fn what_is_too_large_or_no_message_is_refused_at_once() {
+fn oversized_or_invalid_messages_are_refused_at_once() {
     for (bytes, is_too_large) in [
         // The length alone says it.
         (&b"\x00\x00\x00\x01\x00"[..], true),
@@ -234,7 +234,7 @@ fn beyond(bytes: &[u8], bytes_max: usize) -> Result<(), String> {
 }
 
 #[test]
-fn whatever_comes_gives_the_same_messages_in_all_pieces_or_is_refused() {
+fn random_bytes_decode_the_same_at_any_chunking() {
     let mut ends = BTreeSet::new();
     let looked = Hunt::new("grpc frames", STREAMS).run(made, |bytes: &Vec<u8>| {
         for bytes_max in [bytes.len(), bytes.len() + 3, ROOMY_BYTES] {
@@ -290,7 +290,7 @@ fn expected_answer(form: u8, bytes: &[u8], bytes_max: usize) -> Came {
 }
 
 #[test]
-fn a_call_is_over_only_behind_whole_messages_and_a_status() {
+fn a_call_ends_only_after_complete_messages_and_a_status() {
     let make = |rng: &mut Rng| {
         let form = rng.draw() as u8;
         [vec![form], made(rng)].concat()

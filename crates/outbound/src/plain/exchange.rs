@@ -1,6 +1,5 @@
-//! One plain connection and what goes over it: a request, and its answer. hyper writes and reads
-//! the bytes. Nothing moves on the connection unless someone waits for it, and nothing watches the
-//! time.
+//! One request and its response over one plain connection, encoded and parsed by hyper. The
+//! connection makes progress only while someone polls the exchange, and has no timeout of its own.
 
 use crate::words::reasons;
 use bytes::Bytes;
@@ -34,7 +33,7 @@ pub(super) struct Wire<S: AsyncRead + AsyncWrite> {
     sender: SendRequest<Full<Bytes>>,
     /// None once it is over.
     connection: Option<HyperConnection<S>>,
-    /// Who is at the other end.
+    /// Address of the server.
     from: Option<IpAddr>,
     /// The body of the answer; none once all of it was read.
     incoming: Option<Incoming>,
@@ -46,7 +45,7 @@ pub(super) struct Wire<S: AsyncRead + AsyncWrite> {
 pub(super) enum ExchangeOutcome {
     /// The head of an answer; its body can be read.
     Answered(Parts),
-    /// Nothing of the request was written.
+    /// Nothing of the request was sent.
     Unsent(PlainRequest, String),
     /// There is no answer that can be read.
     Unanswered(ExchangeError),
@@ -151,7 +150,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Poll::Ready(Ok(None))
     }
 
-    /// Who is at the other end, if that is known.
+    /// Address of the server, if known.
     pub(super) fn address(&self) -> Option<IpAddr> {
         self.from
     }

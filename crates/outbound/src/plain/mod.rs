@@ -1,6 +1,6 @@
-//! Plain connections to one origin. The task that waits for an answer drives the connection that it
-//! comes over, so that no other task has to be woken for a request. Between requests connections
-//! rest here for a moment.
+//! Pool of plain HTTP connections to one origin. The task that waits for a response drives its
+//! connection, so that no other task has to be woken for a request. Idle connections are kept for a
+//! moment.
 
 mod exchange;
 #[cfg(test)]
@@ -32,7 +32,6 @@ pub use exchange::{ExchangeError, PlainRequest};
 /// A connection that is open. It moves often, and is large.
 type OpenConnection = Box<Wire<TcpStream>>;
 
-/// What plain connections are built from.
 #[derive(Clone)]
 pub struct PlainParts {
     /// Runs the task that closes connections which rest too long.
@@ -45,7 +44,6 @@ pub struct PlainParts {
 /// The connections of one endpoint to its origin. They are never shared between endpoints, each of
 /// which has headers and a login of its own: no connection serves two credentials.
 pub struct Plain {
-    /// Where they lead.
     place: Uri,
     connector: HttpConnector,
     parts: PlainParts,
@@ -195,11 +193,11 @@ pub struct Body {
     home: Arc<Plain>,
 }
 
-/// What is to come of a body.
+/// The unread part of a body.
 enum BodyState {
     /// More, over this connection.
     Over(OpenConnection),
-    /// Nothing: all of it was read.
+    /// All of it was read.
     Nothing,
     /// No one knows: the connection was lost.
     Lost,

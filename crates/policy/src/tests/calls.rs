@@ -28,7 +28,7 @@ fn called(roles: &[&str], arguments: Value) -> String {
 }
 
 #[test]
-fn arguments_decide() {
+fn arguments_can_decide_a_verdict() {
     assert_eq!(called(&["clerk"], json!({"amount": 5})), "allow small");
     assert_eq!(called(&["clerk"], json!({"amount": 501})), "ask large");
     assert_eq!(called(&["clerk"], json!({"amount": 1001})), "deny");
@@ -39,7 +39,7 @@ fn arguments_decide() {
 }
 
 #[test]
-fn a_list_shows_what_some_arguments_are_permitted_for() {
+fn a_list_shows_tools_permitted_for_some_arguments() {
     let read = paying();
     let sees = |roles: &[&str]| Ann(roles).sees(&read, &pay());
     assert!(sees(&["clerk"]), "a permit that reads arguments shows");
@@ -50,7 +50,7 @@ fn a_list_shows_what_some_arguments_are_permitted_for() {
 }
 
 #[test]
-fn where_arguments_cannot_be_expressed_forbids_hold_and_permits_do_not() {
+fn inexpressible_arguments_apply_forbids_and_not_permits() {
     for bad in [
         json!({"amount": u64::MAX}),
         json!({"amount": 1.5}),
@@ -74,7 +74,7 @@ fn where_arguments_cannot_be_expressed_forbids_hold_and_permits_do_not() {
 }
 
 #[test]
-fn numbers_beyond_what_can_be_compared_do_not_pass_a_forbid() {
+fn numbers_out_of_range_do_not_bypass_a_forbid() {
     for number in [
         "9223372036854775808", "-9223372036854775809", "18446744073709551616", "1e19", "-1e300",
         "5e-324", "10.5",
@@ -111,7 +111,7 @@ fn changed() -> ToolSpec {
 }
 
 #[test]
-fn a_tool_that_changes_its_schema_under_a_forbid_is_denied() {
+fn a_schema_change_under_a_forbid_denies_the_tool() {
     let read = paying();
     let small = json!({"amount": 5});
     assert_eq!(said(&Ann(&["clerk"]).calls(&read, &pay(), small.clone())), "allow small");
@@ -125,7 +125,7 @@ fn a_tool_that_changes_its_schema_under_a_forbid_is_denied() {
 }
 
 #[test]
-fn a_forbid_that_first_asks_for_an_argument_is_not_void_once_it_has_another_name() {
+fn a_renamed_argument_does_not_void_a_forbid_that_tests_for_it() {
     let read = policies(
         "@id(\"f\") forbid(principal, action == Action::\"call:pay\", resource)\n\
          when { context.arguments has amount && context.arguments.amount > 10 };",
@@ -139,7 +139,7 @@ fn a_forbid_that_first_asks_for_an_argument_is_not_void_once_it_has_another_name
 }
 
 #[test]
-fn a_denial_says_what_a_policy_should_say_that_does_not_fit() {
+fn the_denial_of_an_unfit_policy_says_how_to_fix_it() {
     for effect in ["forbid", "permit"] {
         let read = policies(&format!(
             "@id(\"rates\") {effect}(principal, action == Action::\"call:pay\", resource)\n\
@@ -154,7 +154,7 @@ fn a_denial_says_what_a_policy_should_say_that_does_not_fit() {
 }
 
 #[test]
-fn a_permit_that_does_not_fit_its_tool_does_not_count() {
+fn a_permit_that_does_not_fit_its_tools_schema_is_ignored() {
     let read = policies(
         "@id(\"small\") permit(principal, action == Action::\"call:pay\", resource)\n\
          when { context.arguments.amount <= 1000 };",

@@ -20,7 +20,7 @@ fn failures(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn cases_that_hold_are_silent() {
+fn passing_policy_tests_report_nothing() {
     let text = "
 cases:
   - name: a small sum
@@ -48,7 +48,7 @@ tools:
 }
 
 #[test]
-fn a_case_that_does_not_hold_is_named_where_it_stands() {
+fn a_failing_policy_test_is_reported_with_its_place() {
     let text = "cases:
   - {name: too much, subject: ann, roles: [clerk], act: call, resource: {tool: pay},
      arguments: {amount: 2000}, expect: allow}
@@ -68,7 +68,7 @@ fn a_case_that_does_not_hold_is_named_where_it_stands() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_a_mistake() {
+fn an_unreadable_tests_file_is_a_mistake() {
     assert!(failures("[]")[0].starts_with("tests.yaml:1:1: error: expected a map with `cases`"));
     assert!(failures("case: []\ncases: []")[0].contains("unknown key `case`"));
     let wrong = failures("cases:\n  - {subject: ann, act: dance, resource: server, expect: deny}");
@@ -78,7 +78,7 @@ fn a_file_that_cannot_be_read_is_a_mistake() {
 }
 
 #[test]
-fn one_case_is_explained() {
+fn a_single_policy_test_can_be_explained() {
     let described = "cases: []\ntools: {lend: {inputSchema: {type: object}}}";
     let cases = Cases::read("tests.yaml", described).unwrap();
     let tools = [Arc::new(pay())];

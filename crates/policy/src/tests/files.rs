@@ -34,7 +34,7 @@ fn a_template_is_a_mistake() {
 }
 
 #[test]
-fn an_unknown_annotation_is_a_mistake_with_the_word_that_was_meant() {
+fn an_unknown_annotation_is_a_mistake_with_a_suggestion() {
     let text = format!("@id(\"x\")\n  @aks(\"why\")\nforbid{ANY}");
     assert_eq!(one(&text), (2, 3, "unknown annotation `@aks`".to_owned()));
     let text = format!("@id(\"x\")\n@descripton(\"why\")\nforbid{ANY}");
@@ -43,7 +43,7 @@ fn an_unknown_annotation_is_a_mistake_with_the_word_that_was_meant() {
 }
 
 #[test]
-fn ask_stands_on_a_forbid_of_calls() {
+fn ask_is_valid_only_on_a_forbid_of_calls() {
     let permit = "@ask(\"why\")\npermit(principal, action == Action::\"call\", resource);";
     assert_eq!(one(permit), (1, 1, "`@ask` is on a `permit`".to_owned()));
     for action in
@@ -58,7 +58,7 @@ fn ask_stands_on_a_forbid_of_calls() {
 }
 
 #[test]
-fn who_may_answer_is_said_only_where_something_is_asked() {
+fn answerers_are_valid_only_beside_an_ask() {
     assert_eq!(
         one(&format!("@other forbid{ANY}")),
         (1, 1, "`@other` is used without `@ask`".to_owned())
@@ -79,7 +79,7 @@ fn who_may_answer_is_said_only_where_something_is_asked() {
 }
 
 #[test]
-fn an_id_is_given_once() {
+fn policy_ids_are_unique() {
     let text = format!("@id(\"a\") permit{ANY}");
     let read = Policies::read([("a.cedar", text.as_str()), ("b.cedar", text.as_str())]);
     let all = read.err().unwrap();
@@ -92,7 +92,7 @@ fn an_id_is_given_once() {
 }
 
 #[test]
-fn what_does_not_fit_the_schema_is_a_mistake() {
+fn a_policy_that_violates_the_schema_is_a_mistake() {
     let unknown = "permit(principal, action == Action::\"raed\", resource);";
     assert_eq!(found_at(unknown), [1]);
     let attribute = "permit(principal, action == Action::\"read\", resource is Session)\n\
@@ -117,7 +117,7 @@ fn found_at(text: &str) -> Vec<u32> {
 }
 
 #[test]
-fn arguments_are_read_only_where_the_head_names_tools() {
+fn arguments_can_be_read_only_if_the_head_names_tools() {
     for head in [
         "principal, action, resource",
         "principal, action == Action::\"call\", resource",
@@ -137,13 +137,13 @@ fn arguments_are_read_only_where_the_head_names_tools() {
 }
 
 #[test]
-fn a_session_has_no_name_that_policies_know() {
+fn sessions_cannot_be_named_in_policies() {
     let text = "forbid(principal, action == Action::\"read\", resource == Session::\"a\");";
     assert_eq!(one(text), (1, 1, "policies know no name of a `Session`".to_owned()));
 }
 
 #[test]
-fn a_policy_about_a_tool_that_is_not_there_waits() {
+fn a_policy_about_a_missing_tool_is_pending() {
     let read = policies(
         "permit(principal, action == Action::\"call:pay\", resource);\n\
          forbid(principal, action == Action::\"call:gone\", resource)\n\
@@ -170,7 +170,7 @@ fn a_policy_that_does_not_fit_its_tool_is_an_error() {
 }
 
 #[test]
-fn a_decimal_that_is_compared_with_a_whole_number_is_an_error_with_the_right_sentence() {
+fn comparing_a_decimal_with_an_integer_is_an_error_with_a_hint() {
     for (condition, right) in [
         ("context.arguments.rate > 500", "rate.greaterThan(decimal(\"500.0\"))"),
         ("context.arguments.rate <= 5", "rate.lessThanOrEqual(decimal(\"5.0\"))"),
@@ -207,7 +207,7 @@ fn policies_are_listed_with_their_places() {
 }
 
 #[test]
-fn a_policy_that_would_use_up_the_stack_is_a_mistake() {
+fn a_policy_nested_too_deep_is_a_mistake() {
     let policy = |expression: &str| {
         format!("permit(principal, action, resource)\nwhen {{ {expression} }};\n")
     };

@@ -107,7 +107,7 @@ fn a_property_that_changes_counts_at_the_next_decision() {
 }
 
 #[test]
-fn numbers_and_truth_values_are_texts() {
+fn number_and_boolean_properties_are_strings() {
     let text = "@id(\"level\") permit(principal, action == Action::\"run\", resource)\n\
                 when { principal.hasTag(\"level\") &&\n\
                 principal.getTag(\"level\").containsAny([\"3\", \"4\", \"true\"]) };";
@@ -167,7 +167,7 @@ fn an_owner_and_an_actor_have_data_domains_and_properties_too() {
 }
 
 #[test]
-fn a_segment_that_cannot_be_expressed_is_not_taken_for_absent() {
+fn an_inexpressible_segment_is_not_absent() {
     let text = "@id(\"third\") forbid(principal, action, resource) when {\n\
                 principal has dataDomain.dataSegment && principal.dataDomain.dataSegment == 3 };";
     for (segment, expected) in
@@ -181,7 +181,7 @@ fn a_segment_that_cannot_be_expressed_is_not_taken_for_absent() {
 }
 
 #[test]
-fn what_may_be_absent_is_asked_for_first() {
+fn optional_attributes_must_be_tested_with_has() {
     for (condition, hint) in [
         ("principal.getTag(\"a\").contains(\"b\")", "hasTag"),
         ("principal.dataDomain.tenantId == \"a\"", "has"),
@@ -194,7 +194,7 @@ fn what_may_be_absent_is_asked_for_first() {
 }
 
 #[test]
-fn a_case_says_what_its_subject_has() {
+fn a_policy_test_can_set_properties_of_its_subject() {
     let cases = Cases::read("tests.yaml", "cases: []").unwrap();
     let setup = Setup { tools: &[], realm: "acme".into(), now: NOW, builtin: true };
     let read = policies(&format!("{SALES}\n{TENANT}"));
@@ -216,7 +216,7 @@ fn a_case_says_what_its_subject_has() {
 }
 
 #[test]
-fn a_definition_is_known_by_who_stored_it() {
+fn policies_can_read_who_stored_a_definition() {
     let text = "@id(\"own\") permit(principal, action == Action::\"define\",\n\
                 resource is Definition) when {\n\
                 if resource has definedBy then resource.definedBy == principal else true };";

@@ -103,7 +103,7 @@ fn a_role_that_is_given_or_lost_counts_at_the_next_decision() {
 }
 
 #[test]
-fn who_is_revoked_disabled_or_unknown_is_denied_what_everybody_is_permitted() {
+fn revoked_disabled_or_unknown_subjects_are_denied_even_what_all_are_permitted() {
     let stage = Stage::new("@id(\"a\") permit(principal, action, resource);", &[], true);
     assert_eq!(stage.does(Act::Read, Resource::Server), "allow a");
     let now = stage.now.lock().unwrap().clone();
@@ -121,7 +121,7 @@ fn who_is_revoked_disabled_or_unknown_is_denied_what_everybody_is_permitted() {
 }
 
 #[test]
-fn a_principal_is_named_by_its_id_whatever_identity_it_or_an_owner_had() {
+fn a_principal_is_named_by_its_id_under_any_identity() {
     let text = "@id(\"own\") permit(principal == Subject::\"ann\", action == Action::\"read\",\n\
                 resource is Session) when { resource has owner && resource.owner == principal };";
     let stage = Stage::new(text, &[], true);
@@ -150,7 +150,7 @@ fn a_principal_is_named_by_its_id_whatever_identity_it_or_an_owner_had() {
 }
 
 #[test]
-fn roles_can_be_tried_that_a_subject_does_not_have() {
+fn a_simulation_can_assume_other_roles() {
     let text = "@id(\"a\") permit(principal in Role::\"clerk\", action, resource);";
     let stage = Stage::new(text, &[], true);
     let tried = |subject: &str, roles: &[&str]| {
@@ -187,7 +187,7 @@ fn policies_are_replaced_as_a_whole() {
 }
 
 #[test]
-fn without_built_in_roles_admin_is_left() {
+fn without_built_in_roles_only_admin_keeps_its_rights() {
     for (roles, expected) in [(["operator"], "deny"), (["admin"], "allow role:admin")] {
         let stage = Stage::new("", &roles, false);
         assert_eq!(stage.does(Act::Read, Resource::Server), expected);
@@ -195,7 +195,7 @@ fn without_built_in_roles_admin_is_left() {
 }
 
 #[test]
-fn what_a_policy_says_by_the_clock_is_not_cached() {
+fn time_dependent_decisions_are_not_cached() {
     let text = "@id(\"a\") permit(principal, action, resource)\n\
                 when { context.now < datetime(\"2026-11-17\") };";
     let stage = Stage::new(text, &[], true);
@@ -206,7 +206,7 @@ fn what_a_policy_says_by_the_clock_is_not_cached() {
 }
 
 #[test]
-fn what_a_policy_says_by_the_arguments_is_said_of_the_same_arguments_alone() {
+fn argument_dependent_decisions_are_cached_per_arguments() {
     let text = "@id(\"a\") permit(principal, action == Action::\"call:pay\", resource)\n\
                 when { context.arguments.amount < 10 };";
     let stage = Stage::new(text, &[], true);
@@ -223,7 +223,7 @@ fn what_a_policy_says_by_the_arguments_is_said_of_the_same_arguments_alone() {
 }
 
 #[test]
-fn what_a_policy_says_by_the_sources_is_not_cached() {
+fn source_dependent_decisions_are_not_cached() {
     let text = "@id(\"a\") permit(principal, action == Action::\"call\", resource)\n\
                 when { context has sources && context.sources.contains(\"input\") };";
     let stage = Stage::new(text, &[], true);
@@ -245,7 +245,7 @@ fn what_a_policy_says_by_the_sources_is_not_cached() {
 }
 
 #[test]
-fn what_does_not_change_is_cached_and_the_rest_is_asked_each_time() {
+fn static_policies_are_cached_and_others_evaluated_each_time() {
     let text = "@id(\"a\") permit(principal, action == Action::\"call\", resource);\n\
                 @id(\"b\") @ask(\"much\") forbid(principal, action == Action::\"call:pay\",\n\
                 resource) when { context.arguments.amount > 10 };\n\
@@ -286,7 +286,7 @@ const PAYING: &str = "@id(\"a\") permit(principal, action == Action::\"call:pay\
                       when { context.arguments has to && context.arguments.to == \"eve\" };";
 
 #[test]
-fn a_repeated_call_is_judged_by_all_that_policies_read_of_it() {
+fn the_cache_key_has_everything_that_policies_read_of_a_call() {
     let stage = Stage::new(PAYING, &[], true);
     let spec = pay();
     // Also an argument that no policy reads must be of its type.
@@ -313,7 +313,7 @@ fn a_repeated_call_is_judged_by_all_that_policies_read_of_it() {
 }
 
 #[test]
-fn a_repeated_call_is_judged_by_the_roles_policies_and_argument_types_of_the_moment() {
+fn a_repeated_call_uses_current_roles_policies_and_argument_types() {
     let stage = Stage::new(PAYING, &[], true);
     let spec = pay();
     let small = json!({"amount": 1});
@@ -336,7 +336,7 @@ fn a_repeated_call_is_judged_by_the_roles_policies_and_argument_types_of_the_mom
 }
 
 #[test]
-fn a_repeated_call_is_judged_by_where_its_arguments_came_from() {
+fn a_repeated_call_uses_the_sources_of_its_arguments() {
     let text = "@id(\"a\") permit(principal, action == Action::\"call:pay\", resource)\n\
                 when { context.arguments.amount < 10 };\n\
                 @id(\"b\") forbid(principal, action == Action::\"call:pay\", resource)\n\
@@ -364,7 +364,7 @@ fn a_repeated_call_is_judged_by_where_its_arguments_came_from() {
 }
 
 #[test]
-fn what_is_cached_of_one_is_not_said_of_another() {
+fn a_cached_decision_does_not_apply_to_another_resource() {
     let text = "@id(\"a\") permit(principal, action == Action::\"read\", resource is Tool)\n\
                 when { resource.tags.contains(\"money\") };\n\
                 @id(\"b\") permit(principal, action == Action::\"run\", resource is Plan)\n\
@@ -387,7 +387,7 @@ fn what_is_cached_of_one_is_not_said_of_another() {
 }
 
 #[test]
-fn what_is_cached_of_one_caller_is_not_said_of_another() {
+fn a_cached_decision_does_not_apply_to_another_caller() {
     let text = "@id(\"a\") permit(principal, action == Action::\"call\", resource)\n\
                 when { resource.reach == \"reads\" && principal.realm == Realm::\"acme\" };\n\
                 @id(\"b\") forbid(principal, action, resource)\n\

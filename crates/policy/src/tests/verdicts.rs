@@ -46,7 +46,7 @@ fn a_forbid_overrides_every_permit() {
 }
 
 #[test]
-fn what_is_known_of_a_resource_can_be_asked_for() {
+fn policies_can_read_resource_attributes() {
     let read = policies(
         "@id(\"own\") permit(principal, action == Action::\"read\", resource is Session)\n\
          when { resource has owner && resource.owner == principal };\n\
@@ -92,7 +92,7 @@ const ASKS: &str = "@id(\"p\") permit(principal, action in Action::\"call\", res
      forbid(principal, action in Action::\"call\", resource == Tool::\"pay\");";
 
 #[test]
-fn a_forbid_that_asks_is_asked_where_something_permits() {
+fn an_ask_applies_only_where_something_permits() {
     let read = policies(ASKS);
     let decision = Ann(&[]).calls(&read, &pay(), json!({"amount": 1}));
     assert_eq!(said(&decision), "ask one two");
@@ -114,7 +114,7 @@ fn a_forbid_that_asks_is_asked_where_something_permits() {
 }
 
 #[test]
-fn a_forbid_that_fails_holds_as_what_it_is_and_a_permit_that_fails_does_not() {
+fn a_failing_forbid_applies_and_a_failing_permit_does_not() {
     // Whole numbers of 64 bits overflow: Cedar cannot evaluate this, whatever is asked.
     let fails = "when { 9223372036854775807 + 1 == 1 }";
     let text = |head: &str| {
@@ -132,7 +132,7 @@ fn a_forbid_that_fails_holds_as_what_it_is_and_a_permit_that_fails_does_not() {
 }
 
 #[test]
-fn only_policies_that_could_apply_are_asked() {
+fn only_applicable_policies_are_evaluated() {
     // Evaluated, this one would hold: it fails.
     let fails = "when { 9223372036854775807 + 1 == 1 }";
     let read = policies(&format!(
@@ -149,7 +149,7 @@ fn only_policies_that_could_apply_are_asked() {
 }
 
 #[test]
-fn what_led_to_a_request_and_the_moment_are_known() {
+fn policies_can_read_the_trigger_and_the_time() {
     let read = policies(
         "@id(\"run\") permit(principal, action == Action::\"call\", resource)\n\
          when { context.trigger == \"run\" };\n\
@@ -170,7 +170,7 @@ fn what_led_to_a_request_and_the_moment_are_known() {
 }
 
 #[test]
-fn where_arguments_came_from_is_known_of_some_calls() {
+fn policies_can_read_argument_sources_where_known() {
     let read = policies(
         "@id(\"all\") permit(principal, action == Action::\"call\", resource);\n\
          @id(\"model\") forbid(principal, action == Action::\"call\", resource)\n\
@@ -211,7 +211,7 @@ fn where_arguments_came_from_is_known_of_some_calls() {
 }
 
 #[test]
-fn the_version_follows_the_texts_and_not_their_order() {
+fn the_policy_version_depends_on_texts_and_not_their_order() {
     let a = ("a", "permit(principal, action, resource);");
     let b = ("b", "");
     let version = |files: [(&str, &str); 2]| {

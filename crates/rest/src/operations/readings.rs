@@ -363,7 +363,7 @@ mod tests {
         let hook = SinkState {
             name: "hook".to_owned(),
             kind: "webhook".to_owned(),
-            place: 1,
+            position: 1,
             lag: 2,
             delivered: 5,
             failed: 1,

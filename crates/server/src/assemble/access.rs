@@ -17,10 +17,10 @@ use kernel::contracts::identity::audit::Audit;
 use kernel::contracts::identity::claims::Claims;
 use kernel::contracts::identity::principals::Principals;
 use kernel::contracts::identity::realms::StoredRealms;
+use kernel::identity::exposure::{self, Access, Exposure, StartRefusal, Transport};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::principal::Principal;
 use kernel::identity::realm::{RealmSettings, Realms};
-use kernel::identity::start::{self, Access, Exposure, StartRefusal, Transport};
 use kernel::values::ids::{Millis, RealmId};
 use kernel::values::secret::Secret;
 use outbound::seal::Keyring;
@@ -232,7 +232,7 @@ impl AccessSettings<'_> {
         }
         let admin_key = self.admin_key.filter(|key| !key.is_empty());
         let names = self.server.foreign_names();
-        let access = start::access(&Exposure {
+        let access = exposure::access(&Exposure {
             listens_on_loopback: self.address.ip().is_loopback(),
             names: &names,
             origins: &self.server.origins,
@@ -243,7 +243,7 @@ impl AccessSettings<'_> {
             has_issuers: !identity.issuers().is_empty(),
         })?;
         if let Some(key) = admin_key {
-            start::check_admin_key(access, key)?;
+            exposure::check_admin_key(access, key)?;
         }
         Ok(access)
     }

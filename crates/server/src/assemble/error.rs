@@ -4,7 +4,7 @@ use crate::secrets::secret::SecretError;
 use a2a::CardKeyError;
 use engine::refusal::Refusal;
 use kernel::definition::plan::mistake::Mistake;
-use kernel::identity::start::StartRefusal;
+use kernel::identity::exposure::StartRefusal;
 use project::folder::told;
 use stores::{Holder, OpenError};
 

@@ -6,7 +6,7 @@ use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::Tool;
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, CallProgress, CallReporter, Caller, Reach, ToolError, ToolOutput,
+    Abilities, Call, CallContext, CallProgress, CallReporter, Caller, Reach, ToolError, ToolOutput,
 };
 use kernel::tool::schema::Schemas;
 use kernel::values::ids::CallId;
@@ -70,7 +70,7 @@ async fn call(
         given: Arc::default(),
         can: Abilities::PERSON,
         teller: CallReporter::default(),
-        place: CallPlace::default(),
+        context: CallContext::default(),
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),

@@ -65,7 +65,7 @@ fn a_batch_is_one_write_of_one_line_per_event() {
 }
 
 #[test]
-fn a_write_that_fails_is_told_and_can_be_tried_again() {
+fn a_failed_batch_is_reported_and_can_be_retried() {
     let written = Written::default();
     *written.fail.lock().unwrap() = 1;
     let sink = LineSink::start("stdout", "standard output", written.clone(), &Threads);
@@ -88,7 +88,7 @@ fn a_file_is_opened_and_written() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_at_once_and_without_secrets() {
+fn an_unusable_sink_is_reported_at_once_without_secrets() {
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let good = open(&webhook("https://a.test/x", secret), &parts()).unwrap();
     assert_eq!((good.kind(), good.batch_max(), good.is_logged()), ("webhook", 1, true));

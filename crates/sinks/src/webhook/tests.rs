@@ -78,7 +78,7 @@ async fn an_event_is_posted_whole_and_signed() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_whether_another_try_helps() {
+async fn webhook_statuses_are_retryable_or_permanent() {
     let error =
         heard("HTTP/1.1 500 Oops\r\ncontent-length: 10\r\n\r\nno\ndisk  .").await.unwrap_err();
     assert!(error.message.starts_with("the webhook at http://127.0.0.1:"), "{error}");
@@ -92,7 +92,7 @@ async fn a_refusal_says_whether_another_try_helps() {
 }
 
 #[tokio::test]
-async fn a_receiver_says_when_it_wants_to_be_asked_again() {
+async fn retry_after_of_a_receiver_is_passed_on() {
     let busy = "HTTP/1.1 429 Slow\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n";
     assert_eq!(heard(busy).await.unwrap_err().retry_after_ms, Some(7_000));
     let dated = "HTTP/1.1 503 Slow\r\ndate: Sun, 15 Nov 2026 10:00:00 GMT\r\n\
@@ -103,7 +103,7 @@ async fn a_receiver_says_when_it_wants_to_be_asked_again() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_whether_it_is_the_event_or_the_receiver() {
+async fn a_webhook_refusal_blames_the_event_or_the_receiver() {
     for (answer, is_refusal) in [
         ("HTTP/1.1 400 X\r\ncontent-length: 0\r\n\r\n", true),
         ("HTTP/1.1 413 X\r\ncontent-length: 0\r\n\r\n", true),
@@ -121,7 +121,7 @@ async fn a_refusal_says_whether_it_is_the_event_or_the_receiver() {
 }
 
 #[tokio::test]
-async fn what_is_taken_is_taken_whatever_comes_after() {
+async fn a_2xx_status_counts_whatever_the_body_does() {
     // Cut off in the middle, and far too long.
     let short = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc";
     assert_eq!(heard(short).await, Ok(DeliveryReceipt { status: Some(200) }));
@@ -185,7 +185,7 @@ async fn a_long_answer_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn silence_and_closed_doors_are_failures_for_now() {
+async fn timeouts_and_refused_connections_are_transient() {
     let (address, _receiver) = receiver("").await;
     let late = webhook(address, 50).deliver(&[event(1)]).await.unwrap_err();
     assert!(late.message.ends_with("did not answer within 50 ms"), "{late}");

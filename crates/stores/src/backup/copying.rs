@@ -1,5 +1,4 @@
-//! Copies of single files and whole folders, counted. Nothing is synced here: that is done at the
-//! end for all of it.
+//! Copies files and folders and counts them. Nothing is synced here: that is done once at the end.
 
 use super::failed;
 use crate::blobs::{self, is_hash};

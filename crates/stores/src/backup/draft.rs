@@ -1,4 +1,5 @@
-//! A folder that is being filled, under another name: what is interrupted is never taken for whole.
+//! A folder that is being filled under a temporary name, so that an interrupted one is never taken
+//! for complete.
 
 use crate::files::{make_one, parent_of, sync_below, sync_folder};
 use kernel::contracts::backup::BackupError;
@@ -6,10 +7,10 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// What the name of a folder ends with that is not whole.
+/// Suffix of the name of an unfinished folder.
 const UNFINISHED: &str = "unfinished";
 
-/// What file systems put into a folder by themselves.
+/// Entries that file systems create themselves.
 const NOBODYS: &str = "lost+found";
 
 /// A folder that is being filled. Unless it is finished it goes with this value.

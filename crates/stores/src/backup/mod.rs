@@ -7,7 +7,7 @@ mod copying;
 
 use crate::blobs::{self, Sweeping};
 use crate::files::{found, is_full, private_file};
-use crate::parts::Parts;
+use crate::opening::Parts;
 use crate::sqlite::{self, DATABASE, FolderLock, NEXT_POSITION, POSITION};
 use copying::Copying;
 use draft::Draft;
@@ -192,7 +192,7 @@ fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<(), BackupError>
     written.map_err(|error| failed(&path, &error))
 }
 
-/// What the backup says of itself. One without it was never finished, or is something else.
+/// The manifest of a backup. A folder without one was never finished, or is something else.
 fn read_manifest(folder: &Path) -> Result<Manifest, BackupError> {
     let path = folder.join(MANIFEST_FILE);
     let unsound = |why: String| BackupError::Unsound(format!("`{}` {why}", folder.display()));

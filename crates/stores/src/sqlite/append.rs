@@ -2,16 +2,16 @@
 //! append leaves nothing behind in the transaction that it shares with others. Only a key is taken
 //! before: an append that is refused after that was refused midway.
 
-use super::trouble::{Result, Trouble};
-use crate::parts::FatalHandler;
+use super::error::{JobError, Result};
+use crate::opening::FatalHandler;
 use crate::sqlite::tables::audit::{AuditKeys, SharedRows};
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{execute, integer, text_of, to_json};
 use crate::sqlite::tables::fences::Fences;
 use crate::sqlite::tables::keys;
-use crate::sqlite::tables::known::KnownPins;
+use crate::sqlite::tables::pin_cache::KnownPins;
 use crate::sqlite::tables::refs;
-use crate::sqlite::tables::removed::RemovedRealms;
+use crate::sqlite::tables::removed_realms::RemovedRealms;
 use crate::sqlite::tables::specs;
 use crate::sqlite::tables::tallies;
 use kernel::ask::{Ask, AskStatus, Decision};
@@ -72,7 +72,6 @@ pub(crate) struct Opening {
     pub(crate) fences: Arc<Fences>,
     /// Which closures and specs are known to be there.
     pub(crate) pins: KnownPins,
-    /// What rows of the audit are made with.
     pub(crate) audit_keys: Arc<AuditKeys>,
     pub(crate) removed: Arc<RemovedRealms>,
     /// Ends the process.
@@ -120,7 +119,7 @@ pub(crate) fn write_append(
     let row = &append.session;
     if row.seq < append.first_seq {
         let why = format!("an append to session `{}` has no events", row.key);
-        return Err(Trouble::Refused(StoreError::Failed(why)));
+        return Err(JobError::Refused(StoreError::Failed(why)));
     }
     opening.removed.check(&row.key.realm)?;
     check_asks(connection, append)?;
@@ -131,7 +130,7 @@ pub(crate) fn write_append(
     let session = match &append.once {
         Some(once) => {
             keys::take(connection, &row.key.realm, once, append.earlier.as_ref())?;
-            write_session(statements, append, owner).map_err(Trouble::midway)?
+            write_session(statements, append, owner).map_err(JobError::midway)?
         }
         None => write_session(statements, append, owner)?,
     };
@@ -153,7 +152,7 @@ pub(crate) fn write_append(
             AskChange::Closed { ask, status, decision } => {
                 let closed = close_ask(connection, *ask, *status, decision.as_deref())?;
                 if !closed {
-                    return Err(Trouble::Midway(StoreError::Conflict(row.key.to_string())));
+                    return Err(JobError::Midway(StoreError::Conflict(row.key.to_string())));
                 }
             }
         }
@@ -171,7 +170,7 @@ pub(crate) fn write_append(
         return Ok(());
     }
     // Last: what fails before it leaves nothing to be written.
-    audit.add(&ChainName::of(&row.key.realm), &append.audit).map_err(Trouble::midway)
+    audit.add(&ChainName::of(&row.key.realm), &append.audit).map_err(JobError::midway)
 }
 
 /// Leaves a session alone until then; one that waits for no one but people stays as it is.
@@ -213,7 +212,7 @@ fn check_asks(connection: &Connection, append: &Append) -> Result<()> {
         let is_open = connection.prepare_cached(sql)?.exists(params![ask.0.to_be_bytes()])?;
         if !is_open && !opens(append, *ask) {
             let key = append.session.key.to_string();
-            return Err(Trouble::Refused(StoreError::Conflict(key)));
+            return Err(JobError::Refused(StoreError::Conflict(key)));
         }
     }
     Ok(())
@@ -257,7 +256,7 @@ fn create(statements: &mut Statements<'_>, append: &Append, owner: u64) -> Resul
         row.owner,
     ])?;
     match created {
-        0 => Err(Trouble::Refused(StoreError::Exists(row.key.to_string()))),
+        0 => Err(JobError::Refused(StoreError::Exists(row.key.to_string()))),
         _ => Ok(statements.connection().last_insert_rowid()),
     }
 }
@@ -283,7 +282,7 @@ fn advance(statements: &mut Statements<'_>, append: &Append, owner: u64) -> Resu
         row.owner,
     ];
     let session = statements.get(ADVANCE)?.query_row(params, |row| row.get(0)).optional()?;
-    session.ok_or_else(|| Trouble::Refused(StoreError::Conflict(row.key.to_string())))
+    session.ok_or_else(|| JobError::Refused(StoreError::Conflict(row.key.to_string())))
 }
 
 /// Writes a run's row; what it pins is written with its start, and stays.
@@ -317,7 +316,7 @@ fn write_run(
     ])?;
     if written == 0 {
         let why = format!("`{}` is a run of another session", run.id);
-        return Err(Trouble::Midway(StoreError::Failed(why)));
+        return Err(JobError::Midway(StoreError::Failed(why)));
     }
     Ok(())
 }

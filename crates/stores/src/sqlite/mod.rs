@@ -1,10 +1,10 @@
 //! The embedded store: SQLite in WAL mode, one writer that commits many sessions at once, readers
 //! beside it. One process per folder.
 
-mod trouble;
+mod error;
 mod poison;
 mod queue;
-mod chore;
+mod task;
 mod transaction;
 mod readers;
 pub(crate) mod files;
@@ -13,7 +13,7 @@ mod schema;
 mod append;
 mod writer;
 mod read;
-mod hidden;
+mod large_removal;
 mod prune;
 mod trim;
 mod webhooks;
@@ -24,10 +24,10 @@ pub(crate) use files::lock::FolderLock;
 pub(crate) use tables::refs::LooseBlob;
 
 use crate::files::{make_folder, sync_folder};
-use crate::parts::{FatalHandler, OpenError, Parts, StoreLocation};
+use crate::opening::{FatalHandler, OpenError, Parts, StoreLocation};
 use append::Opening;
 use files::lock::LockPlace;
-pub(crate) use files::lost::DATABASE;
+pub(crate) use files::missing::DATABASE;
 use files::position::{self, PositionFile};
 pub(crate) use files::position::{NEXT_POSITION, POSITION};
 use kernel::contracts::{Clock, StoreLoss, StorePosition};
@@ -41,8 +41,8 @@ use std::sync::atomic::AtomicBool;
 use tables::audit::AuditKeys;
 use tables::deliveries::Uncounted;
 use tables::fences::Fences;
-use tables::known::KnownPins;
-use tables::removed::RemovedRealms;
+use tables::pin_cache::KnownPins;
+use tables::removed_realms::RemovedRealms;
 use writer::Writer;
 
 /// Enough that a long list does not hold up a load; each costs its cache.
@@ -55,7 +55,6 @@ pub(crate) struct SqliteStore {
     readers: Readers,
     /// The sessions that were written lately, as they are.
     fences: Arc<Fences>,
-    /// What rows of the audit are made with.
     audit_keys: Arc<AuditKeys>,
     removed: Arc<RemovedRealms>,
     /// This opening's number: the owner of what it drives.
@@ -65,7 +64,7 @@ pub(crate) struct SqliteStore {
     clock: Arc<dyn Clock>,
     path: PathBuf,
     lock_place: LockPlace,
-    /// What the last look at the lock found.
+    /// Result of the last check of the lock.
     lock_was_lost: AtomicBool,
     /// Where the next opening reads how far this one came.
     positions: Arc<PositionFile>,
@@ -86,10 +85,10 @@ pub(crate) fn open(
     let now = parts.clock.now();
     make_folder(folder).map_err(unusable)?;
     let lock = FolderLock::take(folder, now)?;
-    files::lost::look(folder, matches!(place, StoreLocation::RenewedFolder(_)))?;
+    files::missing::look(folder, matches!(place, StoreLocation::RenewedFolder(_)))?;
     let expected = position::read(folder).map_err(unusable)?;
     let lock_place = lock.place().clone();
-    let path = folder.join(files::lost::DATABASE);
+    let path = folder.join(files::missing::DATABASE);
     let vfs = parts.vfs.as_deref();
     let mut connection = files::connect::writer(&path, vfs)?;
     // Before anything is written, which would hide a part of it.
@@ -163,7 +162,7 @@ fn judged_loss(
     Err(OpenError::WentBack { folder: folder.to_owned(), loss })
 }
 
-/// What the database of a folder has lost, read without changing what is in it.
+/// The loss of a folder's database, read without changing it.
 pub(crate) fn loss_of(folder: &Path) -> Option<StoreLoss> {
     let path = folder.join(DATABASE);
     let expected = position::read(folder).ok()?;

@@ -1,6 +1,6 @@
-//! After a failed append of a session, the later ones of its driver must fail too: they were
-//! decided on events that are not there. A load ends this, for what is appended after the load. An
-//! append that would have made a session is not among them: what follows it finds no session.
+//! Poisoned sessions: after a failed append of a session its driver's later appends must fail too,
+//! because they were decided on events that do not exist. A load ends this for appends after it. An
+//! append that would have created a session does not poison: what follows it finds no session.
 
 use kernel::values::ids::SessionKey;
 use std::collections::HashMap;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_frees_only_what_is_queued_after_it() {
+    fn a_load_clears_the_poison_for_later_appends_only() {
         let mut poison = Poison::default();
         for _ in 0..3 {
             poison.queued();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_append_turned_away_does_not_fail_those_before_it() {
+    fn an_append_rejected_at_the_queue_does_not_poison_earlier_ones() {
         let mut poison = Poison::default();
         poison.queued();
         poison.turned_away(&key());

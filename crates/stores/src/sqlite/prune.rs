@@ -1,9 +1,9 @@
 //! Removing old sessions: a reader finds them, the writer removes them in small slices and looks
 //! again before it does, so that a session that moved meanwhile stays. A large one is hidden at
-//! once, and its rows go later, as `hidden` says.
+//! once, and its rows go later, as `large_removal` says.
 
-use super::hidden;
-use super::trouble::Result;
+use super::error::Result;
+use super::large_removal;
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{count, execute, integer, key, limit_of, many, one};
 use crate::sqlite::tables::consumers;
@@ -27,7 +27,6 @@ pub(crate) struct OldSession {
     pub(crate) key: SessionKey,
 }
 
-/// What went.
 #[derive(Default)]
 pub(crate) struct RemovedSessions {
     pub(crate) keys: Vec<SessionKey>,
@@ -155,7 +154,6 @@ pub(crate) fn remove_session(
     Ok((fate == Fate::Hidden).then_some(session))
 }
 
-/// What became of a session that was to go.
 #[derive(PartialEq, Eq)]
 enum Fate {
     Removed,
@@ -165,8 +163,8 @@ enum Fate {
 /// Removes a session's row, and with it the rows of all other tables that refer to it, unless that
 /// is too much for one commit.
 fn remove_or_hide(connection: &Connection, session: i64) -> Result<Fate> {
-    if hidden::is_large(connection, session)? {
-        hidden::hide(connection, session)?;
+    if large_removal::is_large(connection, session)? {
+        large_removal::hide(connection, session)?;
         return Ok(Fate::Hidden);
     }
     execute(connection, "DELETE FROM sessions WHERE pk = ?1", [session])?;

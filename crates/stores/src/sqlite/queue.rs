@@ -1,8 +1,7 @@
-//! The queue of the store's writer: the jobs, what the store shares with its writer, and the handle
-//! by which jobs are queued.
+//! The writer's queue: its jobs, the state shared with the writer, and the handle that queues jobs.
 
+use super::error::Result;
 use super::poison::Poison;
-use super::trouble::Result;
 use crate::locks::held;
 use kernel::contracts::{CommitNotice, CommitTimes, OnCommit, StoreError, StoreFigures, Ticket};
 use kernel::journal::projection::Append;
@@ -11,13 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-/// What the writer does; one commit holds many.
+/// Jobs of the writer; one commit contains many.
 pub(crate) enum Job {
     /// Writes an append.
     Append {
         /// Its number in the queue's order.
         number: u64,
-        /// What it writes.
         append: Box<Append>,
         /// Told once it is durable or refused.
         answer: oneshot::Sender<Result<(), StoreError>>,
@@ -74,7 +72,7 @@ struct Broken {
     bytes: usize,
 }
 
-/// What the store and its writer both see.
+/// State shared by the store and its writer.
 #[derive(Default)]
 pub(crate) struct Shared {
     poison: Mutex<Poison>,
@@ -146,7 +144,6 @@ impl Writes {
         StoreFigures { queued, commits, ..StoreFigures::default() }
     }
 
-    /// What the store shares with its writer.
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }

@@ -1,6 +1,6 @@
-//! Finding a session's row, and the events in a row of its journal.
+//! Finds the row of a session, and the events in a journal row.
 
-use super::trouble::{Result, Trouble};
+use super::error::{JobError, Result};
 use crate::sqlite::tables::columns::{bits, count, one, text_of};
 use kernel::contracts::StoreError;
 use kernel::values::ids::{Fence, SessionId, SessionKey, SessionVersion};
@@ -29,7 +29,7 @@ pub(crate) fn known_session(
         Ok((found == known).then_some(number))
     })?;
     match found {
-        Some(None) => Err(Trouble::Refused(StoreError::Conflict(key.to_string()))),
+        Some(None) => Err(JobError::Refused(StoreError::Conflict(key.to_string()))),
         found => Ok(found.flatten()),
     }
 }
@@ -41,7 +41,7 @@ pub(crate) fn split(row: &str) -> Result<Vec<(u64, String)>> {
         seq: u64,
     }
     let unreadable = |error: serde_json::Error| {
-        Trouble::unreadable(format!("a journal row cannot be read: {error}"))
+        JobError::unreadable(format!("a journal row cannot be read: {error}"))
     };
     let texts: Vec<&RawValue> = serde_json::from_str(row).map_err(unreadable)?;
     let mut events = Vec::with_capacity(texts.len());

@@ -1,9 +1,9 @@
-//! Readers: threads with a read-only connection each, that take reads from one bounded queue. There
-//! realms take turns, and within a realm its callers, so that no one waits behind all reads of
-//! another one. Each read is one transaction, so that what it gathers belongs together.
+//! Reader threads, each with a read-only connection, that share one bounded queue. The queue
+//! alternates realms, and callers within a realm, so that nobody waits behind all reads of another
+//! one. Each read is one transaction.
 
+use super::error::{JobError, Result};
 use super::transaction::{Begin, Transaction};
-use super::trouble::{Result, Trouble};
 use crate::locks::held;
 use kernel::contracts::{Read, Spawn, StoreError};
 use kernel::identity::fair_queue::FairQueue;
@@ -173,8 +173,8 @@ fn together<T>(
     work: impl FnOnce(&Connection) -> Result<T>,
 ) -> Result<T, StoreError> {
     let begun = Transaction::begin(connection, Begin::Read);
-    let _ends = begun.map_err(|error| Trouble::from(error).into_error())?;
-    work(connection).map_err(Trouble::into_error)
+    let _ends = begun.map_err(|error| JobError::from(error).into_error())?;
+    work(connection).map_err(JobError::into_error)
 }
 
 #[cfg(test)]
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_realm_waits_for_one_read_of_another_one_and_not_for_all() {
+    fn a_realm_waits_for_at_most_one_read_of_another_realm() {
         let readers = readers();
         let seen = Arc::default();
         let mut waiting: Vec<_> = (0..64).map(|_| read(&readers, "loud", &seen)).collect();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_waits_for_one_read_of_another_one_and_not_for_all() {
+    fn a_caller_waits_for_at_most_one_read_of_another_caller() {
         let readers = readers();
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let noted = |subject: &str| {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_cannot_fill_the_queue_for_its_realm() {
+    fn a_caller_cannot_fill_the_read_queue_of_its_realm() {
         let readers = readers();
         let seen = Arc::default();
         let entered = ReadsFor::new("ann".into(), None).enter();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_realm_cannot_fill_the_queue_for_all() {
+    fn a_realm_cannot_fill_the_read_queue_of_others() {
         let readers = readers();
         let seen = Arc::default();
         let _waiting: Vec<_> =
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_whose_client_is_gone_is_not_done() {
+    fn a_read_of_a_disconnected_client_is_skipped() {
         let readers = readers();
         let done = Arc::new(AtomicUsize::new(0));
         let queued = || {

@@ -1,7 +1,7 @@
 //! The schema and its migrations: plain SQL, embedded, each applied once. One that is there is
 //! never changed.
 
-use crate::parts::OpenError;
+use crate::opening::OpenError;
 use crate::sqlite::files::connect::refused;
 use crate::sqlite::tables::refs;
 use kernel::contracts::Holder;

@@ -1,5 +1,4 @@
-//! Transactions. Their begin and their end are prepared once, as the statements between them are:
-//! many transactions are a few short statements.
+//! Transactions with prepared `BEGIN` and `COMMIT` statements, because many transactions are short.
 
 use rusqlite::Connection;
 

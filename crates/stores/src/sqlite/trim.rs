@@ -1,9 +1,9 @@
-//! Removing the old runs of a session that continues: a reader finds the session, the engine works
-//! out what the runs left, and the writer looks again before it puts that in their place.
+//! Trimming the old runs of an active session: a reader finds the session, the engine computes the
+//! base that replaces the runs, and the writer checks again before it swaps them.
 
+use super::error::Result;
 use super::prune::Scope;
 use super::read::split;
-use super::trouble::Result;
 use crate::sqlite::tables::closures;
 use crate::sqlite::tables::columns::{bits, count, execute, integer, key, limit_of, many, one};
 use crate::sqlite::tables::consumers;
@@ -59,7 +59,7 @@ pub(crate) fn trimmable(
     let params = params![before.0, end.0, integer(number), scope.names(), limit_of(slice.limit)];
     many(connection, &sql, params, |row| {
         Ok(Trimmable {
-            place: (Millis(row.get(0)?), count(row, 1)?),
+            cursor: (Millis(row.get(0)?), count(row, 1)?),
             key: key(row, 3)?,
             id: SessionId(bits(row, 2)?),
             fence: Fence(count(row, 7)?),
@@ -110,7 +110,6 @@ pub(crate) fn trim(connection: &Connection, trim: &Trim, now: Millis) -> Result<
     Ok(Some(rows))
 }
 
-/// A journal row.
 struct JournalRow {
     number: i64,
     seq: i64,

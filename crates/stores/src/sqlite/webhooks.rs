@@ -1,6 +1,6 @@
-//! Webhooks of tasks: rows that refer to their runs, and go with them.
+//! Webhooks of tasks: rows that refer to their runs and are removed with them.
 
-use super::trouble::{Result, Trouble};
+use super::error::{JobError, Result};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{
     bad_cursor, bits, count, execute, integer, limit_of, many, to_json,
@@ -151,7 +151,7 @@ fn readable<T>(
     Ok(rows.into_iter().flatten().collect())
 }
 
-fn left_out(row: &Row<'_>, trouble: Trouble) {
+fn left_out(row: &Row<'_>, trouble: JobError) {
     let error = trouble.into_error();
     match name(row) {
         Ok(WebhookName { realm, run, id }) => {
@@ -259,7 +259,7 @@ fn name(row: &Row<'_>) -> Result<WebhookName> {
 fn body(row: &Row<'_>) -> Result<WebhookBody> {
     let body: String = row.get(3)?;
     serde_json::from_str(&body)
-        .map_err(|error| Trouble::unreadable(format!("a webhook cannot be read: {error}")))
+        .map_err(|error| JobError::unreadable(format!("a webhook cannot be read: {error}")))
 }
 
 fn moment(row: &Row<'_>, column: usize) -> Result<Option<Millis>> {

@@ -1,12 +1,12 @@
-//! The one writer of the store: it takes what is queued, commits that in one transaction, and only
-//! then answers. Many sessions share the transaction and its sync; none can undo another's rows.
+//! The single writer: it takes all queued jobs, commits them in one transaction, and only then
+//! answers. Many sessions share the transaction and its sync; none can undo another's rows.
 
 use super::append::{Opening, Statements, write_append};
+use super::error::{
+    JobError, Result, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
+};
 use super::queue::{Job, Shared};
 use super::transaction::{Begin, Transaction};
-use super::trouble::{
-    Result, Trouble, is_failed_checkpoint, is_failed_sync, is_full, is_local, store_error,
-};
 use crate::sqlite::files::lock::FolderLock;
 use crate::sqlite::files::position::{self, PositionFile};
 use crate::sqlite::files::{checkpoint, compact};
@@ -49,11 +49,11 @@ pub(crate) struct Writer {
     compacting: Vec<oneshot::Sender<Answer>>,
     /// A sync or a checkpoint failed: nothing is written any more.
     over: bool,
-    /// What the last commit wrote, until its answers are given.
+    /// Statistics of the last commit, until its answers are given.
     wrote: Option<CommitStats>,
     /// How many small commits were made since the size of the log was looked at.
     unlooked: u32,
-    /// Where it says at the end how far it came.
+    /// The position file that is written at the end.
     positions: Option<Arc<PositionFile>>,
 }
 
@@ -179,7 +179,7 @@ impl Writer {
         }
     }
 
-    /// Nothing was written, and every session among the jobs is poisoned.
+    /// Fails all jobs and poisons their sessions, because nothing was written.
     fn give_up(&self, error: &StoreError, jobs: &[Job]) {
         tracing::warn!(%error, jobs = jobs.len(), "a commit failed");
         let bytes = jobs.iter().map(Job::size).sum::<usize>();
@@ -346,7 +346,6 @@ impl Writer {
     }
 }
 
-/// What the jobs of a transaction share.
 struct Batch<'b> {
     statements: Statements<'b>,
     opening: &'b Opening,
@@ -362,8 +361,8 @@ impl Batch<'_> {
     fn write_audit(&mut self) -> Result<(), Stop> {
         let written = self.audit.write(self.statements.connection(), &self.opening.audit_keys);
         written.map_err(|trouble| match trouble {
-            Trouble::Sql(error) if !is_local(&error) => Stop::Broken(error),
-            Trouble::Sql(_) | Trouble::Refused(_) | Trouble::Midway(_) => Stop::Mixed,
+            JobError::Sql(error) if !is_local(&error) => Stop::Broken(error),
+            JobError::Sql(_) | JobError::Refused(_) | JobError::Midway(_) => Stop::Mixed,
         })
     }
 
@@ -446,13 +445,13 @@ fn apart(
     }
     let answer = match work() {
         Ok(()) => Ok(()),
-        Err(Trouble::Sql(error)) if !is_local(&error) => return Err(Stop::Broken(error)),
+        Err(JobError::Sql(error)) if !is_local(&error) => return Err(Stop::Broken(error)),
         Err(trouble) if savepoint => {
             execute(connection, "ROLLBACK TO job")?;
             Err(trouble.into_error())
         }
-        Err(Trouble::Refused(error)) => Err(error),
-        Err(Trouble::Midway(_) | Trouble::Sql(_)) => return Err(Stop::Mixed),
+        Err(JobError::Refused(error)) => Err(error),
+        Err(JobError::Midway(_) | JobError::Sql(_)) => return Err(Stop::Mixed),
     };
     if savepoint {
         execute(connection, "RELEASE job")?;
@@ -470,11 +469,11 @@ mod tests {
     use super::super::queue::Writes;
     use super::super::schema;
     use super::*;
-    use crate::parts::FatalHandler;
+    use crate::opening::FatalHandler;
     use crate::sqlite::files::connect;
     use crate::sqlite::tables::audit::AuditKeys;
     use crate::sqlite::tables::keys;
-    use crate::sqlite::tables::known::KnownPins;
+    use crate::sqlite::tables::pin_cache::KnownPins;
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use kernel::contracts::{AppendedEvents, OnCommit, Read, Ticket};
@@ -604,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn every_append_has_an_answer_of_its_own_and_what_is_durable_is_told() {
+    fn every_append_is_answered_separately_and_durable_ones_are_announced() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         assert_eq!(bench.commit(vec![created("b")]), [Ok(())]);
@@ -642,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn an_append_that_its_session_refuses_leaves_its_key_to_the_next_of_the_batch() {
+    fn a_refused_append_releases_its_key_within_the_batch() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         assert_eq!(bench.commit(vec![created("a")]), [Ok(())]);
@@ -683,7 +682,7 @@ mod tests {
     }
 
     #[test]
-    fn appends_of_a_batch_share_a_row_of_the_audit_and_a_broken_chain_fails_its_own_alone() {
+    fn appends_of_a_batch_share_an_audit_row_and_a_broken_chain_fails_only_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         bench.writer.opening.audit_keys = Arc::new(AuditKeys::of(Arc::new(TestKeys)));
@@ -705,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_fails_fails_all_and_is_tried_again_when_somebody_asks() {
+    fn a_failed_commit_fails_its_batch_and_is_retried_on_demand() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         bench.pages_max(1);
@@ -743,7 +742,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_room_for_what_was_refused_is_full() {
+    fn a_disk_is_full_until_the_refused_write_fits() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         let pages: i64 =
@@ -771,7 +770,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_of_nothing_says_nothing_of_the_disk() {
+    fn an_empty_commit_does_not_clear_the_full_disk_state() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         bench.pages_max(1);
@@ -800,7 +799,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_breaks_a_rule_fails_alone() {
+    fn a_job_that_violates_a_constraint_fails_alone() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         let answers = [bench.insert("a", 1), bench.insert("a", 1), bench.insert("b", 1)];
@@ -812,7 +811,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_are_timed_and_those_that_fail_are_none() {
+    fn only_successful_commits_are_timed() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         let first = bench.insert("a", 1);
@@ -853,7 +852,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_the_disk_does_not_do_ends_the_process() {
+    fn a_failed_checkpoint_ends_the_process() {
         // The append was in the log, which is synced.
         for failing in [Failing::Syncs, Failing::Writes] {
             let came = checkpoint_on(failing);
@@ -862,13 +861,13 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_without_room_is_told_and_tried_again() {
+    fn a_checkpoint_on_a_full_disk_is_logged_and_retried() {
         let came = checkpoint_on(Failing::Room);
         assert_eq!(came, (Some(Ok(())), Err(StoreError::Full), false, false));
     }
 
     #[test]
-    fn a_log_goes_back_into_the_database_and_is_begun_anew() {
+    fn a_checkpoint_empties_and_restarts_the_log() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         let bytes = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
@@ -889,7 +888,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stays_holds_up_no_commit() {
+    fn a_long_read_does_not_block_commits() {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::new(folder.path(), Arc::new(|why: String| panic!("{why}")));
         let reader = connect::reader(&folder.path().join("waypost.db"), None).unwrap();
@@ -904,7 +903,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_checkpoint_at_the_end_ends_the_process_too() {
+    fn a_failed_checkpoint_at_close_ends_the_process() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Disk::new(Arc::new(Power::default()), false);
         let (fatal, ended) = noting();

@@ -41,7 +41,7 @@ fn put_until_cut(machine: &Machine, opened: &OpenStore, mut version: u64) -> u64
 }
 
 #[test]
-fn a_power_cut_leaves_every_key_as_it_was_acknowledged_or_as_it_was_being_written() {
+fn a_power_cut_leaves_every_key_in_its_acknowledged_or_pending_state() {
     let machine = Machine::new();
     let mut rng = Rng::new(1);
     let mut opened = machine.open();
@@ -99,7 +99,7 @@ fn changed_by(sql: &str) -> Scene {
 }
 
 #[test]
-fn a_key_that_cannot_be_read_is_not_left_out() {
+fn an_unreadable_key_fails_the_list() {
     let scene = changed_by("UPDATE api_keys SET body = '{}';");
     let error = block_on(scene.opened.api_keys.all()).unwrap_err();
     assert!(matches!(&error, StoreError::Unreadable(why) if why.contains(ID)), "{error}");

@@ -76,7 +76,7 @@ fn each_change_of_the_database_is_found() {
 }
 
 #[test]
-fn a_cut_end_and_an_older_copy_are_found_against_a_head_that_was_kept() {
+fn truncation_and_an_older_copy_are_found_by_a_kept_head() {
     let scene = chained(5);
     let kept = head(&scene);
     let cut = "DELETE FROM audit WHERE seq > 3; UPDATE audit_heads SET seq = 3, \

@@ -89,7 +89,7 @@ pub(super) fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_was_acknowledged_before_a_backup_is_in_it_whatever_is_written_meanwhile() {
+fn a_backup_contains_everything_acknowledged_before_it() {
     let scene = Scene::new();
     let backups = tempfile::tempdir().unwrap();
     let mut a = Driver::new("r", "a");
@@ -127,7 +127,7 @@ fn what_was_acknowledged_before_a_backup_is_in_it_whatever_is_written_meanwhile(
 }
 
 #[test]
-fn a_backup_holds_the_database_the_blobs_and_what_lies_beside_them() {
+fn a_backup_contains_the_database_blobs_and_other_files() {
     let (scene, a) = furnished();
     block_on(scene.store().advance(&realm(), "sink/hook", 2)).unwrap();
     let key = new_key("aaaaaaaaaa", "kept");
@@ -188,7 +188,7 @@ fn nothing_is_swept_while_a_backup_is_made_and_there_is_one_at_a_time() {
 }
 
 #[test]
-fn a_backup_that_nobody_waits_for_leaves_nothing() {
+fn an_abandoned_backup_leaves_no_files() {
     let held = Arc::new(Held::default());
     let scene = Scene::with(held.clone(), Limits::default());
     BlobsOf(&scene).put("r", "large");
@@ -299,7 +299,7 @@ pub(super) fn copy_all(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_folder_at_rest_is_backed_up_and_one_that_is_held_is_not() {
+fn only_an_unlocked_folder_is_backed_up() {
     let (scene, a) = furnished();
     let tail = scene.tail(a.key());
     let backups = tempfile::tempdir().unwrap();

@@ -49,7 +49,7 @@ fn place(scene: &Scene, consumer: &str) -> u64 {
 }
 
 #[test]
-fn deliveries_are_kept_with_the_sink_s_place_and_listed_newest_first() {
+fn deliveries_are_stored_with_the_sinks_position_and_listed_newest_first() {
     let scene = Scene::new();
     let rows = (1..=3).map(|seq| row("a", seq, DeliveryStatus::Delivered)).collect();
     keep(&scene, rows, Some(("sink/a", 9)));
@@ -72,7 +72,7 @@ fn deliveries_are_kept_with_the_sink_s_place_and_listed_newest_first() {
 }
 
 #[test]
-fn a_delivery_has_one_row_that_is_brought_up_to_date() {
+fn a_delivery_has_one_row_that_is_updated() {
     let scene = Scene::new();
     let mut tried = row("a", 1, DeliveryStatus::Retrying);
     tried.code = Some(500);
@@ -95,7 +95,7 @@ fn a_delivery_has_one_row_that_is_brought_up_to_date() {
 }
 
 #[test]
-fn of_each_sink_so_many_stay_and_failed_ones_longest() {
+fn the_delivery_log_is_bounded_per_sink_and_keeps_failures_longest() {
     let limits = Limits { deliveries_kept_max: 3, ..Limits::default() };
     let scene = Scene::with(Arc::new(Threads::default()), limits);
     let status = [
@@ -117,7 +117,7 @@ fn of_each_sink_so_many_stay_and_failed_ones_longest() {
 }
 
 #[test]
-fn a_sink_is_forgotten_with_its_log_and_stays_so() {
+fn a_forgotten_sink_loses_its_log_for_good() {
     let scene = Scene::new();
     for (sink, consumer) in [("a", "sink/a"), ("b", "sink/b")] {
         keep(&scene, vec![row(sink, 1, DeliveryStatus::Failed)], Some((consumer, 9)));

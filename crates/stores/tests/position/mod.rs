@@ -69,7 +69,7 @@ fn a_lost_or_damaged_log_is_noticed_at_the_start() {
 }
 
 #[test]
-fn a_lost_change_that_is_in_no_feed_is_noticed_too() {
+fn a_lost_change_outside_of_the_feed_is_noticed() {
     let scene = Scene::new();
     let before = scene.reopened();
     let older = before.folder.path().join("older");
@@ -94,7 +94,7 @@ fn a_lost_change_that_is_in_no_feed_is_noticed_too() {
 }
 
 #[test]
-fn a_folder_without_a_position_or_with_a_torn_one_is_opened_and_gets_one() {
+fn a_missing_or_torn_position_file_is_rewritten() {
     let folder = Scene::new().closed();
     let data = folder.path().join("data");
     let position = data.join("position");

@@ -155,7 +155,7 @@ fn others_commit_while_a_large_session_is_removed() {
 }
 
 #[test]
-fn what_is_left_of_a_removal_is_never_shown_and_goes_with_the_next_prune() {
+fn leftovers_of_a_removal_are_hidden_and_go_with_the_next_prune() {
     let house = House::new();
     let a = house.large();
     let mut b = Driver::new("r", "b");
@@ -182,7 +182,7 @@ fn what_is_left_of_a_removal_is_never_shown_and_goes_with_the_next_prune() {
 }
 
 #[test]
-fn what_is_left_of_a_removal_goes_where_nothing_is_pruned_too() {
+fn leftovers_of_a_removal_go_without_a_prune() {
     let house = House::new();
     let a = house.large();
     let mut b = Driver::new("r", "b");
@@ -212,7 +212,7 @@ fn a_prune_removes_large_sessions_and_counts_all_their_rows() {
 }
 
 #[test]
-fn a_session_is_large_by_its_journal_or_its_snapshot_too() {
+fn journal_and_snapshot_size_make_a_session_large() {
     const MIB: usize = 1024 * 1024;
     for (rows, bytes, snapshot, commits) in
         [(499, 1, 1, 1), (500, 1, 1, 4), (2, 3 * MIB, 1, 4), (0, 1, MIB, 1), (0, 1, MIB + 1, 3)]

@@ -66,7 +66,7 @@ impl Damaged {
 }
 
 #[test]
-fn a_webhook_that_cannot_be_read_keeps_no_other_from_being_read() {
+fn an_unreadable_webhook_does_not_hide_others() {
     for body in UNREADABLE {
         let damaged = Damaged::with(body);
         let live = block_on(damaged.scene.opened.webhooks.live_webhooks()).unwrap();
@@ -76,7 +76,7 @@ fn a_webhook_that_cannot_be_read_keeps_no_other_from_being_read() {
 }
 
 #[test]
-fn a_list_of_webhooks_goes_on_behind_one_that_cannot_be_read() {
+fn a_list_of_webhooks_continues_after_an_unreadable_one() {
     for body in UNREADABLE {
         let damaged = Damaged::with(body);
         let webhooks = &damaged.scene.opened.webhooks;
@@ -95,7 +95,7 @@ fn a_list_of_webhooks_goes_on_behind_one_that_cannot_be_read() {
 }
 
 #[test]
-fn a_webhook_that_cannot_be_read_takes_no_room_and_can_be_removed() {
+fn an_unreadable_webhook_does_not_count_and_can_be_removed() {
     for body in UNREADABLE {
         let damaged = Damaged::with(body);
         assert_eq!(damaged.put("4"), PutOutcome::Stored, "{body}");
@@ -109,7 +109,7 @@ fn a_webhook_that_cannot_be_read_takes_no_room_and_can_be_removed() {
 }
 
 #[test]
-fn a_webhook_takes_the_place_of_one_that_cannot_be_read() {
+fn a_webhook_can_replace_an_unreadable_one() {
     for body in UNREADABLE {
         let damaged = Damaged::with(body);
         assert_eq!(damaged.put("2"), PutOutcome::Stored, "{body}");

@@ -1,4 +1,4 @@
-//! What variables come to.
+//! Variables and the configuration that they give.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn headers(destination: &Destination) -> Vec<(&str, &str)> {
 const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318");
 
 #[test]
-fn nothing_is_exported_unless_a_place_is_named() {
+fn nothing_is_exported_without_an_endpoint() {
     let config = read(&[("OTEL_TRACES_SAMPLER", "nonsense")]);
     assert!(!config.is_on());
     assert_eq!(config.warnings, Vec::<String>::new(), "what has no effect is not told");
@@ -58,7 +58,7 @@ fn headers_are_read_and_never_shown() {
 }
 
 #[test]
-fn what_is_not_built_in_is_told() {
+fn unsupported_settings_are_warned_about() {
     for (variable, value, exported) in [
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", false),
         ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json", false),
@@ -79,7 +79,7 @@ fn what_is_not_built_in_is_told() {
 }
 
 #[test]
-fn langfuse_is_a_short_way_to_say_it() {
+fn langfuse_variables_configure_an_exporter() {
     let keys = [("LANGFUSE_PUBLIC_KEY", "pk"), ("LANGFUSE_SECRET_KEY", "sk")];
     let config = read(&keys);
     let [langfuse] = config.destinations.as_slice() else { panic!("{config:?}") };
@@ -127,7 +127,7 @@ fn samplers_have_their_standard_names() {
 }
 
 #[test]
-fn the_rest_has_the_standards_defaults() {
+fn other_settings_have_the_standard_defaults() {
     let config = read(&[]);
     let batch = Batch { delay_ms: 5_000, queue_max: 2_048, spans_max: 512, export_ms: 30_000 };
     assert_eq!((config.batch, config.content), (batch, false));

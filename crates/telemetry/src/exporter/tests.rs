@@ -1,4 +1,4 @@
-//! An exporter with a clock that a test moves, and a place that answers as it says.
+//! An exporter with a fake clock and a scripted endpoint.
 
 use super::*;
 use crate::wire::SendError;
@@ -136,7 +136,7 @@ fn play(
 }
 
 #[test]
-fn spans_wait_for_others_and_go_together() {
+fn spans_are_sent_in_batches() {
     play([], async |scene: &Scene| {
         scene.offer(2);
         scene.settle().await;
@@ -168,7 +168,7 @@ fn a_full_queue_drops_the_newest() {
 }
 
 #[test]
-fn what_may_pass_is_tried_again_within_its_time() {
+fn transient_export_failures_are_retried_within_their_deadline() {
     let answers = [busy(None), busy(Some(5_000)), Some(Ok(1))];
     play(answers, async |scene: &Scene| {
         scene.offer(3);
@@ -190,7 +190,7 @@ fn what_may_pass_is_tried_again_within_its_time() {
 }
 
 #[test]
-fn what_will_not_pass_is_lost_at_once() {
+fn permanent_export_failures_drop_the_batch() {
     let refused = SendError { why: "it answered 401".to_owned(), again: false, wait_ms: None };
     let answers = [Some(Err(refused)), busy(Some(30_000))];
     play(answers, async |scene: &Scene| {
@@ -204,7 +204,7 @@ fn what_will_not_pass_is_lost_at_once() {
 }
 
 #[test]
-fn a_stop_waits_no_longer_than_it_may() {
+fn a_stop_is_bounded_in_time() {
     play([None], async |scene: &Scene| {
         scene.offer(1);
         scene.settle().await;
@@ -222,7 +222,7 @@ fn a_stop_waits_no_longer_than_it_may() {
 }
 
 #[test]
-fn losses_are_told_once_in_a_while_and_none_is_left_out() {
+fn dropped_spans_are_logged_periodically_and_completely() {
     let mut told = LossReport::default();
     assert_eq!(told.due(0, Millis(0)), None, "nothing is lost");
     assert_eq!(told.due(3, Millis(0)), Some(3));

@@ -1,4 +1,4 @@
-//! Spans, as the official messages read them.
+//! Spans, decoded with the official messages.
 
 use super::*;
 use crate::otlp::{Request, ResourceSpans, Scope, ScopeSpans};
@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::trace::v1 as official;
 use prost::Message;
 use std::collections::BTreeMap;
 
-fn seen(what: ObservedWork) -> Observation {
+fn seen(work: ObservedWork) -> Observation {
     Observation {
         realm: "default".into(),
         subject: Some("ann".into()),
@@ -23,7 +23,7 @@ fn seen(what: ObservedWork) -> Observation {
         parent: Some(0x123),
         began: Millis(1_000),
         ended: Millis(2_500),
-        what,
+        work,
         error: None,
         content: Vec::new(),
     }
@@ -134,7 +134,7 @@ fn a_turn_is_a_chat_with_a_model() {
 }
 
 #[test]
-fn calls_agents_and_waits_have_their_names() {
+fn spans_of_calls_agents_and_waits_are_named_by_the_conventions() {
     let direct =
         Observation { session: None, run: None, ..seen(call("math::add", CallId(9), None)) };
     let (span, attributes) = read(&direct);
@@ -152,10 +152,10 @@ fn calls_agents_and_waits_have_their_names() {
 }
 
 #[test]
-fn a_call_of_another_servers_tool_says_whose_and_at_which_step() {
+fn a_span_of_an_upstream_call_names_its_server_and_step() {
     let version = Some("2025-11-25".into());
     let mcp = Upstream { name: "crm".into(), speaks: UpstreamProtocol::Mcp { version } };
-    let at = Some(StepPlace { plan: "sub/inner".into(), step: "look".into() });
+    let at = Some(StepRef { plan: "sub/inner".into(), step: "look".into() });
     let call_of = |upstream: Upstream| call("crm.find", CallId(1), Some(upstream));
     let failed = Observation { at, error: Some("ToolFailed".into()), ..seen(call_of(mcp)) };
     let (_, attributes) = read(&failed);
@@ -176,7 +176,7 @@ fn a_call_of_another_servers_tool_says_whose_and_at_which_step() {
 }
 
 #[test]
-fn what_is_not_recorded_is_no_span_and_content_comes_only_if_it_is_there() {
+fn unrecorded_work_makes_no_span_and_content_is_optional() {
     let call = || call("t", CallId(1), None);
     assert_eq!(span(&Observation { trace: None, ..seen(call()) }), None);
     let (_, attributes) = read(&seen(call()));

@@ -8,8 +8,8 @@ use kernel::contracts::shelf::PromptRequest;
 use kernel::contracts::{Clock, Entropy, PageRequest, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, CallReporter, Caller, InputRequest, InputRequired, InputResponses,
-    ToolOutput,
+    Abilities, Call, CallContext, CallReporter, Caller, InputRequest, InputRequired,
+    InputResponses, ToolOutput,
 };
 use kernel::values::fault::Fault;
 use kernel::values::ids::CallId;
@@ -234,7 +234,7 @@ impl Client {
             output_bytes_max: Limits::default().call_output_bytes_max,
             given: Arc::new(given),
             teller: CallReporter::default(),
-            place: CallPlace::default(),
+            context: CallContext::default(),
             can: Abilities::PERSON,
         };
         let called = tool.call(&self.caller, &call).await;

@@ -3,7 +3,7 @@
 use crate::http::{Answer, Client};
 use axum::extract::Query;
 use axum::http::Uri;
-use kernel::ask::left_out::filled;
+use kernel::ask::form_defaults::with_defaults;
 use kernel::tool::call::InputRequest;
 use serde_json::{Map, Value, json};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -72,7 +72,7 @@ fn open(page: &str) -> Result<Answer, String> {
 pub(super) fn answer(want: &InputRequest) -> Value {
     match want {
         InputRequest::Form { schema, .. } => {
-            let content = filled(Value::Object(fields(schema)), want);
+            let content = with_defaults(Value::Object(fields(schema)), want);
             json!({"action": "accept", "content": content})
         }
         InputRequest::Url { .. } => json!({"action": "accept"}),

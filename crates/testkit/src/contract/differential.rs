@@ -408,7 +408,7 @@ impl Pair {
                 block_on(store.trimmable(RealmSet::One(realm), before, slice))
             });
             let Some(last) = found.as_ref().and_then(|found| found.last()) else { return };
-            after = Some(last.place);
+            after = Some(last.cursor);
         }
     }
 

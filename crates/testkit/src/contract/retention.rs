@@ -126,7 +126,7 @@ pub fn sessions_with_old_runs_are_found_and_those_with_one_run_are_not(scene: Sc
     assert_eq!(found("r", 25, None)[0].keeps, 2);
     assert!(found("r", 20, None).is_empty(), "the first run ended at that very time");
     assert!(found("other", 100, None).is_empty());
-    assert!(found("r", 100, Some(old[0].place)).is_empty());
+    assert!(found("r", 100, Some(old[0].cursor)).is_empty());
     let ours = [realm()];
     let others = scene.store().trimmable(
         RealmSet::AllBut(&ours),

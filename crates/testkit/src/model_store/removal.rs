@@ -198,9 +198,9 @@ impl Tables {
             let older = self.runs_of(*number).filter(|run| run.row.no < newest);
             let ended = older.filter_map(|run| run.row.ended_at).min();
             let Some(ended) = ended.filter(|at| *at < before) else { continue };
-            let place = (ended, *number);
+            let cursor = (ended, *number);
             if !is_of(realms, &session.row.key.realm)
-                || slice.after.is_some_and(|after| place <= after)
+                || slice.after.is_some_and(|after| cursor <= after)
             {
                 continue;
             }
@@ -208,14 +208,14 @@ impl Tables {
                 run.row.no == newest || run.row.ended_at.is_none_or(|at| at >= before)
             });
             found.push(Trimmable {
-                place,
+                cursor,
                 key: session.row.key.clone(),
                 id: session.row.id,
                 fence: session.row.fence,
                 keeps: stays.map(|run| run.row.no).min().unwrap_or(newest),
             });
         }
-        found.sort_by_key(|found| found.place);
+        found.sort_by_key(|found| found.cursor);
         found.truncate(slice.limit);
         found
     }

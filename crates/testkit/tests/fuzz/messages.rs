@@ -100,7 +100,7 @@ fn frame(bytes: &[u8]) -> Result<bool, String> {
 }
 
 #[test]
-fn every_name_comes_back_and_no_two_are_written_alike() {
+fn encoded_names_are_reversible_and_unique() {
     let make = |rng: &mut Rng| {
         let mut name = String::new();
         for _ in 0..rng.below(24) {

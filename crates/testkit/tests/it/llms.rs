@@ -255,7 +255,7 @@ async fn a_model_fills_a_form() {
 }
 
 #[tokio::test]
-async fn why_it_stopped_is_told() {
+async fn stop_reasons_are_mapped() {
     for wire in WIRES {
         assert_eq!(greeted(wire, "refuses").await.unwrap().stop, Stop::Refused, "{}", wire.name);
         let stopped = greeted(wire, "stops").await.unwrap();

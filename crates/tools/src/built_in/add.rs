@@ -42,7 +42,7 @@ impl TypedTool for Add {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::{answer, call_of};
+    use crate::test_calls::{answer, call_of};
     use kernel::tool::call::CallProgress;
     use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_that_is_no_number_is_an_error() {
+    fn a_sum_that_is_not_finite_is_an_error() {
         let error = add(json!({"a": f64::MAX, "b": f64::MAX})).unwrap_err();
         assert_eq!((error.how, error.fault.name.as_str()), (CallProgress::Failed, "NotFinite"));
     }

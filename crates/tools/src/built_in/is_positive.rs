@@ -32,7 +32,7 @@ impl TypedTool for IsPositive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::{answer, call_of};
+    use crate::test_calls::{answer, call_of};
     use kernel::tool::call::CallProgress;
     use serde_json::{Value, json};
 

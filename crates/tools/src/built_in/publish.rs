@@ -1,7 +1,7 @@
 //! `events.publish`: tells others that something happened. The event goes out with the call's
 //! result, once that is recorded, and not without it.
 
-use crate::published::{placed, publish};
+use crate::events::{placed, publish};
 use crate::typed::TypedTool;
 use kernel::tool::arguments::misfit;
 use kernel::tool::call::{Call, Reach, ToolError};
@@ -61,7 +61,7 @@ impl TypedTool for Publish {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::{CASE, RUN, answer, call_of, unrecorded};
+    use crate::test_calls::{CASE, RUN, answer, call_of, unrecorded};
     use kernel::tool::call::CallProgress;
     use serde_json::json;
 
@@ -77,26 +77,26 @@ mod tests {
         let event = json!({"type": "TradeEscalated", "tradeId": "T-200", "expected": [1, 2],
             "correlationId": RUN, "caseId": CASE});
         assert_eq!(output, json!({"status": "published", "event": event}));
-        assert_eq!(call.place.publisher.take(), [event]);
+        assert_eq!(call.context.publisher.take(), [event]);
     }
 
     #[test]
-    fn nobody_chooses_the_ids_of_another_case() {
+    fn ids_of_a_published_event_cannot_be_chosen() {
         let given = json!({"type": "X", "correlationId": "mine", "caseId": "theirs"});
         let call = call_of("events.publish", given);
         published(&call).unwrap();
         let event = json!({"type": "X", "correlationId": RUN, "caseId": CASE});
-        assert_eq!(call.place.publisher.take(), [event]);
+        assert_eq!(call.context.publisher.take(), [event]);
     }
 
     #[test]
-    fn what_has_no_type_is_not_published() {
+    fn an_event_without_a_type_is_not_published() {
         for given in [json!({}), json!({"type": ""}), json!({"type": " "}), json!({"type": 7})] {
             let call = call_of("events.publish", given.clone());
             let error = published(&call).unwrap_err();
             assert_eq!(error.how, CallProgress::NotSent, "{given}");
             assert_eq!(error.fault.name, "InputValidationError", "{given}");
-            assert_eq!(call.place.publisher.take(), Vec::<Value>::new(), "{given}");
+            assert_eq!(call.context.publisher.take(), Vec::<Value>::new(), "{given}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! `case.raiseTicket`: asks people to look into a case. The ticket's id is made of the call's, so
 //! that a call that is repeated after a crash raises no second one.
 
-use crate::published::{made, placed, publish, uuid};
+use crate::events::{made, placed, publish, uuid};
 use crate::typed::TypedTool;
 use kernel::definition::plan::mistake::meant;
 use kernel::tool::arguments::misfit;
@@ -93,7 +93,7 @@ impl TypedTool for RaiseTicket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::{CASE, RUN, answer, call_of, unrecorded};
+    use crate::test_calls::{CASE, RUN, answer, call_of, unrecorded};
     use kernel::tool::call::CallProgress;
 
     fn raised(call: &Call) -> Result<Value, ToolError> {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_told_and_published() {
+    fn a_ticket_is_returned_and_published() {
         let call = call_of("case.raiseTicket", given());
         let output = raised(&call).unwrap();
         let ticket = "TICKET-00000000-0000-8000-8000-000000000007";
@@ -115,7 +115,7 @@ mod tests {
         let event = json!({"type": "TicketCreated", "ticketId": ticket, "tradeId": "T-200",
             "category": "ReferenceData", "summary": "LEI", "detail": "why",
             "correlationId": RUN, "caseId": CASE});
-        assert_eq!(call.place.publisher.take(), [event]);
+        assert_eq!(call.context.publisher.take(), [event]);
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         given.as_object_mut().unwrap().remove("detail");
         let call = call_of("case.raiseTicket", given);
         raised(&call).unwrap();
-        let published = call.place.publisher.take();
+        let published = call.context.publisher.take();
         assert_eq!((&published[0]["summary"], published[0].get("detail")), (&json!("LEI"), None));
     }
 
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(raised(&call).unwrap(), expected);
         let event = json!({"type": "TicketCreated", "ticketId": ticket, "key": "A-8",
             "summary": "it is late", "correlationId": RUN, "caseId": CASE});
-        assert_eq!(call.place.publisher.take(), [event]);
+        assert_eq!(call.context.publisher.take(), [event]);
         raised(&call_of("case.raiseTicket", json!({"summary": "it is late"}))).unwrap();
     }
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_raises_nothing() {
+    fn invalid_arguments_raise_no_ticket() {
         let without = |name: &str| {
             let mut given = given();
             given.as_object_mut().unwrap().remove(name);
@@ -176,7 +176,7 @@ mod tests {
             let error = raised(&call).unwrap_err();
             assert_eq!(error.how, CallProgress::NotSent, "{told}");
             assert_eq!(error.fault.message, told);
-            assert_eq!(call.place.publisher.take(), Vec::<Value>::new(), "{told}");
+            assert_eq!(call.context.publisher.take(), Vec::<Value>::new(), "{told}");
         }
         let misspelt = raised(&call_of("case.raiseTicket", with("summry", json!("x"))));
         let hint = misspelt.unwrap_err().fault.hint;

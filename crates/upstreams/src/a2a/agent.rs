@@ -1,4 +1,4 @@
-//! An agent of others, as its tools call it, and its tasks while one of our calls follows them.
+//! A remote A2A agent as its tools call it, and its tasks while a call follows them.
 
 use super::card::Dialect;
 use super::dialect::{EncodedOperation, Endpoint, Operation, OperationError};
@@ -34,16 +34,14 @@ const CANCEL_BYTES_MAX: usize = 1_000_000;
 /// How much of what an agent says is quoted.
 const TOLD_CHARS_MAX: usize = 2_000;
 
-/// An agent.
 pub(super) struct Agent {
-    pub(super) way: AgentChannel,
+    pub(super) channel: AgentChannel,
     pub(super) endpoint: Endpoint,
     /// The extensions of ours that it knows, as a header names them.
     pub(super) extensions: Option<&'static str>,
     pub(super) parts: RemoteParts,
-    /// Where it is shown; it says when we stop.
+    /// Its status board, which also signals the stop.
     pub(super) board: Weak<Board>,
-    /// Where it is configured.
     pub(super) origin: String,
     /// How long one call may take.
     pub(super) timeout_ms: Option<u64>,
@@ -66,7 +64,7 @@ struct ExchangeOptions {
 impl ExchangeOptions {
     fn of(agent: &Agent, call: &Call, effect: Effect) -> Self {
         let within_ms = agent.timeout_ms.unwrap_or(u64::MAX).min(call.timeout_ms);
-        Self { effect, bytes_max: call.output_bytes_max, within_ms, trace: call.place.trace }
+        Self { effect, bytes_max: call.output_bytes_max, within_ms, trace: call.context.trace }
     }
 }
 
@@ -81,7 +79,7 @@ pub(super) enum LookupError {
 impl Agent {
     /// A sentence about the agent.
     pub(super) fn named(&self, what: &str) -> String {
-        format!("agent `{}`: {what}", self.way.name)
+        format!("agent `{}`: {what}", self.channel.name)
     }
 
     pub(super) async fn send(
@@ -154,7 +152,7 @@ impl Agent {
             Some(Err(error)) => error.fault.message,
             None => format!("no answer within {CANCEL_MS} ms"),
         };
-        let agent = self.way.name.as_str();
+        let agent = self.channel.name.as_str();
         tracing::debug!(agent, task, "a task of an agent was not cancelled: {why}");
         None
     }
@@ -208,8 +206,8 @@ impl Agent {
             trace: asked.trace,
         };
         match self.endpoint.dialect {
-            Dialect::Grpc => self.way.call(request, defined, asked.within_ms).await,
-            _ => self.way.exchange(request).await,
+            Dialect::Grpc => self.channel.call(request, defined, asked.within_ms).await,
+            _ => self.channel.exchange(request).await,
         }
     }
 

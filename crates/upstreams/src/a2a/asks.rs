@@ -1,5 +1,6 @@
-//! What a task waits for, as something that our caller is asked, and the answer as the agent wants
-//! it. An agent of ours says what it wants as a form; any other says it in words.
+//! Converts the input that a task requires into an ask for our caller, and the answer into a
+//! message for the agent. A Waypost agent describes its input as a form; other agents describe it
+//! in text.
 
 use crate::mcp::{ELICIT, read_question};
 use kernel::tool::call::InputRequest;
@@ -35,22 +36,20 @@ pub(super) struct OpenQuestion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) theirs: Option<String>,
     pub(super) status: String,
-    /// What that status said.
     pub(super) said: String,
 }
 
-/// What is done about an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Reply {
     /// This is sent.
     Parts(Vec<Part>),
-    /// Nothing: the agent continues by itself.
+    /// No reply: the agent continues by itself.
     Nothing,
     /// The task is given up.
     Declined,
 }
 
-/// What a task that waits with this status wants, as its question of this number.
+/// The question of a task with this status, as number `number`.
 pub(super) fn question(status: &TaskStatus, number: u32) -> (OpenQuestion, InputRequest) {
     let none = Message::default();
     let message = status.message.as_ref().unwrap_or(&none);
@@ -80,14 +79,14 @@ pub(super) fn has_moved(asked: &OpenQuestion, status: &TaskStatus) -> bool {
     !status.state.is_interrupted() || asked.said != said(status)
 }
 
-/// What a status says, and in which state.
+/// State and text of a status.
 fn said(status: &TaskStatus) -> String {
     let words = status.message.as_ref().map(Message::words).unwrap_or_default();
     let text = format!("{}\n{words}", status.state.word());
     ContentHash::of(text.as_bytes()).as_str().to_owned()
 }
 
-/// What distinguishes one status from another that asks.
+/// Identifies a status that asks.
 pub(super) fn mark(status: &TaskStatus) -> String {
     let said = status.message.as_ref();
     let id = said.map(|message| message.message_id.as_str()).unwrap_or_default();
@@ -96,7 +95,7 @@ pub(super) fn mark(status: &TaskStatus) -> String {
     ContentHash::of(text.as_bytes()).as_str().to_owned()
 }
 
-/// What to do about this answer.
+/// The reply to this answer.
 pub(super) fn reply(asked: &OpenQuestion, answer: &Value) -> Reply {
     let accepted = answer["action"] == "accept";
     let said = |field: &str| {
@@ -118,7 +117,7 @@ pub(super) fn reply(asked: &OpenQuestion, answer: &Value) -> Reply {
     }
 }
 
-/// What an agent of ours wants, and its key for it.
+/// The form of a Waypost agent, and its key.
 fn form(data: &Value, words: &str) -> Option<(InputRequest, String)> {
     let key = data["key"].as_str()?.to_owned();
     let mut params = data.clone();
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_asked_for_in_words() {
+    fn a_plain_agent_is_answered_in_text() {
         let (asked, want) =
             question(&status(TaskState::InputRequired, json!([{"text": "Where to?"}])), 3);
         assert_eq!((asked.key.as_str(), asked.style), ("question-3", Style::Words));
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_ours_asks_with_its_own_form() {
+    fn a_waypost_agent_asks_with_its_own_form() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
         let data = json!({"kind": "elicitation", "key": "k", "mode": "form",
             "requestedSchema": schema});
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_known_by_what_it_says() {
+    fn a_status_is_identified_by_its_content() {
         let one = status(TaskState::AuthRequired, json!([{"text": "a"}]));
         let other = status(TaskState::AuthRequired, json!([{"text": "b"}]));
         assert_eq!(mark(&one), mark(&one.clone()));

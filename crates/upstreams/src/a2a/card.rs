@@ -1,5 +1,5 @@
-//! What an agent's card says that matters to a client: where it is spoken to and how, and what it
-//! knows how to do. A card may hold the members of several versions beside each other.
+//! Parses agent cards: the interfaces that a client can use, and the skills. A card may contain the
+//! members of several protocol versions side by side.
 
 use super::schemes::Schemes;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ impl Dialect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CardTrust {
     All,
-    /// What is signed: the members of 1.0.
+    /// Only signed members, which are those of 1.0.
     Signed,
 }
 
@@ -77,13 +77,11 @@ pub(super) struct Card {
     pub(super) name: String,
     /// Its own version.
     pub(super) version: String,
-    /// How it is spoken to.
     pub(super) dialect: Dialect,
     /// Where, as the card says it.
     pub(super) url: String,
-    /// What every request names there; empty if nothing.
+    /// The tenant of every request; may be empty.
     pub(super) tenant: String,
-    /// What it knows how to do.
     pub(super) skills: Vec<Skill>,
     /// Whether it shows none of its skills to us now, with an entry in their place.
     pub(super) is_withholding: bool,
@@ -91,11 +89,9 @@ pub(super) struct Card {
     pub(super) has_extended: bool,
     /// The extensions of ours that it knows.
     pub(super) extensions: Vec<&'static str>,
-    /// What it takes of callers.
     pub(super) schemes: Schemes,
 }
 
-/// A skill.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Skill {
     pub(super) id: String,
@@ -186,7 +182,7 @@ impl Card {
         Self { skills, is_withholding, extensions, ..self }
     }
 
-    /// What it says of itself, as an upstream shows it.
+    /// Its `serverInfo`, as an upstream shows it.
     pub(super) fn server(&self) -> Value {
         json!({"name": self.name, "version": self.version})
     }
@@ -268,7 +264,7 @@ fn listed(card: &AgentCard, skill: &AgentSkill) -> Skill {
     }
 }
 
-/// What it takes of callers. Only the words of 1.0 are signed.
+/// Security schemes. Only members of 1.0 are signed.
 fn schemes(
     card: &AgentCard,
     document: &Value,
@@ -317,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_we_speak_is_chosen_and_1_0_before_0_3() {
+    fn the_first_supported_interface_is_chosen_with_1_0_before_0_3() {
         let rpc = interface(JSONRPC, "1.0");
         let rest = interface(HTTP_JSON, "1.0.1");
         let old = interface(JSONRPC, "0.3");
@@ -336,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_may_not_go_to_is_passed_over() {
+    fn forbidden_interface_addresses_are_skipped() {
         let document = json!({"supportedInterfaces": [
             {"url": "a.test:50051", "protocolBinding": GRPC, "protocolVersion": "1.0"},
             interface(JSONRPC, "0.3"), interface(HTTP_JSON, "1.0")]});
@@ -372,14 +368,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_signed_does_not_count_where_only_that_is_believed() {
+    fn unsigned_interfaces_are_ignored_where_signatures_are_required() {
         let card = json!({"protocolVersion": "0.3.0", "url": "https://evil.test/"});
         assert!(Card::read(&card, CardTrust::All, |_| true).is_ok());
         assert!(Card::read(&card, CardTrust::Signed, |_| true).is_err());
     }
 
     #[test]
-    fn an_entry_in_the_place_of_skills_is_none() {
+    fn a_placeholder_skill_of_a_withheld_card_is_ignored() {
         let read = |skills: Value| {
             let card =
                 json!({"supportedInterfaces": [interface(JSONRPC, "1.0")], "skills": skills});
@@ -393,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_come_with_our_extension_and_others_may_be_required_in_vain() {
+    fn skill_schemas_come_from_our_extension_and_unknown_required_extensions_are_refused() {
         let card = |required: &str| {
             json!({"supportedInterfaces": [interface(JSONRPC, "1.0")], "skills": [
                 {"id": "s", "name": "S", "description": "Does.", "tags": ["t"],

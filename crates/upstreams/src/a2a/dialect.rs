@@ -1,6 +1,5 @@
-//! The same three operations in each dialect: a message sent, a task looked at, a task cancelled;
-//! and how each asks for the card of callers with credentials.
-//! Everything is in the types of 1.0 on this side.
+//! The operations send, get and cancel in each dialect of A2A, and how each dialect requests the
+//! extended card. The types on this side are those of 1.0.
 
 use super::card::Dialect;
 use super::exchange::Reply;
@@ -20,7 +19,6 @@ use wire::a2a::task::{StreamResponse, Task, TaskState, TaskStatus};
 use wire::a2a::v03::Binding;
 use wire::a2a::{GRPC_SERVICE, MEDIA_TYPE, vault};
 
-/// What an agent is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Operation {
     /// Take a message, and answer without waiting for the end of its task.
@@ -47,7 +45,7 @@ impl Operation {
 pub(super) struct Endpoint {
     pub(super) dialect: Dialect,
     pub(super) url: Url,
-    /// What every request names; empty if nothing.
+    /// The tenant of every request; may be empty.
     pub(super) tenant: String,
 }
 
@@ -145,7 +143,7 @@ impl Endpoint {
         }
     }
 
-    /// What stands before the paths of 1.0.
+    /// Path prefix of 1.0.
     fn tenant_path(&self) -> String {
         match self.tenant.as_str() {
             "" => String::new(),
@@ -153,8 +151,7 @@ impl Endpoint {
         }
     }
 
-    /// What stands before the paths of 0.3: the address in such a card is the one before its
-    /// version.
+    /// Path prefix of 0.3: the URL in such a card does not include the version.
     fn version_path(&self) -> &'static str {
         let has_version = self.url.path().trim_end_matches('/').ends_with("/v1");
         if has_version { "" } else { "/v1" }
@@ -237,7 +234,7 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// What an answer holds to something that was sent so.
+    /// The result in a response to this operation.
     pub(super) fn result(
         &self,
         sent: &EncodedOperation,
@@ -431,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn each_dialect_has_its_own_words() {
+    fn each_dialect_has_its_own_method_names() {
         let get = Operation::Get("a/b".to_owned());
         let cancel = Operation::Cancel("a/b".to_owned());
         for (dialect, operation, path, told) in [
@@ -506,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_a_task_of_1_0() {
+    fn replies_are_converted_to_1_0_tasks() {
         let old = json!({"kind": "task", "id": "t", "contextId": "c", "status": {
             "state": "working"}});
         let new = json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}});
@@ -533,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn another_task_than_the_one_asked_about_is_no_answer() {
+    fn a_reply_about_another_task_is_refused() {
         let task = |dialect, id: &str| match dialect {
             Dialect::OldRpc => {
                 json!({"kind": "task", "id": id, "status": {"state": "completed"}})
@@ -583,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_says_what_it_is() {
+    fn every_a2a_error_is_classified() {
         let read = |dialect, status, body: Value| {
             let endpoint = endpoint(dialect);
             let sending = message();
@@ -618,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_call_of_grpc_ended_says_what_came_of_it() {
+    fn a_grpc_status_determines_the_outcome_of_a_call() {
         let endpoint = endpoint(Dialect::Grpc);
         let sending = message();
         let sent = endpoint.request(&sending);

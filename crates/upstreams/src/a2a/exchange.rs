@@ -1,5 +1,5 @@
-//! One request to an agent with its whole answer, whatever that says. What we show of ourselves is
-//! taken out of what comes back.
+//! One request to an agent and its complete answer. Our credentials are redacted from what comes
+//! back.
 
 use super::token::Tokens;
 use crate::rest::Credentials;
@@ -18,11 +18,10 @@ use wire::a2a::proto::status::Status;
 /// How much of what the other side said is quoted.
 const TOLD_CHARS_MAX: usize = 500;
 
-/// A request.
 pub(super) struct Request<'a> {
     pub(super) method: Method,
     pub(super) url: Url,
-    /// What goes with it beside credentials.
+    /// Headers beside credentials.
     pub(super) headers: Vec<(HeaderName, &'static str)>,
     /// The media type of its body and of the answer.
     pub(super) media_type: &'static str,
@@ -101,7 +100,7 @@ impl AgentChannel {
         effect.lost("OutputTooLarge", message)
     }
 
-    /// What goes with a request now.
+    /// Credentials of a request.
     pub(super) async fn shown(&self) -> Result<Cow<'_, Credentials>, ToolError> {
         let Some(tokens) = &self.tokens else { return Ok(Cow::Borrowed(&self.credentials)) };
         let token = tokens.token(&self.client).await?;
@@ -144,7 +143,8 @@ fn read(shown: &Credentials, status: u16, bytes: &[u8]) -> Reply {
     Reply { status, body, told, ended: None }
 }
 
-/// What is asked for and, beside it, plain JSON: agents of 1.0.0 have no type of their own.
+/// Accepted media types: the dialect's own and plain JSON, because agents of 1.0.0 have no type of
+/// their own.
 fn accepted(media_type: &'static str) -> HeaderValue {
     match media_type {
         wire::a2a::MEDIA_TYPE => HeaderValue::from_static("application/a2a+json, application/json"),

@@ -1,6 +1,5 @@
-//! An operation over gRPC. Its parameters are those of JSON, written by the shape of its request,
-//! and its answer is read into the same JSON that other bindings have. What we show of ourselves is
-//! taken out of it.
+//! A2A operations over gRPC. Parameters and answers are converted from and to the JSON of the other
+//! bindings. Our credentials are redacted from answers.
 
 use super::exchange::{AgentChannel, Reply, Request};
 use crate::cut;
@@ -20,7 +19,6 @@ const DEPTH_MAX: usize = 128;
 /// How much an error says of a connection that broke.
 const TOLD_CHARS_MAX: usize = 1_000;
 
-/// What was read of an answer.
 enum Read {
     /// Its message, if it has one, up to the status.
     Message(Option<Bytes>),
@@ -195,7 +193,7 @@ mod tests {
         pairs.collect()
     }
 
-    /// What is wrong with the status that is read of these trailers.
+    /// A mistake in the status parsed from these trailers.
     fn wrong(headers: &HeaderMap, status: &Status, bare: &Status) -> Option<&'static str> {
         let sent = |name: &str| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
         let code = sent(HEADER_STATUS);
@@ -214,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_trailers_say_is_a_status_and_shows_no_secret() {
+    fn random_trailers_give_a_status_without_secrets() {
         let hidden = Redactor::default().credentials([SECRET]);
         let mut succeeded = 0_u64;
         let mut detailed = 0_u64;

@@ -1,7 +1,7 @@
-//! Where an agent and its card are: which addresses may be talked to, and which server is shown our
-//! credentials. A card is from outside: it leads to no address that is not public unless the
-//! operator says so, and sends our credentials nowhere. Where only a card says that there is no
-//! TLS, as one in a file does by a bare `host:port`, credentials stay here, too.
+//! Addresses of an agent and its card: which of them may be connected to, and which server gets our
+//! credentials. A card is untrusted: it leads to no private address unless the operator allows
+//! that, and cannot redirect credentials. Where only the card says that there is no TLS, as a bare
+//! `host:port` in a file does, no credentials are sent off this machine.
 
 use crate::config::{A2aConfig, CardPlace};
 use outbound::addresses::{HttpSettings, is_loopback, web_url};
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_a_path_has_its_card_where_all_have_it() {
+    fn a_server_url_without_a_path_uses_the_well_known_card() {
         for (text, card) in [
             ("https://a.test", "https://a.test/.well-known/agent-card.json"),
             ("https://a.test/", "https://a.test/.well-known/agent-card.json"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_leads_to_no_private_address_unless_that_is_written() {
+    fn a_card_leads_to_a_private_address_only_if_configured() {
         let from =
             |card: &str, allow: bool| places(url(card), |config| config.allow_private = allow);
         for (card, named, allow, fits) in [
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_to_the_public_network_goes_nowhere_else() {
+    fn a_public_only_agent_never_reaches_private_addresses() {
         let here = places(url("http://127.0.0.1:9/"), |config| config.allow_private = true);
         assert!(here.endpoint("http://127.0.0.1:9/rpc", false).is_ok());
         let here = here.only_public();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_go_to_the_server_that_the_card_is_from() {
+    fn credentials_go_only_to_the_server_of_the_card() {
         let named = "https://b.test/rpc";
         let own = places(url("https://b.test/"), |_| {});
         let other = places(url("https://a.test/"), |_| {});

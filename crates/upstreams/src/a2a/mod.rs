@@ -1,6 +1,6 @@
-//! Agents of others that speak A2A: each skill of an agent is a tool, and one more sends any
-//! message. The card says where the agent is and in which words it is spoken to; it is read again
-//! now and then, and a change is reported. Tasks are polled, not streamed.
+//! A2A agents as upstreams: each skill of an agent is a tool, and one more tool sends any message.
+//! The card says where the agent is and which dialect it speaks; it is read again periodically, and
+//! changes are reported. Tasks are polled, not streamed.
 //!
 //! The order of the modules below is the order of reading and of import.
 
@@ -16,7 +16,7 @@ mod dialect;
 mod agent;
 mod asks;
 mod output;
-mod course;
+mod invocation;
 mod tool;
 mod peer;
 
@@ -53,7 +53,6 @@ const CARD_BYTES_MAX: usize = 1024 * 1024;
 /// Both extensions of ours, as a header names them.
 const BOTH_EXTENSIONS: &str = "https://waypost.dev/a2a/skills/v1,https://waypost.dev/a2a/asks/v1";
 
-/// What an agent has.
 pub(crate) struct AgentTools {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// The digest of the card that they were made of.
@@ -62,7 +61,7 @@ pub(crate) struct AgentTools {
     pub(crate) is_withholding: bool,
 }
 
-/// What an agent has, by its card as it is now; none if that is the one of this digest.
+/// Loads the tools of an agent from its card; `None` if the card still has this digest.
 pub(crate) async fn load(
     upstream: &UpstreamConfig,
     config: &A2aConfig,
@@ -78,9 +77,10 @@ pub(crate) async fn load(
     if known == Some(&public) && !card::offers_extended(&document) {
         return Ok(None);
     }
-    let OpenedAgent { card, is_signed, way, endpoint } = loader.opened(prepared, &document).await?;
+    let OpenedAgent { card, is_signed, channel, endpoint } =
+        loader.opened(prepared, &document).await?;
     let mut agent = Agent {
-        way,
+        channel,
         endpoint,
         extensions: extensions(&card),
         parts: parts.clone(),
@@ -132,7 +132,7 @@ fn extensions(card: &Card) -> Option<&'static str> {
 /// Where to look for an agent, and as whom.
 struct AgentSource {
     places: AgentLocation,
-    way: AgentChannel,
+    channel: AgentChannel,
     /// The key, or the client as which we ask for tokens, as far as the settings name one.
     stored: StoredKey,
 }
@@ -142,7 +142,7 @@ struct OpenedAgent {
     card: Card,
     /// Whether a pinned key signed it.
     is_signed: bool,
-    way: AgentChannel,
+    channel: AgentChannel,
     endpoint: Endpoint,
 }
 
@@ -155,7 +155,6 @@ struct ExtendedCard {
     is_signed: bool,
 }
 
-/// What a card is read with.
 struct Loader<'a> {
     upstream: &'a UpstreamConfig,
     config: &'a A2aConfig,
@@ -177,8 +176,8 @@ impl Loader<'_> {
         // Which header its key goes in is not known before the card.
         let usual = stored.key.clone().map(RestAuth::vault_key);
         let credentials = self.credentials(usual.as_ref().or(auth.as_ref()))?;
-        let way = self.way(&places, credentials);
-        Ok(AgentSource { places, way, stored })
+        let channel = self.channel(&places, credentials);
+        Ok(AgentSource { places, channel, stored })
     }
 
     async fn in_keyring(&self, keyring: &Keyring) -> Result<StoredKey, Fault> {
@@ -191,8 +190,8 @@ impl Loader<'_> {
         Ok(found)
     }
 
-    /// What is kept under the id that the card names. Where only what is signed counts it names
-    /// none: the id is no member of 1.0.
+    /// The key stored under the id in the card. Where only signed members count there is none: the
+    /// id is no member of 1.0.
     async fn key_by_card(
         &self,
         keys: &KeysByCard,
@@ -224,7 +223,7 @@ impl Loader<'_> {
         credentials.map_err(|why| self.bad_settings(&why))
     }
 
-    fn way(&self, places: &AgentLocation, credentials: Credentials) -> AgentChannel {
+    fn channel(&self, places: &AgentLocation, credentials: Credentials) -> AgentChannel {
         let options = self.parts.client_options().following();
         let client = GuardedClient::new(places.settings.clone(), options);
         let http2 =
@@ -234,13 +233,13 @@ impl Loader<'_> {
 
     /// The agent that a card leads to, if the card is believed and may lead there.
     async fn opened(&self, prepared: AgentSource, document: &Value) -> Result<OpenedAgent, Fault> {
-        let AgentSource { places, way, stored } = prepared;
+        let AgentSource { places, channel, stored } = prepared;
         let believed = self.believed(document)?;
         let stored = match &self.config.keys_by_card {
             Some(keys) => self.key_by_card(keys, document, believed).await?,
             None => stored,
         };
-        let has_credentials = !way.credentials.is_empty() || !stored.is_empty();
+        let has_credentials = !channel.credentials.is_empty() || !stored.is_empty();
         let permits = |url: &str| places.endpoint(url, has_credentials).is_ok();
         let card = Card::read(document, believed, permits).map_err(|why| self.bad_card(&why))?;
         let url = places.endpoint(&card.url, has_credentials);
@@ -259,12 +258,12 @@ impl Loader<'_> {
                 (self.credentials(None)?, Some(self.tokens(&places, &card, client)?))
             }
             (None, Some(key)) => (self.credentials(Some(&self.named_key(&card, key)?))?, None),
-            (None, None) => (way.credentials, None),
+            (None, None) => (channel.credentials, None),
         };
         let endpoint =
             Endpoint { dialect: card.dialect, url: url.clone(), tenant: card.tenant.clone() };
-        let way = AgentChannel { credentials: credentials.hiding(&url), tokens, ..way };
-        Ok(OpenedAgent { card, is_signed: believed == CardTrust::Signed, way, endpoint })
+        let channel = AgentChannel { credentials: credentials.hiding(&url), tokens, ..channel };
+        Ok(OpenedAgent { card, is_signed: believed == CardTrust::Signed, channel, endpoint })
     }
 
     /// The extended card, if the public one offers it and we have credentials to show. One that
@@ -277,7 +276,7 @@ impl Loader<'_> {
         public: &ContentHash,
         known: Option<&ContentHash>,
     ) -> Result<Option<ExtendedCard>, Fault> {
-        if !card.has_extended || !agent.way.has_credentials() {
+        if !card.has_extended || !agent.channel.has_credentials() {
             return Ok(None);
         }
         let fault = match self.asked_for_extended(agent, public).await {
@@ -353,10 +352,10 @@ impl Loader<'_> {
         let places = &prepared.places;
         match &places.card {
             CardLocation::File(path) => self.file(path).await,
-            CardLocation::Url(url) => self.fetched(&prepared.way, url).await,
+            CardLocation::Url(url) => self.fetched(&prepared.channel, url).await,
             CardLocation::Registry(url) => {
                 // A registry is not shown what is for the agent.
-                let stranger = self.way(places, Credentials::default());
+                let stranger = self.channel(places, Credentials::default());
                 let mut entry = self.fetched(&stranger, url).await?;
                 match entry.get_mut("card_data").map(Value::take) {
                     Some(card) if card.is_object() => Ok(card),
@@ -380,7 +379,7 @@ impl Loader<'_> {
         serde_json::from_slice(&bytes).map_err(|error| unread(error.to_string()))
     }
 
-    async fn fetched(&self, way: &AgentChannel, url: &Url) -> Result<Value, Fault> {
+    async fn fetched(&self, channel: &AgentChannel, url: &Url) -> Result<Value, Fault> {
         let request = Request {
             method: Method::GET,
             url: url.clone(),
@@ -392,7 +391,7 @@ impl Loader<'_> {
             trace: None,
         };
         let ms = self.parts.limits.upstream_connect_timeout_ms;
-        let reply = self.parts.within(ms, way.exchange(request)).await;
+        let reply = self.parts.within(ms, channel.exchange(request)).await;
         let late = || self.fault("Timeout", &format!("its card did not come within {ms} ms"));
         let reply = reply.ok_or_else(late)?.map_err(|error| error.fault)?;
         match reply.status {
@@ -402,7 +401,7 @@ impl Loader<'_> {
         }
     }
 
-    /// What of a card counts, by its signatures and by what the operator wants of them.
+    /// Which members of a card are trusted, by its signatures and the operator's settings.
     fn believed(&self, document: &Value) -> Result<CardTrust, Fault> {
         if self.config.keys.is_empty() && !self.config.require_signature {
             return Ok(CardTrust::All);

@@ -1,5 +1,5 @@
-//! What an agent answered, as the output of a tool: blocks of content in MCP's shape. Files that
-//! are behind an address stay there.
+//! Converts an agent's answer into a tool output: content blocks in MCP's shape. Files behind a URL
+//! are not fetched.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_is_a_block() {
+    fn every_message_part_becomes_a_content_block() {
         let parts = json!([{"text": "a"}, {"raw": "dGNr", "mediaType": "text/plain",
             "filename": "o.txt"}, {"raw": "dGNr", "mediaType": "image/png"},
             {"url": "https://a.test/x", "mediaType": "text/html"}, {"data": {"n": 1}}]);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_single_object_is_the_structure() {
+    fn only_a_single_data_part_is_structured_content() {
         for parts in [json!([{"data": 1}]), json!([{"data": {}}, {"data": {}}]), json!([])] {
             let output = of_task(task(parts.clone()));
             assert_eq!(output.get("structuredContent"), None, "{parts}");

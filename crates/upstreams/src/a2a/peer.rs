@@ -1,5 +1,5 @@
-//! An agent that a command talks to: its card is read once, and nothing of it is kept. It is
-//! spoken to as an upstream is, under the same rules for addresses and credentials.
+//! An agent that a command talks to. Its card is read once and nothing is stored. Addresses and
+//! credentials follow the same rules as for an upstream.
 
 use super::agent::{Agent, Followers};
 use super::dialect::Operation;
@@ -51,9 +51,10 @@ impl Peer {
         let loader = Loader { upstream: &upstream, config, parts };
         let prepared = loader.prepared().await?;
         let document = loader.document(&prepared).await?;
-        let OpenedAgent { card, way, endpoint, .. } = loader.opened(prepared, &document).await?;
+        let OpenedAgent { card, channel, endpoint, .. } =
+            loader.opened(prepared, &document).await?;
         let agent = Agent {
-            way,
+            channel,
             endpoint,
             extensions: extensions(&card),
             parts: parts.clone(),

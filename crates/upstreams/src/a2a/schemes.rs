@@ -1,7 +1,6 @@
-//! What an agent's card takes of its callers: keys and tokens, and the id under which AgentVault's
-//! clients keep them. Cards of 1.0, of 0.3 and of AgentVault's profile each say it in their own
-//! words. A card is from outside: it puts no key into an address or a cookie, and into no header
-//! that is the connection's.
+//! Security schemes of an agent's card: keys and tokens, and the id under which AgentVault's
+//! clients store them. Cards of 1.0, of 0.3 and of AgentVault's profile each have their own form. A
+//! card is untrusted: it puts no key into a URL or a cookie, nor into a header of the connection.
 
 use crate::config::KEY_HEADER;
 use crate::cut;
@@ -23,7 +22,7 @@ const ID_BYTES_MAX: usize = 200;
 /// How much of a name in a card is quoted.
 const NAME_CHARS_MAX: usize = 100;
 
-/// What a card takes of callers.
+/// Security schemes of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Schemes {
     /// Where a client gets its tokens, if the agent takes them.
@@ -48,7 +47,7 @@ struct KeyAt {
 }
 
 impl Schemes {
-    /// What a card takes in the words of 1.0.
+    /// Schemes of a 1.0 card.
     pub(super) fn of(card: &AgentCard) -> Self {
         let all = card.security_schemes.values();
         let token = all.clone().find_map(|scheme| {
@@ -61,7 +60,7 @@ impl Schemes {
         Self { token, keys: keys.collect() }
     }
 
-    /// What a card takes in the words of 0.3, which are those of OpenAPI.
+    /// Schemes of a 0.3 card, in OpenAPI's form.
     pub(super) fn of_0_3(document: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let all = document["securitySchemes"].as_object().into_iter().flatten();
@@ -84,7 +83,7 @@ impl Schemes {
         Self { token, keys }
     }
 
-    /// What a card of AgentVault's profile takes. Its keys have one header.
+    /// Schemes of an AgentVault card. Its keys have one header.
     pub(super) fn of_vault(card: &VaultCard) -> Self {
         let token = card.auth_schemes.iter().find_map(|scheme| {
             let url = scheme.token_url.clone().filter(|_| scheme.scheme == "oauth2")?;

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_a_pinned_key_signed_is_believed_and_no_other() {
+    fn only_cards_signed_by_a_pinned_key_are_accepted() {
         let signer = Signer::new();
         let other = Signer::new();
         let mut signed = card();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_of_the_sdks_leaves_out_may_be_left_out() {
+    fn a_signature_omission_of_one_sdk_is_accepted() {
         let signer = Signer::new();
         let mut signed = card();
         signed["signatures"] = json!([signer.sign(&header(), &without_empty(&card()))]);

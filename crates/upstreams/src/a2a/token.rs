@@ -26,7 +26,7 @@ const MARGIN_S: u64 = 60;
 /// The tokens of one agent.
 pub(super) struct Tokens {
     client: TokenClient,
-    /// Where they are given.
+    /// Token endpoint.
     url: Url,
     clock: Arc<dyn Clock>,
     kept: Mutex<Option<CachedToken>>,

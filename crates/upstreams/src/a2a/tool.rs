@@ -2,7 +2,7 @@
 
 use super::agent::Agent;
 use super::card::{Card, Skill};
-use super::course::{CarriedState, Invocation, has_moved};
+use super::invocation::{CarriedState, Invocation, has_moved};
 use crate::Result;
 use crate::config::UpstreamConfig;
 use futures::future::BoxFuture;
@@ -20,9 +20,8 @@ use wire::a2a::message::{Message, Part, Role};
 /// The tool that sends any message.
 pub(super) const SEND: &str = "send";
 
-/// What a tool sends.
 enum MessageForm {
-    /// What its caller writes.
+    /// A message written by the caller.
     Any,
     /// A text, perhaps with data, to a skill.
     Text(String),
@@ -112,7 +111,7 @@ fn skill_spec(config: &UpstreamConfig, skill: &Skill) -> ToolSpec {
     made
 }
 
-/// What an agent does to the world it does not say: the worst is assumed.
+/// An agent does not state its effects, so the worst is assumed.
 fn spec(
     config: &UpstreamConfig,
     name: &str,
@@ -152,7 +151,7 @@ impl AgentTool {
         if let MessageForm::Data(skill) | MessageForm::Text(skill) = &self.sends {
             self.agent.name_skill(&mut message, skill);
         }
-        let hops = call.place.hops.saturating_add(1);
+        let hops = call.context.hops.saturating_add(1);
         let most = self.agent.parts.hops_max;
         if hops > most {
             let why = self.agent.named(&format!(
@@ -238,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_made_of_what_is_written() {
+    fn arguments_become_a_message() {
         let message = written(&json!({"text": "hi", "data": {"n": 1}, "parts": [{"url": "u:x"}],
             "contextId": "c", "taskId": "t", "referenceTaskIds": ["r"], "metadata": {"k": 1}}))
         .unwrap();

@@ -19,8 +19,8 @@ use std::process::Stdio;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
-/// What a child takes over of our own variables: enough to find programs, folders and a language,
-/// and none that could be a secret of ours. All others must be named where it is configured.
+/// Environment variables that a child inherits: enough to find programs, folders and a language,
+/// and none that could be a secret. All others must be named in its configuration.
 const INHERITED: &[&str] = &[
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ",
     "USER",
@@ -28,7 +28,6 @@ const INHERITED: &[&str] = &[
 /// Where programs are looked for if no one says where.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What is to be run.
 pub(crate) struct Program<'a> {
     /// A name to look for in `PATH`, or a path.
     pub(crate) command: &'a str,
@@ -41,11 +40,8 @@ pub(crate) struct Program<'a> {
 
 /// The three ends of a child's pipes.
 pub(crate) struct Pipes {
-    /// What it reads.
     pub(crate) stdin: ChildStdin,
-    /// What it says.
     pub(crate) stdout: ChildStdout,
-    /// What it says of itself.
     pub(crate) stderr: ChildStderr,
 }
 
@@ -64,7 +60,6 @@ pub(crate) struct Process {
 /// Why a program was not started.
 #[derive(Debug)]
 pub(crate) struct SpawnError {
-    /// What is wrong.
     pub(crate) message: String,
     pub(crate) hint: Option<&'static str>,
 }
@@ -238,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_inherits_little_and_gets_what_it_is_given() {
+    fn a_child_gets_a_minimal_environment_and_its_own_variables() {
         let env = [("TOKEN".to_owned(), Secret::from("t")), ("HOME".to_owned(), Secret::from("h"))];
         let program = program("sh", &env);
         let names: Vec<OsString> = program.variables().map(|(name, _)| name).collect();
@@ -250,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_looked_for_where_the_child_looks() {
+    fn a_program_is_resolved_with_the_childs_path() {
         assert!(program("sh", &[]).is_there());
         assert!(program("/bin/sh", &[]).is_there());
         assert!(!program("no-such-program-here", &[]).is_there());

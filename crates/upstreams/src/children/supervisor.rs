@@ -31,7 +31,6 @@ const BY_SIGNAL: i32 = 128;
 /// The exit code of a command of which we never heard the end.
 const UNHEARD: i32 = BY_SIGNAL + 9;
 
-/// What is to be run, and for whom.
 pub struct SupervisedCommand<'a> {
     /// The command and its arguments.
     pub words: &'a [OsString],

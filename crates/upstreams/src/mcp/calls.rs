@@ -1,6 +1,6 @@
-//! Calls under way, for servers that send what belongs to a call outside of it: over a pipe
-//! everything comes through one channel, and in the versions with a handshake a server may choose
-//! the general stream. What belongs to exactly one call is given to it.
+//! Active calls of servers that send messages of a call outside of its response: over a pipe all
+//! messages share one channel, and a handshake server may use the general stream. A message that
+//! can belong to one call only is given to that call.
 
 use super::line::{Incoming, PeerErrorKind, Replies, Result};
 use crate::lock;
@@ -200,15 +200,14 @@ async fn pass_on(opening: CallFuture, to: mpsc::Sender<Incoming>, mut entry: Ent
     }
 }
 
-/// What a server says outside of any request.
-pub(crate) struct News {
-    /// What the line hears.
+/// Messages that a server sends outside of any request.
+pub(crate) struct ServerMessages {
     line: Option<mpsc::Receiver<Incoming>>,
-    /// What came with the answer to a request but is of general interest.
+    /// Messages that came with an answer but belong to no request.
     aside: mpsc::Receiver<Incoming>,
 }
 
-impl News {
+impl ServerMessages {
     /// News from both.
     pub(crate) fn new(
         line: Option<mpsc::Receiver<Incoming>>,
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_given_up_is_not_one_of_several() {
+    fn an_abandoned_call_does_not_make_questions_ambiguous() {
         let calls = Arc::new(Calls::new(Arc::new(Stage::new())));
         let late = Late::default();
         let begun = || calls.join(None, None, Box::pin(pending()), &late);
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_of_a_call_that_is_left_is_given_to_no_other() {
+    fn a_question_of_an_abandoned_call_reaches_no_other_call() {
         let clock = Arc::new(Set::default());
         let calls = Arc::new(Calls::new(clock.clone()));
         let late = Late::default();
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_prolongs_no_doubt() {
+    fn a_clock_that_is_set_back_does_not_prolong_ambiguity() {
         let clock = Arc::new(Set::default());
         let calls = Arc::new(Calls::new(clock.clone()));
         let late = Late::default();

@@ -1,6 +1,5 @@
-//! From which level on a server with a handshake sends its log. The level is set once for all
-//! callers, so it is the lowest level that any call under way wants; each caller receives
-//! only what it wants itself.
+//! The log level of a handshake server. It is set once for all callers, so it is the lowest level
+//! that any active call requests; each caller receives only the levels that it requested.
 
 use crate::lock;
 use kernel::tool::call::LogLevel;
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_level_of_those_who_listen_counts() {
+    fn the_lowest_requested_log_level_is_set() {
         let levels = Levels::default();
         assert_eq!(levels.lowest(), None);
         let warning = levels.wish(LogLevel::Warning);

@@ -10,7 +10,6 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::jsonrpc::{self, Id, RpcError};
 
-/// What comes back, or why nothing does.
 pub(crate) type Result<T, E = PeerError> = std::result::Result<T, E>;
 
 /// A way to one server.
@@ -22,9 +21,9 @@ pub(crate) trait Line: Send + Sync {
     /// Sends a notification or a response.
     fn send(&self, message: String) -> BoxFuture<'_, Result<()>>;
 
-    /// What comes outside of any request: notifications and, with a handshake, requests. Given
-    /// once; none where nothing can come.
-    fn news(&self) -> Option<mpsc::Receiver<Incoming>>;
+    /// Messages outside of any request: notifications and, with a handshake, requests. Returned
+    /// once; `None` if there can be none.
+    fn server_messages(&self) -> Option<mpsc::Receiver<Incoming>>;
 
     /// The handshake is over, and this version is spoken from now on. A session is the line's own
     /// business.
@@ -41,7 +40,7 @@ pub(crate) trait Line: Send + Sync {
         false
     }
 
-    /// What the server's process wrote to its standard error last; for its operator.
+    /// Last lines that the server's process wrote to standard error, for its operator.
     fn last_words(&self) -> Option<String> {
         None
     }
@@ -55,10 +54,9 @@ pub(crate) trait Line: Send + Sync {
 pub(crate) struct Outgoing {
     /// Its id, unique on this line.
     pub(crate) id: Id,
-    /// What is asked.
     pub(crate) method: String,
     pub(crate) params: Params,
-    /// What it is about, for the `Mcp-Name` header.
+    /// Value of the `Mcp-Name` header.
     pub(crate) name: Option<String>,
     /// Arguments that are repeated as headers: their whole names, and values ready to be sent.
     pub(crate) param_headers: Vec<(String, String)>,
@@ -75,7 +73,7 @@ impl Outgoing {
     }
 }
 
-/// What comes back for a request. Bounded.
+/// Replies to a request. Bounded.
 #[derive(Debug)]
 pub(crate) enum Replies {
     /// All of it came at once: the news first, then the answer.
@@ -112,7 +110,6 @@ pub(crate) enum Incoming {
     Request {
         /// Its id, to answer under.
         id: Id,
-        /// What it asks.
         method: String,
         /// Its parameters; null where there are none.
         params: Value,
@@ -131,14 +128,12 @@ pub(crate) enum Incoming {
 pub(crate) struct PeerError {
     /// How far the request got.
     pub(crate) how: CallProgress,
-    /// What kind of failure it is.
     pub(crate) kind: PeerErrorKind,
-    /// Who failed and why.
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
-/// What kind of failure left a request without an answer.
+/// Why a request got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeerErrorKind {
     /// No connection, or it was lost.
@@ -151,7 +146,7 @@ pub(crate) enum PeerErrorKind {
     Refused(u16),
     /// The answer is too large.
     TooLarge,
-    /// What came back is not MCP.
+    /// The response is not MCP.
     NotMcp,
     /// The server does not know our session any more.
     Gone,

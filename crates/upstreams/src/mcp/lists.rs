@@ -1,5 +1,5 @@
-//! What a server has: all pages of its lists of tools, prompts, resources and templates, within our
-//! limits. What one list lacks does not take the others away.
+//! Reads all pages of a server's tools, prompts, resources and templates, within limits. A failure
+//! of one list does not affect the others.
 
 use super::line::{PeerError, PeerErrorKind};
 use super::peer::{AskError, Era, Peer};
@@ -19,12 +19,10 @@ pub(crate) struct ListSet(u8);
 impl ListSet {
     /// None of them.
     pub(crate) const NONE: ListSet = ListSet(0);
-    /// The tools.
     pub(crate) const TOOLS: ListSet = ListSet(1);
     const PROMPTS: ListSet = ListSet(2);
     /// The resources and their templates.
     const RESOURCES: ListSet = ListSet(4);
-    /// All of them.
     pub(crate) const ALL: ListSet = ListSet(7);
     /// Each of them, as a server names it.
     const EACH: [(&str, ListSet); 3] = [
@@ -79,7 +77,7 @@ pub(crate) struct Lists {
     pub(crate) templates: Vec<Value>,
 }
 
-/// What was listed just now.
+/// Result of a listing.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ListResult {
     /// Everything that is known now.
@@ -223,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn all_pages_are_read_and_the_shortest_time_counts() {
+    fn all_pages_are_read_and_the_shortest_ttl_counts() {
         let (_, listed) = listed(json!({"tools": {}}), |request| {
             Scripted::result(match request.params.to_value()["cursor"].as_str() {
                 None => json!({"tools": [tool("a")], "nextCursor": "2", "ttlMs": 90_000}),
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_an_end_is_cut_off() {
+    fn endless_lists_are_cut_off() {
         let mut page = 0;
         let (server, listed) = listed(json!({"tools": {}}), move |_| {
             page += 1;
@@ -255,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_there_is_asked_for_and_a_bad_list_does_no_harm() {
+    fn only_declared_lists_are_read_and_a_bad_one_affects_no_other() {
         let (server, listed) = listed(json!({"prompts": {}, "resources": {}}), |request| {
             match request.method.as_str() {
                 "tools/list" | "prompts/list" => Scripted::error(-32601),
@@ -272,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_could_not_be_read_is_not_kept_for_as_long_as_the_others() {
+    fn an_unread_list_expires_sooner() {
         fn held_ms(prompts: fn() -> Scripted) -> Option<u64> {
             let (_, listed) = listed(json!({"tools": {}, "prompts": {}}), move |request| {
                 match request.method.as_str() {
@@ -288,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_cannot_be_listed_are_a_failure() {
+    fn a_failed_tools_list_is_an_error() {
         let (_, refused) = listed(json!({"tools": {}}), |_| Scripted::error(-32603));
         assert!(matches!(refused, Err(AskError::Rpc(error)) if error.code == -32603));
         let (_, strange) = listed(json!({"tools": {}}), |_| Scripted::result(json!({"tools": 1})));
@@ -296,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn which_lists_change_is_told_in_two_ways() {
+    fn list_changes_are_recognised_in_both_eras() {
         let told = ListSet::told(&json!({"tools": {"listChanged": true}, "prompts": {},
             "resources": {"listChanged": true, "subscribe": true}}));
         assert_eq!(told, ListSet::TOOLS | ListSet::RESOURCES);

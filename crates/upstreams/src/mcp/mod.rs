@@ -16,7 +16,7 @@ mod questions;
 mod tool;
 mod shelf;
 mod connection;
-mod kept;
+mod managed;
 mod users;
 #[cfg(test)]
 mod scripted;
@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{broadcast, watch};
 
 pub use http::headers;
-pub(crate) use kept::{KeptServer, no_logins};
+pub(crate) use managed::{ManagedServer, no_logins};
 pub(crate) use questions::read as read_question;
 pub(crate) use requests::ELICIT;
 pub(crate) use shelf::RemoteShelf;
@@ -43,7 +43,7 @@ pub(crate) use users::Users;
 /// How long a call waits for a server that is being connected to.
 const CONNECTING_MS: u64 = 2_000;
 
-/// What to do about a process that is not up yet.
+/// Hint for a process that is still starting.
 const STARTING: &str = "its process may still be starting: it has `upstream_start_timeout_ms` for \
                         that; `waypost mcp ls` shows how it is";
 
@@ -56,10 +56,9 @@ const UPDATES_MAX: usize = 64;
 /// How many opened pages wait for those interested; those that are missed are checked later.
 const OPENED_MAX: usize = 256;
 
-/// What the tools and the shelf of one upstream share: who it is, the way to it, what it listed
-/// last. It outlives connections, and so do they.
+/// State shared by the tools and the shelf of one upstream: its configuration, how to connect, its
+/// last lists. It outlives connections.
 pub(crate) struct Link {
-    /// What the operator says of it.
     pub(crate) config: UpstreamConfig,
     /// Time, limits and so on.
     pub(crate) parts: RemoteParts,
@@ -77,7 +76,7 @@ pub(crate) struct Link {
     pub(crate) lanes: Arc<Lanes>,
     /// Makes lines to it, over the transport by which it was reached last.
     dial: Dial,
-    way: Mutex<LineKind>,
+    transport: Mutex<LineKind>,
     connection: watch::Sender<Connection>,
     lists: Mutex<Arc<Lists>>,
     /// The line in use, connected or not, so that it is closed whatever happens to its user.
@@ -103,7 +102,7 @@ impl Link {
             users: Users::new(&config, &parts, &opened),
             lanes: Arc::new(Lanes::new(parts.clone())),
             dial,
-            way: Mutex::new(LineKind::Usual),
+            transport: Mutex::new(LineKind::Current),
             config,
             parts,
             pending: questions::Pending::default(),
@@ -167,7 +166,7 @@ impl Link {
         }
     }
 
-    /// What it listed last; nothing before it was first heard.
+    /// Its last lists; empty before the first listing.
     pub(crate) fn lists(&self) -> Arc<Lists> {
         lock(&self.lists).clone()
     }
@@ -201,10 +200,10 @@ impl Link {
     }
 
     /// Passes news of general interest on that came over another connection.
-    fn tell_main(&self, news: Incoming) {
+    fn tell_main(&self, server_messages: Incoming) {
         if let Connection::Ready(peer) = &*self.connection.borrow() {
             // Where there is no room, the lists are read again anyway.
-            let _ = peer.aside().try_send(news);
+            let _ = peer.aside().try_send(server_messages);
         }
     }
 
@@ -214,13 +213,13 @@ impl Link {
     }
 
     /// The transport of further lines to it.
-    fn way(&self) -> LineKind {
-        *lock(&self.way)
+    fn transport(&self) -> LineKind {
+        *lock(&self.transport)
     }
 
     /// It was reached over this transport.
-    fn reached(&self, way: LineKind) {
-        *lock(&self.way) = way;
+    fn reached(&self, transport: LineKind) {
+        *lock(&self.transport) = transport;
     }
 
     /// Keeps the line that is in use from now on.
@@ -228,8 +227,8 @@ impl Link {
         *lock(&self.line) = Some(line);
     }
 
-    /// What the process behind the line in use wrote to its standard error last. For operators
-    /// alone: callers do not see it.
+    /// The last lines that its process wrote to standard error. For operators only: callers do not
+    /// see them.
     fn last_words(&self) -> Option<String> {
         lock(&self.line).as_ref()?.last_words()
     }

@@ -1,5 +1,5 @@
-//! The parameters of a request of ours. What is large is shared and what is always the same is
-//! written once, so that a call goes to its server without being copied first.
+//! Parameters of outgoing requests. Large parts are shared and constant parts are written once, so
+//! that a call is sent without being copied.
 
 use kernel::values::members::take;
 use serde::Serialize;
@@ -14,13 +14,13 @@ const META: &str = "_meta";
 /// An object, in parts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Params {
-    /// What is called.
+    /// Name of the tool or prompt.
     name: Option<Arc<str>>,
     /// Its members, without those above and below.
     members: Map<String, Value>,
     /// The arguments of a call, as the caller has them.
     arguments: Option<Arc<Value>>,
-    /// What is said beside the request, in `_meta`.
+    /// Members of `_meta`.
     meta: Map<String, Value>,
     /// Members of `_meta` that say who asks, as text: every stateless request has them.
     sender: Option<&'static str>,
@@ -41,7 +41,7 @@ impl Params {
         self.meta.insert(key.to_owned(), value.into());
     }
 
-    /// What is said beside the request under this key.
+    /// The member of `_meta` under this key.
     pub(crate) fn said(&self, key: &str) -> Option<&Value> {
         self.meta.get(key)
     }
@@ -126,7 +126,7 @@ fn key(text: &mut Vec<u8>, name: &str) {
     text.push(b':');
 }
 
-/// What separates a member from the one before it.
+/// Writes a comma before every member but the first.
 fn comma(text: &mut Vec<u8>) {
     if text.last() != Some(&b'{') {
         text.push(b',');
@@ -146,7 +146,7 @@ mod tests {
     const SENDER: &str = "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"";
 
     #[test]
-    fn what_is_written_is_what_was_said() {
+    fn parameters_are_written_unchanged() {
         for value in [
             json!({}),
             json!({"a": 1, "b": "\"{", "c": {}, "d": [{}]}),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_shares_its_arguments() {
+    fn arguments_are_shared_and_not_copied() {
         let arguments = Arc::new(json!({"a": {"b": []}}));
         let mut params = Params::of_call("t\"".into(), arguments.clone());
         assert_eq!(params.to_value(), json!({"name": "t\"", "arguments": *arguments}));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_said_once() {
+    fn protocol_version_in_meta_is_written_once() {
         let stateless = Params::default().sent_by(SENDER);
         assert_eq!(stateless.to_value(), json!({"_meta": {META_VERSION: MODERN}}));
         let params = json!({"_meta": {"x": 1, META_VERSION: "1999-01-01"}});

@@ -1,13 +1,13 @@
-//! One connected MCP server: a line, and what was agreed over it.
+//! One connected MCP server: a line, and what was negotiated over it.
 
-use super::calls::{Calls, News};
+use super::calls::{Calls, ServerMessages};
 use super::levels::{LevelGuard, Levels};
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use super::params::Params;
 use super::requests::Requests;
 use crate::RemoteParts;
 use crate::mcp::handshake::era_change;
-use crate::mcp::handshake::hello::{self, ServerHello};
+use crate::mcp::handshake::negotiate::{self, ServerHello};
 use kernel::limits::Limits;
 use kernel::tool::call::{Abilities, CallProgress, LogLevel};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::{Id, RpcError};
 
 pub(crate) use super::requests::{AskError, Request};
-pub(crate) use crate::mcp::handshake::hello::{Era, EraChoice};
+pub(crate) use crate::mcp::handshake::negotiate::{Era, EraChoice};
 
 /// How many pieces of news wait to be heard that came with the answer to a request.
 const ASIDE_MAX: usize = 64;
@@ -45,13 +45,13 @@ impl Peer {
         parts: &RemoteParts,
         meet: EraChoice,
         roots: &[String],
-    ) -> Result<(Peer, News)> {
-        let heard = line.news();
+    ) -> Result<(Peer, ServerMessages)> {
+        let heard = line.server_messages();
         let hears_news = heard.is_some();
         let (aside, set_aside) = mpsc::channel(ASIDE_MAX);
         let requests = Requests::new(line, parts.clone(), aside).with_roots(roots);
         let requests = Arc::new(requests);
-        let greeted = hello::greet(&requests, meet).await?;
+        let greeted = negotiate::greet(&requests, meet).await?;
         requests.begin();
         let peer = Peer {
             requests,
@@ -61,7 +61,7 @@ impl Peer {
             doubts: watch::Sender::new(0),
             hears_news,
         };
-        Ok((peer, News::new(heard, set_aside)))
+        Ok((peer, ServerMessages::new(heard, set_aside)))
     }
 
     /// Asks and gives the answer. What comes before it is heard as news, or refused.
@@ -152,7 +152,6 @@ impl Peer {
         self.greeted.era
     }
 
-    /// What it can.
     pub(crate) fn capabilities(&self) -> &Value {
         &self.greeted.capabilities
     }
@@ -172,7 +171,7 @@ impl Peer {
         &self.requests.parts.limits
     }
 
-    /// What it says of itself; null where it says nothing.
+    /// Its `serverInfo`; null if it sent none.
     pub(crate) fn server(&self) -> &Value {
         &self.greeted.server
     }
@@ -239,7 +238,7 @@ impl Peer {
 
     fn introduced(&self, params: Params, can: Abilities) -> Params {
         match self.greeted.era {
-            Era::Modern => hello::introduced(params, can),
+            Era::Modern => negotiate::introduced(params, can),
             Era::Legacy => params,
         }
     }

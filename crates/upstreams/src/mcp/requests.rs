@@ -1,5 +1,5 @@
-//! Requests of ours, numbered, each waited for as long as it may take; and what we answer to
-//! requests of the server's that belong to no call.
+//! Outgoing requests with their ids and timeouts, and answers to server requests that belong to no
+//! call.
 
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use super::params::Params;
@@ -22,14 +22,13 @@ pub(crate) const ROOTS: &str = "roots/list";
 /// One request of ours.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Request<'a> {
-    /// What is asked.
     pub(crate) method: &'a str,
     pub(crate) params: Params,
-    /// What it is about, if that goes into a header.
+    /// Value of the `Mcp-Name` header, if there is one.
     pub(crate) name: Option<&'a str>,
     /// Arguments that are repeated as headers.
     pub(crate) param_headers: Vec<(String, String)>,
-    /// What the caller it is asked for can do, which a stateless server learns.
+    /// Abilities of the caller, which a stateless server is told.
     pub(crate) can: Abilities,
     /// How long the answer may take.
     pub(crate) timeout_ms: u64,
@@ -178,7 +177,7 @@ impl Requests {
     }
 }
 
-/// What we answer without asking anybody.
+/// The answer to a request that needs nobody.
 fn own_answer(method: &str, roots: &[String]) -> Result<Value, RpcError> {
     match method {
         "ping" => Ok(json!({})),
@@ -213,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn some_requests_are_answered_without_asking_anybody() {
+    fn pings_and_similar_requests_are_answered_directly() {
         assert_eq!(own_answer("ping", &[]), Ok(json!({})));
         assert_eq!(own_answer(ROOTS, &[]), Ok(json!({"roots": []})));
         let named = own_answer(ROOTS, &["file:///srv/a".to_owned()]);

@@ -1,4 +1,4 @@
-//! A server for tests that answers as a script says, in place of a line to a real one.
+//! A fake line for tests that answers from a script.
 
 use super::Link;
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
@@ -13,11 +13,10 @@ use tokio::sync::mpsc;
 use wire::jsonrpc::RpcError;
 use wire::mcp::MODERN;
 
-/// What becomes of a request.
 pub(crate) enum Scripted {
     /// These come back.
     Replies(Vec<Incoming>),
-    /// Nothing comes back, and the request stays open.
+    /// The request stays open without an answer.
     Silence,
     /// It cannot be sent.
     Fails(PeerError),
@@ -49,10 +48,10 @@ struct State {
     script: Script,
     asked: Vec<Outgoing>,
     sent: Vec<Value>,
-    ways: Vec<LineKind>,
+    transports: Vec<LineKind>,
     agreed: Vec<String>,
     closed: usize,
-    news: Option<mpsc::Sender<Incoming>>,
+    server_messages: Option<mpsc::Sender<Incoming>>,
     open: Vec<(String, mpsc::Sender<Incoming>)>,
     reachable: bool,
     is_process: bool,
@@ -65,10 +64,10 @@ impl Server {
             script: Box::new(script),
             asked: Vec::new(),
             sent: Vec::new(),
-            ways: Vec::new(),
+            transports: Vec::new(),
             agreed: Vec::new(),
             closed: 0,
-            news: None,
+            server_messages: None,
             open: Vec::new(),
             reachable: true,
             is_process: false,
@@ -83,16 +82,16 @@ impl Server {
 
     /// Leads to it.
     pub(crate) fn line(&self) -> Arc<dyn Line> {
-        let (news, heard) = mpsc::channel(16);
-        self.state(|state| state.news = Some(news));
-        Arc::new(ScriptedLine { server: self.clone(), news: Mutex::new(Some(heard)) })
+        let (server_messages, heard) = mpsc::channel(16);
+        self.state(|state| state.server_messages = Some(server_messages));
+        Arc::new(ScriptedLine { server: self.clone(), server_messages: Mutex::new(Some(heard)) })
     }
 
     /// Leads to it, whenever asked for.
     pub(crate) fn dial(&self) -> Dial {
         let server = self.clone();
-        Arc::new(move |_link: Arc<Link>, way: LineKind| -> LineFuture {
-            server.state(|state| state.ways.push(way));
+        Arc::new(move |_link: Arc<Link>, transport: LineKind| -> LineFuture {
+            server.state(|state| state.transports.push(transport));
             let line: Result<Arc<dyn Line>, PeerError> = Ok(server.line());
             Box::pin(ready(line))
         })
@@ -108,14 +107,14 @@ impl Server {
         self.state(|state| state.asked.clone())
     }
 
-    /// What it was sent beside requests.
+    /// Messages that it received beside requests.
     pub(crate) fn sent(&self) -> Vec<Value> {
         self.state(|state| state.sent.clone())
     }
 
     /// Over which transports it was tried.
-    pub(crate) fn ways(&self) -> Vec<LineKind> {
-        self.state(|state| state.ways.clone())
+    pub(crate) fn transports(&self) -> Vec<LineKind> {
+        self.state(|state| state.transports.clone())
     }
 
     /// Which versions were agreed on.
@@ -147,15 +146,15 @@ impl Server {
     /// Says this outside of any request.
     pub(crate) fn say(&self, incoming: Incoming) {
         self.state(|state| {
-            if let Some(news) = &state.news {
-                let _ = news.try_send(incoming);
+            if let Some(server_messages) = &state.server_messages {
+                let _ = server_messages.try_send(incoming);
             }
         });
     }
 
     /// Has no more to say outside of requests.
     pub(crate) fn mute(&self) {
-        self.state(|state| state.news = None);
+        self.state(|state| state.server_messages = None);
     }
 
     /// Can be reached from now on, or not.
@@ -175,7 +174,7 @@ impl Server {
 
 struct ScriptedLine {
     server: Server,
-    news: Mutex<Option<mpsc::Receiver<Incoming>>>,
+    server_messages: Mutex<Option<mpsc::Receiver<Incoming>>>,
 }
 
 impl Line for ScriptedLine {
@@ -209,8 +208,8 @@ impl Line for ScriptedLine {
         Box::pin(async { Ok(()) })
     }
 
-    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
-        self.news.lock().unwrap().take()
+    fn server_messages(&self) -> Option<mpsc::Receiver<Incoming>> {
+        self.server_messages.lock().unwrap().take()
     }
 
     fn agreed(&self, version: &str) {

@@ -1,9 +1,8 @@
-//! People who log in for themselves at one upstream: each has a connection, an account, pages and
-//! pending questions of its own. What the upstream lists is everybody's; whatever else is asked of
-//! it goes with the login of who asks.
+//! Per-user logins at one upstream: each user has a connection, an account, pages and pending
+//! questions of their own. Lists are shared; all other requests use the login of their caller.
 
 use super::Link;
-use super::kept::KeptServer;
+use super::managed::ManagedServer;
 use super::tool::LOGIN_PAGE;
 use crate::config::{LoginOf, UpstreamConfig, UpstreamKind};
 use crate::oauth::{Account, LoginCallback, LoginOutcome, Pending};
@@ -40,7 +39,7 @@ struct KnownUsers {
 }
 
 struct User {
-    server: Arc<KeptServer>,
+    server: Arc<ManagedServer>,
     /// When it was looked for last.
     looked: u64,
 }
@@ -64,7 +63,7 @@ impl Users {
     }
 
     /// The upstream as this caller uses it. Who acts as another does not use the other's login.
-    pub(crate) fn of(&self, caller: &Caller) -> Result<Arc<KeptServer>, Fault> {
+    pub(crate) fn of(&self, caller: &Caller) -> Result<Arc<ManagedServer>, Fault> {
         if caller.actor.is_some() {
             let name = &self.config.name;
             let why = format!("upstream `{name}`: no caller uses the login of another there");
@@ -152,7 +151,7 @@ impl Users {
         }
     }
 
-    fn at(&self, place: &str) -> Arc<KeptServer> {
+    fn at(&self, place: &str) -> Arc<ManagedServer> {
         let mut known = lock(&self.all);
         known.looks += 1;
         let looked = known.looks;
@@ -170,7 +169,7 @@ impl Users {
         // Everyone on this machine is the same person: there is nobody to prove it to.
         let proves = place.rsplit('/').next() != Some(subject_mark(LOCAL).as_str());
         let parts = self.parts.kept_at(place).of_person(proves);
-        let server = Arc::new(KeptServer::start(self.config.clone(), &parts));
+        let server = Arc::new(ManagedServer::start(self.config.clone(), &parts));
         known.users.insert(place.to_owned(), User { server: server.clone(), looked });
         server
     }

@@ -1,14 +1,14 @@
-//! Our account at one server: the token that goes with every request. Whatever changes the account
-//! is done by one task at a time, and to its end even if the one who wanted it has gone: a token
-//! that is renewed and then not kept would be lost.
+//! The OAuth account at one server: the token that goes with every request. Changes of the account
+//! are made by one task at a time and run to completion even if their caller has gone: a renewed
+//! token that is not stored would be lost.
 
 use super::challenge::Challenge;
 use super::client::Registration;
 use super::discovery::Discovery;
-use super::kept::{self, Token, VaultRecord};
-use super::place;
+use super::error::{OauthError, Result};
 use super::scopes::Scopes;
-use super::trouble::{Result, Trouble};
+use super::stored::{self, Token, VaultRecord};
+use super::urls;
 use super::web::Web;
 use crate::RemoteParts;
 use crate::config::{Grant, OauthConfig, Secret, UpstreamConfig, UpstreamKind};
@@ -20,7 +20,7 @@ use reqwest::header::HeaderValue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{oneshot, watch};
 
-/// What is asked for where a token should outlive the person's visit.
+/// Scope for a refresh token.
 const OFFLINE: &str = "offline_access";
 
 /// How long an authorization server is left alone that did not renew a token.
@@ -38,15 +38,14 @@ pub(crate) struct Account {
     pub(super) parts: RemoteParts,
     /// The way to authorization servers.
     pub(super) web: Web,
-    /// What is hidden whatever token there is.
+    /// Secrets that are always redacted.
     fixed: Redactor,
-    /// Who changes the account holds this.
+    /// Held by the task that changes the account.
     pub(super) turn: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     page: watch::Sender<Option<Page>>,
 }
 
-/// What changes of an account.
 #[derive(Default)]
 pub(super) struct State {
     /// Whether the vault was looked into.
@@ -55,8 +54,8 @@ pub(super) struct State {
     pub(super) token: Option<Arc<Token>>,
     /// The version of what is kept of it, as far as we know: the one that we read or wrote last.
     pub(super) version: Option<u64>,
-    /// What must not be shown, the token in use and the one before it among it: the server may
-    /// still answer what was sent with that one.
+    /// Redacts secrets, including the current token and the previous one: the server may still
+    /// answer requests that carried that one.
     hidden: Arc<Redactor>,
     /// Whether the server took this token, as far as is known.
     pub(super) is_proven: bool,
@@ -65,19 +64,19 @@ pub(super) struct State {
     /// The result of the last check of the server, if that helps no one.
     pub(super) fruitless: Option<Result<RetryDecision>>,
     /// Since when it is not tried to renew the token, and why.
-    resting: Option<(Millis, Trouble)>,
-    /// What the server wanted last.
+    resting: Option<(Millis, OauthError)>,
+    /// The last challenge.
     pub(super) challenge: Option<Challenge>,
 }
 
 impl State {
-    /// What goes with a request, without a token.
+    /// The headers of a request without a token.
     fn pass(&self) -> Pass {
         Pass { bearer: None, counts: self.counts, is_proven: self.is_proven }
     }
 
     /// Why it is not tried to renew the token now. A clock that is set back makes that no longer.
-    fn rests(&self, now: Millis) -> Option<&Trouble> {
+    fn rests(&self, now: Millis) -> Option<&OauthError> {
         let (since, why) = self.resting.as_ref()?;
         (*since <= now && now < since.plus_ms(REST_MS)).then_some(why)
     }
@@ -91,14 +90,14 @@ pub(super) struct Page {
     pub(super) key: String,
     /// Where someone logs in.
     pub(super) issuer: String,
-    /// What the token will be for.
+    /// Resource of the token.
     pub(super) resource: String,
     pub(super) asked: Scopes,
     /// Until when.
     pub(super) expires_at: Millis,
 }
 
-/// What goes with one request.
+/// Authorization of one request.
 pub(crate) struct Pass {
     /// The header that shows our token, if we have one.
     pub(crate) bearer: Option<HeaderValue>,
@@ -109,7 +108,7 @@ pub(crate) struct Pass {
     is_proven: bool,
 }
 
-/// They only grow.
+/// Monotonic counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) tokens: u64,
@@ -119,7 +118,6 @@ pub(super) struct Counts {
     pub(super) looks: u64,
 }
 
-/// What to do with a request that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryDecision {
     /// It can be sent again: there is another token.
@@ -134,7 +132,7 @@ impl Account {
     pub(crate) fn new(config: &UpstreamConfig, parts: &RemoteParts) -> Option<Arc<Self>> {
         let UpstreamKind::Http { url, headers, oauth } = &config.kind else { return None };
         let is_fixed = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-        let server = place::web("the server", url).ok().filter(|_| !is_fixed)?;
+        let server = urls::web("the server", url).ok().filter(|_| !is_fixed)?;
         let client_secret = oauth.client_secret.as_ref().map(Secret::expose);
         let fixed = Redactor::default().headers(headers).url(&server).credentials(client_secret);
         let state = State { hidden: Arc::new(fixed.clone()), ..State::default() };
@@ -151,7 +149,7 @@ impl Account {
         }))
     }
 
-    /// What goes with a request now. A token that ends soon is renewed first.
+    /// The authorization of a request. A token that expires soon is renewed first.
     pub(crate) async fn pass(self: &Arc<Self>) -> Result<Pass> {
         // Most servers want no login: that takes one look.
         if let Some(pass) = self.pass_without_token() {
@@ -172,7 +170,7 @@ impl Account {
         Ok(Pass { bearer, ..state.pass() })
     }
 
-    /// What goes with a request where it is known that there is no token.
+    /// The authorization of a request if it is known that there is no token.
     fn pass_without_token(&self) -> Option<Pass> {
         let state = self.state();
         (state.is_loaded && state.token.is_none()).then(|| state.pass())
@@ -211,7 +209,7 @@ impl Account {
         let _ = self.page.subscribe().wait_for(Option::is_none).await;
     }
 
-    /// What the server must not be heard to say now, should it repeat what we sent.
+    /// Redacts what we send, in case the server repeats it.
     pub(crate) fn hidden(&self) -> Arc<Redactor> {
         self.state().hidden.clone()
     }
@@ -265,8 +263,8 @@ impl Account {
 
     /// Keeps a token, if what is kept is as expected; false where it is not.
     pub(super) async fn write(&self, token: &Token, expected: VaultCondition) -> bool {
-        let key = kept::token_key(&self.name);
-        match kept::write(&*self.parts.vault, &key, token, expected).await {
+        let key = stored::token_key(&self.name);
+        match stored::write(&*self.parts.vault, &key, token, expected).await {
             Ok(version) => self.state().version = Some(version),
             Err(VaultError::Conflict(_)) => return false,
             Err(VaultError::Failed(fault)) => {
@@ -291,12 +289,12 @@ impl Account {
     }
 
     /// The token is not renewed for a while, for this reason.
-    pub(super) fn rest(&self, why: Trouble) {
+    pub(super) fn rest(&self, why: OauthError) {
         self.state().resting = Some((self.parts.clock.now(), why));
     }
 
     /// Why it is not tried to renew the token now.
-    pub(super) fn rests(&self) -> Option<Trouble> {
+    pub(super) fn rests(&self) -> Option<OauthError> {
         let now = self.parts.clock.now();
         self.state().rests(now).cloned()
     }
@@ -304,22 +302,23 @@ impl Account {
     /// Forgets the client that we registered at this issuer.
     pub(super) async fn forget_client(&self, issuer: &str) {
         let vault = &*self.parts.vault;
-        let key = kept::client_key(&self.name);
-        let known: Option<Registration> = kept::read(vault, &key).await;
+        let key = stored::client_key(&self.name);
+        let known: Option<Registration> = stored::read(vault, &key).await;
         if known.is_some_and(|known| known.issuer == issuer) {
-            kept::forget(vault, &key).await;
+            stored::forget(vault, &key).await;
         }
     }
 
     /// The token as it is kept, if it is one for this server and this client.
     pub(super) async fn kept_token(&self) -> Result<VaultRecord<Token>, VaultError> {
-        let key = kept::token_key(&self.name);
-        let VaultRecord { record, version } = kept::look::<Token>(&*self.parts.vault, &key).await?;
+        let key = stored::token_key(&self.name);
+        let VaultRecord { record, version } =
+            stored::look::<Token>(&*self.parts.vault, &key).await?;
         Ok(VaultRecord { record: record.and_then(|token| self.ours(token)), version })
     }
 
     fn ours(&self, mut token: Token) -> Option<Token> {
-        if token.server != place::plain(&self.server) {
+        if token.server != urls::plain(&self.server) {
             return None;
         }
         if let Some(id) = &self.config.client_id {
@@ -354,8 +353,8 @@ impl Account {
         self.token().is_none_or(|token| token.is_over(now))
     }
 
-    /// What is asked for: what the operator says, else what the server wants now or lists, together
-    /// with what was asked for before.
+    /// Scopes to request: those of the operator, or else those of the challenge or of the metadata,
+    /// together with those requested before.
     pub(super) fn asked(&self, challenge: &Challenge, found: &Discovery) -> Scopes {
         if let Some(scopes) = &self.config.scopes {
             return Scopes::of(scopes.iter().map(String::as_str));
@@ -371,7 +370,6 @@ impl Account {
         if outlasts && !all.is_empty() { all.and(&Scopes::of([OFFLINE])) } else { all }
     }
 
-    /// What must not be shown with these tokens.
     fn hiding<'t>(&self, tokens: impl IntoIterator<Item = &'t Token>) -> Arc<Redactor> {
         let secrets = |token: &'t Token| {
             [Some(&token.access), token.refresh.as_ref(), token.client.secret.as_ref()]
@@ -406,7 +404,6 @@ impl Account {
         }
     }
 
-    /// What changes.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -419,7 +416,6 @@ fn bearer(access: &Secret) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Nothing is begun any more.
-pub(super) fn stopping() -> Trouble {
-    Trouble::away("we are being stopped")
+pub(super) fn stopping() -> OauthError {
+    OauthError::away("we are being stopped")
 }

@@ -1,6 +1,5 @@
-//! What a server wants that refuses: its `WWW-Authenticate` (RFC 9110, 6750, 9728). There may be
-//! several challenges in one header and several headers, and commas stand inside of challenges and
-//! between them.
+//! Parses `WWW-Authenticate` challenges (RFC 9110, 6750, 9728). A response may have several headers
+//! with several challenges each, and commas occur within and between challenges.
 
 use super::scopes::Scopes;
 use reqwest::StatusCode;
@@ -10,22 +9,19 @@ use std::net::IpAddr;
 /// A longer header is not looked at.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
 
-/// What a server wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Challenge {
-    /// What is missing.
     pub(crate) lacks: MissingGrant,
     /// Whether it says that it wants a bearer token; a bare 401 says nothing.
     pub(crate) is_bearer: bool,
-    /// Where it says who gives tokens for it.
+    /// URL of its protected resource metadata.
     pub(crate) resource_metadata: Option<String>,
-    /// What the token must be good for.
+    /// Required scopes.
     pub(crate) scope: Option<Scopes>,
     /// From which address it says so.
     pub(crate) from: Option<IpAddr>,
 }
 
-/// What is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissingGrant {
     /// A token that it takes.
@@ -35,7 +31,7 @@ pub(crate) enum MissingGrant {
 }
 
 impl Challenge {
-    /// What this answer wants, if a login can help.
+    /// The challenge of this response, if a login can resolve it.
     pub(crate) fn of(
         status: StatusCode,
         headers: &HeaderMap,
@@ -72,7 +68,7 @@ impl Challenge {
         })
     }
 
-    /// What is known before a server was asked: nothing.
+    /// A challenge without details, before the server was asked.
     pub(crate) fn unknown(from: Option<IpAddr>) -> Self {
         Self {
             lacks: MissingGrant::Token,
@@ -211,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_are_told_apart() {
+    fn several_challenges_are_parsed() {
         for (text, expected) in [
             ("", ""),
             ("Bearer", "bearer()"),
@@ -243,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_login_helps_is_a_challenge() {
+    fn only_challenges_that_a_login_resolves_count() {
         let bare = of(401, &[]).unwrap();
         assert_eq!((bare.lacks, bare.is_bearer), (MissingGrant::Token, false));
         let full = of(401, &["Basic realm=\"x\"", "bearer resource_metadata=\"u\", scope=\"a b\""]);
@@ -266,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_the_one_counts_that_says_most() {
+    fn the_most_specific_challenge_counts() {
         let both = of(401, &["Bearer realm=\"a\", Bearer resource_metadata=\"u\""]).unwrap();
         assert_eq!(both.resource_metadata.as_deref(), Some("u"));
         let empty = of(401, &["Bearer scope=\"\""]).unwrap();

@@ -1,11 +1,11 @@
-//! Who we are to an authorization server: the client that its operator registered for us, the one
-//! whose description is at our own URL, or one that we register ourselves (RFC 7591).
+//! The OAuth client that Waypost uses at an authorization server: configured by the operator,
+//! described by our own client metadata URL, or registered dynamically (RFC 7591).
 
 use super::LoginPlaces;
+use super::error::{OauthError, Result};
 use super::issuer::Issuer;
 use super::scopes::Scopes;
-use super::sealed::exposed_maybe;
-use super::trouble::{Result, Trouble};
+use super::secret_text::exposed_maybe;
 use super::web::{FORM, PostReply, encoded, form, told, typed};
 use crate::config::{OauthConfig, Secret};
 use base64::Engine;
@@ -120,7 +120,7 @@ pub(super) fn registered_method(issuer: &Issuer, callback: &str) -> Result<Metho
     }
 }
 
-/// What is said of us when we register.
+/// Client metadata for registration.
 pub(super) fn description(method: Method, callback: &str, scopes: &Scopes) -> Value {
     let kind = if is_native(callback) { "native" } else { "web" };
     let mut description = json!({
@@ -155,10 +155,10 @@ pub(super) fn registered(
         };
         let why = format!("the authorization server `{}` did not register us: {why}", issuer.name);
         if status.is_server_error() {
-            return Err(Trouble::away(why));
+            return Err(OauthError::away(why));
         }
         let hint = "register a client there by hand, and set its `client_id` in `oauth`";
-        return Err(Trouble::refused(why).hint(hint));
+        return Err(OauthError::refused(why).hint(hint));
     };
     let secret = body["client_secret"].as_str().filter(|secret| !secret.is_empty());
     let said = body["token_endpoint_auth_method"].as_str().and_then(Method::read);
@@ -188,9 +188,9 @@ fn choose(wished: &[Method], offered: &[String]) -> Option<Method> {
     wished.iter().copied().find(|method| offered.contains(method))
 }
 
-fn no_method(issuer: &Issuer) -> Trouble {
+fn no_method(issuer: &Issuer) -> OauthError {
     let offered = issuer.methods.as_deref().unwrap_or_default().join("`, `");
-    Trouble::refused(format!(
+    OauthError::refused(format!(
         "the authorization server `{}` wants clients to show who they are by `{}`, which we cannot",
         issuer.name,
         told(&offered, &[])
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_client_shows_itself_as_the_server_wants() {
+    fn a_configured_client_uses_a_supported_auth_method() {
         let basic = "client_secret_basic";
         let post = "client_secret_post";
         let none = "none";
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_signed_by_its_method() {
+    fn a_client_authenticates_by_its_method() {
         let client = |method| Client { id: "a:b".into(), secret: Some("s t".into()), method };
         let (headers, body) = client(Method::Basic).signed(&[("x", "1")]);
         let expected = format!("Basic {}", STANDARD.encode("a%3Ab:s+t"));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_asks_for_what_is_offered() {
+    fn a_registration_requests_supported_values() {
         let here = "http://localhost:1/oauth/callback";
         let there = "https://us.test/oauth/callback";
         let all = ["client_secret_basic", "none", "client_secret_post"];
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_registration_gives_counts() {
+    fn the_registration_response_is_used() {
         let read = |methods: Option<&[&str]>, status: u16, body: Value| {
             let posted = PostReply { status: StatusCode::from_u16(status).unwrap(), body };
             registered(&issuer(methods), "http://localhost/", Method::None, &posted)
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn our_document_is_named_where_it_is_read() {
+    fn a_client_id_document_is_used_where_supported() {
         let places = |metadata: Option<&str>| LoginPlaces {
             callback: "http://localhost/".to_owned(),
             client_metadata: metadata.map(str::to_owned),

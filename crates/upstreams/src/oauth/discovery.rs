@@ -1,23 +1,21 @@
-//! Finds out who gives tokens for a server: the server names its authorization servers (RFC 9728),
-//! and they describe themselves. A server of 2025-03-26 names none: it gives them itself.
+//! Discovers the authorization server of an upstream: the upstream names it (RFC 9728) and it
+//! describes itself. A server of 2025-03-26 names none and is its own authorization server.
 
 use super::challenge::Challenge;
+use super::error::{OauthError, Result};
 use super::issuer::{self, Issuer};
-use super::place;
 use super::scopes::Scopes;
-use super::trouble::{Result, Trouble};
+use super::urls;
 use super::web::{Ground, Web, told};
 use reqwest::Url;
 use serde_json::Value;
 
-/// What was found out.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Discovery {
-    /// What the server is called in tokens, letter by letter as it says.
+    /// The server's resource identifier, exactly as it states it.
     pub(super) resource: String,
-    /// What it says can be asked for.
+    /// Scopes that it supports.
     pub(super) scopes: Option<Scopes>,
-    /// Who gives tokens.
     pub(super) issuer: Issuer,
     /// Where all of them are.
     pub(super) ground: Ground,
@@ -34,12 +32,12 @@ pub(super) async fn discover(
     let ground = web.ground(server, challenge);
     let Some(document) = resource_document(web, ground, server, challenge).await? else {
         let issuer = of_old(web, ground, server, challenge).await?;
-        let resource = place::plain(server);
+        let resource = urls::plain(server);
         return Ok(issuer.map(|issuer| Discovery { resource, scopes: None, issuer, ground }));
     };
     let resource = document["resource"].as_str().unwrap_or_default();
-    if !place::covers(resource, server) {
-        return Err(Trouble::refused(format!(
+    if !urls::covers(resource, server) {
+        return Err(OauthError::refused(format!(
             "it says that its tokens are for `{}`, which is not this server",
             told(resource, &[])
         ))
@@ -53,16 +51,17 @@ pub(super) async fn discover(
     let issuer = match chosen.or(named.first().copied()) {
         Some(name) => described(web, ground, name).await?.ok_or_else(|| {
             let why = format!("its authorization server `{name}` does not describe itself");
-            Trouble::refused(why).hint("its `/.well-known/oauth-authorization-server` is missing")
+            OauthError::refused(why)
+                .hint("its `/.well-known/oauth-authorization-server` is missing")
         })?,
         None => of_old(web, ground, server, challenge).await?.ok_or_else(|| {
-            Trouble::refused("it does not say which authorization server gives its tokens")
+            OauthError::refused("it does not say which authorization server gives its tokens")
         })?,
     };
     Ok(Some(Discovery { resource, scopes, issuer, ground }))
 }
 
-/// What the server says of its tokens, if it says so anywhere.
+/// The server's protected resource metadata, if it has any.
 async fn resource_document(
     web: &Web,
     ground: Ground,
@@ -72,7 +71,7 @@ async fn resource_document(
     let mut missed = None;
     if let Some(text) = &challenge.resource_metadata {
         // Behind a proxy some servers do not know their own address: then the usual places help.
-        let read = match place::document(text, server) {
+        let read = match urls::document(text, server) {
             Ok(url) => web.document(ground, &url).await,
             Err(trouble) => Err(trouble),
         };
@@ -82,7 +81,7 @@ async fn resource_document(
             Err(trouble) => missed = Some(trouble),
         }
     }
-    for url in place::resource_documents(server) {
+    for url in urls::resource_documents(server) {
         match web.document(ground, &url).await {
             Ok(None) => {}
             Ok(Some(document)) => return Ok(Some(document)),
@@ -99,9 +98,9 @@ async fn of_old(
     server: &Url,
     challenge: &Challenge,
 ) -> Result<Option<Issuer>> {
-    let root = place::root(server);
+    let root = urls::root(server);
     // Nothing is sent in the clear to a server that is not here; one without https has no tokens.
-    if place::issuer(&root).is_err() {
+    if urls::issuer(&root).is_err() {
         return Ok(None);
     }
     if let Some(issuer) = described(web, ground, &root).await? {
@@ -115,7 +114,7 @@ async fn of_old(
 
 /// The authorization server of this name, if it describes itself.
 async fn described(web: &Web, ground: Ground, name: &str) -> Result<Option<Issuer>> {
-    for url in place::issuer_documents(&place::issuer(name)?) {
+    for url in urls::issuer_documents(&urls::issuer(name)?) {
         if let Some(document) = web.document(ground, &url).await? {
             // One that is wrong is not passed over for the next: it may be an attack.
             return Issuer::read(name, &document).map(Some);

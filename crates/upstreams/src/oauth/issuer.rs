@@ -1,14 +1,13 @@
-//! An authorization server as it describes itself (RFC 8414, OpenID Connect Discovery), or as one
-//! of the oldest kind is assumed to be.
+//! Metadata of an authorization server (RFC 8414, OpenID Connect Discovery), with the default
+//! endpoints of servers of 2025-03-26.
 
-use super::place;
+use super::error::{OauthError, Result};
 use super::scopes::Scopes;
-use super::trouble::{Result, Trouble};
+use super::urls;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is needed of an authorization server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Issuer {
     /// Its name, letter by letter: nothing of it is ever used under another.
@@ -23,7 +22,7 @@ pub(super) struct Issuer {
     pub(super) revocation: Option<String>,
     /// How clients may show who they are; it does not say where this is none.
     pub(super) methods: Option<Vec<String>>,
-    /// What can be asked for.
+    /// Supported scopes.
     pub(super) scopes: Scopes,
     /// Whether it says with every code who gives it (RFC 9207).
     pub(super) says_iss: bool,
@@ -37,7 +36,7 @@ impl Issuer {
         let text = |name: &str| document[name].as_str();
         let name = text("issuer").unwrap_or_default();
         if !is_same(asked, name) {
-            return Err(Trouble::refused(format!(
+            return Err(OauthError::refused(format!(
                 "the authorization server `{asked}` describes itself as `{}`, which is another",
                 super::web::told(name, &[])
             )));
@@ -48,16 +47,16 @@ impl Issuer {
         };
         let challenges = words("code_challenge_methods_supported");
         if challenges.is_some_and(|methods| !methods.iter().any(|method| method == "S256")) {
-            return Err(Trouble::refused(format!(
+            return Err(OauthError::refused(format!(
                 "the authorization server `{name}` has no PKCE with S256, without which codes are \
                  not safe"
             )));
         }
         let endpoint = |what: &str| match text(what) {
-            Some(url) => place::endpoint(&format!("its `{what}`"), url).map(|_| url.to_owned()),
-            None => {
-                Err(Trouble::refused(format!("the authorization server `{name}` has no `{what}`")))
-            }
+            Some(url) => urls::endpoint(&format!("its `{what}`"), url).map(|_| url.to_owned()),
+            None => Err(OauthError::refused(format!(
+                "the authorization server `{name}` has no `{what}`"
+            ))),
         };
         // What is there must be right, what is not there may not be needed.
         let maybe = |what: &str| text(what).map(|_| endpoint(what)).transpose();
@@ -76,8 +75,8 @@ impl Issuer {
 
     /// A server of 2025-03-26 that does not describe itself: all is at the root of the MCP server.
     pub(super) fn assumed(server: &Url) -> Result<Self> {
-        let root = place::root(server);
-        place::issuer(&root)?;
+        let root = urls::root(server);
+        urls::issuer(&root)?;
         Ok(Self {
             authorization: Some(format!("{root}/authorize")),
             token: format!("{root}/token"),
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_one_that_was_asked_for() {
+    fn issuer_metadata_must_name_the_requested_issuer() {
         for (asked, name, expected) in [
             ("https://as.test", "https://as.test", true),
             ("https://as.test", "https://as.test/", true),
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_is_checked() {
+    fn issuer_metadata_is_validated() {
         let with = |key: &str, value: Value| {
             let mut document = document("https://as.test");
             document[key] = value;
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_a_code_is_compared_letter_by_letter() {
+    fn the_iss_parameter_is_compared_exactly() {
         let mut issuer = Issuer::read("https://as.test", &document("https://as.test")).unwrap();
         for says_iss in [true, false] {
             issuer.says_iss = says_iss;
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_the_oldest_kind_is_at_the_root() {
+    fn legacy_endpoints_are_at_the_server_root() {
         let issuer = Issuer::assumed(&Url::parse("https://a.test/mcp?x=1").unwrap()).unwrap();
         assert_eq!(issuer.name, "https://a.test");
         assert_eq!(issuer.token, "https://a.test/token");

@@ -1,18 +1,17 @@
-//! Logins that a person does in a browser: how one begins, and what becomes of it when the person
-//! comes back. What must be known then is in the vault, so that we may have been started again in
-//! between.
+//! Browser logins: how one begins, and how its callback is handled. Its state is in the vault, so
+//! that a restart in between does not matter.
 
 use super::account::{Account, Page, stopping};
 use super::client::{self, Client, Registration};
 use super::discovery::{Discovery, discover};
+use super::error::{OauthError, Result};
 use super::issuer::Issuer;
-use super::kept::{self, Logins, Pending, PinnedClient};
 use super::pkce;
-use super::place;
 use super::proof::LoginOutcome;
 use super::scopes::Scopes;
+use super::stored::{self, Logins, Pending, PinnedClient};
 use super::token::{NotGiven, ask, revoke};
-use super::trouble::{Result, Trouble};
+use super::urls;
 use super::web::{told, typed};
 use super::{LoginCallback, LoginPlaces};
 use crate::config::Grant;
@@ -35,7 +34,7 @@ const CONFLICTS_MAX: usize = 8;
 
 /// The login that someone comes back from, wherever it began.
 pub(crate) async fn pending(vault: &dyn Vault, state: &str) -> Option<Pending> {
-    kept::read(vault, &kept::login_key(state)).await
+    stored::read(vault, &stored::login_key(state)).await
 }
 
 impl Account {
@@ -88,7 +87,7 @@ impl Account {
         let state = self.parts.scope.state(pkce::secret(&*self.parts.entropy));
         let login = Pending {
             upstream: self.name.clone(),
-            server: place::plain(&self.server),
+            server: urls::plain(&self.server),
             resource: found.resource,
             client,
             callback: places.callback.clone(),
@@ -100,14 +99,14 @@ impl Account {
         };
         let page = Page {
             url: page_url(&login, &state)?,
-            key: kept::login_key(&state),
+            key: stored::login_key(&state),
             issuer: login.issuer.name.clone(),
             resource: login.resource.clone(),
             asked: login.asked.clone(),
             expires_at: login.expires_at,
         };
         let noted = self.note(&page.key, &login).await;
-        noted.map_err(|error| Trouble::away(format!("a login cannot be kept: {error}")))?;
+        noted.map_err(|error| OauthError::away(format!("a login cannot be kept: {error}")))?;
         self.turn_page(Some(page.clone()));
         Ok(page)
     }
@@ -117,7 +116,7 @@ impl Account {
         let Some(client) = Client::configured(&self.config, issuer)? else { return Ok(None) };
         // Where that cannot be read no one is believed.
         let pinned = self.pinned(&client, issuer).await;
-        let pinned = pinned.map_err(|error| Trouble::away(error.to_string()))?;
+        let pinned = pinned.map_err(|error| OauthError::away(error.to_string()))?;
         // Or else a server could have the secret sent to whomever it names.
         if pinned.issuer != issuer.name {
             let why = format!(
@@ -125,7 +124,7 @@ impl Account {
                 issuer.name, pinned.issuer
             );
             let hint = format!("if that is right, `waypost mcp logout {}` forgets it", self.name);
-            return Err(Trouble::refused(why).hint(hint));
+            return Err(OauthError::refused(why).hint(hint));
         }
         Ok(Some(client))
     }
@@ -133,14 +132,14 @@ impl Account {
     /// Where this configured client was first shown: at this issuer, if nowhere before.
     async fn pinned(&self, client: &Client, issuer: &Issuer) -> Result<PinnedClient, VaultError> {
         let vault = &*self.parts.vault;
-        let key = kept::issuer_key(&self.name);
+        let key = stored::issuer_key(&self.name);
         for _ in 0..CONFLICTS_MAX {
-            let seen = kept::look::<PinnedClient>(vault, &key).await?;
+            let seen = stored::look::<PinnedClient>(vault, &key).await?;
             if let Some(pinned) = seen.record.filter(|pinned| pinned.client_id == client.id) {
                 return Ok(pinned);
             }
             let pinned = PinnedClient { client_id: client.id.clone(), issuer: issuer.name.clone() };
-            match kept::write(vault, &key, &pinned, seen.version.into()).await {
+            match stored::write(vault, &key, &pinned, seen.version.into()).await {
                 Ok(_) => return Ok(pinned),
                 // Someone else showed it somewhere at the same moment.
                 Err(VaultError::Conflict(_)) => {}
@@ -162,7 +161,7 @@ impl Account {
         let known = token.as_ref().map(|token| token.issuer.as_str());
         let found = discover(&self.web, &self.server, &challenge, known).await?;
         let found = found.ok_or_else(|| {
-            Trouble::refused("nothing there says that it has logins")
+            OauthError::refused("nothing there says that it has logins")
                 .hint("it may take a key in a header instead: see its documentation")
         })?;
         let asked = self.asked(&challenge, &found);
@@ -175,7 +174,7 @@ impl Account {
         returned: LoginCallback,
     ) -> Result<LoginOutcome, Fault> {
         let _turn = self.turn.lock().await;
-        let key = kept::login_key(&returned.state);
+        let key = stored::login_key(&returned.state);
         let finished = match self.take_login(&key).await {
             Ok(()) => self.exchange(&login, &returned).await,
             Err(fault) => Err(fault),
@@ -192,7 +191,7 @@ impl Account {
     async fn take_login(&self, key: &str) -> Result<(), Fault> {
         let vault = &*self.parts.vault;
         let hold = vault.hold(key, TAKE_MS).await?;
-        if hold.is_none() || kept::read::<Pending>(vault, key).await.is_none() {
+        if hold.is_none() || stored::read::<Pending>(vault, key).await.is_none() {
             return Err(unknown_login());
         }
         Ok(vault.remove(key).await?)
@@ -230,7 +229,7 @@ impl Account {
         login: &Pending,
         returned: &'r LoginCallback,
     ) -> Result<&'r str, Fault> {
-        if login.server != place::plain(&self.server) {
+        if login.server != urls::plain(&self.server) {
             let why = "the login began when it was configured with another URL";
             return Err(self.fault("LoginNotFound", why).hint(self.again()));
         }
@@ -274,9 +273,9 @@ impl Account {
         self.load().await;
         let vault = &*self.parts.vault;
         let token = self.token();
-        vault.remove(&kept::token_key(&self.name)).await?;
-        vault.remove(&kept::issuer_key(&self.name)).await?;
-        vault.remove(&kept::client_key(&self.name)).await?;
+        vault.remove(&stored::token_key(&self.name)).await?;
+        vault.remove(&stored::issuer_key(&self.name)).await?;
+        vault.remove(&stored::client_key(&self.name)).await?;
         self.forget_logins().await;
         self.forget_unproven().await;
         self.state().version = None;
@@ -291,15 +290,15 @@ impl Account {
     /// Forgets the logins under way: a person at a page of one cannot come back from it.
     async fn forget_logins(&self) {
         let vault = &*self.parts.vault;
-        let index = kept::logins_key(&self.name);
-        let known: Logins = kept::read(vault, &index).await.unwrap_or_default();
+        let index = stored::logins_key(&self.name);
+        let known: Logins = stored::read(vault, &index).await.unwrap_or_default();
         for (key, _) in &known {
-            kept::forget(vault, key).await;
+            stored::forget(vault, key).await;
         }
-        kept::forget(vault, &index).await;
+        stored::forget(vault, &index).await;
     }
 
-    /// Who we are there: as configured, as our document says, or as we register.
+    /// Our client there: configured, described by our metadata document, or registered.
     async fn client(
         &self,
         found: &Discovery,
@@ -313,8 +312,8 @@ impl Account {
             return Ok(client);
         }
         let vault = &*self.parts.vault;
-        let key = kept::client_key(&self.name);
-        let known: Option<Registration> = kept::read(vault, &key).await;
+        let key = stored::client_key(&self.name);
+        let known: Option<Registration> = stored::read(vault, &key).await;
         let now = self.parts.clock.now();
         let is_good = |known: &Registration| {
             known.issuer == found.issuer.name
@@ -326,8 +325,8 @@ impl Account {
         }
         let registration = self.register(found, asked, places).await?;
         // Of several who register at once the last one is kept; each continues with its own.
-        let written = kept::write(vault, &key, &registration, VaultCondition::Any).await;
-        written.map_err(|error| Trouble::away(error.to_string()))?;
+        let written = stored::write(vault, &key, &registration, VaultCondition::Any).await;
+        written.map_err(|error| OauthError::away(error.to_string()))?;
         Ok(registration.client)
     }
 
@@ -341,10 +340,10 @@ impl Account {
         let callback = places.callback.as_str();
         let endpoint = issuer.registration.as_deref().ok_or_else(|| {
             let why = format!("we cannot register ourselves at `{}`", issuer.name);
-            Trouble::refused(why)
+            OauthError::refused(why)
                 .hint("register a client there by hand, and set its `client_id` in `oauth`")
         })?;
-        let url = place::endpoint("its `registration_endpoint`", endpoint)?;
+        let url = urls::endpoint("its `registration_endpoint`", endpoint)?;
         let method = client::registered_method(issuer, callback)?;
         let body = client::description(method, callback, asked).to_string();
         let posted = self.web.post(found.ground, &url, typed("application/json"), body).await?;
@@ -354,19 +353,19 @@ impl Account {
     /// Keeps a login, and no more of them than the limit.
     async fn note(&self, key: &str, login: &Pending) -> Result<(), VaultError> {
         let vault = &*self.parts.vault;
-        let index = kept::logins_key(&self.name);
+        let index = stored::logins_key(&self.name);
         for _ in 0..CONFLICTS_MAX {
-            let seen = kept::look::<Logins>(vault, &index).await?;
+            let seen = stored::look::<Logins>(vault, &index).await?;
             let now = self.parts.clock.now();
             let (mut left, gone) = with_room_for_one(seen.record.unwrap_or_default(), now);
             // Before they are left out of the list: what is in no list is never removed.
             for (key, _) in &gone {
-                kept::forget(vault, key).await;
+                stored::forget(vault, key).await;
             }
             left.push((key.to_owned(), login.expires_at));
-            match kept::write(vault, &index, &left, seen.version.into()).await {
+            match stored::write(vault, &index, &left, seen.version.into()).await {
                 Ok(_) => {
-                    return kept::write(vault, key, login, VaultCondition::Any).await.map(drop);
+                    return stored::write(vault, key, login, VaultCondition::Any).await.map(drop);
                 }
                 // Someone else began a login at the same moment.
                 Err(VaultError::Conflict(_)) => {}
@@ -378,12 +377,12 @@ impl Account {
 
     fn places(&self) -> Result<&LoginPlaces> {
         self.parts.login.as_ref().ok_or_else(|| {
-            Trouble::refused("there is no address here that a login could come back to")
+            OauthError::refused("there is no address here that a login could come back to")
                 .hint("logins are done by `waypost up`")
         })
     }
 
-    fn not_begun(&self, trouble: Trouble) -> Fault {
+    fn not_begun(&self, trouble: OauthError) -> Fault {
         Fault { hint: trouble.hint, ..self.fault("LoginNotPossible", &trouble.why) }
     }
 
@@ -426,9 +425,9 @@ pub(crate) fn unknown_login() -> Fault {
 fn page_url(login: &Pending, state: &str) -> Result<String> {
     let page = login.issuer.authorization.as_deref().ok_or_else(|| {
         let name = &login.issuer.name;
-        Trouble::refused(format!("the authorization server `{name}` has no page to log in"))
+        OauthError::refused(format!("the authorization server `{name}` has no page to log in"))
     })?;
-    let mut url: Url = place::endpoint("its `authorization_endpoint`", page)?;
+    let mut url: Url = urls::endpoint("its `authorization_endpoint`", page)?;
     let challenge = pkce::challenge(login.verifier.expose());
     let asked = login.asked.text();
     let mut fields = vec![
@@ -450,7 +449,7 @@ fn page_url(login: &Pending, state: &str) -> Result<String> {
     url.query_pairs_mut().extend_pairs(fields);
     if url.as_str().len() > PAGE_BYTES_MAX {
         let name = &login.issuer.name;
-        return Err(Trouble::refused(format!(
+        return Err(OauthError::refused(format!(
             "the address of the page to log in at `{name}` has more than {PAGE_BYTES_MAX} bytes"
         )));
     }

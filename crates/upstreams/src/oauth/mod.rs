@@ -1,25 +1,25 @@
-//! Logins at upstream servers by OAuth 2.1: how a server is shown who we are once someone has
-//! logged in, and where the outcome is kept. There is one account at each server, whose tokens are
-//! ours and not our callers', or one for each person who logs in for themselves.
+//! OAuth 2.1 logins at upstream servers: how requests are authorised once someone has logged in,
+//! and where tokens are stored. Each server has one account, whose tokens are ours and not our
+//! callers', or one per person who logs in for themselves.
 
 mod vault;
-mod trouble;
+mod error;
 mod scopes;
-mod place;
+mod urls;
 mod challenge;
 mod web;
 mod issuer;
 mod discovery;
 mod pkce;
-mod sealed;
+mod secret_text;
 mod client;
-mod kept;
+mod stored;
 mod token;
 mod account;
 mod renew;
 mod proof;
 mod login;
-mod refused;
+mod retry;
 #[cfg(test)]
 mod tests;
 
@@ -27,11 +27,11 @@ use std::fmt;
 
 pub(crate) use account::{Account, Pass, RetryDecision};
 pub(crate) use challenge::Challenge;
-pub(crate) use kept::Pending;
+pub(crate) use error::{OauthError, OauthErrorKind};
 pub(crate) use login::{pending, unknown_login};
 pub(crate) use proof::LoginOutcome;
-pub(crate) use trouble::{Trouble, TroubleKind};
-pub(crate) use vault::PlaceInVault;
+pub(crate) use stored::Pending;
+pub(crate) use vault::ScopedVault;
 pub use vault::{HoldRegistry, MemoryVault};
 
 /// Where a login comes back to, and where servers may read who we are.
@@ -46,14 +46,14 @@ pub struct LoginPlaces {
     pub shown_to_callers: bool,
 }
 
-/// What an authorization server sends back with the person, as the callback's query says it.
+/// Query parameters of a login callback.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct LoginCallback {
     /// Which login it is.
     pub state: String,
     /// The code that a token is given for.
     pub code: Option<String>,
-    /// Who says so (RFC 9207).
+    /// The issuer (RFC 9207).
     pub iss: Option<String>,
     /// Why there is no code.
     pub error: Option<String>,

@@ -1,5 +1,4 @@
-//! What makes a login ours: texts that no one can guess, and the proof that a code was asked for by
-//! the one who takes it (RFC 7636).
+//! PKCE (RFC 7636) and unguessable `state` values, which bind a login to us.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +13,7 @@ pub(super) fn secret(entropy: &dyn Entropy) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// What is shown of a verifier before it is known: its hash, method `S256`.
+/// The challenge of a verifier: its hash, method `S256`.
 pub(super) fn challenge(verifier: &str) -> String {
     let hash = ContentHash::of(verifier.as_bytes());
     // The hash is written in digits of 16, two for each byte.
@@ -29,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_challenge_is_the_one_of_the_rfc() {
+    fn the_pkce_challenge_matches_rfc_7636() {
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         assert_eq!(challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
     }

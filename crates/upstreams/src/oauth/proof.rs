@@ -3,7 +3,7 @@
 //! code that the page shows at its end, with their own credential.
 
 use super::account::{Account, stopping};
-use super::kept::{self, Token};
+use super::stored::{self, Token};
 use kernel::contracts::VaultCondition;
 use kernel::values::fault::Fault;
 use kernel::values::ids::{ContentHash, Millis};
@@ -47,7 +47,7 @@ impl Account {
         let code = self.code();
         let expires_at = self.parts.clock.now().plus_ms(PROOF_MS);
         let unproven = UnprovenToken { code: hash(&code), token, expires_at };
-        kept::write(&*self.parts.vault, KEY, &unproven, VaultCondition::Any).await?;
+        stored::write(&*self.parts.vault, KEY, &unproven, VaultCondition::Any).await?;
         Ok(LoginOutcome::Unproven(code))
     }
 
@@ -61,7 +61,7 @@ impl Account {
     async fn prove_now(&self, code: &str) -> Result<(), Fault> {
         let _turn = self.turn.lock().await;
         let vault = &*self.parts.vault;
-        let unproven: Option<UnprovenToken> = kept::read(vault, KEY).await;
+        let unproven: Option<UnprovenToken> = stored::read(vault, KEY).await;
         let now = self.parts.clock.now();
         // Hashes are compared: how long that takes says nothing of the code.
         let is_good = |unproven: &UnprovenToken| unproven.code == code && now < unproven.expires_at;
@@ -81,7 +81,7 @@ impl Account {
 
     /// Forgets a token that waits for its proof.
     pub(super) async fn forget_unproven(&self) {
-        kept::forget(&*self.parts.vault, KEY).await;
+        stored::forget(&*self.parts.vault, KEY).await;
     }
 
     fn code(&self) -> String {

@@ -6,12 +6,12 @@
 use super::account::Account;
 use super::client::Client;
 use super::discovery::Discovery;
+use super::error::{OauthError, Result};
 use super::issuer::Issuer;
-use super::kept::{self, Token, VaultRecord};
-use super::place;
 use super::scopes::Scopes;
+use super::stored::{self, Token, VaultRecord};
 use super::token::{NotGiven, ask, revoke};
-use super::trouble::{Result, Trouble};
+use super::urls;
 use super::web::Ground;
 use crate::config::{Grant, Secret};
 use kernel::contracts::{VaultCondition, VaultLease};
@@ -61,13 +61,13 @@ impl Account {
     /// Holds the token, so that we alone renew it; none if another has changed what is kept of it,
     /// which is used from now on.
     async fn hold(&self) -> Result<Option<VaultLease>> {
-        let key = kept::token_key(&self.name);
+        let key = stored::token_key(&self.name);
         let clock = &self.parts.clock;
         let ms = self.parts.limits.upstream_connect_timeout_ms.saturating_add(HOLD_SPARE_MS);
         // A hold that no one lets go of ends by itself.
         for _ in 0..=ms / LOOK_MS {
             let held = self.parts.vault.hold(&key, ms).await;
-            let held = held.map_err(|error| Trouble::away(error.to_string()))?;
+            let held = held.map_err(|error| OauthError::away(error.to_string()))?;
             // In this order: the one who held it before us has kept what they got.
             if self.is_overtaken().await {
                 return Ok(None);
@@ -77,7 +77,7 @@ impl Account {
             }
             clock.sleep_ms(LOOK_MS).await;
         }
-        Err(Trouble::away(format!("another renewal of its token has been running for {ms} ms")))
+        Err(OauthError::away(format!("another renewal of its token has been running for {ms} ms")))
     }
 
     /// Whether another changed what is kept of the token, or removed it. Then that is used from now
@@ -174,7 +174,7 @@ impl Account {
     pub(super) async fn log_in_ourselves(&self, found: Discovery, asked: Scopes) -> Result<()> {
         let client = self.configured(&found.issuer).await?;
         let client = client.filter(|client| client.secret.is_some()).ok_or_else(|| {
-            Trouble::refused("we have no client there to log in as")
+            OauthError::refused("we have no client there to log in as")
                 .hint("set `client_id` and `client_secret` in its `oauth`")
         })?;
         let text = asked.text();
@@ -196,7 +196,7 @@ impl Account {
         asked: Scopes,
     ) -> Token {
         Token {
-            server: place::plain(&self.server),
+            server: urls::plain(&self.server),
             issuer: issuer.name.clone(),
             resource: resource.to_owned(),
             endpoint: issuer.token.clone(),

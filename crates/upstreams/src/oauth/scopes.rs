@@ -1,4 +1,4 @@
-//! What is asked for in a login: a set of words, in the order in which they came.
+//! Ordered set of OAuth scopes.
 
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_a_set_in_order() {
+    fn scopes_are_an_ordered_set() {
         let some = Scopes::read(" b  a b \u{e4} \"x\" ");
         assert_eq!(some.text(), "b a");
         let both = some.and(&Scopes::of(["c", "a"]));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_too_many() {
+    fn scopes_are_bounded() {
         let words: Vec<String> = (0..1_000).map(|number| format!("s{number}")).collect();
         let scopes = Scopes::of(words.iter().map(String::as_str));
         assert_eq!(scopes.0.len(), SCOPES_MAX);

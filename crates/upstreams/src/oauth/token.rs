@@ -1,9 +1,8 @@
-//! Requests to a token endpoint: what is asked for, and the outcome. No secret of either side
-//! is ever told.
+//! Requests to a token endpoint. No error contains a secret of either side.
 
-use super::kept::{Token, TokenGrant};
-use super::place;
-use super::trouble::Trouble;
+use super::error::OauthError;
+use super::stored::{Token, TokenGrant};
+use super::urls;
 use super::web::{PostReply, Web, shown, told};
 use crate::config::Secret;
 use kernel::values::ids::Millis;
@@ -24,11 +23,10 @@ pub(super) enum NotGiven {
     Denied {
         /// Its word for why.
         error: String,
-        /// What it says, in a sentence.
         why: String,
     },
     /// It may be given later.
-    Away(Trouble),
+    Away(OauthError),
 }
 
 impl NotGiven {
@@ -42,9 +40,9 @@ impl NotGiven {
         }
     }
 
-    pub(super) fn trouble(self) -> Trouble {
+    pub(super) fn trouble(self) -> OauthError {
         match self {
-            NotGiven::Denied { why, .. } => Trouble::refused(why),
+            NotGiven::Denied { why, .. } => OauthError::refused(why),
             NotGiven::Away(trouble) => trouble,
         }
     }
@@ -57,7 +55,7 @@ pub(super) async fn ask(
     fields: &[(&str, &str)],
     now: Millis,
 ) -> Result<Token, NotGiven> {
-    let url = place::endpoint("its `token_endpoint`", &token.endpoint);
+    let url = urls::endpoint("its `token_endpoint`", &token.endpoint);
     let url = url.map_err(NotGiven::Away)?;
     let (headers, body) = token.client.signed(fields);
     let basic = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -73,7 +71,7 @@ pub(super) async fn ask(
 /// Gives a token back where that can be done, so that it is good for nothing any more. Best effort.
 pub(super) async fn revoke(web: &Web, token: &Token) {
     let Some(endpoint) = &token.revocation else { return };
-    let Ok(url) = place::endpoint("its `revocation_endpoint`", endpoint) else { return };
+    let Ok(url) = urls::endpoint("its `revocation_endpoint`", endpoint) else { return };
     let refresh = token.refresh.iter().map(|refresh| ("refresh_token", refresh));
     for (kind, secret) in refresh.chain([("access_token", &token.access)]) {
         let fields = [("token", secret.expose()), ("token_type_hint", kind)];
@@ -130,7 +128,7 @@ fn not_given(posted: &PostReply, endpoint: &str, secrets: &[&str]) -> NotGiven {
         || status.is_server_error()
         || matches!(*status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
     match passes {
-        true => NotGiven::Away(Trouble::away(why)),
+        true => NotGiven::Away(OauthError::away(why)),
         false => NotGiven::Denied { error: error.to_owned(), why },
     }
 }
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_read() {
+    fn a_token_response_is_parsed() {
         let full = given(
             200,
             json!({"access_token": "a", "token_type": "bearer", "expires_in": "60",
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_denied() {
+    fn an_unusable_token_response_is_refused() {
         for body in [
             json!({}),
             Value::Null,
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_told_apart_from_what_does_not() {
+    fn transient_token_errors_are_distinguished_from_permanent_ones() {
         let body = json!({"error": "invalid_grant", "error_description": "`the-code` is old"});
         let Err(NotGiven::Denied { error, why }) = given(400, body) else { panic!("it is denied") };
         assert_eq!(error, "invalid_grant");

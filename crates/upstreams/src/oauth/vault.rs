@@ -1,4 +1,4 @@
-//! A vault in memory, and holds for vaults that one process has for itself.
+//! An in-memory vault, and leases for vaults that only one process uses.
 
 use crate::lock;
 use futures::future::ready;
@@ -18,7 +18,7 @@ pub struct MemoryVault {
 
 #[derive(Default)]
 struct Entries {
-    kept: BTreeMap<String, VaultEntry>,
+    by_key: BTreeMap<String, VaultEntry>,
     /// The newest version, of any key.
     newest: u64,
 }
@@ -37,19 +37,19 @@ impl Entries {
         value: &Secret,
         expected: VaultCondition,
     ) -> Result<u64, VaultError> {
-        if !expected.allows(self.kept.get(key).map(|kept| kept.version)) {
+        if !expected.allows(self.by_key.get(key).map(|kept| kept.version)) {
             return Err(VaultError::Conflict(key.to_owned()));
         }
         self.newest += 1;
         let kept = VaultEntry { value: value.clone(), version: self.newest };
-        self.kept.insert(key.to_owned(), kept);
+        self.by_key.insert(key.to_owned(), kept);
         Ok(self.newest)
     }
 }
 
 impl Vault for MemoryVault {
     fn read<'a>(&'a self, key: &'a str) -> VaultFuture<'a, Option<VaultEntry>> {
-        Box::pin(ready(Ok(lock(&self.entries).kept.get(key).cloned())))
+        Box::pin(ready(Ok(lock(&self.entries).by_key.get(key).cloned())))
     }
 
     fn write<'a>(
@@ -62,12 +62,12 @@ impl Vault for MemoryVault {
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> VaultFuture<'a, ()> {
-        lock(&self.entries).kept.remove(key);
+        lock(&self.entries).by_key.remove(key);
         Box::pin(ready(Ok(())))
     }
 
     fn remove_all<'a>(&'a self, under: &'a str) -> VaultFuture<'a, ()> {
-        lock(&self.entries).kept.retain(|key, _| !is_under(key, under));
+        lock(&self.entries).by_key.retain(|key, _| !is_under(key, under));
         Box::pin(ready(Ok(())))
     }
 
@@ -84,25 +84,25 @@ fn is_under(key: &str, under: &str) -> bool {
         && segments.next().is_some()
 }
 
-/// The part of a vault whose keys begin so.
-pub(crate) struct PlaceInVault {
+/// The keys of a vault under a prefix.
+pub(crate) struct ScopedVault {
     whole: Arc<dyn Vault>,
     /// Segments, each with `/` behind it.
-    place: String,
+    prefix: String,
 }
 
-impl PlaceInVault {
-    /// The part of this vault at this place: segments with `/` between them.
-    pub(crate) fn new(whole: Arc<dyn Vault>, place: &str) -> Self {
-        Self { whole, place: format!("{place}/") }
+impl ScopedVault {
+    /// The part of this vault at this prefix: segments with `/` between them.
+    pub(crate) fn new(whole: Arc<dyn Vault>, prefix: &str) -> Self {
+        Self { whole, prefix: format!("{prefix}/") }
     }
 
     fn key(&self, key: &str) -> String {
-        format!("{}{key}", self.place)
+        format!("{}{key}", self.prefix)
     }
 }
 
-impl Vault for PlaceInVault {
+impl Vault for ScopedVault {
     fn read<'a>(&'a self, key: &'a str) -> VaultFuture<'a, Option<VaultEntry>> {
         let key = self.key(key);
         Box::pin(async move { self.whole.read(&key).await })
@@ -134,10 +134,10 @@ impl Vault for PlaceInVault {
     }
 }
 
-/// Who holds which key, within one process.
+/// Leases of keys within one process.
 pub struct HoldRegistry {
     clock: Arc<dyn Clock>,
-    held: Arc<Mutex<HoldTable>>,
+    leases: Arc<Mutex<HoldTable>>,
 }
 
 #[derive(Default)]
@@ -157,27 +157,27 @@ struct HoldEntry {
 impl HoldRegistry {
     /// No one holds anything. The clock says when holds end.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, held: Arc::default() }
+        Self { clock, leases: Arc::default() }
     }
 
     /// Holds a key, as `Vault::hold` says.
     pub fn hold(&self, key: &str, ms: u64) -> Option<VaultLease> {
         let now = self.clock.elapsed();
-        let mut held = lock(&self.held);
-        if held.keys.get(key).is_some_and(|holding| now < holding.until) {
+        let mut leases = lock(&self.leases);
+        if leases.keys.get(key).is_some_and(|holding| now < holding.until) {
             return None;
         }
-        held.made += 1;
-        let number = held.made;
+        leases.made += 1;
+        let number = leases.made;
         let until = now.saturating_add(Duration::from_millis(ms));
-        held.keys.insert(key.to_owned(), HoldEntry { number, until });
-        let all = self.held.clone();
+        leases.keys.insert(key.to_owned(), HoldEntry { number, until });
+        let all = self.leases.clone();
         let key = key.to_owned();
         Some(VaultLease::new(move || {
-            let mut held = lock(&all);
+            let mut leases = lock(&all);
             // It may have ended by itself, and be another's by now.
-            if held.keys.get(&key).is_some_and(|holding| holding.number == number) {
-                held.keys.remove(&key);
+            if leases.keys.get(&key).is_some_and(|holding| holding.number == number) {
+                leases.keys.remove(&key);
             }
         }))
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_a_place_goes_as_a_whole() {
+    fn all_keys_under_a_prefix_are_removed_together() {
         let vault = Arc::new(MemoryVault::new(Arc::new(Stage::new())));
         let all = ["t", "acme/t", "acme/crm/t", "acme/crm/bob/t", "beta/crm/bob/t", "acmes/crm/t"];
         let left = |under: &str| -> Vec<&str> {
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(left("acme/"), ["t", "beta/crm/bob/t", "acmes/crm/t"]);
         assert_eq!(left("acme/crm/"), ["t", "acme/t", "beta/crm/bob/t", "acmes/crm/t"]);
         assert_eq!(left("*/*/bob/"), ["t", "acme/t", "acme/crm/t", "acmes/crm/t"]);
-        let place = PlaceInVault::new(vault.clone(), "acme/crm");
+        let place = ScopedVault::new(vault.clone(), "acme/crm");
         assert!(block_on(place.read("t")).unwrap().is_some());
         block_on(place.remove_all("bob/")).unwrap();
         assert!(block_on(vault.read("acme/crm/bob/t")).unwrap().is_none());
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_held_by_one_until_it_is_let_go_of_or_time_is_up() {
+    fn a_lease_is_exclusive_until_released_or_expired() {
         const HOLD_MS: u64 = 1_000;
         let stage = Stage::new();
         let holds = HoldRegistry::new(Arc::new(stage.clone()));

@@ -1,8 +1,8 @@
-//! Talks to authorization servers: only to addresses that may be talked to, within a time and a
-//! size, without following anybody elsewhere. Nothing that is reported of it holds a secret.
+//! HTTP to authorization servers: allowed addresses only, bounded in time and size, no redirects to
+//! other origins. No error contains a secret.
 
 use super::challenge::Challenge;
-use super::trouble::{Result, Trouble};
+use super::error::{OauthError, Result};
 use crate::{RemoteParts, one_line};
 use outbound::addresses::{HttpSettings, is_public};
 use outbound::answer::{self, Effect};
@@ -30,7 +30,7 @@ pub(super) enum Ground {
     Private,
 }
 
-/// What comes back for something that is posted. It may be a token: it cannot be printed.
+/// Response to a POST. It may contain a token, so it cannot be printed.
 pub(super) struct PostReply {
     /// How it was taken.
     pub(super) status: StatusCode,
@@ -82,7 +82,7 @@ impl Web {
             let mut response = sent(json(request), url).await?;
             let status = response.status();
             if status.is_redirection() {
-                return Err(Trouble::refused(format!(
+                return Err(OauthError::refused(format!(
                     "`{}` answered {status} and points elsewhere, which is not followed",
                     shown(url)
                 )));
@@ -93,7 +93,7 @@ impl Web {
         self.timely(url, exchange).await
     }
 
-    /// What the server itself wants of a request without a token.
+    /// The server's challenge to a request without a token.
     pub(super) async fn probe(&self, server: &Url) -> Result<Challenge> {
         let request = self.client(Ground::Private, server)?.get(server.clone());
         let request = request.header(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -110,7 +110,7 @@ impl Web {
             let mut response = sent(json(request), &place).await?;
             let status = response.status();
             if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
-                return Err(Trouble::away(format!("`{}` answered {status}", shown(&place))));
+                return Err(OauthError::away(format!("`{}` answered {status}", shown(&place))));
             }
             if let Some(Redirect::Within(next)) = redirect(&place, status, response.headers()) {
                 place = next;
@@ -133,19 +133,19 @@ impl Web {
             Ground::Private => &self.private,
         };
         if !outbound.settings().permits_host(url) {
-            return Err(Trouble::refused(format!(
+            return Err(OauthError::refused(format!(
                 "`{}` is not a public address, but the server is at one",
                 shown(url)
             )));
         }
-        outbound.client().map_err(|error| Trouble::away(error.fault.message))
+        outbound.client().map_err(|error| OauthError::away(error.fault.message))
     }
 
     async fn timely<T>(&self, url: &Url, exchange: impl Future<Output = Result<T>>) -> Result<T> {
         let ms = self.parts.limits.upstream_connect_timeout_ms;
         let answered = self.parts.within(ms, exchange).await;
         answered.unwrap_or_else(|| {
-            Err(Trouble::away(format!("`{}` did not answer within {ms} ms", shown(url))))
+            Err(OauthError::away(format!("`{}` did not answer within {ms} ms", shown(url))))
         })
     }
 }
@@ -169,10 +169,10 @@ pub(super) fn typed(kind: &'static str) -> HeaderMap {
 
 /// A URL for messages.
 pub(super) fn shown(url: &Url) -> String {
-    super::place::plain(url)
+    super::urls::plain(url)
 }
 
-/// What someone says, for messages: short, on one line, without these secrets.
+/// A text of another server for messages: short, on one line, without these secrets.
 pub(super) fn told(text: &str, secrets: &[&str]) -> String {
     const CHARS_MAX: usize = 300;
     let told = Redactor::default().credentials(secrets.iter().copied()).told(text);
@@ -187,7 +187,11 @@ async fn sent(request: RequestBuilder, url: &Url) -> Result<Response> {
     request.send().await.map_err(|error| {
         let fault = answer::unanswered(error, Effect::Reads).fault;
         let why = format!("`{}`: {}", shown(url), fault.message);
-        if fault.name == "AddressNotAllowed" { Trouble::refused(why) } else { Trouble::away(why) }
+        if fault.name == "AddressNotAllowed" {
+            OauthError::refused(why)
+        } else {
+            OauthError::away(why)
+        }
     })
 }
 
@@ -195,7 +199,7 @@ async fn body_of(response: &mut Response, url: &Url) -> Result<Vec<u8>> {
     let status = response.status();
     answer::collect(response, BYTES_MAX).await.map_err(|unread| {
         let error = unread.error(status, Effect::Reads, BYTES_MAX);
-        Trouble::away(format!("`{}`: {}", shown(url), error.fault.message))
+        OauthError::away(format!("`{}`: {}", shown(url), error.fault.message))
     })
 }
 
@@ -204,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_encoded() {
+    fn form_bodies_are_url_encoded() {
         assert_eq!(form(&[("a", "1 2"), ("b", "x&y=\u{fc}")]), "a=1+2&b=x%26y%3D%C3%BC");
         assert_eq!(form(&[]), "");
         assert_eq!(encoded("my:client id%"), "my%3Aclient+id%25");
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_short_and_holds_no_secret() {
+    fn error_texts_are_short_and_hold_no_secret() {
         assert_eq!(told("no\n`hushhush`,\u{7} not x", &["hushhush", "x"]), "no `***`, not x");
         assert_eq!(told("hush and hush-hush", &["hush", "hush-hush"]), "*** and ***");
         assert_eq!(told(&"y".repeat(1_000), &[]).len(), 300);

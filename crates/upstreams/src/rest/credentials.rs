@@ -1,5 +1,4 @@
-//! What goes with every request: how we show who we are, and the operator's headers. None of it is
-//! ever shown.
+//! Credentials and configured headers of every request. They are never shown.
 
 use super::super::config::{KeyPlace, RestAuth, RestConfig, Secret};
 use super::parameter::SuppliedParameters;
@@ -11,7 +10,7 @@ use outbound::redaction::Redactor;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 
-/// What goes with every request; nothing by default.
+/// Credentials and headers of every request; empty by default.
 #[derive(Clone, Default)]
 pub(crate) struct Credentials {
     headers: HeaderMap,
@@ -83,7 +82,7 @@ impl Credentials {
         self.headers.is_empty() && self.query.is_none()
     }
 
-    /// What arguments cannot set, because it is here.
+    /// Parameters that arguments cannot set, because they are configured.
     pub(super) fn supplied(&self) -> SuppliedParameters {
         SuppliedParameters {
             headers: self.headers.keys().map(|name| name.as_str().to_owned()).collect(),
@@ -112,7 +111,6 @@ impl Credentials {
         (url, headers)
     }
 
-    /// What must not be shown of them.
     pub(crate) fn hidden(&self) -> &Redactor {
         &self.hidden
     }
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_is_sent_where_it_belongs() {
+    fn each_auth_scheme_is_sent_in_its_place() {
         let plain = "https://a.test/x?a=1".to_owned();
         let password = Secret::from("pass:word");
         let basic = RestAuth::Basic { user: "me".to_owned(), password };
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_is_left_in_a_text() {
+    fn credentials_are_redacted_from_texts() {
         let password = Secret::from("pass:word");
         let basic = RestAuth::Basic { user: "me".to_owned(), password };
         let credentials = Credentials::new(&config(basic)).unwrap();
@@ -178,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_hidden_without_the_scheme_that_it_was_given_with() {
+    fn a_token_is_redacted_with_and_without_its_scheme() {
         let mut config = config(RestAuth::Bearer(Secret::from("other")));
         config.headers = vec![("Authorization".to_owned(), Secret::from("Token abcdef"))];
         let credentials = Credentials::new(&config).unwrap();
@@ -186,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_the_query_is_there_once() {
+    fn a_query_key_is_sent_once() {
         let credentials = Credentials::new(&config(key(KeyPlace::Query))).unwrap();
         for query in ["", "?X-Key=mine", "?X-Key=mine&X%2DKey=mine&X-Key"] {
             let url = Url::parse(&format!("https://a.test/x{query}")).unwrap();
@@ -199,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_no_argument() {
+    fn credential_parameters_are_not_arguments() {
         let supplied = Credentials::new(&config(key(KeyPlace::Query))).unwrap().supplied();
         assert_eq!(
             (supplied.headers, supplied.query),

@@ -1,4 +1,4 @@
-//! What OpenAPI says in a way of its own, as JSON Schema 2020-12 has it.
+//! Converts schema keywords of OpenAPI 3.0 to JSON Schema 2020-12.
 
 use serde_json::{Map, Value, json};
 

@@ -101,7 +101,7 @@ impl ValueEncoding {
         }
     }
 
-    /// What stands between items that do not stand for themselves.
+    /// Separator of items.
     fn between(self) -> &'static str {
         match self.style {
             Style::Spaces => "%20",
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gets_out_of_its_place() {
+    fn encoded_values_cannot_escape_their_position() {
         let nasty = json!("a/../b?c=d&e#f%2F");
         let whole = "a%2F..%2Fb%3Fc%3Dd%26e%23f%252F";
         assert_eq!(PLAIN.in_path("n", &nasty).unwrap(), whole);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_written_whole_and_empty_lists_not_at_all() {
+    fn json_parameters_are_written_whole_and_empty_lists_omitted() {
         let json = ValueEncoding { json: true, ..written(Style::Form, true) };
         assert_eq!(query(json, json!({"a": [1]})), "n=%7B%22a%22%3A%5B1%5D%7D");
         assert_eq!(query(written(Style::Form, true), json!([])), "");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_keeps_what_divides_it() {
+    fn literal_path_text_is_encoded_and_keeps_its_slashes() {
         assert_eq!(path_text("/a b/{é}"), "/a%20b/%7B%C3%A9%7D");
     }
 }

@@ -1,5 +1,5 @@
-//! Where a server is: as the operator says, or else as its document does, which cannot send our
-//! credentials elsewhere.
+//! The base URL of a server: configured, or taken from its document, which cannot redirect our
+//! credentials.
 
 use super::document::{OpenApi, Version};
 use super::operation::{Operation, server};
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_goes_before_the_document() {
+    fn the_configured_base_url_overrides_the_document() {
         let from = Some("https://a.test/docs/openapi.json");
         for (base, from, servers, has_credentials, expected) in [
             (Some("https://b.test/v1"), from, json!([]), true, Ok("https://b.test/v1")),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_swagger_names_its_server_in_parts() {
+    fn swagger_host_base_path_and_schemes_form_the_server_url() {
         let from = Some("http://a.test/docs/swagger.json");
         let both = json!(["wss", "http", "https"]);
         for (said, from, expected) in [
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_told_without_secrets() {
+    fn an_invalid_server_url_is_reported_without_secrets() {
         for (base, told) in [
             ("nowhere", "is no URL"),
             ("ftp://a.test", "http or https"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn private_addresses_are_reached_only_as_they_are_written() {
+    fn private_addresses_are_reached_only_if_configured() {
         let written = places(Some("http://10.0.0.7:8080/v1"), None).unwrap();
         let settings = written.settings(false).unwrap();
         for (url, permitted) in [

@@ -61,15 +61,15 @@ const READINGS_MAX: usize = 2;
 static LARGE: Semaphore = Semaphore::const_new(LARGE_MAX);
 static READINGS: Semaphore = Semaphore::const_new(READINGS_MAX);
 
-/// What a REST server has.
 pub(crate) struct RestTools {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// The hash of the document that they were made of.
     pub(crate) document: ContentHash,
 }
 
-/// What a REST server has, by its document as it is now; none if that is the one of this hash. The
-/// tools alone do not tell: of two documents that list the same, one may send elsewhere.
+/// Loads the tools of a REST server from its document; `None` if the document still has this hash.
+/// The tools alone do not suffice to compare: two documents with the same tools can have different
+/// URLs.
 pub(crate) async fn load(
     upstream: &UpstreamConfig,
     config: &RestConfig,
@@ -107,7 +107,6 @@ pub(crate) async fn load(
     })
 }
 
-/// What a server's tools are made with.
 struct Loader {
     upstream: UpstreamConfig,
     config: RestConfig,
@@ -162,8 +161,9 @@ impl Loader {
                 };
                 let wait_ms = self.timeout_ms().unwrap_or(self.parts.limits.call_timeout_ms);
                 let sender = self.sender(credentials.hiding(url), Some(wait_ms));
-                let place = BodyDestination { bytes_max, blobs: None };
-                let answer = sender.send(Request::get(url.clone()), Effect::Reads, place).await;
+                let destination = BodyDestination { bytes_max, blobs: None };
+                let answer =
+                    sender.send(Request::get(url.clone()), Effect::Reads, destination).await;
                 match answer {
                     Err(error) if error.fault.name == "OutputTooLarge" => None,
                     answer => Some(answer.map_err(|error| self.unread(error))?.body),
@@ -174,7 +174,7 @@ impl Loader {
         bytes.map(String::from_utf8).transpose().map_err(|_| self.fault("it is not UTF-8"))
     }
 
-    /// What is made of a document, unless it is the one of this hash.
+    /// Parses a document, unless it has this hash.
     fn read(&self, text: String, known: Option<&ContentHash>) -> Result<Option<RestTools>, Fault> {
         let document = ContentHash::of(text.as_bytes());
         if known == Some(&document) {

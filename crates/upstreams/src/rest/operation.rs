@@ -58,7 +58,6 @@ pub(super) struct Operation {
 /// How a document is read.
 #[derive(Debug)]
 pub(super) struct ReadOptions<'a> {
-    /// What goes with every request.
     pub(super) supplied: &'a SuppliedParameters,
     /// Whether what it says of effects is taken as it is.
     pub(super) trusted: bool,
@@ -116,9 +115,9 @@ pub(super) fn all(
             }
             // What follows a `#` is not sent: some documents tell operations apart by it.
             let path = path.split('#').next().unwrap_or(path);
-            let place = LocatedOperation { path, item, method, fields };
+            let location = LocatedOperation { path, item, method, fields };
             let read = match is_new {
-                true => place.read_any(document, name, reading, &mut known),
+                true => location.read_any(document, name, reading, &mut known),
                 false => Err(format!("another operation is called `{name}`, too")),
             };
             match read {
@@ -221,12 +220,12 @@ impl<'d> LocatedOperation<'d> {
         }
         let template = Template::read(self.path);
         found.retain(|declared: &DeclaredParameter<'_>| {
-            let Parameter { place, name, .. } = &declared.parameter;
-            *place != ParameterLocation::Path || template.names().any(|known| known == name)
+            let Parameter { location, name, .. } = &declared.parameter;
+            *location != ParameterLocation::Path || template.names().any(|known| known == name)
         });
         for name in template.names() {
             let here = |declared: &DeclaredParameter<'_>| {
-                declared.parameter.place == ParameterLocation::Path
+                declared.parameter.location == ParameterLocation::Path
                     && declared.parameter.name == name
             };
             if !found.iter().any(here) {
@@ -276,7 +275,7 @@ impl<'d> LocatedOperation<'d> {
         Ok((body, schema))
     }
 
-    /// What it does to the world, by its method and by what the document says beside it.
+    /// Its effect, by its method and by extensions of the document.
     fn effect(&self, trusted: bool) -> (Reach, bool) {
         let (usual, repeatable) = match self.method {
             Method::GET | Method::HEAD | Method::OPTIONS => (Reach::Reads, true),
@@ -330,14 +329,14 @@ impl<'d> LocatedOperation<'d> {
 /// query, and that before a header's; a name that is an argument as it is before one that is not.
 fn tell_apart(found: &mut [DeclaredParameter<'_>]) -> Result<(), String> {
     found.sort_by_key(|declared| {
-        let Parameter { place, argument, name, .. } = &declared.parameter;
-        (*place, argument != name)
+        let Parameter { location, argument, name, .. } = &declared.parameter;
+        (*location, argument != name)
     });
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for declared in found {
-        let Parameter { argument, place, name, .. } = &mut declared.parameter;
+        let Parameter { argument, location, name, .. } = &mut declared.parameter;
         if taken.contains(argument.as_str()) {
-            let base = format!("{}_{argument}", place.word());
+            let base = format!("{}_{argument}", location.word());
             let numbered = (2..NAMESAKES_MAX).map(|number| format!("{base}_{number}"));
             let mut free = std::iter::once(base.clone()).chain(numbered);
             *argument = free.find(|name| !taken.contains(name)).ok_or_else(|| {

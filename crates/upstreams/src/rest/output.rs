@@ -1,4 +1,4 @@
-//! What came back, as a tool's output.
+//! Converts an HTTP response into a tool output.
 
 use super::send::Answer;
 use super::spooled::is_text;
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_what_its_type_says() {
+    fn an_output_is_decoded_by_its_media_type() {
         let cases: [(&str, &[u8], Value); 12] = [
             ("application/json; charset=utf-8", b"{\"a\":1}", json!({"a": 1})),
             ("application/problem+json", b"[1]", json!([1])),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_shows_its_headers() {
+    fn a_head_request_returns_headers() {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("a/b"))]);
         let answer = Answer { status: StatusCode::OK, headers, body: Vec::new(), stored: None };
         let shown = json!({"status": 200, "headers": {"content-type": "a/b"}});
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn no_credential_of_ours_is_in_an_output() {
+    fn outputs_contain_no_credentials() {
         let hidden = Redactor::default().credentials(["s3cr3t/key"]);
         let told = |media: &'static str, body: &str, method: Method| {
             let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media))]);

@@ -1,4 +1,4 @@
-//! Parameters: where an argument goes, and how it is written there.
+//! Parameters of an operation: where an argument goes, and how it is encoded there.
 
 use super::document::OpenApi;
 use super::encode::{Style, ValueEncoding};
@@ -58,7 +58,7 @@ pub(super) struct Parameter {
     pub(super) argument: String,
     /// Its name on the wire.
     pub(super) name: String,
-    pub(super) place: ParameterLocation,
+    pub(super) location: ParameterLocation,
     pub(super) written: ValueEncoding,
     pub(super) required: bool,
 }
@@ -75,14 +75,12 @@ impl Parameter {
 /// A parameter as a document has it.
 #[derive(Debug)]
 pub(super) struct DeclaredParameter<'d> {
-    /// What becomes of it.
     pub(super) parameter: Parameter,
-    /// What the document says of it; of some parts of a path it says nothing.
+    /// Its declaration; `None` for an undeclared part of a path.
     fields: Option<&'d Map<String, Value>>,
     schema: Option<&'d Value>,
 }
 
-/// What a document declares.
 #[derive(Debug)]
 pub(super) enum DeclaredItem<'d> {
     /// A parameter that an argument sets.
@@ -93,7 +91,7 @@ pub(super) enum DeclaredItem<'d> {
     Nothing,
 }
 
-/// What goes with every request, so that no argument sets it.
+/// Parameters that every request has, so that no argument sets them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SuppliedParameters {
     /// Headers, in lower case.
@@ -115,9 +113,9 @@ pub(super) fn declared<'d>(
         for parameter in parameters.into_iter().flatten() {
             let fields = document.object(parameter)?;
             match places.entry((word(fields, "name"), word(fields, "in"))) {
-                Entry::Occupied(place) => found[*place.get()] = fields,
-                Entry::Vacant(place) => {
-                    place.insert(found.len());
+                Entry::Occupied(location) => found[*location.get()] = fields,
+                Entry::Vacant(location) => {
+                    location.insert(found.len());
                     found.push(fields);
                 }
             }
@@ -144,7 +142,7 @@ pub(super) fn read<'d>(
         return Err(format!("the name of a parameter has more than {NAME_BYTES_MAX} bytes"));
     }
     let required = fields.get("required") == Some(&Value::Bool(true));
-    let place = match word("in") {
+    let location = match word("in") {
         Some("path") => ParameterLocation::Path,
         Some("query") if supplied.query.iter().any(|given| given == name) => {
             return Ok(DeclaredItem::Nothing);
@@ -165,8 +163,8 @@ pub(super) fn read<'d>(
         Some((_, media)) => media.get("schema"),
         None => fields.get("schema"),
     };
-    let required = required || place == ParameterLocation::Path;
-    let written = match written(fields, name, place, content.map(|(media, _)| media.as_str())) {
+    let required = required || location == ParameterLocation::Path;
+    let written = match written(fields, name, location, content.map(|(media, _)| media.as_str())) {
         Ok(written) => written,
         Err(why) if required => return Err(why),
         // The operation can do without it.
@@ -174,7 +172,7 @@ pub(super) fn read<'d>(
     };
     let argument = argument(name);
     let name = name.to_owned();
-    let parameter = Parameter { argument, name, place, written, required };
+    let parameter = Parameter { argument, name, location, written, required };
     Ok(DeclaredItem::Parameter(DeclaredParameter { parameter, fields: Some(fields), schema }))
 }
 
@@ -184,7 +182,7 @@ pub(super) fn undeclared(name: &str) -> Option<DeclaredParameter<'static>> {
     let parameter = Parameter {
         argument: argument(name),
         name: name.to_owned(),
-        place: ParameterLocation::Path,
+        location: ParameterLocation::Path,
         written: ValueEncoding {
             style: Style::Simple,
             explode: false,
@@ -218,7 +216,7 @@ impl DeclaredParameter<'_> {
         }
         if let Some(name) = self.parameter.lost_name() {
             let about = said.get("description").and_then(Value::as_str).unwrap_or_default();
-            let about = format!("`{name}` of the {}. {about}", self.parameter.place.word());
+            let about = format!("`{name}` of the {}. {about}", self.parameter.location.word());
             said.insert("description".to_owned(), about.trim_end().into());
         }
         if let Some(example) = fields.get("example") {
@@ -259,11 +257,11 @@ fn header(
 fn written(
     fields: &Map<String, Value>,
     name: &str,
-    place: ParameterLocation,
+    location: ParameterLocation,
     media: Option<&str>,
 ) -> Result<ValueEncoding, String> {
     let said = fields.get("style").and_then(Value::as_str);
-    let style = match (place, said) {
+    let style = match (location, said) {
         (ParameterLocation::Path | ParameterLocation::Header, None | Some("simple")) => {
             Style::Simple
         }
@@ -274,8 +272,10 @@ fn written(
         (ParameterLocation::Query, Some("pipeDelimited")) => Style::Pipes,
         (ParameterLocation::Query, Some("deepObject")) => Style::Deep,
         (_, Some(style)) => {
-            let place = place.word();
-            return Err(format!("the style `{style}` of `{name}` in `{place}` is not supported"));
+            let location = location.word();
+            return Err(format!(
+                "the style `{style}` of `{name}` in `{location}` is not supported"
+            ));
         }
     };
     let explode = fields.get("explode").and_then(Value::as_bool).unwrap_or(style == Style::Form);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_has_its_own_style() {
+    fn each_parameter_location_has_its_default_style() {
         let path = parameter(json!({"name": "id", "in": "path"}));
         assert!(path.required && path.written.style == Style::Simple && !path.written.explode);
         let query = parameter(json!({"name": "tags[]", "in": "query"}));
@@ -337,12 +337,12 @@ mod tests {
     }
 
     #[test]
-    fn what_others_set_is_no_argument() {
+    fn reserved_headers_are_not_arguments() {
         let supplied = SuppliedParameters {
             headers: vec!["x-api-key".to_owned()],
             query: vec!["key".to_owned()],
         };
-        for (name, place, key) in [
+        for (name, location, key) in [
             ("X-API-Key", "header", false),
             ("Accept", "header", false),
             ("Via", "header", false),
@@ -350,7 +350,7 @@ mod tests {
             ("session", "cookie", false),
             ("Idempotency-Key", "header", true),
         ] {
-            let fields = fields(json!({"name": name, "in": place}));
+            let fields = fields(json!({"name": name, "in": location}));
             let found = read(&fields, &supplied).unwrap();
             assert_eq!(matches!(found, DeclaredItem::Key), key, "{name}");
             assert!(!matches!(found, DeclaredItem::Parameter(_)), "{name}");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_told() {
+    fn unsendable_parameters_are_reported() {
         for (declared, told) in [
             (json!({"name": "s", "in": "cookie", "required": true}), "`cookie`"),
             (json!({"name": "Via", "in": "header", "required": true}), "`Via`"),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_does_without_what_need_not_be_sent() {
+    fn optional_unsendable_parameters_are_dropped() {
         for declared in [
             json!({"name": "User-Agent", "in": "header", "required": true}),
             json!({"name": "Content-Length", "in": "header", "required": true}),
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_replaces_what_its_path_says() {
+    fn operation_parameters_override_path_parameters() {
         let document = json!({"openapi": "3.1.0", "components": {"parameters": {
             "id": {"name": "id", "in": "path", "description": "old"}}}});
         let document = OpenApi::parse(document.to_string()).unwrap();
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_written_for_model_providers() {
+    fn argument_names_are_valid_for_model_providers() {
         for (name, written) in [
             ("petId", "petId"),
             ("filter[name]", "filter_name"),

@@ -1,4 +1,4 @@
-//! The path of an operation: texts and the names of parameters between them.
+//! Path templates: literal texts with parameters between them.
 
 use super::encode::path_text;
 
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_go_into_their_places() {
+    fn path_values_replace_their_parameters() {
         let template = Template::read("/pets/{id}/a b/{id}.{format}");
         assert_eq!(template.names().collect::<Vec<_>>(), ["id", "id", "format"]);
         let filled = template.filled(|name| Ok::<_, ()>(format!("<{name}>")));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_upwards_are_seen() {
+    fn dot_segments_in_paths_are_detected() {
         for path in ["/a/..", "/./a", "/a/%2e%2E/b", "/.%2e"] {
             assert!(climbs(path), "{path}");
         }

@@ -1,4 +1,4 @@
-//! One request as it is sent, put together from arguments before anything is sent.
+//! One HTTP request, built completely from arguments before anything is sent.
 
 use super::operation::Operation;
 use super::parameter::{Parameter, ParameterLocation};
@@ -74,9 +74,9 @@ fn is_missing(parameter: &Parameter, arguments: &Map<String, Value>) -> bool {
 fn given<'a>(
     operation: &'a Operation,
     arguments: &'a Map<String, Value>,
-    place: ParameterLocation,
+    location: ParameterLocation,
 ) -> impl Iterator<Item = (&'a Parameter, &'a Value)> {
-    let here = operation.parameters.iter().filter(move |one| one.place == place);
+    let here = operation.parameters.iter().filter(move |one| one.location == location);
     here.filter_map(move |one| Some((one, value(one, arguments)?)))
 }
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_go_to_their_places() {
+    fn arguments_go_to_path_query_headers_and_body() {
         let request = request(json!({"owner": "a/b c", "id": 7, "tags": ["x", "y&z"], "at": 1,
             "X-Trace": "t", "name": "Rex"}))
         .unwrap();
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_body_there_is_no_type_of_one() {
+    fn without_a_body_no_content_type_is_sent() {
         let request = request(json!({"owner": "a", "id": "b", "at": true, "tags": null})).unwrap();
         assert_eq!(request.url.as_str(), "https://a.test/v1/owners/a/pets/b?at%5B%5D=true");
         assert!(request.body.is_none() && !request.headers.contains_key(CONTENT_TYPE));
     }
 
     #[test]
-    fn what_cannot_be_sent_is_told_before_anything_is_sent() {
+    fn an_invalid_request_is_reported_before_anything_is_sent() {
         let whole = json!({"owner": "a", "id": "b", "at": 1});
         for (name, value, told) in [
             ("owner", json!(null), "`owner` is missing"),

@@ -44,7 +44,7 @@ pub(super) struct ReferenceState {
 }
 
 impl ReferenceState {
-    /// Nothing yet, of a document whose schemas may have so many parts together.
+    /// Empty state of a document whose schemas may have so many parts together.
     pub(super) fn new(parts_max: usize) -> Self {
         Self { cyclic: BTreeSet::new(), sound: BTreeSet::new(), parts_left: parts_max }
     }
@@ -216,7 +216,7 @@ impl<'d> Draft<'d> {
         }
     }
 
-    /// What a reference stands for, with what stands beside it.
+    /// The schema of a reference, with its sibling keywords.
     fn referred(&mut self, reference: &str, fields: &Map<String, Value>) -> Result<Value, Hitch> {
         self.spend(reference.len() / PART_BYTES)?;
         let pointer = pointer(reference)?;
@@ -237,7 +237,7 @@ impl<'d> Draft<'d> {
         Ok(together(written, beside))
     }
 
-    /// What stands beside a reference: before 3.1 nothing counts, but words do no harm.
+    /// Sibling keywords of a reference. Before 3.1 none counts, but descriptions do no harm.
     fn beside(&mut self, fields: &Map<String, Value>) -> Result<Map<String, Value>, Hitch> {
         let counts = |name: &str| match self.document.version {
             Version::V20 | Version::V30 => name == "description",
@@ -399,7 +399,7 @@ fn applied<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// What is left of so many parts after a value; none if it has more.
+/// Remaining parts after a value; `None` if it has more.
 fn after(value: &Value, left: usize) -> Option<usize> {
     let left = left.checked_sub(1)?;
     match value {

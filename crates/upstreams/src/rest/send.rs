@@ -39,9 +39,9 @@ impl Sender {
         &self,
         request: Request,
         effect: Effect,
-        place: BodyDestination<'_>,
+        destination: BodyDestination<'_>,
     ) -> Result<Answer> {
-        let exchange = self.exchange(request, effect, place);
+        let exchange = self.exchange(request, effect, destination);
         let answered = match self.timeout_ms {
             None => exchange.await,
             Some(ms) => match self.parts.within(ms, exchange).await {
@@ -59,10 +59,10 @@ impl Sender {
         &self,
         request: Request,
         effect: Effect,
-        place: BodyDestination<'_>,
+        destination: BodyDestination<'_>,
     ) -> Result<Answer> {
         let mut done = false;
-        let answered = self.follow(request, effect, place, &mut done).await;
+        let answered = self.follow(request, effect, destination, &mut done).await;
         answered.map_err(|error| if done { unseen(error) } else { error })
     }
 
@@ -71,13 +71,13 @@ impl Sender {
         &self,
         mut request: Request,
         effect: Effect,
-        place: BodyDestination<'_>,
+        destination: BodyDestination<'_>,
         done: &mut bool,
     ) -> Result<Answer> {
         for _ in 0..=REDIRECTS_MAX {
             let response = self.once(&request, effect).await?;
             let Some(next) = redirected(&request, &response, effect)? else {
-                return self.read(response, effect, place).await;
+                return self.read(response, effect, destination).await;
             };
             *done |= effect == Effect::Writes && next.method != request.method;
             request = next;
@@ -105,19 +105,19 @@ impl Sender {
         &self,
         mut response: Response,
         effect: Effect,
-        place: BodyDestination<'_>,
+        destination: BodyDestination<'_>,
     ) -> Result<Answer> {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         if status.as_u16() >= 400 {
-            let body = answer::collect(&mut response, place.bytes_max).await;
+            let body = answer::collect(&mut response, destination.bytes_max).await;
             // Before it is cut: half a secret is one, too.
             let body = body.unwrap_or_default();
             let told = self.credentials.hidden().told(&String::from_utf8_lossy(&body));
             return Err(answer::refused(status, told.as_bytes(), effect));
         }
         let text = || spooled(&headers, self.credentials.hidden());
-        let taken = place.take(response, effect, text).await?;
+        let taken = destination.take(response, effect, text).await?;
         let (body, stored) = match taken {
             Body::Whole(body) => (body, None),
             Body::Stored(blob) => (Vec::new(), Some(blob)),

@@ -1,4 +1,4 @@
-//! Bodies that need not be known as a whole to be an output: they go into a blob while they come.
+//! Which response bodies are streamed into a blob instead of being held in memory.
 
 use outbound::answer::{is_json, media_type};
 use outbound::redaction::Redactor;
@@ -37,7 +37,7 @@ mod tests {
     use reqwest::header::{CONTENT_TYPE, HeaderValue};
 
     #[test]
-    fn only_what_needs_not_be_known_as_a_whole_is_written_while_it_comes() {
+    fn only_opaque_bodies_are_streamed_into_blobs() {
         let written = |media: &'static str, hidden: &Redactor| {
             let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media))]);
             spooled(&headers, hidden).map(|text| format!("{}..{}", text.before, text.after))

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_what_the_operation_consumes() {
+    fn the_body_media_type_follows_consumes() {
         let body = json!({"name": "any", "in": "body", "required": true, "description": "A pet.",
             "schema": {"$ref": "#/definitions/Pet"}});
         let schema = json!({"schema": {"$ref": "#/definitions/Pet"}});
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_one_body() {
+    fn form_data_parameters_form_one_body() {
         let form = |consumes: &[&str], kind: &str| {
             let post = json!({"consumes": consumes, "parameters": [
                 field("a", kind, true), field("b", "array", false)]});

@@ -71,15 +71,15 @@ impl RestTool {
                 key.map_err(|_| ToolError::not_sent("BadKey", "the call's id is no header"))?;
             request.headers.insert(KEY_HEADER, key);
         }
-        traced(&mut request.headers, call.place.trace);
+        traced(&mut request.headers, call.context.trace);
         let effect = match self.operation.reach {
             Reach::Reads => Effect::Reads,
             Reach::Writes | Reach::Runs => Effect::Writes,
         };
         let bytes_max = self.bytes_max.min(call.output_bytes_max);
-        let blobs = call.place.blobs.clone().at_most(self.blob_bytes_max);
-        let place = BodyDestination { bytes_max, blobs: Some(&blobs) };
-        let answer = self.sender.send(request, effect, place).await?;
+        let blobs = call.context.blobs.clone().at_most(self.blob_bytes_max);
+        let destination = BodyDestination { bytes_max, blobs: Some(&blobs) };
+        let answer = self.sender.send(request, effect, destination).await?;
         if let Some(blob) = answer.stored {
             return Ok(ToolOutput::Blob(blob));
         }

@@ -1,5 +1,5 @@
-//! What came back: a result, an error of the server's, or nothing that makes sense. Each failure
-//! has a name of its own and says how far the call got.
+//! Classifies a JSON-RPC response: a result, a server error, or garbage. Each failure has an error
+//! name and says how far the call got.
 
 use super::server::Reply;
 use kernel::tool::call::{ToolError, ToolOutput};
@@ -15,7 +15,6 @@ const PLAIN: &str = "waypost.dev/plain";
 /// How much of what the other side said is quoted.
 const TOLD_CHARS_MAX: usize = 500;
 
-/// What a server said to a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum RpcOutcome {
     Result(Value),
@@ -29,12 +28,11 @@ pub(super) enum RpcOutcome {
     },
 }
 
-/// An invalid answer.
 #[derive(Debug, PartialEq)]
 pub(super) enum InvalidAnswer {
     /// A status of failure, and what stood below it.
     Status(u16, String),
-    /// What is wrong with it, and how it begins.
+    /// The reason, and the beginning of the text.
     Invalid(&'static str, String),
 }
 
@@ -113,7 +111,6 @@ pub(super) fn replied(reply: &Reply, hidden: &Redactor) -> Value {
     replied
 }
 
-/// What a value is that is no object.
 fn plain_kind(value: &Value) -> Option<&'static str> {
     match value {
         Value::Object(_) => None,
@@ -128,11 +125,11 @@ fn plain_kind(value: &Value) -> Option<&'static str> {
 /// Which call an outcome is about.
 pub(super) struct CallSubject<'a> {
     /// The server.
-    pub(super) place: &'a str,
+    pub(super) server: &'a str,
     /// The tool, as the server names it.
     pub(super) tool: &'a str,
     pub(super) effect: Effect,
-    /// What is taken out of what the server says.
+    /// Redacts the server's texts.
     pub(super) hidden: &'a Redactor,
 }
 
@@ -147,7 +144,7 @@ impl CallSubject<'_> {
             Ok(RpcOutcome::Error { code, message, data }) => Err(self.error(code, &message, &data)),
             Err(InvalidAnswer::Status(status, told)) => Err(self.status(status, &told)),
             Err(unread) => {
-                let message = format!("`{}`: {unread}", self.place);
+                let message = format!("`{}`: {unread}", self.server);
                 Err(self.effect.lost("InvalidResponse", message))
             }
         }
@@ -155,8 +152,8 @@ impl CallSubject<'_> {
 
     /// The error of a call that took longer than this server's calls may take.
     pub(super) fn late(&self, timeout_ms: u64) -> ToolError {
-        let Self { place, tool, .. } = self;
-        let message = format!("`{place}` did not answer `{tool}` within {timeout_ms} ms");
+        let Self { server, tool, .. } = self;
+        let message = format!("`{server}` did not answer `{tool}` within {timeout_ms} ms");
         self.effect.lost("Timeout", message).passing()
     }
 
@@ -164,7 +161,7 @@ impl CallSubject<'_> {
     fn output(&self, result: Value) -> Result<ToolOutput, ToolError> {
         if !result.is_object() {
             let told = short(&self.hidden.told(&result.to_string()));
-            let message = format!("`{}`: the result is no object: `{told}`", self.place);
+            let message = format!("`{}`: the result is no object: `{told}`", self.server);
             return Err(self.effect.lost("InvalidResult", message));
         }
         if result.get("isError").and_then(Value::as_bool) == Some(true) {
@@ -186,13 +183,13 @@ impl CallSubject<'_> {
     }
 
     fn error(&self, code: i64, message: &str, data: &str) -> ToolError {
-        let Self { place, tool, .. } = self;
+        let Self { server, tool, .. } = self;
         let message = short(message);
         let more = match data {
             "" => String::new(),
             data => format!(" ({})", short(data)),
         };
-        let told = format!("`{place}` refused `{tool}` with {code}: {message}{more}");
+        let told = format!("`{server}` refused `{tool}` with {code}: {message}{more}");
         match code {
             METHOD_NOT_FOUND => ToolError::failed("MethodNotFound", told)
                 .hint("the server has no such tool (any more); look at its `tools` and its `url`"),
@@ -204,7 +201,7 @@ impl CallSubject<'_> {
     /// A gateway that got no answer knows as little as we do; any other refusal is a plain failure.
     fn status(&self, status: u16, told: &str) -> ToolError {
         let unread = InvalidAnswer::Status(status, told.to_owned());
-        let message = format!("`{}` answered {unread}", self.place);
+        let message = format!("`{}` answered {unread}", self.server);
         let error = match status {
             401 | 403 => ToolError::failed("Unauthorized", message)
                 .hint("check the `headers` of this server in the settings"),
@@ -235,7 +232,7 @@ mod tests {
     fn outcome(effect: Effect, status: u16, body: &str) -> Result<ToolOutput, ToolError> {
         let hidden = Redactor::default().credentials(["s3cret"]);
         let said = read(&Reply { status, body: body.as_bytes().to_vec() }, "call_1", &hidden);
-        CallSubject { place: "files", tool: "filesystem.readFile", effect, hidden: &hidden }
+        CallSubject { server: "files", tool: "filesystem.readFile", effect, hidden: &hidden }
             .outcome(said)
     }
 
@@ -244,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_content_are_kept_and_other_objects_become_some() {
+    fn content_blocks_are_kept_and_other_results_become_blocks() {
         let content = json!({"content": [{"type": "text", "text": "file data"}], "more": 1});
         let output = outcome(Effect::Reads, 200, &result(&content));
         assert_eq!(output, Ok(ToolOutput::Value(content)));
@@ -259,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_failed_says_so_itself() {
+    fn is_error_results_are_tool_failures() {
         let failed =
             json!({"isError": true, "content": [{"type": "text", "text": "no such file"}]});
         let error = outcome(Effect::Writes, 200, &result(&failed)).unwrap_err();
@@ -269,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_has_its_name() {
+    fn every_json_rpc_failure_has_its_own_error_name() {
         let error = |code: i64| json!({"error": {"code": code, "message": "no"}}).to_string();
         let other = json!({"jsonrpc": "2.0", "id": "call_2", "result": {}}).to_string();
         let gateways = json!({"error": {"code": 502, "message": "no answer"}}).to_string();
@@ -300,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_server_answered_is_kept_for_a_proxy() {
+    fn raw_replies_are_kept_for_a_proxy() {
         let hidden = Redactor::default().credentials(["s3cret"]);
         let of = |status: u16, body: &str| {
             replied(&Reply { status, body: body.as_bytes().to_vec() }, &hidden)
@@ -320,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn only_trouble_of_the_server_itself_is_passing() {
+    fn only_server_errors_are_transient() {
         for (status, passing) in [
             (400, false),
             (401, false),
@@ -342,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_show_is_told_nobody() {
+    fn credentials_are_in_no_error() {
         let error = json!({"error": {"code": -32001, "message": "bad key s3cret",
             "data": {"key": "s3cret"}}});
         // Cut after the secret is hidden, so that no half of it is left.
@@ -360,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_taken_out_of_every_result() {
+    fn credentials_are_redacted_from_every_result() {
         let echo = json!({"content": [{"type": "text", "text": "you are s3cret"}],
             "structuredContent": {"s3cret": ["s3cret"]}});
         let masked = json!({"content": [{"type": "text", "text": "you are ***"}],
@@ -377,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_other_side_said_is_told_in_short() {
+    fn server_texts_are_truncated_in_errors() {
         let body = "x".repeat(10_000);
         let error = outcome(Effect::Reads, 200, &body).unwrap_err();
         assert!(error.fault.message.len() < 600, "{}", error.fault.message);

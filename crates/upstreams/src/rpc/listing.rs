@@ -1,4 +1,4 @@
-//! Which tools a server has, where it says so.
+//! Lists the tools of servers that answer `tools/list`.
 
 use super::super::config::UpstreamConfig;
 use super::super::{PAGES_MAX, RemoteParts, TOOLS_MAX};
@@ -14,11 +14,11 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ListedTool {
     pub(super) name: String,
-    /// What the server's list says of it; nothing where there is no list.
+    /// Its list item; `None` without a list.
     item: Option<Value>,
 }
 
-/// What a server says when it is asked for its tools.
+/// Answer to `tools/list`.
 pub(super) enum Lists {
     /// Which ones it has.
     Tools(Vec<ListedTool>),
@@ -28,28 +28,29 @@ pub(super) enum Lists {
 
 /// Asks a server for its tools. A server that is not there, or that fails while it lists, is a
 /// fault; one that has no list is not.
-pub(super) async fn ask(place: &RpcServer, parts: &RemoteParts) -> Result<Lists, Fault> {
+pub(super) async fn ask(server: &RpcServer, parts: &RemoteParts) -> Result<Lists, Fault> {
     let timeout_ms = parts.limits.upstream_connect_timeout_ms;
-    match parts.within(timeout_ms, pages(place, parts)).await {
+    match parts.within(timeout_ms, pages(server, parts)).await {
         Some(lists) => lists,
         None => {
-            let message = format!("`{}` did not list its tools within {timeout_ms} ms", place.name);
+            let message =
+                format!("`{}` did not list its tools within {timeout_ms} ms", server.name);
             Err(Fault::new("Timeout", message))
         }
     }
 }
 
-async fn pages(place: &RpcServer, parts: &RemoteParts) -> Result<Lists, Fault> {
+async fn pages(server: &RpcServer, parts: &RemoteParts) -> Result<Lists, Fault> {
     let bytes_max = parts.limits.call_output_bytes_max;
     let mut tools: Vec<ListedTool> = Vec::new();
     let mut cursor: Option<String> = None;
     for number in 0..PAGES_MAX {
-        let asked = page(place, number, cursor.as_deref(), bytes_max).await?;
+        let asked = page(server, number, cursor.as_deref(), bytes_max).await?;
         let page = match asked {
             Ok(page) => page,
             Err(why) if number == 0 => return Ok(Lists::Not(why)),
             // Who can list, but not to the end, has failed.
-            Err(why) => return Err(broken(place, &why)),
+            Err(why) => return Err(broken(server, &why)),
         };
         tools.extend(page.tools);
         match page.next {
@@ -71,7 +72,7 @@ struct Page {
 
 /// One page, or why the server has none.
 async fn page(
-    place: &RpcServer,
+    server: &RpcServer,
     number: usize,
     cursor: Option<&str>,
     bytes_max: usize,
@@ -88,15 +89,15 @@ async fn page(
         once: false,
         trace: None,
     };
-    let reply = place.post(&request).await.map_err(|error| error.fault)?;
-    let mut result = match read(&reply, &id, &place.hidden) {
+    let reply = server.post(&request).await.map_err(|error| error.fault)?;
+    let mut result = match read(&reply, &id, &server.hidden) {
         Ok(RpcOutcome::Result(result)) => result,
         Ok(RpcOutcome::Error { code, message, .. }) => {
             return Ok(Err(format!("error {code}: {}", short(&message))));
         }
         // Who is not let in, or comes at a bad time, does not learn whether there is a list.
         Err(unread @ InvalidAnswer::Status(401 | 403 | 429 | 502..=504, _)) => {
-            return Err(broken(place, &unread.to_string()));
+            return Err(broken(server, &unread.to_string()));
         }
         Err(unread) => return Ok(Err(unread.to_string())),
     };
@@ -107,8 +108,8 @@ async fn page(
     Ok(Ok(Page { tools: tools.into_iter().filter_map(ListedTool::read).collect(), next }))
 }
 
-fn broken(place: &RpcServer, why: &str) -> Fault {
-    Fault::new("InvalidResponse", format!("`{}` does not list its tools well: {why}", place.name))
+fn broken(server: &RpcServer, why: &str) -> Fault {
+    Fault::new("InvalidResponse", format!("`{}` does not list its tools well: {why}", server.name))
 }
 
 impl ListedTool {

@@ -32,8 +32,8 @@ pub(crate) async fn load(
     wanted: &[String],
     parts: &RemoteParts,
 ) -> Result<Vec<Arc<dyn Tool>>, Fault> {
-    let place = Arc::new(RpcServer::new(config, url, headers, parts)?);
-    let (dialect, listed) = match listing::ask(&place, parts).await? {
+    let server = Arc::new(RpcServer::new(config, url, headers, parts)?);
+    let (dialect, listed) = match listing::ask(&server, parts).await? {
         // Who is open and lists nothing may have methods all the same.
         Lists::Tools(listed) if listed.is_empty() && is_open(config) => {
             (Dialect::Method, named(config, wanted, "its list is empty")?)
@@ -42,10 +42,10 @@ pub(crate) async fn load(
         Lists::Not(why) => (Dialect::Method, named(config, wanted, &why)?),
     };
     let any = (dialect == Dialect::Method && is_open(config))
-        .then(|| Arc::new(AnyMethod::new(config, place.clone(), parts.clone())) as Arc<dyn Tool>);
+        .then(|| Arc::new(AnyMethod::new(config, server.clone(), parts.clone())) as Arc<dyn Tool>);
     let is_any = any.is_some();
     let tool = |listed| {
-        let tool = RpcTool::new(config, listed, dialect, place.clone(), parts.clone());
+        let tool = RpcTool::new(config, listed, dialect, server.clone(), parts.clone());
         if is_any { tool.of_open(config) } else { tool }
     };
     let named = listed.into_iter().map(|listed| Arc::new(tool(listed)) as Arc<dyn Tool>);
@@ -56,8 +56,8 @@ pub(crate) async fn load(
 /// calls say themselves that it is away.
 pub(crate) fn any_method(config: &UpstreamConfig, parts: &RemoteParts) -> Option<Arc<dyn Tool>> {
     let UpstreamKind::Rpc { url, headers, open: true, .. } = &config.kind else { return None };
-    let place = Arc::new(RpcServer::new(config, url, headers, parts).ok()?);
-    Some(Arc::new(AnyMethod::new(config, place, parts.clone())))
+    let server = Arc::new(RpcServer::new(config, url, headers, parts).ok()?);
+    Some(Arc::new(AnyMethod::new(config, server, parts.clone())))
 }
 
 /// Whether the operator lets any method be called.
@@ -81,7 +81,7 @@ fn narrowed(
     Ok(listed.into_iter().filter(is_wanted).collect())
 }
 
-/// What the operator names, of a server that does not list.
+/// The configured tools of a server without a list.
 fn named(config: &UpstreamConfig, wanted: &[String], why: &str) -> Result<Vec<ListedTool>, Fault> {
     if wanted.is_empty() && !is_open(config) {
         let message = format!("`{}` does not list its tools ({why})", config.name);

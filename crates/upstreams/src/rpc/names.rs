@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_own_name_is_taken_off_once() {
+    fn the_upstream_prefix_is_stripped_once() {
         let fs = config("fs", "fs.");
         for (method, rest) in [
             ("fs.write", Some("write")),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_of_the_protocol_and_names_with_blanks_are_no_tools() {
+    fn protocol_methods_and_names_with_blanks_are_not_tools() {
         let fs = config("fs", "fs.");
         for method in [
             "initialize",

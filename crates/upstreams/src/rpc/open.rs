@@ -1,5 +1,5 @@
-//! A server whose methods nobody lists: each is a tool once a caller uses it. Nobody knows what it
-//! does, so that it counts as one that writes.
+//! A server without a tool list, of which any method can be called. Nothing is known of a method,
+//! so it counts as one that writes.
 
 use super::super::config::UpstreamConfig;
 use super::super::{RemoteParts, Result};
@@ -17,19 +17,19 @@ use std::sync::Arc;
 pub(super) struct AnyMethod {
     spec: Arc<ToolSpec>,
     config: UpstreamConfig,
-    place: Arc<RpcServer>,
+    server: Arc<RpcServer>,
     parts: RemoteParts,
 }
 
 impl AnyMethod {
     /// Of this server.
-    pub(super) fn new(config: &UpstreamConfig, place: Arc<RpcServer>, parts: RemoteParts) -> Self {
+    pub(super) fn new(config: &UpstreamConfig, server: Arc<RpcServer>, parts: RemoteParts) -> Self {
         let description = format!(
             "Any method of `{}`, which does not list its tools: call it by its own name.",
             config.name
         );
         let spec = ToolSpec { description, ..ListedTool::undescribed("*").spec(config) };
-        Self { spec: Arc::new(spec), config: config.clone(), place, parts }
+        Self { spec: Arc::new(spec), config: config.clone(), server, parts }
     }
 }
 
@@ -50,9 +50,9 @@ impl Tool for AnyMethod {
         let method = name.strip_prefix(&*self.config.prefix).filter(|method| !method.is_empty())?;
         let listed = ListedTool::undescribed(method);
         let dialect = Dialect::Method;
-        let place = self.place.clone();
+        let server = self.server.clone();
         let parts = self.parts.clone();
-        let tool = RpcTool::new(&self.config, listed, dialect, place, parts);
+        let tool = RpcTool::new(&self.config, listed, dialect, server, parts);
         Some(Arc::new(tool.of_open(&self.config)))
     }
 

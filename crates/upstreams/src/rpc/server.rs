@@ -1,4 +1,4 @@
-//! Where a server is and what goes with every request; one request with its whole answer.
+//! URL, headers and HTTP client of one JSON-RPC server.
 
 use super::super::config::{Secret, UpstreamConfig};
 use super::super::{RemoteParts, secret_header};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub(super) struct RpcServer {
     /// Its name in the settings, for messages.
     pub(super) name: String,
-    /// What is taken out of what it says.
+    /// Redacts its texts.
     pub(super) hidden: Redactor,
     url: Url,
     headers: HeaderMap,
@@ -31,7 +31,7 @@ pub(super) struct Request<'a> {
     pub(super) id: &'a str,
     pub(super) method: &'a str,
     pub(super) params: &'a Value,
-    /// What comes back for it, in a word.
+    /// A noun for the response, for messages.
     pub(super) what: &'static str,
     pub(super) effect: Effect,
     /// How many bytes the answer may have.
@@ -81,11 +81,11 @@ impl RpcServer {
         if once {
             sending = sending.header("idempotency-key", id);
         }
-        let place = &self.name;
+        let server = &self.name;
         let lost = |error: reqwest::Error| {
             let why = reasons(&error.without_url());
             let message =
-                format!("the connection to `{place}` broke before its {what} was whole: {why}");
+                format!("the connection to `{server}` broke before its {what} was whole: {why}");
             effect.lost("AnswerLost", message).passing()
         };
         let mut response = match sending.body(body.to_string()).send().await {
@@ -93,7 +93,7 @@ impl RpcServer {
             Err(error) if error.is_connect() || error.is_builder() => {
                 let is_passing = error.is_connect();
                 let why = reasons(&error.without_url());
-                let message = format!("cannot reach `{place}`: {why}");
+                let message = format!("cannot reach `{server}`: {why}");
                 let failed = ToolError::not_sent("ConnectFailed", message)
                     .hint("check that it runs and that its `url` is right");
                 return Err(if is_passing { failed.passing() } else { failed });
@@ -105,7 +105,7 @@ impl RpcServer {
             Ok(body) => Ok(Reply { status, body }),
             Err(ReadError::Lost(error)) => Err(lost(error)),
             Err(ReadError::TooLarge) => {
-                let message = format!("the {what} of `{place}` has more than {bytes_max} bytes");
+                let message = format!("the {what} of `{server}` has more than {bytes_max} bytes");
                 Err(effect.lost("OutputTooLarge", message))
             }
         }

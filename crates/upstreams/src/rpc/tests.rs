@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, pending, ready};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, CallProgress, CallReporter, Caller, Reach, ToolError, ToolOutput,
+    Abilities, Call, CallContext, CallProgress, CallReporter, Caller, Reach, ToolError, ToolOutput,
 };
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, Millis};
@@ -176,7 +176,7 @@ async fn call(tool: &Arc<dyn Tool>, arguments: Value) -> Result<Value, ToolError
         given: Arc::default(),
         can: Abilities::PERSON,
         teller: CallReporter::default(),
-        place: CallPlace { trace: SPAN.parse().ok(), ..CallPlace::default() },
+        context: CallContext { trace: SPAN.parse().ok(), ..CallContext::default() },
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),
@@ -251,7 +251,7 @@ async fn a_bare_server_is_called_by_the_tools_names() {
 }
 
 #[tokio::test]
-async fn a_bare_server_without_names_is_of_no_use() {
+async fn a_server_without_a_tool_list_needs_configured_names() {
     let server = Server::start(bare).await;
     let fault = server.load(&server.config(&[])).await.err().unwrap();
     assert_eq!(fault.name, "ToolsUnknown");
@@ -260,7 +260,7 @@ async fn a_bare_server_without_names_is_of_no_use() {
 }
 
 #[tokio::test]
-async fn a_server_that_lists_is_called_as_it_wishes() {
+async fn a_server_that_lists_tools_is_called_with_tools_call() {
     let server = Server::start(listing).await;
     let tools = server.load(&server.config(&[])).await.unwrap();
     let told: Vec<(&str, &str, Reach)> = tools
@@ -280,7 +280,7 @@ async fn a_server_that_lists_is_called_as_it_wishes() {
 }
 
 #[tokio::test]
-async fn what_is_not_trusted_is_not_believed() {
+async fn untrusted_annotations_are_ignored() {
     let server = Server::start(listing).await;
     let config = UpstreamConfig { trusted: false, ..server.config(&["read"]) };
     let tools = server.load(&config).await.unwrap();
@@ -288,7 +288,7 @@ async fn what_is_not_trusted_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_call_that_goes_wrong_says_how_far_it_got() {
+async fn a_failed_call_reports_its_progress() {
     let names = ["filesystem.hang", "filesystem.flood", "filesystem.gone", "filesystem.guarded"];
     let server = Server::start(bare).await;
     let tools = server.load(&server.config(&names)).await.unwrap();
@@ -305,7 +305,7 @@ async fn a_call_that_goes_wrong_says_how_far_it_got() {
 }
 
 #[tokio::test]
-async fn nobody_there_means_nothing_was_sent() {
+async fn an_unreachable_server_got_nothing() {
     // It is taken, so that no one else can listen there, and no one does.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -316,7 +316,7 @@ async fn nobody_there_means_nothing_was_sent() {
 }
 
 #[tokio::test]
-async fn a_server_has_a_time_of_its_own() {
+async fn a_timeout_can_be_set_per_server() {
     let server = Server::start(bare).await;
     let config = server.config(&["filesystem.readFile"]);
     let UpstreamKind::Rpc { url, headers, tools, .. } = &config.kind else { panic!() };
@@ -329,7 +329,7 @@ async fn a_server_has_a_time_of_its_own() {
 }
 
 #[tokio::test]
-async fn wrong_settings_are_told_where_they_stand() {
+async fn invalid_settings_are_reported_with_their_place() {
     let server = Server::start(bare).await;
     let config = server.config(&["a"]);
     let parts = parts(Arc::new(Still));

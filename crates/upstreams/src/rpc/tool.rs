@@ -1,4 +1,4 @@
-//! A tool that is a method of another server.
+//! A JSON-RPC method as a tool.
 
 use super::super::config::UpstreamConfig;
 use super::super::{RemoteParts, Result};
@@ -32,7 +32,7 @@ pub(super) struct RpcTool {
     /// Its name there.
     name: String,
     dialect: Dialect,
-    place: Arc<RpcServer>,
+    server: Arc<RpcServer>,
     parts: RemoteParts,
     timeout_ms: Option<u64>,
     /// At an open server: what policy judges it by, where that has another name, and why no such
@@ -47,7 +47,7 @@ impl RpcTool {
         config: &UpstreamConfig,
         listed: ListedTool,
         dialect: Dialect,
-        place: Arc<RpcServer>,
+        server: Arc<RpcServer>,
         parts: RemoteParts,
     ) -> Self {
         let spec = Arc::new(listed.spec(config));
@@ -56,7 +56,7 @@ impl RpcTool {
         let judged = None;
         let refused = None;
         let name = listed.name;
-        Self { spec, upstream, name, dialect, place, parts, timeout_ms, judged, refused }
+        Self { spec, upstream, name, dialect, server, parts, timeout_ms, judged, refused }
     }
 
     /// The same, at an open server: the method may be written with the server's own name before it
@@ -101,10 +101,10 @@ impl RpcTool {
             effect: about.effect,
             bytes_max,
             once: true,
-            trace: call.place.trace,
+            trace: call.context.trace,
         };
-        let reply = self.place.post(&request).await?;
-        let hidden = &self.place.hidden;
+        let reply = self.server.post(&request).await?;
+        let hidden = &self.server.hidden;
         let outcome = about.outcome(read(&reply, &id, hidden));
         outcome.map_err(|error| error.replied(replied(&reply, hidden)))
     }
@@ -112,10 +112,10 @@ impl RpcTool {
     fn about(&self) -> CallSubject<'_> {
         let reads = self.spec.reach == Reach::Reads;
         CallSubject {
-            place: &self.place.name,
+            server: &self.server.name,
             tool: &self.name,
             effect: if reads { Effect::Reads } else { Effect::Writes },
-            hidden: &self.place.hidden,
+            hidden: &self.server.hidden,
         }
     }
 }

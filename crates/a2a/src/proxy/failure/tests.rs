@@ -23,7 +23,7 @@ fn reply(members: Value) -> Option<RawFailure> {
 }
 
 #[test]
-fn what_was_known_at_the_start_is_told_as_it_was_recorded() {
+fn failures_before_the_start_keep_their_recorded_code() {
     let refused = json!({"code": "NO_ROUTE", "message": "nowhere", "details": {"a": 1}});
     let failure = proxied(json!({REFUSED: refused})).failure(&Fault::new("PointerError", "x"));
     assert_eq!(
@@ -37,7 +37,7 @@ fn what_was_known_at_the_start_is_told_as_it_was_recorded() {
 }
 
 #[test]
-fn an_answer_of_plain_json_rpc_is_told_by_its_kind() {
+fn a_plain_json_rpc_reply_is_classified_by_its_kind() {
     let error = |code: Value| json!({"code": code, "message": "said", "data": {"n": 1}});
     for (members, source, code, details) in [
         (
@@ -78,7 +78,7 @@ fn an_answer_of_plain_json_rpc_is_told_by_its_kind() {
 }
 
 #[test]
-fn a_tool_and_a_protocol_speak_for_themselves() {
+fn tool_and_protocol_errors_keep_their_own_words() {
     let result = json!({"isError": true, "content": [{"type": "text", "text": "no"}]});
     let failure = of("ToolFailed", CallProgress::Failed, Some(RawFailure::Result(result.clone())));
     assert_eq!((failure.source, failure.code.as_str()), ("MCP_TOOL", "TOOL_EXECUTION_FAILED"));
@@ -90,7 +90,7 @@ fn a_tool_and_a_protocol_speak_for_themselves() {
 }
 
 #[test]
-fn all_else_has_a_code_by_its_fault() {
+fn other_failures_get_their_code_from_the_fault() {
     for (name, how, code, is_unknown) in [
         ("Timeout", CallProgress::Unknown, "MCP_TIMEOUT", true),
         ("UpstreamTimeout", CallProgress::Unknown, "MCP_TIMEOUT", true),

@@ -114,7 +114,7 @@ impl Underway {
             .hint("read the answers of the requests that are under way first");
         Err(match parts.first().filter(|_| reader.caller().is_some()) {
             Some((_, max)) => {
-                let of = SharedLimit::UnsentBytes.word();
+                let of = SharedLimit::UnsentBytes.name();
                 let max = u64::try_from(*max).unwrap_or(u64::MAX);
                 failure.quota(Quota { of, max, window_s: None })
             }

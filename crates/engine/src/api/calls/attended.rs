@@ -5,7 +5,7 @@ use crate::command::{Command, Replier};
 use crate::handles::{Asks, Runs};
 use crate::refusal::Result;
 use crate::request::RunReport;
-use crate::waiting::attending::{Attendance, Attendant};
+use crate::waiting::attendants::{Attendance, Attendant};
 use kernel::contracts::SessionAsk;
 use kernel::event::{Event, Fact};
 use kernel::session::{CallState, PendingInput, RunStatus};

@@ -17,7 +17,7 @@ use kernel::contracts::policy::Context;
 use kernel::definition::plan::Closure;
 use kernel::session::RunStatus;
 use kernel::tool::call::{
-    Abilities, CallPlace, Caller, Pace, RawFailure, Reach, ToolError, ToolOutput, Verdict,
+    Abilities, CallContext, Caller, Pace, RawFailure, Reach, ToolError, ToolOutput, Verdict,
 };
 use kernel::values::caller::Act;
 use kernel::values::fault::Fault;
@@ -165,7 +165,7 @@ impl Tools<'_> {
             given: Arc::new(given),
             can: Abilities { later, ..can },
             teller,
-            place: CallPlace { trace: watched.span, ..CallPlace::default() },
+            context: CallContext { trace: watched.span, ..CallContext::default() },
             ..call.outgoing(id)
         };
         let gate = self.shared.gate.clone();
@@ -247,7 +247,7 @@ impl Tools<'_> {
 
     /// The plan of a direct call.
     fn one_step(self, tool: &ToolName) -> Result<Arc<Closure>> {
-        self.shared.made.direct(tool, &self.shared.limits)
+        self.shared.call_plans.direct(tool, &self.shared.limits)
     }
 }
 

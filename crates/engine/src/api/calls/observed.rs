@@ -2,7 +2,7 @@
 //! their spans: their ids are made up.
 
 use crate::gate::admission::AdmittedCall;
-use crate::observe::captured::called;
+use crate::observe::content::called;
 use crate::observe::observers::{Tracing, outcome_word, reach_word};
 use crate::shared::Shared;
 use kernel::contracts::observe::{Observation, ObservedWork};
@@ -78,7 +78,7 @@ impl Shared {
             parent: trace.and(watched.parent),
             began,
             ended: self.clock.now(),
-            what: ObservedWork::Call {
+            work: ObservedWork::Call {
                 tool: listed.tool.spec().name.clone(),
                 upstream: listed.tool.upstream(),
                 id: watched.call,

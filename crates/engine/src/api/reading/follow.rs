@@ -4,8 +4,8 @@
 //! what an early one got. Pieces of turns come between the events that begin and end these, to
 //! followers that want them and keep up.
 
-use crate::api::reading::own_events::OwnEvents;
-use crate::api::reading::pieces::Pieces;
+use crate::api::reading::ordered_deltas::OrderedDeltas;
+use crate::api::reading::run_events::RunEvents;
 use crate::handles::{Asks, Runs, Sessions, Threads};
 use crate::refusal::{RefusalKind, Result};
 use crate::request::RunReport;
@@ -51,7 +51,7 @@ pub enum RunUpdate {
     /// A turn while it is made, after the event that began it. Its outcome is in an event, and
     /// nothing more is heard of it after that.
     Delta(TurnUpdate),
-    /// Nothing more comes until someone acts: the run waits, is stuck or paused.
+    /// The run waits, is stuck or paused: nothing more comes until someone acts.
     Rest(Box<RunReport>),
     /// The run is over, and nothing more comes.
     End(Box<RunReport>),
@@ -139,13 +139,13 @@ impl RunPosition {
 pub struct RunStream {
     journal: SessionStream,
     run: RunId,
-    place: RunPosition,
+    position: RunPosition,
     /// Tells its events from those of the runs beside it, where there may be some.
-    own: Option<OwnEvents>,
+    own: Option<RunEvents>,
     /// How it stood, until that is delivered.
     snapshot: Option<Box<RunReport>>,
-    /// What is heard of its turns, where that is wanted.
-    pieces: Option<Pieces>,
+    /// Deltas of its turns, if requested.
+    pieces: Option<OrderedDeltas>,
     /// How it stands after all events, told after what was heard before.
     last: Option<RunUpdate>,
     /// Whether something may be committed that was not read.
@@ -157,11 +157,11 @@ pub struct RunStream {
 
 impl RunStream {
     fn new(journal: SessionStream, run: RunId, newest: Option<RunId>) -> Self {
-        let own = journal.has_many_runs.then(|| OwnEvents::new(run, journal.after));
+        let own = journal.has_many_runs.then(|| RunEvents::new(run, journal.after));
         Self {
             journal,
             run,
-            place: RunPosition::of(run, newest),
+            position: RunPosition::of(run, newest),
             own,
             snapshot: None,
             pieces: None,
@@ -228,8 +228,8 @@ impl RunStream {
         let report = self.report().await?;
         self.journal.page.clear();
         self.journal.after = report.session.seq;
-        self.place = RunPosition::of(self.run, report.session.run);
-        self.own = self.own.take().map(|_| OwnEvents::new(self.run, self.journal.after));
+        self.position = RunPosition::of(self.run, report.session.run);
+        self.own = self.own.take().map(|_| RunEvents::new(self.run, self.journal.after));
         self.stale = true;
         Ok(report)
     }
@@ -260,14 +260,14 @@ impl RunStream {
             return own.take(body);
         }
         match begun(body) {
-            Some(run) if run == self.run => self.place = RunPosition::Within,
-            Some(_) if self.place == RunPosition::Within => {
-                self.place = RunPosition::Behind;
+            Some(run) if run == self.run => self.position = RunPosition::Within,
+            Some(_) if self.position == RunPosition::Within => {
+                self.position = RunPosition::Behind;
                 self.journal.page.clear();
             }
             Some(_) | None => {}
         }
-        self.place == RunPosition::Within
+        self.position == RunPosition::Within
     }
 
     /// What was heard of a turn, unless it waits for events.
@@ -277,7 +277,7 @@ impl RunStream {
 
     /// Reads more of the journal; where there is no more, how the run stands.
     async fn read(&mut self) -> Result<()> {
-        if self.place != RunPosition::Behind {
+        if self.position != RunPosition::Behind {
             let Some(row) = self.journal.read().await? else { return Ok(()) };
             let moves = row.run == Some(self.run) && row.status == RunStatus::Running;
             if moves || self.rested == Some(self.mark(row.seq)) {
@@ -287,7 +287,7 @@ impl RunStream {
         }
         let report = self.report().await?;
         // Something was committed between the two reads.
-        if self.place != RunPosition::Behind && report.session.seq > self.journal.after {
+        if self.position != RunPosition::Behind && report.session.seq > self.journal.after {
             return Ok(());
         }
         self.stale = false;
@@ -311,13 +311,13 @@ impl RunStream {
         let shared = self.journal.shared.clone();
         let session = &report.session;
         if self.own.is_some() {
-            self.own = Some(OwnEvents::new(self.run, wanted.unwrap_or_default()));
+            self.own = Some(RunEvents::new(self.run, wanted.unwrap_or_default()));
             self.seek().await?;
         } else if let Some(after) = wanted {
             self.journal.after = after;
             if after < session.seq {
                 let start = shared.newest_start(&session.key, after, None).await?;
-                self.place = RunPosition::of(self.run, start.map(|(_, run)| run));
+                self.position = RunPosition::of(self.run, start.map(|(_, run)| run));
             }
         } else {
             // The first run of a session begins where its journal does.
@@ -326,7 +326,7 @@ impl RunStream {
                 _ => shared.newest_start(&session.key, session.seq, Some(self.run)).await?,
             };
             self.journal.after = start.map_or(0, |(seq, _)| seq - 1);
-            self.place = RunPosition::Before;
+            self.position = RunPosition::Before;
         }
         self.journal.read().await?;
         Ok(())
@@ -345,7 +345,7 @@ impl ThreadListener {
     /// Follows a run of this thread: what happens to it after the listening began.
     pub fn follow(self, run: RunId) -> RunStream {
         let Self { journal, newest, deltas } = self;
-        let pieces = Some(Pieces::new(run, deltas));
+        let pieces = Some(OrderedDeltas::new(run, deltas));
         RunStream { pieces, ..RunStream::new(journal, run, newest) }
     }
 }
@@ -379,7 +379,7 @@ impl Runs<'_> {
         let report = self.report(caller, run).await?;
         let mut stream = self.follow_on(caller, &report);
         let deltas = self.shared.listeners.listen(&report.session.key);
-        stream.pieces = Some(Pieces::new(run, deltas));
+        stream.pieces = Some(OrderedDeltas::new(run, deltas));
         stream.go_back(&report, after).await?;
         stream.snapshot = Some(Box::new(report));
         Ok(stream)

@@ -1,4 +1,4 @@
-//! What a driver asks of models: the turns of agents, and other arguments for steps that failed.
+//! Model calls of a driver: turns of agents, and proposals for failed steps.
 
 mod turns;
 mod proposals;

@@ -17,7 +17,6 @@ use kernel::values::fault::Fault;
 use kernel::values::ids::{FrameId, RunId};
 use std::sync::Arc;
 
-/// What a frame's model is asked.
 struct Question {
     attempt: u32,
     /// Or why it is not asked: it costs money, and is asked for who started the run.

@@ -1,4 +1,5 @@
-//! Turns of models: gather what was said, render it, record the start, ask, record the outcome.
+//! Turns of agents: gather the conversation, render it, record the start, call the model, record
+//! the outcome.
 
 use crate::driver::record::no_session;
 use crate::driver::state::{ActiveTurn, Completion, Driver, ModelAnswer, TurnAnswer};
@@ -7,7 +8,7 @@ use crate::observe::counts::{add, count};
 use crate::refusal::Result;
 use crate::shared::Shared;
 use crate::system::clock::timeout;
-use crate::system::zones::here;
+use crate::system::zones::local_time;
 use crate::waiting::deltas::{TurnListener, TurnPlace};
 use futures::FutureExt;
 use futures::future::abortable;
@@ -45,7 +46,7 @@ impl Driver {
         kind: TurnKind,
     ) -> Result<()> {
         let agent = self.session.as_ref().and_then(|session| session.agent(frame));
-        let missing = agent.map(|agent| self.said.missing(&agent.talk));
+        let missing = agent.map(|agent| self.talk_content.missing(&agent.talk));
         let mut missing = missing.ok_or_else(no_session)?;
         missing.tools = self.may_lack_tools(frame);
         if !missing.is_nothing() {
@@ -95,7 +96,7 @@ impl Driver {
     pub(in crate::driver) fn gathered(&mut self, frame: FrameId, said: TalkContent) {
         self.fetching.remove(&frame);
         if let Some(agent) = self.session.as_ref().and_then(|session| session.agent(frame)) {
-            self.said.take_in(said, &agent.talk, KEPT_BYTES_MAX);
+            self.talk_content.take_in(said, &agent.talk, KEPT_BYTES_MAX);
         }
     }
 
@@ -116,7 +117,7 @@ impl Driver {
         Some(Fact::TurnFailed { frame, turn, attempt, fault, again_at: None })
     }
 
-    /// What a frame's agent asks its model now, or why it cannot.
+    /// The next request of a frame's agent to its model, or why there is none.
     fn asking(&self, frame: FrameId, kind: TurnKind) -> Option<Result<PreparedTurn, Fact>> {
         let session = self.session.as_ref()?;
         let state = session.agent(frame)?;
@@ -132,8 +133,9 @@ impl Driver {
         };
         let now = self.shared.clock.now();
         let zones = self.shared.zones.as_ref();
-        let (zone, local) = here(zones, now, agent.zone.as_deref());
-        let (_, entered) = here(zones, state.entered_at.unwrap_or(now), agent.zone.as_deref());
+        let (zone, local) = local_time(zones, now, agent.zone.as_deref());
+        let (_, entered) =
+            local_time(zones, state.entered_at.unwrap_or(now), agent.zone.as_deref());
         let around = TurnContext {
             agent,
             kind,
@@ -147,7 +149,7 @@ impl Driver {
         };
         let number = turn_to_start(state);
         let TurnNumber { turn, attempt } = number;
-        let prompt = match prompt(around, &state.talk, &self.said) {
+        let prompt = match prompt(around, &state.talk, &self.talk_content) {
             Ok(prompt) => Prompt { trace: self.turn_trace(frame, number), ..prompt },
             Err(fault) => {
                 return Some(Err(Fact::TurnFailed { frame, turn, attempt, fault, again_at: None }));
@@ -379,7 +381,7 @@ impl DeltaSink for FirstDeltaTimer<'_> {
     }
 }
 
-/// What is said of a model that is not there, or is there for other realms only.
+/// The error of a model that does not exist, or exists in other realms only.
 fn no_such_model(name: &str, is_of_others: bool) -> LlmError {
     if is_of_others {
         let message = format!("model `{name}` is not enabled in this realm");

@@ -1,4 +1,4 @@
-//! A session that begins with events that were decided elsewhere: a fork.
+//! Starts a session from events that were written elsewhere: a fork.
 
 use crate::command::{Slice, Slices};
 use crate::driver::record::{EVENTS_PER_APPEND, no_session};

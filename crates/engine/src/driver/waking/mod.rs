@@ -1,5 +1,5 @@
-//! How a driver comes by its session: it is loaded, it begins as a copy of another one, or it
-//! cannot be driven for now.
+//! How a driver gets its session: loaded, created as a fork, or parked because it cannot be driven
+//! for now.
 
 mod wake;
 pub(super) mod parked;

@@ -1,4 +1,4 @@
-//! Loading a session, and taking over what a dead process left under way.
+//! Loads a session and recovers the work that a dead process left.
 
 use crate::driver::effects::unreadable;
 use crate::driver::observed::came_to_an_agent;
@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use crate::system::heavy;
 use kernel::contracts::{HistoryFilter, LoadResult, PageRequest, StoreError, StoredSession};
 use kernel::definition::agent_reader::read_pinned;
-use kernel::definition::plan::flow::{read_made, reload};
+use kernel::definition::plan::flow::{read_generated, reload};
 use kernel::definition::plan::{Closure, ClosureText};
 use kernel::event::{self, Event, Fact};
 use kernel::planted::{Switch, is_on};
@@ -217,7 +217,7 @@ fn apply_all(session: &mut Session, events: &[Event]) {
     }
 }
 
-/// What a snapshot and the rows after it add up to; none where the snapshot is of another release.
+/// State from a snapshot and the rows after it; `None` if the snapshot is of another release.
 fn state_of(stored: &StoredSession, key: &SessionKey) -> Result<Option<Session>> {
     let start = match &stored.snapshot {
         Some(snapshot) => Session::from_snapshot(snapshot),
@@ -304,7 +304,7 @@ impl Shared {
         let mut plans = BTreeMap::new();
         for source in &text.plans {
             let read = match is_on(Switch::PinnedPlansLimited) {
-                true => read_made(source, &self.limits),
+                true => read_generated(source, &self.limits),
                 false => reload(source),
             };
             let plan = read.map_err(|_| broken())?;
@@ -331,7 +331,7 @@ impl Shared {
         self.blob_value(realm, hash).await?.ok_or_else(broken)
     }
 
-    /// What a frame sees of its run's history, newest first, at most so many entries.
+    /// The part of its run's history that a frame sees, newest first, at most so many entries.
     pub(in crate::driver) async fn visible_history(
         &self,
         key: &SessionKey,

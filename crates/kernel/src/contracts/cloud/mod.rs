@@ -80,8 +80,8 @@ pub fn cloud_events(row: &FeedRow) -> Result<Vec<CloudEvent>, Unreadable> {
     })?;
     let mut events = Vec::new();
     for event in &written {
-        for (number, told) in (1..).zip(told(row, event).unwrap_or_default()) {
-            events.extend(told.map(|told| made(row, event, number, told)));
+        for (number, content) in (1..).zip(contents(row, event).unwrap_or_default()) {
+            events.extend(content.map(|content| cloud_event(row, event, number, content)));
         }
     }
     Ok(events)
@@ -117,16 +117,21 @@ fn may_tell(body: &str) -> bool {
 
 const PUBLISHED: &str = "\"published\":[";
 
-fn made(row: &FeedRow, event: &StoredEvent<'_>, number: usize, told: EventContent) -> CloudEvent {
+fn cloud_event(
+    row: &FeedRow,
+    event: &StoredEvent<'_>,
+    number: usize,
+    content: EventContent,
+) -> CloudEvent {
     let id = match number {
         1 => format!("{}.{}", row.session, event.seq),
         _ => format!("{}.{}.{number}", row.session, event.seq),
     };
-    let source = told.source.filter(|source| !source.is_empty());
+    let source = content.source.filter(|source| !source.is_empty());
     let source = source.map_or_else(|| format!("waypost/{}", row.key.realm), |s| s.to_string());
     CloudEvent {
         id,
-        kind: told.kind,
+        kind: content.kind,
         source: uri_reference(&source),
         subject: row.key.id.to_string(),
         at: event.at,
@@ -134,12 +139,12 @@ fn made(row: &FeedRow, event: &StoredEvent<'_>, number: usize, told: EventConten
         session: row.session,
         seq: event.seq,
         cursor: row.cursor,
-        data: told.data,
+        data: content.data,
     }
 }
 
 /// What an event tells, each with its place among them; none where it tells nothing.
-fn told(row: &FeedRow, event: &StoredEvent<'_>) -> Option<Vec<Option<EventContent>>> {
+fn contents(row: &FeedRow, event: &StoredEvent<'_>) -> Option<Vec<Option<EventContent>>> {
     if event.v != u64::from(VERSION) {
         return None;
     }
@@ -164,12 +169,12 @@ fn told(row: &FeedRow, event: &StoredEvent<'_>) -> Option<Vec<Option<EventConten
         }
         kind => {
             let (kinds, more) = lifecycle(kind, data)?;
-            let mut told = Map::new();
-            told.insert("session".to_owned(), json!(row.session));
-            told.insert("key".to_owned(), json!(row.key.id));
-            told.insert("space".to_owned(), json!(row.key.space));
-            told.extend(more);
-            let data = Value::Object(told);
+            let mut data = Map::new();
+            data.insert("session".to_owned(), json!(row.session));
+            data.insert("key".to_owned(), json!(row.key.id));
+            data.insert("space".to_owned(), json!(row.key.space));
+            data.extend(more);
+            let data = Value::Object(data);
             let one = |kind| Some(EventContent { kind, source: None, data: data.clone() });
             Some(kinds.into_iter().map(one).collect())
         }

@@ -94,7 +94,7 @@ fn asked(body: AskBody) -> Fact {
 }
 
 #[test]
-fn what_a_step_publishes_goes_out_as_it_is() {
+fn published_events_are_sent_unchanged() {
     let event = json!({"type": "TradeRepaired", "tradeId": "T-100"});
     let told = told(vec![published(event.clone(), Some("events.out"))]);
     let expected = CloudEvent {
@@ -128,7 +128,7 @@ fn what_a_step_publishes_goes_out_as_it_is() {
 }
 
 #[test]
-fn a_call_that_published_several_numbers_them() {
+fn several_events_of_one_call_get_numbered_ids() {
     let told = told(vec![finished(vec![json!({"type": "A"}), json!({"type": "B"}), json!(1)])]);
     let ids: Vec<String> = told.iter().map(|event| event.id.replace(&"0".repeat(31), "")).collect();
     assert_eq!(ids, ["ses_1.7", "ses_1.7.2"]);
@@ -136,13 +136,13 @@ fn a_call_that_published_several_numbers_them() {
 }
 
 #[test]
-fn without_a_source_it_is_the_realm_s() {
+fn an_event_without_a_source_gets_the_source_of_its_realm() {
     let told = told(vec![published(json!({"type": "A"}), None)]);
     assert_eq!(told[0].source, "waypost/acme");
 }
 
 #[test]
-fn runs_are_told_by_their_names_alone() {
+fn run_events_have_names_and_no_content() {
     let fault = Fault::new("Boom", "hush");
     let told = told(vec![
         started(),
@@ -167,7 +167,7 @@ fn runs_are_told_by_their_names_alone() {
 }
 
 #[test]
-fn asks_are_told_by_their_kinds_alone() {
+fn ask_events_have_kinds_and_no_content() {
     let call = |tool: &str| AskedCall {
         call_id: CallId(1),
         tool: tool.into(),
@@ -199,7 +199,7 @@ fn asks_are_told_by_their_kinds_alone() {
 }
 
 #[test]
-fn people_are_told_of_a_failed_step_once_no_rule_holds_it() {
+fn a_fix_ask_event_is_sent_once_no_rule_holds_the_step() {
     let fault = Fault::new("Boom", "hush");
     let how = CallProgress::Failed;
     let actions = Vec::new();
@@ -231,7 +231,7 @@ fn people_are_told_of_a_failed_step_once_no_rule_holds_it() {
 }
 
 #[test]
-fn what_tells_nothing_is_not_even_parsed() {
+fn rows_without_events_for_sinks_are_not_parsed() {
     let quiet = [
         Fact::SessionCreated { id: SessionId(1), key: key(), owner: None },
         Fact::StepChosen { frame: FrameId(0), step: "a".into(), next: None },
@@ -246,7 +246,7 @@ fn what_tells_nothing_is_not_even_parsed() {
 }
 
 #[test]
-fn what_this_release_does_not_know_is_passed_over() {
+fn unknown_facts_are_skipped() {
     let future = json!([
         {"seq": 1, "at": 5, "v": 1, "type": "run.renamed", "data": {"run": 1}},
         {"seq": 2, "at": 5, "v": 2, "type": "run.started", "data": {"run": RunId(2), "plan": "p"}},
@@ -264,7 +264,7 @@ fn what_this_release_does_not_know_is_passed_over() {
 }
 
 #[test]
-fn a_source_is_a_uri_reference_whatever_was_written() {
+fn an_event_source_is_always_a_uri_reference() {
     for (text, written) in [
         ("events.out", "events.out"),
         ("https://a.test/x?y=1#z", "https://a.test/x?y=1#z"),

@@ -1,4 +1,4 @@
-//! Where API keys are kept.
+//! The contract of API key storage.
 
 use crate::contracts::Read;
 use crate::identity::audit::Entries;
@@ -8,7 +8,6 @@ use crate::values::ids::Millis;
 /// A key, and what changes beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredKey {
-    /// The key.
     pub key: ApiKey,
     /// Which version of it this is: each write makes another.
     pub version: u64,

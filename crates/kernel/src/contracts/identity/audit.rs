@@ -1,5 +1,5 @@
-//! Where the audit lies: its chains, each a row after another. What is in a row and how it follows
-//! the one before it is in `identity`.
+//! The contract of audit storage: chains of rows. The content of a row and its link to the previous
+//! one are in `identity`.
 
 use crate::contracts::{ListPage, PageRequest, Read};
 use crate::identity::audit::{ChainName, Entries, Entry};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainState {
     pub chain: ChainName,
-    /// What it begins with, if its oldest rows were removed.
+    /// Its base, if its oldest rows were removed.
     pub base: Option<Base>,
     /// Its last row.
     pub head: Head,
@@ -22,7 +22,6 @@ pub struct ChainState {
 pub struct LocatedEntry {
     /// The row that holds it.
     pub seq: u64,
-    /// The entry.
     pub entry: Entry,
 }
 

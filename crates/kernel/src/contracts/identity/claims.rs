@@ -1,4 +1,4 @@
-//! Where the roles are kept that subjects have by the claims of their tokens.
+//! The contract of claim storage: roles that subjects have by the claims of their tokens.
 
 use crate::contracts::Read;
 use crate::identity::grants::Grants;

@@ -1,5 +1,5 @@
-//! Where it is kept who may call and what they did: API keys, the claims of tokens, principals,
-//! realms and the audit. What these are is in `kernel::identity`.
+//! Contracts of identity storage: API keys, token claims, principals, realms and the audit. Their
+//! values are in `kernel::identity`.
 
 pub mod api_keys;
 pub mod claims;

@@ -1,13 +1,13 @@
-//! Where principals are kept that no file brings, and which of all of them are disabled.
+//! The contract of principal storage: principals that no file defines, and which of all principals
+//! are disabled.
 
 use crate::contracts::Read;
 use crate::identity::audit::Entries;
 use crate::identity::principal::PrincipalRecord;
 
-/// What is stored of a principal.
+/// A stored principal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPrincipal {
-    /// It.
     pub record: PrincipalRecord,
     /// Which version of it this is: each write makes another.
     pub version: u64,

@@ -1,5 +1,5 @@
-//! Where it is kept which realms were made and removed at run time, and how all that a removed
-//! realm owned goes.
+//! The contract of realm storage: realms created and removed at run time, and the removal of all
+//! data of a realm.
 
 use crate::contracts::Read;
 use crate::identity::audit::Entries;
@@ -15,7 +15,7 @@ pub struct RealmRecord {
     /// The subject that made it.
     pub by: Arc<str>,
     pub created: Millis,
-    /// What is known of its removal, if it was removed.
+    /// Its removal, if it was removed.
     pub removed: Option<Removal>,
 }
 

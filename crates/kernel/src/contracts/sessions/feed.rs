@@ -1,4 +1,4 @@
-//! The feed: all appends of a realm in the order of their commits, and who has read how far.
+//! The feed: all appends of a realm in commit order, and the positions of its consumers.
 
 use crate::contracts::{FeedRow, Read};
 use crate::values::ids::RealmId;

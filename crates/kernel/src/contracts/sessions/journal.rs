@@ -1,4 +1,4 @@
-//! The journal of sessions: what happened, and what it adds up to so far.
+//! The journal of sessions: events, and the snapshots of their state.
 
 use crate::contracts::{ListPage, PageRequest, Read, StoreError};
 use crate::journal::projection::{Append, HistoryItem};

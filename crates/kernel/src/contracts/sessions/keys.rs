@@ -1,4 +1,4 @@
-//! Requests that came with a key of their client's.
+//! Idempotency keys of requests.
 
 use crate::contracts::Read;
 use crate::journal::projection::OnceRow;

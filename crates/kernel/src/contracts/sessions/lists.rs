@@ -1,4 +1,4 @@
-//! What is listed beside the journal: rows that every append keeps up to date.
+//! Lists beside the journal: rows that every append keeps up to date.
 
 use crate::contracts::{
     AskFilter, ListPage, OpenAsks, OpenSessions, PageRequest, Read, RunFilter, RunPage,

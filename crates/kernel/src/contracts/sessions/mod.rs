@@ -1,5 +1,5 @@
-//! Where sessions are kept: the journal, what is listed beside it, the feed of all appends, who
-//! drives which session, what is removed, and the store that is all of them over one database.
+//! Contracts of session storage: journal, lists, feed, ownership, keys, retention, and the store
+//! that implements all of them over one database.
 
 pub mod feed;
 pub mod journal;

@@ -1,4 +1,4 @@
-//! Which sessions should be driven, and by whom.
+//! Which sessions must be driven, and which process owns each.
 
 use crate::contracts::Read;
 use crate::journal::projection::ParkedSession;

@@ -1,4 +1,4 @@
-//! What is removed: sessions, the old runs of sessions that stay, closures that no run pins.
+//! Removal of sessions, of old runs of active sessions, and of closures that no run pins.
 
 use crate::contracts::Read;
 use crate::journal::trim::Trim;
@@ -33,7 +33,7 @@ pub trait Retention: Send + Sync {
         slice: Slice<u64>,
     ) -> Read<'a, PrunedSlice>;
 
-    /// Sessions with runs that ended before this and that are not their newest, after a place.
+    /// Sessions with runs that ended before this and that are not their newest, after a cursor.
     fn trimmable<'a>(
         &'a self,
         realms: RealmSet<'a>,
@@ -53,7 +53,7 @@ pub trait Retention: Send + Sync {
     fn sweep_closures(&self, limit: usize) -> Read<'_, (usize, u64)>;
 }
 
-/// The consumer whose place says up to where `Retention::prune` and `Retention::trim` may have
+/// The consumer whose position says up to where `Retention::prune` and `Retention::trim` may have
 /// removed rows of the feed.
 pub const RETENTION: &str = "retention";
 
@@ -65,10 +65,10 @@ pub enum RealmSet<'a> {
     AllBut(&'a [RealmId]),
 }
 
-/// A part of a long list: so many, after a place.
+/// A page of a long list: at most so many, after a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice<P> {
-    /// The last place of the part before it.
+    /// The last cursor of the previous page.
     pub after: P,
     /// How many at most.
     pub limit: usize,
@@ -87,8 +87,8 @@ pub struct PrunedSlice {
 /// A session that may have old runs to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trimmable {
-    /// Its place in this list.
-    pub place: (Millis, u64),
+    /// Its cursor in this list.
+    pub cursor: (Millis, u64),
     pub key: SessionKey,
     pub id: SessionId,
     pub fence: Fence,

@@ -1,4 +1,4 @@
-//! A store: the six contracts by which the engine keeps sessions, over one database.
+//! A store: the six session contracts over one database.
 
 use crate::contracts::figures::StoreFigures;
 use crate::contracts::{Feed, Journal, Keys, Lists, Ownership, Read, Retention, StoreError};
@@ -13,7 +13,6 @@ pub type OnCommit = Arc<dyn Fn(&[CommitNotice<'_>]) + Send + Sync>;
 /// A session that a commit changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CommitNotice<'a> {
-    /// Its key.
     pub key: &'a SessionKey,
     /// What the commit added to its journal; none where only the change is known, as of a commit
     /// of another process, and where nothing was added.
@@ -52,7 +51,7 @@ impl<'a> CommitNotice<'a> {
 
 /// A store, and what concerns all of it.
 pub trait Store: Journal + Ownership + Lists + Feed + Keys + Retention {
-    /// What it says of its own work; none where it says nothing.
+    /// Its measurements; `None` if it has none.
     fn figures(&self) -> Option<StoreFigures> {
         None
     }

@@ -1,4 +1,4 @@
-//! What an agent may spend, as it is written: counts, dollars and times.
+//! Reads the limits of an agent: counts, dollars and times.
 
 use super::Form;
 use crate::definition::agent::AgentLimits;

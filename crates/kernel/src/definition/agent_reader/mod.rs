@@ -121,8 +121,8 @@ impl Form<'_> {
             return None;
         }
         let name = self.ref_name(spot);
-        let title = self.words(spot, "name");
-        let description = self.words(spot, "description").unwrap_or_default();
+        let title = self.short_text(spot, "name");
+        let description = self.short_text(spot, "description").unwrap_or_default();
         let commands = self.reader.one_of(spot, &["mode"], MODES).unwrap_or(false);
         let model = self.need(spot, "llmConfigRef").and_then(|field| self.model(&field));
         let router = self.field(spot, "routerLlmConfigRef");
@@ -224,7 +224,7 @@ impl Form<'_> {
         None
     }
 
-    fn words(&mut self, spot: &Spot<'_>, key: &str) -> Option<String> {
+    fn short_text(&mut self, spot: &Spot<'_>, key: &str) -> Option<String> {
         let field = self.field(spot, key)?;
         self.reader.text(&field).map(|text| text.trim().to_owned())
     }
@@ -244,13 +244,13 @@ impl Form<'_> {
         steps.into_iter().map(|(_, step)| step).collect()
     }
 
-    fn prompt_step(&mut self, spot: &Spot<'_>, place: u64) -> Option<(u64, PromptStep)> {
+    fn prompt_step(&mut self, spot: &Spot<'_>, index: u64) -> Option<(u64, PromptStep)> {
         if !self.reader.object(spot, "a prompt step", &["order", "role", "content"]) {
             return None;
         }
         let order = match spot.field("order") {
             Some(field) => self.order(&field)?,
-            None => place,
+            None => index,
         };
         let role = self.reader.one_of(spot, &["role"], ROLES).unwrap_or_default();
         let field = self.reader.need(spot, "content")?;

@@ -61,7 +61,7 @@ fn bad(text: &str, begins: &str) {
 }
 
 #[test]
-fn an_agent_is_read_whole() {
+fn all_keys_of_an_agent_are_read() {
     let (agent, warnings) = good(FULL);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(
@@ -101,7 +101,7 @@ fn what_is_left_out_has_defaults() {
 }
 
 #[test]
-fn an_agent_speaks_in_commands_where_it_says_so() {
+fn commands_are_used_only_where_an_agent_enables_them() {
     assert!(!good(&with("mode: talk\n")).0.commands);
     let (agent, _) = good(&with("mode: commands\nlimits: {steps: 5}\n"));
     assert!(agent.commands);
@@ -113,7 +113,7 @@ fn an_agent_speaks_in_commands_where_it_says_so() {
 }
 
 #[test]
-fn json_and_the_other_spellings_are_the_same_agent() {
+fn json_and_alternative_spellings_give_the_same_agent() {
     let value = good(FULL).0.source;
     let (again, _) = read_value(&value).unwrap();
     assert_eq!(again, good(FULL).0, "what is stored is what was read");
@@ -129,7 +129,7 @@ fn json_and_the_other_spellings_are_the_same_agent() {
 }
 
 #[test]
-fn what_others_keep_beside_is_given_back() {
+fn unknown_members_of_a_value_stay_in_its_source() {
     let entity = json!({
         "id": "6571a1f0c2a4d5e6f7081920", "refName": "a", "name": null, "llmConfigRef": "m",
         "context": [{"order": 0, "role": "user", "content": "hi"}], "enabledTools": null,
@@ -151,7 +151,7 @@ fn what_others_keep_beside_is_given_back() {
 }
 
 #[test]
-fn a_file_has_our_keys_only() {
+fn unknown_keys_in_an_agent_file_are_mistakes() {
     bad(&with("«tool_type: {}\n"), "unknown key `tool_type` in an agent; hint: did you mean");
     bad(&with("«dataDomain: {}\n"), "unknown key `dataDomain` in an agent; hint: the keys are");
     bad(
@@ -178,7 +178,7 @@ fn what_must_be_there_is_missed() {
 }
 
 #[test]
-fn a_name_can_stand_in_a_path() {
+fn an_agent_name_is_valid_in_a_url_path() {
     for name in ["a b", "a/b", "..", "ü", "a:b"] {
         bad(
             &format!("refName: «{name:?}\nllmConfigRef: m\n"),
@@ -189,7 +189,7 @@ fn a_name_can_stand_in_a_path() {
 }
 
 #[test]
-fn a_prompt_that_cannot_be_filled_is_told() {
+fn an_invalid_prompt_template_is_a_mistake() {
     let step = |content: &str| with(&format!("promptSteps:\n  - content: «{content:?}\n"));
     bad(&step("{{ nwo }} x"), "`{{ nwo }}` is not known in a prompt");
     bad(
@@ -211,7 +211,7 @@ fn a_prompt_that_cannot_be_filled_is_told() {
 }
 
 #[test]
-fn a_name_that_is_another_programs_to_fill_is_kept_in_a_stored_agent() {
+fn foreign_placeholders_are_kept_in_stored_agents() {
     let stored = |content: &str| {
         let steps = json!([{"content": content}]);
         read_value(&json!({"refName": "a", "llmConfigRef": "m", "context": steps}))
@@ -283,7 +283,7 @@ fn all_mistakes_are_told_in_the_order_of_the_text() {
 }
 
 #[test]
-fn a_value_has_limits_too() {
+fn limits_apply_to_agents_that_come_as_values() {
     let mut deep = json!("x");
     for _ in 0..DEPTH_MAX + 1 {
         deep = json!([deep]);

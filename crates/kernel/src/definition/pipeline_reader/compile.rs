@@ -1,5 +1,5 @@
-//! What a pipeline comes down to: a plan that takes known reasons to their handlers and all others
-//! to an agent, and that agent. Both are ordinary sources, read like any others.
+//! Compiles a pipeline to a plan, which takes known reasons to their handlers and others to an
+//! agent, and to that agent. Both are ordinary sources, read like any others.
 
 use crate::definition::pipeline::{Handler, HandlerKind, Pipeline};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub(super) struct Runner {
 const ROUTE: &str = "route";
 /// The step that no handler's reason leads to.
 const AGENT: &str = "agent";
-/// Who publishes where no model is asked.
+/// `by` of events that handlers publish.
 const DETERMINISTIC: &str = "deterministic-processor";
 
 /// The source of its plan.

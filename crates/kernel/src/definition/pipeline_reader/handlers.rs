@@ -1,4 +1,4 @@
-//! The reasons that a pipeline knows, as they are written, and what is done for each.
+//! Reads the handlers of a pipeline and their reasons.
 
 use super::Form;
 use crate::definition::pipeline::{Handler, HandlerKind, PIPELINES};
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_lists_words_in_any_case_and_patterns() {
+    fn reasons_can_be_lists_case_insensitive_words_or_patterns() {
         let pipeline = read(
             "  - {reason: [Late, Very late], type: escalate, event: OrderLate}\n  \
              - {reason: Lost, type: escalate}\n  \
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_reasons_are_compared_as_before() {
+    fn reasons_are_compared_exactly_by_default() {
         let pipeline = read("  - {reason: A, type: escalate}\n  - {reason: B, type: escalate}\n");
         let plan = pipeline.unwrap().plan_source;
         let cases: Value = json!([{"equals": "A", "nextStepId": "handler_1"},

@@ -1,4 +1,4 @@
-//! Who decides where no handler does, as it is written.
+//! Reads which model decides cases that no handler takes.
 
 use super::Form;
 use crate::definition::pipeline::PipelineLlm;

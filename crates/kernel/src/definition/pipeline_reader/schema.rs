@@ -1,4 +1,4 @@
-//! What the bodies of a pipeline look like, as it is written.
+//! Reads the schema of a pipeline's bodies.
 
 use super::Form;
 use crate::definition::pipeline::CaseSchema;

@@ -74,7 +74,7 @@ fn plan_of(pipeline: &Pipeline) -> Plan {
 }
 
 #[test]
-fn a_pipeline_is_read_whole() {
+fn all_keys_of_a_pipeline_are_read() {
     let (pipeline, warnings) = good(TRADES);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!((pipeline.name.as_str(), pipeline.port), ("trades", Some(8080)));
@@ -96,7 +96,7 @@ fn a_pipeline_is_read_whole() {
 }
 
 #[test]
-fn what_a_model_is_opened_with_is_not_shown() {
+fn model_secrets_of_a_pipeline_are_not_shown() {
     let (pipeline, _) = good(&TRADES.replace("${KEY}", "sk-secret"));
     assert!(!format!("{pipeline:?}").contains("sk-secret"));
     let sources = format!("{}{}", pipeline.plan_source, pipeline.agent_source);
@@ -218,7 +218,7 @@ fn fields_fit_each_other() {
 }
 
 #[test]
-fn handlers_are_known_and_have_one_reason_each() {
+fn unknown_handlers_and_duplicate_reasons_are_mistakes() {
     let handler = |text: &str| with(&format!("handlers:\n  - {{{text}}}\n"));
     bad(
         &handler("reason: a, type: «escalte"),
@@ -279,7 +279,7 @@ fn all_mistakes_are_told_in_the_order_of_the_text() {
 }
 
 #[test]
-fn it_comes_down_to_a_plan_that_loads() {
+fn a_pipeline_compiles_to_a_plan_that_loads() {
     let (pipeline, _) = good(TRADES);
     let plan = plan_of(&pipeline);
     assert_eq!((plan.id.as_str(), plan.start.as_str()), ("pipeline/trades", "route"));
@@ -297,7 +297,7 @@ fn it_comes_down_to_a_plan_that_loads() {
 }
 
 #[test]
-fn a_handler_tells_and_answers_as_clients_expect() {
+fn a_compiled_handler_reports_and_answers_in_the_case_contract() {
     let (pipeline, _) = good(TRADES);
     let id = json!({"jsonPath": "$.promptInput[\"tradeId\"]"});
     let event = json!({"type": "TradeRepaired", "tradeId": id, "by": "deterministic-processor",
@@ -320,7 +320,7 @@ fn a_handler_tells_and_answers_as_clients_expect() {
 }
 
 #[test]
-fn its_agent_can_be_pinned_and_nobody_else_has_such_a_name() {
+fn a_pipeline_agent_can_be_pinned_and_its_name_is_reserved() {
     let braces = TRADES.replace("Repairs trades that failed", r#""{{ x }} {% if %} {{ \"y\" }}""#);
     for text in [TRADES, &braces] {
         let (pipeline, _) = good(text);
@@ -336,7 +336,7 @@ fn its_agent_can_be_pinned_and_nobody_else_has_such_a_name() {
 }
 
 #[test]
-fn a_body_is_admitted_and_whittled() {
+fn a_case_body_is_validated_and_reduced_to_its_schema() {
     let pipeline = good(&with("handlers: [{reason: known, type: escalate}]\n")).0;
     let body = json!({"id": "T-1", "reason": "known", "n": null, "correlationId": "mine"});
     let case = pipeline.admit(&body).unwrap();
@@ -356,7 +356,7 @@ fn a_body_is_admitted_and_whittled() {
 }
 
 #[test]
-fn a_body_that_cannot_be_a_case_is_told_why() {
+fn an_invalid_case_body_is_refused_with_a_reason() {
     let pipeline = good(&with("")).0;
     let refused = |body: Value| pipeline.admit(&body).unwrap_err();
     assert_eq!(refused(json!([1])), BadCase::NoObject);

@@ -1,4 +1,4 @@
-//! The tools that a pipeline's agent may call, as they are written.
+//! Reads the tools that a pipeline's agent may call.
 
 use super::Form;
 use crate::definition::plan::mistake::Mistake;

@@ -1,5 +1,5 @@
-//! What a plan needs around it: tools and plans that are there, schemas that compile, arguments
-//! and examples that fit.
+//! Checks a plan against its surroundings: tools and plans exist, schemas compile, arguments and
+//! examples fit.
 
 use super::mistake::{Mistake, meant};
 use super::read::{Origin, quoted};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What is around a plan when it is loaded.
+/// What a plan can refer to when it is loaded.
 pub struct PlanScope<'a> {
     pub tools: &'a dyn Fn(&ToolName) -> Option<Arc<ToolSpec>>,
     /// What the operator can set to have this tool, where the settings keep it out; nothing, where
@@ -43,7 +43,7 @@ pub const STATUSES: &[&str] = &["completed", "failed", "paused_on_error", "pause
 /// How many unusable schemas are reported for one plan: to find them takes time, too.
 const WRONG_SCHEMAS_MAX: usize = 32;
 
-/// What is wrong between a plan and its surroundings. `node` is what the plan was read from.
+/// Mistakes of a plan about its surroundings. `node` is its source.
 pub fn check_plan(
     plan: &Plan,
     node: &Node,
@@ -99,7 +99,7 @@ pub(crate) struct StepRead<'p> {
     pub(crate) what: ReadTarget<'p>,
 }
 
-/// What is checked, as far as it matters before a run.
+/// What a reference reads, as far as it can be checked before a run.
 pub(crate) enum ReadTarget<'p> {
     /// One key of the context.
     Key(&'p str),

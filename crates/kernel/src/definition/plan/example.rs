@@ -1,4 +1,4 @@
-//! Examples of a plan: runs that must come out as told.
+//! Examples of a plan: runs with stubs and their expected outcome.
 
 use crate::ask::FixAction;
 use crate::tool::call::CallProgress;
@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
-    /// What it shows.
     pub name: String,
     /// The run's input.
     #[serde(default)]
@@ -113,7 +112,7 @@ fn once() -> u32 {
 }
 
 impl Example {
-    /// What its run begins with: an example without input is a run without input.
+    /// Input of its run; `null` without one.
     pub fn begins_with(&self) -> Value {
         match (&self.error, &self.input) {
             (Some(error), _) => error.input(),
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_told_as_a_correction_gets_it() {
+    fn an_example_shows_a_failure_as_a_correction_receives_it() {
         let read = |value: Value| serde_json::from_value::<Example>(value).unwrap();
         let expect = json!({"status": "completed"});
         let error = json!({"name": "Boom", "tool": "a", "arguments": {"n": 1}, "stepId": "pay",

@@ -1,27 +1,27 @@
-//! Which step can follow which, and what each can see: steps that are never reached, references to
-//! steps that cannot have run, loops whose iterations would race. Here a plan is loaded: read,
-//! checked against its surroundings, checked for its flow.
+//! Control-flow analysis of a plan: unreachable steps, references to steps that cannot have run,
+//! races between loop iterations. Plans are also loaded here: parsed, checked against the tools and
+//! plans around them, and checked for their flow.
 
 use super::check::{PlanScope, ReadTarget, check_plan, reads, step_pointer, type_name};
 use super::mistake::{CheckResult, Mistake, checked, meant_step};
 use super::read::Origin;
 use super::source::{DEPTH_MAX, Node, Subject, is_deeper};
-use super::steps::{read_made_plan, read_pinned_plan, read_plan};
+use super::steps::{read_generated_plan, read_pinned_plan, read_plan};
 use super::{Loop, Plan, Step, StepKind};
 use crate::limits::Limits;
 use crate::values::ids::StepId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Loads a plan from a YAML or JSON text. What comes with the plan are warnings.
+/// Loads a plan from a YAML or JSON text. Mistakes that come with the plan are warnings.
 pub fn load_text(
     text: &str,
     origin: &Origin,
     limits: &Limits,
-    around: &PlanScope<'_>,
+    scope: &PlanScope<'_>,
 ) -> CheckResult<Plan> {
     let node = Node::parse(text, limits).map_err(|found| origin.all_filed(found))?;
-    load_node(&node, origin, limits, around)
+    load_node(&node, origin, limits, scope)
 }
 
 /// Loads a plan that arrives as a value, such as one inside a request.
@@ -29,26 +29,26 @@ pub fn load_value(
     value: &Value,
     origin: &Origin,
     limits: &Limits,
-    around: &PlanScope<'_>,
+    scope: &PlanScope<'_>,
 ) -> CheckResult<Plan> {
     if let Some(mistake) = Subject::PLAN.refuses(value, limits) {
         return Err(vec![origin.filed(mistake)]);
     }
-    load_node(&Node::from_value(value), origin, limits, around)
+    load_node(&Node::from_value(value), origin, limits, scope)
 }
 
-/// Reads a stored plan again. It was checked when its run began, and what was around it then may be
-/// gone by now, so it is only read; and the limits of today do not apply to it, so that
-/// lowering one stops no run that is under way.
+/// Reads a pinned plan. It was checked when its run began, and tools or plans that it names may be
+/// gone by now, so it is only parsed. Today's limits do not apply, so that lowering one stops no
+/// active run.
 pub fn reload(source: &Value) -> Result<Plan, Vec<Mistake>> {
     let node = shallow(source)?;
     read_pinned_plan(&node, &Limits::unbounded_plans())
 }
 
-/// Reads a plan that we made ourselves, out of a pipeline or for one call: its surroundings were
-/// checked with what it was made of.
-pub fn read_made(source: &Value, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
-    read_made_plan(&shallow(source)?, limits)
+/// Reads a plan that Waypost generated, from a pipeline or for one call: its source was already
+/// checked against its surroundings.
+pub fn read_generated(source: &Value, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
+    read_generated_plan(&shallow(source)?, limits)
 }
 
 fn shallow(source: &Value) -> Result<Node, Vec<Mistake>> {
@@ -58,43 +58,44 @@ fn shallow(source: &Value) -> Result<Node, Vec<Mistake>> {
     Ok(Node::from_value(source))
 }
 
-/// How a step is left.
+/// How a step ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExitKind {
-    /// With its result.
-    On,
-    /// Without one: a person said no.
-    Aside,
+pub enum StepExit {
+    /// With a result.
+    Completed,
+    /// Without a result: a person rejected or declined it.
+    Refused,
 }
 
-/// One way on from a step.
-pub struct Exit {
-    /// How the step is left.
-    pub way: ExitKind,
-    /// What tells it from the step's other exits, for people.
+/// An edge of the flow graph: a step and one of its successors.
+pub struct Edge {
+    pub exit: StepExit,
+    /// Distinguishes the step's edges, for people.
     pub label: Option<String>,
-    /// Where it leads; nowhere means that the step's list ends.
+    /// `None` ends the list that the step is in.
     pub next: Option<StepId>,
 }
 
-/// Every way on from a step.
-pub fn exits(plan: &Plan, step: &Step) -> Vec<Exit> {
-    let on = |next: &Option<StepId>| Exit {
-        way: ExitKind::On,
+/// All edges that leave a step.
+pub fn edges(plan: &Plan, step: &Step) -> Vec<Edge> {
+    let completed = |next: &Option<StepId>| Edge {
+        exit: StepExit::Completed,
         label: None,
         next: plan.after(&step.id, next.as_ref()),
     };
-    let labelled =
-        |label: &str, next: &Option<StepId>| Exit { label: Some(label.to_owned()), ..on(next) };
-    let aside = |label: &str, next: &Option<StepId>| {
-        next.as_ref().map(|_| Exit { way: ExitKind::Aside, ..labelled(label, next) })
+    let labelled = |label: &str, next: &Option<StepId>| Edge {
+        label: Some(label.to_owned()),
+        ..completed(next)
+    };
+    let refused = |label: &str, next: &Option<StepId>| {
+        next.as_ref().map(|_| Edge { exit: StepExit::Refused, ..labelled(label, next) })
     };
     match &step.kind {
-        StepKind::ToolCall(call) => {
-            std::iter::once(on(&call.next)).chain(aside("rejected", &call.on_rejected)).collect()
-        }
+        StepKind::ToolCall(call) => std::iter::once(completed(&call.next))
+            .chain(refused("rejected", &call.on_rejected))
+            .collect(),
         StepKind::Human { next, on_declined, .. } => {
-            std::iter::once(on(next)).chain(aside("declined", on_declined)).collect()
+            std::iter::once(completed(next)).chain(refused("declined", on_declined)).collect()
         }
         StepKind::Match { cases, default, .. } => {
             let cases = cases.iter().map(|case| labelled(&case.equals.short(), &case.next));
@@ -106,13 +107,13 @@ pub fn exits(plan: &Plan, step: &Step) -> Vec<Exit> {
         StepKind::Parallel { next, .. }
         | StepKind::Plan { next, .. }
         | StepKind::Agent { next, .. }
-        | StepKind::Publish { next, .. } => vec![on(next)],
-        StepKind::Loop(looping) => vec![on(&looping.next)],
+        | StepKind::Publish { next, .. } => vec![completed(next)],
+        StepKind::Loop(looping) => vec![completed(&looping.next)],
         StepKind::Final { .. } => Vec::new(),
     }
 }
 
-/// What is wrong with the flow of a plan. `node` is what it was read from.
+/// Mistakes in the flow of a plan. `node` is its source.
 pub fn check_flow(plan: &Plan, node: &Node, origin: &Origin) -> Vec<Mistake> {
     let lists = Lists::of(plan);
     let mut found = unreached(plan, &lists);
@@ -134,10 +135,10 @@ fn load_node(
     node: &Node,
     origin: &Origin,
     limits: &Limits,
-    around: &PlanScope<'_>,
+    scope: &PlanScope<'_>,
 ) -> CheckResult<Plan> {
     let (plan, mut mistakes) = read_plan(node, origin, limits)?;
-    mistakes.extend(check_plan(&plan, node, origin, around));
+    mistakes.extend(check_plan(&plan, node, origin, scope));
     mistakes.extend(check_flow(&plan, node, origin));
     checked(Some(plan), mistakes)
 }
@@ -145,8 +146,8 @@ fn load_node(
 /// One list of steps: the plan's own, a branch's, a loop's.
 struct List<'p> {
     steps: &'p [Step],
-    /// For each step, where it leads inside this list.
-    ways: Vec<Vec<(ExitKind, Option<usize>)>>,
+    /// For each step, its successors in this list.
+    successors: Vec<Vec<(StepExit, Option<usize>)>>,
     /// For each step, which steps of this list can come after it.
     after: Vec<Vec<bool>>,
     /// For each step, the lists inside it.
@@ -176,10 +177,10 @@ impl<'p> Lists<'p> {
             let holder = &self.all[list].steps[position].kind;
             matches!(holder, StepKind::Loop(looping) if looping.concurrency == 1)
         });
-        let ways = inner_ways(plan, steps);
-        let after = ways.iter().map(|first| reached(first, &ways)).collect();
+        let successors = successors_in_list(plan, steps);
+        let after = successors.iter().map(|first| reached(first, &successors)).collect();
         let inner = vec![Vec::new(); steps.len()];
-        self.all.push(List { steps, ways, after, inner, parent, in_turn });
+        self.all.push(List { steps, successors, after, inner, parent, in_turn });
         for (position, step) in steps.iter().enumerate() {
             self.at.insert(&step.id, (index, position));
             for body in step.bodies() {
@@ -190,15 +191,15 @@ impl<'p> Lists<'p> {
         index
     }
 
-    /// The places of a step and of those that hold it, from the inside out.
+    /// List and position of a step and of every step that contains it, innermost first.
     fn chain(&self, id: &StepId) -> Vec<(usize, usize)> {
         let first = self.at.get(id).copied();
         std::iter::successors(first, |(list, _)| self.all[*list].parent).collect()
     }
 
-    /// Whether the one can have run, and be seen, when the other begins. In the innermost list that
-    /// holds both a way must lead from the one to the other; in every list around that one, a way
-    /// round or a loop's earlier turn does as well.
+    /// Whether `earlier` can have run, and be visible, when `later` begins. In the innermost list
+    /// that contains both, a path must lead from one to the other; in each list around that one, a
+    /// cycle or an earlier iteration of a sequential loop is enough.
     fn can_precede(&self, earlier: &StepId, later: &StepId) -> bool {
         let earlier = self.chain(earlier);
         self.chain(later).into_iter().any(|(index, to)| {
@@ -209,20 +210,20 @@ impl<'p> Lists<'p> {
     }
 }
 
-fn inner_ways(plan: &Plan, steps: &[Step]) -> Vec<Vec<(ExitKind, Option<usize>)>> {
+fn successors_in_list(plan: &Plan, steps: &[Step]) -> Vec<Vec<(StepExit, Option<usize>)>> {
     let positions: BTreeMap<&StepId, usize> =
         steps.iter().enumerate().map(|(position, step)| (&step.id, position)).collect();
     let inside = |next: Option<StepId>| next.and_then(|next| positions.get(&next).copied());
-    let of_step = |step: &Step| -> Vec<(ExitKind, Option<usize>)> {
-        exits(plan, step).into_iter().map(|exit| (exit.way, inside(exit.next))).collect()
+    let of_step = |step: &Step| -> Vec<(StepExit, Option<usize>)> {
+        edges(plan, step).into_iter().map(|edge| (edge.exit, inside(edge.next))).collect()
     };
     steps.iter().map(of_step).collect()
 }
 
-/// The positions that can be reached by the first ways and all that follow.
+/// Which positions can be reached from `first`, given the successors of each position.
 fn reached(
-    first: &[(ExitKind, Option<usize>)],
-    all: &[Vec<(ExitKind, Option<usize>)>],
+    first: &[(StepExit, Option<usize>)],
+    all: &[Vec<(StepExit, Option<usize>)>],
 ) -> Vec<bool> {
     let mut reached = vec![false; all.len()];
     let mut open: Vec<usize> = first.iter().filter_map(|(_, next)| *next).collect();
@@ -366,7 +367,7 @@ impl Traffic {
 struct LoopTurn<'l, 'p> {
     lists: &'l Lists<'p>,
     key: &'l str,
-    /// Who reads it too early, where, and what to say about it.
+    /// Steps that read it too early, with pointer and message.
     early: Vec<(&'p StepId, String, String)>,
 }
 
@@ -379,17 +380,17 @@ impl<'p> LoopTurn<'_, 'p> {
         let mut at_end = true;
         let mut open = vec![(0, false)];
         while let Some((position, written)) = open.pop() {
-            // Written only if it is on every way here.
+            // Written only if it is written on every path to this step.
             let written = written && known[position].unwrap_or(true);
             if known[position] == Some(written) {
                 continue;
             }
             known[position] = Some(written);
             let after = written || self.step(&list.steps[position], &list.inner[position]);
-            for (way, next) in &list.ways[position] {
-                let written = match way {
-                    ExitKind::On => after,
-                    ExitKind::Aside => written,
+            for (exit, next) in &list.successors[position] {
+                let written = match exit {
+                    StepExit::Completed => after,
+                    StepExit::Refused => written,
                 };
                 match next {
                     Some(next) => open.push((*next, written)),

@@ -1,6 +1,6 @@
-//! A plan as a picture: Mermaid text, for people.
+//! Renders a plan as a Mermaid diagram.
 
-use super::flow::{ExitKind, exits};
+use super::flow::{StepExit, edges};
 use super::{Expr, ListPlace, Plan, Step, StepKind, Text};
 use crate::expression::condition::Condition;
 use crate::values::ids::StepId;
@@ -80,18 +80,18 @@ impl Drawing<'_> {
         for step in steps {
             let top = self.plan.index.get(&step.id).map(|place| &place.list);
             let is_top = top == Some(&ListPlace::Top);
-            for exit in exits(self.plan, step) {
-                let target = match &exit.next {
+            for edge in edges(self.plan, step) {
+                let target = match &edge.next {
                     Some(next) => self.name(next).to_owned(),
                     None if is_top => "finish((\"end\"))".to_owned(),
                     // The end of an inner list is the end of its subgraph.
                     None => continue,
                 };
-                let arrow = match exit.way {
-                    ExitKind::On => "-->",
-                    ExitKind::Aside => "-.->",
+                let arrow = match edge.exit {
+                    StepExit::Completed => "-->",
+                    StepExit::Refused => "-.->",
                 };
-                let label = exit.label.map(|label| format!("|\"{}\"|", escaped(&label)));
+                let label = edge.label.map(|label| format!("|\"{}\"|", escaped(&label)));
                 let label = label.unwrap_or_default();
                 let line = format!("{} {arrow}{label} {target}", self.name(&step.id));
                 self.line(1, &line);

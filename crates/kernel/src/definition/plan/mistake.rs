@@ -1,4 +1,4 @@
-//! Mistakes in a plan: where, what, and what to do about it.
+//! Mistakes in definitions: message, position and hint.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,7 +17,6 @@ pub struct Mistake {
     pub column: u32,
     /// JSON Pointer into the plan, such as `/steps/2/arguments/a`; empty for the whole.
     pub pointer: String,
-    /// What is wrong.
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -186,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_words_are_found_and_far_ones_are_not() {
+    fn did_you_mean_suggests_near_words_only() {
         let keys = ["nextStepId", "toolId", "arguments", "saveAs"];
         assert_eq!(did_you_mean("next_step_id", keys), Some("nextStepId"));
         assert_eq!(did_you_mean("nextStep", keys), Some("nextStepId"));
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_reads_as_one_line() {
+    fn a_mistake_is_printed_on_one_line() {
         let mistake = Mistake::error("unknown key `x`").hint("leave it out");
         let mut mistake = mistake.at(Position { line: 12, column: 5 }, "/x");
         mistake.file = Some("plans/x.yaml".to_owned());

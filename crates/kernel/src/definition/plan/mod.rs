@@ -30,7 +30,7 @@ use source::Node;
 #[derive(Debug)]
 pub struct Plan {
     pub id: PlanId,
-    /// What it does, for people and models.
+    /// Shown to people and models.
     pub description: String,
     /// JSON Schema of its input.
     pub parameters: Option<Arc<Value>>,
@@ -43,7 +43,7 @@ pub struct Plan {
     pub start: StepId,
     /// Its steps, in the order of the text.
     pub steps: Vec<Step>,
-    /// What is done about a step that fails, after what the step itself says.
+    /// Rules for failed steps, after those of the step itself.
     pub rules: Vec<Rule>,
     /// Its run reports what became of a call, also where no one knows it: nobody is asked, the call
     /// is never made again, and what the other side said of it is kept. Only plans that an endpoint
@@ -86,7 +86,7 @@ pub struct Step {
     pub id: StepId,
     pub description: Option<String>,
     pub kind: StepKind,
-    /// What is done about it when it fails.
+    /// Rules for its failure.
     pub rules: Vec<Rule>,
 }
 
@@ -96,7 +96,6 @@ pub enum StepKind {
     ToolCall(ToolCall),
     /// Goes where the first equal case says.
     Match {
-        /// What is compared.
         value: Expr,
         /// The cases, in order.
         cases: Vec<Case>,
@@ -147,7 +146,6 @@ pub enum StepKind {
     /// Gives the work to an agent: a model where the path ends.
     Agent {
         agent: AgentName,
-        /// What it is asked.
         input: Expr,
         /// The context key for its answer.
         save_as: ContextKey,
@@ -221,7 +219,7 @@ pub struct Branch {
 pub struct Case {
     /// The value that takes this case.
     pub equals: Expr,
-    /// Where it goes; none falls through.
+    /// `None` falls through.
     pub next: Option<StepId>,
 }
 
@@ -339,7 +337,7 @@ pub struct Closure {
     /// Whether its steps call a tool or an agent. What a rule has a model write may call as well,
     /// but only once the start of the run is durable.
     pub calls: bool,
-    /// What is stored of it, once someone asked.
+    /// Its stored form, computed on first use.
     stored: OnceLock<Arc<StoredClosure>>,
 }
 
@@ -381,7 +379,7 @@ impl Closure {
         Self { hash, main, plans, agents, calls, stored: OnceLock::new() }
     }
 
-    /// What is stored of it. Every run brings it, so it is written once.
+    /// Its stored form. Every run brings it, so it is serialised once.
     pub fn stored(&self) -> Arc<StoredClosure> {
         let stored = self.stored.get_or_init(|| {
             let text = ClosureText {

@@ -1,5 +1,5 @@
-//! How the values in a plan's text are read: names, texts, pointers, conditions. Every mistake is
-//! collected; none ends the reading.
+//! Shared readers for the values of a plan: names, texts, pointers, conditions. Every mistake is
+//! collected; none stops the reading.
 
 use super::mistake::{Mistake, meant};
 use super::source::{Key, Node, NodeKind, child_pointer};

@@ -1,5 +1,5 @@
-//! How rules for failed steps are read: in a step, at the top of a plan, in a project's settings.
-//! All three have the same keys, and a mistake in any of them has its place.
+//! Reads rules for failed steps, in a step, at the top of a plan and in a project's settings. All
+//! three have the same keys, and every mistake has its position.
 
 use super::mistake::{CheckResult, Mistake, checked, did_you_mean};
 use super::read::{Origin, Reader, Spot, listed};

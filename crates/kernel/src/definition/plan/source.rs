@@ -57,7 +57,6 @@ impl Key {
 /// What a text is meant to be, for the words of its mistakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
-    /// What it is, in one word or two.
     pub noun: &'static str,
     /// What to do where there is none.
     pub if_empty: &'static str,
@@ -68,7 +67,6 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A plan.
     pub const PLAN: Self = Self {
         noun: "plan",
         if_empty: "a plan has `steps`; `waypost init` writes one",

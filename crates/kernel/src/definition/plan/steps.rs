@@ -1,4 +1,4 @@
-//! From a tree to a plan: the steps, kind by kind, with exactly the keys that each may have.
+//! Reads the steps of a plan, kind by kind, each with exactly its own keys.
 
 use super::mistake::{CheckResult, Mistake, checked, meant, meant_step};
 use super::read::{Origin, Reader, Spot, quoted};
@@ -293,7 +293,7 @@ impl Steps<'_> {
         }
         let approve = spot.field("approve").and_then(|field| self.reader.flag(&field));
         let next = self.next(spot, "nextStepId", scope);
-        let on_rejected = self.way(spot, "onRejected", scope);
+        let on_rejected = self.next_step(spot, "onRejected", scope);
         let expires_ms = self.reader.expires(spot);
         let tool = tool?;
         Some(StepKind::ToolCall(ToolCall {
@@ -314,7 +314,7 @@ impl Steps<'_> {
     fn matching(&mut self, spot: &Spot<'_>, scope: &Scope<'_>) -> Option<StepKind> {
         let value = self.reader.need(spot, "value").and_then(|field| self.reader.expr(&field));
         let list = self.reader.need(spot, "cases").and_then(|field| self.reader.filled(&field));
-        let default = self.way(spot, "default", scope);
+        let default = self.next_step(spot, "default", scope);
         let cases = list?.iter().filter_map(|case| self.case(case, scope)).collect();
         Some(StepKind::Match { value: value?, cases, default })
     }
@@ -336,8 +336,8 @@ impl Steps<'_> {
             let mistake = Mistake::error("`onTrue` and `onFalse` are both missing");
             self.reader.note(spot, mistake.hint("a condition must lead somewhere"));
         }
-        let on_true = self.way(spot, "onTrue", scope);
-        let on_false = self.way(spot, "onFalse", scope);
+        let on_true = self.next_step(spot, "onTrue", scope);
+        let on_false = self.next_step(spot, "onFalse", scope);
         Some(StepKind::Conditional { condition: condition?, on_true, on_false })
     }
 
@@ -405,7 +405,7 @@ impl Steps<'_> {
                 Mistake::error("`nextStepIdOnInput` and `nextStepId` say different things");
             self.reader.note(spot, mistake.hint("keep one of the two"));
         }
-        let on_declined = self.way(spot, "onDeclined", scope);
+        let on_declined = self.next_step(spot, "onDeclined", scope);
         let expires_ms = self.reader.expires(spot);
         let next = on_input.or(next);
         Some(StepKind::Human { message: message?, schema, next, on_declined, expires_ms })
@@ -464,7 +464,7 @@ impl Steps<'_> {
     }
 
     /// The jump in `{nextStepId}`.
-    fn way(&mut self, spot: &Spot<'_>, key: &str, scope: &Scope<'_>) -> Option<StepId> {
+    fn next_step(&mut self, spot: &Spot<'_>, key: &str, scope: &Scope<'_>) -> Option<StepId> {
         let field = spot.field(key)?;
         if !self.reader.object(&field, &format!("`{key}`"), &["nextStepId"]) {
             return None;

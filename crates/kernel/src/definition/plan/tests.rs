@@ -211,7 +211,7 @@ fn json_is_read_as_it_stands() {
 }
 
 #[test]
-fn every_node_knows_its_place() {
+fn every_node_has_its_line_and_column() {
     let text = "# a plan\nsteps:\n- id: one\n  arguments: {a: 1,\n    b: [x, y]}\n- id: two\n";
     let node = Node::parse(text, &Limits::default()).unwrap();
     let at = |line, column| Position { line, column };
@@ -225,7 +225,7 @@ fn every_node_knows_its_place() {
 }
 
 #[test]
-fn what_has_no_place_in_a_plan_is_refused() {
+fn yaml_tags_anchors_and_the_like_are_refused_in_plans() {
     let twice = "2:1: error: key `a` is given twice; hint: keep one of the two";
     assert_eq!(syntax("a: 1\na: 2"), twice);
     assert!(syntax("a: &x 1\nb: *x").contains("anchors (`&name`)"));
@@ -243,7 +243,7 @@ fn what_has_no_place_in_a_plan_is_refused() {
 }
 
 #[test]
-fn a_plan_that_is_no_plan_is_refused() {
+fn a_value_that_is_not_a_plan_is_refused() {
     bad("«just text", "expected a map for a plan, found a text");
     bad("«planId: t/p", "`steps` is missing");
     bad("planId: t/p\nsteps: «none", "expected a list, found a text");
@@ -264,7 +264,7 @@ fn a_plan_that_is_no_plan_is_refused() {
 }
 
 #[test]
-fn schemas_and_values_are_checked_for_so_long_and_no_longer() {
+fn schema_checks_of_a_plan_are_bounded() {
     let form = |parts: u32| {
         format!(
             "type: human_in_the_loop, message: x, nextStepIdOnInput: end, \
@@ -293,7 +293,7 @@ fn schemas_and_values_are_checked_for_so_long_and_no_longer() {
 }
 
 #[test]
-fn a_step_that_is_no_step_is_refused() {
+fn a_malformed_step_is_refused() {
     bad_steps("  - «run", "expected a step, found a text");
     bad_steps("  - «{type: final_response, message: x}", "`id` is missing");
     bad_steps("  - «{id: end, type: final_response}", "`message` is missing");
@@ -702,7 +702,7 @@ const DOCUMENTED: &str = r#"{
 }"#;
 
 #[test]
-fn the_seeds_plan_is_taken_as_it_stands() {
+fn a_plan_in_the_original_format_loads_unchanged() {
     let (plan, warnings) = good(DOCUMENTED);
     let told: Vec<String> =
         warnings.iter().map(|it| format!("{} {}", it.pointer, it.message)).collect();
@@ -871,7 +871,7 @@ fn yaml_json_and_value_give_the_same_plan() {
 }
 
 #[test]
-fn a_plan_calls_where_a_step_does_however_deep_it_stands() {
+fn a_call_in_any_nested_step_is_found() {
     let plan = |id: &str, steps: &str| {
         let text = format!("planId: {id}\nsteps:\n  - {steps}\n");
         let origin = Origin::of_file(&format!("plans/{id}.yaml"));
@@ -909,7 +909,7 @@ fn a_plan_calls_where_a_step_does_however_deep_it_stands() {
 }
 
 #[test]
-fn a_plan_can_be_drawn() {
+fn a_plan_is_drawn_as_mermaid() {
     let expected = r#"flowchart TD
     begin(("start")) --> s_known
     s_known{"known<br/>$.promptInput.reason"}
@@ -1026,7 +1026,7 @@ fn the_shipped_plans_load() {
 }
 
 #[test]
-fn drafts_that_would_decide_a_write_are_warned_about() {
+fn a_rule_that_drafts_for_a_write_gets_a_warning() {
     let warned = |tool: &str, rule: &str| {
         let steps = format!(
             "  - {{id: a, type: tool_call, toolId: \"{tool}\", arguments: {{}}, \

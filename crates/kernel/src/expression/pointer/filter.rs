@@ -1,4 +1,4 @@
-//! Whether a filter's test holds for a node: comparisons and functions of RFC 9535.
+//! Evaluates filter expressions: comparisons and functions of RFC 9535.
 
 use super::query::Evaluation;
 use super::syntax::{Comparison, Matching, Operand, Sign, Test};

@@ -25,13 +25,10 @@ const SHOWN_CHARS_MAX: usize = 200;
 pub struct Pointer {
     /// As the plan spells it.
     pub text: String,
-    /// What it selects from.
     pub target: Target,
-    /// What it selects there.
     pub rest: Rest,
 }
 
-/// What a pointer selects from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     ContextKey(String),
@@ -47,18 +44,17 @@ pub enum Target {
     History(Option<StepId>),
 }
 
-/// What is selected inside the target.
 #[derive(Debug)]
 pub enum Rest {
     /// One node, by names and indexes.
     One(Vec<Segment>),
     /// Any number of nodes below that one: always an array.
     Many(Vec<Segment>, Query),
-    /// Nothing, and why: the text cannot be read.
+    /// The text is invalid, with the reason.
     Unreadable(String),
 }
 
-/// What must be fetched before a pointer can be resolved.
+/// Data that must be fetched before a pointer can be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fetch {
     /// A blob, because the pointer goes into it.
@@ -82,7 +78,7 @@ impl From<Fetch> for Stop {
     }
 }
 
-/// What a pointer can see: a frame's view of its session.
+/// A frame's view of its session, which pointers read.
 pub trait View {
     fn context(&self, key: &str) -> Option<Arc<Datum>>;
     /// All keys of the context.
@@ -115,7 +111,6 @@ pub enum Recent {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selected {
     pub value: Value,
-    /// Where it came from.
     pub from: Origin,
 }
 
@@ -191,7 +186,7 @@ impl Pointer {
         Stop::Fault(Fault::new("PointerError", message).hint(hint))
     }
 
-    /// What the pointer selects from, if it is there.
+    /// The target value, if it exists.
     fn place(&self, view: &dyn View) -> Result<Option<Arc<Datum>>, Fetch> {
         Ok(match &self.target {
             Target::ContextKey(key) => view.context(key),
@@ -268,7 +263,7 @@ impl Rest {
     }
 }
 
-/// What a whole blob yields.
+/// How a selected blob is returned.
 #[derive(Clone, Copy)]
 pub(crate) enum Blob {
     /// Its URI: a reader that wants the value can fetch it.

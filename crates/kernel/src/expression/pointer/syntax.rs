@@ -1,4 +1,4 @@
-//! What a JSONPath query is made of, and how large one may be.
+//! Syntax tree of a JSONPath query, and its size limits.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub enum Segment {
     Index(i64),
 }
 
-/// What follows `$` or `@`. Each part selects from the nodes that the part before it selected.
+/// The parts after `$` or `@`. Each selects from the nodes that the previous one selected.
 #[derive(Debug)]
 pub struct Query {
     /// The parts, from left to right.
@@ -29,11 +29,10 @@ pub struct Query {
 pub struct Part {
     /// Whether it selects from all descendants too, as `..` does.
     pub descends: bool,
-    /// What it selects; the results are concatenated.
+    /// Selectors whose results are concatenated.
     pub selectors: Vec<Selector>,
 }
 
-/// What is selected from one node.
 #[derive(Debug)]
 pub enum Selector {
     /// One child.
@@ -57,7 +56,6 @@ pub struct Slice {
     pub step: i64,
 }
 
-/// What a filter asks of a node.
 #[derive(Debug)]
 pub enum Test {
     /// At least one of these holds.

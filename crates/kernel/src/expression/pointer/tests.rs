@@ -117,7 +117,7 @@ fn a_step_reference_is_one_segment_in_every_spelling() {
 }
 
 #[test]
-fn any_other_query_yields_an_array() {
+fn a_non_singular_query_yields_an_array() {
     assert_eq!(value("$.context.rows[*].n"), Some(json!([1, 2])));
     assert_eq!(value("$.context.rows[?@.n == 2].n"), Some(json!([2])));
     assert_eq!(value("$.context.rows[?@.n == 3].n"), Some(json!([])));
@@ -138,7 +138,7 @@ fn history_queries_ask_the_store() {
 }
 
 #[test]
-fn what_cannot_be_read_says_why() {
+fn an_invalid_pointer_says_why() {
     for (text, why) in [
         ("context.sum", "does not begin with `$`"),
         ("$", "$.context, $.history or $.promptInput"),
@@ -164,7 +164,7 @@ fn functions(levels: usize) -> String {
 }
 
 #[test]
-fn what_is_too_long_or_nests_too_deep_is_refused() {
+fn a_pointer_that_is_too_long_or_too_deep_is_refused() {
     let deep = "filters, parentheses and functions nest deeper than 32 levels";
     for text in [
         parentheses(1_030),
@@ -207,7 +207,7 @@ fn nested(levels: usize) -> Value {
 }
 
 #[test]
-fn what_looks_at_too_much_is_a_fault() {
+fn a_query_over_its_budget_is_a_fault() {
     let long = "x".repeat(100_000);
     let cube = json!(vec![vec![vec![1; 20]; 20]; 20]);
     for (text, input) in [
@@ -240,7 +240,7 @@ fn all_pointers_of_a_decision_share_one_budget() {
 }
 
 #[test]
-fn what_nests_too_deep_to_be_stored_is_a_fault() {
+fn a_selection_too_deep_to_store_is_a_fault() {
     let all = Pointer::parse("$.promptInput..*", false).unwrap();
     let selected = all.resolve(&Fixture::over(nested(120), 100_000)).unwrap().unwrap();
     assert_eq!(selected.value.as_array().unwrap().len(), 120);
@@ -250,7 +250,7 @@ fn what_nests_too_deep_to_be_stored_is_a_fault() {
 }
 
 #[test]
-fn a_regular_expression_is_charged_by_what_it_costs() {
+fn a_regular_expression_is_charged_by_its_cost() {
     let texts = json!(["ab", "b\n", 7, ""]);
     for (text, expected) in [
         ("$.promptInput[?search(@, 'b')]", json!(["ab", "b\n"])),
@@ -293,7 +293,7 @@ fn the_largest_bodies_can_be_searched() {
 }
 
 #[test]
-fn a_pointer_that_cannot_be_read_any_more_is_a_fault() {
+fn a_pinned_pointer_that_is_invalid_now_is_a_fault() {
     let text = filters(NESTING_MAX + 1);
     let pointer = Pointer::unreadable(Pointer::parse(&text, false).unwrap_err());
     let why = "filters, parentheses and functions nest deeper than 32 levels";

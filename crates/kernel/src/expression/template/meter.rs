@@ -1,5 +1,5 @@
-//! What one render may cost. Everything that reads or makes a value pays its size here first, so
-//! neither memory nor time can grow beyond the budget, whatever the text says.
+//! Work budget of a render. Everything that reads or makes a value pays for its size first, so
+//! neither memory nor time can exceed the budget, whatever the template says.
 
 use minijinja::{Error, ErrorKind, State, Value};
 use std::fmt::{self, Write};
@@ -9,12 +9,11 @@ use std::fmt::{self, Write};
 pub(super) const WORK_MAX: u64 = 32 * 1024 * 1024;
 /// How long a rendered text may be.
 pub(super) const RENDERED_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// What one value costs besides its bytes.
+/// Fixed cost of one value, in addition to its bytes.
 pub(super) const NODE: u64 = 32;
-/// What one piece of a written value costs besides its bytes.
+/// Fixed cost of one written piece, in addition to its bytes.
 const PIECE: u64 = 32;
 
-/// What is left for this render.
 pub(super) struct Meter {
     work: u64,
     room: u64,

@@ -34,7 +34,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const NAME: &str = "text";
-/// What is said of an operator that no text may have.
+/// Mistake of a forbidden operator.
 const NO_OPERATOR: &str = "a text shows, compares, chooses and repeats: it cannot calculate, join \
                            texts with `~`, cut with `:` or write maps; let a tool do that";
 
@@ -59,7 +59,7 @@ struct CheckedText {
     simple: Option<Simple>,
 }
 
-/// What a template looks at, so that nothing else has to be made ready for it.
+/// The names that a template reads, so that only these must be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs {
     pub context_keys: BTreeSet<String>,
@@ -99,7 +99,7 @@ impl Template {
         &self.source
     }
 
-    /// What it looks at; nothing for a plain text.
+    /// The names that it reads; `None` for a plain text.
     pub fn needs(&self) -> Option<&Needs> {
         match &self.state {
             State::Checked(checked) => Some(&checked.needs),

@@ -61,7 +61,7 @@ fn refused(source: &str, words: &str) {
 }
 
 #[test]
-fn texts_are_filled_and_plain_ones_stay() {
+fn templates_are_rendered_and_plain_texts_stay() {
     assert_eq!(render("plain {text}").unwrap(), "plain {text}");
     assert_eq!(render("sum: {{ context.sum }}").unwrap(), "sum: 3");
     assert_eq!(render("hi {{ promptInput.who }} <b>").unwrap(), "hi Ann <b>");
@@ -77,7 +77,7 @@ fn an_undefined_name_is_a_fault() {
 }
 
 #[test]
-fn only_what_a_text_looks_at_is_needed() {
+fn a_template_needs_only_the_names_that_it_reads() {
     let template = Template::parse("{{ context.a.b }} {{ context['c'] }}").unwrap();
     let needs = template.needs().unwrap();
     assert!(needs.context_keys.contains("a"));
@@ -123,7 +123,7 @@ fn ordinary_texts_work() {
 }
 
 #[test]
-fn an_unknown_filter_test_or_block_is_refused_with_those_that_there_are() {
+fn an_unknown_filter_test_or_block_is_refused_with_a_list_of_valid_ones() {
     let filters = "there is no filter `shout`; use one of `default`, `first`, `join`, `last`, \
                    `length`, `lower`, `trim`, `upper`";
     refused("{{ context.name|shout }}", filters);
@@ -140,7 +140,7 @@ fn an_unknown_filter_test_or_block_is_refused_with_those_that_there_are() {
 }
 
 #[test]
-fn a_text_neither_calculates_nor_makes_values_nor_calls() {
+fn a_template_cannot_calculate_construct_values_or_call() {
     let signs = [
         "context.sum + 1", "context.sum - 1", "2 * context.sum", "1 / 2", "1 // 2", "1 % 2",
         "2 ** 8", "'a' ~ 'b'", "context.tags[1:]", "context.name[::-1]", "{'a': 1}", "{'a': 1}.a",
@@ -164,7 +164,7 @@ fn a_text_neither_calculates_nor_makes_values_nor_calls() {
 }
 
 #[test]
-fn a_text_that_was_accepted_once_fails_when_it_is_filled() {
+fn a_pinned_template_that_is_refused_now_fails_when_rendered() {
     let source = "{% set a = 1 %}{{ a }}";
     let why = Template::parse(source).unwrap_err();
     let template = Template::refused(source, why.clone());
@@ -220,7 +220,7 @@ fn brackets_and_blocks_have_a_limit() {
 }
 
 #[test]
-fn what_is_within_the_limits_fits_the_stack() {
+fn templates_within_the_limits_fit_the_stack() {
     let table = [
         (format!("{{{{ {}1 }}}}", "not ".repeat(250)), "True".to_owned()),
         (format!("{{{{ {}1 }}}}", "-".repeat(250)), "1".to_owned()),
@@ -237,7 +237,7 @@ fn what_is_within_the_limits_fits_the_stack() {
 }
 
 #[test]
-fn what_is_side_by_side_is_not_deep() {
+fn siblings_do_not_count_as_depth() {
     let many = "{{ context.sum }}{% if context.sum %}{% endif %}".repeat(500);
     assert_eq!(render(&many).unwrap(), "3".repeat(500));
     let long = format!("{{{{ context.sum }}}}{}", "x\n".repeat(100_000));
@@ -247,7 +247,7 @@ fn what_is_side_by_side_is_not_deep() {
 }
 
 #[test]
-fn a_name_that_another_program_fills_stays_as_it_is() {
+fn a_foreign_placeholder_is_left_unchanged() {
     let text = fill_known("{{ context.sum }} of {{ tenantName }}, {{tenantName}}", root());
     assert_eq!(text.unwrap(), "3 of {{tenantName}}, {{tenantName}}");
     assert!(fill_known("{{ tenant.name }}", root()).unwrap_err().contains("undefined"));
@@ -266,7 +266,7 @@ fn filters_that_multiply_are_too_much_work() {
 }
 
 #[test]
-fn a_text_has_a_longest_length() {
+fn rendered_texts_have_a_maximum_length() {
     let big = 1024 * 1024;
     let render = |source: &str| Template::parse(source).unwrap().render(large(big));
     let looped = "{% for n in context.numbers %}{{ context.big }}{% endfor %}";
@@ -311,7 +311,7 @@ fn a_large_value_can_be_used_many_times_but_not_in_every_iteration() {
 }
 
 #[test]
-fn simple_texts_are_filled_as_the_engine_fills_them() {
+fn simple_templates_render_like_minijinja() {
     let root = || {
         let context = json!({"sum": 3, "big": u64::MAX, "less": -7, "text": "a <b>{{ x }}",
             "empty": "", "half": 0.5, "yes": true, "none": null, "list": [1], "in": {"is": "ok"},

@@ -159,7 +159,7 @@ fn rows_after_the_head_are_found() {
 }
 
 #[test]
-fn a_chain_that_a_start_knew_is_missed_when_it_is_gone_shorter_or_another() {
+fn a_chain_recorded_by_a_start_is_reported_if_missing_shorter_or_different() {
     let rows = whole();
     let knows = || Known { recorded: recorded(&rows), ..Known::default() };
     assert!(seen(&rows, last(&rows), knows()).is_valid());
@@ -237,7 +237,7 @@ fn forge(rows: &mut Vec<Row>, head: &mut Head, random: &mut Random) {
 }
 
 #[test]
-fn whatever_is_forged_without_the_secret_is_found() {
+fn every_forgery_without_the_secret_is_found() {
     let rows = whole();
     let mut random = Random(7);
     let mut forgeries = 0;
@@ -269,7 +269,7 @@ fn whatever_is_forged_without_the_secret_is_found() {
 }
 
 #[test]
-fn entries_that_are_written_one_by_one_make_the_same_row() {
+fn entries_written_one_by_one_make_the_same_row() {
     let entries = [entry(3), entry(9), entry(5)];
     let texts = entries.each_ref().map(|entry| serde_json::to_string(entry).unwrap());
     let mut body = Body::of(entries[0].at, &texts[0]);
@@ -341,7 +341,7 @@ fn each_dropped_swapped_or_repeated_row_is_found() {
 }
 
 #[test]
-fn a_cut_end_is_found_by_the_head_and_an_older_copy_by_one_that_was_kept() {
+fn truncation_is_found_by_the_head_and_an_older_copy_by_a_kept_head() {
     let rows = whole();
     for length in 0..rows.len() {
         let cut = &rows[..length];
@@ -360,7 +360,7 @@ fn a_cut_end_is_found_by_the_head_and_an_older_copy_by_one_that_was_kept() {
 }
 
 #[test]
-fn what_the_server_removed_is_no_flaw_and_what_others_removed_is() {
+fn rows_removed_by_retention_are_valid_and_other_missing_rows_are_flaws() {
     let rows = whole();
     let base = Base::at(&KEYS, &chain(), rows[2].head()).unwrap();
     assert_eq!(found(&rows[3..], Some(&base), last(&rows), &[rows[2].head()]), []);
@@ -383,7 +383,7 @@ fn rows_of_another_chain_are_found() {
 }
 
 #[test]
-fn another_secret_continues_the_chain_and_only_older_rows_are_not_checked() {
+fn a_new_secret_continues_the_chain_and_only_older_rows_stay_unchecked() {
     let mut rows = whole();
     let renewed = TestKeys { current: "k2", known: &["k2"] };
     rows.extend(super::tests::rows(&renewed, last(&rows), 2));
@@ -408,7 +408,7 @@ fn another_secret_continues_the_chain_and_only_older_rows_are_not_checked() {
 }
 
 #[test]
-fn a_head_is_kept_as_a_text() {
+fn a_head_round_trips_as_text() {
     let head = last(&whole());
     assert_eq!(head.to_string().parse::<Head>(), Ok(head));
     for wrong in ["", "1", "1:", "x:00", "1:zz", &format!("1:{}", "é".repeat(32))] {
@@ -417,7 +417,7 @@ fn a_head_is_kept_as_a_text() {
 }
 
 #[test]
-fn an_entry_is_read_as_it_was_written_and_leaves_out_what_it_has_not() {
+fn an_entry_round_trips_and_omits_absent_members() {
     let text = serde_json::to_string(&entry(7)).unwrap();
     let expected = concat!(
         r#"{"at":7,"subject":"ann","act":"call","#,

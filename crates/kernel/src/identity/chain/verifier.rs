@@ -6,7 +6,6 @@ use crate::identity::audit::{ChainName, Mac};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What is wrong with a chain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// The rows before the first one were not removed by the server.
@@ -111,7 +110,7 @@ pub struct KeySpan {
     pub from: u64,
 }
 
-/// What the server's own chain says of a chain, in rows that could be checked.
+/// What verified rows of the server's own chain record about a chain.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordedChain {
     /// The heads that starts of the server found.
@@ -122,9 +121,9 @@ pub struct RecordedChain {
 
 impl RecordedChain {
     /// Whether a start found another row here.
-    fn differs(&self, there: Head) -> bool {
-        let of_row = (there.seq, Mac::default())..(there.seq + 1, Mac::default());
-        self.heads.range(of_row).any(|(_, mac)| *mac != there.mac)
+    fn differs(&self, head: Head) -> bool {
+        let of_row = (head.seq, Mac::default())..(head.seq + 1, Mac::default());
+        self.heads.range(of_row).any(|(_, mac)| *mac != head.mac)
     }
 
     /// The key that the server used for this row, where that is recorded.
@@ -134,7 +133,7 @@ impl RecordedChain {
     }
 }
 
-/// What a look at a whole chain found.
+/// Result of verifying a chain.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChainReport {
     /// How many rows were read.
@@ -300,13 +299,13 @@ impl<'k> Verifier<'k> {
         self.seen
     }
 
-    fn compare(&mut self, there: Head) {
-        let differs = |known: &Head| known.seq == there.seq && known.mac != there.mac;
+    fn compare(&mut self, head: Head) {
+        let differs = |known: &Head| known.seq == head.seq && known.mac != head.mac;
         if self.known.iter().any(differs) {
-            self.note(Flaw::Other { seq: there.seq });
+            self.note(Flaw::Other { seq: head.seq });
         }
-        if self.recorded.differs(there) {
-            self.note(Flaw::Replaced { seq: there.seq });
+        if self.recorded.differs(head) {
+            self.note(Flaw::Replaced { seq: head.seq });
         }
     }
 

@@ -39,7 +39,7 @@ fn wrong(text: &str) -> String {
 }
 
 #[test]
-fn all_of_it_can_be_written() {
+fn all_members_of_a_principal_are_read() {
     let (all, warnings) = read(WHOLE).unwrap();
     assert_eq!(warnings, []);
     let [ann, nightly] = &all[..] else { panic!("{all:?}") };
@@ -58,7 +58,7 @@ fn all_of_it_can_be_written() {
 }
 
 #[test]
-fn there_may_be_none_but_the_file_says_so() {
+fn an_empty_list_of_principals_is_valid_and_a_missing_one_is_not() {
     for none in ["principals: {}", "principals:\n", "{\"principals\": {}}"] {
         assert_eq!(read(none).unwrap(), (Vec::new(), Vec::new()), "{none}");
     }
@@ -116,7 +116,7 @@ fn an_identity_belongs_to_one_principal() {
 }
 
 #[test]
-fn a_role_that_only_policies_know_is_taken_with_a_warning() {
+fn a_role_known_only_to_policies_gets_a_warning() {
     let (all, warnings) = read("principals: {a: {realms: {acme: [auditor]}}}").unwrap();
     assert!(all[0].realms.roles_in(&"acme".into()).0.contains("auditor"));
     assert!(warnings[0].to_string().contains("warning: `auditor` is not a built-in role"));

@@ -1,4 +1,4 @@
-//! The ids of a copy: all that an event names gets one of its own.
+//! Renames every id in an event, for a fork.
 
 use super::Fork;
 use crate::ask::{Ask, AskBody, Decision, Reply, digest};

@@ -1,4 +1,4 @@
-//! What a caller can do for a call while it runs.
+//! Abilities of a caller that a running call may use.
 
 use super::{InputRequest, is_false};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! The blobs of one call: what its tool puts piece by piece, and what it may read. So an output can
-//! be larger than the memory that it takes to make it.
+//! Blobs of one call: those that its tool writes piece by piece, and those that it may read. So an
+//! output can be larger than memory.
 
 use super::ToolError;
 use crate::values::datum::BlobRef;

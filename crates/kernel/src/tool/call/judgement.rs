@@ -1,11 +1,10 @@
-//! What the gate says of a call before it starts, and what policy says of it.
+//! The gate's judgement of a call before it starts, and the verdict of policy.
 
 use super::{Answerers, Pins};
 use crate::values::fault::Fault;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What policy says of one call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
@@ -17,15 +16,13 @@ pub enum Verdict {
     Deny(String),
 }
 
-/// What the gate's first half found; journaled before the call starts.
+/// The gate's judgement of a call, journaled before the call starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Judgement {
     /// Known, visible, well-formed; policy said this.
     Admitted {
-        /// What policy said.
         verdict: Verdict,
-        /// What the call pins of its tool.
         pins: Pins,
         /// The version of the policy that decided, where it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +30,7 @@ pub enum Judgement {
         /// The ids of the policies that decided, where it has some.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         policies: Vec<Arc<str>>,
-        /// Who may approve it, where a policy that asks narrows that.
+        /// Who may approve it, if a policy that asks narrows that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answerers: Option<Answerers>,
     },

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_repeated_counts_as_often() {
+    fn repetitions_multiply_the_size_of_a_pattern() {
         let known = [
             ("", 0),
             ("abc", 3),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_look_around_are_known() {
+    fn lookarounds_are_recognised() {
         for pattern in ["^(?!x-)", "a(?=b)", "(?<=a)b", r"(a)\1"] {
             assert!(backtracks(pattern), "{pattern}");
         }

@@ -1,4 +1,4 @@
-//! How large a JSON value is, as far as it matters to code that walks through it.
+//! Size and depth of a JSON value, for code that walks it.
 
 use serde_json::Value;
 

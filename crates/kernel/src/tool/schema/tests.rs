@@ -28,7 +28,7 @@ fn nested(depth: usize) -> Value {
 }
 
 #[test]
-fn too_many_ways_for_one_value_are_refused() {
+fn a_schema_with_too_many_paths_for_one_value_is_refused() {
     type Level = fn(Value) -> Value;
     let towers: [Level; 6] = [
         |next| json!({"anyOf": [next, next]}),
@@ -55,7 +55,7 @@ fn too_many_ways_for_one_value_are_refused() {
 }
 
 #[test]
-fn circles_that_stay_at_one_value_are_refused() {
+fn reference_cycles_on_one_value_are_refused() {
     let circles = [
         json!({"allOf": [{"$ref": "#"}]}),
         json!({"$ref": "#/$defs/a", "$defs": {
@@ -72,7 +72,7 @@ fn circles_that_stay_at_one_value_are_refused() {
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn an_oversized_schema_is_refused() {
     let around = |inner| Value::Object([("not".to_owned(), inner)].into_iter().collect());
     let deep = (0..100_000).fold(json!({}), |inner, _| around(inner));
     assert!(told(&deep).contains("it nests deeper than 48"));
@@ -94,7 +94,7 @@ fn what_is_too_large_is_refused() {
 }
 
 #[test]
-fn resources_that_are_built_on_every_way_are_counted_so() {
+fn resources_are_counted_once_per_path_that_builds_them() {
     // Each refers to all that come after it.
     let resource = |at: usize| {
         let later: Vec<Value> = (at + 1..16).map(|it| json!({"$ref": format!("r{it}")})).collect();
@@ -108,7 +108,7 @@ fn resources_that_are_built_on_every_way_are_counted_so() {
 }
 
 #[test]
-fn ways_that_grow_with_a_value_are_counted_for_the_value() {
+fn paths_that_grow_with_a_value_are_measured_on_the_value() {
     let doubling = levels(40, |next| json!({"properties": {"a": {"anyOf": [next, next]}}}));
     let again = json!({"allOf": [{"properties": {"a": {"$ref": "#"}}}],
         "unevaluatedProperties": false});
@@ -123,7 +123,7 @@ fn ways_that_grow_with_a_value_are_counted_for_the_value() {
 }
 
 #[test]
-fn what_people_write_is_taken() {
+fn ordinary_schemas_are_accepted() {
     let tree = json!({"anyOf": [{"type": "string"}, {"items": {"$ref": "#"}}]});
     let wide: serde_json::Map<String, Value> =
         (0..2_000).map(|it| (format!("p{it}"), json!({"type": "string"}))).collect();
@@ -162,7 +162,7 @@ fn what_people_write_is_taken() {
 }
 
 #[test]
-fn what_texts_cost_depends_on_the_pattern() {
+fn the_cost_of_a_text_depends_on_its_pattern() {
     let long = json!("ab".repeat(500_000));
     let within = |schema: Value| weighed(&schema).unwrap().is_within(&long, STEPS_MAX);
     assert!(within(json!({"pattern": "^[ab]+$"})));

@@ -66,7 +66,7 @@ const WHOLE: &[(&str, u16, &str, After)] = &[
 ];
 
 #[tokio::test]
-async fn answers_are_the_same_however_they_are_cut() {
+async fn responses_parse_the_same_at_any_chunking() {
     for (text, status, data, after) in WHOLE {
         let bytes = text.as_bytes();
         let whole = exchanged(&[bytes]).await.unwrap();
@@ -84,7 +84,7 @@ async fn answers_are_the_same_however_they_are_cut() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_refused_however_it_is_cut() {
+async fn invalid_responses_are_refused_at_any_chunking() {
     let coded = |coding: &str| format!("HTTP/1.1 200 OK\r\ntransfer-encoding: {coding}\r\n\r\n");
     let chunked = coded("chunked");
     for (text, how) in [
@@ -116,7 +116,7 @@ async fn what_is_no_answer_is_refused_however_it_is_cut() {
 }
 
 #[tokio::test]
-async fn what_does_not_begin_as_http_is_refused() {
+async fn a_response_that_is_not_http_is_refused() {
     for text in ["hello there", "SSH-2.0-OpenSSH_9.6\r\n", "HTTP/2.0 200 OK\r\n\r\n"] {
         let told = exchanged(&[text.as_bytes()]).await.unwrap_err();
         assert!(told.starts_with("garbled"), "{text}: {told}");
@@ -124,7 +124,7 @@ async fn what_does_not_begin_as_http_is_refused() {
 }
 
 #[tokio::test]
-async fn a_head_has_its_limits() {
+async fn response_heads_are_bounded() {
     let first = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n";
     let many = |count: usize| format!("{first}{}\r\n", "a: b\r\n".repeat(count - 1));
     let empty = first.len() + "a: \r\n\r\n".len();
@@ -157,7 +157,7 @@ async fn one_connection_takes_request_after_request() {
 }
 
 #[tokio::test]
-async fn a_body_that_was_sent_is_let_go_of() {
+async fn a_sent_request_body_is_freed() {
     let (mut wire, mut far) = connected(2 * LARGE_BYTES).await;
     let body = Bytes::from(vec![b'x'; LARGE_BYTES]);
     let (read, ()) = tokio::join!(asked(&mut wire, posted(body.clone())), async {
@@ -170,7 +170,7 @@ async fn a_body_that_was_sent_is_let_go_of() {
 }
 
 #[tokio::test]
-async fn an_answer_before_all_was_sent_counts() {
+async fn an_early_response_is_accepted() {
     let (mut wire, mut far) = connected(SMALL_ROOM_BYTES).await;
     let (read, ()) = tokio::join!(asked(&mut wire, posted_bytes(LARGE_BYTES)), async {
         heard(&mut far).await;
@@ -182,7 +182,7 @@ async fn an_answer_before_all_was_sent_counts() {
 }
 
 #[tokio::test]
-async fn the_rest_is_sent_after_an_early_answer() {
+async fn the_request_body_is_completed_after_an_early_response() {
     let (mut wire, mut far) = connected(SMALL_ROOM_BYTES).await;
     let (read, ()) = tokio::join!(asked(&mut wire, posted_bytes(LARGE_BYTES)), async {
         let head = format!("POST /mcp HTTP/1.1\r\ncontent-length: {LARGE_BYTES}\r\n\r\n");
@@ -197,7 +197,7 @@ async fn the_rest_is_sent_after_an_early_answer() {
 }
 
 #[tokio::test]
-async fn an_early_answer_counts_also_if_the_other_side_hangs_up() {
+async fn an_early_response_is_accepted_even_if_the_server_hangs_up() {
     let (mut wire, mut far) = connected(SMALL_ROOM_BYTES).await;
     let (read, ()) = tokio::join!(asked(&mut wire, posted_bytes(LARGE_BYTES)), async move {
         heard(&mut far).await;
@@ -209,7 +209,7 @@ async fn an_early_answer_counts_also_if_the_other_side_hangs_up() {
 }
 
 #[tokio::test]
-async fn what_was_not_written_is_told_from_what_was_lost() {
+async fn an_unsent_request_is_distinguished_from_a_lost_one() {
     let (mut wire, far) = connected(SMALL_ROOM_BYTES).await;
     drop(far);
     let unsent = asked(&mut wire, posted_bytes(LARGE_BYTES)).await.unwrap_err();
@@ -225,7 +225,7 @@ async fn what_was_not_written_is_told_from_what_was_lost() {
 }
 
 #[tokio::test]
-async fn a_request_comes_back_from_a_connection_that_ended_or_spoke_unasked() {
+async fn a_request_is_returned_unsent_by_a_dead_or_dirty_connection() {
     for unasked in ["", "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil"] {
         let (mut wire, mut far) = connected(SMALL_ROOM_BYTES).await;
         let (read, ()) = tokio::join!(asked(&mut wire, posted_bytes(0)), async {
@@ -247,7 +247,7 @@ async fn a_request_comes_back_from_a_connection_that_ended_or_spoke_unasked() {
 }
 
 #[tokio::test]
-async fn pieces_are_given_out_as_they_come() {
+async fn body_chunks_are_yielded_as_they_arrive() {
     let (mut wire, mut far) = connected(SMALL_ROOM_BYTES).await;
     let (answered, ()) = tokio::join!(wire.exchange(posted_bytes(0)), async {
         heard(&mut far).await;
@@ -270,7 +270,7 @@ async fn pieces_are_given_out_as_they_come() {
 }
 
 #[tokio::test]
-async fn dropping_it_closes_it() {
+async fn dropping_an_exchange_closes_its_connection() {
     let (mut wire, mut far) = connected(SMALL_ROOM_BYTES).await;
     let (answered, ()) = tokio::join!(wire.exchange(posted_bytes(0)), async {
         heard(&mut far).await;

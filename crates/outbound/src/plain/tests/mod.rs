@@ -6,7 +6,7 @@ mod exchanges;
 use super::*;
 
 #[test]
-fn a_connection_is_fresh_for_a_moment_whatever_becomes_of_the_clock() {
+fn idle_connections_expire_even_if_the_clock_is_set_back() {
     let idle_ms = IDLE_MAX.as_millis() as i64;
     let since = Millis(10_000);
     for (later_ms, fresh) in

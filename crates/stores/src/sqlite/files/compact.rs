@@ -1,5 +1,5 @@
-//! The database written anew. What was deleted stays in free space of its pages, and
-//! `secure_delete` does not reach the copies that SQLite leaves behind where it moves rows between
+//! Rewrites the database (`VACUUM`). Deleted content stays in free space of its pages, and
+//! `secure_delete` does not reach copies that SQLite leaves behind where it moves rows between
 //! pages.
 
 use rusqlite::Connection;

@@ -1,7 +1,7 @@
 //! Connections and their settings. Durability is decided here and nowhere else.
 
-use crate::parts::OpenError;
-use crate::sqlite::trouble::{is_damaged, is_full};
+use crate::opening::OpenError;
+use crate::sqlite::error::{is_damaged, is_full};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
@@ -104,7 +104,7 @@ mod tests {
     use rusqlite::{StatementStatus, ffi, params};
 
     #[test]
-    fn only_a_damaged_database_is_to_be_restored() {
+    fn only_a_damaged_database_suggests_a_restore() {
         let told = |code| {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
             refused(Path::new("waypost.db"), &error).to_string()

@@ -1,7 +1,7 @@
-//! A copy of the database while others read and write it, and the check of such a copy.
+//! Copies the database while it is in use, and checks a copy.
 
 use super::connect::existing;
-use crate::sqlite::trouble::{Result, Trouble};
+use crate::sqlite::error::{JobError, Result};
 use kernel::contracts::StoreError;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Transaction, TransactionBehavior};
@@ -32,13 +32,13 @@ pub(crate) fn copy(
         match backup.step(STEP_PAGES)? {
             StepResult::Done => return Ok(()),
             StepResult::More if is_wanted() => {}
-            StepResult::More => return Err(Trouble::Refused(StoreError::Closed)),
-            _ => return Err(Trouble::Refused(StoreError::Busy)),
+            StepResult::More => return Err(JobError::Refused(StoreError::Closed)),
+            _ => return Err(JobError::Refused(StoreError::Busy)),
         }
     }
 }
 
-/// What is wrong with a database that no one has open; nothing if it is sound.
+/// The damage of a closed database; `None` if it is sound.
 pub(crate) fn damage(database: &Path) -> Option<String> {
     let told = existing(database, None)
         .and_then(|connection| connection.query_row(CHECK, (), |row| row.get::<_, String>(0)));

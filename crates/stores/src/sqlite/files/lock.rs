@@ -1,7 +1,7 @@
 //! One process per data folder: an OS lock, which ends with its holder however that ends. The
 //! lock file says who holds it.
 
-use crate::parts::{Holder, OpenError};
+use crate::opening::{Holder, OpenError};
 use kernel::values::ids::Millis;
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{ErrorKind, Read, Write};

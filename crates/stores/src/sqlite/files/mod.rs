@@ -3,7 +3,7 @@
 
 pub(crate) mod lock;
 pub(crate) mod position;
-pub(crate) mod lost;
+pub(crate) mod missing;
 pub(crate) mod connect;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;

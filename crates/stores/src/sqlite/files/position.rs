@@ -53,7 +53,7 @@ pub(crate) fn reached(connection: &Connection) -> rusqlite::Result<StorePosition
     })
 }
 
-/// What a database has lost of what its folder says that it had.
+/// The writes that a database has lost, compared with the position in its folder.
 pub(crate) fn loss(
     connection: &Connection,
     expected: Option<StorePosition>,
@@ -83,7 +83,6 @@ pub(crate) struct PositionFile {
 
 #[derive(Default)]
 struct Last {
-    /// What is in the file.
     written: Option<StorePosition>,
     due: Option<Duration>,
     is_failing: bool,
@@ -152,7 +151,7 @@ fn told(StorePosition { opened, feed, changes }: StorePosition) -> String {
     format!("{text}sum {sum}\n")
 }
 
-/// What such a text says; nothing if it is not whole.
+/// Parses a position; `None` if the text is incomplete.
 fn parsed(text: &str) -> Option<StorePosition> {
     let number = |word: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(word))?;
@@ -172,7 +171,7 @@ mod tests {
     const POINT: StorePosition = StorePosition { opened: 3, feed: 120, changes: 7 };
 
     #[test]
-    fn a_torn_position_says_nothing() {
+    fn a_torn_position_file_is_ignored() {
         let text = told(POINT);
         assert_eq!(parsed(&text), Some(POINT));
         for end in 0..text.len() {
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_behind_where_any_number_is_smaller() {
+    fn a_position_is_behind_if_any_component_is_smaller() {
         let ahead = StorePosition { feed: 121, ..POINT };
         assert!(POINT.is_behind(ahead) && !ahead.is_behind(POINT) && !POINT.is_behind(POINT));
         let mixed = StorePosition { changes: 6, ..ahead };

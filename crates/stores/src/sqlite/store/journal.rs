@@ -1,6 +1,6 @@
-//! The journal, and who drives what.
+//! Journal and ownership.
 
-use super::super::trouble::{Result, Trouble};
+use super::super::error::{JobError, Result};
 use super::super::{append, read};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{bits, count, integer, key, limit_of, many, one, text_of};
@@ -184,7 +184,7 @@ pub(super) fn events(
         let sql = "SELECT min(seq) FROM journal WHERE session = ?1";
         let oldest = one(connection, sql, params![session], |row| count(row, 0))?.unwrap_or(0);
         if after < oldest {
-            return Err(Trouble::Refused(StoreError::Gone(oldest)));
+            return Err(JobError::Refused(StoreError::Gone(oldest)));
         }
     }
     let mut statement = connection.prepare_cached(TAIL)?;

@@ -1,6 +1,6 @@
-//! Lists, and outcomes of keyed requests.
+//! Lists and idempotency keys.
 
-use super::super::trouble::Result;
+use super::super::error::Result;
 use super::journal::events;
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::changed_runs;

@@ -1,4 +1,4 @@
-//! The contracts of a store, each with the SQL of its own modules behind it.
+//! Implementations of the store's contracts over the SQL of the other modules.
 
 mod feed;
 mod journal;

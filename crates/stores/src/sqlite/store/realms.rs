@@ -1,8 +1,8 @@
-//! Realms that were made at run time, and how all that a removed one owned goes: slice by slice, in
-//! commits between which others get theirs.
+//! Realms created at run time, and the removal of all data of a removed realm, in slices with other
+//! commits in between.
 
+use super::super::error::{JobError, Result};
 use super::super::prune::{self, RemovedSessions};
-use super::super::trouble::{Result, Trouble};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{execute, key, many};
 use crate::sqlite::tables::{api_keys, audit, principals};
@@ -117,8 +117,8 @@ impl StoredRealms for SqliteStore {
     }
 }
 
-fn conflict(realm: &RealmId) -> Trouble {
-    Trouble::Refused(StoreError::Conflict(format!("realm {realm}")))
+fn conflict(realm: &RealmId) -> JobError {
+    JobError::Refused(StoreError::Conflict(format!("realm {realm}")))
 }
 
 /// Notes that a realm is removed, and what loses it.

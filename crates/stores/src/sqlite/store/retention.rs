@@ -1,8 +1,8 @@
-//! What is removed: a reader finds it, the writer looks again before it removes it.
+//! Retention: a reader finds what can be removed, and the writer checks again before it removes it.
 
-use super::super::hidden::{self, RemovedSlice};
+use super::super::error::Result;
+use super::super::large_removal::{self, RemovedSlice};
 use super::super::prune::{OldSession, RemovedSessions, Scope};
-use super::super::trouble::Result;
 use super::super::{prune, read, trim};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::closures;
@@ -39,7 +39,7 @@ impl SqliteStore {
         for session in sessions.iter().copied() {
             loop {
                 let remove =
-                    move |connection: &Connection| hidden::remove_slice(connection, session);
+                    move |connection: &Connection| large_removal::remove_slice(connection, session);
                 match self.writes.perform(remove).await {
                     Ok(RemovedSlice { rows: more, is_last }) => {
                         rows += more;
@@ -59,7 +59,7 @@ impl SqliteStore {
 
     /// The same for those that a process left when it ended, or a caller that did not wait.
     async fn remove_left(&self) -> Result<u64, StoreError> {
-        let left = self.readers.read(hidden::left).await?;
+        let left = self.readers.read(large_removal::left).await?;
         Ok(self.remove_hidden(&left).await)
     }
 

@@ -4,7 +4,7 @@
 use super::audit;
 use super::columns::{count, execute, integer, many, one, to_json};
 use crate::sqlite::SqliteStore;
-use crate::sqlite::trouble::{Result, Trouble};
+use crate::sqlite::error::{JobError, Result};
 use kernel::contracts::identity::api_keys::{ApiKeys, StoredKey};
 use kernel::contracts::{Read, StoreError};
 use kernel::identity::audit::Entries;
@@ -59,7 +59,7 @@ pub(crate) fn put(connection: &Connection, key: &ApiKey, expected: Option<u64>) 
     let stored = one(connection, VERSION, params![key.id.0], |row| count(row, 0))?;
     if stored != expected {
         let what = format!("API key {}", key.id.0);
-        return Err(Trouble::Refused(StoreError::Conflict(what)));
+        return Err(JobError::Refused(StoreError::Conflict(what)));
     }
     let version = stored.unwrap_or(0) + 1;
     let params = params![key.id.0, integer(version), to_json(key)?];
@@ -71,7 +71,7 @@ fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
     let id: String = row.get(0)?;
     let body: String = row.get(2)?;
     let key = serde_json::from_str(&body)
-        .map_err(|error| Trouble::unreadable(format!("API key `{id}` cannot be read: {error}")))?;
+        .map_err(|error| JobError::unreadable(format!("API key `{id}` cannot be read: {error}")))?;
     let used = row.get::<_, Option<i64>>(3)?.map(Millis);
     Ok(StoredKey { key, version: count(row, 1)?, used })
 }

@@ -3,8 +3,8 @@
 
 use super::columns::{bad_cursor, count, execute, integer, limit_of, many, one, to_json};
 use crate::sqlite::SqliteStore;
+use crate::sqlite::error::{JobError, Result, is_taken};
 use crate::sqlite::queue::Writes;
-use crate::sqlite::trouble::{Result, Trouble, is_taken};
 use kernel::contracts::identity::audit::{Audit, AuditFilter, ChainState, LocatedEntry};
 use kernel::contracts::{ListPage, PageRequest, Read, StoreError};
 use kernel::identity::audit::{ChainName, Entries, Entry, Mac};
@@ -53,7 +53,7 @@ impl AuditKeys {
     /// They, or why nothing can be written.
     pub(crate) fn get(&self) -> Result<&dyn ChainKeys> {
         let missing = || StoreError::Failed("the audit has no keys yet".to_owned());
-        self.0.get().map(|keys| &**keys).ok_or_else(|| Trouble::Refused(missing()))
+        self.0.get().map(|keys| &**keys).ok_or_else(|| JobError::Refused(missing()))
     }
 }
 
@@ -270,7 +270,7 @@ fn place(page: &PageRequest) -> Result<(i64, usize)> {
 
 fn entries_of(seq: u64, body: &str) -> Result<Vec<Entry>> {
     serde_json::from_str(body)
-        .map_err(|error| Trouble::unreadable(format!("audit row {seq} cannot be read: {error}")))
+        .map_err(|error| JobError::unreadable(format!("audit row {seq} cannot be read: {error}")))
 }
 
 fn chain_row(row: &Row<'_>) -> Result<ChainRow> {
@@ -305,17 +305,17 @@ fn mac(row: &Row<'_>, column: usize) -> Result<Mac> {
 }
 
 /// Where another row has this place, that row is not the server's.
-fn taken(trouble: Trouble, chain: &ChainName) -> Trouble {
+fn taken(trouble: JobError, chain: &ChainName) -> JobError {
     match trouble {
-        Trouble::Sql(error) if is_taken(&error) => {
-            Trouble::Midway(StoreError::AuditBroken(chain.to_string()))
+        JobError::Sql(error) if is_taken(&error) => {
+            JobError::Midway(StoreError::AuditBroken(chain.to_string()))
         }
         other => other,
     }
 }
 
-fn unchained(error: Unchained) -> Trouble {
-    Trouble::Midway(StoreError::Failed(error.to_string()))
+fn unchained(error: Unchained) -> JobError {
+    JobError::Midway(StoreError::Failed(error.to_string()))
 }
 
 #[cfg(test)]
@@ -325,7 +325,7 @@ mod tests {
     use kernel::identity::chain::Body;
 
     #[test]
-    fn a_batch_of_entries_counts_with_all_of_its_bytes() {
+    fn a_batch_of_audit_entries_counts_by_its_bytes() {
         let (writes, mut jobs) = Writes::new(Arc::default(), 1);
         let body = Body::of(Millis(0), &"x".repeat(1_000_000));
         let bodies = vec![(ChainName::server(), body.clone()), (ChainName::server(), body)];

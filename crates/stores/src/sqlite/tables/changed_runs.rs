@@ -3,7 +3,7 @@
 //! there are; only to count them all are they passed, in the index alone.
 
 use super::columns::{RUN, bad_cursor, count, many, one, paged, rows_max, run};
-use crate::sqlite::trouble::Result;
+use crate::sqlite::error::Result;
 use kernel::contracts::{OwnerFilter, PageRequest, RunFilter, RunPage, SessionRun};
 use kernel::session::RunStatus;
 use kernel::values::ids::{Millis, RealmId, RunId};
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_and_every_count_is_found_by_an_index_in_its_order() {
+    fn every_page_and_count_is_answered_by_an_index() {
         let mut connection = Connection::open_in_memory().unwrap();
         schema::prepare(&mut connection, Path::new("memory"), Millis(0)).unwrap();
         let realm = RealmId::from("r");

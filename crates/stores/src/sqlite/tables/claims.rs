@@ -2,7 +2,7 @@
 
 use super::columns::{execute, many, to_json};
 use crate::sqlite::SqliteStore;
-use crate::sqlite::trouble::{Result, Trouble};
+use crate::sqlite::error::{JobError, Result};
 use kernel::contracts::Read;
 use kernel::contracts::identity::claims::{Claims, SubjectClaims};
 use rusqlite::{Row, params};
@@ -44,6 +44,6 @@ fn subject_claims(row: &Row<'_>) -> Result<SubjectClaims> {
     let subject: String = row.get(0)?;
     let body: String = row.get(1)?;
     serde_json::from_str(&body).map_err(|error| {
-        Trouble::unreadable(format!("the claims of `{subject}` cannot be read: {error}"))
+        JobError::unreadable(format!("the claims of `{subject}` cannot be read: {error}"))
     })
 }

@@ -3,9 +3,9 @@
 //! that starts meanwhile takes its closure off the list, so that no run is ever without its own.
 
 use super::columns::{execute, limit_of, many};
-use super::known::{KnownPins, Pin};
+use super::pin_cache::{KnownPins, Pin};
 use super::specs;
-use crate::sqlite::trouble::Result;
+use crate::sqlite::error::Result;
 use kernel::journal::projection::StoredClosure;
 use kernel::values::ids::{ContentHash, RealmId};
 use rusqlite::{Connection, params};

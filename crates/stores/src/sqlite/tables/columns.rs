@@ -1,7 +1,7 @@
-//! How the kernel's rows lie in columns: ids as 16 bytes, moments as milliseconds, the rest as
-//! text or JSON.
+//! Encoding of kernel values in columns: ids as 16 bytes, moments as milliseconds, the rest as text
+//! or JSON.
 
-use crate::sqlite::trouble::{Result, Trouble};
+use crate::sqlite::error::{JobError, Result};
 use kernel::ask::{Ask, AskStatus};
 use kernel::contracts::{ListPage, PageRequest, SessionAsk, SessionRun, StoreError};
 use kernel::journal::projection::{AskRow, RunRow, SessionRow};
@@ -115,7 +115,7 @@ pub(crate) fn run(row: &Row<'_>) -> Result<SessionRun> {
 pub(crate) fn ask(row: &Row<'_>) -> Result<SessionAsk> {
     let (session, key) = head(row)?;
     let ask: Option<Ask> = from_json(row, 4)?;
-    let ask = ask.ok_or_else(|| Trouble::unreadable("an ask without a body"))?;
+    let ask = ask.ok_or_else(|| JobError::unreadable("an ask without a body"))?;
     let row = AskRow { ask, status: ask_status(row, 5)?, decision: from_json(row, 6)? };
     Ok(SessionAsk { session, key, row })
 }
@@ -167,9 +167,9 @@ pub(crate) fn cursor_number(page: &PageRequest, first: i64) -> Result<i64> {
 }
 
 /// A cursor that this list never gave.
-pub(crate) fn bad_cursor(cursor: &str) -> Trouble {
+pub(crate) fn bad_cursor(cursor: &str) -> JobError {
     let shown: String = cursor.chars().take(80).collect();
-    Trouble::Refused(StoreError::BadCursor(format!(
+    JobError::Refused(StoreError::BadCursor(format!(
         "cursor `{shown}` is not of this list; begin without one"
     )))
 }
@@ -177,14 +177,14 @@ pub(crate) fn bad_cursor(cursor: &str) -> Trouble {
 /// A value as JSON text.
 pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value)
-        .map_err(|error| Trouble::Midway(StoreError::Failed(error.to_string())))
+        .map_err(|error| JobError::Midway(StoreError::Failed(error.to_string())))
 }
 
 fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>> {
     let Some(text) = row.get::<_, Option<String>>(column)? else { return Ok(None) };
     match serde_json::from_str(&text) {
         Ok(value) => Ok(Some(value)),
-        Err(error) => Err(Trouble::unreadable(format!(
+        Err(error) => Err(JobError::unreadable(format!(
             "a stored row cannot be read: {error}; a newer release may have written it"
         ))),
     }
@@ -193,13 +193,13 @@ fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option
 fn run_status(row: &Row<'_>, column: usize) -> Result<RunStatus> {
     let name: String = row.get(column)?;
     RunStatus::from_name(&name)
-        .ok_or_else(|| Trouble::unreadable(format!("this release knows no run status `{name}`")))
+        .ok_or_else(|| JobError::unreadable(format!("this release knows no run status `{name}`")))
 }
 
 fn ask_status(row: &Row<'_>, column: usize) -> Result<AskStatus> {
     let name: String = row.get(column)?;
     AskStatus::from_name(&name)
-        .ok_or_else(|| Trouble::unreadable(format!("this release knows no ask status `{name}`")))
+        .ok_or_else(|| JobError::unreadable(format!("this release knows no ask status `{name}`")))
 }
 
 /// Runs a statement that writes; how many rows it changed.

@@ -1,7 +1,7 @@
-//! Named consumers of the feed, and how far each of them is.
+//! Named consumers of the feed and their positions.
 
 use super::columns::{count, execute, integer, many, one};
-use crate::sqlite::trouble::Result;
+use crate::sqlite::error::Result;
 use kernel::contracts::{FeedStart, SINKS};
 use kernel::values::ids::RealmId;
 use rusqlite::{Connection, params};

@@ -3,7 +3,7 @@
 
 use super::columns::{count, execute, integer, many, one};
 use crate::sqlite::SqliteStore;
-use crate::sqlite::trouble::{Result, Trouble};
+use crate::sqlite::error::{JobError, Result};
 use kernel::contracts::{Definition, Definitions, Precondition, Read, StoreError, StoredBy};
 use kernel::values::ids::{Millis, RealmId};
 use rusqlite::{Connection, Row, params};
@@ -106,8 +106,8 @@ fn newest(
     })
 }
 
-fn conflict(kind: &str, name: &str) -> Trouble {
-    Trouble::Refused(StoreError::Conflict(format!("{kind}/{name}")))
+fn conflict(kind: &str, name: &str) -> JobError {
+    JobError::Refused(StoreError::Conflict(format!("{kind}/{name}")))
 }
 
 fn put(
@@ -135,8 +135,9 @@ fn definition(row: &Row<'_>) -> Result<Definition> {
     let kind: String = row.get(0)?;
     let name: String = row.get(1)?;
     let body: String = row.get(3)?;
-    let body = serde_json::from_str(&body)
-        .map_err(|error| Trouble::unreadable(format!("{kind} `{name}` cannot be read: {error}")))?;
+    let body = serde_json::from_str(&body).map_err(|error| {
+        JobError::unreadable(format!("{kind} `{name}` cannot be read: {error}"))
+    })?;
     let version = count(row, 2)?;
     let updated_at = Millis(row.get(4)?);
     let by = row.get::<_, Option<String>>(5)?.map(Into::into);

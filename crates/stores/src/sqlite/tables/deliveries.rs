@@ -1,5 +1,5 @@
-//! The log of deliveries. It is written together with the place of its sink: a reader who finds a
-//! delivery knows that it counts.
+//! The delivery log. It is written in the same commit as the position of its sink, so a delivery in
+//! the log counts.
 
 use super::columns::{
     bits, count, cursor_number, execute, integer, limit_of, many, one, paged, rows_max,
@@ -7,8 +7,8 @@ use super::columns::{
 use super::consumers;
 use crate::locks::held;
 use crate::sqlite::SqliteStore;
+use crate::sqlite::error::{JobError, Result};
 use crate::sqlite::queue::Writes;
-use crate::sqlite::trouble::{Result, Trouble};
 use kernel::contracts::sink::{Deliveries, DeliveryFilter, DeliveryRow, DeliveryStatus};
 use kernel::contracts::{ListPage, PageRequest, Read, StoreError};
 use kernel::values::ids::{Millis, RealmId, SessionId};
@@ -210,7 +210,7 @@ fn drop_oldest(
 fn delivery(row: &Row<'_>) -> Result<DeliveryRow> {
     let status: String = row.get(5)?;
     let status = DeliveryStatus::from_name(&status).ok_or_else(|| {
-        Trouble::unreadable(format!("this release knows no delivery status `{status}`"))
+        JobError::unreadable(format!("this release knows no delivery status `{status}`"))
     })?;
     Ok(DeliveryRow {
         sink: row.get(0)?,

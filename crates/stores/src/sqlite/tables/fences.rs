@@ -1,5 +1,5 @@
-//! The sessions that were written lately, as they are: this process alone writes to its database,
-//! so a caller that comes back to one of them need not read it to know that it has not changed.
+//! Cache of the fences of recently written sessions. Only this process writes to its database, so a
+//! caller that returns to such a session need not read it to know that it has not changed.
 
 use crate::locks::held;
 use kernel::journal::projection::Append;
@@ -10,8 +10,8 @@ use std::sync::Mutex;
 /// How many of them are remembered; then it begins again. What is not among them is read.
 const SESSIONS_MAX: usize = 4_096;
 
-/// What is known of sessions that were written lately. Only the writer changes it, right after each
-/// commit and in the order of the queue.
+/// Fences of recently written sessions. Only the writer changes them, right after each commit and
+/// in queue order.
 #[derive(Default)]
 pub(crate) struct Fences {
     sessions: Mutex<HashMap<SessionKey, SessionVersion>>,

@@ -2,7 +2,7 @@
 //! are read out of the journal, so that a value is stored once.
 
 use super::columns::{bad_cursor, bits, count, integer, many, one, paged, rows_max};
-use crate::sqlite::trouble::{Result, Trouble};
+use crate::sqlite::error::{JobError, Result};
 use kernel::contracts::{HistoryFilter, ListPage, PageRequest};
 use kernel::event::{self, Event};
 use kernel::journal::projection::{HistoryItem, HistoryRow};
@@ -76,7 +76,7 @@ impl Journal<'_> {
         events
             .and_then(|(requested, finished)| HistoryItem::assemble(row, requested, finished))
             .ok_or_else(|| {
-                Trouble::unreadable(format!(
+                JobError::unreadable(format!(
                     "events {} and {} of a session do not make the history entry they should",
                     row.requested_seq, row.finished_seq
                 ))
@@ -93,7 +93,7 @@ impl Journal<'_> {
         })?;
         if let Some((first, body)) = row {
             let events =
-                event::read(&body).map_err(|error| Trouble::unreadable(error.to_string()))?;
+                event::read(&body).map_err(|error| JobError::unreadable(error.to_string()))?;
             self.rows.insert(first, events);
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! what it names, so that a key and its run are there together or not at all.
 
 use super::columns::one;
-use crate::sqlite::trouble::{Result, Trouble};
+use crate::sqlite::error::{JobError, Result};
 use kernel::contracts::StoreError;
 use kernel::journal::projection::{FormerRoute, OnceRow};
 use kernel::values::ids::{AskId, ContentHash, Millis, RealmId, RunId};
@@ -50,7 +50,7 @@ pub(crate) fn take(
     once: &OnceRow,
     earlier: Option<&FormerRoute>,
 ) -> Result<()> {
-    let conflict = || Trouble::Refused(StoreError::Conflict(format!("key {}", once.key)));
+    let conflict = || JobError::Refused(StoreError::Conflict(format!("key {}", once.key)));
     if let Some(FormerRoute { route, since }) = earlier {
         let params = params![realm.as_str(), once.subject, route, once.key, since.0];
         if connection.prepare_cached(TAKEN_BEFORE)?.exists(params)? {

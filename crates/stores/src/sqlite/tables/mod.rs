@@ -3,7 +3,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod refs;
-pub(crate) mod known;
+pub(crate) mod pin_cache;
 pub(crate) mod specs;
 pub(crate) mod closures;
 pub(crate) mod keys;
@@ -11,7 +11,7 @@ pub(crate) mod consumers;
 pub(crate) mod tallies;
 pub(crate) mod changed_runs;
 pub(crate) mod fences;
-pub(crate) mod removed;
+pub(crate) mod removed_realms;
 pub(crate) mod history;
 pub(crate) mod definitions;
 pub(crate) mod audit;
@@ -19,4 +19,4 @@ pub(crate) mod api_keys;
 pub(crate) mod claims;
 pub(crate) mod principals;
 pub(crate) mod deliveries;
-pub(crate) mod loose;
+pub(crate) mod blob_sweep;

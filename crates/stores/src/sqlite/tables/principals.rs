@@ -3,7 +3,7 @@
 use super::audit;
 use super::columns::{count, execute, integer, many, one, to_json};
 use crate::sqlite::SqliteStore;
-use crate::sqlite::trouble::{Result, Trouble};
+use crate::sqlite::error::{JobError, Result};
 use kernel::contracts::identity::principals::{Principals, StoredPrincipal};
 use kernel::contracts::{Read, StoreError};
 use kernel::identity::audit::Entries;
@@ -47,7 +47,7 @@ pub(crate) fn put(
     let stored = one(connection, VERSION, params![record.id], |row| count(row, 0))?;
     if stored != expected {
         let what = format!("principal {}", record.id);
-        return Err(Trouble::Refused(StoreError::Conflict(what)));
+        return Err(JobError::Refused(StoreError::Conflict(what)));
     }
     let version = stored.unwrap_or(0) + 1;
     execute(connection, PUT, params![record.id, integer(version), to_json(record)?])?;
@@ -58,7 +58,7 @@ fn stored_principal(row: &Row<'_>) -> Result<StoredPrincipal> {
     let id: String = row.get(0)?;
     let body: String = row.get(2)?;
     let record = serde_json::from_str(&body).map_err(|error| {
-        Trouble::unreadable(format!("principal `{id}` cannot be read: {error}"))
+        JobError::unreadable(format!("principal `{id}` cannot be read: {error}"))
     })?;
     Ok(StoredPrincipal { record, version: count(row, 1)? })
 }

@@ -1,10 +1,10 @@
-//! Who holds which blobs, and which blobs no one may hold: those that were put and those that lost
-//! a holder or a part of one. A session holds what its journal names; others hold what they say.
-//! What holds a value of the journal is distinguished from what a text mentions: only that can be
-//! read with the session.
+//! References to blobs: who holds which, and which have no holder, because they were just put or
+//! lost one. A session holds the blobs that its journal names; other holders name theirs. Blobs
+//! that a journal value holds are distinguished from blobs that a text only mentions: only the
+//! former can be read with the session.
 
 use super::columns::{execute, integer, limit_of, many};
-use crate::sqlite::trouble::Result;
+use crate::sqlite::error::Result;
 use kernel::contracts::Holder;
 use kernel::values::ids::{ContentHash, Millis, RealmId};
 use rusqlite::{Connection, params};

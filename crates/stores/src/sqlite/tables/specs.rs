@@ -3,8 +3,8 @@
 //! closure of which a run pinned it.
 
 use super::columns::execute;
-use super::known::{KnownPins, Pin};
-use crate::sqlite::trouble::Result;
+use super::pin_cache::{KnownPins, Pin};
+use crate::sqlite::error::Result;
 use kernel::journal::projection::PinnedSpec;
 use kernel::values::ids::{ContentHash, RealmId};
 use rusqlite::{Connection, params};

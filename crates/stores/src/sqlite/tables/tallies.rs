@@ -2,7 +2,7 @@
 //! so the reasons that no handler knows have a limit.
 
 use super::columns::{count, execute, limit_of, many};
-use crate::sqlite::trouble::Result;
+use crate::sqlite::error::Result;
 use kernel::definition::pipeline::{OTHER_REASONS, Tally, TallyRow};
 use kernel::journal::projection::SessionRow;
 use kernel::values::ids::{Millis, PipelineName, RealmId};

@@ -1,7 +1,7 @@
 //! Requests to other servers. No one is talked to who is not listed: a plan, or a model that writes
 //! arguments, must not reach what the operator did not name.
 
-mod wanted;
+mod arguments;
 mod request;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! `http::request`: one HTTP request to a listed host. GET and HEAD read; all others write and are
 //! sent once, with the call's id as their idempotency key.
 
-use super::wanted::{Asked, Wanted};
+use super::arguments::{Asked, Wanted};
 use crate::typed::TypedTool;
 use kernel::tool::call::{Call, Reach, ToolError};
 use kernel::values::datum::BlobRef;
@@ -46,7 +46,7 @@ impl TypedTool for Request {
 
     async fn call(&self, asked: Asked, call: &Call) -> Result<Answer, ToolError> {
         let mut wanted = Wanted::read(&asked, self.outbound.settings())?;
-        traced(&mut wanted.headers, call.place.trace);
+        traced(&mut wanted.headers, call.context.trace);
         let body = wanted.body();
         let request = self
             .outbound

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use kernel::contracts::Tool;
 use kernel::tool::call::{
-    Abilities, BlobError, Call, CallBlobs, CallPlace, CallProgress, CallReporter, Caller,
+    Abilities, BlobError, Call, CallBlobs, CallContext, CallProgress, CallReporter, Caller,
     KeepBlobs, Pieces, Reach, ToolError, ToolOutput,
 };
 use kernel::values::datum::BlobRef;
@@ -59,15 +59,15 @@ fn tool(allow: &[String]) -> Arc<dyn Tool> {
 }
 
 async fn call(tool: &Arc<dyn Tool>, arguments: Value) -> Result<Value, ToolError> {
-    call_at(tool, CallPlace::default(), arguments).await
+    call_at(tool, CallContext::default(), arguments).await
 }
 
 async fn call_at(
     tool: &Arc<dyn Tool>,
-    place: CallPlace,
+    context: CallContext,
     arguments: Value,
 ) -> Result<Value, ToolError> {
-    match output_at(tool, place, arguments).await? {
+    match output_at(tool, context, arguments).await? {
         ToolOutput::Value(value) => Ok(value),
         other => panic!("{other:?}"),
     }
@@ -75,7 +75,7 @@ async fn call_at(
 
 async fn output_at(
     tool: &Arc<dyn Tool>,
-    place: CallPlace,
+    context: CallContext,
     arguments: Value,
 ) -> Result<ToolOutput, ToolError> {
     let caller = Caller::new("default", "local");
@@ -88,7 +88,7 @@ async fn output_at(
         given: Arc::default(),
         can: Abilities::PERSON,
         teller: CallReporter::default(),
-        place,
+        context,
     };
     tool.call(&caller, &call).await
 }
@@ -98,7 +98,7 @@ fn told(error: &ToolError) -> (CallProgress, &str) {
 }
 
 #[tokio::test]
-async fn the_other_side_learns_of_which_span_it_is_a_part_unless_a_call_says_it() {
+async fn traceparent_is_sent_unless_the_call_sets_it() {
     let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let own = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
     for (traced, headers, expected) in [
@@ -108,10 +108,12 @@ async fn the_other_side_learns_of_which_span_it_is_a_part_unless_a_call_says_it(
     ] {
         let (address, peer) = peer("HTTP/1.1 204 No Content\r\n\r\n").await;
         let tool = tool(&[address.to_string()]);
-        let place =
-            CallPlace { trace: traced.map(|span| span.parse().unwrap()), ..CallPlace::default() };
+        let context = CallContext {
+            trace: traced.map(|span| span.parse().unwrap()),
+            ..CallContext::default()
+        };
         let arguments = json!({"url": format!("http://{address}/"), "headers": headers});
-        call_at(&tool, place, arguments).await.unwrap();
+        call_at(&tool, context, arguments).await.unwrap();
         let sent = peer.await.unwrap();
         let named = sent.lines().find_map(|line| line.strip_prefix("traceparent: "));
         assert_eq!(named, expected, "{sent}");
@@ -152,7 +154,7 @@ async fn a_redirect_is_returned_and_not_followed() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_other_side_is_a_failure_with_its_words() {
+async fn an_http_error_is_a_failure_with_its_body() {
     let (address, _peer) = peer("HTTP/1.1 409 Conflict\r\ncontent-length: 5\r\n\r\ntaken").await;
     let tool = tool(&[address.to_string()]);
     let arguments = json!({"method": "PUT", "url": format!("http://{address}/")});
@@ -162,7 +164,7 @@ async fn a_refusal_of_the_other_side_is_a_failure_with_its_words() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_got_no_answer_knows_no_outcome() {
+async fn a_gateway_error_leaves_the_outcome_unknown() {
     let answer = "HTTP/1.1 504 Gateway Timeout\r\ncontent-length: 0\r\n\r\n";
     for (method, how) in [("POST", CallProgress::Unknown), ("GET", CallProgress::Failed)] {
         let (address, _peer) = peer(answer).await;
@@ -174,7 +176,7 @@ async fn a_gateway_that_got_no_answer_knows_no_outcome() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_comes_is_unknown_for_a_write() {
+async fn a_timeout_leaves_a_write_unknown() {
     for (method, how) in [("POST", CallProgress::Unknown), ("GET", CallProgress::Failed)] {
         let (address, _peer) = peer("").await;
         let tool = tool(&[address.to_string()]);
@@ -185,7 +187,7 @@ async fn an_answer_that_never_comes_is_unknown_for_a_write() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_has_happened_all_the_same() {
+async fn an_oversized_answer_does_not_undo_the_call() {
     let answer: &'static str =
         Box::leak(format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(2_000)).into_boxed_str());
     let (address, _peer) = peer(answer).await;
@@ -236,10 +238,10 @@ impl KeepBlobs for Kept {
 }
 
 /// A place whose blobs are kept, of at most so many bytes.
-fn keeping(bytes_max: u64) -> (Arc<Kept>, CallPlace) {
+fn keeping(bytes_max: u64) -> (Arc<Kept>, CallContext) {
     let kept = Arc::new(Kept { text: Mutex::default(), came: watch::Sender::new(0) });
     let blobs = CallBlobs::new(kept.clone(), 64, bytes_max);
-    (kept, CallPlace { blobs, ..CallPlace::default() })
+    (kept, CallContext { blobs, ..CallContext::default() })
 }
 
 /// Sends half of a body of so many bytes, and the rest when so much of it has come where it goes.
@@ -272,11 +274,11 @@ async fn patient_peer(
 
 #[tokio::test]
 async fn a_large_body_goes_into_a_blob_while_it_comes() {
-    let (kept, place) = keeping(1_000_000);
+    let (kept, context) = keeping(1_000_000);
     let (address, peer) = patient_peer("text/plain", 400_000, kept.came.subscribe()).await;
     let tool = tool(&[address.to_string()]);
     let arguments = json!({"url": format!("http://{address}/")});
-    let called = tokio::time::timeout(WAIT, output_at(&tool, place, arguments)).await;
+    let called = tokio::time::timeout(WAIT, output_at(&tool, context, arguments)).await;
     let called = called.expect("the body was held until its end");
     let text = std::mem::take(&mut *kept.text.lock().unwrap());
     let blob = BlobRef { hash: ContentHash::of(&text), bytes: text.len() as u64 };
@@ -290,37 +292,37 @@ async fn a_large_body_goes_into_a_blob_while_it_comes() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_larger_than_a_blob_may_be_has_happened_all_the_same() {
-    let (kept, place) = keeping(300_000);
+async fn a_body_over_the_blob_limit_does_not_undo_the_call() {
+    let (kept, context) = keeping(300_000);
     let (address, _peer) = patient_peer("text/plain", 400_000, kept.came.subscribe()).await;
     let tool = tool(&[address.to_string()]);
     let arguments = json!({"method": "POST", "url": format!("http://{address}/")});
-    let called = tokio::time::timeout(WAIT, output_at(&tool, place, arguments)).await;
+    let called = tokio::time::timeout(WAIT, output_at(&tool, context, arguments)).await;
     let error = called.expect("the body was held until its end").unwrap_err();
     assert_eq!(told(&error), (CallProgress::Unknown, "OutputTooLarge"));
     assert!(error.fault.message.contains("300000 bytes"), "{}", error.fault.message);
 }
 
 #[tokio::test]
-async fn what_is_small_or_json_is_a_value_though_there_are_blobs() {
-    let (_kept, place) = keeping(1_000_000);
+async fn small_or_json_bodies_are_values_and_not_blobs() {
+    let (_kept, context) = keeping(1_000_000);
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
     let (address, _peer) = peer(answer).await;
     let tool = tool(&[address.to_string()]);
     let arguments = json!({"url": format!("http://{address}/")});
-    let output = call_at(&tool, place.clone(), arguments).await.unwrap();
+    let output = call_at(&tool, context.clone(), arguments).await.unwrap();
     assert_eq!(output["body"], json!("hi"));
     let text = json!("x".repeat(900)).to_string();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 902\r\n\r\n";
     let (address, _peer) = self::peer(Box::leak(format!("{head}{text}").into_boxed_str())).await;
     let tool = self::tool(&[address.to_string()]);
     let arguments = json!({"url": format!("http://{address}/")});
-    let output = call_at(&tool, place, arguments).await.unwrap();
+    let output = call_at(&tool, context, arguments).await.unwrap();
     assert_eq!(output["body"], json!("x".repeat(900)));
 }
 
 #[tokio::test]
-async fn nobody_at_the_other_end_means_nothing_was_sent() {
+async fn a_refused_connection_means_nothing_was_sent() {
     // It is taken, so that no one else can listen there, and no one does.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -332,7 +334,7 @@ async fn nobody_at_the_other_end_means_nothing_was_sent() {
 }
 
 #[tokio::test]
-async fn who_is_not_listed_is_not_talked_to() {
+async fn unlisted_hosts_are_refused() {
     let tool = tool(&["127.0.0.1:1".to_owned()]);
     let url = "http://127.0.0.1:2/";
     let error = tool.check(&json!({"url": url})).unwrap_err();
@@ -342,7 +344,7 @@ async fn who_is_not_listed_is_not_talked_to() {
 }
 
 #[tokio::test]
-async fn a_name_for_loopback_is_followed_only_by_its_own_name() {
+async fn loopback_is_allowed_only_by_its_own_name() {
     let (address, _peer) = peer("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
     let port = address.port();
     let tool = tool(&[format!("localhost:{port}")]);

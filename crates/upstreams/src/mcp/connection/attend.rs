@@ -1,10 +1,9 @@
-//! Attends to one connection: lists what the server has, lists again when it says that something
-//! changed or when the time has come, answers what it asks outside of calls, and notices when it is
-//! lost.
+//! Watches one connection: lists what the server has, lists again after change notifications or
+//! when the list expires, answers requests outside of calls, and detects a lost connection.
 
 use crate::config::UpstreamKind;
 use crate::mcp::Link;
-use crate::mcp::calls::News;
+use crate::mcp::calls::ServerMessages;
 use crate::mcp::handshake::era_change;
 use crate::mcp::lanes::hear;
 use crate::mcp::line::{Incoming, PeerError, PeerErrorKind};
@@ -19,7 +18,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::RpcError;
 
-/// What a stream of news begins with.
+/// First message of a subscription stream.
 const OPEN: &str = "notifications/subscriptions/acknowledged";
 /// Changes that arrive within this time are listed together.
 const DEBOUNCE_MS: u64 = 250;
@@ -34,7 +33,7 @@ const DOUBT_MS: u64 = 10_000;
 pub(crate) struct AttendedConnection {
     link: Arc<Link>,
     peer: Arc<Peer>,
-    news: News,
+    server_messages: ServerMessages,
     listing: Option<BoxFuture<'static, Result<ListResult, AskError>>>,
     /// Gives the error of a server that has no stream of news.
     listening: Option<BoxFuture<'static, Option<RpcError>>>,
@@ -66,7 +65,7 @@ pub(crate) struct AttendedConnection {
 #[derive(Debug)]
 pub(crate) enum Event {
     Listed(ListResult),
-    /// Nothing could be listed; what was known stays.
+    /// The listing failed; the previous lists stay.
     Stumbled(AskError),
     /// Someone wants to know how it is. The next event but checks answers it.
     Check(Check),
@@ -77,7 +76,12 @@ pub(crate) enum Event {
 impl AttendedConnection {
     /// Attends to this server from now on; everything is listed at once. So many wait already to
     /// know how it is.
-    pub(crate) fn new(link: Arc<Link>, peer: Arc<Peer>, news: News, waiting: usize) -> Self {
+    pub(crate) fn new(
+        link: Arc<Link>,
+        peer: Arc<Peer>,
+        server_messages: ServerMessages,
+        waiting: usize,
+    ) -> Self {
         let now = link.parts.clock.now();
         let (opening, opened) = mpsc::channel(1);
         Self {
@@ -86,7 +90,7 @@ impl AttendedConnection {
             doubts: peer.doubts(),
             link,
             peer,
-            news,
+            server_messages,
             listing: None,
             listening: None,
             reading: ListSet::NONE,
@@ -126,7 +130,7 @@ impl AttendedConnection {
                     self.list_soon(ListSet::ALL, 0);
                     return Event::Check(check);
                 }
-                heard = self.news.next() => match heard {
+                heard = self.server_messages.next() => match heard {
                     Some(incoming) => self.hear(incoming).await,
                     // Over a pipe that means that the server is gone, over HTTP that it tells no
                     // news.
@@ -290,13 +294,14 @@ async fn listen(peer: &Peer, told: ListSet, opening: &mpsc::Sender<()>) -> Optio
         match incoming {
             Incoming::Error(error) => return Some(error),
             Incoming::Result(_) | Incoming::Broken(_) => return None,
-            news => {
-                if matches!(&news, Incoming::Notification { method, .. } if method == OPEN) {
+            server_messages => {
+                if matches!(&server_messages, Incoming::Notification { method, .. } if method == OPEN)
+                {
                     // One that waits already says the same.
                     let _ = opening.try_send(());
                 }
                 // The other end lives as long as the peer, or no one is interested any more.
-                drop(peer.aside().send(news).await);
+                drop(peer.aside().send(server_messages).await);
             }
         }
     }

@@ -1,11 +1,11 @@
-//! Keeps one MCP server connected, for as long as the server runs: connects, attends to the
-//! connection, connects again with growing waits. What it listed stays while it is away.
+//! Keeps one MCP server connected for as long as Waypost runs: connects, watches the connection,
+//! and reconnects with back-off. Its last lists stay while it is away.
 
 use super::attend::{AttendedConnection, Event};
 use crate::children::Program;
 use crate::config::{EraSetting, UpstreamKind};
 use crate::lock;
-use crate::mcp::calls::News;
+use crate::mcp::calls::ServerMessages;
 use crate::mcp::http::HttpLine;
 use crate::mcp::lanes::{self, LineFuture, LineKind};
 use crate::mcp::line::{PeerError, PeerErrorKind, Result};
@@ -36,7 +36,7 @@ pub(crate) async fn keep(link: Arc<Link>, board: Arc<Board>, checks: mpsc::Recei
         board: board.clone(),
         checks,
         waiting: Vec::new(),
-        way: LineKind::Usual,
+        transport: LineKind::Current,
         era: None,
         failures: 0,
         last_failure: String::new(),
@@ -49,15 +49,16 @@ pub(crate) async fn keep(link: Arc<Link>, board: Arc<Board>, checks: mpsc::Recei
 }
 
 /// A line as the configuration says.
-pub(crate) fn dial(link: Arc<Link>, way: LineKind) -> LineFuture {
+pub(crate) fn dial(link: Arc<Link>, transport: LineKind) -> LineFuture {
     Box::pin(async move {
         let Link { config, parts, .. } = &*link;
-        match (&config.kind, way) {
-            (UpstreamKind::Http { url, headers, .. }, LineKind::Usual) => {
+        match (&config.kind, transport) {
+            (UpstreamKind::Http { url, headers, .. }, LineKind::Current) => {
                 HttpLine::new(url, headers.clone(), link.account.clone(), parts)
             }
-            (UpstreamKind::Http { url, headers, .. }, LineKind::Oldest) => {
-                HttpLine::connect_oldest(url, headers.clone(), link.account.clone(), parts).await
+            (UpstreamKind::Http { url, headers, .. }, LineKind::LegacySse) => {
+                HttpLine::connect_legacy_sse(url, headers.clone(), link.account.clone(), parts)
+                    .await
             }
             (UpstreamKind::Stdio { command, args, env, cwd }, _) => {
                 let program = Program { command, args, env, cwd: cwd.as_deref() };
@@ -75,14 +76,13 @@ struct Keeper {
     link: Arc<Link>,
     board: Arc<Board>,
     checks: mpsc::Receiver<Check>,
-    /// Who waits to know how it is.
+    /// Pending checks.
     waiting: Vec<Check>,
     /// Over which transport the server was reached last, and of which era it was.
-    way: LineKind,
+    transport: LineKind,
     era: Option<Era>,
     /// How often it failed in a row.
     failures: u32,
-    /// What the last of these was.
     last_failure: String,
 }
 
@@ -90,10 +90,10 @@ impl Keeper {
     async fn run(mut self) {
         loop {
             let (error, ready_since) = match self.connect().await {
-                Ok((peer, news)) => self.attend(peer, news).await,
+                Ok((peer, server_messages)) => self.attend(peer, server_messages).await,
                 Err(error) => {
                     // Whatever answers there next time may be another server.
-                    self.way = LineKind::Usual;
+                    self.transport = LineKind::Current;
                     self.era = None;
                     (error, None)
                 }
@@ -104,56 +104,62 @@ impl Keeper {
         }
     }
 
-    async fn connect(&mut self) -> Result<(Arc<Peer>, News)> {
-        let (peer, news) = match self.connect_by(self.way, self.era).await {
+    async fn connect(&mut self) -> Result<(Arc<Peer>, ServerMessages)> {
+        let (peer, server_messages) = match self.connect_by(self.transport, self.era).await {
             Ok(connected) => connected,
             Err(error) => self.connect_otherwise(error).await?,
         };
         let peer = Arc::new(peer);
         self.era = Some(peer.era());
-        self.link.reached(self.way);
+        self.link.reached(self.transport);
         self.board.greeted(peer.version(), peer.server());
         self.link.set(Connection::Ready(peer.clone()));
-        Ok((peer, news))
+        Ok((peer, server_messages))
     }
 
     /// After a failure that another way, or another first word, may not meet.
-    async fn connect_otherwise(&mut self, error: PeerError) -> Result<(Peer, News)> {
+    async fn connect_otherwise(&mut self, error: PeerError) -> Result<(Peer, ServerMessages)> {
         let is_http = matches!(self.link.config.kind, UpstreamKind::Http { .. });
         let setting = self.link.config.era;
-        let (way, era) = match (self.way, error.kind) {
+        let (transport, era) = match (self.transport, error.kind) {
             // A server of the older kind may end at a first message that is not its handshake.
-            (LineKind::Usual, PeerErrorKind::Closed)
+            (LineKind::Current, PeerErrorKind::Closed)
                 if self.era.is_none() && setting == EraSetting::Auto =>
             {
-                (LineKind::Usual, Some(Era::Legacy))
+                (LineKind::Current, Some(Era::Legacy))
             }
             // No one is posted to there: so answers a server of the oldest kind.
-            (LineKind::Usual, PeerErrorKind::Refused(400 | 404 | 405))
+            (LineKind::Current, PeerErrorKind::Refused(400 | 404 | 405))
                 if is_http && setting != EraSetting::Stateless =>
             {
-                (LineKind::Oldest, Some(Era::Legacy))
+                (LineKind::LegacySse, Some(Era::Legacy))
             }
             // It was one, and is none any more.
-            (LineKind::Oldest, PeerErrorKind::Refused(_) | PeerErrorKind::NotMcp) => {
-                (LineKind::Usual, None)
+            (LineKind::LegacySse, PeerErrorKind::Refused(_) | PeerErrorKind::NotMcp) => {
+                (LineKind::Current, None)
             }
             _ => return Err(error),
         };
         self.link.hang_up().await;
-        match self.connect_by(way, era).await {
+        match self.connect_by(transport, era).await {
             Ok(connected) => {
-                self.way = way;
+                self.transport = transport;
                 Ok(connected)
             }
             // What the usual way met says more than what an old one did, unless it is there.
-            Err(again) if way == LineKind::Oldest && !again.kind.wants_login() => Err(error),
+            Err(again) if transport == LineKind::LegacySse && !again.kind.wants_login() => {
+                Err(error)
+            }
             Err(again) => Err(again),
         }
     }
 
-    async fn connect_by(&self, way: LineKind, era: Option<Era>) -> Result<(Peer, News)> {
-        let line = (self.link.dial)(self.link.clone(), way).await?;
+    async fn connect_by(
+        &self,
+        transport: LineKind,
+        era: Option<Era>,
+    ) -> Result<(Peer, ServerMessages)> {
+        let line = (self.link.dial)(self.link.clone(), transport).await?;
         self.link.hold(line.clone());
         let meet = match self.link.config.era {
             EraSetting::Auto => EraChoice::Any(era),
@@ -180,9 +186,13 @@ impl Keeper {
     }
 
     /// Attends to a connection until it is lost; says why, and since when it was ready.
-    async fn attend(&mut self, peer: Arc<Peer>, news: News) -> (PeerError, Option<Millis>) {
+    async fn attend(
+        &mut self,
+        peer: Arc<Peer>,
+        server_messages: ServerMessages,
+    ) -> (PeerError, Option<Millis>) {
         let mut attended =
-            AttendedConnection::new(self.link.clone(), peer, news, self.waiting.len());
+            AttendedConnection::new(self.link.clone(), peer, server_messages, self.waiting.len());
         let mut ready_since = None;
         loop {
             match attended.next(&mut self.checks).await {
@@ -317,8 +327,8 @@ impl Keeper {
         wait_ms
     }
 
-    /// Nothing helps until someone has logged in. We check it now and then all the same: it
-    /// may not want a login any more.
+    /// Waits for a login. The server is still checked occasionally, because it may not require a
+    /// login any more.
     fn wait_for_login(&mut self, error: PeerError) -> u64 {
         let now = self.link.parts.clock.now();
         let upstream = self.link.config.name.as_str();

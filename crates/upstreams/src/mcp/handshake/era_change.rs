@@ -1,6 +1,5 @@
-//! When a server may not be of the era any more in which it was met: another one was put behind its
-//! address while we were connected. What such a server answers is distinguished from what any
-//! server answers to a request that is wrong.
+//! Detects that a server no longer speaks the era that was negotiated, because another server now
+//! answers at its address. Such answers are distinguished from ordinary errors.
 
 use crate::mcp::line::{PeerError, PeerErrorKind};
 use crate::mcp::requests::AskError;
@@ -60,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_of_the_other_era_answers_is_known() {
+    fn answers_of_the_other_era_are_recognised() {
         for (method, code) in [
             ("tools/call", UNSUPPORTED_VERSION),
             ("tools/call", INVALID_REQUEST),
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_any_server_answers_says_nothing() {
+    fn ordinary_answers_do_not_indicate_an_era() {
         for (method, code) in [
             ("tools/call", INVALID_PARAMS),
             ("tools/call", SERVER_ERROR),

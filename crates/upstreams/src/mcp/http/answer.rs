@@ -1,5 +1,4 @@
-//! What an HTTP answer means: messages, a stream of them, or a refusal in words that one can act
-//! on.
+//! Classifies an HTTP response: messages, a stream of them, or a refusal with a hint.
 
 use super::super::line::{Incoming, PeerError, PeerErrorKind, Result};
 use super::endpoint::Endpoint;

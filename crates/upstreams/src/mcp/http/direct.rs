@@ -1,5 +1,4 @@
-//! The way to an address without encryption, prepared as far as it can be: what all requests to it
-//! have in common is made once.
+//! Plain HTTP requests to one URL, with everything that they have in common prepared once.
 
 use crate::RemoteParts;
 use bytes::Bytes;
@@ -15,18 +14,17 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct PreparedEndpoint {
     connections: Arc<Plain>,
-    /// What stands in the first line of a request.
+    /// Request target of the first line.
     target: Uri,
-    /// What every request says, unless it says something else under the same name.
+    /// Headers of every request, unless the request sets them itself.
     shared: Arc<HeaderMap>,
 }
 
 /// A request, to be sent once or again.
 pub(super) struct DirectRequest {
     pub(super) method: Method,
-    /// What it says itself, each under a name of its own.
+    /// Headers of this request, each name once.
     pub(super) headers: HeaderMap,
-    /// What it sends.
     pub(super) body: Bytes,
 }
 
@@ -118,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_bare_plain_url_has_one() {
+    fn only_plain_http_urls_use_direct_connections() {
         let none = HeaderMap::new();
         assert!(direct("http://a.test:81/mcp?x=1#part", &none).is_some());
         for url in ["https://a.test/mcp", "http://me@a.test/", "http://me:hush@a.test/mcp"] {
@@ -127,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_what_all_do_and_then_its_own() {
+    fn a_request_has_the_common_headers_and_its_own() {
         let mut given = HeaderMap::new();
         for (name, value) in [("user-agent", "mine/1"), ("x-key", "a"), ("x-key", "b")] {
             given.append(name, HeaderValue::from_static(value));

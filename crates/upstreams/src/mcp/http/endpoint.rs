@@ -1,12 +1,12 @@
-//! The other side's address and the connections to it: keep-alive, no proxy, no retries of their
-//! own, and redirects only within the same origin. Nothing that is reported of it holds a secret.
+//! The server's URL and the connections to it: keep-alive, no proxy, no client-side retries,
+//! redirects within the same origin only. No error contains a secret.
 
 use super::super::line::{PeerError, PeerErrorKind, Result};
 use super::direct::{DirectRequest, PreparedEndpoint};
 use super::headers;
 use super::response::Response;
 use crate::config::Secret;
-use crate::oauth::{Account, Challenge, Pass, RetryDecision, Trouble, TroubleKind};
+use crate::oauth::{Account, Challenge, OauthError, OauthErrorKind, Pass, RetryDecision};
 use crate::{RemoteParts, one_line};
 use bytes::Bytes;
 use kernel::tool::call::CallProgress;
@@ -39,9 +39,9 @@ pub(crate) struct Endpoint {
     direct: Option<PreparedEndpoint>,
     url: Url,
     given: HeaderMap,
-    /// What must never be shown, even if the other side repeats it.
+    /// Redacts secrets, even if the server repeats them.
     hidden: Arc<Redactor>,
-    /// What it is called in messages: its URL without what may be secret.
+    /// Its name in messages: its URL without secrets.
     name: String,
     /// Our account there, if it has logins.
     account: Option<Arc<Account>>,
@@ -99,7 +99,7 @@ impl Endpoint {
         self.last(&DirectRequest { method: Method::DELETE, headers, body: Bytes::new() }).await
     }
 
-    /// What is taken out of the messages of the other side now: our token changes.
+    /// The current redactor for the server's messages, which changes with our token.
     pub(crate) fn hidden(&self) -> Arc<Redactor> {
         match &self.account {
             Some(account) => account.hidden(),
@@ -107,7 +107,7 @@ impl Endpoint {
         }
     }
 
-    /// What the other side says, for messages: short, on one line, without our secrets.
+    /// A text of the server for messages: short, on one line, without our secrets.
     pub(crate) fn told(&self, text: &str) -> String {
         let told = match &self.account {
             Some(account) => self.hidden.told(&account.hidden().told(text)),
@@ -175,7 +175,7 @@ impl Endpoint {
         self.once(asking, pass.as_ref().and_then(|(_, pass)| pass.bearer.as_ref())).await
     }
 
-    /// What goes with a request now, where we have an account.
+    /// The authorization of a request, if there is an account.
     async fn pass(&self) -> Result<Option<(&Arc<Account>, Pass)>> {
         let Some(account) = &self.account else { return Ok(None) };
         let pass = account.pass().await.map_err(|trouble| self.troubled(None, trouble))?;
@@ -248,19 +248,19 @@ impl Endpoint {
     }
 
     /// The error of a request that was refused with this status, or not sent at all.
-    fn troubled(&self, status: Option<StatusCode>, trouble: Trouble) -> PeerError {
+    fn troubled(&self, status: Option<StatusCode>, trouble: OauthError) -> PeerError {
         let how = if status.is_some() { CallProgress::Failed } else { CallProgress::NotSent };
         let forbidden = status == Some(StatusCode::FORBIDDEN);
         let kind = match trouble.kind {
-            TroubleKind::Login => PeerErrorKind::Login,
-            TroubleKind::Scope => PeerErrorKind::Scope,
-            TroubleKind::Refused if forbidden => PeerErrorKind::Forbidden,
-            TroubleKind::Refused => PeerErrorKind::Unauthorized,
-            TroubleKind::Away => PeerErrorKind::Unreachable,
+            OauthErrorKind::Login => PeerErrorKind::Login,
+            OauthErrorKind::Scope => PeerErrorKind::Scope,
+            OauthErrorKind::Refused if forbidden => PeerErrorKind::Forbidden,
+            OauthErrorKind::Refused => PeerErrorKind::Unauthorized,
+            OauthErrorKind::Away => PeerErrorKind::Unreachable,
         };
         let what = match trouble.kind {
-            TroubleKind::Login | TroubleKind::Scope => trouble.why,
-            TroubleKind::Refused | TroubleKind::Away => {
+            OauthErrorKind::Login | OauthErrorKind::Scope => trouble.why,
+            OauthErrorKind::Refused | OauthErrorKind::Away => {
                 format!("wants a login, but {}", trouble.why)
             }
         };
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn only_urls_of_the_web_are_taken() {
+    fn only_http_and_https_urls_are_accepted() {
         for url in ["nowhere", "ftp://a.test/", "file:///etc/passwd"] {
             let error = Endpoint::new(url, &[], None, &Stage::new().parts()).err().unwrap();
             assert_eq!(error.how, CallProgress::NotSent);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn another_address_is_of_the_same_origin() {
+    fn an_advertised_address_must_have_the_same_origin() {
         let endpoint = endpoint("http://a.test/sse", "x");
         let at = |place: &str| endpoint.at(place).map(|endpoint| endpoint.url.to_string());
         assert_eq!(at("/messages?id=1").as_deref(), Some("http://a.test/messages?id=1"));

@@ -1,5 +1,4 @@
-//! JSON-RPC messages as they come in: answers with the id of what they answer, and all else. No
-//! message has a credential of ours in it.
+//! Parses incoming JSON-RPC messages. Our credentials are redacted from all of them.
 
 use super::super::line::Incoming;
 use outbound::redaction::Redactor;
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart() {
+    fn messages_are_classified() {
         for (text, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#, r#"result 1 {"a":1}"#),
             (r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32601}}"#, r#"error "x" -32601"#),
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_holds_several() {
+    fn a_batch_holds_several_messages() {
         let text = r#" [{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":1,"result":{}}]"#;
         let none = Redactor::default();
         assert_eq!(Message::read_several(text, &none).unwrap().len(), 2);

@@ -4,16 +4,16 @@
 
 mod message;
 pub mod headers;
-mod waiting;
-mod agreed;
+mod waiters;
+mod negotiated;
 mod direct;
 mod response;
 mod endpoint;
 mod answer;
 mod stream;
 mod shared;
-mod follow;
-mod news;
+mod response_stream;
+mod notification_stream;
 mod sse_legacy;
 #[cfg(test)]
 mod tests;
@@ -22,15 +22,15 @@ use super::line::{Incoming, Line, Outgoing, PeerErrorKind, Replies, Result};
 use crate::RemoteParts;
 use crate::config::Secret;
 use crate::oauth::Account;
-use agreed::{INITIALIZE, MessageHeaders};
 use answer::Answer;
 use endpoint::Endpoint;
-use follow::Follow;
 use futures::future::BoxFuture;
 use headers::SessionHeaders;
 use kernel::tool::call::CallProgress;
 use message::Message;
+use negotiated::{INITIALIZE, MessageHeaders};
 use reqwest::header::HeaderMap;
+use response_stream::Follow;
 use shared::{Cancel, Shared};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,9 +45,9 @@ const DELETE_MS: u64 = 2_000;
 /// A line over HTTP.
 pub(crate) struct HttpLine {
     shared: Arc<Shared>,
-    news: Mutex<Option<mpsc::Receiver<Incoming>>>,
+    server_messages: Mutex<Option<mpsc::Receiver<Incoming>>>,
     /// Over the transport of 2024-11-05: all answers come on one stream.
-    is_oldest: bool,
+    is_legacy_sse: bool,
 }
 
 impl HttpLine {
@@ -62,12 +62,16 @@ impl HttpLine {
     ) -> Result<Arc<dyn Line>> {
         let endpoint = Endpoint::new(url, &headers, account, parts)?;
         let (shared, heard) = Shared::new(endpoint, parts.clone());
-        Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)), is_oldest: false }))
+        Ok(Arc::new(Self {
+            shared,
+            server_messages: Mutex::new(Some(heard)),
+            is_legacy_sse: false,
+        }))
     }
 
     /// The same over the oldest transport, whose stream is opened first. Nothing was asked where
     /// this fails.
-    pub(crate) async fn connect_oldest(
+    pub(crate) async fn connect_legacy_sse(
         url: &str,
         headers: Vec<(String, Secret)>,
         account: Option<Arc<Account>>,
@@ -75,7 +79,7 @@ impl HttpLine {
     ) -> Result<Arc<dyn Line>> {
         let endpoint = Endpoint::new(url, &headers, account, parts)?;
         let (shared, heard) = sse_legacy::connect(&endpoint, parts).await?;
-        Ok(Arc::new(Self { shared, news: Mutex::new(Some(heard)), is_oldest: true }))
+        Ok(Arc::new(Self { shared, server_messages: Mutex::new(Some(heard)), is_legacy_sse: true }))
     }
 
     async fn ask(&self, request: Outgoing) -> Result<Replies> {
@@ -193,7 +197,7 @@ impl HttpLine {
         let begins = shared.agreed().begin_listening();
         if let Some(manner) = begins {
             shared.opens_news();
-            let listening = news::listen(shared.clone(), manner, turn);
+            let listening = notification_stream::listen(shared.clone(), manner, turn);
             shared.parts.spawn.task("mcp news", Box::pin(listening));
         }
     }
@@ -211,7 +215,7 @@ impl HttpLine {
 
 impl Line for HttpLine {
     fn request<'a>(&'a self, request: Outgoing) -> BoxFuture<'a, Result<Replies>> {
-        match self.is_oldest {
+        match self.is_legacy_sse {
             true => Box::pin(async move { sse_legacy::ask(&self.shared, &request) }),
             false => Box::pin(self.ask(request)),
         }
@@ -221,20 +225,20 @@ impl Line for HttpLine {
         Box::pin(self.tell(message))
     }
 
-    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn server_messages(&self) -> Option<mpsc::Receiver<Incoming>> {
+        self.server_messages.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn agreed(&self, version: &str) {
         // The oldest transport does not name it, and its stream is open already.
-        if !self.is_oldest {
+        if !self.is_legacy_sse {
             self.shared.agreed().agree(version);
             self.listen();
         }
     }
 
     fn is_apart(&self) -> bool {
-        self.is_oldest || self.shared.agreed().kept_session().is_some()
+        self.is_legacy_sse || self.shared.agreed().kept_session().is_some()
     }
 
     fn close<'a>(&'a self) -> BoxFuture<'a, ()> {

@@ -1,4 +1,4 @@
-//! An answer over HTTP, whichever way it came.
+//! A response body over either HTTP client.
 
 use bytes::Bytes;
 use outbound::plain::PlainAnswer;

@@ -1,16 +1,16 @@
-//! What a line and the tasks behind it share: the way to the other side, what was agreed with it,
-//! who waits for what, and when all of it is over.
+//! State that a line shares with its tasks: the endpoint, what was negotiated, the waiters for
+//! answers, and the end of the line.
 
 use super::super::line::{Incoming, PeerError, PeerErrorKind, Result};
-use super::agreed::{AgreedEra, MessageHeaders};
 use super::answer;
 use super::endpoint::Endpoint;
+use super::negotiated::{AgreedEra, MessageHeaders};
 use super::response::Response;
 use super::stream::EventStream;
-use super::waiting::WaiterTable;
+use super::waiters::WaiterTable;
 use crate::RemoteParts;
 use kernel::tool::call::CallProgress;
-use outbound::sse::StreamPlace;
+use outbound::sse::ResumePoint;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,16 +27,15 @@ const CANCEL_MS: u64 = 5_000;
 /// the head of that answer back until there is news.
 const OPENING_MS: u64 = 2_000;
 
-/// What is shared.
 pub(super) struct Shared {
     /// The way to the other side.
     pub(super) endpoint: Endpoint,
     /// Time, tasks and limits.
     pub(super) parts: RemoteParts,
-    /// Who waits for an answer on another stream.
+    /// Waiters for answers on another stream.
     pub(super) waiting: WaiterTable,
     /// Where news go.
-    pub(super) news: mpsc::Sender<Incoming>,
+    pub(super) server_messages: mpsc::Sender<Incoming>,
     agreed: Mutex<AgreedEra>,
     /// When the stream of news was asked for, by the time that has passed: a clock that is set must
     /// not hold up calls. None where it was answered or is not asked for.
@@ -51,12 +50,12 @@ impl Shared {
         endpoint: Endpoint,
         parts: RemoteParts,
     ) -> (Arc<Self>, mpsc::Receiver<Incoming>) {
-        let (news, heard) = mpsc::channel(NEWS_MAX);
+        let (server_messages, heard) = mpsc::channel(NEWS_MAX);
         let shared = Self {
             endpoint,
             parts,
             waiting: WaiterTable::default(),
-            news,
+            server_messages,
             agreed: Mutex::default(),
             opening: watch::Sender::new(None),
             turn: watch::Sender::new(0),
@@ -64,7 +63,6 @@ impl Shared {
         (Arc::new(shared), heard)
     }
 
-    /// What was agreed so far.
     pub(super) fn agreed(&self) -> MutexGuard<'_, AgreedEra> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,7 +125,7 @@ impl Shared {
         self.turn() == CLOSED
     }
 
-    /// Nothing is sent once it is closed.
+    /// Refuses to send once the line is closed.
     pub(super) fn check_open(&self) -> Result<()> {
         if self.is_closed() { Err(self.closed_error(CallProgress::NotSent)) } else { Ok(()) }
     }
@@ -150,8 +148,8 @@ impl Shared {
     }
 
     /// The stream of an answer: a new one, or one that is taken up again at a place.
-    pub(super) fn stream(&self, response: Response, place: StreamPlace) -> EventStream {
-        EventStream::new(response, self.parts.limits.call_output_bytes_max, place)
+    pub(super) fn stream(&self, response: Response, resume_point: ResumePoint) -> EventStream {
+        EventStream::new(response, self.parts.limits.call_output_bytes_max, resume_point)
     }
 
     /// Sends a message that has no answer, within so many milliseconds.
@@ -173,7 +171,7 @@ impl Shared {
 /// that no one waits for it any more. (The stateless version needs no words: the stream is closed.)
 pub(super) struct Cancel(Option<Cancellation>);
 
-/// What is cancelled, and how that is said.
+/// A request to cancel, and the message that cancels it.
 struct Cancellation {
     shared: Arc<Shared>,
     id: Id,

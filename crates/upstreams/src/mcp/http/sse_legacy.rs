@@ -1,20 +1,20 @@
-//! The oldest way over HTTP (2024-11-05), for servers that know no other: one stream is opened with
-//! GET and says where to post; all answers come on it. It cannot be taken up again: when it is
-//! lost, the line is over.
+//! The HTTP+SSE transport of 2024-11-05, for servers that support no other: a GET opens one stream,
+//! which names the URL for posts and carries all answers. It cannot be resumed: when it is lost,
+//! the line ends.
 
 use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Replies, Result};
-use super::agreed::INITIALIZE;
 use super::answer;
 use super::endpoint::Endpoint;
-use super::follow::Follow;
 use super::headers::{self, SessionHeaders};
-use super::news;
+use super::negotiated::INITIALIZE;
+use super::notification_stream;
+use super::response_stream::Follow;
 use super::shared::{Cancel, Shared};
 use super::stream::EventStream;
 use crate::RemoteParts;
 use futures::future::select;
 use kernel::tool::call::CallProgress;
-use outbound::sse::StreamPlace;
+use outbound::sse::ResumePoint;
 use reqwest::header::HeaderMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub(super) fn ask(shared: &Arc<Shared>, request: &Outgoing) -> Result<Replies> {
 /// The stream, and where to post.
 async fn open(endpoint: &Endpoint, bytes_max: usize) -> Result<(EventStream, Endpoint)> {
     let response = answer::opened(endpoint, HeaderMap::new(), None, false).await?;
-    let mut stream = EventStream::new(response, bytes_max, StreamPlace::default());
+    let mut stream = EventStream::new(response, bytes_max, ResumePoint::default());
     loop {
         let event = stream.next_event(endpoint).await?;
         if event.kind() != ENDPOINT {
@@ -78,10 +78,10 @@ async fn open(endpoint: &Endpoint, bytes_max: usize) -> Result<(EventStream, End
 
 /// Passes on what comes until the stream is lost; then the line is over.
 async fn hear(shared: Arc<Shared>, mut stream: EventStream) {
-    select(pin!(news::pass_on(&shared, &mut stream)), pin!(shared.closed())).await;
+    select(pin!(notification_stream::pass_on(&shared, &mut stream)), pin!(shared.closed())).await;
     if !shared.is_closed() {
         shared.close();
         let error = shared.closed_error(CallProgress::Unknown);
-        let _ = shared.news.send(Incoming::Broken(error)).await;
+        let _ = shared.server_messages.send(Incoming::Broken(error)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! A stream of messages that is an HTTP answer.
+//! A stream of messages in an HTTP response.
 
 use super::super::line::{PeerError, PeerErrorKind, Result};
 use super::answer::too_large;
@@ -6,7 +6,7 @@ use super::endpoint::Endpoint;
 use super::message::Message;
 use super::response::Response;
 use kernel::tool::call::CallProgress;
-use outbound::sse::{Event, SseError, SseReader, StreamPlace};
+use outbound::sse::{Event, ResumePoint, SseError, SseReader};
 
 /// How much may follow an answer before its connection is given up.
 const AFTER_BYTES_MAX: usize = 64 * 1024;
@@ -20,8 +20,8 @@ pub(crate) struct EventStream {
 impl EventStream {
     /// The stream of this answer, whose messages have at most so many bytes: a new one, or one that
     /// is taken up again at a place.
-    pub(crate) fn new(response: Response, bytes_max: usize, place: StreamPlace) -> Self {
-        Self { response, reader: SseReader::resumed(bytes_max, place) }
+    pub(crate) fn new(response: Response, bytes_max: usize, resume_point: ResumePoint) -> Self {
+        Self { response, reader: SseReader::resumed(bytes_max, resume_point) }
     }
 
     /// The next event that has data; else why nothing more comes. What was only lost may be taken
@@ -52,9 +52,9 @@ impl EventStream {
         }
     }
 
-    /// Where it could be taken up again.
-    pub(crate) fn place(&self) -> &StreamPlace {
-        self.reader.place()
+    /// The point after which it can be resumed.
+    pub(crate) fn resume_point(&self) -> &ResumePoint {
+        self.reader.resume_point()
     }
 
     /// Reads what may still come to its end, so that the connection can be used again.

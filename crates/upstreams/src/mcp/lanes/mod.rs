@@ -1,27 +1,27 @@
-//! Connections beside the one that an upstream is kept by. A server of both eras is spoken to with
-//! a handshake for callers that have one. Where a question does not say to which call it belongs,
-//! calls of tools that ask have a connection of their own: over a pipe a process, over HTTP a
-//! session. There are never more than a limit. How the main connection is kept is in `connection`.
+//! Connections beside an upstream's main one. A server of both eras is spoken to with a handshake
+//! for callers that use one. Where a server's question carries no id of its call, calls of tools
+//! that ask get a connection of their own: a process over a pipe, a session over HTTP. Their number
+//! is limited. The main connection is in `connection`.
 
-mod hearing;
-mod places;
+mod notifications;
+mod assignment;
 #[cfg(test)]
 mod tests;
 
 use super::Link;
-use super::calls::News;
+use super::calls::ServerMessages;
 use super::line::{Line, PeerError, PeerErrorKind, Result};
 use super::lists::ListSet;
 use super::peer::{Era, EraChoice, Peer};
 use crate::config::EraSetting;
+use assignment::{LaneGrant, Shared};
 use futures::future::{BoxFuture, Either, join_all, select};
 use kernel::tool::call::{Abilities, CallProgress};
-use places::{LaneGrant, Shared};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 
-pub(crate) use hearing::hear;
-pub(crate) use places::{LanePermit, Lanes};
+pub(crate) use assignment::{LanePermit, Lanes};
+pub(crate) use notifications::hear;
 
 /// For how long a server that has no handshake is not asked for one again.
 const REFUSED_MS: u64 = 60 * 60 * 1_000;
@@ -39,17 +39,17 @@ pub(crate) type LineFuture = BoxFuture<'static, Result<Arc<dyn Line>>>;
 /// Over which transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineKind {
-    /// The one of today: streamable HTTP, or a pipe.
-    Usual,
-    /// The one of 2024-11-05: a stream to hear, and posts.
-    Oldest,
+    /// Streamable HTTP, or a pipe.
+    Current,
+    /// HTTP+SSE of 2024-11-05: a stream for answers, and posts.
+    LegacySse,
 }
 
 /// Where a call is made.
 pub(crate) struct CallConnection {
     pub(crate) peer: Arc<Peer>,
     /// Its place among the calls there, where that matters.
-    pub(crate) place: Option<LanePermit>,
+    pub(crate) permit: Option<LanePermit>,
 }
 
 /// The connection for a call of this tool, by a caller that can do this.
@@ -63,15 +63,15 @@ pub(crate) async fn seat(
         Era::Legacy => main,
         Era::Modern if can.handshake => match Box::pin(handshake(link)).await {
             Some(peer) => peer,
-            None => return Ok(CallConnection { peer: main, place: None }),
+            None => return Ok(CallConnection { peer: main, permit: None }),
         },
-        Era::Modern => return Ok(CallConnection { peer: main, place: None }),
+        Era::Modern => return Ok(CallConnection { peer: main, permit: None }),
     };
     if !link.is_pipe() {
         return Ok(over_http(link, peer, tool).await);
     }
     match Box::pin(share(link, &peer, tool)).await {
-        Some(place) => Ok(CallConnection { peer, place: Some(place) }),
+        Some(permit) => Ok(CallConnection { peer, permit: Some(permit) }),
         None => Box::pin(own(link, tool)).await,
     }
 }
@@ -81,7 +81,7 @@ pub(crate) async fn seat(
 /// gives us more than one.
 async fn over_http(link: &Arc<Link>, peer: Arc<Peer>, tool: &Arc<str>) -> CallConnection {
     if !link.lanes.wants_own(tool) || !peer.is_apart() {
-        return CallConnection { peer, place: None };
+        return CallConnection { peer, permit: None };
     }
     match Box::pin(own(link, tool)).await {
         Ok(seat) => seat,
@@ -90,7 +90,7 @@ async fn over_http(link: &Arc<Link>, peer: Arc<Peer>, tool: &Arc<str>) -> CallCo
             let passing = error.kind.is_passing();
             tracing::debug!(upstream, %error, "an upstream gives a call no session of its own");
             link.lanes.refused_own(if passing { UNREACHED_MS } else { REFUSED_MS });
-            CallConnection { peer, place: None }
+            CallConnection { peer, permit: None }
         }
     }
 }
@@ -145,12 +145,12 @@ async fn share(link: &Link, peer: &Peer, tool: &Arc<str>) -> Option<LanePermit> 
         let waited = clock.elapsed().saturating_sub(began);
         let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         match lanes.share(tool, waited_ms, peer.calls().is_in_doubt()) {
-            Shared::Place(place) => return Some(place),
+            Shared::Place(permit) => return Some(permit),
             Shared::NeedsOwn => return None,
             Shared::Later => {}
         }
         // Whichever comes first, it is checked again.
-        let _ = link.parts.within(places::wait_ms(waited_ms), changes.changed()).await;
+        let _ = link.parts.within(assignment::wait_ms(waited_ms), changes.changed()).await;
     }
 }
 
@@ -160,13 +160,13 @@ async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<CallConnection> {
     loop {
         let mut changes = link.lanes.changes();
         match link.lanes.take_own(tool) {
-            LaneGrant::Place(peer, place) => {
-                return Ok(CallConnection { peer, place: Some(place) });
+            LaneGrant::Place(peer, permit) => {
+                return Ok(CallConnection { peer, permit: Some(permit) });
             }
             LaneGrant::Open(opening) => {
                 let peer = open(link).await?;
                 return match opening.done(&peer, tool) {
-                    Some(place) => Ok(CallConnection { peer, place: Some(place) }),
+                    Some(permit) => Ok(CallConnection { peer, permit: Some(permit) }),
                     // No one else knows of it: it would stay for ever.
                     None => {
                         peer.let_go();
@@ -185,19 +185,19 @@ async fn own(link: &Arc<Link>, tool: &Arc<str>) -> Result<CallConnection> {
 
 /// Opens a connection with a handshake, and attends to it until it is lost.
 async fn open(link: &Arc<Link>) -> Result<Arc<Peer>> {
-    let line = (link.dial)(link.clone(), link.way()).await?;
+    let line = (link.dial)(link.clone(), link.transport()).await?;
     let meet = EraChoice::Only(Era::Legacy);
     let roots = &link.config.roots;
-    let (peer, news) = Peer::connect(line, &link.parts, meet, roots).await?;
+    let (peer, server_messages) = Peer::connect(line, &link.parts, meet, roots).await?;
     let peer = Arc::new(peer);
-    let attending = attend(Arc::downgrade(link), peer.clone(), news);
+    let attending = attend(Arc::downgrade(link), peer.clone(), server_messages);
     link.parts.spawn.task("upstream lane", Box::pin(attending));
     Ok(peer)
 }
 
-async fn attend(link: Weak<Link>, peer: Arc<Peer>, mut news: News) {
+async fn attend(link: Weak<Link>, peer: Arc<Peer>, mut server_messages: ServerMessages) {
     loop {
-        let heard = match select(pin!(news.next()), pin!(peer.lost())).await {
+        let heard = match select(pin!(server_messages.next()), pin!(peer.lost())).await {
             Either::Left((heard, _)) => heard,
             Either::Right(_) => return end(&link, &peer).await,
         };

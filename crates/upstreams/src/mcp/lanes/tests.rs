@@ -1,14 +1,14 @@
 //! Who is asked what, where questions come through pipes and say nothing of their call; and in
 //! which era a server of both is spoken to.
 
-use super::places::OWN_MAX;
+use super::assignment::OWN_MAX;
 use super::{Dial, LineFuture, LineKind};
 use crate::config::{EraSetting, UpstreamConfig, UpstreamKind};
 use crate::mcp::connection::supervisor::keep;
 use crate::mcp::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies};
 use crate::mcp::scripted::{config, discovered, greeting, tool};
 use crate::mcp::tool::RemoteTool;
-use crate::mcp::tool::scene::{call, caller, given, text, wants};
+use crate::mcp::tool::test_server::{call, caller, given, text, wants};
 use crate::mcp::{Link, RemoteShelf};
 use crate::stage::Stage;
 use crate::state::Board;
@@ -49,7 +49,7 @@ struct Child {
 
 struct State {
     /// Gone once it is dead.
-    news: Option<mpsc::Sender<Incoming>>,
+    server_messages: Option<mpsc::Sender<Incoming>>,
     methods: Vec<String>,
     /// The calls under way, by the number of what they asked.
     open: Vec<(u64, mpsc::Sender<Incoming>)>,
@@ -67,13 +67,19 @@ impl Server {
     fn dial(&self) -> Dial {
         let server = self.clone();
         Arc::new(move |_link: Arc<Link>, _way: LineKind| -> LineFuture {
-            let (news, heard) = mpsc::channel(64);
+            let (server_messages, heard) = mpsc::channel(64);
             let methods = Vec::new();
             let open = Vec::new();
             let is_forgotten = false;
             let is_closed = false;
-            let state =
-                State { news: Some(news), methods, open, asked: 0, is_forgotten, is_closed };
+            let state = State {
+                server_messages: Some(server_messages),
+                methods,
+                open,
+                asked: 0,
+                is_forgotten,
+                is_closed,
+            };
             let state = Mutex::new(state);
             let heard = Mutex::new(Some(heard));
             let Server { speaks, is_apart, .. } = server;
@@ -107,7 +113,7 @@ impl Child {
     /// Ends it as a process ends that is killed.
     fn kill(&self) {
         let mut state = self.state.lock().unwrap();
-        state.news = None;
+        state.server_messages = None;
         state.is_closed = true;
         for (_, call) in state.open.drain(..) {
             let _ = call.try_send(Incoming::Broken(dead(CallProgress::Unknown)));
@@ -122,7 +128,7 @@ impl Child {
     /// Says this outside of any request.
     fn say(&self, method: &str, params: Value) {
         let said = Incoming::Notification { method: method.to_owned(), params };
-        self.state.lock().unwrap().news.as_ref().unwrap().try_send(said).unwrap();
+        self.state.lock().unwrap().server_messages.as_ref().unwrap().try_send(said).unwrap();
     }
 
     fn calls(&self) -> usize {
@@ -149,7 +155,7 @@ impl Child {
                 let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
                 let params = json!({"message": user, "requestedSchema": schema});
                 let question = Incoming::Request { id, method, params };
-                state.news.as_ref().unwrap().try_send(question).unwrap();
+                state.server_messages.as_ref().unwrap().try_send(question).unwrap();
                 let asked = state.asked;
                 state.open.push((asked, replies));
             }
@@ -216,7 +222,7 @@ impl Line for Pipe {
         Box::pin(ready(Ok(())))
     }
 
-    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
+    fn server_messages(&self) -> Option<mpsc::Receiver<Incoming>> {
         self.0.heard.lock().unwrap().take()
     }
 
@@ -363,7 +369,7 @@ fn tools_that_ask_nothing_share_one_process() {
 }
 
 #[test]
-fn who_asks_beside_a_long_call_is_heard() {
+fn a_question_beside_a_long_call_is_answered() {
     let world = World::over_pipe();
     let ask = world.tool("ask");
     let slow = world.tool("slow");
@@ -391,7 +397,7 @@ fn who_asks_beside_a_long_call_is_heard() {
 }
 
 #[test]
-fn the_first_call_of_a_tool_beside_a_short_one_shares_its_process() {
+fn a_first_call_beside_a_short_one_shares_its_process() {
     let world = World::over_pipe();
     let ask = world.tool("ask");
     let slow = world.tool("slow");
@@ -417,7 +423,7 @@ fn the_first_call_of_a_tool_beside_a_short_one_shares_its_process() {
 }
 
 #[test]
-fn the_first_call_of_a_tool_after_one_that_was_left_shares_its_process() {
+fn a_first_call_after_an_abandoned_one_shares_its_process() {
     let world = World::over_pipe();
     let ask = world.tool("ask");
     let slow = world.tool("slow");
@@ -469,7 +475,7 @@ fn more_users_than_processes_are_all_asked_and_answered() {
 }
 
 #[test]
-fn of_those_that_wait_a_call_that_may_be_made_twice_goes_first() {
+fn repeatable_calls_are_first_in_the_queue() {
     let trusted = UpstreamConfig { trusted: true, ..piped() };
     let world = World::new(Server::new(&[HANDSHAKE]), trusted);
     let writes = world.tool("ask");
@@ -512,7 +518,7 @@ fn processes_that_are_killed_are_replaced() {
 }
 
 #[test]
-fn a_call_that_is_left_leaves_no_question_to_the_next() {
+fn an_abandoned_call_leaves_no_question_to_the_next() {
     let world = World::over_pipe();
     let tool = world.tool("ask");
     world.run(async {
@@ -527,7 +533,7 @@ fn a_call_that_is_left_leaves_no_question_to_the_next() {
 }
 
 #[test]
-fn a_process_that_no_one_needs_is_let_go_and_all_end_with_the_upstream() {
+fn idle_processes_are_ended_and_all_end_with_the_upstream() {
     let world = World::over_pipe();
     let tool = world.tool("ask");
     world.run(async {
@@ -545,13 +551,13 @@ fn a_process_that_no_one_needs_is_let_go_and_all_end_with_the_upstream() {
 }
 
 #[test]
-fn a_process_that_starts_while_the_upstream_stops_is_let_go() {
+fn a_process_that_starts_while_the_upstream_stops_is_ended() {
     let stage = Stage::new();
     let server = Server::new(&[HANDSHAKE]);
     let at_once = server.dial();
     let clock = stage.parts().clock;
-    let dial: Dial = Arc::new(move |link: Arc<Link>, way: LineKind| -> LineFuture {
-        let line = at_once(link, way);
+    let dial: Dial = Arc::new(move |link: Arc<Link>, transport: LineKind| -> LineFuture {
+        let line = at_once(link, transport);
         let over = clock.sleep_ms(100);
         Box::pin(async move {
             over.await;
@@ -578,7 +584,7 @@ fn a_process_that_starts_while_the_upstream_stops_is_let_go() {
 }
 
 #[test]
-fn a_tool_that_asks_on_the_general_stream_has_a_session_for_each_call() {
+fn a_tool_that_asks_on_the_general_stream_gets_a_session_per_call() {
     let world = World::over_http();
     let ask = world.tool("ask");
     let slow = world.tool("slow");
@@ -601,7 +607,7 @@ fn a_tool_that_asks_on_the_general_stream_has_a_session_for_each_call() {
 }
 
 #[test]
-fn tools_that_were_called_when_a_session_asked_are_tried_alone() {
+fn tools_active_during_an_ambiguous_question_are_tried_alone() {
     let world = World::over_http();
     let ask = world.tool("ask");
     let slow = world.tool("slow");
@@ -630,7 +636,7 @@ fn tools_that_were_called_when_a_session_asked_are_tried_alone() {
 }
 
 #[test]
-fn a_session_that_the_server_forgot_is_opened_anew_for_the_call() {
+fn a_session_forgotten_by_the_server_is_reopened_for_the_call() {
     let world = World::over_http();
     let tool = world.tool("ask");
     world.run(async {
@@ -646,7 +652,7 @@ fn a_session_that_the_server_forgot_is_opened_anew_for_the_call() {
 }
 
 #[test]
-fn a_server_that_keeps_no_sessions_has_one_connection() {
+fn a_server_without_sessions_has_one_connection() {
     let server = Server { is_apart: false, ..Server::new(&[HANDSHAKE]) };
     let world = World::new(server, config());
     let tool = world.tool("ask");
@@ -660,7 +666,7 @@ fn a_server_that_keeps_no_sessions_has_one_connection() {
 }
 
 #[test]
-fn a_server_of_both_eras_is_spoken_to_as_its_caller_would() {
+fn a_server_of_both_eras_is_spoken_to_in_the_callers_era() {
     for (era, of_handshake, of_others) in [
         (EraSetting::Auto, HANDSHAKE, STATELESS),
         (EraSetting::Handshake, HANDSHAKE, HANDSHAKE),

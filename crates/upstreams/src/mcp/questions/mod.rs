@@ -1,9 +1,9 @@
-//! What stays between two invocations of one call: a tool of a server may want something of its
-//! caller first. Stateless servers carry a state of their own and are simply called again. A server
-//! of the older versions asks in the middle of a call, so that the call is kept until its answer
-//! comes; if it is gone by then, it is made again and the same questions get the same answers.
+//! State between two invocations of one call whose tool requires input. Stateless servers carry
+//! their own state and are simply called again. A handshake server asks during the call, so the
+//! call is kept open until its answer comes; if it is gone by then, it is made again and the same
+//! questions get the same answers.
 
-mod asked;
+mod input_requests;
 mod pending;
 
 use kernel::tool::call::{Abilities, InputRequest, InputRequired, InputResponses, ToolOutput};
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-pub(crate) use asked::{Requests, missing, nobody, pages, read, refusal};
+pub(crate) use input_requests::{Requests, missing, nobody, pages, read, refusal};
 pub(crate) use pending::{
     CallOwner, KEPT_MS, OpenCall, Pending, PendingWork, Question, RunningTask,
 };
 
-/// What a call hands out with what it wants, and gets back with it.
+/// State that a call returns with its required input, and receives again with the answers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CarriedState {
@@ -46,7 +46,7 @@ pub(crate) struct CarriedState {
 }
 
 impl CarriedState {
-    /// What came back; nothing where it is not ours.
+    /// Parses returned state; empty if it is not ours.
     pub(crate) fn read(state: &Value) -> Self {
         serde_json::from_value(state.clone()).unwrap_or_default()
     }
@@ -67,14 +67,14 @@ impl CarriedState {
         if given.state.is_null() {
             return given.inputs.clone().into_iter().collect();
         }
-        let declined = self.declined.iter().map(|key| (key.clone(), asked::decline()));
+        let declined = self.declined.iter().map(|key| (key.clone(), input_requests::decline()));
         let answered = |key: &String| Some((key.clone(), given.inputs.get(key)?.clone()));
         let asked = self.asked.iter().filter(|_| !self.pages);
         declined.chain(asked.filter_map(answered)).collect()
     }
 }
 
-/// What a stateless server's `input_required` leads to.
+/// What follows a stateless server's `input_required`.
 pub(crate) enum Round {
     /// The caller is asked.
     Wants(ToolOutput),
@@ -108,7 +108,7 @@ impl Round {
     }
 }
 
-/// What the key of a question begins with.
+/// Prefix of the keys of questions.
 const QUESTION: &str = "question-";
 /// A page whose name there is longer than this is one without a name.
 const PAGE_NAME_BYTES_MAX: usize = 256;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_carried_comes_back() {
+    fn carried_state_round_trips() {
         let carried = CarriedState {
             request_state: Some(json!("s")),
             asked: vec!["a".to_owned()],
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_is_answered() {
+    fn only_open_questions_can_be_answered() {
         let inputs: BTreeMap<String, Value> =
             ["a", "b"].map(|key| (key.to_owned(), json!({"of": key}))).into();
         let given = |state: Value| InputResponses {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_asks_or_goes_on_or_cannot() {
+    fn a_round_asks_continues_or_fails() {
         let can = Abilities { roots: true, ..Abilities::PERSON };
         let read = |requests: Value| {
             Round::read(&json!({"inputRequests": requests, "requestState": "s"}), can)
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_tells_how_its_server_names_the_page() {
+    fn an_input_key_contains_the_servers_page_id() {
         let page = InputRequest::Url { message: "m".to_owned(), url: "https://a.test/".to_owned() };
         let named = |want: &InputRequest, id: Value| key(1, want, &json!({"elicitationId": id}));
         for id in ["e1", "a-b-c", "question-1-x-y", "\u{e4} "] {

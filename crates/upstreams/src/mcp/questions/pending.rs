@@ -1,5 +1,5 @@
-//! Calls and tasks of a server that wait for an answer it asked us for. There are never more than a
-//! limit, and none is kept for ever: what is dropped here is cancelled on the other side.
+//! Calls and tasks that wait for input that their server requested. Their number and age are
+//! limited; a dropped one is cancelled at its server.
 
 use super::super::lanes::LanePermit;
 use super::super::levels::LevelGuard;
@@ -42,16 +42,16 @@ impl CallOwner {
 /// A call under way.
 pub(crate) struct OpenCall {
     pub(crate) peer: Arc<Peer>,
-    /// What comes back; dropping it cancels the call.
+    /// Dropping it cancels the call.
     pub(crate) replies: Replies,
     /// How many questions it asked so far.
     pub(crate) questions: u32,
-    /// What it asked for that its caller lacks.
+    /// Required abilities that its caller lacks.
     pub(crate) lacks: Abilities,
     /// That its caller wants to hear the log.
     pub(crate) _log: Option<LevelGuard>,
     /// Its place among the calls of its connection, where that matters.
-    pub(crate) place: Option<LanePermit>,
+    pub(crate) permit: Option<LanePermit>,
     /// Whether it does no harm to make it twice.
     pub(crate) may_repeat: bool,
 }
@@ -59,25 +59,25 @@ pub(crate) struct OpenCall {
 impl OpenCall {
     /// The server asked something.
     pub(crate) fn asked(&self) {
-        if let Some(place) = &self.place {
-            place.asked();
+        if let Some(permit) = &self.permit {
+            permit.asked();
         }
     }
 
     /// The server answered.
     pub(crate) fn answered(&mut self) {
-        if let Some(place) = &mut self.place {
-            place.answered();
+        if let Some(permit) = &mut self.permit {
+            permit.answered();
         }
     }
 
     /// Whether what the server asks on its connection can be of no other call.
     pub(crate) fn is_alone(&self) -> bool {
-        self.place.as_ref().is_none_or(LanePermit::is_alone)
+        self.permit.as_ref().is_none_or(LanePermit::is_alone)
     }
 }
 
-/// What a server asked in the middle of a call.
+/// A question that a server asked during a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Question {
     /// The id of its request.
@@ -122,14 +122,13 @@ impl Drop for RunningTask {
     }
 }
 
-/// What waits for an answer.
 pub(crate) enum PendingWork {
     /// A call, in the middle of which this was asked. It is much larger than a task.
     Talk(Box<OpenCall>, Question),
     Task(RunningTask),
 }
 
-/// What waits for an answer, by token; and how many watch each resource.
+/// Pending work by token, and the number of watchers of each resource.
 #[derive(Default)]
 pub(crate) struct Pending {
     kept: Arc<Mutex<VecDeque<Entry>>>,
@@ -174,13 +173,13 @@ impl Pending {
         token
     }
 
-    /// What is kept under this token, if it is this call's.
+    /// Takes the pending work of this token, if it belongs to this call.
     pub(crate) fn take(&self, token: &str, whose: &CallOwner) -> Option<PendingWork> {
         let found = |entry: &Entry| entry.token == token && entry.whose == *whose;
         remove(&self.kept, found).map(|entry| entry.kept)
     }
 
-    /// What is kept under this token can go: no one will answer it. Whether there was something.
+    /// Drops the pending work of this token, which nobody will answer. Whether there was any.
     pub(crate) fn forget(&self, token: &str) -> bool {
         // Outside of the lock: what is dropped may start a task.
         remove(&self.kept, |entry| entry.token == token).is_some()
@@ -190,7 +189,7 @@ impl Pending {
     /// It is made again when its answer comes, so one goes first that may be made twice.
     pub(crate) fn let_go_of_oldest(&self) -> bool {
         let has_own = |entry: &Entry| match &entry.kept {
-            PendingWork::Talk(talk, _) => talk.place.as_ref().is_some_and(LanePermit::is_own),
+            PendingWork::Talk(talk, _) => talk.permit.as_ref().is_some_and(LanePermit::is_own),
             PendingWork::Task(_) => false,
         };
         let may_repeat = |entry: &Entry| match &entry.kept {

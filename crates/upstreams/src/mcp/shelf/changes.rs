@@ -1,6 +1,6 @@
-//! What wakes when a resource of another server changes, as far as that server tells: by a
-//! subscription in the older versions, by a stream of its own in the stateless one. A connection
-//! that is lost counts as a change, for no one knows what was missed.
+//! Subscriptions to changes of a server's resources: by `resources/subscribe` in the older
+//! versions, by a stream in the stateless one. A lost connection counts as a change, because
+//! changes may have been missed.
 
 use super::super::Link;
 use super::super::lanes::handshake;
@@ -20,10 +20,10 @@ use wire::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
 
 /// How long a server may take to say whether it tells of changes: it does that at once, or never.
 const AGREE_MS: u64 = 5_000;
-/// What lasted so long did not end at once.
+/// A stream that lasted this long counts as stable.
 const STEADY_MS: u64 = 10_000;
 
-/// What wakes when this resource changes; none where the server cannot tell.
+/// A watch of this resource; `None` if the server cannot report changes.
 pub(super) async fn watch(
     link: &Arc<Link>,
     uri: &str,

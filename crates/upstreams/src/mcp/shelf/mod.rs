@@ -1,6 +1,6 @@
-//! Prompts and resources of another server as ours. What it listed last is listed at once, whether
-//! it is there or not; whatever else is asked of it is passed on. Prompts have its prefix,
-//! resources keep their URIs.
+//! Prompts and resources of an upstream server. Lists come from the last listing, even while the
+//! server is away; other requests are passed on. Prompts get the upstream's prefix, resources keep
+//! their URIs.
 
 mod changes;
 #[cfg(test)]
@@ -39,7 +39,7 @@ impl RemoteShelf {
         self.link.of(caller).map(Self::new)
     }
 
-    /// What a prompt of ours is called there, if it lists it.
+    /// The server's name of a prompt, if it lists it.
     fn prompt_there<'n>(&self, name: &'n str) -> Option<&'n str> {
         let there = name.strip_prefix(self.link.config.prefix.as_str())?;
         let lists = self.link.lists();
@@ -107,7 +107,7 @@ impl RemoteShelf {
         Err(self.trouble("it wants more and more before it gives the prompt"))
     }
 
-    /// What is at a URI; none where it says that nothing is.
+    /// Reads a URI; `None` if the server says that nothing is there.
     async fn contents(&self, uri: &str) -> Result<Option<Vec<Value>>, Fault> {
         match self.ask("resources/read", json!({"uri": uri}), uri).await {
             Ok(mut result) => match result.get_mut("contents").map(Value::take) {
@@ -144,7 +144,6 @@ impl RemoteShelf {
         }))
     }
 
-    /// Who failed and why, and whose fault it is.
     fn fault(&self, error: &AskError) -> Fault {
         match error {
             AskError::Peer(error) => broken(&self.link.config, error),

@@ -3,7 +3,7 @@
 use super::super::line::{Incoming, PeerError, PeerErrorKind};
 use super::super::lists::Lists;
 use super::super::peer::Era;
-use super::super::tool::scene::{Scene, caller, given};
+use super::super::tool::test_server::{Scene, caller, given};
 use super::*;
 use futures::future::{Either, join, select};
 use kernel::tool::call::{Abilities, CallProgress, InputResponses};
@@ -51,7 +51,7 @@ fn error(code: i64) -> RpcError {
 }
 
 #[test]
-fn what_was_listed_last_is_listed_whether_the_server_is_there_or_not() {
+fn the_last_list_is_shown_while_the_server_is_away() {
     let (scene, shelf) = scene(Era::Legacy);
     scene.lose(PeerError::new(CallProgress::NotSent, PeerErrorKind::Unreachable, "no route"));
     let caller = caller();
@@ -116,7 +116,7 @@ fn a_prompt_is_passed_on() {
 }
 
 #[test]
-fn a_prompt_may_want_something_first() {
+fn a_prompt_can_require_input() {
     let (scene, shelf) = scene(Era::Modern);
     let Scene { stage, server: mut other, .. } = scene;
     let caller = caller();
@@ -144,7 +144,7 @@ fn a_prompt_may_want_something_first() {
 }
 
 #[test]
-fn a_resource_is_read_where_it_is() {
+fn a_resource_is_read_from_its_server() {
     for era in BOTH {
         let (scene, shelf) = scene(era);
         let Scene { stage, server: mut other, .. } = scene;
@@ -172,7 +172,7 @@ fn a_resource_is_read_where_it_is() {
 }
 
 #[test]
-fn a_server_whose_names_are_ours_is_asked_for_what_it_does_not_list() {
+fn an_unprefixed_server_is_asked_for_unlisted_names() {
     let scene = Scene::with(Era::Legacy, |config, _| config.prefix.clear());
     scene.list(lists());
     let shelf = RemoteShelf::new(scene.link.clone());
@@ -223,7 +223,7 @@ fn completions_are_passed_on() {
 }
 
 #[test]
-fn changes_are_heard_by_subscription() {
+fn resource_changes_are_received_by_subscription() {
     let (scene, shelf) = scene(Era::Legacy);
     let Scene { stage, server: mut other, link } = scene;
     let caller = caller();
@@ -241,7 +241,7 @@ fn changes_are_heard_by_subscription() {
 }
 
 #[test]
-fn who_leaves_does_not_end_what_another_begins() {
+fn an_ending_subscription_does_not_end_a_new_one() {
     let (scene, shelf) = scene(Era::Legacy);
     let Scene { stage, server: mut other, link } = scene;
     let caller = caller();
@@ -271,7 +271,7 @@ fn who_leaves_does_not_end_what_another_begins() {
 }
 
 #[test]
-fn a_server_that_says_nothing_of_changes_is_not_waited_for_and_asked_again() {
+fn a_server_without_subscriptions_is_not_waited_for() {
     let (scene, shelf) = scene(Era::Modern);
     let Scene { stage, server: mut other, .. } = scene;
     let caller = caller();
@@ -302,7 +302,7 @@ fn a_server_that_says_nothing_of_changes_is_not_waited_for_and_asked_again() {
 }
 
 #[test]
-fn a_stream_that_always_ends_at_once_is_opened_ever_less_often() {
+fn a_stream_that_ends_at_once_is_reopened_with_back_off() {
     let (scene, shelf) = scene(Era::Modern);
     let Scene { stage, server: mut other, .. } = scene;
     let caller = caller();
@@ -328,7 +328,7 @@ fn a_stream_that_always_ends_at_once_is_opened_ever_less_often() {
 }
 
 #[test]
-fn changes_are_heard_on_a_stream_that_is_opened_again() {
+fn resource_changes_are_received_on_a_reopened_stream() {
     let (scene, shelf) = scene(Era::Modern);
     let Scene { stage, server: mut other, .. } = scene;
     let caller = caller();
@@ -365,7 +365,7 @@ fn changes_are_heard_on_a_stream_that_is_opened_again() {
 }
 
 #[test]
-fn a_family_is_known_by_its_fixed_parts() {
+fn a_resource_template_matches_by_its_literal_parts() {
     for (template, uri, expected) in [
         ("f://{id}/data", "f://7/data", true),
         ("f://{id}/data", "f://7/other", false),

@@ -1,12 +1,12 @@
-//! Which message belongs to which request. Answers go to the one who asked, and so does what names
-//! a request; all else is news. Nothing that comes is waited for: one slow reader must not hold up
-//! what others wait for, so what it has no room for is left out, its answer excepted. Credentials
-//! that the process was given are taken out of every message.
+//! Dispatches messages of a child to its requests. Answers and messages that name a request go to
+//! that request; all others are notifications. Dispatching never waits: a slow reader must not
+//! block others, so messages that it has no room for are dropped, except its answer. Credentials of
+//! the process are redacted from every message.
 
 use super::super::line::{Incoming, Outgoing, PeerError, PeerErrorKind, Result};
 use super::ending::Ending;
 use super::outbox::Ticket;
-use super::outline::Outline;
+use super::oversized::Outline;
 use crate::lock;
 use kernel::contracts::Clock;
 use kernel::tool::call::CallProgress;
@@ -29,7 +29,7 @@ const REPLIES_MAX: usize = 64;
 const NEWS_MAX: usize = 256;
 /// How many questions of the other side are remembered until they are answered.
 const QUESTIONS_MAX: usize = 256;
-/// What a line has beside the result in it.
+/// Bytes of a line beside the result in it.
 const FRAME_BYTES: usize = 1_024;
 
 const LISTEN: &str = "subscriptions/listen";
@@ -52,16 +52,15 @@ struct Table {
     open: HashMap<String, Open>,
     /// Which request a progress token is of.
     tokens: HashMap<String, String>,
-    /// What the other side asked and we have not answered. It waits for us then, so that our own
-    /// requests may take longer.
+    /// Unanswered questions of the server. While it waits for us, the timeouts of our requests are
+    /// paused.
     questions: HashSet<String>,
-    news: Option<mpsc::Sender<Incoming>>,
+    server_messages: Option<mpsc::Sender<Incoming>>,
     over: Option<Ending>,
 }
 
 /// An open request.
 pub(super) struct Open {
-    /// What was asked.
     pub(super) method: String,
     /// Whether it was sent.
     pub(super) ticket: Arc<Ticket>,
@@ -74,7 +73,6 @@ pub(super) struct Open {
     token: Option<String>,
 }
 
-/// What is to be watched of an open request.
 pub(super) struct RequestWatch {
     /// Its id.
     pub(super) key: String,
@@ -84,7 +82,6 @@ pub(super) struct RequestWatch {
     pub(super) due: watch::Receiver<Option<Millis>>,
 }
 
-/// What a line turned out to be.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LineReport {
     /// How many messages that no one waited for.
@@ -104,9 +101,9 @@ impl Demux {
         hidden: Arc<Redactor>,
         bytes_max: usize,
     ) -> (Self, mpsc::Receiver<Incoming>) {
-        let (sender, news) = mpsc::channel(NEWS_MAX);
-        let table = Mutex::new(Table { news: Some(sender), ..Table::default() });
-        (Self { clock, hidden, bytes_max, table }, news)
+        let (sender, server_messages) = mpsc::channel(NEWS_MAX);
+        let table = Mutex::new(Table { server_messages: Some(sender), ..Table::default() });
+        (Self { clock, hidden, bytes_max, table }, server_messages)
     }
 
     /// How long a line may be.
@@ -418,7 +415,9 @@ impl Table {
 
     /// Tells news; whether there is room for it.
     fn tell(&self, incoming: Incoming) -> bool {
-        self.news.as_ref().is_some_and(|news| news.try_send(incoming).is_ok())
+        self.server_messages
+            .as_ref()
+            .is_some_and(|server_messages| server_messages.try_send(incoming).is_ok())
     }
 
     /// A question of the other side is settled; after the last one our requests' time runs again.
@@ -507,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_garbage() {
+    fn invalid_messages_count_as_garbage() {
         let (demux, _news) = demux();
         let lines: [&[u8]; 7] =
             [b"ready", b"\xff", b"7", b"{}", br#"{"id":1}"#, b"[1]", br#"{"jsonrpc":"2.0"}"#];
@@ -518,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn several_answers_may_come_at_once_and_late_ones_are_left_out() {
+    fn batched_answers_are_dispatched_and_late_ones_dropped() {
         let (demux, _news) = demux();
         let (mut first, _) = open(&demux, 1, "tools/call");
         let (mut second, _) = open(&demux, 2, "tools/call");
@@ -531,9 +530,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_process_was_given_is_in_no_message() {
+    fn credentials_of_the_process_are_redacted_in_messages() {
         let hidden = Arc::new(Redactor::default().credentials(["s3cret/key"]));
-        let (demux, mut news) = Demux::new(Arc::new(Still), hidden, 1_000);
+        let (demux, mut server_messages) = Demux::new(Arc::new(Still), hidden, 1_000);
         let (mut result, _) = open(&demux, 1, "tools/call");
         let (mut error, _) = open(&demux, 2, "tools/call");
         for line in [
@@ -548,11 +547,11 @@ mod tests {
         }
         let method = "notifications/message".to_owned();
         let params = json!({"data": "***"});
-        assert_eq!(news.try_recv(), Ok(Incoming::Notification { method, params }));
+        assert_eq!(server_messages.try_recv(), Ok(Incoming::Notification { method, params }));
         let method = "elicitation/create".to_owned();
         let params = json!({"message": "is it ***?"});
         let id = Id::read(&RawValue::from_string("\"q\"".to_owned()).unwrap()).unwrap();
-        assert_eq!(news.try_recv(), Ok(Incoming::Request { id, method, params }));
+        assert_eq!(server_messages.try_recv(), Ok(Incoming::Request { id, method, params }));
         assert_eq!(result.try_recv(), Ok(Incoming::Result(json!({"***": ["a ***"]}))));
         let masked =
             RpcError { code: 1, message: "no ***".to_owned(), data: Some(json!({"key": "***"})) };
@@ -560,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_an_id_is_the_only_requests() {
+    fn an_error_without_an_id_belongs_to_the_only_request() {
         let (demux, _news) = demux();
         let line = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700}}"#;
         let (mut first, _) = open(&demux, 1, "server/discover");
@@ -572,8 +571,8 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_has_its_own_news_and_a_good_end() {
-        let (demux, mut news) = demux();
+    fn a_subscription_gets_its_notifications_and_ends_cleanly() {
+        let (demux, mut server_messages) = demux();
         let (mut replies, watched) = open(&demux, 1, LISTEN);
         assert_eq!(*watched.due.borrow(), None, "it lasts as long as it lasts");
         let tagged = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed",
@@ -585,12 +584,12 @@ mod tests {
         );
         assert_eq!(replies.try_recv(), Ok(Incoming::Result(json!({}))));
         demux.take(tagged.to_string().as_bytes());
-        assert!(matches!(news.try_recv(), Ok(Incoming::Notification { .. })));
+        assert!(matches!(server_messages.try_recv(), Ok(Incoming::Notification { .. })));
     }
 
     #[test]
     fn a_slow_reader_loses_notifications_and_never_the_answer() {
-        let (demux, mut news) = demux();
+        let (demux, mut server_messages) = demux();
         let (mut replies, _) = open(&demux, 1, "tools/call");
         let progress = br#"{"jsonrpc":"2.0","method":"notifications/progress",
             "params":{"progressToken":1,"progress":1}}"#;
@@ -604,11 +603,11 @@ mod tests {
             came += 1;
         }
         assert_eq!(came, REPLIES_MAX, "the next one was the answer");
-        assert!(news.try_recv().is_ok());
+        assert!(server_messages.try_recv().is_ok());
     }
 
     #[test]
-    fn time_stands_still_while_the_other_side_waits_for_us() {
+    fn the_timeout_pauses_while_the_server_waits_for_us() {
         let (demux, _news) = demux();
         let (_replies, watched) = open(&demux, 1, "tools/call");
         assert_eq!(*watched.due.borrow(), Some(Millis(10)));
@@ -621,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_is_left_unanswered_does_not_stop_time_for_ever() {
+    fn an_unanswered_question_pauses_the_timeout_only_for_a_while() {
         let (demux, _news) = demux();
         let (_replies, _watched) = open(&demux, 1, "tools/call");
         demux.take(br#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create"}"#);
@@ -631,8 +630,8 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_to_everyone_once() {
-        let (demux, mut news) = demux();
+    fn the_end_is_reported_to_every_request_once() {
+        let (demux, mut server_messages) = demux();
         let (mut replies, watched) = open(&demux, 1, "tools/call");
         assert!(demux.end(&Ending::exited("with exit code 3")));
         assert!(!demux.end(&Ending::closed()));
@@ -640,7 +639,7 @@ mod tests {
         assert_eq!((error.how, error.kind), (CallProgress::NotSent, PeerErrorKind::Closed));
         assert!(error.message.ends_with("exit code 3"), "{error}");
         assert!(watched.due.has_changed().is_err(), "nothing is left to watch");
-        assert_eq!(news.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));
+        assert_eq!(server_messages.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));
         assert!(demux.over().is_some());
     }
 }

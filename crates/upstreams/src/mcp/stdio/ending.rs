@@ -1,4 +1,4 @@
-//! Why a line to a child process is over, and what that means for a request.
+//! Why a line to a child process ended, and what that means for a request.
 
 use super::super::line::{PeerError, PeerErrorKind};
 use kernel::tool::call::CallProgress;
@@ -41,7 +41,7 @@ impl Ending {
         Self { kind: PeerErrorKind::TooLarge, message, hint: Some(hint) }
     }
 
-    /// Nothing but other text where messages belong.
+    /// Too many lines that are not messages.
     pub(super) fn garbage(lines: u32) -> Self {
         let message = format!(
             "its process wrote {lines} lines to its standard output that are no messages, and was \

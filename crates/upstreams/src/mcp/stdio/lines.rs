@@ -1,5 +1,5 @@
-//! Reading what a child writes: lines that are no longer than they may be, and no more of them at a
-//! time than we can bear. Who is not read waits, so that a child that floods us is held up itself.
+//! Reads lines of a child with a maximum length and a rate limit. Unread output applies
+//! backpressure, so that a child that floods is slowed down.
 
 use kernel::contracts::Clock;
 use kernel::values::ids::Millis;
@@ -7,7 +7,6 @@ use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// What was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read {
     /// A line without its end.
@@ -139,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_told_before_all_of_it_is_read() {
+    fn an_oversized_line_is_reported_before_its_end() {
         let long = |text: &str| Read::TooLong(text.as_bytes().to_vec());
         assert_eq!(read(b"longer\nab", 5), [long("longe"), whole("r"), whole("ab")]);
     }
 
     #[test]
-    fn the_rest_of_a_long_line_passes_by() {
+    fn the_rest_of_an_oversized_line_is_skipped() {
         let mut input = BufReader::with_capacity(3, b"0123456789\nab\nunended".as_slice());
         let mut passed = Vec::new();
         block_on(next(&mut input, 4)).unwrap();
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_for_a_time() {
+    fn the_line_budget_is_per_time_window() {
         let clock = Arc::new(Ticks(AtomicI64::new(0)));
         let mut budget = Budget::new(clock.clone(), 3, 1_000);
         let spent: Vec<bool> = [1, 1, 5, 1].into_iter().map(|cost| budget.spend(cost)).collect();

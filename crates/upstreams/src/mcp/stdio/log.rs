@@ -1,7 +1,7 @@
-//! What a child says where no messages belong, as lines of our log: its standard error at level
-//! debug, because many greet with a banner there, and other text on its standard output at level
-//! info. It goes out without the credentials that it was given, and never so much that our own
-//! lines are lost among it. The last lines of its standard error are kept, for when it ends.
+//! Output of a child that is not a message, as lines of our log: standard error at level debug,
+//! because many servers print a banner there, and other text on standard output at level info.
+//! Credentials are redacted, and the rate is limited so that our own lines are not lost. The last
+//! lines of standard error are kept for when the child ends.
 
 use super::lines::{Budget, Read, next};
 use kernel::contracts::Clock;
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_one_line_and_plain() {
+    fn a_log_line_has_no_line_breaks_or_control_characters() {
         let shown = |bytes: &[u8]| shown(bytes, &Redactor::default());
         assert_eq!(shown(b"  ready\r"), "ready");
         assert_eq!(shown(b"\x1b[2Jgone\x07 a\nb"), "[2Jgone  a b");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_shows_no_credential_and_no_half_of_one() {
+    fn a_log_line_shows_no_part_of_a_credential() {
         let hidden = Redactor::default().credentials(["s3cret-token"]);
         assert_eq!(shown(b"sent s3cret-token", &hidden), "sent ***");
         let long = format!("{}s3cret-token", "x".repeat(LINE_BYTES_MAX - 4));

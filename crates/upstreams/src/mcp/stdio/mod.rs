@@ -4,7 +4,7 @@
 
 mod ending;
 mod lines;
-mod outline;
+mod oversized;
 mod log;
 mod outbox;
 mod demux;
@@ -22,7 +22,7 @@ use lines::{Budget, Read};
 use log::{LastWords, Log};
 use outbound::redaction::Redactor;
 use outbox::{Outbox, OutboxPermit, Pending, QueuedMessage, Ticket};
-use outline::Outline;
+use oversized::Outline;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncBufRead, BufReader};
@@ -56,10 +56,9 @@ const INITIALIZE: &str = "initialize";
 /// A line to a child process.
 pub(crate) struct ChildLine {
     shared: Arc<Shared>,
-    news: Mutex<Option<mpsc::Receiver<Incoming>>>,
+    server_messages: Mutex<Option<mpsc::Receiver<Incoming>>>,
 }
 
-/// What the tasks of a line share.
 struct Shared {
     name: Arc<str>,
     /// The credentials that the process was given, which it shall not be heard to say.
@@ -67,7 +66,7 @@ struct Shared {
     parts: RemoteParts,
     demux: Demux,
     outbox: Outbox,
-    /// What it wrote to its standard error last.
+    /// Last lines of its standard error.
     last: Arc<LastWords>,
     /// Raised when the child shall end.
     stop: watch::Sender<bool>,
@@ -87,7 +86,7 @@ impl ChildLine {
         let Pipes { stdin, stdout, stderr } = pipes;
         let bytes_max = parts.limits.call_output_bytes_max;
         let hidden = Arc::new(Redactor::of_child(program.env, program.args));
-        let (demux, news) = Demux::new(parts.clock.clone(), hidden.clone(), bytes_max);
+        let (demux, server_messages) = Demux::new(parts.clock.clone(), hidden.clone(), bytes_max);
         let (outbox, queue) = Outbox::new();
         let shared = Arc::new(Shared {
             name: name.into(),
@@ -107,7 +106,7 @@ impl ChildLine {
         spawn.task("upstream log", Box::pin(note(shared.clone(), stderr, read)));
         let keeping = keep(shared.clone(), process, silence, noted);
         spawn.task("upstream process", Box::pin(keeping));
-        Ok(Arc::new(Self { shared, news: Mutex::new(Some(news)) }))
+        Ok(Arc::new(Self { shared, server_messages: Mutex::new(Some(server_messages)) }))
     }
 }
 
@@ -119,14 +118,14 @@ impl Line for ChildLine {
     fn send(&self, message: String) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.shared.demux.replied(&message);
-            let place = self.shared.place(message.len(), SEND_WAIT_MS).await?;
-            place.put(message, None);
+            let permit = self.shared.reserve(message.len(), SEND_WAIT_MS).await?;
+            permit.put(message, None);
             Ok(())
         })
     }
 
-    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn server_messages(&self) -> Option<mpsc::Receiver<Incoming>> {
+        self.server_messages.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn agreed(&self, _version: &str) {
@@ -163,22 +162,22 @@ impl Drop for ChildLine {
 impl Shared {
     async fn request(self: &Arc<Self>, request: Outgoing) -> Result<Replies> {
         let message = request.message();
-        let place = self.place(message.len(), request.timeout_ms).await?;
+        let permit = self.reserve(message.len(), request.timeout_ms).await?;
         // From here on nothing waits, so that a request is open and on its way, or neither.
         let ticket = Arc::new(Ticket::default());
         let (replies, watched) = self.demux.open(&request, ticket.clone())?;
-        place.put(message, Some(Pending { key: watched.key.clone(), ticket }));
+        permit.put(message, Some(Pending { key: watched.key.clone(), ticket }));
         self.parts.spawn.task("upstream request", Box::pin(attend(self.clone(), watched)));
         Ok(replies.into())
     }
 
     /// Room for a message, which no one waits for longer than this.
-    async fn place(&self, bytes: usize, wait_ms: u64) -> Result<OutboxPermit> {
+    async fn reserve(&self, bytes: usize, wait_ms: u64) -> Result<OutboxPermit> {
         if let Some(over) = self.demux.over() {
             return Err(over.error(CallProgress::NotSent));
         }
-        match self.parts.within(wait_ms, self.outbox.place(bytes)).await {
-            Some(Some(place)) => Ok(place),
+        match self.parts.within(wait_ms, self.outbox.reserve(bytes)).await {
+            Some(Some(permit)) => Ok(permit),
             Some(None) => {
                 let over = self.demux.over().unwrap_or_else(Ending::closed);
                 Err(over.error(CallProgress::NotSent))
@@ -190,7 +189,7 @@ impl Shared {
         }
     }
 
-    /// Nothing continues from here: those who wait are notified, and the process is ended.
+    /// Ends the line: waiters are notified, and the process is ended.
     fn end(&self, ending: Ending) {
         if self.demux.end(&ending) {
             let why = ending.error(CallProgress::Unknown);
@@ -210,8 +209,8 @@ impl Shared {
              {{\"requestId\":{key},\"reason\":\"{reason}\"}}}}"
         );
         // If there is no room even now, the other side has more to worry about.
-        if let Ok(place) = self.place(message.len(), SEND_WAIT_MS).await {
-            place.put(message, None);
+        if let Ok(permit) = self.reserve(message.len(), SEND_WAIT_MS).await {
+            permit.put(message, None);
         }
     }
 }
@@ -349,7 +348,7 @@ async fn pass_over(
     Some(heard)
 }
 
-/// What we answer when no one here can take a request.
+/// The answer to a request that nobody here can take.
 fn busy(id: &Id) -> String {
     let error = RpcError::new(jsonrpc::INTERNAL_ERROR, "too many requests wait here; ask later");
     jsonrpc::error(Some(id), &error)

@@ -1,5 +1,4 @@
-//! What waits to be written to a child. Neither many messages nor large ones pile up before a child
-//! that does not read: a sender that has more to say waits for room.
+//! Bounded queue of messages to a child. A sender waits for room if the child does not read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +54,7 @@ impl Outbox {
 
     /// A place for a message of this size, once there is room; none where nothing is written any
     /// more.
-    pub(super) async fn place(&self, bytes: usize) -> Option<OutboxPermit> {
+    pub(super) async fn reserve(&self, bytes: usize) -> Option<OutboxPermit> {
         let kib = (bytes / KIB + 1).min(KIB_MAX);
         let room = self.room.clone().acquire_many_owned(u32::try_from(kib).ok()?).await.ok()?;
         let permit = self.queue.clone().reserve_owned().await.ok()?;
@@ -132,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_one_line_and_one_taken_back_is_none() {
+    fn a_message_is_one_line_and_a_cancelled_one_is_not_written() {
         let (outbox, mut queue) = Outbox::new();
         let put = |message: &str, request| {
-            let place = block_on(outbox.place(message.len())).unwrap();
-            place.put(message.to_owned(), request);
+            let permit = block_on(outbox.reserve(message.len())).unwrap();
+            permit.put(message.to_owned(), request);
         };
         put("{\n}", None);
         let (request, ticket) = pending("1");
@@ -153,28 +152,28 @@ mod tests {
     }
 
     #[test]
-    fn a_full_outbox_makes_wait() {
+    fn a_full_outbox_applies_backpressure() {
         let (outbox, mut queue) = Outbox::new();
         let whole = KIB_MAX * KIB;
-        outbox.place(2 * whole).now_or_never().unwrap().unwrap().put("large".to_owned(), None);
-        assert!(outbox.place(1).now_or_never().is_none(), "there is no room");
+        outbox.reserve(2 * whole).now_or_never().unwrap().unwrap().put("large".to_owned(), None);
+        assert!(outbox.reserve(1).now_or_never().is_none(), "there is no room");
         outbox.try_say("nobody misses it".to_owned());
         drop(queue.try_recv().unwrap());
         assert!(queue.try_recv().is_err());
-        assert!(outbox.place(1).now_or_never().unwrap().is_some(), "there is room again");
+        assert!(outbox.reserve(1).now_or_never().unwrap().is_some(), "there is room again");
         drop(queue);
-        assert!(block_on(outbox.place(1)).is_none(), "nobody writes any more");
+        assert!(block_on(outbox.reserve(1)).is_none(), "nobody writes any more");
     }
 
     #[test]
-    fn what_was_not_written_at_all_is_known() {
+    fn unwritten_messages_are_reported() {
         let (outbox, mut queue) = Outbox::new();
         let (request, _) = pending("7");
-        block_on(outbox.place(10)).unwrap().put("0123456789".to_owned(), Some(request));
+        block_on(outbox.reserve(10)).unwrap().put("0123456789".to_owned(), Some(request));
         let mut nothing = Cursor::new(&mut [][..]);
         assert_eq!(block_on(write(&mut nothing, &mut queue)), Some("7".to_owned()));
         let (request, _) = pending("8");
-        block_on(outbox.place(10)).unwrap().put("0123456789".to_owned(), Some(request));
+        block_on(outbox.reserve(10)).unwrap().put("0123456789".to_owned(), Some(request));
         let mut space = [0; 4];
         let mut some = Cursor::new(&mut space[..]);
         assert_eq!(block_on(write(&mut some, &mut queue)), None);

@@ -295,9 +295,9 @@ async fn gone(group: i64) {
     }
 }
 
-async fn news_of(news: &mut mpsc::Receiver<Incoming>, wanted: &str) -> Incoming {
+async fn news_of(server_messages: &mut mpsc::Receiver<Incoming>, wanted: &str) -> Incoming {
     loop {
-        let incoming = in_time(news.recv()).await.expect("the news ended");
+        let incoming = in_time(server_messages.recv()).await.expect("the news ended");
         match &incoming {
             Incoming::Notification { method, .. } | Incoming::Request { method, .. }
                 if method == wanted =>
@@ -326,7 +326,7 @@ async fn callers_share_a_child_and_each_gets_its_own_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_has_its_own_variables_and_few_of_ours() {
+async fn a_child_gets_its_own_variables_and_few_of_ours() {
     let line = server();
     let Incoming::Result(result) = ask(&line, 1, "group", json!({})).await else { panic!() };
     let names: Vec<&str> =
@@ -337,10 +337,10 @@ async fn a_child_has_its_own_variables_and_few_of_ours() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_names_a_request_comes_with_it_and_all_else_is_news() {
+async fn messages_with_a_progress_token_go_to_their_request() {
     let line = server();
-    let mut news = line.news().unwrap();
-    assert!(line.news().is_none(), "given once");
+    let mut server_messages = line.server_messages().unwrap();
+    assert!(line.server_messages().is_none(), "given once");
     let params = json!({"_meta": {"progressToken": "t"}});
     let mut replies = line.request(outgoing(1, "progress", params)).await.unwrap();
     for step in 0..3 {
@@ -349,16 +349,16 @@ async fn what_names_a_request_comes_with_it_and_all_else_is_news() {
         assert_eq!(next(&mut replies).await, Some(Incoming::Notification { method, params }));
     }
     assert_eq!(next(&mut replies).await, Some(Incoming::Result(json!({}))));
-    news_of(&mut news, "notifications/tools/list_changed").await;
+    news_of(&mut server_messages, "notifications/tools/list_changed").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_stops_the_time_until_it_is_answered() {
+async fn a_question_pauses_the_timeout_until_answered() {
     let wall = Wall::default();
     let line = server_by(Arc::new(wall.clone()));
-    let mut news = line.news().unwrap();
+    let mut server_messages = line.server_messages().unwrap();
     let mut replies = line.request(outgoing(1, "ask", json!({}))).await.unwrap();
-    let question = news_of(&mut news, "elicitation/create").await;
+    let question = news_of(&mut server_messages, "elicitation/create").await;
     let Incoming::Request { id, .. } = question else { panic!("{question:?}") };
     // What comes after it is answered, so it was taken in whole.
     assert_eq!(ask(&line, 2, "echo", json!({})).await, Incoming::Result(json!({})));
@@ -371,14 +371,14 @@ async fn a_question_stops_the_time_until_it_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_lets_go_of_a_request_cancels_it() {
+async fn dropping_a_request_cancels_it() {
     let line = server();
-    let mut news = line.news().unwrap();
+    let mut server_messages = line.server_messages().unwrap();
     let hanging = line.request(outgoing(7, "hang", json!({}))).await.unwrap();
     // What comes after it is answered, so it was sent: one that was not needs no cancelling.
     assert_eq!(ask(&line, 8, "echo", json!({})).await, Incoming::Result(json!({})));
     drop(hanging);
-    let heard = news_of(&mut news, "notifications/heard").await;
+    let heard = news_of(&mut server_messages, "notifications/heard").await;
     let Incoming::Notification { params, .. } = heard else { panic!("{heard:?}") };
     assert_eq!(params["requestId"], 7);
 }
@@ -387,21 +387,21 @@ async fn who_lets_go_of_a_request_cancels_it() {
 async fn a_request_that_takes_too_long_is_cancelled_as_well() {
     let wall = Wall::default();
     let line = server_by(Arc::new(wall.clone()));
-    let mut news = line.news().unwrap();
+    let mut server_messages = line.server_messages().unwrap();
     let mut replies = line.request(outgoing(8, "hang", json!({}))).await.unwrap();
     // What comes after it is answered, so it was sent.
     assert_eq!(ask(&line, 9, "echo", json!({})).await, Incoming::Result(json!({})));
     wall.pass(LONG_MS);
     let error = broken(next(&mut replies).await.unwrap());
     assert_eq!((error.how, error.kind), (CallProgress::Unknown, PeerErrorKind::Timeout));
-    news_of(&mut news, "notifications/heard").await;
+    news_of(&mut server_messages, "notifications/heard").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_that_dies_in_the_middle_of_a_call_says_so_to_everyone() {
+async fn the_death_of_a_child_fails_all_active_calls() {
     // Its exit code may be known later than that it is silent, and is waited for.
     let line = server_by(Arc::new(Still));
-    let mut news = line.news().unwrap();
+    let mut server_messages = line.server_messages().unwrap();
     let mut waiting = line.request(outgoing(1, "hang", json!({}))).await.unwrap();
     let error = broken(ask(&line, 2, "die", json!({})).await);
     assert_eq!((error.how, error.kind), (CallProgress::Unknown, PeerErrorKind::Closed));
@@ -410,11 +410,11 @@ async fn a_child_that_dies_in_the_middle_of_a_call_says_so_to_everyone() {
     assert_eq!(broken(next(&mut waiting).await.unwrap()).how, CallProgress::Unknown);
     let error = line.request(outgoing(3, "echo", json!({}))).await.unwrap_err();
     assert_eq!((error.how, error.kind), (CallProgress::NotSent, PeerErrorKind::Closed));
-    while in_time(news.recv()).await.is_some() {}
+    while in_time(server_messages.recv()).await.is_some() {}
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn last_words_are_heard_and_what_a_dead_child_started_is_ended() {
+async fn final_output_is_read_and_descendants_of_a_dead_child_are_killed() {
     let line = server_by(Arc::new(Still));
     let group = group_of(&line, 1, "last words").await;
     gone(group).await;
@@ -422,7 +422,7 @@ async fn last_words_are_heard_and_what_a_dead_child_started_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_that_ignores_everything_is_killed_with_what_it_started() {
+async fn a_stubborn_child_is_killed_with_its_descendants() {
     let line = server();
     let group = group_of(&line, 1, "child").await;
     assert_eq!(group_of(&line, 2, "stubborn").await, group);
@@ -431,7 +431,7 @@ async fn a_child_that_ignores_everything_is_killed_with_what_it_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_that_is_dropped_ends_its_child_and_the_children_of_that() {
+async fn dropping_a_line_ends_its_child_and_descendants() {
     let line = server();
     let group = group_of(&line, 1, "child").await;
     assert_eq!(living(group).len(), 2);
@@ -440,7 +440,7 @@ async fn a_line_that_is_dropped_ends_its_child_and_the_children_of_that() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn some_garbage_is_skipped_and_much_of_it_ends_the_child() {
+async fn some_garbage_is_tolerated_and_much_ends_the_child() {
     let line = server();
     let some = ask(&line, 1, "garbage", json!({"lines": 500})).await;
     assert_eq!(some, Incoming::Result(json!({})));
@@ -452,7 +452,7 @@ async fn some_garbage_is_skipped_and_much_of_it_ends_the_child() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_too_large_ends_its_call_and_a_line_without_an_end_the_child() {
+async fn an_oversized_answer_ends_its_call_and_an_endless_line_the_child() {
     let limits = Limits { call_output_bytes_max: 150_000, ..impatient() };
     let line = start_with(limits, Arc::new(Wall::default()), &["python3", "-c", SERVER]);
     let group = group_of(&line, 1, "group").await;
@@ -476,7 +476,7 @@ async fn an_answer_that_is_too_large_ends_its_call_and_a_line_without_an_end_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_is_held_up_and_answers_still_come() {
+async fn a_flood_is_throttled_and_answers_still_arrive() {
     let line = server();
     assert_eq!(ask(&line, 1, "flood", json!({})).await, Incoming::Result(json!({})));
     // No one reads the news: what it has no room for is left out.
@@ -489,14 +489,14 @@ async fn a_flood_is_held_up_and_answers_still_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_that_does_not_read_is_known_by_what_was_not_sent() {
+async fn a_child_that_does_not_read_leaves_calls_unsent() {
     let wall = Wall::default();
     let line = start_with(impatient(), Arc::new(wall.clone()), &["python3", "-c", DEAF]);
-    let mut news = line.news().unwrap();
+    let mut server_messages = line.server_messages().unwrap();
     let large = json!({"x": "x".repeat(500_000)});
     let stuck = Outgoing { timeout_ms: 10 * LONG_MS, ..outgoing(1, "echo", large) };
     let mut stuck = line.request(stuck).await.unwrap();
-    news_of(&mut news, "notifications/there").await;
+    news_of(&mut server_messages, "notifications/there").await;
     let mut queued = line.request(outgoing(2, "echo", json!({}))).await.unwrap();
     wall.pass(LONG_MS);
     let error = broken(next(&mut queued).await.unwrap());
@@ -506,7 +506,7 @@ async fn a_child_that_does_not_read_is_known_by_what_was_not_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_answers_late_is_not_started_again() {
+async fn a_slow_process_is_not_restarted() {
     let limits = Limits { upstream_connect_timeout_ms: 500, ..impatient() };
     let parts = parts(limits.clone(), Arc::new(Wall::default()));
     let line = start_with(limits, parts.clock.clone(), &["python3", "-c", LATE]);
@@ -519,7 +519,7 @@ async fn a_process_that_answers_late_is_not_started_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_is_not_there_is_named() {
+async fn a_missing_program_is_named() {
     let parts = parts(Limits::default(), Arc::new(Still));
     let program = Program { command: "no-such-program", args: &[], env: &[], cwd: None };
     let error = ChildLine::start("fake", &program, &parts).err().unwrap();

@@ -1,12 +1,12 @@
-//! The course of a call: made, or taken up again where its server had asked for something; called
-//! in rounds where the server is stateless, listened to where it asks on the way.
+//! A whole tool call: started, or resumed where its server required input. Stateless servers are
+//! called in rounds; handshake servers ask during the call.
 
 use super::super::ROUNDS_MAX;
 use super::super::lanes::{CallConnection, LanePermit};
 use super::super::line::PeerErrorKind;
 use super::super::peer::{Era, Peer};
 use super::super::requests::{ELICIT, SAMPLE};
-use super::calling::{CallEvent, Invocation};
+use super::invocation::{CallEvent, Invocation};
 use super::task;
 use crate::Result;
 use crate::mcp::questions::{
@@ -82,7 +82,7 @@ impl Invocation<'_> {
     /// Makes the call, with what its server carried along if it was made before.
     async fn make(self, carried: CarriedState) -> Result<ToolOutput> {
         let seat = self.seat().await?;
-        if !seat.place.as_ref().is_some_and(LanePermit::is_own) {
+        if !seat.permit.as_ref().is_some_and(LanePermit::is_own) {
             return self.make_in(seat, carried).await;
         }
         let made = Box::pin(self.in_session(seat)).await;
@@ -106,9 +106,9 @@ impl Invocation<'_> {
 
     /// Makes the call of a server with a handshake.
     async fn in_session(self, seat: CallConnection) -> Result<ToolOutput> {
-        let CallConnection { peer, place } = seat;
+        let CallConnection { peer, permit } = seat;
         let talk = self.open(&peer, Map::new(), None).await?;
-        self.converse(OpenCall { place, ..talk }, None).await
+        self.converse(OpenCall { permit, ..talk }, None).await
     }
 
     /// A stateless server is called again until it has what it needs, or someone must be asked.
@@ -181,7 +181,7 @@ impl Invocation<'_> {
         }
     }
 
-    /// What the server asks, if someone can be asked; else it learns that no one can.
+    /// Passes on the server's question, or refuses it if nobody can be asked.
     async fn question(
         self,
         talk: &mut OpenCall,
@@ -222,7 +222,7 @@ impl Invocation<'_> {
         }
     }
 
-    /// What the caller said to this question, if it was asked.
+    /// The caller's answer to this question, if it was asked.
     fn answer_to(self, asked: &Question) -> Option<Result<Value, RpcError>> {
         let given = &self.call.given;
         let refused = || given.refused.get(&asked.key).map(|error| Err(refusal(error)));
@@ -292,7 +292,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_output_that_is_no_object_is_taken_out_of_the_one_that_carries_it() {
+    fn a_wrapped_non_object_output_is_unwrapped() {
         let number = json!({"type": "number"});
         let object = json!({"type": "object"});
         let nullable = json!({"type": ["object", "null"]});

@@ -1,11 +1,10 @@
-//! A call that meets a server which wants a login: the caller is shown the page, and the call
-//! continues when someone has logged in. The account there is everybody's, so the page is only
-//! shown to callers where they may administer; elsewhere the error says who logs in. In a run the
-//! page is shown to the person who answers its ask, and no one knows beforehand who that is: what
-//! holds for all callers holds there.
+//! Calls that meet a server which requires a login: the caller is shown the login page, and the
+//! call continues after the login. The account is shared, so the page is shown only to callers that
+//! may administer it; for others the error says who logs in. In a run the page is shown to whoever
+//! answers its ask, which is not known beforehand, so there the rule for all callers applies.
 
 use super::super::line::PeerErrorKind;
-use super::calling::Invocation;
+use super::invocation::Invocation;
 use crate::mcp::questions::CarriedState;
 use kernel::tool::call::{CallProgress, InputRequest, ToolError, ToolOutput};
 use std::collections::BTreeMap;
@@ -46,7 +45,7 @@ impl Invocation<'_> {
     /// can finish it, so no one else is shown its page.
     fn is_for_another(self) -> bool {
         let is_own = self.link().parts.scope.person.is_some();
-        let user = self.caller.acting_as(self.call.place.acts_as.as_ref());
+        let user = self.caller.acting_as(self.call.context.acts_as.as_ref());
         is_own && user.subject != self.caller.subject
     }
 

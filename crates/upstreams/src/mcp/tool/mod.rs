@@ -1,11 +1,11 @@
-//! Tools of other servers as ours. What a server lists is kept as it came; what its calls do to the
-//! world is believed only where the operator says so.
+//! Tools of upstream MCP servers. Specs are kept as listed; annotations about effects count only
+//! where the operator trusts them.
 
-mod calling;
+mod invocation;
 mod task;
 mod login;
 #[cfg(test)]
-pub(super) mod scene;
+pub(super) mod test_server;
 #[cfg(test)]
 mod tests;
 pub(crate) mod invoke;
@@ -16,8 +16,8 @@ use crate::config::UpstreamConfig;
 use crate::mcp::http::headers::MirroredArguments;
 use crate::mcp::questions::{CarriedState, page_name};
 use crate::{Result, cut};
-use calling::Invocation;
 use futures::future::BoxFuture;
+use invocation::Invocation;
 use kernel::contracts::Tool;
 use kernel::tool::call::{
     Call, CallProgress, Caller, OutputKind, Pace, Reach, ToolError, ToolOutput, ToolSpec, Upstream,
@@ -130,7 +130,7 @@ impl Tool for RemoteTool {
             return Box::pin(Invocation { tool: self, caller, call }.run());
         }
         Box::pin(async move {
-            let link = self.link.of(&caller.acting_as(call.place.acts_as.as_ref()));
+            let link = self.link.of(&caller.acting_as(call.context.acts_as.as_ref()));
             let link = link.map_err(|fault| ToolError::new(CallProgress::NotSent, fault))?;
             let tool = self.over(link);
             Invocation { tool: &tool, caller, call }.run().await
@@ -163,8 +163,8 @@ fn spec(config: &UpstreamConfig, name: &str, listed: Value) -> ToolSpec {
     }
 }
 
-/// What its calls do to the world, and whether they may be repeated. Of a server that is not
-/// trusted the worst is assumed: a server that says "it only reads" could be wrong, or lie.
+/// The effect of its calls, and whether they may be repeated. For an untrusted server the worst is
+/// assumed: an annotation that a tool only reads could be wrong.
 fn reach(config: &UpstreamConfig, listed: &Value) -> (Reach, bool) {
     let says = |hint: &str| listed["annotations"][hint] == true;
     match config.trusted {
@@ -223,7 +223,7 @@ pub(crate) fn for_the_next_hop(result: &mut Map<String, Value>) {
     }
 }
 
-/// What a server says, or its beginning.
+/// A server's text, truncated.
 pub(crate) fn told(text: &str) -> String {
     cut(text, TOLD_CHARS_MAX)
 }

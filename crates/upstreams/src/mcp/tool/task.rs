@@ -1,9 +1,9 @@
-//! Calls that a server answers with a task: we poll it until it is over, report its progress and
-//! give it what it asks for. A caller that leaves it cancels it.
+//! Calls that a server answers with a task: the task is polled until it ends, its progress reported
+//! and its required input supplied. Abandoning the call cancels the task.
 
 use super::super::Link;
 use super::super::peer::{AskError, Peer, Request};
-use super::calling::Invocation;
+use super::invocation::Invocation;
 use super::{broken, refused};
 use crate::mcp::questions::{CarriedState, PendingWork, Requests, RunningTask};
 use kernel::tool::call::{Abilities, CallProgress, CallUpdate, ToolError, ToolOutput};
@@ -21,7 +21,7 @@ const POLL_MS_MAX: u64 = 60_000;
 /// How often in a row looking at a task may fail before it is given up.
 const FAILURES_MAX: u32 = 5;
 
-/// What a task brought, why it failed, or what it wants.
+/// Members with a task's result, failure or required input.
 const MEMBERS_TOLD: [&str; 3] = ["result", "error", "inputRequests"];
 
 /// A task that a call was answered with. A caller that can come back for it learns so at once, so

@@ -1,10 +1,10 @@
 //! Tools of a scripted server, in both eras.
 
-mod handed_on;
+mod passthrough;
 
 use super::super::line::{Incoming, PeerError, PeerErrorKind};
 use super::super::peer::Era;
-use super::scene::{Ear, Scene, call, called, caller, given, text, wants};
+use super::test_server::{Ear, Scene, call, called, caller, given, text, wants};
 use futures::future::{Either, join, select};
 use kernel::tool::call::{
     Abilities, Call, CallProgress, CallReporter, CallUpdate, InputRequest, InputResponses,
@@ -36,7 +36,7 @@ fn completed(said: &str) -> Value {
 }
 
 #[test]
-fn a_tool_is_as_its_server_lists_it() {
+fn a_tool_has_the_spec_that_its_server_lists() {
     let scene = Scene::new(Era::Modern);
     let hints = json!({"readOnlyHint": true, "idempotentHint": true, "title": "T"});
     let more = json!({"annotations": hints, "outputSchema": {"type": "object"}, "icons": [1],
@@ -66,7 +66,7 @@ fn a_tool_is_as_its_server_lists_it() {
 }
 
 #[test]
-fn what_is_no_tool_is_left_out() {
+fn invalid_tools_are_left_out() {
     let scene = Scene::new(Era::Legacy);
     let wrong = json!({"type": "object",
         "properties": {"a": {"type": "number", "x-mcp-header": "A"}}});
@@ -81,7 +81,7 @@ fn what_is_no_tool_is_left_out() {
 }
 
 #[test]
-fn a_tool_for_tasks_that_we_do_not_speak_is_left_out() {
+fn a_tool_that_requires_unsupported_tasks_is_left_out() {
     let required = json!({"execution": {"taskSupport": "required"}});
     assert!(Scene::new(Era::Modern).tool(required.clone()).is_some());
     assert!(Scene::new(Era::Legacy).tool(required).is_none(), "nobody could call it");
@@ -125,7 +125,7 @@ fn passed_on(text: &str) -> String {
 }
 
 #[test]
-fn a_result_is_passed_on_without_who_gave_it() {
+fn server_info_is_removed_from_a_result() {
     for (text, expected) in [
         (r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"a":[1]}},"b":1}"#, r#"{"b":1}"#),
         (r#"{"_meta":{"io.modelcontextprotocol/serverInfo":1,"c":2}}"#, r#"{"_meta":{"c":2}}"#),
@@ -137,7 +137,7 @@ fn a_result_is_passed_on_without_who_gave_it() {
 }
 
 #[test]
-fn all_else_of_a_result_is_passed_on_as_it_stands_there() {
+fn other_members_of_a_result_are_passed_on_unchanged() {
     for same in [
         "{}",
         r#"{"_meta":null}"#,
@@ -153,7 +153,7 @@ fn all_else_of_a_result_is_passed_on_as_it_stands_there() {
 }
 
 #[test]
-fn a_tool_that_says_that_it_failed_has_failed() {
+fn is_error_results_are_failures() {
     let Scene { stage, server: mut other, link } = Scene::new(Era::Legacy);
     let listed = json!({"name": "t", "inputSchema": {"type": "object"}});
     let tool = super::RemoteTool::listed(link, listed).unwrap();
@@ -184,7 +184,7 @@ fn after(era: Era, incoming: Incoming) -> (CallProgress, String, String) {
 }
 
 #[test]
-fn an_error_is_kept_to_the_letter_unless_it_is_about_our_own_message() {
+fn errors_are_kept_verbatim_unless_about_our_own_message() {
     let data = json!({"why": ["a", 1]});
     for era in [Era::Modern, Era::Legacy] {
         for code in [-32603, -32602, -32601, -32600, -32021, -32000, 42] {
@@ -201,7 +201,7 @@ fn an_error_is_kept_to_the_letter_unless_it_is_about_our_own_message() {
 }
 
 #[test]
-fn failures_say_who_failed_and_how_far_it_got() {
+fn failures_name_the_server_and_the_progress() {
     for era in [Era::Modern, Era::Legacy] {
         let (how, name, message) = after(era, Incoming::Error(RpcError::new(-32603, "no disk")));
         assert_eq!((how, name.as_str()), (CallProgress::Failed, "UpstreamError"));
@@ -232,7 +232,7 @@ fn a_dead_server_is_named_at_once() {
 }
 
 #[test]
-fn what_is_told_on_the_way_is_heard() {
+fn progress_and_log_messages_are_passed_on() {
     for era in [Era::Modern, Era::Legacy] {
         let scene = Scene::new(era);
         let tool = scene.tool(json!({})).unwrap();
@@ -273,7 +273,7 @@ fn what_is_told_on_the_way_is_heard() {
 }
 
 #[test]
-fn a_caller_that_leaves_cancels() {
+fn dropping_a_call_sends_a_cancellation() {
     let scene = Scene::new(Era::Legacy);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
@@ -288,7 +288,7 @@ fn a_caller_that_leaves_cancels() {
 }
 
 #[test]
-fn an_upstream_may_have_less_time_than_the_gate_gives() {
+fn an_upstream_timeout_can_be_shorter_than_the_gates() {
     let scene = Scene::with(Era::Modern, |config, _| config.timeout_ms = Some(500));
     let tool = scene.tool(json!({})).unwrap();
     let error = scene.stage.run(called(&*tool, InputResponses::default())).unwrap_err();
@@ -297,7 +297,7 @@ fn an_upstream_may_have_less_time_than_the_gate_gives() {
 }
 
 #[test]
-fn a_stateless_server_is_called_again_with_what_it_wants() {
+fn a_stateless_server_is_called_again_with_the_required_input() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
@@ -332,7 +332,7 @@ fn a_stateless_server_is_called_again_with_what_it_wants() {
 }
 
 #[test]
-fn what_nobody_can_give_is_declined_or_fails_the_call() {
+fn unavailable_input_is_declined_or_fails_the_call() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
@@ -353,7 +353,7 @@ fn what_nobody_can_give_is_declined_or_fails_the_call() {
 }
 
 #[test]
-fn a_call_of_the_older_kind_waits_for_its_answer() {
+fn a_call_with_a_handshake_stays_open_for_its_answer() {
     let scene = Scene::new(Era::Legacy);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, link } = scene;
@@ -385,7 +385,7 @@ fn a_call_of_the_older_kind_waits_for_its_answer() {
 }
 
 #[test]
-fn a_field_that_is_left_out_stays_left_out() {
+fn an_omitted_form_field_stays_omitted() {
     let scene = Scene::new(Era::Legacy);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
@@ -411,7 +411,7 @@ fn a_field_that_is_left_out_stays_left_out() {
 }
 
 #[test]
-fn a_call_that_is_gone_is_made_again_and_not_asked_again() {
+fn a_lost_pending_call_is_repeated_without_asking_again() {
     let mut scene = Scene::new(Era::Legacy);
     let tool = scene.tool(json!({})).unwrap();
     let stage = scene.stage.clone();
@@ -450,7 +450,7 @@ fn a_call_that_is_gone_is_made_again_and_not_asked_again() {
 }
 
 #[test]
-fn a_pending_call_is_its_callers_own() {
+fn a_pending_call_belongs_to_its_caller() {
     let scene = Scene::new(Era::Legacy);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, link } = scene;
@@ -504,7 +504,7 @@ fn too_many_and_too_old_calls_are_cancelled() {
 }
 
 #[test]
-fn a_task_is_followed_follow_to_end() {
+fn a_task_is_polled_to_its_end() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
@@ -536,7 +536,7 @@ fn a_task_is_followed_follow_to_end() {
 }
 
 #[test]
-fn a_task_that_is_over_at_once_is_looked_at() {
+fn an_immediately_completed_task_is_read() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
@@ -553,7 +553,7 @@ fn a_task_that_is_over_at_once_is_looked_at() {
 }
 
 #[test]
-fn a_task_gets_what_it_asks_for() {
+fn a_task_gets_its_required_input() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, link } = scene;
@@ -582,7 +582,7 @@ fn a_task_gets_what_it_asks_for() {
 }
 
 #[test]
-fn a_task_that_is_left_is_cancelled_and_one_that_failed_says_why() {
+fn an_abandoned_task_is_cancelled_and_a_failed_one_says_why() {
     let scene = Scene::new(Era::Modern);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;
@@ -613,7 +613,7 @@ fn a_task_that_is_left_is_cancelled_and_one_that_failed_says_why() {
 }
 
 #[test]
-fn a_tool_that_takes_keys_is_given_the_calls_own() {
+fn a_tool_with_idempotency_keys_gets_the_call_id() {
     let scene = Scene::with(Era::Modern, |config, _| config.trusted = true);
     let tool = scene.tool(json!({"_meta": {"waypost/idempotencyKey": true}})).unwrap();
     assert_eq!((tool.spec().reach, tool.spec().idempotent), (Reach::Writes, true));
@@ -633,7 +633,7 @@ fn a_tool_that_takes_keys_is_given_the_calls_own() {
 }
 
 #[test]
-fn pages_are_opened_before_the_call_is_made() {
+fn login_pages_are_opened_before_the_call() {
     let scene = Scene::new(Era::Legacy);
     let tool = scene.tool(json!({})).unwrap();
     let Scene { stage, server: mut other, .. } = scene;

@@ -31,7 +31,7 @@ fn answered(wants: &InputRequired, action: &str) -> InputResponses {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_the_login_and_goes_on() {
+async fn a_call_waits_for_a_login_and_continues() {
     let scene = Scene::new().await;
     let remote = scene.ready().await;
     scene.rule(|rules| {
@@ -76,7 +76,7 @@ async fn who_may_not_administer_is_shown_no_page() {
 }
 
 #[tokio::test]
-async fn a_call_that_needs_more_gets_it_by_another_login() {
+async fn a_step_up_challenge_is_resolved_by_another_login() {
     let scene = Scene::new().await;
     scene.rule(|rules| {
         rules.needs = [("tools/call", "write")].into();
@@ -97,7 +97,7 @@ async fn a_call_that_needs_more_gets_it_by_another_login() {
 }
 
 #[tokio::test]
-async fn more_of_the_same_is_not_asked_for_again() {
+async fn scopes_already_granted_are_not_requested_again() {
     let scene = Scene::new().await;
     scene.rule(|rules| rules.needs = [("tools/call", "write")].into());
     let remote = scene.ready().await;
@@ -113,7 +113,7 @@ async fn more_of_the_same_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn what_the_operator_left_out_is_not_asked_for() {
+async fn scopes_excluded_by_the_operator_are_not_requested() {
     let mut scene = Scene::new().await;
     scene.oauth.scopes = Some(vec!["read".to_owned()]);
     scene.rule(|rules| rules.needs = [("tools/call", "write")].into());
@@ -124,7 +124,7 @@ async fn what_the_operator_left_out_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_more_than_it_gives_is_not_tried_for_ever() {
+async fn endless_step_up_challenges_are_bounded() {
     let scene = Scene::new().await;
     scene.rule(|rules| rules.needs = [("server/discover", "admin")].into());
     let (remote, page) = scene.wanting().await;
@@ -142,7 +142,7 @@ async fn a_server_that_wants_more_than_it_gives_is_not_tried_for_ever() {
 }
 
 #[tokio::test]
-async fn no_secret_is_told_even_if_the_server_repeats_it() {
+async fn no_secret_is_shown_even_if_the_server_repeats_it() {
     let scene = Scene::new().await;
     let remote = scene.ready().await;
     remote.stop().await;

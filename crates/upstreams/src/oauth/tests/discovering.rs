@@ -2,14 +2,14 @@
 
 use super::super::challenge::Challenge;
 use super::super::discovery::{Discovery, discover};
-use super::super::trouble::{Trouble, TroubleKind};
+use super::super::error::{OauthError, OauthErrorKind};
 use super::super::web::{Ground, Web};
 use super::site::{Reply, Site};
 use super::stage::{ISSUER, RESOURCE, Scene, metadata};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-async fn found(scene: &Scene, challenge: Challenge) -> Result<Option<Discovery>, Trouble> {
+async fn found(scene: &Scene, challenge: Challenge) -> Result<Option<Discovery>, OauthError> {
     let web = Web::new(&scene.parts());
     let server = Url::parse(&format!("{}/mcp", scene.site.url)).unwrap();
     discover(&web, &server, &challenge, None).await
@@ -24,7 +24,7 @@ fn pointing(to: &str) -> Challenge {
 }
 
 #[tokio::test]
-async fn what_the_server_points_to_is_read_first() {
+async fn metadata_named_by_the_server_is_read_first() {
     let scene = Scene::new().await;
     let elsewhere = json!({"resource": "{}", "authorization_servers": ["{}"]});
     scene.document("/custom.json", |document| *document = elsewhere);
@@ -37,7 +37,7 @@ async fn what_the_server_points_to_is_read_first() {
 }
 
 #[tokio::test]
-async fn a_server_that_points_nowhere_has_it_in_the_usual_places() {
+async fn without_a_pointer_well_known_metadata_urls_are_tried() {
     for at_root in [false, true] {
         let scene = Scene::new().await;
         if at_root {
@@ -57,19 +57,19 @@ async fn a_server_that_points_nowhere_has_it_in_the_usual_places() {
 }
 
 #[tokio::test]
-async fn tokens_for_another_server_are_not_asked_for() {
+async fn metadata_of_another_resource_is_refused() {
     let scene = Scene::new().await;
     for resource in [json!("https://evil.test/mcp"), json!("{}/other"), Value::Null] {
         scene.document(RESOURCE, |document| document["resource"] = resource);
         let trouble = found(&scene, silent()).await.unwrap_err();
-        assert_eq!(trouble.kind, TroubleKind::Refused);
+        assert_eq!(trouble.kind, OauthErrorKind::Refused);
         assert!(trouble.why.contains("not this server"), "{trouble}");
     }
     assert!(scene.site.asked(ISSUER).is_empty());
 }
 
 #[tokio::test]
-async fn an_issuer_is_looked_for_in_order_and_must_be_itself() {
+async fn issuer_metadata_urls_are_tried_in_order_and_must_match() {
     let scene = Scene::new().await;
     scene.document(RESOURCE, |document| {
         document["authorization_servers"] = json!(["{}/tenant", "{}/other"]);
@@ -104,7 +104,7 @@ async fn an_issuer_is_looked_for_in_order_and_must_be_itself() {
 }
 
 #[tokio::test]
-async fn of_several_issuers_the_known_one_is_kept() {
+async fn of_several_issuers_the_known_one_is_preferred() {
     let scene = Scene::new().await;
     scene.document(RESOURCE, |document| {
         document["authorization_servers"] = json!(["https://first.test", "{}"]);
@@ -117,7 +117,7 @@ async fn of_several_issuers_the_known_one_is_kept() {
 }
 
 #[tokio::test]
-async fn a_server_of_2025_03_26_gives_its_tokens_itself() {
+async fn a_2025_03_26_server_is_its_own_issuer() {
     let scene = Scene::new().await;
     scene.rule(|rules| drop(rules.documents.remove(RESOURCE)));
     scene.document(ISSUER, |document| document["token_endpoint"] = json!("{}/oauth/token"));
@@ -134,7 +134,7 @@ async fn a_server_of_2025_03_26_gives_its_tokens_itself() {
 }
 
 #[tokio::test]
-async fn documents_are_bounded_and_lead_nowhere_else() {
+async fn metadata_documents_are_bounded_and_not_redirected() {
     let other = Site::start(|_, _| Reply::json(200, &json!({"from": "elsewhere"}))).await;
     let elsewhere = format!("{}/document", other.url);
     let site = Site::start(move |_, asked| match asked.path() {
@@ -160,18 +160,18 @@ async fn documents_are_bounded_and_lead_nowhere_else() {
         assert_eq!(read(path).await, Ok(None), "{path}");
     }
     for path in ["/large", "/broken"] {
-        assert_eq!(read(path).await.unwrap_err().kind, TroubleKind::Away, "{path}");
+        assert_eq!(read(path).await.unwrap_err().kind, OauthErrorKind::Away, "{path}");
     }
     assert!(other.lines().is_empty());
 }
 
 #[tokio::test]
-async fn a_public_server_cannot_send_us_into_our_network() {
+async fn a_public_server_cannot_name_private_addresses() {
     let scene = Scene::new().await;
     let web = Web::new(&scene.parts());
     let here = Url::parse(&format!("{}{ISSUER}", scene.site.url)).unwrap();
     let trouble = web.document(Ground::Public, &here).await.unwrap_err();
-    assert_eq!(trouble.kind, TroubleKind::Refused);
+    assert_eq!(trouble.kind, OauthErrorKind::Refused);
     assert!(trouble.why.contains("not a public address"), "{trouble}");
     assert!(scene.site.lines().is_empty());
 

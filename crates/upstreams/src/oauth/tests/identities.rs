@@ -22,7 +22,7 @@ fn configured() -> OauthConfig {
 }
 
 #[tokio::test]
-async fn a_configured_client_goes_before_all_others() {
+async fn a_configured_client_is_preferred() {
     let mut scene = Scene::new().await;
     scene.oauth = configured();
     scene.document(ISSUER, |document| document["registration_endpoint"] = json!(null));
@@ -36,7 +36,7 @@ async fn a_configured_client_goes_before_all_others() {
 }
 
 #[tokio::test]
-async fn our_document_goes_before_a_registration() {
+async fn a_client_id_document_is_preferred_to_registration() {
     let mut scene = Scene::new().await;
     let ours = "https://us.test/oauth/client.json".to_owned();
     scene.places =
@@ -52,7 +52,7 @@ async fn our_document_goes_before_a_registration() {
 }
 
 #[tokio::test]
-async fn a_registered_client_shows_itself_as_it_was_registered() {
+async fn a_registered_client_uses_its_registered_auth_method() {
     let scene = Scene::new().await;
     scene.document(ISSUER, |document| {
         document["token_endpoint_auth_methods_supported"] = json!(["client_secret_post"]);
@@ -68,7 +68,7 @@ async fn a_registered_client_shows_itself_as_it_was_registered() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_registered_says_what_to_do() {
+async fn without_registration_the_error_has_a_hint() {
     let scene = Scene::new().await;
     scene.document(ISSUER, |document| document["registration_endpoint"] = json!(null));
     let remote = scene.start();
@@ -78,7 +78,7 @@ async fn who_cannot_be_registered_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn nothing_of_one_issuer_is_shown_to_another() {
+async fn clients_are_not_shared_between_issuers() {
     let scene = Scene::new().await;
     let remote = scene.ready().await;
     let far = upstream(&remote);
@@ -177,7 +177,7 @@ impl Vault for Mute {
 }
 
 #[tokio::test]
-async fn a_configured_secret_is_shown_to_nobody_while_its_issuer_is_not_known() {
+async fn a_configured_secret_is_not_sent_before_its_issuer_is_known() {
     let mut scene = Scene::new().await;
     scene.vault = Arc::new(Mute(scene.vault.clone()));
     scene.oauth = OauthConfig { grant: Grant::Ourselves, ..configured() };
@@ -188,7 +188,7 @@ async fn a_configured_secret_is_shown_to_nobody_while_its_issuer_is_not_known() 
 }
 
 #[tokio::test]
-async fn a_server_that_names_another_issuer_each_time_leaves_one_client_behind() {
+async fn changing_issuers_leave_only_one_stored_client() {
     let scene = Scene::new().await;
     let remote = scene.start();
     for name in ["one", "two", "one"] {
@@ -206,7 +206,7 @@ async fn a_server_that_names_another_issuer_each_time_leaves_one_client_behind()
 }
 
 #[tokio::test]
-async fn we_log_in_ourselves_where_nobody_else_does() {
+async fn client_credentials_need_no_person() {
     let mut scene = Scene::new().await;
     scene.oauth = OauthConfig { grant: Grant::Ourselves, ..configured() };
     let remote = scene.start();
@@ -224,7 +224,7 @@ async fn we_log_in_ourselves_where_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn a_token_of_ours_that_is_refused_at_once_is_not_asked_for_again_and_again() {
+async fn a_client_credentials_token_refused_at_once_is_not_requested_in_a_loop() {
     let mut scene = Scene::new().await;
     scene.oauth = OauthConfig { grant: Grant::Ourselves, ..configured() };
     scene.rule(|rules| rules.token = Some((200, json!({"access_token": "not good"}))));
@@ -245,7 +245,7 @@ async fn asked(scene: &Scene) -> Option<String> {
 }
 
 #[tokio::test]
-async fn scopes_are_the_operators_or_the_servers() {
+async fn scopes_come_from_the_operator_or_the_server() {
     let mut scene = Scene::new().await;
     assert_eq!(asked(&scene).await.as_deref(), Some("read"));
     scene.rule(|rules| rules.challenge.push_str(", scope=\"write\""));
@@ -263,7 +263,7 @@ async fn scopes_are_the_operators_or_the_servers() {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_for_that_nobody_names() {
+async fn unnamed_scopes_are_not_requested() {
     let scene = Scene::new().await;
     scene.document(RESOURCE, |document| document["scopes_supported"] = json!(null));
     scene.document(ISSUER, |document| document["scopes_supported"] = json!(["offline_access"]));

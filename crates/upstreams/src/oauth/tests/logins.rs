@@ -10,7 +10,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 #[tokio::test]
-async fn somebody_logs_in_and_the_server_can_be_used() {
+async fn a_login_makes_the_server_usable() {
     let scene = Scene::new().await;
     let (remote, page) = scene.wanting().await;
     let far = upstream(&remote);
@@ -55,7 +55,7 @@ async fn somebody_logs_in_and_the_server_can_be_used() {
 }
 
 #[tokio::test]
-async fn a_server_that_waits_for_a_login_is_left_alone() {
+async fn a_server_that_waits_for_a_login_is_not_polled() {
     let scene = Scene::new().await;
     let (remote, page) = scene.wanting().await;
     let asked = scene.site.lines().len();
@@ -82,7 +82,7 @@ async fn finished(says_iss: bool, iss: Option<&str>) -> (Option<String>, usize) 
 }
 
 #[tokio::test]
-async fn who_sends_the_code_must_be_who_was_asked() {
+async fn the_code_must_come_from_the_expected_issuer() {
     let refused = || (Some("LoginWrongIssuer".to_owned()), 0);
     assert_eq!(finished(true, Some("{}")).await, (None, 1));
     assert_eq!(finished(false, Some("{}")).await, (None, 1));
@@ -111,7 +111,7 @@ async fn a_login_is_finished_once_and_only_by_its_state() {
 }
 
 #[tokio::test]
-async fn a_login_that_took_too_long_begins_again() {
+async fn an_expired_login_begins_again() {
     let scene = Scene::new().await;
     let (remote, page) = scene.wanting().await;
     scene.clock.set(3_600_000);
@@ -152,7 +152,7 @@ async fn a_user_who_is_refused_can_try_again() {
 }
 
 #[tokio::test]
-async fn somebody_may_come_back_after_we_were_started_anew() {
+async fn a_login_can_finish_after_a_restart() {
     let scene = Scene::new().await;
     let (remote, page) = scene.wanting().await;
     remote.stop().await;
@@ -187,7 +187,7 @@ async fn a_login_is_for_the_server_that_it_began_at() {
 }
 
 #[tokio::test]
-async fn a_login_can_begin_while_all_is_well() {
+async fn a_login_can_begin_while_a_token_is_valid() {
     let scene = Scene::new().await;
     let remote = scene.ready().await;
     let far = upstream(&remote);
@@ -201,7 +201,7 @@ async fn a_login_can_begin_while_all_is_well() {
 }
 
 #[tokio::test]
-async fn a_login_can_begin_before_the_server_was_heard() {
+async fn a_login_can_begin_before_the_first_connection() {
     let scene = Scene::new().await;
     let parts = scene.parts();
     let account = Account::new(&scene.config(), &parts).unwrap();
@@ -253,7 +253,7 @@ async fn some_upstreams_have_no_logins() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_server_is_said_and_nobody_is_sent_there() {
+async fn an_invalid_issuer_is_reported_and_nobody_is_redirected() {
     let scene = Scene::new().await;
     scene.document(RESOURCE, |document| document["resource"] = json!("https://evil.test/mcp"));
     let remote = scene.start();
@@ -274,7 +274,7 @@ async fn what_is_wrong_with_a_server_is_said_and_nobody_is_sent_there() {
 }
 
 #[tokio::test]
-async fn many_who_are_refused_at_once_look_at_the_server_once() {
+async fn concurrent_refusals_discover_the_server_once() {
     let scene = Scene::new().await;
     let account = Account::new(&scene.config(), &scene.parts()).unwrap();
     let refused = async || {
@@ -292,7 +292,7 @@ async fn many_who_are_refused_at_once_look_at_the_server_once() {
 }
 
 #[tokio::test]
-async fn nobody_is_sent_to_an_address_without_end() {
+async fn authorization_urls_are_bounded() {
     let scene = Scene::new().await;
     scene.rule(|rules| rules.registers = json!({"client_id": "x".repeat(40_000)}));
     let remote = scene.start();
@@ -303,7 +303,7 @@ async fn nobody_is_sent_to_an_address_without_end() {
 }
 
 #[tokio::test]
-async fn what_somebody_comes_back_with_is_not_printed() {
+async fn callback_parameters_are_not_printed() {
     let scene = Scene::new().await;
     let (_remote, page) = scene.wanting().await;
     let printed =
@@ -313,7 +313,7 @@ async fn what_somebody_comes_back_with_is_not_printed() {
 }
 
 #[tokio::test]
-async fn a_server_without_logins_is_told_as_ever() {
+async fn a_401_without_oauth_is_an_ordinary_refusal() {
     let scene = Scene::new().await;
     scene.rule(|rules| {
         rules.documents.clear();

@@ -64,7 +64,7 @@ async fn a_token_is_renewed_before_it_ends() {
 }
 
 #[tokio::test]
-async fn many_who_need_another_token_renew_it_once() {
+async fn concurrent_calls_renew_a_token_once() {
     for is_refused in [false, true] {
         let (scene, remote) = hourly().await;
         match is_refused {
@@ -78,7 +78,7 @@ async fn many_who_need_another_token_renew_it_once() {
 }
 
 #[tokio::test]
-async fn many_whose_token_nobody_renews_ask_for_it_once() {
+async fn concurrent_calls_request_a_client_credentials_token_once() {
     let (scene, remote) = hourly().await;
     remote.stop().await;
     let account = Account::new(&scene.config(), &scene.parts()).unwrap();
@@ -90,7 +90,7 @@ async fn many_whose_token_nobody_renews_ask_for_it_once() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_keeps_no_token_from_being_renewed() {
+async fn a_clock_that_is_set_back_does_not_prevent_renewal() {
     let (scene, remote) = hourly().await;
     remote.stop().await;
     let account = Account::new(&scene.config(), &scene.parts()).unwrap();
@@ -105,7 +105,7 @@ async fn a_clock_that_is_set_back_keeps_no_token_from_being_renewed() {
 }
 
 #[tokio::test]
-async fn a_stop_waits_until_what_is_renewed_is_kept() {
+async fn a_stop_waits_until_a_renewed_token_is_stored() {
     let (scene, remote) = hourly().await;
     scene.clock.set(HOUR_MS);
     scene.site.hold(Some("/token"));
@@ -125,7 +125,7 @@ async fn a_stop_waits_until_what_is_renewed_is_kept() {
 }
 
 #[tokio::test]
-async fn what_is_renewed_is_kept_before_it_is_used() {
+async fn a_renewed_token_is_stored_before_use() {
     let (scene, remote) = hourly().await;
     scene.clock.set(HOUR_MS);
     scene.site.hold(Some("/mcp"));
@@ -175,7 +175,7 @@ async fn a_token_that_is_not_renewed_needs_a_login() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_still_good_is_used_while_nobody_renews_it() {
+async fn a_valid_token_is_used_while_renewal_fails() {
     let (scene, remote) = hourly().await;
     let far = upstream(&remote);
     scene.rule(|rules| rules.token = Some((503, Value::Null)));
@@ -195,7 +195,7 @@ async fn a_token_that_is_still_good_is_used_while_nobody_renews_it() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_refused_right_after_its_renewal_is_not_renewed_for_ever() {
+async fn a_token_refused_right_after_renewal_is_not_renewed_in_a_loop() {
     let (scene, remote) = hourly().await;
     let far = upstream(&remote);
     scene.rule(|rules| {
@@ -295,7 +295,7 @@ fn shown(pass: Pass) -> Option<String> {
 }
 
 #[tokio::test]
-async fn of_two_who_share_a_vault_one_renews_the_token() {
+async fn of_two_processes_on_one_vault_one_renews_the_token() {
     let (scene, remote) = hourly().await;
     remote.stop().await;
     scene.clock.set(HOUR_MS);
@@ -321,7 +321,7 @@ async fn of_two_who_share_a_vault_one_renews_the_token() {
 }
 
 #[tokio::test]
-async fn a_process_killed_while_it_renews_a_token_delays_others_for_a_while_only() {
+async fn a_process_killed_during_renewal_delays_others_only_briefly() {
     const HOLD_MS: u64 = 5_000;
     let (scene, remote) = hourly().await;
     remote.stop().await;
@@ -343,7 +343,7 @@ async fn a_process_killed_while_it_renews_a_token_delays_others_for_a_while_only
 }
 
 #[tokio::test]
-async fn what_another_kept_during_a_renewal_counts() {
+async fn a_token_stored_by_another_process_during_renewal_wins() {
     for is_removed in [false, true] {
         let (scene, remote) = hourly().await;
         remote.stop().await;
@@ -419,7 +419,7 @@ impl Vault for Troubled {
 }
 
 #[tokio::test]
-async fn a_token_that_cannot_be_kept_is_used_all_the_same() {
+async fn a_token_that_cannot_be_stored_is_still_used() {
     let mut scene = Scene::new().await;
     let vault = Troubled::new(scene.vault.clone());
     scene.vault = vault.clone();
@@ -435,7 +435,7 @@ async fn a_token_that_cannot_be_kept_is_used_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_vault_that_did_not_answer_is_asked_again() {
+async fn an_unavailable_vault_is_retried() {
     let (mut scene, remote) = hourly().await;
     remote.stop().await;
     let vault = Troubled::new(scene.vault.clone());

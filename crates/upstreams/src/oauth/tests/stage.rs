@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, pending};
 use kernel::contracts::{Clock, Entropy, Spawn, Vault};
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Call, CallPlace, CallReporter, Caller, InputResponses, ToolError, ToolOutput,
+    Call, CallContext, CallReporter, Caller, InputResponses, ToolError, ToolOutput,
 };
 use kernel::values::ids::{CallId, Millis};
 use serde_json::{Value, json};
@@ -308,7 +308,7 @@ pub(super) async fn called(
         output_bytes_max: 1_000_000,
         given: Arc::new(given),
         teller: CallReporter::default(),
-        place: CallPlace::default(),
+        context: CallContext::default(),
         can: kernel::tool::call::Abilities::PERSON,
     };
     tool.call(&caller, &call).await

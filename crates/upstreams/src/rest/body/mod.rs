@@ -14,7 +14,7 @@ use outbound::answer::{essence, is_json};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a schema may say and still be taken apart into arguments.
+/// Keywords that a schema may have and still be split into arguments.
 const PLAIN: [&str; 14] = [
     "type", "properties", "required", "additionalProperties", "title", "description", "default",
     "example", "examples", "deprecated", "externalDocs", "xml", "nullable", "writeOnly",
@@ -29,7 +29,6 @@ pub(super) struct Body {
     required: bool,
 }
 
-/// What is sent of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Content {
     /// The media type.
@@ -59,7 +58,7 @@ enum BodyLayout {
     Whole(String),
 }
 
-/// What the body adds to a tool's arguments.
+/// Arguments of a body.
 #[derive(Debug)]
 pub(super) struct Arguments {
     /// The body that they make up.
@@ -159,11 +158,10 @@ fn whole(
     })
 }
 
-/// What is sent of what a body may be.
+/// The chosen media type of a body.
 struct ChosenContent<'d> {
     media: String,
     kind: Kind,
-    /// What the document says of it.
     content: &'d Value,
 }
 
@@ -247,7 +245,7 @@ fn is_plain(schema: &Map<String, Value>, required: bool) -> bool {
 }
 
 impl Body {
-    /// What is sent; nothing if no argument asks for a body.
+    /// The body to send; `None` if no argument requires one.
     pub(super) fn content(&self, arguments: &Map<String, Value>) -> Result<Option<Content>> {
         let gathered;
         let value = match &self.carried {
@@ -339,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_object_is_taken_apart() {
+    fn members_of_a_plain_object_body_become_arguments() {
         let body = arguments(pet(true, "application/json"), &["id"]).unwrap().unwrap();
         assert_eq!(names(&body), (vec!["age", "name"], json!(["name"])));
         let given = json!({"id": 7, "name": "Rex"});
@@ -347,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clashes_or_need_not_be_there_stays_whole() {
+    fn optional_or_clashing_bodies_stay_one_argument() {
         for (required, taken) in [(true, "name"), (false, "id")] {
             let body = arguments(pet(required, "application/json"), &[taken]).unwrap().unwrap();
             let needed = if required { json!(["body"]) } else { json!([]) };
@@ -364,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_arguments_could_not_say_stays_whole() {
+    fn bodies_not_expressible_as_arguments_stay_one_argument() {
         let body = |schema: Value| {
             let content = json!({"application/json": {"schema": schema}});
             arguments(json!({"required": true, "content": content}), &[]).unwrap().unwrap()
@@ -385,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_sent_under_a_name_that_can_be_sent() {
+    fn json_bodies_use_a_declared_media_type_that_can_be_sent() {
         let media = |declared: &[&str]| {
             let content = declared.iter().map(|media| ((*media).to_owned(), json!({})));
             let content: Map<String, Value> = content.collect();
@@ -409,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn other_media_types_are_written_their_way() {
+    fn other_media_types_have_their_own_encoding() {
         let form = arguments(pet(true, "application/x-www-form-urlencoded"), &[]).unwrap().unwrap();
         let given = json!({"name": "a b&c", "age": 3});
         assert_eq!(sent(&form, given).unwrap().unwrap(), "age=3&name=a%20b%26c");
@@ -429,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_written_as_its_document_says() {
+    fn form_fields_follow_the_documents_styles() {
         let form = json!({"content": {"application/x-www-form-urlencoded": {
             "schema": {"type": "object", "properties": {"a": {}, "b": {}, "c": {}, "d": {}}},
             "encoding": {"a": {"explode": false}, "b": {"style": "pipeDelimited"},
@@ -461,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_is_a_part() {
+    fn each_multipart_field_is_a_part() {
         let schema = json!({"type": "object", "required": ["note"], "properties": {
             "note": {"type": "string"}, "count": {"type": "integer"},
             "tags": {"type": "array", "items": {"type": "string"}},
@@ -536,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn what_divides_parts_is_in_none_of_them_and_always_the_same() {
+    fn multipart_boundaries_are_deterministic_and_in_no_part() {
         let body = upload(json!({"type": "object", "additionalProperties": true}), json!({}));
         assert_eq!(names(&body), (vec!["body"], json!(["body"])));
         let given = json!({"body": {"a": "1"}});
@@ -550,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_told_if_it_must_be() {
+    fn required_unsupported_bodies_are_reported() {
         let upload = |required: bool| {
             let content = json!({"multipart/mixed": {"schema": {"type": "object"}}});
             arguments(json!({"required": required, "content": content}), &[])

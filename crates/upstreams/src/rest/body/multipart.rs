@@ -35,7 +35,6 @@ struct Field {
     joined: bool,
 }
 
-/// What a field is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum FieldKind {
     #[default]
@@ -158,7 +157,7 @@ impl Field {
     }
 }
 
-/// What stands before the content of a part.
+/// Headers of a part.
 struct Head<'a> {
     name: &'a str,
     filename: Option<&'a str>,
@@ -200,7 +199,7 @@ fn sendable(said: &str) -> Option<String> {
     (is_one && HeaderValue::from_str(first).is_ok()).then(|| first.to_owned())
 }
 
-/// What a schema says that its value is.
+/// The kind of a schema's value.
 fn holds(document: &OpenApi, schema: &Value, depth: usize) -> Result<FieldKind, String> {
     let schema = document.follow(schema)?;
     let word = |key: &str| schema.get(key).and_then(Value::as_str);

@@ -58,7 +58,6 @@ enum Part {
 
 #[derive(Debug)]
 struct Whole {
-    /// Where it is in the text.
     place: Range<usize>,
     /// The value, once it was needed, or why it cannot be one.
     value: OnceCell<Result<Value, String>>,
@@ -103,7 +102,7 @@ impl OpenApi {
         paths.into_iter().flat_map(BTreeMap::keys).filter(|path| path.starts_with('/'))
     }
 
-    /// What can be done at a path. It is read each time, for it is needed once.
+    /// The operations of a path. Parsed on each call, because each is needed only once.
     pub(super) fn item(&self, path: &str) -> Result<Value, String> {
         match self.parts.get("paths") {
             Some(Part::Named(paths)) => match paths.get(path) {
@@ -124,7 +123,6 @@ impl OpenApi {
         }
     }
 
-    /// What a pointer names.
     pub(super) fn at(&self, pointer: &str) -> Result<&Value, String> {
         let nowhere = || format!("`#{pointer}` leads nowhere");
         let mut parts = &self.parts;
@@ -289,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_is_written_in_another_order_is_the_same() {
+    fn key_order_of_a_document_does_not_matter() {
         let text = r#"{"paths": {"/b": {"put": {}, "get": {}}, "x-more": {}, "/a": {}},
             "openapi": "3.1.0", "components": {"schemas": {"A": {"type": "null", "enum": []}}}}"#;
         let document = OpenApi::parse(text).unwrap();
@@ -301,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_is_told() {
+    fn an_invalid_document_is_reported() {
         for (text, told) in [
             ("{}", "no `openapi`"),
             ("{", "not JSON"),
@@ -326,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_cannot_be_read_takes_no_other_with_it() {
+    fn an_unreadable_part_affects_no_other() {
         let deep = format!("{}1{}", "[".repeat(70), "]".repeat(70));
         let text = format!(
             "{{\"openapi\": \"3.1.0\", \"x\": {deep}, \"paths\": {{\"/a\": {deep}, \"/b\": {{}}}},
@@ -346,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_too_large_as_values_is_refused_part_by_part() {
+    fn oversized_parts_are_refused_one_by_one() {
         // Seven bytes of text take many times the memory.
         let many = vec!["{\"\":0}"; 300].join(",");
         let names: Vec<String> = (0..20).map(|number| format!("\"S{number}\": [{many}]")).collect();
@@ -363,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn more_names_than_are_held_are_refused() {
+    fn documents_with_too_many_names_are_refused() {
         let text = "{\"paths\": {\"/a\": 0, \"/b\": 0}, \"components\": {\"schemas\": {\"A\": 0}}}";
         let index = |entries: usize| Index { text, left: &Cell::new(entries) }.top();
         assert!(index(6).is_ok());
@@ -372,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn references_stay_inside_and_end() {
+    fn references_are_internal_and_finite() {
         let document = json!({"openapi": "3.1.0", "a/b": {"c d": {"n": 1}},
             "x": {"$ref": "#/a~1b/c%20d"}, "y": {"$ref": "#/y"},
             "z": {"$ref": "other.yaml#/a"}, "w": {"$ref": "#/nowhere"}});

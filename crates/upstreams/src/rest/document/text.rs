@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_is_written_as_json() {
+    fn yaml_is_converted_to_json() {
         let yaml = "a: [1, -2, 2.5, no, true, ~, 'é\"', {}]\n200: {}\nb: &b {c: []}\nd: *b\n";
         let value = json!({"a": [1, -2, 2.5, "no", true, null, "é\"", {}], "200": {},
             "b": {"c": []}, "d": {"c": []}});
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_aliases_make_too_large_is_refused() {
+    fn yaml_alias_bombs_are_refused() {
         let long = "x".repeat(1024 * 1024);
         let text = format!("a: &a {long}\nb: [{}]\n", vec!["*a"; 20].join(", "));
         let told = json(text).unwrap_err();

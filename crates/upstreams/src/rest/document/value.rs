@@ -8,9 +8,9 @@ use std::fmt;
 
 /// How deep lists and maps may stand in each other.
 pub(super) const DEPTH_MAX: usize = 64;
-/// What an item of a list takes beside its own content.
+/// Overhead of a list item.
 const ITEM_BYTES: usize = 72;
-/// What an entry of a map takes beside its own content: name, value, and its place in the index.
+/// Overhead of a map entry: name, value, and index slot.
 const ENTRY_BYTES: usize = 116;
 /// How many entries a map has room for as soon as it has one.
 const ROOM_MIN: usize = 4;
@@ -133,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_value_is_the_same_as_any_reader_makes_of_it() {
+    fn values_parse_the_same_as_with_serde_json() {
         let value = json!({"a": [1, -2, 2.5, "é\n", null, true, {}], "b": {"c": {"d": []}}});
         let left = Cell::new(10_000);
         assert_eq!(read(&value.to_string(), &left), Ok(value));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_more_than_it_may_is_given_up() {
+    fn values_over_the_memory_allowance_are_refused() {
         let long = "x".repeat(50_000);
         for small in [
             json!(vec![json!({"": 0}); 100]),

@@ -34,7 +34,7 @@ fn refused(item: Value) -> String {
 }
 
 #[test]
-fn an_operation_has_one_schema_of_arguments() {
+fn all_arguments_of_an_operation_form_one_schema() {
     let operation = one(json!({
         "parameters": [{"name": "id", "in": "path", "required": true,
             "schema": {"type": "integer"}}],
@@ -64,7 +64,7 @@ fn an_operation_has_one_schema_of_arguments() {
 }
 
 #[test]
-fn names_come_from_ids_or_paths() {
+fn tool_names_come_from_operation_ids_or_paths() {
     let id = |id: &str| json!({"operationId": id});
     let (operations, warnings) = read(
         json!({
@@ -86,7 +86,7 @@ fn names_come_from_ids_or_paths() {
 }
 
 #[test]
-fn a_name_is_the_same_whatever_else_is_wanted() {
+fn a_tool_name_does_not_depend_on_filters() {
     let document = json!({"openapi": "3.0.3", "paths": {
         "/a": {"get": {"operationId": "x"}}, "/b": {"get": {"operationId": "x"}}}});
     let document = OpenApi::parse(document.to_string()).unwrap();
@@ -99,7 +99,7 @@ fn a_name_is_the_same_whatever_else_is_wanted() {
 }
 
 #[test]
-fn namesakes_are_told_apart() {
+fn duplicate_tool_names_are_made_unique() {
     let date = |name: &str, about: &str| json!({"name": name, "in": "query", "description": about});
     let operation = one_at(
         "/x",
@@ -122,7 +122,7 @@ fn namesakes_are_told_apart() {
 }
 
 #[test]
-fn a_path_is_what_is_sent() {
+fn the_sent_path_has_no_fragment_and_a_path_with_a_query_is_refused() {
     let operation = one_at("/files/{id}#share", json!({"get": {"operationId": "share"}}));
     let filled = operation.path.filled(|name| Ok::<_, ()>(format!("<{name}>")));
     assert_eq!(filled.unwrap(), "/files/<id>");
@@ -131,7 +131,7 @@ fn a_path_is_what_is_sent() {
 }
 
 #[test]
-fn what_a_document_repeats_is_cut_and_counted() {
+fn repeated_texts_are_truncated_and_counted() {
     let long = "x".repeat(100_000);
     let (operations, warnings) = read(
         json!({"/a": {"get": {"summary": long, "description": long, "tags": vec![&long; 99],
@@ -184,7 +184,7 @@ fn reach_follows_the_method_and_trust() {
 }
 
 #[test]
-fn what_cannot_be_called_is_left_out_by_itself() {
+fn uncallable_operations_are_left_out_individually() {
     for (item, told) in [
         (
             json!({"get": {"responses": {"200": {"content": {"text/event-stream": {}}}}}}),
@@ -211,7 +211,7 @@ fn what_cannot_be_called_is_left_out_by_itself() {
 }
 
 #[test]
-fn a_part_of_the_path_that_is_not_declared_is_a_text() {
+fn an_undeclared_path_parameter_is_a_string() {
     let operation = one_at(
         "/x/{id}/{file-name}/{id}",
         json!({"get": {"parameters": [
@@ -220,7 +220,7 @@ fn a_part_of_the_path_that_is_not_declared_is_a_text() {
     let places: Vec<(&str, ParameterLocation)> = operation
         .parameters
         .iter()
-        .map(|parameter| (parameter.argument.as_str(), parameter.place))
+        .map(|parameter| (parameter.argument.as_str(), parameter.location))
         .collect();
     assert_eq!(
         places,
@@ -235,7 +235,7 @@ fn a_part_of_the_path_that_is_not_declared_is_a_text() {
 }
 
 #[test]
-fn more_than_are_taken_are_not_read() {
+fn operations_over_the_limit_are_not_read() {
     let paths = (10..30).map(|number| (format!("/p{number}"), json!({"get": {}})));
     let (operations, warnings) = read(Value::Object(paths.collect()), true);
     assert_eq!((operations.len(), warnings.len()), (10, 1));
@@ -243,7 +243,7 @@ fn more_than_are_taken_are_not_read() {
 }
 
 #[test]
-fn a_key_is_no_argument_and_servers_have_variables() {
+fn the_idempotency_header_is_not_an_argument_and_server_variables_are_filled() {
     let operation = one(json!({"get": {
         "parameters": [{"name": "id", "in": "path"}, {"name": "Idempotency-Key", "in": "header"}],
         "servers": [{"url": "https://{region}.a.test/v{n}", "variables": {

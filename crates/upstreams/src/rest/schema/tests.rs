@@ -23,7 +23,7 @@ fn to(name: &str) -> Value {
 }
 
 #[test]
-fn the_dialect_of_3_0_is_translated() {
+fn openapi_3_0_schemas_are_translated() {
     for (old, new) in [
         (json!({"type": "string", "nullable": true}), json!({"type": ["string", "null"]})),
         (
@@ -64,7 +64,7 @@ fn the_dialect_of_3_0_is_translated() {
 }
 
 #[test]
-fn what_is_one_of_several_may_be_two_of_them() {
+fn one_of_is_relaxed_to_any_of() {
     let kinds = json!([{"type": "integer"}, {"type": "number"}]);
     for (said, meant) in [
         (json!({"oneOf": kinds}), json!({"anyOf": kinds})),
@@ -83,7 +83,7 @@ fn what_is_one_of_several_may_be_two_of_them() {
 }
 
 #[test]
-fn references_are_written_out() {
+fn references_are_inlined() {
     let schemas = json!({"Pet": {"type": "object", "properties": {"tag": to("Tag")}},
         "Tag": {"type": "string", "description": "a tag"}});
     let pet = json!({"type": "object", "properties": {
@@ -100,7 +100,7 @@ fn references_are_written_out() {
 }
 
 #[test]
-fn what_refers_to_itself_is_kept_once() {
+fn recursive_schemas_are_kept_in_defs() {
     let schemas = json!({"Node": {"type": "object", "properties": {
         "children": {"type": "array", "items": to("Node")}}}});
     let (written, defs) = read("3.1.0", schemas, to("Node")).unwrap();
@@ -111,7 +111,7 @@ fn what_refers_to_itself_is_kept_once() {
 }
 
 #[test]
-fn what_grows_too_large_is_shared() {
+fn large_schemas_are_shared_in_defs() {
     let mut schemas = Map::from_iter([("L0".to_owned(), json!({"type": "string"}))]);
     for level in 1..12 {
         let below = to(&format!("L{}", level - 1));
@@ -129,7 +129,7 @@ fn what_grows_too_large_is_shared() {
 }
 
 #[test]
-fn what_is_said_in_many_places_is_counted_in_each() {
+fn repeated_schemas_count_at_each_use() {
     let long = "x".repeat(100 * PART_BYTES);
     for large in [
         json!({"description": long}),
@@ -151,7 +151,7 @@ fn what_is_said_in_many_places_is_counted_in_each() {
 }
 
 #[test]
-fn what_was_tried_in_vain_counts_as_well() {
+fn discarded_attempts_count_as_work() {
     let many: Map<String, Value> = (0..60)
         .map(|number| (format!("S{number}"), json!({"items": to(&format!("S{number}"))})))
         .collect();
@@ -164,7 +164,7 @@ fn what_was_tried_in_vain_counts_as_well() {
 }
 
 #[test]
-fn what_is_required_is_said_once() {
+fn required_names_are_unique() {
     for (schema, written) in [
         (json!({"required": ["a", 1, "a"]}), json!({"required": ["a"]})),
         (
@@ -178,7 +178,7 @@ fn what_is_required_is_said_once() {
 }
 
 #[test]
-fn what_cannot_be_translated_is_told() {
+fn untranslatable_schemas_are_reported() {
     let schemas = json!({"Self": to("Self"), "All": {"allOf": [to("Other")]},
         "Other": {"anyOf": [{"not": to("All")}]}});
     for (schema, told) in [
@@ -195,7 +195,7 @@ fn what_cannot_be_translated_is_told() {
 }
 
 #[test]
-fn two_of_one_name_are_told_apart() {
+fn definitions_of_the_same_name_are_made_unique() {
     let schemas = json!({"A": {"properties": {"a": {"$ref":
         "#/components/schemas/B/properties/A"}, "b": to("A")}},
         "B": {"properties": {"A": {"items": {"$ref": "#/components/schemas/B/properties/A"}}}}});

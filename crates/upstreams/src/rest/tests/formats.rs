@@ -129,7 +129,7 @@ fn boundary(request: &str) -> &str {
 }
 
 #[tokio::test]
-async fn a_document_of_swagger_becomes_tools_and_they_are_called() {
+async fn a_swagger_document_becomes_callable_tools() {
     let done = json_answer("200 OK", &json!("done"));
     let document = answer("200 OK", "content-type: application/yaml\r\n", STOCK);
     let answers = vec![document, done.clone(), done.clone(), done.clone(), done];
@@ -178,7 +178,7 @@ async fn a_document_of_swagger_becomes_tools_and_they_are_called() {
 }
 
 #[tokio::test]
-async fn matrix_and_label_are_written_into_the_path_and_files_into_parts() {
+async fn matrix_and_label_styles_and_file_parts_are_encoded() {
     let done = json_answer("200 OK", &json!("done"));
     let (address, peer) = peer(vec![done.clone(), done]).await;
     let file = Written::new("desk", DESK);

@@ -13,7 +13,7 @@ use futures::future::{BoxFuture, pending, ready};
 use kernel::contracts::{Clock, Entropy, Spawn, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, CallProgress, CallReporter, Caller, Reach, ToolError, ToolOutput,
+    Abilities, Call, CallContext, CallProgress, CallReporter, Caller, Reach, ToolError, ToolOutput,
 };
 use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, Millis};
@@ -227,7 +227,7 @@ async fn call(tools: &[Arc<dyn Tool>], name: &str, arguments: Value) -> Result<V
         given: Arc::default(),
         can: Abilities::PERSON,
         teller: CallReporter::default(),
-        place: CallPlace { trace: SPAN.parse().ok(), ..CallPlace::default() },
+        context: CallContext { trace: SPAN.parse().ok(), ..CallContext::default() },
     };
     match tool.call(&caller, &call).await? {
         ToolOutput::Value(value) => Ok(value),
@@ -308,7 +308,7 @@ async fn a_call_goes_out_and_its_answer_comes_back() {
 }
 
 #[tokio::test]
-async fn refusals_tell_how_far_it_got() {
+async fn http_errors_report_the_progress_of_a_call() {
     for (status, name, arguments, how) in [
         ("404 Not Found", "shop.listPets", json!({}), CallProgress::Failed),
         ("409 Conflict", "shop.addPet", json!({"name": "x"}), CallProgress::Failed),
@@ -329,7 +329,7 @@ async fn refusals_tell_how_far_it_got() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told_before_anything_is_sent() {
+async fn missing_arguments_are_reported_before_anything_is_sent() {
     let tools = pets("missing", "127.0.0.1:9".parse().unwrap()).await;
     let remove = tools.iter().find(|tool| tool.spec().name.as_str() == "shop.removePet").unwrap();
     for arguments in [json!({}), json!({"petId": ""}), json!({"petId": ".."})] {
@@ -389,7 +389,7 @@ async fn other_redirects_are_errors() {
 }
 
 #[tokio::test]
-async fn private_addresses_are_nobodys_business() {
+async fn private_addresses_are_refused() {
     let file = |url: &str| {
         json!({"openapi": "3.1.0", "servers": [{"url": url}], "paths": {
             "/x": {"post": {"operationId": "x"}}}})
@@ -421,7 +421,7 @@ async fn private_addresses_are_nobodys_business() {
 }
 
 #[tokio::test]
-async fn no_error_tells_a_secret() {
+async fn errors_contain_no_secrets() {
     let secret = "s3cr3t/key";
     for (auth, sent) in [
         (RestAuth::Bearer(Secret::from(secret)), "authorization: Bearer s3cr3t/key"),
@@ -457,7 +457,7 @@ async fn no_error_tells_a_secret() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_is_given_up() {
+async fn a_call_times_out() {
     let (address, _peer) = peer(vec![answer("200 OK", "", "")]).await;
     let file = Written::new("late", PETSTORE);
     let config = RestConfig {
@@ -478,7 +478,7 @@ async fn a_call_that_takes_too_long_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_document_comes_from_a_url_as_well() {
+async fn a_document_can_be_loaded_from_a_url() {
     let document = json!({"openapi": "3.1.0", "paths": {"/x": {"get": {"operationId": "x"}}}});
     let (address, peer) = peer(vec![
         json_answer("200 OK", &document),
@@ -499,7 +499,7 @@ async fn a_document_comes_from_a_url_as_well() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_loaded_is_told() {
+async fn unloadable_documents_are_reported() {
     let small = Limits { upstream_document_bytes_max: 20, ..Limits::default() };
     let small = RemoteParts { limits: Arc::new(small), ..parts() };
     let gone = Document::File(PathBuf::from("no-such-file.yaml"));

@@ -248,7 +248,7 @@ const QUERIES: &[&str] = &[
 ];
 
 #[test]
-fn a_table_of_queries_selects_what_the_library_selects() {
+fn a_table_of_queries_selects_the_same_as_the_reference_library() {
     let mut compared = 0;
     for text in QUERIES {
         for document in documents() {
@@ -393,7 +393,7 @@ fn what_rfc_9535_does_not_define_is_not_read() {
 
 /// Here the library departs from the RFC, and we do not.
 #[test]
-fn where_the_library_differs_the_rfc_holds() {
+fn where_the_reference_library_differs_the_rfc_is_followed() {
     for (text, document, expected) in [
         ("$[?@[-1] == 2]", json!([[1, 2], [2, 1]]), json!([[1, 2]])),
         ("$[?@.x <= @.y]", json!([{}]), json!([{}])),
@@ -508,7 +508,7 @@ impl Dice {
 }
 
 #[test]
-fn random_queries_select_what_the_library_selects() {
+fn random_queries_select_the_same_as_the_reference_library() {
     let mut dice = Dice(20_260_101);
     let mut compared = 0;
     for _ in 0..3_000 {

@@ -119,7 +119,7 @@ fn tools_stay_while_their_server_is_away() {
 }
 
 #[test]
-fn an_answer_that_is_not_http_takes_nothing_from_the_next_call() {
+fn a_non_http_answer_does_not_affect_the_next_call() {
     let mut garbled = 1;
     let server = Server::new(move |request| match request.method.as_str() {
         "server/discover" => Scripted::result(discovered(json!({"tools": {}}))),
@@ -145,21 +145,21 @@ fn an_answer_that_is_not_http_takes_nothing_from_the_next_call() {
 }
 
 #[test]
-fn a_server_that_never_answered_has_nothing_and_is_tried_ever_less() {
+fn a_server_that_never_answered_is_retried_with_back_off() {
     let server = modern(json!({}), &some_tools(&["a"]));
     server.reachable(false);
     let world = World::new(&server);
     world.stage.run(async {
         world.stage.pass(600_000).await;
         assert_eq!((world.state(), world.tools().len()), (UpstreamState::Failing, 0));
-        let tries = server.ways().len();
+        let tries = server.transports().len();
         assert!((10..=40).contains(&tries), "{tries} tries in ten minutes");
         assert_eq!(server.closed(), tries, "every line is closed");
     });
 }
 
 #[test]
-fn a_check_does_not_wait_for_its_turn() {
+fn a_requested_check_skips_the_back_off() {
     let server = modern(json!({"tools": {}}), &some_tools(&["a"]));
     server.reachable(false);
     let world = World::new(&server);
@@ -181,7 +181,7 @@ fn a_check_does_not_wait_for_its_turn() {
 }
 
 #[test]
-fn changes_that_are_told_together_are_listed_once() {
+fn simultaneous_change_notifications_cause_one_listing() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     world.stage.run(async {
@@ -198,7 +198,7 @@ fn changes_that_are_told_together_are_listed_once() {
 }
 
 #[test]
-fn a_stream_of_news_is_kept_open() {
+fn the_notification_stream_is_kept_open() {
     let tools = some_tools(&["a"]);
     let server = modern(json!({"tools": {"listChanged": true}}), &tools);
     let world = World::new(&server);
@@ -223,7 +223,7 @@ fn a_stream_of_news_is_kept_open() {
 }
 
 #[test]
-fn a_server_without_news_is_looked_at_when_it_says() {
+fn a_server_without_notifications_is_polled_at_its_ttl() {
     let tools = some_tools(&["a"]);
     let server = modern(json!({"tools": {}}), &tools);
     let world = World::new(&server);
@@ -239,7 +239,7 @@ fn a_server_without_news_is_looked_at_when_it_says() {
 }
 
 #[test]
-fn bad_tools_do_not_take_the_good_ones_away() {
+fn invalid_tools_do_not_remove_valid_ones() {
     let tools = some_tools(&["a", "a", "b"]);
     tools.lock().unwrap().insert(1, json!({"inputSchema": 7}));
     let world = World::new(&modern(json!({"tools": {}}), &tools));
@@ -251,7 +251,7 @@ fn bad_tools_do_not_take_the_good_ones_away() {
 }
 
 #[test]
-fn a_list_that_fails_later_leaves_what_was_known() {
+fn a_failed_relisting_keeps_the_previous_list() {
     let server = modern(json!({"tools": {}}), &some_tools(&["a"]));
     let world = World::new(&server);
     world.stage.run(async {
@@ -265,7 +265,7 @@ fn a_list_that_fails_later_leaves_what_was_known() {
 }
 
 #[test]
-fn a_server_that_ends_at_the_first_word_gets_the_handshake_next() {
+fn a_server_that_closes_on_the_first_request_gets_the_handshake_next() {
     let server = Server::new(|request: &Outgoing| match request.method.as_str() {
         "server/discover" => Scripted::fails(PeerErrorKind::Closed),
         _ => legacy(request),
@@ -274,13 +274,13 @@ fn a_server_that_ends_at_the_first_word_gets_the_handshake_next() {
     world.stage.run(async {
         assert_eq!(world.board.check().await.unwrap().tools, 1);
         assert_eq!(server.methods()[..2], ["server/discover", "initialize"]);
-        assert_eq!((server.ways().len(), server.closed()), (2, 1));
+        assert_eq!((server.transports().len(), server.closed()), (2, 1));
         assert_eq!(world.stage.now_ms(), 0, "without a pause");
     });
 }
 
 #[test]
-fn what_fails_on_the_way_to_a_server_does_not_count_afterwards() {
+fn a_failure_before_the_handshake_does_not_affect_the_connection() {
     let server = Server::new(|request: &Outgoing| match request.method.as_str() {
         "server/discover" => Scripted::fails(PeerErrorKind::Gone),
         _ => legacy(request),
@@ -289,12 +289,12 @@ fn what_fails_on_the_way_to_a_server_does_not_count_afterwards() {
     world.stage.run(async {
         world.board.check().await.unwrap();
         world.stage.pass(10_000).await;
-        assert_eq!((world.state(), server.ways().len()), (UpstreamState::Ready, 1));
+        assert_eq!((world.state(), server.transports().len()), (UpstreamState::Ready, 1));
     });
 }
 
 #[test]
-fn a_call_that_cannot_be_sent_says_so() {
+fn an_unsendable_call_reports_not_sent() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     world.stage.run(async {
@@ -312,7 +312,7 @@ fn a_call_that_cannot_be_sent_says_so() {
 }
 
 #[test]
-fn the_oldest_transport_is_tried_last_and_remembered() {
+fn the_legacy_sse_transport_is_tried_last_and_remembered() {
     let refused = Arc::new(Mutex::new(true));
     let refuses = refused.clone();
     let server = Server::new(move |request| {
@@ -326,17 +326,20 @@ fn the_oldest_transport_is_tried_last_and_remembered() {
     let world = World::new(&server);
     world.stage.run(async {
         world.board.check().await.unwrap();
-        assert_eq!(server.ways(), [LineKind::Usual, LineKind::Oldest]);
+        assert_eq!(server.transports(), [LineKind::Current, LineKind::LegacySse]);
         let gone = PeerError::new(CallProgress::NotSent, PeerErrorKind::Gone, "who are you?");
         server.say(Incoming::Broken(gone));
         world.stage.pass(10_000).await;
-        assert_eq!(server.ways(), [LineKind::Usual, LineKind::Oldest, LineKind::Oldest]);
+        assert_eq!(
+            server.transports(),
+            [LineKind::Current, LineKind::LegacySse, LineKind::LegacySse]
+        );
         assert_eq!(world.state(), UpstreamState::Ready);
     });
 }
 
 #[test]
-fn a_silent_line_is_looked_at() {
+fn a_silent_connection_is_listed_again() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     world.stage.run(async {
@@ -348,7 +351,7 @@ fn a_silent_line_is_looked_at() {
 }
 
 #[test]
-fn what_belongs_to_the_only_call_is_given_to_it() {
+fn messages_without_an_id_belong_to_the_only_call() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     let ask = |number| Incoming::Request {
@@ -397,7 +400,7 @@ fn what_belongs_to_the_only_call_is_given_to_it() {
 }
 
 #[test]
-fn what_a_server_asks_outside_of_calls_is_answered() {
+fn server_requests_outside_of_calls_are_answered() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     world.stage.run(async {
@@ -416,7 +419,7 @@ fn what_a_server_asks_outside_of_calls_is_answered() {
 }
 
 #[test]
-fn updates_and_opened_pages_reach_who_waits_for_them() {
+fn updates_and_opened_pages_reach_their_waiters() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     world.stage.run(async {
@@ -434,7 +437,7 @@ fn updates_and_opened_pages_reach_who_waits_for_them() {
 }
 
 #[test]
-fn who_is_let_go_is_closed() {
+fn a_removed_upstream_is_closed() {
     let server = modern(json!({"tools": {}}), &some_tools(&["a"]));
     let world = World::new(&server);
     world.stage.run(async {
@@ -478,7 +481,7 @@ fn only(era: Era, code: i64) -> impl FnMut(&Outgoing) -> Scripted {
 }
 
 #[test]
-fn a_server_that_comes_back_in_the_other_era_is_met_anew() {
+fn a_server_that_changed_its_era_is_negotiated_again() {
     let server = Server::new(only(Era::Modern, -32022));
     let world = World::new(&server);
     let version = || world.board.status().version.unwrap();
@@ -499,7 +502,7 @@ fn a_server_that_comes_back_in_the_other_era_is_met_anew() {
 }
 
 #[test]
-fn what_any_server_answers_does_not_make_it_another_one() {
+fn ordinary_errors_do_not_indicate_an_era_change() {
     let server = Server::new(only(Era::Modern, -32022));
     let world = World::new(&server);
     world.stage.run(async {
@@ -510,7 +513,7 @@ fn what_any_server_answers_does_not_make_it_another_one() {
             assert!(peer.ask("tools/call", json!({"name": "a"}), None, 1_000).await.is_err());
             world.stage.pass(100).await;
         }
-        assert_eq!((world.times("tools/list"), server.ways().len()), (listed, 1));
+        assert_eq!((world.times("tools/list"), server.transports().len()), (listed, 1));
         // An answer that may be another server's is looked into, but not each time.
         server.script(|request: &Outgoing| match request.method.as_str() {
             "tools/call" => Scripted::error(jsonrpc::INVALID_REQUEST),
@@ -520,13 +523,13 @@ fn what_any_server_answers_does_not_make_it_another_one() {
             assert!(peer.ask("tools/call", json!({"name": "a"}), None, 1_000).await.is_err());
             world.stage.pass(100).await;
         }
-        assert_eq!((world.times("tools/list"), server.ways().len()), (listed + 1, 1));
+        assert_eq!((world.times("tools/list"), server.transports().len()), (listed + 1, 1));
         assert_eq!(world.state(), UpstreamState::Ready);
     });
 }
 
 #[test]
-fn the_era_of_a_server_that_cannot_be_met_is_forgotten() {
+fn the_era_of_an_unreachable_server_is_forgotten() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     world.stage.run(async {

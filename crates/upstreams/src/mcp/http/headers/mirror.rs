@@ -1,6 +1,6 @@
-//! Arguments that a tool wants to see in HTTP headers, too (`x-mcp-header` in its input schema), so
-//! that others can route a call without reading it. A tool that says this wrongly must not be used:
-//! a router and a reader of the body would see different things.
+//! Arguments that a tool wants mirrored in HTTP headers (`x-mcp-header` in its input schema), so
+//! that proxies can route a call without parsing it. A tool with an invalid annotation is left out:
+//! a proxy and the server would see different values.
 
 use super::header_text;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub struct MirroredArguments {
 }
 
 impl MirroredArguments {
-    /// What a tool's input schema says of it; else what is wrong with that.
+    /// Parses the annotations of a tool's input schema.
     pub(crate) fn read(schema: &Value) -> Result<Self, String> {
         let mut mistakes = Vec::new();
         let mut mirrored = Self::default();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn annotated_arguments_are_repeated() {
+    fn annotated_arguments_are_mirrored_in_headers() {
         let mirrored = MirroredArguments::read(&schema(json!({
             "region": {"type": "string", "x-mcp-header": "Region"},
             "size": {"type": "integer", "x-mcp-header": "Size"},
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_passes_a_call_on_repeats_all_that_can_be_a_header() {
+    fn a_bridge_mirrors_every_argument_that_fits_a_header() {
         let schema = schema(json!({
             "a": {"type": "string", "x-mcp-header": "no header"},
             "b": {"type": "number", "x-mcp-header": "B"},
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_header_cannot_hold_is_encoded() {
+    fn mirrored_values_unfit_for_headers_are_encoded() {
         let plain = |text: &str| written(&json!(text)).unwrap();
         assert_eq!(plain("us west 1"), "us west 1");
         for (text, encoded) in [
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_says_it_wrongly_is_not_used() {
+    fn a_tool_with_an_invalid_mirror_annotation_is_left_out() {
         assert!(is_right(json!({"a": {"type": "string", "x-mcp-header": "A"}})));
         for header in [json!(""), json!("My Region"), json!("a:b"), json!("Région"), json!("a\t1")]
         {

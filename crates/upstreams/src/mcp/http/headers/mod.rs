@@ -17,7 +17,6 @@ use wire::mcp::{HEADER_METHOD, HEADER_NAME, HEADER_SESSION, HEADER_VERSION, MODE
 
 pub use mirror::MirroredArguments;
 
-/// What a client that comes back saw last.
 const LAST_EVENT_ID: &str = "last-event-id";
 /// The type of one message.
 pub(super) const JSON: &str = "application/json";
@@ -60,14 +59,14 @@ pub(super) fn given(headers: &[(String, Secret)]) -> Result<HeaderMap> {
     Ok(given)
 }
 
-/// What every POST says of its body and of the answers that we take.
+/// Headers of every POST: media types of its body and of the accepted answers.
 pub fn posted(mut more: HeaderMap) -> HeaderMap {
     more.insert(ACCEPT, HeaderValue::from_static(BOTH));
     more.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     more
 }
 
-/// What opens a stream, or takes one up again after an event.
+/// Headers that open a stream, or resume one after an event.
 pub fn opened(mut more: HeaderMap, last_id: Option<&str>) -> HeaderMap {
     more.insert(ACCEPT, HeaderValue::from_static(EVENTS));
     if let Some(last_id) = last_id.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok()) {
@@ -76,7 +75,7 @@ pub fn opened(mut more: HeaderMap, last_id: Option<&str>) -> HeaderMap {
     more
 }
 
-/// What a stateless message repeats of its body.
+/// Headers of a stateless message, which mirror its body.
 pub fn stateless(version: &str, method: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(&VERSION, encoded(version));
@@ -86,7 +85,7 @@ pub fn stateless(version: &str, method: Option<&str>) -> HeaderMap {
     headers
 }
 
-/// What a stateless request repeats of its body, with what it is about and its mirrored arguments.
+/// Headers of a stateless request, which mirror its body, name and arguments.
 pub fn stateless_request(
     version: &str,
     method: &str,
@@ -195,7 +194,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_no_header_can_hold_is_encoded() {
+    fn values_unfit_for_headers_are_encoded() {
         for (value, expected) in [
             ("math.add", "math.add"),
             ("us west 1", "us west 1"),
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stateless_request_repeats_itself() {
+    fn a_stateless_request_repeats_its_method_and_name_in_headers() {
         let mirrored = [
             ("mcp-param-region".to_owned(), "=?base64?ZXU=?=".to_owned()),
             ("Mcp-Param-Size".to_owned(), "42".to_owned()),
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_named_in_both_places_or_in_none() {
+    fn traceparent_is_in_header_and_meta_or_in_neither() {
         let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let headers = traced(HeaderMap::new(), &json!({"_meta": {"traceparent": span}}).into());
         assert_eq!(headers["traceparent"], span);
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_headers_are_checked_and_never_shown() {
+    fn configured_headers_are_validated_and_never_shown() {
         let secret = |name: &str, value: &str| [(name.to_owned(), Secret::new(value))];
         let good = given(&secret("Authorization", "Bearer abc")).unwrap();
         assert!(!format!("{good:?}").contains("abc"));

@@ -75,7 +75,7 @@ async fn lines_with_other_credentials_have_connections_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_closed_while_it_rests_is_not_used_again() {
+async fn an_idle_connection_closed_by_the_server_is_not_reused() {
     let mut peer = Peer::start().await;
     let (line, other) = (line(&peer.url(), &Arc::default()), line(&peer.url(), &Arc::default()));
     let first = answered(&mut peer, &line, "").await;
@@ -87,7 +87,7 @@ async fn a_connection_that_is_closed_while_it_rests_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn what_nobody_asked_for_is_no_answer_to_the_next_request() {
+async fn an_unsolicited_response_does_not_answer_the_next_request() {
     let mut peer = Peer::start().await;
     let (line, other) = (line(&peer.url(), &Arc::default()), line(&peer.url(), &Arc::default()));
     let unasked =
@@ -131,7 +131,7 @@ async fn a_connection_that_ends_with_its_answer_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_connection_rests_only_for_a_moment() {
+async fn idle_connections_are_closed_soon() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());
     let line = line(&peer.url(), &clock);
@@ -143,7 +143,7 @@ async fn a_connection_rests_only_for_a_moment() {
 }
 
 #[tokio::test]
-async fn a_connection_whose_answer_is_not_read_is_closed() {
+async fn a_connection_with_an_unread_answer_is_closed() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     let replies = asked(&line, request(1, "tools/list", json!({})));

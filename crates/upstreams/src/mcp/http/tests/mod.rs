@@ -8,4 +8,4 @@ mod stateless;
 mod session;
 mod refusals;
 mod secrets;
-mod oldest;
+mod sse_legacy;

@@ -23,7 +23,7 @@ fn kind(error: &PeerError) -> (CallProgress, PeerErrorKind) {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_got_nothing() {
+async fn a_refused_connection_sent_nothing() {
     // It is taken, so that nobody else can listen there, and nobody does.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -35,7 +35,7 @@ async fn a_server_that_is_not_there_got_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_leaves_an_unknown_outcome() {
+async fn a_closed_connection_leaves_an_unknown_outcome() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     for begun in
@@ -81,7 +81,7 @@ async fn an_answer_that_is_not_http_fails_its_own_request_and_several_in_a_row_t
 }
 
 #[tokio::test]
-async fn errors_in_refusals_are_answers() {
+async fn json_rpc_errors_in_http_refusals_are_answers() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     for (status, code) in [
@@ -99,7 +99,7 @@ async fn errors_in_refusals_are_answers() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_to_do_and_no_secret() {
+async fn an_http_refusal_has_a_hint_and_no_secret() {
     let challenge =
         "401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"a\", error=\"invalid_token\"";
     let error = refused(challenge, "`hush-hush` is not valid").await;
@@ -120,7 +120,7 @@ async fn a_refusal_says_what_to_do_and_no_secret() {
 }
 
 #[tokio::test]
-async fn redirects_lead_nowhere_else() {
+async fn redirects_to_another_origin_are_refused() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = elsewhere.local_addr().unwrap();
     for status in ["302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
@@ -151,7 +151,7 @@ async fn a_redirect_within_the_server_is_followed_with_body_and_headers() {
 }
 
 #[tokio::test]
-async fn redirects_do_not_go_on_for_ever() {
+async fn redirects_are_bounded() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     let replies = asked(&line, request(1, "tools/list", json!({})));

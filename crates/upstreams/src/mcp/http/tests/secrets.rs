@@ -42,7 +42,7 @@ fn echoes() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn no_answer_repeats_them() {
+async fn no_answer_contains_our_credentials() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     let statuses = ["200 OK", "400 Bad Request", "404 Not Found", "500 Internal Server Error"];
@@ -68,7 +68,7 @@ async fn no_answer_repeats_them() {
 }
 
 #[tokio::test]
-async fn no_message_of_a_stream_repeats_them() {
+async fn no_stream_message_contains_our_credentials() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     let told = [
@@ -98,7 +98,7 @@ async fn no_message_of_a_stream_repeats_them() {
 }
 
 #[tokio::test]
-async fn no_header_repeats_them() {
+async fn no_response_header_contains_our_credentials() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     for head in [

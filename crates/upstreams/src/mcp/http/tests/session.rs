@@ -49,7 +49,7 @@ fn told(method: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_session_is_named_on_everything_and_ended() {
+async fn the_session_id_is_sent_on_every_request_and_the_session_ended() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     assert!(!line.is_apart(), "there is no session yet");
@@ -68,16 +68,16 @@ async fn a_session_is_named_on_everything_and_ended() {
 }
 
 #[tokio::test]
-async fn news_come_on_their_own_stream_which_is_taken_up_again() {
+async fn the_notification_stream_is_resumed() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());
     let line = line(&peer.url(), &clock);
-    let mut news = line.news().unwrap();
-    assert!(line.news().is_none());
+    let mut server_messages = line.server_messages().unwrap();
+    assert!(line.server_messages().is_none());
     let opening = greeted(&mut peer, &line).await;
     opening.begin_stream().await;
     opening.chunk(&format!("id: 7\nretry: 250\ndata: {}\n\n", told("notifications/a"))).await;
-    assert_eq!(tell(&news.recv().await.unwrap()), "tells notifications/a");
+    assert_eq!(tell(&server_messages.recv().await.unwrap()), "tells notifications/a");
     opening.end_stream().await;
     clock.pass(250).await;
     let again = peer.next().await;
@@ -85,7 +85,7 @@ async fn news_come_on_their_own_stream_which_is_taken_up_again() {
     assert_eq!(again.header("last-event-id"), Some("7"));
     again.begin_stream().await;
     again.event(&json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).await;
-    assert_eq!(tell(&news.recv().await.unwrap()), "asks 3 ping");
+    assert_eq!(tell(&server_messages.recv().await.unwrap()), "asks 3 ping");
     // A place that is not kept any more is forgotten; what fails for now is tried again later.
     again.end_stream().await;
     clock.pass(250).await;
@@ -96,13 +96,13 @@ async fn news_come_on_their_own_stream_which_is_taken_up_again() {
     anew.answer("503 Service Unavailable", "").await;
     clock.pass(250).await;
     peer.next().await.answer("404 Not Found", "").await;
-    assert_eq!(tell(&news.recv().await.unwrap()), "broken Failed Gone");
+    assert_eq!(tell(&server_messages.recv().await.unwrap()), "broken Failed Gone");
 }
 
 /// A server that asks on the stream for news what belongs to a call loses the question where there
 /// is no such stream yet.
 #[tokio::test]
-async fn the_first_call_waits_until_the_stream_for_news_is_answered() {
+async fn the_first_call_waits_for_the_notification_stream() {
     for head in [NO_STREAM, "409 Conflict", "200 OK\r\ncontent-type: text/event-stream"] {
         let mut peer = Peer::start().await;
         let line = line(&peer.url(), &Arc::default());
@@ -125,7 +125,7 @@ async fn the_first_call_waits_until_the_stream_for_news_is_answered() {
 }
 
 #[tokio::test]
-async fn a_call_does_not_wait_long_for_a_stream_that_is_not_answered() {
+async fn waiting_for_the_notification_stream_is_bounded() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());
     let line = line(&peer.url(), &clock);
@@ -143,7 +143,7 @@ async fn a_call_does_not_wait_long_for_a_stream_that_is_not_answered() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_makes_no_call_wait_longer_for_a_stream() {
+async fn a_clock_that_is_set_back_does_not_prolong_waiting_for_the_stream() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());
     let line = line(&peer.url(), &clock);
@@ -173,22 +173,22 @@ async fn a_call_that_waits_for_a_stream_ends_with_the_line() {
 }
 
 #[tokio::test]
-async fn a_stream_that_the_server_believes_open_is_asked_for_again() {
+async fn a_stream_refused_as_already_open_is_retried() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());
     let line = line(&peer.url(), &clock);
-    let mut news = line.news().unwrap();
+    let mut server_messages = line.server_messages().unwrap();
     greeted(&mut peer, &line).await.answer("409 Conflict", "").await;
     clock.pass(250).await;
     let again = peer.next().await;
     assert_in_session(&again, "GET");
     again.begin_stream().await;
     again.event(&told("notifications/a")).await;
-    assert_eq!(tell(&news.recv().await.unwrap()), "tells notifications/a");
+    assert_eq!(tell(&server_messages.recv().await.unwrap()), "tells notifications/a");
 }
 
 #[tokio::test]
-async fn a_stream_that_always_ends_at_once_is_opened_ever_less_often() {
+async fn a_stream_that_ends_at_once_is_reopened_with_back_off() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());
     let line = line(&peer.url(), &clock);
@@ -203,7 +203,7 @@ async fn a_stream_that_always_ends_at_once_is_opened_ever_less_often() {
 }
 
 #[tokio::test]
-async fn a_lost_stream_is_taken_up_again_where_it_was_lost() {
+async fn a_lost_stream_is_resumed_after_its_last_event() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());
     let line = line(&peer.url(), &clock);
@@ -228,7 +228,7 @@ async fn a_lost_stream_is_taken_up_again_where_it_was_lost() {
 }
 
 #[tokio::test]
-async fn a_lost_stream_that_nobody_keeps_has_an_unknown_outcome() {
+async fn a_lost_stream_that_cannot_be_resumed_has_an_unknown_outcome() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());
     let line = line(&peer.url(), &clock);
@@ -290,7 +290,7 @@ async fn dropping_a_call_cancels_it_with_a_message() {
 }
 
 #[tokio::test]
-async fn several_messages_may_come_as_one() {
+async fn batched_messages_are_accepted() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     greeted(&mut peer, &line).await.answer(NO_STREAM, "").await;
@@ -301,7 +301,7 @@ async fn several_messages_may_come_as_one() {
 }
 
 #[tokio::test]
-async fn a_lost_session_is_told_apart_from_other_refusals() {
+async fn a_lost_session_is_distinguished_from_other_refusals() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     greeted(&mut peer, &line).await.answer(NO_STREAM, "").await;

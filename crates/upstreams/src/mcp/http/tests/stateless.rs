@@ -20,7 +20,7 @@ fn progress() -> Value {
 }
 
 #[tokio::test]
-async fn a_request_repeats_itself_in_headers_and_its_connection_is_kept() {
+async fn a_request_mirrors_its_method_in_headers_and_reuses_its_connection() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     const REQUESTS: u64 = 8;
@@ -51,7 +51,7 @@ async fn a_request_repeats_itself_in_headers_and_its_connection_is_kept() {
 }
 
 #[tokio::test]
-async fn a_stream_brings_what_is_told_and_then_the_answer() {
+async fn a_stream_yields_notifications_and_then_the_answer() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     for id in 1..3 {
@@ -106,7 +106,7 @@ async fn a_stream_that_ends_too_early_has_an_unknown_outcome() {
 }
 
 #[tokio::test]
-async fn nothing_takes_longer_than_it_may() {
+async fn requests_time_out() {
     let mut peer = Peer::start().await;
     let clock = Arc::new(TestClock::default());
     let line = line(&peer.url(), &clock);
@@ -125,7 +125,7 @@ async fn nothing_takes_longer_than_it_may() {
 }
 
 #[tokio::test]
-async fn nothing_is_larger_than_it_may_be() {
+async fn responses_are_bounded_in_size() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     let large = "x".repeat(BYTES_MAX + 1);
@@ -149,7 +149,7 @@ async fn nothing_is_larger_than_it_may_be() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_message_is_not_mcp() {
+async fn a_response_that_is_not_json_rpc_is_not_mcp() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     let answers = [
@@ -166,7 +166,7 @@ async fn an_answer_that_is_no_message_is_not_mcp() {
 }
 
 #[tokio::test]
-async fn a_closed_line_ends_what_is_under_way() {
+async fn closing_a_line_ends_its_active_requests() {
     let mut peer = Peer::start().await;
     let line = line(&peer.url(), &Arc::default());
     let (replies, arrival) = streaming(&mut peer, &line, call(1)).await;

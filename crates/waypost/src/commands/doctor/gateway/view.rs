@@ -6,7 +6,7 @@ use kernel::contracts::shelf::PromptRequest;
 use kernel::contracts::{Entropy, PageRequest};
 use kernel::limits::Limits;
 use kernel::tool::call::{
-    Abilities, Call, CallPlace, CallReporter, InputResponses, RawFailure, ToolOutput,
+    Abilities, Call, CallContext, CallReporter, InputResponses, RawFailure, ToolOutput,
 };
 use kernel::values::ids::CallId;
 use kernel::values::members::take;
@@ -127,7 +127,7 @@ pub(super) async fn called(
         given: Arc::new(InputResponses::default()),
         can: Abilities::PERSON,
         teller: CallReporter::default(),
-        place: CallPlace::default(),
+        context: CallContext::default(),
     };
     match tool.call(&local_caller(), &call).await {
         Ok(ToolOutput::Value(result)) => json!({"result": without_meta(result)}),

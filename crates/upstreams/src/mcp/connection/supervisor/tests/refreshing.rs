@@ -6,7 +6,7 @@ use crate::mcp::line::{Line, Replies};
 use futures::future::{BoxFuture, Either};
 
 #[test]
-fn one_list_that_changes_all_the_time_does_not_hold_up_the_others() {
+fn a_constantly_changing_list_does_not_block_others() {
     let server = Server::new(|request: &Outgoing| match request.method.as_str() {
         "initialize" => {
             let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
@@ -30,7 +30,7 @@ fn one_list_that_changes_all_the_time_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn a_list_that_fails_is_read_again_soon() {
+fn a_failed_list_is_retried_soon() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     world.stage.run(async {
@@ -48,13 +48,13 @@ fn a_list_that_fails_is_read_again_soon() {
         });
         world.stage.pass(5_000).await;
         assert_eq!(world.tools(), ["far.b"]);
-        assert_eq!((world.state(), server.ways().len()), (UpstreamState::Ready, 1));
+        assert_eq!((world.state(), server.transports().len()), (UpstreamState::Ready, 1));
         assert!(world.board.status().last_error.is_none());
     });
 }
 
 #[test]
-fn a_list_that_always_fails_is_read_ever_less_often() {
+fn a_failing_list_is_retried_with_back_off() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     world.stage.run(async {
@@ -69,7 +69,7 @@ fn a_list_that_always_fails_is_read_ever_less_often() {
 }
 
 #[test]
-fn a_server_that_never_stops_changing_is_checked_all_the_same() {
+fn a_constantly_changing_server_is_still_checked() {
     let server = Server::new(legacy);
     let world = World::new(&server);
     world.stage.run(async {
@@ -95,9 +95,9 @@ fn a_server_that_never_stops_changing_is_checked_all_the_same() {
 }
 
 #[test]
-fn a_transport_that_leads_nowhere_any_more_is_not_insisted_on() {
-    let is_oldest = Arc::new(Mutex::new(true));
-    let oldest = is_oldest.clone();
+fn a_remembered_transport_that_fails_is_dropped() {
+    let is_legacy_sse = Arc::new(Mutex::new(true));
+    let oldest = is_legacy_sse.clone();
     let server = Server::new(move |request| match request.method.as_str() {
         "initialize" if *oldest.lock().unwrap() => Scripted::fails(PeerErrorKind::Refused(405)),
         _ => legacy(request),
@@ -105,13 +105,13 @@ fn a_transport_that_leads_nowhere_any_more_is_not_insisted_on() {
     let elsewhere = Server::new(legacy);
     let usual = server.dial();
     let oldest = elsewhere.dial();
-    let was = is_oldest.clone();
-    let dial: Dial = Arc::new(move |link: Arc<Link>, way: LineKind| -> LineFuture {
-        match way {
-            LineKind::Usual => usual(link, way),
-            LineKind::Oldest if *was.lock().unwrap() => oldest(link, way),
+    let was = is_legacy_sse.clone();
+    let dial: Dial = Arc::new(move |link: Arc<Link>, transport: LineKind| -> LineFuture {
+        match transport {
+            LineKind::Current => usual(link, transport),
+            LineKind::LegacySse if *was.lock().unwrap() => oldest(link, transport),
             // There is a stream, but it never says where to post.
-            LineKind::Oldest => {
+            LineKind::LegacySse => {
                 let late = PeerError::new(CallProgress::NotSent, PeerErrorKind::Timeout, "silence");
                 Box::pin(std::future::ready(Err(late)))
             }
@@ -120,13 +120,13 @@ fn a_transport_that_leads_nowhere_any_more_is_not_insisted_on() {
     let world = World::over(&server, dial);
     world.stage.run(async {
         world.board.check().await.unwrap();
-        assert_eq!(elsewhere.ways(), [LineKind::Oldest]);
-        *is_oldest.lock().unwrap() = false;
+        assert_eq!(elsewhere.transports(), [LineKind::LegacySse]);
+        *is_legacy_sse.lock().unwrap() = false;
         let gone = PeerError::new(CallProgress::NotSent, PeerErrorKind::Gone, "who are you?");
         elsewhere.say(Incoming::Broken(gone));
         world.stage.pass(10_000).await;
         assert_eq!(world.state(), UpstreamState::Ready);
-        assert_eq!(server.ways(), [LineKind::Usual, LineKind::Usual]);
+        assert_eq!(server.transports(), [LineKind::Current, LineKind::Current]);
     });
 }
 
@@ -145,8 +145,8 @@ impl Line for Slow {
         self.line.send(message)
     }
 
-    fn news(&self) -> Option<mpsc::Receiver<Incoming>> {
-        self.line.news()
+    fn server_messages(&self) -> Option<mpsc::Receiver<Incoming>> {
+        self.line.server_messages()
     }
 
     fn agreed(&self, version: &str) {
@@ -163,7 +163,7 @@ impl Line for Slow {
 }
 
 #[test]
-fn who_is_let_go_while_its_line_is_being_closed_is_closed() {
+fn an_upstream_removed_while_closing_is_closed() {
     let server = Server::new(legacy);
     let dialled = server.clone();
     let dial: Dial = Arc::new(move |link: Arc<Link>, _way: LineKind| -> LineFuture {
