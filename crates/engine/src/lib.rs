@@ -30,11 +30,7 @@ pub use api::reading::follow::{
 pub use api::reading::pinned::PinnedDefinitions;
 pub use api::reading::run_events::{RunEvents, StartedRun};
 pub use api::reading::transcript::Transcript;
-<<<<<<< /tmp/tmp_q789xe9
-=======
 pub use api::search::SearchResults;
-pub use api::tasks::{TaskReport, TaskRun, TaskStream};
->>>>>>> /tmp/tmp_oy82u82
 pub use catalog::check::{CheckContext, check_files};
 pub use catalog::models::{Model, Models, Price};
 pub use catalog::plan_cache::ReportedPlan;

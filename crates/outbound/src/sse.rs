@@ -35,7 +35,7 @@ pub struct ResumePoint {
     pub retry_ms: Option<u64>,
 }
 
-impl StreamPlace {
+impl ResumePoint {
     /// Whether a server that answers with this status refuses only the place: it would open the
     /// stream without one.
     pub fn is_forgotten(&self, status: u16) -> bool {

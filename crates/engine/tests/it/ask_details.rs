@@ -1,7 +1,7 @@
 //! What an ask says of its run as that was pinned: what follows each answer, and what its calls do.
 
 use crate::ASK;
-use crate::noted::Noted;
+use crate::recording_store::RecordingStore;
 use crate::world::{World, caller};
 use engine::Parts;
 use kernel::ask::Ask;
@@ -83,28 +83,28 @@ async fn an_ask_shows_pinned_specs_of_tools_that_are_gone() {
 async fn runs_and_specs_of_many_asks_are_read_in_one_query() {
     let folder = tempfile::tempdir().unwrap();
     let plans = [PAY, ASK];
-    let mut noted = None;
+    let mut recorder = None;
     let world = World::changed(folder.path(), &plans, |parts| {
-        let store = Noted::over(parts.store.clone());
-        noted = Some(store.clone());
+        let store = RecordingStore::over(parts.store.clone());
+        recorder = Some(store.clone());
         Parts { store, ..parts }
     });
     let world = world.await;
-    let noted = noted.unwrap();
+    let recorder = recorder.unwrap();
     let pay = asked(&world, "pay", json!({})).await;
     let ask = asked(&world, "ask", json!({})).await;
     let page = PageRequest { cursor: None, limit: 10 };
     let listed = world.engine.asks().list(&caller(), &Default::default(), &page).await.unwrap();
     let all: Vec<&SessionAsk> = listed.items.iter().collect();
-    let reads = || ["run", "run_plans", "tool_specs"].map(|name| noted.count(name));
-    noted.forget();
+    let reads = || ["run", "run_plans", "tool_specs"].map(|name| recorder.count(name));
+    recorder.forget();
     let pinned = world.engine.asks().pinned(&caller(), &all).await.unwrap();
     assert_eq!(reads(), [0, 1, 1]);
     let plan = |ask: &Ask| pinned.plan(ask.run).map(|plan| plan.as_str().to_owned());
     assert_eq!((plan(&pay), plan(&ask)), (Some("pay".to_owned()), Some("ask".to_owned())));
     let [about] = pay.about.as_slice() else { panic!("{pay:?}") };
     assert!(pinned.spec(&about.pins.as_ref().unwrap().spec).is_some());
-    noted.forget();
+    recorder.forget();
     world.engine.asks().pinned(&caller(), &[]).await.unwrap();
     assert_eq!(reads(), [0, 0, 0], "nothing is shown");
 }

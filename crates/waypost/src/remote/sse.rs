@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{CUT, Client, innermost};
-use outbound::sse::{Event, SseReader, StreamPlace};
+use outbound::sse::{Event, ResumePoint, SseReader};
 use reqwest::Response;
 use reqwest::header::LOCATION;
 use serde_json::Value;
@@ -29,17 +29,17 @@ pub(crate) struct SseStream {
 impl SseStream {
     /// Nothing was read yet.
     pub(crate) fn new(response: Response) -> Self {
-        Self::resumed(response, StreamPlace::default())
+        Self::resumed(response, ResumePoint::default())
     }
 
     /// Those of a stream that is taken up again at this place.
-    pub(crate) fn resumed(response: Response, place: StreamPlace) -> Self {
+    pub(crate) fn resumed(response: Response, place: ResumePoint) -> Self {
         Self { response, reader: SseReader::resumed(EVENT_BYTES_MAX, place) }
     }
 
     /// Where it could be taken up again.
-    pub(crate) fn place(&self) -> &StreamPlace {
-        self.reader.place()
+    pub(crate) fn place(&self) -> &ResumePoint {
+        self.reader.resume_point()
     }
 
     /// The next event, or why the stream was cut. It may be asked for again at any time: nothing is

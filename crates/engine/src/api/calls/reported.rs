@@ -14,7 +14,7 @@ impl Tools<'_> {
     pub async fn begin_reported(self, caller: &Caller, call: ReportedCall) -> Result<StartedRun> {
         self.shared.gate.permit_act(caller, Act::Call)?;
         let ReportedCall { plan, tool, input, session, once, about, wait_ms } = call;
-        let closure = self.shared.made.reported(plan, tool.as_ref(), &self.shared.limits)?;
+        let closure = self.shared.call_plans.reported(plan, tool.as_ref(), &self.shared.limits)?;
         let target = RunTarget::Pinned(closure);
         let request = RunRequest { target, input, session, once, about };
         self.shared.runs().start_followed(caller, request, wait_ms).await

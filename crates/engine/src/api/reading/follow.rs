@@ -5,7 +5,7 @@
 //! followers that want them and keep up.
 
 use crate::api::reading::ordered_deltas::OrderedDeltas;
-use crate::api::reading::run_events::RunEvents;
+use crate::api::reading::run_event_filter::RunEventFilter;
 use crate::handles::{Asks, Runs, Sessions, Threads};
 use crate::refusal::{RefusalKind, Result};
 use crate::request::RunReport;
@@ -141,7 +141,7 @@ pub struct RunStream {
     run: RunId,
     position: RunPosition,
     /// Tells its events from those of the runs beside it, where there may be some.
-    own: Option<RunEvents>,
+    own: Option<RunEventFilter>,
     /// How it stood, until that is delivered.
     snapshot: Option<Box<RunReport>>,
     /// Deltas of its turns, if requested.
@@ -157,7 +157,7 @@ pub struct RunStream {
 
 impl RunStream {
     fn new(journal: SessionStream, run: RunId, newest: Option<RunId>) -> Self {
-        let own = journal.has_many_runs.then(|| RunEvents::new(run, journal.after));
+        let own = journal.has_many_runs.then(|| RunEventFilter::new(run, journal.after));
         Self {
             journal,
             run,
@@ -229,7 +229,7 @@ impl RunStream {
         self.journal.page.clear();
         self.journal.after = report.session.seq;
         self.position = RunPosition::of(self.run, report.session.run);
-        self.own = self.own.take().map(|_| RunEvents::new(self.run, self.journal.after));
+        self.own = self.own.take().map(|_| RunEventFilter::new(self.run, self.journal.after));
         self.stale = true;
         Ok(report)
     }
@@ -311,7 +311,7 @@ impl RunStream {
         let shared = self.journal.shared.clone();
         let session = &report.session;
         if self.own.is_some() {
-            self.own = Some(RunEvents::new(self.run, wanted.unwrap_or_default()));
+            self.own = Some(RunEventFilter::new(self.run, wanted.unwrap_or_default()));
             self.seek().await?;
         } else if let Some(after) = wanted {
             self.journal.after = after;

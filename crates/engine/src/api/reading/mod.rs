@@ -3,7 +3,7 @@
 
 mod queries;
 pub(crate) mod pinned;
-pub(in crate::api) mod run_events;
+pub(in crate::api) mod run_event_filter;
 mod ordered_deltas;
 pub(crate) mod follow;
 pub(crate) mod run_events;

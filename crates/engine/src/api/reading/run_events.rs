@@ -2,7 +2,7 @@
 //! the same run, and each event wakes all of them: it is taken from the commit that brought it and
 //! read once, and only followers that lag ask the store.
 
-use crate::api::reading::own_events::{OwnEvents, read};
+use crate::api::reading::run_event_filter::{RunEventFilter, read};
 use crate::gate::rights::run_of;
 use crate::handles::Runs;
 use crate::refusal::{Refusal, Result};
@@ -92,7 +92,7 @@ pub struct RunEvents {
     caller: Caller,
     run: SessionRun,
     /// Tells its events from those of the runs beside it.
-    own: OwnEvents,
+    own: RunEventFilter,
     /// The last event that was read, and those behind it that were not looked at.
     after: u64,
     page: VecDeque<(u64, UnreadEvent)>,
@@ -106,7 +106,7 @@ impl RunEvents {
         Self {
             shared: shared.clone(),
             caller: caller.clone(),
-            own: OwnEvents::new(run.row.id, 0),
+            own: RunEventFilter::new(run.row.id, 0),
             after: 0,
             page: VecDeque::new(),
             watch,
@@ -204,7 +204,7 @@ impl Runs<'_> {
         let is_first = run.row.no == 1;
         if is_first && events.len() < limit {
             // All that is recorded.
-            let mut own = OwnEvents::new(run.row.id, 0);
+            let mut own = RunEventFilter::new(run.row.id, 0);
             for event in events.iter().filter_map(|(_, body)| read(body)) {
                 if own.admits(&event) {
                     apply(&event);

@@ -69,7 +69,7 @@ pub(super) fn read_pinned_plan(node: &Node, limits: &Limits) -> Result<Plan, Vec
 }
 
 /// Reads a plan that we made ourselves.
-pub(super) fn read_made_plan(node: &Node, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
+pub(super) fn read_generated_plan(node: &Node, limits: &Limits) -> Result<Plan, Vec<Mistake>> {
     let origin = Origin::default();
     let reader = Reader { made: true, ..Reader::new(&origin, limits) };
     read_with(reader, node).map(|(plan, _)| plan)

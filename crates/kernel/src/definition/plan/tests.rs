@@ -3,7 +3,7 @@
 
 use super::mermaid;
 use crate::definition::plan::check::{KEPT_OUT, PlanScope};
-use crate::definition::plan::flow::{load_text, load_value, read_made, reload};
+use crate::definition::plan::flow::{load_text, load_value, read_generated, reload};
 use crate::definition::plan::mistake::{Mistake, Position};
 use crate::definition::plan::read::Origin;
 use crate::definition::plan::source::{DEPTH_MAX, Node, is_deeper};
@@ -765,7 +765,7 @@ fn only_a_plan_that_we_make_ourselves_reports_its_calls() {
     let Err(mistakes) = loaded else { panic!("it was loaded") };
     let places: Vec<&str> = mistakes.iter().map(|mistake| mistake.pointer.as_str()).collect();
     assert_eq!(places, ["/reportsCalls"], "{mistakes:?}");
-    assert!(read_made(&source, &limits).unwrap().reports_calls);
+    assert!(read_generated(&source, &limits).unwrap().reports_calls);
     assert!(reload(&source).unwrap().reports_calls);
 }
 

@@ -4,7 +4,7 @@
 use crate::remote::client::innermost;
 use crate::remote::sse::{CLOSED, SseStream};
 use outbound::answer::{ReadError, collect, media_type};
-use outbound::sse::StreamPlace;
+use outbound::sse::ResumePoint;
 use reqwest::Response;
 use upstreams::mcp_headers::EVENTS;
 
@@ -20,7 +20,7 @@ pub(super) enum Answers {
 
 impl Answers {
     /// Those of this answer; of a stream that was taken up again, those after this place.
-    pub(super) fn of(response: Response, place: StreamPlace) -> Self {
+    pub(super) fn of(response: Response, place: ResumePoint) -> Self {
         match media_type(response.headers()) == EVENTS {
             true => Self::Events(SseStream::resumed(response, place)),
             false => Self::Whole(Some(response)),
@@ -50,9 +50,9 @@ impl Answers {
     }
 
     /// Where it could be taken up again.
-    pub(super) fn place(&self) -> StreamPlace {
+    pub(super) fn place(&self) -> ResumePoint {
         match self {
-            Answers::Whole(_) => StreamPlace::default(),
+            Answers::Whole(_) => ResumePoint::default(),
             Answers::Events(events) => events.place().clone(),
         }
     }

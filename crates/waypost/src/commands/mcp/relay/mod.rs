@@ -20,7 +20,7 @@ use answers::Answers;
 use headers::ListedTools;
 use message::{Kind, Message, is_answer_to, key};
 use outbound::answer::is_passing;
-use outbound::sse::StreamPlace;
+use outbound::sse::ResumePoint;
 use requests::{Nature, Requests};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Response, StatusCode};
@@ -220,7 +220,7 @@ impl Relay {
     async fn answer(self: &Arc<Self>, message: &Message, id: &Id, method: &str) {
         let answered = match self.send(message).await {
             Ok(response) if response.status().is_success() => {
-                self.pass(Answers::of(response, StreamPlace::default()), id, method).await
+                self.pass(Answers::of(response, ResumePoint::default()), id, method).await
             }
             Ok(response) => {
                 self.say(refusal(&self.client, id, response).await).await;
@@ -295,7 +295,7 @@ impl Relay {
     }
 
     /// Opens what the server says without being asked, or takes a stream up again at a place.
-    fn stream(&self, session: &Session, place: &StreamPlace) -> reqwest::RequestBuilder {
+    fn stream(&self, session: &Session, place: &ResumePoint) -> reqwest::RequestBuilder {
         let headers = opened(session.headers.to_map(), place.last_id.as_deref());
         self.client.mcp(Method::GET).headers(headers)
     }
@@ -347,7 +347,7 @@ impl Relay {
     }
 
     async fn follow(self: Arc<Self>, session: Arc<Session>) {
-        let mut place = StreamPlace::default();
+        let mut place = ResumePoint::default();
         let mut pause = REOPEN_PAUSE;
         loop {
             match self.stream(&session, &place).send().await {

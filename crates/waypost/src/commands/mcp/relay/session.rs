@@ -2,7 +2,7 @@
 
 use super::answers::Answers;
 use super::message::is_answer_to;
-use outbound::sse::StreamPlace;
+use outbound::sse::ResumePoint;
 use reqwest::Response;
 use serde_json::Value;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl HandshakeResult {
     /// Reads the answer to this message, whose id has this key.
     pub(super) async fn read(response: Response, hello: &str, asked: &str) -> Result<Self, String> {
         let headers = SessionHeaders::begun(response.headers());
-        let mut from = Answers::of(response, StreamPlace::default());
+        let mut from = Answers::of(response, ResumePoint::default());
         let mut lines = Vec::new();
         loop {
             let line = from.next().await?;
