@@ -78,13 +78,10 @@ impl EventSink for LineSink {
     ) -> BoxFuture<'a, Result<DeliveryReceipt, SinkError>> {
         Box::pin(async move {
             let written = self.write(events).await;
-            written.map(|()| DeliveryReceipt::default()).map_err(|error| SinkError {
-                message: format!("{} cannot be written: {error}", self.place),
-                status: None,
-                retry_after_ms: None,
-                is_gone: false,
-                is_refusal: false,
-            })
+            let told = |error: io::Error| {
+                SinkError::new(format!("{} cannot be written: {error}", self.place))
+            };
+            written.map(|()| DeliveryReceipt::default()).map_err(told)
         })
     }
 

@@ -135,8 +135,7 @@ impl Webhook {
     }
 
     fn error(&self, what: String) -> SinkError {
-        let message = format!("{} {what}", self.place);
-        SinkError { message, status: None, retry_after_ms: None, is_gone: false, is_refusal: false }
+        SinkError::new(format!("{} {what}", self.place))
     }
 }
 

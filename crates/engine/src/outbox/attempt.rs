@@ -10,6 +10,9 @@ use kernel::contracts::sink::{DeliveryReceipt, DeliveryRow, DeliveryStatus, Sink
 use kernel::limits::Limits;
 use kernel::values::ids::Millis;
 
+/// How soon a store that failed is asked again.
+pub(super) const STORE_RETRY_MS: u64 = 1_000;
+
 /// Hands events over, within the time that a delivery has.
 pub(super) async fn deliver(
     shared: &Shared,
@@ -18,15 +21,7 @@ pub(super) async fn deliver(
 ) -> Result<DeliveryReceipt, SinkError> {
     let ms = shared.limits.delivery_timeout_ms;
     let handed = timeout(shared.clock.as_ref(), ms, outbox.sink.deliver(events)).await;
-    handed.unwrap_or_else(|| {
-        Err(SinkError {
-            message: format!("was not done within {ms} ms"),
-            status: None,
-            retry_after_ms: None,
-            is_gone: false,
-            is_refusal: false,
-        })
-    })
+    handed.unwrap_or_else(|| Err(SinkError::new(format!("was not done within {ms} ms"))))
 }
 
 /// The tries of an event that the log tells of. Which of them spoke against it is not in there.
@@ -101,8 +96,8 @@ fn row(sink: &str, event: &CloudEvent, status: DeliveryStatus, tried: Attempts) 
     }
 }
 
-/// How long to wait before an event that failed so often is tried again. Some of it is chance, so
-/// that those who failed together do not come back together.
+/// How long to wait before what failed so often is tried again. Some of it is chance, so that those
+/// who failed together do not come back together.
 pub(super) fn wait_ms(limits: &Limits, attempts: u32, error: &SinkError, chance: u128) -> u64 {
     let doublings = attempts.saturating_sub(1).min(32);
     let max = limits.delivery_backoff_ms_max;
@@ -117,13 +112,7 @@ mod tests {
     use super::*;
 
     fn error(retry_after_ms: Option<u64>) -> SinkError {
-        SinkError {
-            message: "no".to_owned(),
-            status: None,
-            retry_after_ms,
-            is_gone: false,
-            is_refusal: false,
-        }
+        SinkError { retry_after_ms, ..SinkError::new("no".to_owned()) }
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The loop of one sink: reads the feed ahead, sends what can go, tries again what failed, and
 //! writes down how far it is, in few commits.
 
-use super::attempt::{self, RetryTime};
+use super::attempt::{self, RetryTime, STORE_RETRY_MS};
 use super::window::{Attempts, Batch, Window};
 use crate::observe::counts::count;
 use crate::observe::sinks::Outbox;
 use crate::shared::Shared;
 use crate::waiting::feed::Watch;
-use futures::future::{BoxFuture, FutureExt, poll_fn};
+use futures::future::{BoxFuture, FutureExt, poll_fn, ready};
 use futures::stream::{FuturesUnordered, StreamExt};
 use kernel::contracts::cloud::{CloudEvent, cloud_events};
 use kernel::contracts::sink::{DeliveryReceipt, DeliveryRow, DeliveryStatus, SinkError};
@@ -17,16 +17,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// How many rows of the feed are read at once.
 const ROWS_PER_READ: usize = 256;
 /// The shortest time between two looks at a feed that had no more: many commits are one look.
-const LOOK_MS: u64 = 10;
+const LOOK: Duration = Duration::from_millis(10);
 /// Outcomes are written after so many deliveries, or after this time.
-const DELIVERIES_PER_KEEP: usize = 64;
-const KEEP_MS: u64 = 200;
-const STORE_RETRY_MS: u64 = 1_000;
+const DELIVERIES_PER_WRITE: usize = 64;
+const WRITE_AFTER: Duration = Duration::from_millis(200);
 /// Attempt of an event at which the server logs a warning. The delivery log has every attempt.
 const WARN_AT_ATTEMPT: u32 = 4;
 /// Logged for an event that a previous process tried and that does not exist for this sink any
@@ -43,16 +43,16 @@ pub(super) struct Sender {
     rows: VecDeque<FeedRow>,
     /// The feed was read up to this row. Rows after the last of `rows` had no events for the sink.
     read_to: u64,
-    /// When to read the feed next; `None` while there is nothing more in it.
-    look_at: Option<Millis>,
-    looked_at: Millis,
+    /// When to read the feed next, as elapsed time; `None` while there is nothing more in it.
+    look_at: Option<Duration>,
+    looked_at: Duration,
     flights: FuturesUnordered<BoxFuture<'static, DeliveryResult>>,
     /// Rows of the delivery log for the next write.
     log: Vec<DeliveryRow>,
     /// Deliveries since the last write.
     uncommitted: usize,
     /// When the next write is due.
-    commit_at: Option<Millis>,
+    commit_at: Option<Duration>,
     writing: Option<BoxFuture<'static, CommitResult>>,
     /// The position in the store.
     written_to: u64,
@@ -66,8 +66,6 @@ pub(super) struct Sender {
     taken_at: Option<Millis>,
     /// Whether a warning was logged since the last successful delivery.
     has_warned: bool,
-    /// Time at the last look at the clock.
-    now: Millis,
     commits: Watch,
     stop: watch::Receiver<bool>,
     /// The store is closed or refuses the last write.
@@ -107,8 +105,8 @@ impl Sender {
             window: Window::new(position, outbox.sink.lanes() <= 1),
             rows: VecDeque::new(),
             read_to: position,
-            look_at: Some(Millis(0)),
-            looked_at: Millis(0),
+            look_at: Some(Duration::ZERO),
+            looked_at: Duration::ZERO,
             flights: FuturesUnordered::new(),
             log: Vec::new(),
             uncommitted: 0,
@@ -120,7 +118,6 @@ impl Sender {
             resent: BTreeMap::new(),
             taken_at: None,
             has_warned: false,
-            now: Millis(0),
             commits: shared.watchers.watch_all(),
             stop: shared.outboxes.stopping(),
             is_over: false,
@@ -134,7 +131,6 @@ impl Sender {
     pub(super) async fn run(mut self) {
         // What is left of a realm that was removed goes nowhere.
         while !self.is_over && !self.shared.closed.has(&self.outbox.realm) {
-            self.mind_the_clock();
             // Before we look at what was resent: a resume has noted that first.
             let rests = self.rests();
             self.settle_resent();
@@ -142,7 +138,7 @@ impl Sender {
             if !stopping {
                 self.fill().await;
                 if !rests {
-                    self.window.wake(self.shared.clock.now());
+                    self.window.wake(self.shared.clock.elapsed());
                     self.launch();
                 }
             }
@@ -155,7 +151,7 @@ impl Sender {
                 WakeReason::Delivered(landed) => self.land(*landed),
                 WakeReason::Written(written) => self.note_written(written, stopping),
                 WakeReason::Commit if self.look_at.is_none() => {
-                    self.look_at = Some(self.looked_at.plus_ms(LOOK_MS));
+                    self.look_at = Some(self.looked_at + LOOK);
                 }
                 WakeReason::Commit | WakeReason::Look => {}
             }
@@ -165,20 +161,6 @@ impl Sender {
     /// Whether the receiver is gone: nothing is sent until someone resumes the sink.
     fn rests(&self) -> bool {
         self.outbox.progress().gone
-    }
-
-    /// A clock that is set back must hold up nothing: all times here move with it.
-    fn mind_the_clock(&mut self) {
-        let now = self.shared.clock.now();
-        let back_ms = self.now.0 - now.0;
-        if back_ms > 0 {
-            let moved = |then: Millis| Millis(then.0 - back_ms);
-            self.looked_at = Millis(self.looked_at.0 - back_ms);
-            self.look_at = self.look_at.map(moved);
-            self.commit_at = self.commit_at.map(moved);
-            self.window.set_back(back_ms);
-        }
-        self.now = now;
     }
 
     fn is_full(&self) -> bool {
@@ -192,7 +174,7 @@ impl Sender {
     /// Reads ahead, as far as there is room.
     async fn fill(&mut self) {
         self.take_rows();
-        let now = self.shared.clock.now();
+        let now = self.shared.clock.elapsed();
         let is_due = self.look_at.is_some_and(|then| then <= now);
         if !is_due || !self.rows.is_empty() || self.is_full() {
             return;
@@ -202,7 +184,7 @@ impl Sender {
             Err(StoreError::Closed) => self.is_over = true,
             Err(error) => {
                 tracing::warn!(%error, sink = self.outbox.name, "the feed cannot be read");
-                self.look_at = Some(now.plus_ms(STORE_RETRY_MS));
+                self.look_at = Some(now + Duration::from_millis(STORE_RETRY_MS));
             }
         }
     }
@@ -216,7 +198,7 @@ impl Sender {
         // Few rows are no sign of the end: they may be large.
         let is_all = rows.is_empty() || last >= end;
         self.read_to = if is_all { last.max(end) } else { last };
-        self.looked_at = self.shared.clock.now();
+        self.looked_at = self.shared.clock.elapsed();
         self.look_at = if is_all { None } else { Some(self.looked_at) };
         self.rows.extend(rows);
         Ok(())
@@ -278,7 +260,7 @@ impl Sender {
     fn launch(&mut self) {
         let sink = &self.outbox.sink;
         // While the log cannot be written nothing more is sent that would have to be logged.
-        let room = self.shared.limits.outbox_window_max.max(DELIVERIES_PER_KEEP);
+        let room = self.shared.limits.outbox_window_max.max(DELIVERIES_PER_WRITE);
         while self.flights.len() < sink.lanes().max(1) && self.log.len() < room {
             let Some(batch) = self.window.next(sink.batch_max().max(1)) else { return };
             let shared = self.shared.clone();
@@ -335,10 +317,10 @@ impl Sender {
         let before = tried.or_else(|| self.tried.remove(&first.id));
         let once = self.once_more(before, began, now, error);
         let wait = attempt::wait_ms(limits, once.attempts, error, shared.entropy.bits());
-        let (again, then) = match once.against >= limits.delivery_attempts_max {
-            _ if error.is_gone => (RetryTime::Resumed, Some(now)),
+        let (again, wait) = match once.against >= limits.delivery_attempts_max {
+            _ if error.is_gone => (RetryTime::Resumed, Some(0)),
             true => (RetryTime::Never, None),
-            false => (RetryTime::At(now.plus_ms(wait)), Some(now.plus_ms(wait))),
+            false => (RetryTime::At(now.plus_ms(wait)), Some(wait)),
         };
         let resent = self.resent.remove(&first.id);
         let is_over_there = resent.is_some();
@@ -352,11 +334,12 @@ impl Sender {
             let sink = &outbox.name;
             tracing::warn!(sink, %error, "a sink is gone: deliveries wait until it is resumed");
         }
-        match then.filter(|_| !is_over_there) {
-            Some(then) => {
+        match wait.filter(|_| !is_over_there) {
+            Some(wait) => {
                 count(&shared.counters.deliveries_retried);
                 progress.retrying += 1;
                 drop(progress);
+                let then = shared.clock.elapsed() + Duration::from_millis(wait);
                 self.window.wait(lane, events, once, then);
             }
             None => {
@@ -413,9 +396,9 @@ impl Sender {
             self.commit_at = None;
             return;
         }
-        let now = self.shared.clock.now();
-        let due = *self.commit_at.get_or_insert(now.plus_ms(KEEP_MS));
-        if !at_once && now < due && self.uncommitted < DELIVERIES_PER_KEEP {
+        let now = self.shared.clock.elapsed();
+        let due = *self.commit_at.get_or_insert(now + WRITE_AFTER);
+        if !at_once && now < due && self.uncommitted < DELIVERIES_PER_WRITE {
             return;
         }
         self.commit_at = None;
@@ -444,14 +427,15 @@ impl Sender {
                 let mut rows = written.rows;
                 rows.append(&mut self.log);
                 self.log = rows;
-                self.commit_at = Some(self.shared.clock.now().plus_ms(STORE_RETRY_MS));
+                let retry = Duration::from_millis(STORE_RETRY_MS);
+                self.commit_at = Some(self.shared.clock.elapsed() + retry);
                 self.is_over = stopping;
             }
         }
     }
 
     /// The next time at which there is something to do.
-    fn next_time(&self) -> Option<Millis> {
+    fn next_time(&self) -> Option<Duration> {
         let read = self.look_at.filter(|_| self.rows.is_empty() && !self.is_full());
         let write = self.commit_at.filter(|_| self.writing.is_none());
         let again = self.window.next_wake().filter(|_| !self.rests());
@@ -460,7 +444,15 @@ impl Sender {
 
     async fn wait(&mut self, stopping: bool) -> WakeReason {
         let then = self.next_time().filter(|_| !stopping);
-        let mut time = then.map(|then| self.shared.clock.sleep_until(then));
+        let clock = &self.shared.clock;
+        let mut time = then.map(|then| {
+            let left = then.saturating_sub(clock.elapsed());
+            // What is due now need not wait for a timer.
+            match left.as_micros().div_ceil(1_000) as u64 {
+                0 => ready(()).boxed(),
+                ms => clock.sleep_ms(ms),
+            }
+        });
         let Self { flights, writing, commits, stop, outbox, .. } = self;
         let mut nudged = pin!(outbox.nudged());
         let mut commit = pin!(commits.changed());

@@ -88,11 +88,10 @@ impl EventSink for Scripted {
                 (self.script)(first, times)
             };
             let error = |status| SinkError {
-                message: "as told".to_owned(),
                 status: Some(status),
-                retry_after_ms: None,
                 is_gone: status == 410,
                 is_refusal: status == 400,
+                ..SinkError::new("as told".to_owned())
             };
             match does {
                 Does::Fails => return Err(error(500)),

@@ -53,12 +53,19 @@ pub struct SinkError {
     pub status: Option<u16>,
     /// How long the receiver wants to be left alone.
     pub retry_after_ms: Option<u64>,
-    /// Whether the receiver says that it is gone and wants no more events, whichever they are: the
-    /// sink rests until someone resumes it.
+    /// Whether the receiver wants no more, whatever it is: a sink rests until someone resumes it, and
+    /// a webhook ends.
     pub is_gone: bool,
     /// Whether it is this event that is not wanted. Else the sink is unwell, and an event is not
     /// given up while it takes no other.
     pub is_refusal: bool,
+}
+
+impl SinkError {
+    /// The receiver is unwell, and may take it later.
+    pub fn new(message: String) -> Self {
+        Self { message, status: None, retry_after_ms: None, is_gone: false, is_refusal: false }
+    }
 }
 
 named! {

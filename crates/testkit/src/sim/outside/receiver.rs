@@ -214,13 +214,7 @@ impl SimSink {
         self.passes(Point::BeforeAnswer).await;
         match is_heard {
             true => Ok(DeliveryReceipt::default()),
-            false => Err(SinkError {
-                message: "the line broke".to_owned(),
-                status: None,
-                retry_after_ms: None,
-                is_gone: false,
-                is_refusal: false,
-            }),
+            false => Err(SinkError::new("the line broke".to_owned())),
         }
     }
 
