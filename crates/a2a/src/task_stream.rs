@@ -89,18 +89,6 @@ impl TaskStream {
         Ok(stream)
     }
 
-    /// From behind this event of its session's journal on.
-    pub(crate) async fn follow_after(
-        engine: &Engine,
-        caller: &Caller,
-        run: RunId,
-        place: u64,
-    ) -> Result<Self> {
-        let mut stream = Self::replay(engine, caller, run).await?;
-        stream.seek_after(place).await?;
-        Ok(stream)
-    }
-
     /// The run as the stream began.
     pub(crate) fn run(&self) -> &SessionRun {
         self.events.run()
@@ -112,14 +100,9 @@ impl TaskStream {
     }
 
     /// The last event of the session's journal whose updates were all given, or lie before where
-    /// the stream began: one that begins behind it gives what follows.
+    /// the stream began: a webhook that begins behind it gets what follows.
     pub(crate) fn place(&self) -> u64 {
         self.cursor.place()
-    }
-
-    /// Whether all updates of the last event were given; its place is behind that event then.
-    pub(crate) fn is_between_events(&self) -> bool {
-        self.cursor.updates.is_empty()
     }
 
     /// The next update that is there without waiting.
@@ -165,18 +148,6 @@ impl TaskStream {
             }
         }
         self.held = behind.unwrap_or_default();
-        Ok(())
-    }
-
-    /// Goes behind this event.
-    async fn seek_after(&mut self, place: u64) -> Result<()> {
-        while let Some(event) = self.events.look().await? {
-            if event.seq > place {
-                self.held.push_back(event);
-                break;
-            }
-            self.cursor.pass(&event);
-        }
         Ok(())
     }
 }

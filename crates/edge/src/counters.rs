@@ -1,5 +1,5 @@
-//! What the doors count beside the engine: answers by their status, what became of files that
-//! changed while they were served, and what webhooks took.
+//! What the doors count beside the engine: answers by their status, and what became of files that
+//! changed while they were served.
 
 use axum::http::StatusCode;
 use kernel::values::ids::RealmId;
@@ -96,44 +96,6 @@ impl Reloads {
     pub fn unserved(&self) -> Vec<String> {
         let portions = self.unserved.lock().unwrap_or_else(PoisonError::into_inner);
         portions.iter().map(FilesPart::to_string).collect()
-    }
-}
-
-/// What became of what was posted to webhooks.
-#[derive(Debug, Default)]
-pub struct Pushes {
-    taken: AtomicU64,
-    failed: AtomicU64,
-    ended: AtomicU64,
-    live: AtomicU64,
-}
-
-impl Pushes {
-    /// An update was posted, and taken or not.
-    pub fn add(&self, taken: bool) {
-        let count = if taken { &self.taken } else { &self.failed };
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A webhook gets nothing more, though its task is not over.
-    pub fn end(&self) {
-        self.ended.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// There may be more for so many webhooks.
-    pub fn set_live(&self, webhooks: usize) {
-        self.live.store(webhooks as u64, Ordering::Relaxed);
-    }
-
-    /// How often each happened.
-    pub fn counts(&self) -> [(&'static str, u64); 3] {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        [("taken", read(&self.taken)), ("failed", read(&self.failed)), ("ended", read(&self.ended))]
-    }
-
-    /// For how many webhooks there may be more.
-    pub fn live(&self) -> u64 {
-        self.live.load(Ordering::Relaxed)
     }
 }
 

@@ -47,6 +47,7 @@ pub use gate::trail::{AuditParts, AuditRules};
 pub use handles::{Admin, Asks, Audits, Cases, Catalog, Feed, Runs, Sessions, Threads, Tools};
 pub use observe::counts::Counts;
 pub use observe::sinks::{SinkRules, SinkState};
+pub use observe::webhooks::{FindNotices, NoticeLimits, Notices, Recipient, WebhookTurn};
 pub use outbox::heads::HeadRules;
 pub use recovery::UnfinishedRuns;
 pub use refusal::{Refusal, RefusalCode, RefusalKind};

@@ -69,9 +69,9 @@ impl Admin<'_> {
         self.keep_pruning();
     }
 
-    /// Drives nothing in this realm any more, sends none of its events and forgets its plans,
-    /// agents and pipelines: it was removed. What is under way there is given up, and who waits for
-    /// it is refused.
+    /// Drives nothing in this realm any more, sends none of its events, notifies none of its
+    /// webhooks and forgets its plans, agents and pipelines: it was removed. What is under way there
+    /// is given up, and who waits for it is refused.
     pub fn close_realm(self, realm: &RealmId) {
         let shared = self.shared;
         shared.closed.close(realm.clone());
@@ -82,6 +82,7 @@ impl Admin<'_> {
             }
         }
         shared.outboxes.close(realm);
+        shared.webhooks.close(realm);
         shared.catalog.forget(realm);
     }
 

@@ -14,6 +14,7 @@ use crate::gate::trail::{AuditParts, Trail};
 use crate::observe::counts::{Counters, Counts};
 use crate::observe::observers::Observers;
 use crate::observe::sinks::Outboxes;
+use crate::observe::webhooks::LiveWebhooks;
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::sessions::cache::SessionCache;
 use crate::sessions::closed_realms::ClosedRealms;
@@ -133,6 +134,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// The sinks that events go to.
     pub(crate) outboxes: Arc<Outboxes>,
+    /// The webhooks that runs notify.
+    pub(crate) webhooks: LiveWebhooks,
     /// Where to send commands for the sessions that are being driven.
     pub(crate) driven: Mutex<HashMap<SessionKey, mpsc::Sender<Command>>>,
     /// Sessions that no one drives, a few of them.
@@ -235,6 +238,7 @@ impl Engine {
                 processor: realms.is_some().then(|| Processor::new(workers)),
                 counters: Counters::default(),
                 outboxes: Arc::default(),
+                webhooks: LiveWebhooks::default(),
                 rest: SessionCache::default(),
                 keys: Arc::default(),
                 case_queues: Arc::default(),
@@ -287,6 +291,7 @@ impl Engine {
             calls_active: limits.calls_active_max.saturating_sub(free(&shared.gate.calls)) as u64,
             turns_active: limits.turns_active_max.saturating_sub(free(&shared.turns)) as u64,
             cases_waiting: shared.case_queues.waiting() as u64,
+            webhooks_live: shared.webhooks.len() as u64,
             ..shared.counters.read()
         }
     }

@@ -6,6 +6,7 @@ use crate::addresses::{HttpSettings, web_url};
 use crate::client::{ClientOptions, LazyClient};
 use crate::retry_after::wait_ms;
 use crate::words::{place, reasons};
+use kernel::contracts::sink::SinkError;
 use kernel::values::ids::Millis;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{StatusCode, Url};
@@ -30,17 +31,6 @@ pub struct Notice {
     pub body: String,
 }
 
-/// Why a notice was not taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotTaken {
-    /// In words, without secrets.
-    pub message: String,
-    /// How long the receiver wants us to wait.
-    pub retry_after_ms: Option<u64>,
-    /// Whether no other try will do.
-    pub is_final: bool,
-}
-
 impl Notifier {
     /// To public addresses, and to those that are listed.
     pub fn new(settings: HttpSettings) -> Self {
@@ -63,16 +53,20 @@ impl Notifier {
         Ok(url)
     }
 
-    /// Posts a notice; the receiver has so long to answer.
-    pub async fn post(&self, notice: Notice, timeout_ms: u64, now: Millis) -> Result<(), NotTaken> {
-        let not_taken =
-            |message: String| NotTaken { message, retry_after_ms: None, is_final: false };
+    /// Posts a notice; the receiver has so long to answer. An address that may not be posted to is
+    /// like a receiver that is gone.
+    pub async fn post(
+        &self,
+        notice: Notice,
+        timeout_ms: u64,
+        now: Millis,
+    ) -> Result<(), SinkError> {
         let url = self
             .checked(&notice.url)
-            .map_err(|why| NotTaken { is_final: true, ..not_taken(why) })?;
+            .map_err(|why| SinkError { is_gone: true, ..SinkError::new(why) })?;
         let receiver = format!("the webhook at {}", place(&url));
         let client = self.client.get().map_err(|why| {
-            not_taken(format!("{receiver} cannot be reached: there is no HTTP client: {why}"))
+            SinkError::new(format!("{receiver} cannot be reached: there is no HTTP client: {why}"))
         })?;
         let mut request = client
             .post(url)
@@ -84,7 +78,7 @@ impl Notifier {
         let sent = request.body(notice.body).send().await;
         let answer = sent.map_err(|error| {
             let why = reasons(&error.without_url());
-            not_taken(format!("{receiver} gave no answer: {why}"))
+            SinkError::new(format!("{receiver} gave no answer: {why}"))
         })?;
         let status = answer.status();
         if status.is_success() {
@@ -94,11 +88,11 @@ impl Notifier {
             true => " and points elsewhere, which is not followed",
             false => "",
         };
-        Err(NotTaken {
+        Err(SinkError {
+            status: Some(status.as_u16()),
             retry_after_ms: wait_ms(answer.headers(), now),
-            // It wants no more of them.
-            is_final: status == StatusCode::GONE,
-            ..not_taken(format!("{receiver} answered {status}{elsewhere}"))
+            is_gone: status == StatusCode::GONE,
+            ..SinkError::new(format!("{receiver} answered {status}{elsewhere}"))
         })
     }
 }
@@ -145,7 +139,7 @@ mod tests {
         notifier: &Notifier,
         receiver: &TcpListener,
         url: &str,
-    ) -> Result<(), NotTaken> {
+    ) -> Result<(), SinkError> {
         let url = url.to_owned();
         let media_type = "application/json";
         let notice = Notice { url, media_type, headers: Vec::new(), body: BODY.to_owned() };
@@ -193,7 +187,7 @@ mod tests {
             let refused = posted(&notifier, &receiver, &url).await.unwrap_err();
             let why = "which is not a public address";
             assert!(refused.message.contains(why), "{address}: {refused:?}");
-            assert!(!refused.is_final, "it may lead elsewhere later: {refused:?}");
+            assert!(!refused.is_gone, "it may lead elsewhere later: {refused:?}");
             assert_eq!(looks.load(Ordering::SeqCst), 1, "{address}");
             assert!(had_no_visitor(&inner), "{address} was connected to");
         }
@@ -253,6 +247,6 @@ mod tests {
             body: "{}".to_owned(),
         };
         let refused = notifier(&[]).post(notice, 1_000, Millis(0)).await.unwrap_err();
-        assert!(refused.is_final && refused.message.contains("127.0.0.1"), "{refused:?}");
+        assert!(refused.is_gone && refused.message.contains("127.0.0.1"), "{refused:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! The operations on webhooks. One is its maker's alone: for all others it is not there.
 
-use super::form::Form;
+use super::VAULT;
 use super::target::Target;
 use crate::error::{Result, invalid, no_task, refused, refused_task, required};
 use crate::operations::Client;
@@ -29,7 +29,8 @@ pub(crate) struct ConfigPage<'p> {
 /// A webhook that was asked for and can be made.
 pub(crate) struct WebhookRequest {
     id: String,
-    form: Form,
+    /// The words of what it gets, as the store names them.
+    dialect: &'static str,
     target: Target,
 }
 
@@ -67,7 +68,7 @@ impl Client {
             let why = format!("`id` has at most {id_max} characters, and no control characters");
             return Err(invalid("id", why));
         }
-        Ok(WebhookRequest { id, form: Form::Of(self.dialect), target })
+        Ok(WebhookRequest { id, dialect: self.dialect.word(), target })
     }
 
     /// The webhook at this address, where one is named, for a client of AgentVault's profile;
@@ -79,7 +80,7 @@ impl Client {
     ) -> Result<Option<WebhookRequest>> {
         let Some(url) = url.filter(|url| !url.is_empty()) else { return Ok(None) };
         let target = Target::at(self.push_parts()?, url, field)?;
-        Ok(Some(WebhookRequest { id: String::new(), form: Form::Vault, target }))
+        Ok(Some(WebhookRequest { id: String::new(), dialect: VAULT, target }))
     }
 
     /// `CreateTaskPushNotificationConfig`: what happens to the task from now on is posted.
@@ -141,7 +142,7 @@ impl Client {
         let parts = self.push_parts()?;
         let known = self.own_webhooks(found.row.id).await?;
         let is_it = |one: &Webhook| {
-            let is_alike = one.standing.is_live && one.body.dialect == wanted.form.word();
+            let is_alike = one.standing.is_live && one.body.dialect == wanted.dialect;
             let target = Target::opened(parts, &one.name, &one.body.sealed);
             is_alike && target.is_some_and(|target| target == wanted.target)
         };
@@ -159,7 +160,7 @@ impl Client {
     ) -> Result<TaskPushNotificationConfig> {
         let parts = self.push_parts()?;
         let entropy = self.a2a.doors.engine.entropy();
-        let WebhookRequest { id, form, target } = wanted;
+        let WebhookRequest { id, dialect, target } = wanted;
         let run = found.row.id;
         let id = if id.is_empty() { format!("push_{:032x}", entropy.bits()) } else { id };
         let name = WebhookName { realm: self.caller.realm.clone(), run, id: id.into() };
@@ -180,7 +181,7 @@ impl Client {
             by: (*self.caller).clone(),
             impersonated: self.impersonates,
             session: found.session,
-            dialect: form.word().to_owned(),
+            dialect: dialect.to_owned(),
             sealed,
             made_at: self.a2a.doors.engine.clock().now(),
         };
@@ -198,10 +199,10 @@ impl Client {
                 return Err(A2aError::new(ErrorKind::ResourceExhausted, told));
             }
         }
-        let Webhook { name, body, standing, .. } = webhook;
+        let Webhook { name, standing, .. } = webhook;
         let shown = target.shown(&name);
         if standing.is_live {
-            parts.add(LiveWebhook { name, session: body.session, next_at: None });
+            self.notify(name);
         }
         Ok(shown)
     }
@@ -295,9 +296,13 @@ impl Client {
         let target = Target::opened(parts, &one.name, &one.body.sealed);
         self.keep_webhook("webhook.remove", &one.name, target.and_then(|target| target.place()))?;
         parts.store.remove_webhook(&one.name).await.map_err(|why| lost(&why))?;
-        // Who posts looks for it once more, and forgets it.
-        parts.add(LiveWebhook { name: one.name, session: one.body.session, next_at: None });
+        self.notify(one.name);
         Ok(())
+    }
+
+    /// Tells who posts that a webhook was made or removed.
+    fn notify(&self, name: WebhookName) {
+        self.a2a.doors.engine.feed().notify(LiveWebhook { name, next_at: None });
     }
 }
 

@@ -1,87 +1,185 @@
-//! What one webhook gets: the updates of its task behind its place, one after the other, as its
-//! maker may see them now. Its place moves once an update was taken.
+//! What webhooks get, for the engine, which posts it: on whose behalf they are notified, and how an
+//! update reads.
 
-use super::agenda::NextAttempt;
-use super::form::Form;
+use super::VAULT;
 use super::target::Target;
 use crate::operations::Dialect;
 use crate::push_parts::PushParts;
 use crate::state::{A2a, Shared};
 use crate::task::{Task, TaskUpdate};
-use crate::task_stream::TaskStream;
 use crate::view::Viewer;
-use engine::refusal::{Refusal, RefusalKind};
+use engine::{NoticeLimits, Notices, Recipient, WebhookTurn};
+use futures::future::{BoxFuture, FutureExt};
 use kernel::contracts::policy::{Context, Request, Resource};
-use kernel::contracts::webhooks::{Webhook, WebhookBody, WebhookName, WebhookProgress};
+use kernel::contracts::sink::SinkError;
+use kernel::contracts::webhooks::{Webhook, WebhookBody};
+use kernel::event::Event;
 use kernel::identity::directory::Directory;
 use kernel::identity::roles::Role;
-use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
-use kernel::values::ids::Millis;
-use outbound::notices::{NotTaken, Notice};
+use outbound::notices::Notice;
 use std::sync::Arc;
-use std::time::Duration;
 use wire::a2a::MEDIA_TYPE;
 use wire::a2a::v03::Binding;
 
-/// How soon a store that failed is asked again.
-const STORE_RETRY_MS: u64 = 1_000;
-/// After how long a turn gives others theirs: a task may tell more than a slow receiver takes.
-const TURN_MAX: Duration = Duration::from_secs(5);
-
-/// Why a webhook ends whose maker has lost its rights.
-const NO_MAKER: &str = "who made it may do nothing any more";
-
 /// The media type of what is not of A2A 1.0.
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
-/// What an update is for a receiver: in AgentVault's profile, it can be several events.
-struct PushBody {
-    media_type: &'static str,
-    bodies: Vec<String>,
-}
-
-/// A turn that ended.
-pub(super) struct FinishedTurn {
-    pub(super) name: WebhookName,
-    pub(super) after: NextAttempt,
-}
-
-/// Gives a webhook what there is for it.
-pub(super) async fn turn(a2a: Shared, parts: Arc<PushParts>, name: WebhookName) -> FinishedTurn {
-    let now = a2a.doors.engine.clock().now();
-    let stored = parts.store.webhooks_of(&name.realm, name.run).await;
-    let after = match stored {
-        Ok(all) => match all.into_iter().find(|one| one.name == name && one.standing.is_live) {
-            None => NextAttempt::Over,
-            Some(webhook) => match waits(a2a.doors.limits(), &webhook.standing, now) {
-                Some(then) => NextAttempt::Again(then),
-                None => PushTurn { a2a, parts, webhook }.take().await,
-            },
-        },
-        Err(error) => {
-            tracing::warn!(%error, "a webhook cannot be read");
-            NextAttempt::Again(now.plus_ms(STORE_RETRY_MS))
-        }
+/// Posts to webhooks until the server stops, where it has them.
+pub fn keep(a2a: &Shared) {
+    let Some(parts) = a2a.push.clone() else { return };
+    let store = parts.store.clone();
+    // What posts keeps no server alive.
+    let behind = Arc::downgrade(a2a);
+    let find = move || {
+        let a2a = behind.upgrade()?;
+        let notices: Arc<dyn Notices> = Arc::new(TaskNotices { a2a, parts: parts.clone() });
+        Some(notices)
     };
-    FinishedTurn { name, after }
+    a2a.doors.engine.feed().keep_notifying(store, Box::new(find));
 }
 
-/// Until when it waits. A clock that was set back makes it wait no longer than it would have.
-fn waits(limits: &Limits, standing: &WebhookProgress, now: Millis) -> Option<Millis> {
-    let longest = now.plus_ms(limits.delivery_backoff_ms_max);
-    standing.next_at.filter(|then| *then > now && *then <= longest)
+/// How an update reads in the words of a webhook.
+pub(crate) trait NoticeWriter: Send + 'static {
+    fn media_type(&self) -> &'static str;
+
+    /// What comes next goes to a receiver that knows the task so far.
+    fn follow(&mut self, viewer: &Viewer, task: &Task) -> impl Future<Output = ()> + Send;
+
+    /// The notices that an update is, in order; the task is as its event leaves it.
+    fn notices(
+        &mut self,
+        viewer: &Viewer,
+        task: &Task,
+        update: &TaskUpdate,
+    ) -> impl Future<Output = Vec<String>> + Send;
 }
 
-/// How long to wait after so many failures: twice as long each time, some of it by chance.
-fn backoff_ms(limits: &Limits, attempts: u32, asked: Option<u64>, chance: u128) -> u64 {
-    let doublings = attempts.saturating_sub(1).min(32);
-    let most = limits.delivery_backoff_ms_max;
-    let wait = limits.delivery_backoff_ms.saturating_mul(1 << doublings).min(most);
-    let half = wait / 2;
-    let shaken = wait - half + (chance % (u128::from(half) + 1)) as u64;
-    shaken.max(asked.unwrap_or(0)).min(most)
+impl NoticeWriter for Dialect {
+    fn media_type(&self) -> &'static str {
+        match self {
+            Self::V1 => MEDIA_TYPE,
+            Self::V03 => JSON,
+        }
+    }
+
+    /// An update reads the same, whatever the receiver knows.
+    async fn follow(&mut self, _viewer: &Viewer, _task: &Task) {}
+
+    async fn notices(&mut self, viewer: &Viewer, task: &Task, update: &TaskUpdate) -> Vec<String> {
+        let notice = match self {
+            Self::V1 => {
+                let response = viewer.update(update).await;
+                response.and_then(|response| serde_json::to_string(&response).ok())
+            }
+            Self::V03 => {
+                let task = viewer.task(task, None).await;
+                Some(Binding::Rpc.task(&task).to_string())
+            }
+        };
+        notice.into_iter().collect()
+    }
+}
+
+/// What is told of tasks.
+struct TaskNotices {
+    a2a: Shared,
+    parts: Arc<PushParts>,
+}
+
+impl TaskNotices {
+    fn receiver<W: NoticeWriter>(
+        &self,
+        target: Target,
+        viewer: Viewer,
+        writer: W,
+    ) -> Box<dyn Recipient> {
+        Box::new(Receiver {
+            a2a: self.a2a.clone(),
+            parts: self.parts.clone(),
+            target,
+            viewer,
+            writer,
+            task: Task::default(),
+            is_behind: false,
+        })
+    }
+}
+
+impl Notices for TaskNotices {
+    fn limits(&self) -> NoticeLimits {
+        let limits = &self.a2a.serving.limits;
+        NoticeLimits {
+            attempts_max: limits.push_attempts_max,
+            bytes_max: limits.push_body_bytes_max,
+        }
+    }
+
+    fn maker(&self, body: &WebhookBody) -> Option<Caller> {
+        maker(&self.a2a, body)
+    }
+
+    fn recipient(&self, turn: WebhookTurn<'_>) -> Option<Box<dyn Recipient>> {
+        let WebhookTurn { webhook: Webhook { name, body, .. }, maker, run } = turn;
+        let target = Target::opened(&self.parts, name, &body.sealed)?;
+        let viewer = Viewer::new(&self.a2a, maker, run, &[]);
+        if body.dialect == VAULT {
+            let writer = viewer.vault_encoder(run.row.started_at);
+            return Some(self.receiver(target, viewer, writer));
+        }
+        let dialect = Dialect::of(&body.dialect)?;
+        Some(self.receiver(target, viewer, dialect))
+    }
+}
+
+/// Who is behind a webhook of a task.
+struct Receiver<W> {
+    a2a: Shared,
+    parts: Arc<PushParts>,
+    target: Target,
+    viewer: Viewer,
+    writer: W,
+    /// As the events so far make it.
+    task: Task,
+    /// Whether events were passed that the writer does not know of.
+    is_behind: bool,
+}
+
+impl<W: NoticeWriter> Receiver<W> {
+    async fn told(&mut self, event: &Event) -> Vec<String> {
+        if std::mem::take(&mut self.is_behind) {
+            self.writer.follow(&self.viewer, &self.task).await;
+        }
+        let mut notices = Vec::new();
+        for update in self.task.apply(event) {
+            notices.extend(self.writer.notices(&self.viewer, &self.task, &update).await);
+        }
+        notices
+    }
+}
+
+impl<W: NoticeWriter> Recipient for Receiver<W> {
+    fn pass(&mut self, event: &Event) {
+        self.task.apply(event);
+        self.is_behind = true;
+    }
+
+    fn notices<'a>(&'a mut self, event: &'a Event) -> BoxFuture<'a, Vec<String>> {
+        self.told(event).boxed()
+    }
+
+    fn post(&mut self, notice: String) -> BoxFuture<'_, Result<(), SinkError>> {
+        let notice = Notice {
+            url: self.target.url.clone(),
+            media_type: self.writer.media_type(),
+            headers: self.target.headers(),
+            body: notice,
+        };
+        let ms = self.a2a.serving.limits.push_timeout_ms;
+        let now = self.a2a.doors.engine.clock().now();
+        self.parts.notifier.post(notice, ms, now).boxed()
+    }
 }
 
 /// Who made a webhook, with the rights of this moment; none who may do nothing any more.
@@ -118,240 +216,19 @@ fn can_act(directory: &Directory, by: &Caller) -> bool {
     directory.is_active(&by.subject) && !by.actor.as_deref().is_some_and(has_ended)
 }
 
-struct PushTurn {
-    a2a: Shared,
-    parts: Arc<PushParts>,
-    webhook: Webhook,
-}
-
-impl PushTurn {
-    async fn take(mut self) -> NextAttempt {
-        let Webhook { name, body, standing, .. } = &self.webhook;
-        let run = name.run;
-        let place = standing.place;
-        let target = Target::opened(&self.parts, name, &body.sealed);
-        let form = Form::of(&body.dialect);
-        let Some((target, form)) = target.zip(form) else {
-            return self.end("what it was sealed with is gone".to_owned()).await;
-        };
-        let Some(caller) = maker(&self.a2a, body).map(Arc::new) else {
-            return self.end(NO_MAKER.to_owned()).await;
-        };
-        let engine = &self.a2a.doors.engine;
-        let mut stream = match TaskStream::follow_after(engine, &caller, run, place).await {
-            Ok(stream) => stream,
-            Err(refusal) => return self.refused(&refusal).await,
-        };
-        let viewer = Viewer::new(&self.a2a, &caller, stream.run(), &[]);
-        let began = self.elapsed();
-        let mut vault = match form {
-            Form::Vault => {
-                let started_at = stream.run().row.started_at;
-                // Events of a journal are counted from 1.
-                let is_start = stream.place() == 0;
-                Some(viewer.vault_teller(stream.task(), started_at, is_start).await)
-            }
-            Form::Of(_) => None,
-        };
-        loop {
-            let update = match stream.look().await {
-                Ok(Some(update)) => update,
-                Ok(None) => return self.rest(stream.task().state.is_over()).await,
-                Err(refusal) => return self.refused(&refusal).await,
-            };
-            // A right that was withdrawn since the turn began counts as well.
-            if maker(&self.a2a, &self.webhook.body).is_none() {
-                return self.end(NO_MAKER.to_owned()).await;
-            }
-            let said = match &mut vault {
-                Some(teller) => {
-                    let at = stream.task().changed_at;
-                    PushBody {
-                        media_type: JSON,
-                        bodies: teller.notices(&viewer, &update, at).await,
-                    }
-                }
-                None => said(form, &viewer, stream.task(), &update).await,
-            };
-            if let Err(why) = self.posted(&target, said).await {
-                return self.failed(why).await;
-            }
-            // Updates of one event are posted again together: one of them alone is no progress, and
-            // must not make the failures of the next one count from the start.
-            if !stream.is_between_events() {
-                continue;
-            }
-            let standing = WebhookProgress {
-                place: stream.place(),
-                is_live: true,
-                ..WebhookProgress::default()
-            };
-            if let Some(after) = self.note(standing).await {
-                return after;
-            }
-            if self.elapsed().saturating_sub(began) > TURN_MAX {
-                return NextAttempt::Again(self.now());
-            }
-        }
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.a2a.doors.engine.clock().elapsed()
-    }
-
-    /// Posts all that an update is, until something is not taken.
-    async fn posted(&self, target: &Target, said: PushBody) -> Result<(), NotTaken> {
-        let PushBody { media_type, bodies } = said;
-        for body in bodies {
-            if !self.fits(&body) {
-                continue;
-            }
-            let url = target.url.clone();
-            let headers = target.headers();
-            let notice = Notice { url, media_type, headers, body };
-            let ms = self.a2a.serving.limits.push_timeout_ms;
-            let now = self.now();
-            let posted = self.parts.notifier.post(notice, ms, now).await;
-            self.parts.counts.add(posted.is_ok());
-            posted?;
-        }
-        Ok(())
-    }
-
-    fn now(&self) -> Millis {
-        self.a2a.doors.engine.clock().now()
-    }
-
-    fn fits(&self, body: &str) -> bool {
-        let fits = body.len() <= self.a2a.serving.limits.push_body_bytes_max;
-        if !fits {
-            let WebhookName { run, id, .. } = &self.webhook.name;
-            let bytes = body.len();
-            tracing::warn!(%run, %id, bytes, "an update is too large for a webhook, and left out");
-        }
-        fits
-    }
-
-    /// Writes how far it has got; what follows where that cannot be, or it is another one by now.
-    async fn note(&mut self, standing: WebhookProgress) -> Option<NextAttempt> {
-        if standing == self.webhook.standing {
-            return None;
-        }
-        let Webhook { name, stamp, .. } = &self.webhook;
-        let noted = self.parts.store.note_webhook(name, *stamp, &standing).await;
-        match noted {
-            Ok(true) => {
-                self.webhook.standing = standing;
-                None
-            }
-            // It was removed, or made again.
-            Ok(false) => Some(NextAttempt::Again(self.now())),
-            Err(error) => {
-                tracing::warn!(%error, "how far a webhook has got cannot be written");
-                Some(NextAttempt::Again(self.now().plus_ms(STORE_RETRY_MS)))
-            }
-        }
-    }
-
-    /// It has all there is. Of a task that is over nothing more comes.
-    async fn rest(mut self, is_over: bool) -> NextAttempt {
-        if !is_over {
-            return NextAttempt::Rest;
-        }
-        let standing = WebhookProgress { is_live: false, ..self.webhook.standing.clone() };
-        self.note(standing).await.unwrap_or(NextAttempt::Over)
-    }
-
-    async fn failed(mut self, why: NotTaken) -> NextAttempt {
-        let attempts = self.webhook.standing.attempts.saturating_add(1);
-        if why.is_final || attempts >= self.a2a.serving.limits.push_attempts_max {
-            self.webhook.standing.attempts = attempts;
-            return self.end(why.message).await;
-        }
-        let chance = self.a2a.doors.engine.entropy().bits();
-        let wait_ms = backoff_ms(self.a2a.doors.limits(), attempts, why.retry_after_ms, chance);
-        let then = self.now().plus_ms(wait_ms);
-        let WebhookName { run, id, .. } = &self.webhook.name;
-        tracing::debug!(%run, %id, attempts, why = why.message, "a webhook took nothing");
-        let standing = WebhookProgress {
-            attempts,
-            next_at: Some(then),
-            error: Some(why.message),
-            ..self.webhook.standing.clone()
-        };
-        self.note(standing).await.unwrap_or(NextAttempt::Again(then))
-    }
-
-    /// The task cannot be read: it is gone, or its maker may not see it, or not at this moment.
-    async fn refused(self, refusal: &Refusal) -> NextAttempt {
-        match refusal.kind() {
-            RefusalKind::NotFound | RefusalKind::Forbidden | RefusalKind::Gone => {
-                self.end(format!("its maker cannot read the task: {}", refusal.message)).await
-            }
-            _ => NextAttempt::Again(self.now().plus_ms(STORE_RETRY_MS)),
-        }
-    }
-
-    /// It gets nothing more, and stays to be read.
-    async fn end(mut self, why: String) -> NextAttempt {
-        let WebhookName { run, id, .. } = &self.webhook.name;
-        tracing::warn!(%run, %id, why, "a webhook gets nothing more");
-        self.parts.counts.end();
-        let standing = WebhookProgress {
-            next_at: None,
-            is_live: false,
-            error: Some(why),
-            ..self.webhook.standing.clone()
-        };
-        self.note(standing).await.unwrap_or(NextAttempt::Over)
-    }
-}
-
-/// An update as a receiver of this version of A2A gets it; nothing where there is nothing to see.
-async fn said(form: Form, viewer: &Viewer, task: &Task, update: &TaskUpdate) -> PushBody {
-    let (media_type, body) = match form {
-        Form::Of(Dialect::V1) => {
-            let response = viewer.update(update).await;
-            (MEDIA_TYPE, response.and_then(|response| serde_json::to_string(&response).ok()))
-        }
-        // The task as the update leaves it.
-        Form::Of(Dialect::V03) => {
-            let task = viewer.task(task, None).await;
-            (JSON, Some(Binding::Rpc.task(&task).to_string()))
-        }
-        // It has a teller of its own.
-        Form::Vault => (JSON, None),
-    };
-    PushBody { media_type, bodies: body.into_iter().collect() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use kernel::identity::grants::Grants;
     use kernel::identity::principal::{Principal, PrincipalRecord, Roster};
+    use kernel::values::ids::Millis;
 
     #[test]
-    fn waits_double_are_shaken_and_are_as_long_as_the_receiver_asks_within_a_limit() {
-        let limits = Limits::default();
-        for chance in [0, 7, u128::MAX] {
-            assert!((500..=1_000).contains(&backoff_ms(&limits, 1, None, chance)));
-            assert!((4_000..=8_000).contains(&backoff_ms(&limits, 4, None, chance)));
-            assert!((150_000..=300_000).contains(&backoff_ms(&limits, 99, None, chance)));
+    fn each_version_is_found_by_its_word_and_no_header_names_the_profile() {
+        for dialect in [Dialect::V1, Dialect::V03] {
+            assert_eq!(Dialect::of(dialect.word()), Some(dialect));
         }
-        assert_eq!(backoff_ms(&limits, 1, Some(60_000), 0), 60_000);
-        assert_eq!(backoff_ms(&limits, 1, Some(u64::MAX), 0), 300_000);
-    }
-
-    #[test]
-    fn a_clock_that_is_set_back_makes_no_webhook_wait_longer() {
-        let limits = Limits::default();
-        let at = |then: i64| {
-            let next_at = Some(Millis(then));
-            waits(&limits, &WebhookProgress { next_at, ..WebhookProgress::default() }, Millis(100))
-        };
-        assert_eq!((at(100), at(99), at(101)), (None, None, Some(Millis(101))));
-        assert_eq!(at(100 + 300_001), None);
+        assert_eq!((Dialect::of("2.0"), Dialect::of(VAULT)), (None, None));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What happens to a task in the profile's events, for one who follows it: a stream, or a webhook.
 
+use super::super::push::{JSON, NoticeWriter};
 use super::super::task::{Chunk, Task, TaskState, TaskUpdate};
 use super::super::view::Viewer;
 use super::progress::{Frame, Status, TaskProgress};
@@ -71,16 +72,21 @@ impl TaskEncoder {
             }
         }
     }
+}
 
-    /// The same as a webhook gets it: an object for each event.
-    pub(crate) async fn notices(
-        &mut self,
-        viewer: &Viewer,
-        update: &TaskUpdate,
-        at: Millis,
-    ) -> Vec<String> {
+/// An object for each event.
+impl NoticeWriter for TaskEncoder {
+    fn media_type(&self) -> &'static str {
+        JSON
+    }
+
+    async fn follow(&mut self, viewer: &Viewer, task: &Task) {
+        *self = Self::behind(viewer, task).await;
+    }
+
+    async fn notices(&mut self, viewer: &Viewer, task: &Task, update: &TaskUpdate) -> Vec<String> {
         let first = self.first();
-        let told = self.told(viewer, update, at).await;
+        let told = self.told(viewer, update, task.changed_at).await;
         let frames = first.into_iter().chain(told);
         frames
             .map(|Frame { name, data, .. }| json!({"event": name, "data": data}).to_string())
@@ -89,16 +95,8 @@ impl TaskEncoder {
 }
 
 impl Viewer {
-    /// Tells what follows this in a task; from its start where its first event is still to come.
-    pub(crate) async fn vault_teller(
-        &self,
-        task: &Task,
-        started_at: Millis,
-        is_start: bool,
-    ) -> TaskEncoder {
-        match is_start {
-            true => TaskEncoder::new(self, started_at),
-            false => TaskEncoder::behind(self, task).await,
-        }
+    /// Tells a task from its start.
+    pub(crate) fn vault_encoder(&self, started_at: Millis) -> TaskEncoder {
+        TaskEncoder::new(self, started_at)
     }
 }

@@ -44,16 +44,11 @@ pub struct RealmKeeper {
     gateway: OnceLock<Arc<Gateway>>,
     /// Begins to send the events of a new realm, where there are sinks.
     sinks: OnceLock<BeginSinks>,
-    /// Who hears of realms of which nothing is left.
-    purged: OnceLock<HearPurged>,
     spawn: Arc<dyn Spawn>,
 }
 
 /// Begins to send the events of a realm to the sinks that get them.
 type BeginSinks = Box<dyn Fn(RealmId) -> BoxFuture<'static, Result<(), Refusal>> + Send + Sync>;
-
-/// Hears of a realm of which nothing is left.
-type HearPurged = Box<dyn Fn(&RealmId) + Send + Sync>;
 
 impl RealmKeeper {
     /// Over this engine and those who are known.
@@ -67,9 +62,7 @@ impl RealmKeeper {
         let files = Arc::new(ServedFiles::new(files));
         let gateway = OnceLock::new();
         let sinks = OnceLock::new();
-        let purged = OnceLock::new();
-        let keeper =
-            Self { identity, engine, store, blobs, vault, files, gateway, sinks, purged, spawn };
+        let keeper = Self { identity, engine, store, blobs, vault, files, gateway, sinks, spawn };
         Arc::new(keeper)
     }
 
@@ -86,12 +79,6 @@ impl RealmKeeper {
     {
         // A server begins its sinks once.
         let _ = self.sinks.set(Box::new(move |realm| begin(realm).boxed()));
-    }
-
-    /// Tells this one of each realm that is purged from now on, once nothing of it is stored.
-    pub fn when_purged(&self, hear: impl Fn(&RealmId) + Send + Sync + 'static) {
-        // A server has one who hears of it.
-        let _ = self.purged.set(Box::new(hear));
     }
 
     /// Closes the realms that were removed and of which something is left, and removes that. Before
@@ -187,9 +174,6 @@ impl RealmKeeper {
                         keeper.engine.clock().sleep_ms(RETRY_MS).await;
                     }
                 }
-            }
-            if let Some(hear) = keeper.purged.get() {
-                hear(&realm);
             }
             tracing::info!(%realm, "nothing is left of the removed realm but its audit");
         };

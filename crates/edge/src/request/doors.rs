@@ -2,7 +2,7 @@
 //! doors share.
 
 use crate::backup::FolderBackup;
-use crate::counters::{Answers, Pushes, Reloads};
+use crate::counters::{Answers, Reloads};
 use crate::gateway::{Gateway, Member};
 use crate::problem::{Failure, Result};
 use crate::realms::keeper::RealmKeeper;
@@ -58,8 +58,8 @@ pub struct Doors {
     pub sinks: Vec<SinkFacts>,
     /// The policies of files, where there can be some. In local mode they decide nothing.
     pub policies: Option<Arc<CedarPolicy>>,
-    /// What became of what was posted to webhooks; none where there are no webhooks.
-    pub pushes: Option<Arc<Pushes>>,
+    /// Whether there can be webhooks.
+    pub has_webhooks: bool,
     /// One permit for each event stream that is open.
     pub streams: Arc<Semaphore>,
     stream_shares: Shares,
@@ -150,7 +150,7 @@ impl Doors {
             usual_agent: None,
             sinks: Vec::new(),
             policies: None,
-            pushes: None,
+            has_webhooks: false,
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             stream_shares: engine.shares(SharedLimit::Streams),
             bodies: Arc::new(Semaphore::new(bodies_bytes(limits))),

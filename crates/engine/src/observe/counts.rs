@@ -30,6 +30,8 @@ macro_rules! counters {
             pub turns_active: u64,
             /// Requests that wait now until their case is free.
             pub cases_waiting: u64,
+            /// Webhooks that there may be more for now.
+            pub webhooks_live: u64,
         }
 
         impl Counters {
@@ -76,6 +78,12 @@ counters! {
     cost_micros,
     /// Deliveries that failed and are tried again.
     deliveries_retried,
+    /// Notices that webhooks took.
+    notices_taken,
+    /// Notices that webhooks did not take.
+    notices_failed,
+    /// Webhooks that get nothing more, though their run is not over.
+    webhooks_ended,
     /// Whole sessions that retention removed.
     sessions_removed,
     /// Runs that it removed of sessions that stay.

@@ -1,12 +1,13 @@
-//! The outbox: from rows of the journal to events that someone has. Each sink reads the feed by
-//! itself and keeps its place in the store, so that a crash loses nothing: what is behind the place
-//! is sent again, under the same ids.
+//! The outbox: from rows of the journal to events that someone has. Each sink reads the feed, and
+//! each webhook the journal of its run, by itself. It keeps its place in the store, so that a crash
+//! loses nothing: what is behind the place is sent again.
 
 mod window;
 mod attempt;
 mod send;
 mod resend;
 pub(crate) mod heads;
+mod webhooks;
 
 use crate::handles::Feed;
 use crate::observe::sinks::{Outbox, SinkRules, SinkState, consumer};

@@ -30,6 +30,8 @@ pub(crate) struct Watchers {
 #[derive(Debug, Default)]
 struct SessionWatchers {
     watches: usize,
+    /// How many of them only wait to be woken. What commits bring is kept for the others.
+    sleepers: usize,
     news: watch::Sender<RecentCommits>,
 }
 
@@ -68,6 +70,8 @@ pub struct Watch {
     news: watch::Receiver<RecentCommits>,
     /// Of the session, if it is one.
     place: Option<(Arc<Watchers>, SessionKey)>,
+    /// Whether it only wakes.
+    is_sleeper: bool,
 }
 
 impl Watch {
@@ -82,6 +86,18 @@ impl Watch {
     /// Marks everything so far as noticed, for a reader that reads the store next.
     pub(crate) fn notice(&mut self) {
         self.news.mark_unchanged();
+    }
+
+    /// The same watch, which only wakes from now on: one that may wait for days keeps nothing in
+    /// memory of what is committed.
+    pub(crate) fn asleep(mut self) -> Self {
+        if let Some((watchers, key)) = &self.place
+            && !self.is_sleeper
+        {
+            watchers.sleep(key);
+        }
+        self.is_sleeper = true;
+        self
     }
 
     /// The events after this one, as far as one commit brought them, if it is at hand. All that was
@@ -101,7 +117,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if let Some((watchers, key)) = &self.place {
-            watchers.leave(key);
+            watchers.leave(key, self.is_sleeper);
         }
     }
 }
@@ -113,23 +129,34 @@ impl Watchers {
         session.watches += 1;
         let news = session.news.subscribe();
         self.size.store(watched.len(), Ordering::Release);
-        Watch { news, place: Some((self.clone(), key.clone())) }
+        Watch { news, place: Some((self.clone(), key.clone())), is_sleeper: false }
     }
 
     pub(crate) fn watch_all(&self) -> Watch {
-        Watch { news: self.all.subscribe(), place: None }
+        Watch { news: self.all.subscribe(), place: None, is_sleeper: false }
     }
 
-    /// Whether someone watches this session.
+    /// Whether someone who watches this session wants what commits bring.
     pub(crate) fn has(&self, key: &SessionKey) -> bool {
-        self.size.load(Ordering::Acquire) > 0 && lock(&self.watched).contains_key(key)
+        self.size.load(Ordering::Acquire) > 0
+            && lock(&self.watched).get(key).is_some_and(SessionWatchers::is_read)
+    }
+
+    /// A watch of this session only wakes from now on.
+    fn sleep(&self, key: &SessionKey) {
+        let mut watched = lock(&self.watched);
+        let Some(session) = watched.get_mut(key) else { return };
+        session.sleepers += 1;
+        session.forget_unread();
     }
 
     /// A watch of this session ends; with the last one, all that is kept of it.
-    fn leave(&self, key: &SessionKey) {
+    fn leave(&self, key: &SessionKey, is_sleeper: bool) {
         let mut watched = lock(&self.watched);
         let Some(session) = watched.get_mut(key) else { return };
         session.watches -= 1;
+        session.sleepers -= usize::from(is_sleeper);
+        session.forget_unread();
         if session.watches == 0 {
             watched.remove(key);
         }
@@ -145,10 +172,28 @@ impl Watchers {
         }
         for commit in commits {
             // Told without the lock: who is woken may let go of its watch, which takes it.
-            let news = lock(&self.watched).get(commit.key).map(|session| session.news.clone());
-            if let Some(news) = news {
-                news.send_modify(|news| news.take(commit.appended));
+            let watchers = lock(&self.watched)
+                .get(commit.key)
+                .map(|session| (session.news.clone(), session.is_read()));
+            if let Some((news, is_read)) = watchers {
+                news.send_modify(|news| news.take(commit.appended.filter(|_| is_read)));
             }
+        }
+    }
+}
+
+impl SessionWatchers {
+    fn is_read(&self) -> bool {
+        self.watches > self.sleepers
+    }
+
+    /// Keeps nothing that nobody reads. It wakes nobody.
+    fn forget_unread(&self) {
+        if !self.is_read() {
+            self.news.send_if_modified(|news| {
+                news.recent.clear();
+                false
+            });
         }
     }
 }
@@ -337,6 +382,28 @@ mod tests {
             told(&watchers, ONE, 1..=2, unreadable);
             assert_eq!(seen(&mut watch, 0), None, "{unreadable}");
         }
+    }
+
+    #[test]
+    fn a_sleeping_watch_caches_nothing() {
+        let watchers = Arc::new(Watchers::default());
+        let reader = watchers.watch(&key());
+        commit(&watchers, ONE, 1..=1);
+        let mut sleeper = watchers.watch(&key()).asleep();
+        assert!(watchers.has(&key()), "the other one reads");
+        commit(&watchers, ONE, 2..=2);
+        assert!(is_woken(&mut sleeper));
+        drop(reader);
+        assert!(!watchers.has(&key()));
+        commit(&watchers, ONE, 3..=3);
+        assert!(is_woken(&mut sleeper), "it is woken all the same");
+        assert_eq!(seen(&mut watchers.watch(&key()), 2), None);
+        let last = watchers.watch(&key());
+        commit(&watchers, ONE, 4..=4);
+        drop(last.asleep());
+        assert_eq!(seen(&mut watchers.watch(&key()), 3), None);
+        drop(sleeper);
+        assert_eq!(lock(&watchers.watched).len(), 0);
     }
 
     #[test]

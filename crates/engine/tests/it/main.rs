@@ -40,6 +40,7 @@ mod logins;
 mod remote_tasks;
 mod replies;
 mod input_required;
+mod webhooks;
 mod unrecorded_calls;
 mod world;
 

@@ -102,8 +102,6 @@ impl WebhookFilter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveWebhook {
     pub name: WebhookName,
-    /// The session of its run.
-    pub session: SessionId,
     /// When it is tried again.
     pub next_at: Option<Millis>,
 }

@@ -48,20 +48,11 @@ pub(crate) struct Reading {
     reloads: [(&'static str, u64); 2],
     /// Whether what they say is not served.
     reload_refused: bool,
-    /// None where there are no webhooks.
-    pushes: Option<PushReading>,
+    /// Whether there can be webhooks.
+    has_webhooks: bool,
     /// When the process began to serve, and now.
     started: Millis,
     now: Millis,
-}
-
-/// The webhooks at that moment.
-#[derive(Debug)]
-struct PushReading {
-    /// What became of what was posted to them.
-    outcomes: [(&'static str, u64); 3],
-    /// For how many there may be more.
-    live: u64,
 }
 
 /// One upstream at that moment.
@@ -97,10 +88,7 @@ impl Reading {
             answers: doors.answers.given(),
             reloads: doors.reloads.counts(),
             reload_refused: !doors.reloads.unserved().is_empty(),
-            pushes: doors
-                .pushes
-                .as_ref()
-                .map(|pushes| PushReading { outcomes: pushes.counts(), live: pushes.live() }),
+            has_webhooks: doors.has_webhooks,
             started: doors.started,
             now: engine.clock().now(),
         }
@@ -171,13 +159,17 @@ impl Reading {
         counters("code", "http_responses", "Answers of all endpoints").encode(encoder, answers)?;
         let told = counters("outcome", "reloads", "Files that changed and were read again");
         told.encode(encoder, self.reloads)?;
-        if let Some(PushReading { outcomes, live }) = &self.pushes {
+        if self.has_webhooks {
+            let Counts { notices_taken, notices_failed, webhooks_ended, webhooks_live, .. } =
+                self.counts;
+            let outcomes =
+                [("taken", notices_taken), ("failed", notices_failed), ("ended", webhooks_ended)];
             let told = counters("outcome", "pushes", "Updates that were posted to webhooks");
-            told.encode(encoder, *outcomes)?;
+            told.encode(encoder, outcomes)?;
             let name = "webhooks_live";
             let help = "Webhooks that there may be more for";
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(*live).encode(metric)?;
+            ConstGauge::new(webhooks_live).encode(metric)?;
         }
         self.encode_store(encoder)
     }
@@ -378,6 +370,8 @@ mod tests {
                 runs_started: 3,
                 runs_ended: BTreeMap::from([("completed", 2), ("failed", 1)]),
                 cases_waiting: 6,
+                notices_failed: 2,
+                webhooks_live: 5,
                 ..Counts::default()
             },
             streams_open: 1,
@@ -405,10 +399,7 @@ mod tests {
             answers: vec![("429".to_owned(), 8)],
             reloads: [("taken", 1), ("refused", 2)],
             reload_refused: true,
-            pushes: Some(PushReading {
-                outcomes: [("taken", 4), ("failed", 2), ("ended", 1)],
-                live: 5,
-            }),
+            has_webhooks: true,
             started: Millis(500),
             now: Millis(6_500),
         }

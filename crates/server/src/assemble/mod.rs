@@ -23,7 +23,6 @@ use crate::assemble::sinks::{ConfiguredSinks, Outlets, left_behind};
 use crate::ports::{self, OpenPort, OwnPort, PortError};
 use crate::routes::router;
 use crate::secrets::vault::{FileVault, System};
-use a2a::PushParts;
 use access::{AccessSettings, Admission, IdentitySources, admitted};
 use axum::Router;
 use backends::{Backends, behind};
@@ -76,8 +75,6 @@ pub struct Assembled {
     pub undone: UnfinishedRuns,
     pub(crate) doors: Shared,
     pub(crate) door: Arc<Door>,
-    /// What posts to webhooks, where there are some.
-    push: Option<Arc<PushParts>>,
     pub(crate) spawn: Arc<dyn Spawn>,
     /// Who is at the other end of a pipe, where that is known.
     pub(crate) client: Option<Visitor>,
@@ -128,7 +125,7 @@ impl Assembled {
 
     /// What ends it in good order, also for one who serves it no more.
     pub fn stopper(&self) -> Stopper {
-        Stopper { doors: self.doors.clone(), push: self.push.clone() }
+        Stopper { doors: self.doors.clone() }
     }
 }
 
@@ -136,16 +133,12 @@ impl Assembled {
 #[derive(Clone)]
 pub struct Stopper {
     doors: Shared,
-    push: Option<Arc<PushParts>>,
 }
 
 impl Stopper {
     /// Ends the engine, then the upstreams, which its last calls may still need, and sends what
     /// telemetry they left.
     pub async fn stop(&self) {
-        if let Some(push) = &self.push {
-            push.stop();
-        }
         if let Err(error) = self.doors.identity.store_uses().await {
             tracing::debug!(%error, "the last uses of keys were not stored");
         }
@@ -227,7 +220,6 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let inside = ServerParts { engine: served, entrance, realms, gateway, telemetry, sinks, files };
     let doors = doors(&setup, &ground, inside);
     let a2a = a2a_endpoint(&setup, &ground, &doors, extra.choose_skill);
-    let push = a2a.push.clone();
     let door = mcp_door(&setup, &ground, &doors, extra.shelves);
     let router = router(&doors, a2a, door.clone(), extra.routes);
     let spawn = ground.system.spawn;
@@ -240,7 +232,6 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         undone,
         doors,
         door,
-        push,
         spawn,
         client,
         ports,

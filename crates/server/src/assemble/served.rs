@@ -50,7 +50,7 @@ pub(super) fn doors(setup: &Setup, ground: &Ground, inside: ServerParts) -> Shar
     let cursors = Cursors::new(&ground.keys);
     let mut doors = Doors::new(engine, entrance, realms, gateway, backup, cursors, telemetry);
     doors.usual_agent.clone_from(&setup.project.config.agents.default);
-    doors.pushes = setup.project.config.a2a.push.as_ref().map(|_| Arc::default());
+    doors.has_webhooks = setup.project.config.a2a.push.is_some();
     doors.sinks = sinks;
     doors.policies = files;
     doors.data = std::path::absolute(&setup.data).unwrap_or_else(|_| setup.data.clone());
@@ -66,17 +66,11 @@ pub(super) fn a2a_endpoint(
 ) -> a2a::Shared {
     let serving = serving(setup);
     let webhooks = ground.opened.webhooks.clone();
-    let parts =
-        serving.push.clone().zip(doors.pushes.clone()).map(|(allowed, counts)| {
-            Arc::new(PushParts::new(webhooks, &ground.keys, allowed, counts))
-        });
-    // Before anyone posts: what is loaded then and purged later is heard of.
-    if let Some(push) = parts.clone() {
-        doors.realms.when_purged(move |realm| push.drop_realm(realm));
-    }
-    let a2a = A2a::new(doors.clone(), serving, ground.card_keys.clone(), parts, choose);
+    let parts = |allowed| Arc::new(PushParts::new(webhooks, &ground.keys, allowed));
+    let push = serving.push.clone().map(parts);
+    let a2a = A2a::new(doors.clone(), serving, ground.card_keys.clone(), push, choose);
     let a2a = Arc::new(a2a);
-    a2a::keep(&a2a, &*ground.system.spawn);
+    a2a::keep(&a2a);
     a2a
 }
 

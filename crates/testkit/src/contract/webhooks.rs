@@ -42,9 +42,7 @@ fn begun(scene: &Scene, realm: &str, id: &str) -> (Driver, RunId) {
 }
 
 fn live(webhook: &Webhook) -> LiveWebhook {
-    let name = webhook.name.clone();
-    let next_at = webhook.standing.next_at;
-    LiveWebhook { name, session: webhook.body.session, next_at }
+    LiveWebhook { name: webhook.name.clone(), next_at: webhook.standing.next_at }
 }
 
 pub fn a_webhook_is_there_after_a_restart_until_it_is_removed(scene: Scene) {

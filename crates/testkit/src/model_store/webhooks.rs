@@ -52,11 +52,8 @@ impl Webhooks for ModelStore {
     fn live_webhooks(&self) -> Read<'_, Vec<LiveWebhook>> {
         Box::pin(self.read(|tables| {
             let live = tables.webhooks.values().filter(|one| one.standing.is_live);
-            let shown = live.map(|one| LiveWebhook {
-                name: one.name.clone(),
-                session: one.body.session,
-                next_at: one.standing.next_at,
-            });
+            let shown = live
+                .map(|one| LiveWebhook { name: one.name.clone(), next_at: one.standing.next_at });
             Ok(shown.collect::<Vec<_>>())
         }))
     }

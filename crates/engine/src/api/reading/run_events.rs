@@ -154,6 +154,12 @@ impl RunEvents {
         self.ahead = NextEvents::Told;
     }
 
+    /// What wakes who has looked at all there is, and will follow the run again from a place on:
+    /// nothing else of it is kept for so long.
+    pub(crate) fn into_watch(self) -> Watch {
+        self.watch.asleep()
+    }
+
     /// Gets the events that come next, for a caller that may still read them.
     async fn read(&mut self) -> Result<()> {
         let at_hand = match self.ahead {
