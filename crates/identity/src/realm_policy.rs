@@ -58,15 +58,18 @@ impl RealmPolicy {
         }
         let subject = Caller::new(realm.clone(), principal.clone());
         let other = self.inner.decide(&Request { subject: &subject, ..*request });
-        match (own.allows(), other.shows()) {
-            // What one of both must be asked about is asked about.
-            (false, true) => {
-                let obligations = own.obligations.into_iter().chain(other.obligations).collect();
-                let policies = own.policies.into_iter().chain(other.policies).collect();
-                Decision { obligations, policies, ..own }
-            }
-            (true, _) | (false, false) => other,
+        if !other.shows() {
+            return other;
         }
+        // What must hold for one of both holds, and what one of both must be asked about is asked
+        // about.
+        let is_allowed = own.allows();
+        let obligations = own.obligations.into_iter().chain(other.obligations).collect();
+        if is_allowed {
+            return Decision { obligations, ..other };
+        }
+        let policies = own.policies.into_iter().chain(other.policies).collect();
+        Decision { obligations, policies, ..own }
     }
 }
 

@@ -4,11 +4,13 @@ use super::{Stage, grants, root};
 use crate::policy::RolePolicy;
 use crate::realm_policy::RealmPolicy;
 use crate::{Identity, IdentityParts};
-use kernel::contracts::policy::{Context, Decision, Policy, Request, Resource, SessionFacts};
+use kernel::contracts::policy::{
+    Answerer, Context, Decision, Obligation, Policy, Request, Resource, SessionFacts,
+};
 use kernel::identity::principal::Principal;
 use kernel::identity::realm::{RealmSettings, Realms};
 use kernel::identity::roles::Role;
-use kernel::tool::call::ToolSpec;
+use kernel::tool::call::{ToolSpec, Verdict};
 use kernel::tool::rules::Pattern;
 use kernel::values::caller::{Act, Caller};
 use std::sync::Arc;
@@ -158,4 +160,51 @@ async fn the_principal_that_a_realm_acts_as_gives_callers_no_rights() {
             assert!(!said.allows(), "`{who}` does what the realm's own subject may");
         }
     }
+}
+
+/// Gives the caller and who the realm acts as a verdict and an obligation each.
+struct Obliging {
+    caller: Verdict,
+    service: Verdict,
+}
+
+impl Policy for Obliging {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        let (verdict, obligation) = match &*request.subject.subject {
+            "service" => (&self.service, Obligation::Other),
+            _ => (&self.caller, only_the_boss()),
+        };
+        Decision { obligations: vec![obligation], ..Decision::from(verdict.clone()) }
+    }
+}
+
+fn only_the_boss() -> Obligation {
+    Obligation::Answerers(vec![Answerer::Role("boss".into())])
+}
+
+#[tokio::test]
+async fn what_must_hold_for_a_caller_holds_where_its_realm_acts_as_another() {
+    let settings = RealmSettings { run_as: Some("service".into()), ..RealmSettings::default() };
+    let (identity, _) = within(settings).await;
+    let add = tool("math::add");
+    let decide = |caller: &Verdict, service: &Verdict| {
+        let said = Obliging { caller: caller.clone(), service: service.clone() };
+        let policy = RealmPolicy::new(Arc::new(said), identity.clone());
+        let subject = &Caller::new("acme", "ann");
+        let resource = Resource::Tool(&add);
+        let context = Context::default();
+        policy.decide(&Request { act: Act::Call, subject, resource, context })
+    };
+    let allow = Verdict::Allow;
+    let ask = Verdict::Ask("it costs money".to_owned());
+    for (caller, service, verdict) in
+        [(&allow, &allow, &allow), (&allow, &ask, &ask), (&ask, &allow, &ask), (&ask, &ask, &ask)]
+    {
+        let decision = decide(caller, service);
+        assert_eq!(decision.verdict, *verdict);
+        let both = vec![only_the_boss(), Obligation::Other];
+        assert_eq!(decision.obligations, both, "caller: {caller:?}, service: {service:?}");
+    }
+    let deny = Verdict::Deny("no".to_owned());
+    assert_eq!(decide(&allow, &deny).verdict, deny);
 }
