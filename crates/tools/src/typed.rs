@@ -33,9 +33,9 @@ pub(crate) trait TypedTool: Send + Sync + 'static {
     /// Whether a repeat with the same key has no further effect. One that writes must say so.
     const IDEMPOTENT: bool = matches!(Self::REACH, Reach::Reads);
 
-    /// What the schema cannot check, before policy: no one is asked to approve a call that cannot
-    /// run.
-    fn check(&self, _args: &Self::Args) -> Result<(), ToolError> {
+    /// What the schema cannot check, and whether it serves this caller, before policy: no one is
+    /// asked to approve a call that cannot run.
+    fn check(&self, _caller: &Caller, _args: &Self::Args) -> Result<(), ToolError> {
         Ok(())
     }
 
@@ -50,9 +50,10 @@ pub(crate) trait TypedTool: Send + Sync + 'static {
         None
     }
 
-    /// Does it.
+    /// Does it for this caller.
     fn call(
         &self,
+        caller: &Caller,
         args: Self::Args,
         call: &Call,
     ) -> impl Future<Output = Result<Self::Out, ToolError>> + Send;
@@ -90,8 +91,8 @@ impl<T: TypedTool> Tool for Typed<T> {
         &self.spec
     }
 
-    fn check(&self, arguments: &Value) -> Result<(), ToolError> {
-        self.tool.check(&read::<T::Args>(arguments)?)
+    fn check(&self, caller: &Caller, arguments: &Value) -> Result<(), ToolError> {
+        self.tool.check(caller, &read::<T::Args>(arguments)?)
     }
 
     fn reach(&self, arguments: &Value) -> (Reach, bool) {
@@ -103,12 +104,12 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn call<'a>(
         &'a self,
-        _caller: &'a Caller,
+        caller: &'a Caller,
         call: &'a Call,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let args = read::<T::Args>(&call.arguments)?;
-            let output = self.tool.call(args, call).await?;
+            let output = self.tool.call(caller, args, call).await?;
             if let Some(blob) = T::stored(&output) {
                 return Ok(ToolOutput::Blob(blob));
             }
@@ -184,6 +185,7 @@ fn refuse_null(property: &mut Value) {
 mod tests {
     use super::*;
     use crate::test_calls::{answer, call_of};
+    use futures::executor::block_on;
     use kernel::tool::call::CallProgress;
     use serde::Deserialize;
     use serde_json::json;
@@ -248,7 +250,12 @@ mod tests {
         const DESCRIPTION: &'static str = "Has an output that JSON cannot hold.";
         const REACH: Reach = Reach::Writes;
 
-        async fn call(&self, _stop: Stop, _call: &Call) -> Result<Self::Out, ToolError> {
+        async fn call(
+            &self,
+            _caller: &Caller,
+            _stop: Stop,
+            _call: &Call,
+        ) -> Result<Self::Out, ToolError> {
             Ok(BTreeMap::from([((1, 2), 3)]))
         }
     }
@@ -266,8 +273,45 @@ mod tests {
         assert_eq!((how, name), (CallProgress::Unknown, "OutputValidationError".to_owned()));
         assert!(message.starts_with("`broken::tool` was done"), "{message}");
         let tool = typed(Broken);
-        assert_eq!(tool.check(&json!({})).unwrap_err().fault.message, misfit);
+        let caller = Caller::new("default", "local");
+        assert_eq!(tool.check(&caller, &json!({})).unwrap_err().fault.message, misfit);
         assert_eq!(tool.reach(&json!({})), (Reach::Writes, false));
         assert_eq!(tool.spec().tags, ["broken"]);
+    }
+
+    /// Serves one realm, and says for whom.
+    struct Own;
+
+    impl TypedTool for Own {
+        type Args = Stop;
+        type Out = String;
+        const NAME: &'static str = "own::tool";
+        const TITLE: &'static str = "Own";
+        const DESCRIPTION: &'static str = "Serves one realm.";
+        const REACH: Reach = Reach::Reads;
+
+        fn check(&self, caller: &Caller, _stop: &Stop) -> Result<(), ToolError> {
+            match caller.realm.as_str() {
+                "acme" => Ok(()),
+                other => Err(ToolError::not_sent("NotServed", format!("not for `{other}`"))),
+            }
+        }
+
+        async fn call(&self, caller: &Caller, _: Stop, _: &Call) -> Result<String, ToolError> {
+            Ok(caller.subject.to_string())
+        }
+    }
+
+    #[test]
+    fn a_typed_tool_knows_who_calls() {
+        let tool = typed(Own);
+        let arguments = json!({"minutes": 1});
+        let ann = Caller::new("acme", "ann");
+        let eve = Caller::new("other", "eve");
+        assert_eq!(tool.check(&ann, &arguments), Ok(()));
+        let refused = ToolError::not_sent("NotServed", "not for `other`");
+        assert_eq!(tool.check(&eve, &arguments), Err(refused));
+        let done = block_on(tool.call(&ann, &call_of("own::tool", arguments)));
+        assert_eq!(done, Ok(ToolOutput::Value(json!("ann"))));
     }
 }

@@ -292,7 +292,8 @@ fn what_is_not_there_is_told() {
 fn arguments_that_cannot_be_meant_are_refused_before_anybody_is_asked() {
     let office = Office::open();
     let refused = |name: &str, arguments: Value| {
-        let error = office.tool(name).check(&arguments).unwrap_err();
+        let caller = Caller::new("default", "local");
+        let error = office.tool(name).check(&caller, &arguments).unwrap_err();
         assert_eq!(error.how, CallProgress::NotSent);
         error.fault.message
     };

@@ -43,7 +43,7 @@ impl Tool for CalendarTool {
         &self.spec
     }
 
-    fn check(&self, arguments: &Value) -> Result<(), ToolError> {
+    fn check(&self, _caller: &Caller, arguments: &Value) -> Result<(), ToolError> {
         (self.check)(&self.desk, arguments)
     }
 

@@ -79,7 +79,7 @@ impl Gate {
         arguments: &Arc<Value>,
         context: Context<'_>,
     ) -> Result<AdmittedCall<'c>, IllFormed> {
-        self.check_arguments(&listed, arguments)?;
+        self.check_arguments(caller, &listed, arguments)?;
         let (reach, idempotent) = listed.tool.reach(arguments);
         let context = Context { arguments: Some(arguments), ..context };
         let decision = self.decide_call(caller, listed.tool.judged(), context);
@@ -106,7 +106,7 @@ impl Gate {
         arguments: &Value,
     ) -> Result<Arc<ListedTool>, IllFormed> {
         let listed = self.known(caller, tool)?;
-        self.check_arguments(&listed, arguments)?;
+        self.check_arguments(caller, &listed, arguments)?;
         Ok(listed)
     }
 
@@ -121,14 +121,24 @@ impl Gate {
     }
 
     /// The arguments fit the tool's schema and its own check.
-    fn check_arguments(&self, listed: &ListedTool, arguments: &Value) -> Result<(), IllFormed> {
+    fn check_arguments(
+        &self,
+        caller: &Caller,
+        listed: &ListedTool,
+        arguments: &Value,
+    ) -> Result<(), IllFormed> {
         let tool = &listed.tool.spec().name;
-        caught_now(|| self.fitting(listed, arguments)).unwrap_or_else(|panicked| {
+        caught_now(|| self.fitting(caller, listed, arguments)).unwrap_or_else(|panicked| {
             Err(panic_fault(tool, "its arguments were checked", &panicked).into())
         })
     }
 
-    fn fitting(&self, listed: &ListedTool, arguments: &Value) -> Result<(), IllFormed> {
+    fn fitting(
+        &self,
+        caller: &Caller,
+        listed: &ListedTool,
+        arguments: &Value,
+    ) -> Result<(), IllFormed> {
         let spec = listed.tool.spec();
         let tool = &spec.name;
         self.schemas.check(&spec.input_schema, arguments).map_err(|misfits| IllFormed {
@@ -139,6 +149,6 @@ impl Gate {
             .hint(format!("`waypost tool show {tool}` shows the schema")),
             misfits,
         })?;
-        listed.tool.check(arguments).map_err(|error| error.fault.into())
+        listed.tool.check(caller, arguments).map_err(|error| error.fault.into())
     }
 }

@@ -13,16 +13,19 @@ use kernel::values::ids::RealmId;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Gives back what it got, unless it is `odd`.
+/// Gives back what it got, unless it is `odd`, or `secret` and not asked for by `ann`.
 struct Echo(Arc<ToolSpec>);
 
 impl Tool for Echo {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.0
     }
-    fn check(&self, arguments: &Value) -> Result<(), ToolError> {
+    fn check(&self, caller: &Caller, arguments: &Value) -> Result<(), ToolError> {
         if arguments["value"] == json!("odd") {
             return Err(ToolError::not_sent("Odd", "this is odd"));
+        }
+        if arguments["value"] == json!("secret") && &*caller.subject != "ann" {
+            return Err(ToolError::not_sent("Secret", "this is for `ann`"));
         }
         Ok(())
     }
@@ -194,6 +197,23 @@ async fn a_tools_own_check_goes_before_policy() {
     assert_eq!(
         (refused.kind(), refused.message.as_str()),
         (RefusalKind::WrongShape, "this is odd")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tools_own_check_can_decide_by_who_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let brought = parts(folder.path(), Limits::default(), from_us(vec![plain("echo")]));
+    let engine = Engine::start(brought).unwrap();
+    let arguments = json!({"value": "secret"});
+    let tool = "echo".into();
+    let done = engine.tools().call(&caller(), &tool, arguments.clone(), WAIT_MS).await;
+    assert_eq!(done, Ok(CallReport::Done(json!("secret"))));
+    let eve = Caller::new("default", "eve");
+    let refused = engine.tools().call(&eve, &tool, arguments, WAIT_MS).await.unwrap_err();
+    assert_eq!(
+        (refused.kind(), refused.message.as_str()),
+        (RefusalKind::WrongShape, "this is for `ann`")
     );
 }
 

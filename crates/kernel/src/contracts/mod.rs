@@ -56,8 +56,9 @@ pub trait Tool: Send + Sync {
         self.spec()
     }
 
-    /// Its own argument check, before policy: no one is asked to approve a call that cannot run.
-    fn check(&self, _arguments: &Value) -> Result<(), ToolError> {
+    /// Its own check of arguments and caller, before policy: no one is asked to approve a call that
+    /// cannot run.
+    fn check(&self, _caller: &Caller, _arguments: &Value) -> Result<(), ToolError> {
         Ok(())
     }
 

@@ -59,8 +59,8 @@ async fn call(
 ) -> Result<Value, ToolError> {
     let tool = tools.iter().find(|tool| tool.spec().name.as_str() == name).unwrap();
     JsonSchemas::default().check(&tool.spec().input_schema, &arguments).unwrap();
-    tool.check(&arguments)?;
     let caller = Caller::new("default", "local");
+    tool.check(&caller, &arguments)?;
     let call = Call {
         id: CallId(id),
         tool: name.into(),

@@ -1,7 +1,7 @@
 //! `math::add`: the sum of two numbers, as a bare number.
 
 use crate::typed::TypedTool;
-use kernel::tool::call::{Call, Reach, ToolError};
+use kernel::tool::call::{Call, Caller, Reach, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Number;
@@ -25,7 +25,12 @@ impl TypedTool for Add {
     const DESCRIPTION: &'static str = "Adds two numbers. Integers stay integers.";
     const REACH: Reach = Reach::Reads;
 
-    async fn call(&self, Summands { a, b }: Summands, _call: &Call) -> Result<Number, ToolError> {
+    async fn call(
+        &self,
+        _caller: &Caller,
+        Summands { a, b }: Summands,
+        _call: &Call,
+    ) -> Result<Number, ToolError> {
         if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64())
             && let Some(sum) = a.checked_add(b)
         {

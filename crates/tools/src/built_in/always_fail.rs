@@ -1,7 +1,7 @@
 //! `test::always_fail`: fails, so that one can see what a failed step looks like.
 
 use crate::typed::TypedTool;
-use kernel::tool::call::{Call, Reach, ToolError};
+use kernel::tool::call::{Call, Caller, Reach, ToolError};
 use serde_json::{Map, Value};
 
 /// The tool.
@@ -16,7 +16,12 @@ impl TypedTool for AlwaysFail {
         "Fails, whatever it is given. For trying out what happens then.";
     const REACH: Reach = Reach::Reads;
 
-    async fn call(&self, _args: Map<String, Value>, _call: &Call) -> Result<Value, ToolError> {
+    async fn call(
+        &self,
+        _caller: &Caller,
+        _args: Map<String, Value>,
+        _call: &Call,
+    ) -> Result<Value, ToolError> {
         Err(ToolError::failed("AlwaysFails", "`test::always_fail` fails by design")
             .hint("skip the step, or abort the run"))
     }

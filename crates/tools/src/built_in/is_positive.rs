@@ -1,7 +1,7 @@
 //! `validate::is_positive`: whether a number is greater than zero.
 
 use crate::typed::TypedTool;
-use kernel::tool::call::{Call, Reach, ToolError};
+use kernel::tool::call::{Call, Caller, Reach, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Number;
@@ -24,7 +24,12 @@ impl TypedTool for IsPositive {
     const DESCRIPTION: &'static str = "Whether a number is greater than zero.";
     const REACH: Reach = Reach::Reads;
 
-    async fn call(&self, Subject { num }: Subject, _call: &Call) -> Result<bool, ToolError> {
+    async fn call(
+        &self,
+        _caller: &Caller,
+        Subject { num }: Subject,
+        _call: &Call,
+    ) -> Result<bool, ToolError> {
         Ok(num.as_f64().is_some_and(|num| num > 0.0))
     }
 }

@@ -4,7 +4,7 @@
 use crate::events::{placed, publish};
 use crate::typed::TypedTool;
 use kernel::tool::arguments::misfit;
-use kernel::tool::call::{Call, Reach, ToolError};
+use kernel::tool::call::{Call, Caller, Reach, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -45,7 +45,12 @@ impl TypedTool for Publish {
     const REACH: Reach = Reach::Writes;
     const IDEMPOTENT: bool = true;
 
-    async fn call(&self, event: Event, call: &Call) -> Result<Published, ToolError> {
+    async fn call(
+        &self,
+        _caller: &Caller,
+        event: Event,
+        call: &Call,
+    ) -> Result<Published, ToolError> {
         let Event { kind, mut more } = event;
         if kind.trim().is_empty() {
             return Err(misfit("`type` must be a text that says what happened")

@@ -5,7 +5,7 @@ use crate::events::{made, placed, publish, uuid};
 use crate::typed::TypedTool;
 use kernel::definition::plan::mistake::meant;
 use kernel::tool::arguments::misfit;
-use kernel::tool::call::{Call, Reach, ToolError};
+use kernel::tool::call::{Call, Caller, Reach, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -66,7 +66,12 @@ impl TypedTool for RaiseTicket {
     const REACH: Reach = Reach::Writes;
     const IDEMPOTENT: bool = true;
 
-    async fn call(&self, ticket: Ticket, call: &Call) -> Result<Raised, ToolError> {
+    async fn call(
+        &self,
+        _caller: &Caller,
+        ticket: Ticket,
+        call: &Call,
+    ) -> Result<Raised, ToolError> {
         let Ticket { summary, detail, key, category, trade_id, unknown } = ticket;
         if let Some(name) = unknown.keys().next() {
             let hint = meant(name, ARGUMENTS)

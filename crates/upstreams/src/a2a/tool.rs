@@ -194,7 +194,7 @@ impl Tool for AgentTool {
         &self.spec
     }
 
-    fn check(&self, arguments: &Value) -> Result<()> {
+    fn check(&self, _: &Caller, arguments: &Value) -> Result<()> {
         match self.sends {
             MessageForm::Any | MessageForm::Text(_) => written(arguments).map(drop),
             MessageForm::Data(_) => Ok(()),

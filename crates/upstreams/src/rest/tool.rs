@@ -97,7 +97,7 @@ impl Tool for RestTool {
         Some(Upstream { name: self.upstream.clone(), speaks: UpstreamProtocol::Other })
     }
 
-    fn check(&self, arguments: &Value) -> Result<()> {
+    fn check(&self, _: &Caller, arguments: &Value) -> Result<()> {
         Request::new(&self.operation, &self.base, arguments).map(drop)
     }
 

@@ -367,7 +367,8 @@ async fn any_method_of_an_open_server_is_a_tool_that_writes() {
     let named = any.opened("files.files.filesystem.readFile").unwrap();
     assert_eq!(named.judged().name.as_str(), "files.filesystem.readFile");
     assert_eq!(named.spec().name.as_str(), "files.files.filesystem.readFile");
-    let error = any.opened("files.tools/call").unwrap().check(&json!({})).unwrap_err();
+    let caller = Caller::new("default", "local");
+    let error = any.opened("files.tools/call").unwrap().check(&caller, &json!({})).unwrap_err();
     assert!(error.fault.message.contains("a method of the protocol"), "{error:?}");
     for other in ["files.", "other.filesystem.readFile"] {
         assert!(any.opened(other).is_none(), "{other}");

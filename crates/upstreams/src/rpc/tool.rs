@@ -129,7 +129,7 @@ impl Tool for RpcTool {
         self.judged.as_ref().unwrap_or(&self.spec)
     }
 
-    fn check(&self, _: &Value) -> Result<()> {
+    fn check(&self, _: &Caller, _: &Value) -> Result<()> {
         let Some(why) = self.refused else { return Ok(()) };
         let method = self.name.escape_debug();
         let message = format!("`{method}` is no tool of `{}`: {why}", self.upstream);

@@ -3,7 +3,7 @@
 
 use super::arguments::{Asked, Wanted};
 use crate::typed::TypedTool;
-use kernel::tool::call::{Call, Reach, ToolError};
+use kernel::tool::call::{Call, Caller, Reach, ToolError};
 use kernel::values::datum::BlobRef;
 use outbound::addresses::HttpSettings;
 use outbound::answer::{self, Answer, Effect};
@@ -32,7 +32,7 @@ impl TypedTool for Request {
         400 or above is an error.";
     const REACH: Reach = Reach::Writes;
 
-    fn check(&self, asked: &Asked) -> Result<(), ToolError> {
+    fn check(&self, _caller: &Caller, asked: &Asked) -> Result<(), ToolError> {
         Wanted::read(asked, self.outbound.settings()).map(drop)
     }
 
@@ -44,7 +44,7 @@ impl TypedTool for Request {
         answer.stored.clone()
     }
 
-    async fn call(&self, asked: Asked, call: &Call) -> Result<Answer, ToolError> {
+    async fn call(&self, _caller: &Caller, asked: Asked, call: &Call) -> Result<Answer, ToolError> {
         let mut wanted = Wanted::read(&asked, self.outbound.settings())?;
         traced(&mut wanted.headers, call.context.trace);
         let body = wanted.body();

@@ -337,7 +337,8 @@ async fn a_refused_connection_means_nothing_was_sent() {
 async fn unlisted_hosts_are_refused() {
     let tool = tool(&["127.0.0.1:1".to_owned()]);
     let url = "http://127.0.0.1:2/";
-    let error = tool.check(&json!({"url": url})).unwrap_err();
+    let caller = Caller::new("default", "local");
+    let error = tool.check(&caller, &json!({"url": url})).unwrap_err();
     assert_eq!(told(&error), (CallProgress::NotSent, "HostNotAllowed"));
     let error = call(&tool, json!({"url": url})).await.unwrap_err();
     assert_eq!(told(&error), (CallProgress::NotSent, "HostNotAllowed"));

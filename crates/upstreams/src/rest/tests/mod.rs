@@ -333,7 +333,8 @@ async fn missing_arguments_are_reported_before_anything_is_sent() {
     let tools = pets("missing", "127.0.0.1:9".parse().unwrap()).await;
     let remove = tools.iter().find(|tool| tool.spec().name.as_str() == "shop.removePet").unwrap();
     for arguments in [json!({}), json!({"petId": ""}), json!({"petId": ".."})] {
-        let error = remove.check(&arguments).unwrap_err();
+        let caller = Caller::new("default", "local");
+        let error = remove.check(&caller, &arguments).unwrap_err();
         assert_eq!(told(&error), (CallProgress::NotSent, "InputValidationError"));
     }
 }
