@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use engine::refusal::{Quota, Refusal, RefusalCode, RefusalKind};
 use kernel::identity::shares::SharedLimit;
 use kernel::tool::schema::Misfit;
+use kernel::values::fault::Fault;
 use serde_json::{Map, Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::proto::status::Status;
@@ -80,13 +81,14 @@ impl Failure {
 
     /// A refusal whose status is not that of its kind.
     pub fn with_status(status: StatusCode, refusal: Refusal) -> Self {
-        let Refusal { code, message, hint, errors } = refusal;
+        let Refusal { code, message, hint, errors, fault } = refusal;
         let detail = code.detail();
         let retry_ms = code.retry_ms();
         let quota = code.quota();
         let told =
             ProblemBody { code: code.name(), message, hint, errors, detail, retry_ms, quota };
-        Self { status, told: Box::new(told), shape: None, headers: Vec::new() }
+        let failure = Self { status, told: Box::new(told), shape: None, headers: Vec::new() };
+        failure.fault(fault.as_deref())
     }
 
     /// The same in this shape, whatever its path is.
@@ -169,6 +171,18 @@ impl Failure {
     #[must_use]
     pub fn detail(mut self, detail: Value) -> Self {
         self.told.detail = Some(detail);
+        self
+    }
+
+    /// The same with what this fault has for programs, beside what is there already.
+    #[must_use]
+    pub fn fault(mut self, fault: Option<&Fault>) -> Self {
+        if let Some(detail) = fault.and_then(|fault| fault.detail.as_ref()) {
+            let more = self.told.detail.get_or_insert_with(|| json!({}));
+            if let Some(more) = more.as_object_mut() {
+                more.insert("faultDetail".to_owned(), json!(detail));
+            }
+        }
         self
     }
 
@@ -449,6 +463,22 @@ mod tests {
             .hint("read it")
             .errors(vec![Misfit { pointer: "/a".to_owned(), message: "is wrong".to_owned() }])
             .detail(json!({"status": "decided", "code": "x", "decision": {"by": "ann"}}))
+    }
+
+    #[test]
+    fn a_faults_detail_stands_beside_what_is_there_and_is_left_out_where_there_is_none() {
+        let given = Map::from_iter([("version".to_owned(), json!(4))]);
+        let fault = Fault::new("Conflict", "it was changed");
+        let more = |failure: Failure| failure.problem("0f".to_owned()).more;
+        let failed = || {
+            Failure::new(StatusCode::BAD_GATEWAY, "tool_failed", "no").detail(json!({"run": "r"}))
+        };
+        assert_eq!(more(failed().fault(Some(&fault))), more(failed()));
+        let fault = fault.detail(given);
+        let expected = json!({"run": "r", "faultDetail": {"version": 4}});
+        assert_eq!(json!(more(failed().fault(Some(&fault)))), expected);
+        let bare = Failure::new(StatusCode::BAD_GATEWAY, "tool_failed", "no");
+        assert_eq!(json!(more(bare.fault(Some(&fault)))), json!({"faultDetail": {"version": 4}}));
     }
 
     #[test]

@@ -121,7 +121,8 @@ fn failed(tool: &ToolName, report: &RunReport) -> Failure {
     let message = format!("`{tool}` gave no output: {why}");
     let failure = Failure::new(StatusCode::BAD_GATEWAY, "tool_failed", message)
         .detail(json!({"run": report.run.id, "status": report.run.status}))
-        .maybe_hint(error.and_then(|fault| fault.hint.clone()));
+        .maybe_hint(error.and_then(|fault| fault.hint.clone()))
+        .fault(error);
     replayed_failure(failure, report.replayed)
 }
 

@@ -364,7 +364,8 @@ pub fn plan_mistake(mistake: Mistake) -> rest::PlanMistake {
 }
 
 pub fn fault(fault: Fault) -> rest::Fault {
-    rest::Fault { name: fault.name, message: fault.message, hint: fault.hint }
+    let Fault { name, message, hint, detail, .. } = fault;
+    rest::Fault { name, message, hint, detail }
 }
 
 /// Where a run stands.
@@ -433,6 +434,16 @@ mod tests {
         let row = AskRow { ask: asked, status: AskStatus::Open, decision: None };
         let key = SessionKey::new("r", Space::session(), "s");
         json!(ask(SessionAsk { session: SessionId(1), key, row }, None))
+    }
+
+    #[test]
+    fn a_faults_detail_is_shown_where_there_is_one() {
+        let written = json!({"name": "Conflict", "message": "it was changed",
+            "detail": {"version": 4}});
+        let read = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(json!(fault(read)), written);
+        let plain = json!({"name": "Conflict", "message": "it was changed"});
+        assert_eq!(json!(fault(Fault::new("Conflict", "it was changed"))), plain);
     }
 
     #[test]

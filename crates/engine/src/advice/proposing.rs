@@ -223,7 +223,9 @@ fn as_shown(failed: &FailedStep, tools: &[Arc<ToolSpec>]) -> Value {
         None => text.to_owned(),
     };
     let hint = failed.fault.hint.as_deref().map(told);
-    let error = Fault { message: told(&failed.fault.message), hint, ..failed.fault.clone() };
+    let message = told(&failed.fault.message);
+    // What is for programs cannot be masked: nothing says which of its members are secrets.
+    let error = Fault { message, hint, detail: None, ..failed.fault.clone() };
     json!({
         "planId": failed.plan,
         "stepId": failed.step,

@@ -66,7 +66,7 @@ impl Driver {
             Ok(call) => call.into_judgement(),
             Err(ill_formed) => {
                 let gate = &self.shared.gate;
-                Judgement::Refused(gate.with_reason(&caller, tool, ill_formed.fault))
+                Judgement::Refused(gate.with_reason(&caller, tool, *ill_formed.fault))
             }
         };
         let judgement = match is_denial(&judgement) {

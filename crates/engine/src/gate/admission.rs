@@ -31,14 +31,14 @@ pub(crate) struct AdmittedCall<'c> {
 /// Why a call cannot run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct IllFormed {
-    pub(crate) fault: Fault,
+    pub(crate) fault: Box<Fault>,
     /// The faulty arguments.
     pub(crate) misfits: Vec<Misfit>,
 }
 
 impl From<Fault> for IllFormed {
     fn from(fault: Fault) -> Self {
-        Self { fault, misfits: Vec::new() }
+        Self { fault: Box::new(fault), misfits: Vec::new() }
     }
 }
 
@@ -141,13 +141,12 @@ impl Gate {
     ) -> Result<(), IllFormed> {
         let spec = listed.tool.spec();
         let tool = &spec.name;
-        self.schemas.check(&spec.input_schema, arguments).map_err(|misfits| IllFormed {
-            fault: Fault::new(
-                "InputValidationError",
-                format!("arguments of `{tool}` do not fit its schema: {}", sentence(&misfits)),
-            )
-            .hint(format!("`waypost tool show {tool}` shows the schema")),
-            misfits,
+        self.schemas.check(&spec.input_schema, arguments).map_err(|misfits| {
+            let why = sentence(&misfits);
+            let message = format!("arguments of `{tool}` do not fit its schema: {why}");
+            let fault = Fault::new("InputValidationError", message)
+                .hint(format!("`waypost tool show {tool}` shows the schema"));
+            IllFormed { fault: Box::new(fault), misfits }
         })?;
         listed.tool.check(caller, arguments).map_err(|error| error.fault.into())
     }

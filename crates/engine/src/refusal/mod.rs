@@ -7,6 +7,7 @@ pub use code::{ActiveRun, ClosedAsk, Quota, RefusalCode, RefusalKind, TryLater};
 use kernel::contracts::{SessionRef, StoreError};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::schema::Misfit;
+use kernel::values::fault::Fault;
 use kernel::values::ids::RunId;
 
 /// The engine's answer to a request, or why there is none.
@@ -22,12 +23,15 @@ pub struct Refusal {
     pub hint: Option<String>,
     /// The faulty values, if it is about values.
     pub errors: Vec<Misfit>,
+    /// What went wrong with the call of a tool, if it is about one: endpoints can answer by its
+    /// name.
+    pub fault: Option<Box<Fault>>,
 }
 
 impl Refusal {
     /// A refusal without a hint.
     pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, errors: Vec::new() }
+        Self { code, message: message.into(), hint: None, errors: Vec::new(), fault: None }
     }
 
     pub fn kind(&self) -> RefusalKind {
@@ -45,6 +49,14 @@ impl Refusal {
     #[must_use]
     pub fn errors(mut self, errors: Vec<Misfit>) -> Self {
         self.errors = errors;
+        self
+    }
+
+    /// The same about this fault of a call, with its hint.
+    #[must_use]
+    pub(crate) fn fault(mut self, fault: Fault) -> Self {
+        self.hint.clone_from(&fault.hint);
+        self.fault = Some(Box::new(fault));
         self
     }
 

@@ -1,15 +1,16 @@
 //! The gate: what is not listed cannot be called, calls end in time, outputs are as promised.
 
-use crate::world::{WAIT_MS, World, caller};
+use crate::world::{WAIT_MS, World, caller, count_in};
 use engine::{CallReport, CallRequest, Parts};
-use kernel::ask::AskBody;
+use kernel::ask::{AskBody, FixAction, Reply};
 use kernel::contracts::policy::{Context, Decision, Request};
 use kernel::contracts::{LoadResult, Policy};
 use kernel::limits::Limits;
 use kernel::tool::call::{CallProgress, Caller};
 use kernel::values::caller::Act;
+use kernel::values::fault::Fault;
 use kernel::values::ids::{ContentHash, Space};
-use serde_json::json;
+use serde_json::{Map, json};
 use std::sync::{Arc, Mutex};
 
 const SECRET: &str = "planId: secret\nsteps: [{id: call, type: tool_call, toolId: 'secret::write', \
@@ -19,6 +20,42 @@ const READ: &str = "planId: read\nsteps: [{id: call, type: tool_call, toolId: 's
 const GIVEN: &str = "planId: given\nsteps: [{id: call, type: tool_call, toolId: 'slow::read', \
     arguments: {n: {jsonPath: $.promptInput.n}}, nextStepId: end}, \
     {id: end, type: final_response, message: ok}]";
+
+const CONFLICT: &str = "planId: conflict\nsteps: [{id: call, type: tool_call, \
+    toolId: 'slow::write', arguments: {detail: {jsonPath: $.promptInput}}, nextStepId: end}, \
+    {id: end, type: final_response, message: ok}]";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_faults_detail_reaches_who_called_and_survives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path(), &[CONFLICT]).await;
+    world.permits.add_permits(10);
+    let detail = Map::from_iter([("record".to_owned(), json!(7))]);
+    let fault = Fault::new("Boom", "as told").detail(detail);
+    let arguments = json!({"detail": {"record": 7}});
+    // A read has no run: the fault comes with the refusal. The run of a write failed with it.
+    let tools = world.engine.tools();
+    let read = tools.call(&caller(), &"slow::read".into(), arguments.clone(), WAIT_MS).await;
+    let refused = read.unwrap_err();
+    assert_eq!((refused.code.name(), refused.message.as_str()), ("tool_failed", "Boom: as told"));
+    assert_eq!(refused.fault.as_deref(), Some(&fault));
+    let written = tools.call(&caller(), &"slow::write".into(), arguments, WAIT_MS).await.unwrap();
+    let CallReport::Failed(report) = written else { panic!("{written:?}") };
+    assert_eq!(report.run.last_error.as_ref(), Some(&fault));
+
+    let stuck = world.run("conflict", json!({"record": 7}), "s").await;
+    let ask = stuck.asks[0].row.ask.id;
+    world.crash().await;
+    let world = World::open(folder.path(), &[CONFLICT]).await;
+    world.engine.admin().recover_once().await;
+    // What the run ends with was read from the journal.
+    let action = FixAction::Abort;
+    let reply = Reply::Fix { action, arguments: None, output: None, plan_id: None };
+    let over = world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
+    assert_eq!(over.run.run.last_error, Some(fault));
+    let recorded = "\"detail\":{\"record\":7}";
+    assert!(count_in(&world.engine, &crate::key("s"), recorded).await > 0);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_not_listed_for_a_caller_cannot_be_called_by_it() {

@@ -7,11 +7,11 @@ use engine::{Models, Parts, RunReport, ToolSource};
 use futures::future::BoxFuture;
 use kernel::ask::proposal::proposed;
 use kernel::ask::remedy::Remedy;
-use kernel::ask::{Ask, FixAction};
+use kernel::ask::{Ask, AskBody, FixAction};
 use kernel::contracts::{SessionRef, Tool};
 use kernel::limits::Limits;
 use kernel::tool::call::{Call, Caller, Reach, ToolError, ToolOutput, ToolSpec};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,13 +57,17 @@ impl Tool for Strict {
         self.sent.fetch_add(1, Ordering::SeqCst);
         let number = call.arguments["n"].as_i64().unwrap_or_default();
         Box::pin(async move {
-            match number > 0 {
-                true => Ok(ToolOutput::Value(json!({"n": number}))),
-                false => Err(ToolError::failed("TooSmall", "it must be above zero")),
+            if number > 0 {
+                return Ok(ToolOutput::Value(json!({"n": number})));
             }
+            let detail = Map::from_iter([("for".to_owned(), json!(FOR_PROGRAMS))]);
+            Err(ToolError::failed("TooSmall", "it must be above zero").detail(detail))
         })
     }
 }
+
+/// What their faults say that is not for models.
+const FOR_PROGRAMS: &str = "for-programs";
 
 /// What the names of these tools begin with.
 const STRICT: &str = "strict::";
@@ -189,6 +193,21 @@ async fn a_read_continues_with_a_models_proposal() {
     assert!(last.contains("do not fit its schema"), "{last}");
     let prompt = format!("{:?}", desk.model.prompt(1));
     assert!(prompt.contains("(hidden)") && !prompt.contains("hush-hush"), "{prompt}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_does_not_see_what_a_fault_has_for_programs() {
+    for (rule, says) in
+        [(PROPOSE, arguments(json!(3))), ("{draft: {}}", correction("strict::read"))]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::open(folder.path(), rule, [says]).await;
+        let report = desk.run("write", json!({"n": 0})).await;
+        let AskBody::Fix { fault, .. } = &only_ask(&report).body else { panic!("not a fix") };
+        assert!(fault.detail.is_some());
+        let prompt = format!("{:?}", desk.model.prompt(0));
+        assert!(prompt.contains("TooSmall") && !prompt.contains(FOR_PROGRAMS), "{prompt}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -198,6 +198,7 @@ async fn a_tools_own_check_goes_before_policy() {
         (refused.kind(), refused.message.as_str()),
         (RefusalKind::WrongShape, "this is odd")
     );
+    assert_eq!(refused.fault.unwrap().name, "Odd");
 }
 
 #[tokio::test(flavor = "multi_thread")]

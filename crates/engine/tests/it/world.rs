@@ -73,6 +73,9 @@ impl Tool for Held {
             if call.arguments["fail"] == json!(true) {
                 return Err(ToolError::failed("Boom", "as told"));
             }
+            if let Value::Object(detail) = &call.arguments["detail"] {
+                return Err(ToolError::failed("Boom", "as told").detail(detail.clone()));
+            }
             if call.arguments["panic"] == json!(true) {
                 panic!("as the test wants");
             }

@@ -14,7 +14,7 @@ use crate::values::fault::Fault;
 use crate::values::ids::{CallId, ContentHash, RunId, SessionKey, ToolName};
 use crate::values::trace::TraceParent;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -372,6 +372,12 @@ impl ToolError {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.fault.hint = Some(hint.into());
+        self
+    }
+    /// The same error with more for programs.
+    #[must_use]
+    pub fn detail(mut self, detail: Map<String, Value>) -> Self {
+        self.fault = self.fault.detail(detail);
         self
     }
     /// The same error, as one that may be over a little later.

@@ -2,7 +2,9 @@
 //! shown.
 
 use crate::values::ids::CallId;
+use crate::values::members::is_deeper;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::fmt;
 
 /// A failure as it is shown at every door: who failed, why, and what to do.
@@ -15,6 +17,9 @@ pub struct Fault {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// More for programs, beside the words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Box<Map<String, Value>>>,
     /// The same may succeed a little later: there was no connection, no answer in time, too many
     /// requests, or the other side had trouble of its own. Who failed says so; nothing is read from
     /// the name.
@@ -36,18 +41,34 @@ impl Fault {
     /// The name of a fault of a run whose starter may not run it any more: its plan has no say in
     /// that either.
     pub const NOT_PERMITTED: &str = "NotPermittedAnyMore";
+    /// The size of a detail's JSON.
+    pub const DETAIL_BYTES_MAX: usize = 16 * 1024;
+    /// How deep lists and objects stand in each other in a member of a detail. In a journal others
+    /// stand around it, and a reader of JSON goes down 127 levels in all.
+    const DETAIL_DEPTH_MAX: usize = 32;
 
     /// A fault without a hint.
     pub fn new(name: &str, message: impl Into<String>) -> Self {
         let name = name.to_owned();
         let message = message.into();
-        Self { name, message, hint: None, passing: false, refused_ms: None }
+        Self { name, message, hint: None, detail: None, passing: false, refused_ms: None }
     }
 
     /// The same fault with a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same fault with more for programs. Servers may send any amount: a detail that is too
+    /// large or too deep is left out.
+    #[must_use]
+    pub fn detail(mut self, detail: Map<String, Value>) -> Self {
+        let is_deep = detail.values().any(|value| is_deeper(value, Self::DETAIL_DEPTH_MAX));
+        let is_small = |text: String| text.len() <= Self::DETAIL_BYTES_MAX;
+        let fits = !is_deep && serde_json::to_string(&detail).is_ok_and(is_small);
+        self.detail = fits.then(|| Box::new(detail));
         self
     }
 
@@ -93,6 +114,31 @@ mod tests {
         let written = json!({"name": "HttpStatus", "message": "it answered 404"});
         assert_eq!(json!(lasting), written);
         assert_eq!(serde_json::from_value::<Fault>(written).unwrap(), lasting);
+    }
+
+    #[test]
+    fn a_detail_is_written_beside_the_words_and_read_again() {
+        let detail = Map::from_iter([("conflicts".to_owned(), json!([{"at": "/a"}]))]);
+        let fault = Fault::new("Conflict", "it was changed").hint("read it").detail(detail);
+        let written = json!({"name": "Conflict", "message": "it was changed", "hint": "read it",
+            "detail": {"conflicts": [{"at": "/a"}]}});
+        assert_eq!(json!(fault), written);
+        assert_eq!(serde_json::from_value::<Fault>(written).unwrap(), fault);
+    }
+
+    #[test]
+    fn a_detail_that_is_too_large_or_too_deep_is_left_out() {
+        let with = |value: Value| {
+            let detail = Map::from_iter([("a".to_owned(), value)]);
+            Fault::new("Conflict", "it was changed").detail(detail)
+        };
+        // With the braces, the name and the quotes around it.
+        let most = Fault::DETAIL_BYTES_MAX - r#"{"a":""}"#.len();
+        assert!(with(json!("x".repeat(most))).detail.is_some());
+        assert_eq!(with(json!("x".repeat(most + 1))), Fault::new("Conflict", "it was changed"));
+        let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+        assert!(with(nested(Fault::DETAIL_DEPTH_MAX)).detail.is_some());
+        assert_eq!(with(nested(Fault::DETAIL_DEPTH_MAX + 1)).detail, None);
     }
 
     #[test]

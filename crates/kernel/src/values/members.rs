@@ -1,4 +1,4 @@
-//! Removal of members from JSON objects that keeps their order.
+//! Removal of members from JSON objects that keeps their order, and the depth of nested values.
 
 use serde_json::{Map, Value};
 
@@ -6,6 +6,16 @@ use serde_json::{Map, Value};
 /// last one in its place.
 pub fn take(members: &mut Map<String, Value>, name: &str) -> Option<Value> {
     members.shift_remove(name)
+}
+
+/// Whether lists and maps stand deeper in each other than `depth_max`.
+pub fn is_deeper(value: &Value, depth_max: usize) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        Value::Array(_) | Value::Object(_) if depth_max == 0 => true,
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, depth_max - 1)),
+        Value::Object(fields) => fields.values().any(|field| is_deeper(field, depth_max - 1)),
+    }
 }
 
 #[cfg(test)]

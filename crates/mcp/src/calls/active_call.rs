@@ -273,7 +273,7 @@ impl<'a> ActiveCall<'a> {
             return Ok(self.task(report));
         }
         let said = self.engine().runs().own_words(report).await.map_err(result::trouble)?;
-        result::failed(report, said, self.exchange.client.version)
+        result::failed(Some(self.spec()), report, said, self.exchange.client.version)
     }
 
     /// Whether its run is a task by now: it continues elsewhere, and the client takes tasks.

@@ -101,7 +101,7 @@ async fn begin(
             Err(Refusal { code: RefusalCode::NotFound | RefusalCode::NoRun(_), .. }) => {
                 return Err(no_tool(spec.name.as_str()));
             }
-            Err(refusal) => return refused(refusal, calling.exchange.client.version),
+            Err(refusal) => return refused(Some(spec), refusal, calling.exchange.client.version),
         };
         let name = spec.name.as_str();
         let bound = calling.bound();

@@ -58,6 +58,26 @@ pub(crate) fn words(text: &str, is_error: bool) -> Outcome {
     written(members)
 }
 
+/// A failure in words. What its fault has for programs is the structure of the result, where the
+/// tool promises none that this would have to keep to.
+fn failure(
+    text: &str,
+    fault: Option<&Fault>,
+    spec: Option<&ToolSpec>,
+    version: Version,
+) -> Outcome {
+    let is_free = spec.is_some_and(|spec| spec.output_schema.is_none());
+    let detail = fault.and_then(|fault| fault.detail.as_ref());
+    match detail.filter(|_| is_free && version >= Version::June2025) {
+        Some(detail) => {
+            let content = json!([{"type": "text", "text": text}]);
+            let result = json!({"content": content, "structuredContent": detail, "isError": true});
+            Outcome::of(Kind::Complete, &result)
+        }
+        None => words(text, true),
+    }
+}
+
 /// Whether this version wants a bare output in an object, `{result: ..}`, and its schema likewise.
 pub(crate) fn is_wrapped(schema: &Value, version: Version) -> bool {
     !version.is_modern() && schema["type"] != "object"
@@ -119,6 +139,7 @@ fn written(members: Vec<u8>) -> Outcome {
 
 /// A run that ended without an output: as the other side itself said it, else in words.
 pub(crate) fn failed(
+    spec: Option<&ToolSpec>,
     report: &RunReport,
     said: Option<RawFailure>,
     version: Version,
@@ -127,11 +148,12 @@ pub(crate) fn failed(
         return answered.map(|outcome| outcome.and_meta(about(report)));
     }
     let run = report.run.id;
-    let text = match &report.run.last_error {
+    let fault = report.run.last_error.as_ref();
+    let text = match fault {
         Some(fault) => format!("{}\nrun: {run}", in_words(fault)),
         None => format!("run `{run}` was {}", report.run.status.name()),
     };
-    Ok(words(&text, true).with_meta(about(report)))
+    Ok(failure(&text, fault, spec, version).with_meta(about(report)))
 }
 
 /// What the other side of a failed call said, to the letter: a result, or an error of the protocol.
@@ -197,7 +219,11 @@ pub(crate) fn in_words(fault: &Fault) -> String {
 
 /// A refusal as a result, where the caller can do something about it: other arguments, another
 /// tool. What a tool that failed said itself is passed on as it is. Anything else is no result.
-pub(crate) fn refused(mut refusal: Refusal, version: Version) -> AnswerResult {
+pub(crate) fn refused(
+    spec: Option<&ToolSpec>,
+    mut refusal: Refusal,
+    version: Version,
+) -> AnswerResult {
     match &mut refusal.code {
         RefusalCode::ToolFailed(said) => {
             if let Some(answered) = said.take().and_then(|said| as_said(*said, version)) {
@@ -223,7 +249,7 @@ pub(crate) fn refused(mut refusal: Refusal, version: Version) -> AnswerResult {
             if let Some(hint) = refusal.hint {
                 text.push_str(&format!("; {hint}"));
             }
-            Ok(words(&text, true))
+            Ok(failure(&text, refusal.fault.as_deref(), spec, version))
         }
         RefusalKind::NotFound
         | RefusalKind::Gone

@@ -245,10 +245,10 @@ async fn giving(
 /// The result of a task that has one.
 async fn outcome(exchange: &Exchange, report: RunReport, said: Option<RawFailure>) -> AnswerResult {
     let engine: &Engine = &exchange.door.doors.engine;
-    if report.run.status != RunStatus::Completed {
-        return result::failed(&report, said, exchange.client.version);
-    }
     let spec = result::called(engine, &exchange.caller, &report);
+    if report.run.status != RunStatus::Completed {
+        return result::failed(spec.as_deref(), &report, said, exchange.client.version);
+    }
     let output = report.run.answer.unwrap_or_default();
     let output = whole(engine, &exchange.caller, output).await;
     Ok(result::done(spec.as_deref(), output, exchange.client.version))

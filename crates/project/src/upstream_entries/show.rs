@@ -39,13 +39,14 @@ pub fn shown(facts: &Facts, running: Option<(&UpstreamConfig, UpstreamStatus)>) 
         restarts: status.restarts,
         last_error: status.last_error.map(|fault| {
             let kernel::values::fault::Fault { name, message, hint, .. } = cleaned(fault, config);
-            Fault { name, message, hint }
+            Fault { name, message, hint, detail: None }
         }),
         ..upstream
     }
 }
 
-/// What went wrong with an upstream, without what it was given.
+/// What went wrong with an upstream, without what it was given. A detail could have that anywhere,
+/// and is left out.
 pub fn cleaned(
     fault: kernel::values::fault::Fault,
     config: &UpstreamConfig,
@@ -53,6 +54,7 @@ pub fn cleaned(
     kernel::values::fault::Fault {
         message: without_secrets(fault.message, config),
         hint: fault.hint.map(|hint| without_secrets(hint, config)),
+        detail: None,
         ..fault
     }
 }

@@ -54,4 +54,7 @@ pub struct Fault {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// More for programs, as the tool that failed gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Box<Map<String, Value>>>,
 }

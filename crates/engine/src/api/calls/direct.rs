@@ -256,8 +256,8 @@ fn ill_formed(wrong: IllFormed) -> Refusal {
         TOOL_NOT_FOUND => RefusalCode::NotFound,
         _ => RefusalCode::InputMisfit(None),
     };
-    let refusal = Refusal::new(code, wrong.fault.message).errors(wrong.misfits);
-    Refusal { hint: wrong.fault.hint, ..refusal }
+    let message = wrong.fault.message.clone();
+    Refusal::new(code, message).errors(wrong.misfits).fault(*wrong.fault)
 }
 
 /// Only administrators learn why policy says so.
@@ -276,8 +276,7 @@ fn tool_failed(error: ToolError) -> Refusal {
         (None, Some(lacks)) => RefusalCode::CallerLacks(lacks),
         (said, _) => RefusalCode::ToolFailed(said),
     };
-    let refusal = Refusal::new(code, fault.to_string());
-    Refusal { hint: fault.hint, ..refusal }
+    Refusal::new(code, fault.to_string()).fault(fault)
 }
 
 /// It may be sent later: there are too many calls, or those before it failed.
@@ -287,7 +286,7 @@ fn crowded(fault: Fault, later: Box<TryLater>) -> Refusal {
         CIRCUIT_OPEN => RefusalCode::CircuitOpen(later),
         _ => RefusalCode::TooManyCalls(later),
     };
-    Refusal { hint: fault.hint, ..Refusal::new(code, fault.message) }
+    Refusal::new(code, fault.message.clone()).fault(fault)
 }
 
 fn called(report: RunReport) -> CallReport {

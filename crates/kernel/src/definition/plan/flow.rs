@@ -5,11 +5,12 @@
 use super::check::{PlanScope, ReadTarget, check_plan, reads, step_pointer, type_name};
 use super::mistake::{CheckResult, Mistake, checked, meant_step};
 use super::read::Origin;
-use super::source::{DEPTH_MAX, Node, Subject, is_deeper};
+use super::source::{DEPTH_MAX, Node, Subject};
 use super::steps::{read_generated_plan, read_pinned_plan, read_plan};
 use super::{Loop, Plan, Step, StepKind};
 use crate::limits::Limits;
 use crate::values::ids::StepId;
+use crate::values::members::is_deeper;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,6 +5,7 @@
 
 use super::mistake::{Mistake, Position};
 use crate::limits::Limits;
+use crate::values::members::is_deeper;
 use serde_json::{Number, Value};
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, StructureStyle};
 use std::collections::BTreeSet;
@@ -247,16 +248,6 @@ impl Node {
 /// The JSON Pointer to a child.
 pub fn child_pointer(pointer: &str, token: &str) -> String {
     format!("{pointer}/{}", token.replace('~', "~0").replace('/', "~1"))
-}
-
-/// Whether lists and maps stand deeper in each other than `depth_max`.
-pub fn is_deeper(value: &Value, depth_max: usize) -> bool {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-        Value::Array(_) | Value::Object(_) if depth_max == 0 => true,
-        Value::Array(items) => items.iter().any(|item| is_deeper(item, depth_max - 1)),
-        Value::Object(fields) => fields.values().any(|field| is_deeper(field, depth_max - 1)),
-    }
 }
 
 fn unescaped(token: &str) -> String {

@@ -119,14 +119,14 @@ fn a_refusal_that_helps_is_a_result() {
     let wrong = Refusal::new(RefusalCode::InputMisfit(None), "the input does not fit")
         .hint("look")
         .errors(vec![misfit]);
-    let outcome = refused(wrong, Version::June2025).unwrap();
+    let outcome = refused(None, wrong, Version::June2025).unwrap();
     let told: Value = serde_json::from_str(&outcome.write(Version::June2025)).unwrap();
     assert_eq!(told["isError"], true);
     let text = "the input does not fit: at `/a`: is no number; look";
     assert_eq!(told["content"][0]["text"], text);
     let quota = Box::new(Quota { of: "runs", max: 1, window_s: None });
     let busy = Refusal::new(RefusalCode::RunsActiveMax(quota), "too many").hint("later");
-    let error = refused(busy, Version::June2025).unwrap_err();
+    let error = refused(None, busy, Version::June2025).unwrap_err();
     assert_eq!(error.code, INTERNAL_ERROR);
     let own = json!({"of": "runs", "max": 1});
     let told = json!({"code": "runs_active_max", "hint": "later", "quota": own});
@@ -139,7 +139,7 @@ fn what_a_failed_tool_said_itself_is_passed_on() {
         "structuredContent": 7, "isError": true, "more": {"kept": 1}, "_meta": {"own": 1}});
     let failed = |result: &Value| {
         let code = RefusalCode::ToolFailed(Some(Box::new(RawFailure::Result(result.clone()))));
-        let outcome = refused(Refusal::new(code, "ToolFailed: no"), Version::July2026);
+        let outcome = refused(None, Refusal::new(code, "ToolFailed: no"), Version::July2026);
         let told = outcome.unwrap().write(Version::July2026);
         serde_json::from_str::<Value>(&told).unwrap()
     };
@@ -155,9 +155,41 @@ fn what_a_failed_tool_said_itself_is_passed_on() {
 }
 
 #[test]
+fn what_a_fault_has_for_programs_is_a_structure_where_none_is_promised() {
+    let detail = Map::from_iter([("version".to_owned(), json!(4))]);
+    let fault = Fault::new("Conflict", "it was changed").hint("read it").detail(detail);
+    let told = |schema: Option<Value>, version: Version| -> [Value; 2] {
+        let spec = spec(schema, OutputKind::Value);
+        let code = RefusalCode::ToolFailed(None);
+        let refusal = Refusal::new(code, fault.to_string()).hint("read it");
+        let refusal = Refusal { fault: Some(Box::new(fault.clone())), ..refusal };
+        let report = report(RunStatus::Failed, Some(fault.clone()));
+        let outcomes =
+            [refused(Some(&spec), refusal, version), failed(Some(&spec), &report, None, version)];
+        outcomes.map(|outcome| {
+            let text = outcome.unwrap().write(version);
+            serde_json::from_str(&text).unwrap()
+        })
+    };
+    for result in told(None, Version::June2025) {
+        assert_eq!(result["structuredContent"], json!({"version": 4}));
+        assert_eq!(result["isError"], true);
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("Conflict: it was changed; read it"), "{text}");
+    }
+    let promised = told(Some(json!({"type": "object"})), Version::June2025);
+    let older = told(None, Version::March2025);
+    for result in promised.iter().chain(&older) {
+        assert_eq!(result.get("structuredContent"), None);
+        assert_eq!(result["isError"], true);
+    }
+}
+
+#[test]
 fn what_the_client_lacks_is_told_as_the_protocol_has_it() {
     let lacks = Abilities { sample: true, ..Abilities::default() };
-    let refused = |code| refused(Refusal::new(code, "InputWanted: no model"), Version::July2026);
+    let refused =
+        |code| refused(None, Refusal::new(code, "InputWanted: no model"), Version::July2026);
     let error = refused(RefusalCode::CallerLacks(lacks)).unwrap_err();
     assert_eq!(error.code, MISSING_CAPABILITY);
     assert_eq!(error.data, Some(json!({"requiredCapabilities": {"sampling": {}}})));
@@ -165,7 +197,7 @@ fn what_the_client_lacks_is_told_as_the_protocol_has_it() {
     let fault = Fault::new("InputWanted", "no model");
     let failed = |lacks| {
         let report = report(RunStatus::Failed, Some(fault.clone()));
-        super::failed(&report, Some(RawFailure::Lacks(lacks)), Version::July2026)
+        super::failed(None, &report, Some(RawFailure::Lacks(lacks)), Version::July2026)
     };
     assert_eq!(failed(lacks).unwrap_err(), error);
     // A client that lacks nothing that has a name gets an explanation in words.
