@@ -12,6 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("outbound", &["kernel"]),
     ("identity", &["kernel", "outbound"]),
     ("policy", &["kernel"]),
+    ("query", &["kernel"]),
     ("demo", &["kernel", "wire"]),
     ("engine", &["kernel"]),
     ("tools", &["kernel", "wire", "outbound"]),

@@ -1,0 +1,6 @@
+//! The query language: what each spelling means, and what holds for every query.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod short;
+mod cases;
+mod random;
