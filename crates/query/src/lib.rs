@@ -1,4 +1,5 @@
-//! The query language over typed records: reading a query. Pure code: no IO, no clock, no tasks.
+//! The query language over typed records: reading a query, and checking it against the types that
+//! are declared. Pure code: no IO, no clock, no tasks.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
@@ -9,3 +10,9 @@ pub mod tree;
 mod lexer;
 mod print;
 pub mod parser;
+pub mod types;
+pub mod names;
+pub mod numbers;
+pub mod checked;
+pub mod check;
+pub mod plan;

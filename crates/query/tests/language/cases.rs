@@ -1,6 +1,8 @@
 //! Holds `cases.txt`. `UPDATE_EXPECT=1` writes it anew.
 
+use super::fixture::Fixture;
 use super::short::short;
+use query::check::check;
 use query::fault::QueryFault;
 use query::parser::parse;
 use std::fs;
@@ -8,7 +10,7 @@ use std::path::PathBuf;
 
 const QUERY: &str = "query  ";
 /// Lines that say what becomes of a query.
-const ANSWERS: &[&str] = &["print", "tree", "rows", "fault", "wants", "hint"];
+const ANSWERS: &[&str] = &["print", "tree", "fault", "wants", "hint"];
 
 fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/language/cases.txt")
@@ -16,6 +18,7 @@ fn file() -> PathBuf {
 
 #[test]
 fn every_case_means_what_is_written() {
+    let fixture = Fixture::new();
     let kept = fs::read_to_string(file()).unwrap();
     let mut lines: Vec<String> = Vec::new();
     for line in kept.lines() {
@@ -25,7 +28,7 @@ fn every_case_means_what_is_written() {
         }
         lines.push(line.to_owned());
         if let Some(written) = line.strip_prefix(QUERY) {
-            lines.extend(answers(written));
+            lines.extend(answers(written, &fixture));
         }
     }
     let found = lines.join("\n") + "\n";
@@ -39,7 +42,7 @@ fn every_case_means_what_is_written() {
     assert_eq!(found.lines().count(), kept.lines().count());
 }
 
-fn answers(written: &str) -> Vec<String> {
+fn answers(written: &str, fixture: &Fixture) -> Vec<String> {
     let text = written.replace("\\\\", "\u{0}").replace("\\n", "\n").replace('\u{0}', "\\");
     let tree = match parse(&text) {
         Ok(tree) => tree,
@@ -52,6 +55,9 @@ fn answers(written: &str) -> Vec<String> {
         lines.push(format!("print  {printed}"));
     }
     lines.push(format!("tree   {}", short(&tree)));
+    if let Err(fault) = check(&tree, fixture.scope()) {
+        lines.extend(fault_lines(&fault));
+    }
     lines
 }
 
