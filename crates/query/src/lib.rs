@@ -1,5 +1,6 @@
-//! The query language over typed records: reading a query, and checking it against the types that
-//! are declared. Pure code: no IO, no clock, no tasks.
+//! The query language over typed records: reading a query, checking it against the types that are
+//! declared, and what it means. Pure code: no IO, no clock, no tasks. Whoever stores records
+//! decides how they are found; what must come out is defined in `evaluate`.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
@@ -16,3 +17,4 @@ pub mod numbers;
 pub mod checked;
 pub mod check;
 pub mod plan;
+pub mod evaluate;

@@ -1,8 +1,9 @@
 //! Holds `cases.txt`. `UPDATE_EXPECT=1` writes it anew.
 
-use super::fixture::Fixture;
+use super::fixture::{Fixture, REALM};
 use super::short::short;
 use query::check::check;
+use query::evaluate::{Row, takes};
 use query::fault::QueryFault;
 use query::parser::parse;
 use std::fs;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 
 const QUERY: &str = "query  ";
 /// Lines that say what becomes of a query.
-const ANSWERS: &[&str] = &["print", "tree", "fault", "wants", "hint"];
+const ANSWERS: &[&str] = &["print", "tree", "rows", "fault", "wants", "hint"];
 
 fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/language/cases.txt")
@@ -55,8 +56,18 @@ fn answers(written: &str, fixture: &Fixture) -> Vec<String> {
         lines.push(format!("print  {printed}"));
     }
     lines.push(format!("tree   {}", short(&tree)));
-    if let Err(fault) = check(&tree, fixture.scope()) {
-        lines.extend(fault_lines(&fault));
+    match check(&tree, fixture.scope()) {
+        Ok(checked) => {
+            let mut line = "rows  ".to_owned();
+            for record in &fixture.records {
+                if takes(&checked, Row { realm: REALM, record }) {
+                    line.push(' ');
+                    line.push_str(record["refName"].as_str().unwrap());
+                }
+            }
+            lines.push(line.trim_end().to_owned());
+        }
+        Err(fault) => lines.extend(fault_lines(&fault)),
     }
     lines
 }

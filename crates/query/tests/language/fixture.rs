@@ -1,14 +1,17 @@
-//! The types and variables that the examples are about.
+//! The types, records and variables that the examples are about.
 
 use query::check::{HiddenFields, Scope};
 use query::types::{Field, Kind, RecordType, TypeSet};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+pub const REALM: &str = "main";
+
 pub struct Fixture {
     pub types: TypeSet,
     pub variables: BTreeMap<String, Value>,
     pub hidden: HiddenFields,
+    pub records: Vec<Value>,
 }
 
 impl Fixture {
@@ -22,7 +25,12 @@ impl Fixture {
             "owner": "Dana", "day": "2024-02-01", "number": "19.90", "ok": true,
             "object": {"a": 1}, "deep": [["x"]], "empty": [], "blank": "  ",
         });
-        Self { types, variables: serde_json::from_value(variables).unwrap(), hidden }
+        Self {
+            types,
+            variables: serde_json::from_value(variables).unwrap(),
+            hidden,
+            records: serde_json::from_str(include_str!("records.json")).unwrap(),
+        }
     }
 
     /// What queries for orders are checked against.
@@ -86,4 +94,20 @@ fn customer() -> RecordType {
 fn product() -> RecordType {
     let fields = vec![Field::new("title", Kind::String), Field::new("price", Kind::Number)];
     RecordType::new("shop", "products", "Product", fields)
+}
+
+/// The customers and products that orders refer to.
+pub fn lookup(record_type: &str, id: &str) -> Option<Value> {
+    let found = match (record_type, id) {
+        ("shop.Customer", "65b000000000000000000001") => json!({
+            "id": id, "name": "North", "city": "Oslo",
+            "partner": {"entityId": "65b000000000000000000002"},
+        }),
+        ("shop.Customer", "65b000000000000000000002") => {
+            json!({"id": id, "name": "South", "city": "Rome", "vip": true})
+        }
+        ("shop.Product", "65c000000000000000000001") => json!({"id": id, "title": "Anvil"}),
+        _ => return None,
+    };
+    Some(found)
 }

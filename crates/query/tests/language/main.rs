@@ -4,4 +4,5 @@
 mod fixture;
 mod short;
 mod cases;
+mod meaning;
 mod random;
