@@ -17,6 +17,12 @@ fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/language/cases.txt")
 }
 
+/// The queries of the file, as they are written there.
+pub fn queries() -> Vec<String> {
+    let text = fs::read_to_string(file()).unwrap();
+    text.lines().filter_map(|line| line.strip_prefix(QUERY)).map(str::to_owned).collect()
+}
+
 #[test]
 fn every_case_means_what_is_written() {
     let fixture = Fixture::new();

@@ -6,3 +6,4 @@ mod short;
 mod cases;
 mod meaning;
 mod random;
+mod page;
