@@ -173,7 +173,6 @@ impl Probes {
         ]))
     }
 
-    /// The medians.
     async fn time(&self, span: Duration) -> Result<Vec<Duration>> {
         let mut medians = Vec::new();
         for (_, job) in &self.0 {

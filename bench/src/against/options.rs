@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_refused() {
+    fn invalid_options_are_refused() {
         let refused = |line: &str| parsed(line).err().unwrap_or_default();
         assert_eq!(refused("--against"), "`--against` needs a value");
         assert_eq!(refused("--against old --pairs 4"), "`--pairs` takes 5 or more");

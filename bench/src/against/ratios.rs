@@ -1,4 +1,4 @@
-//! What two binaries are to each other, from measurements by turns. Pure: numbers in, verdict out.
+//! Compares two binaries by measurements taken in turns. Pure: numbers in, verdict out.
 
 use std::f64::consts::PI;
 
@@ -30,9 +30,7 @@ impl Pair {
 /// Which values of a figure are the good ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// A rate.
     Higher,
-    /// A latency.
     Lower,
 }
 
@@ -192,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_above_zero_is_not_compared() {
+    fn pairs_without_positive_values_are_not_compared() {
         assert_eq!(Comparison::of(&[]), None);
         let mut pairs = quiet(&[1.0; 5]);
         pairs.push(Pair { old: [100.0, 0.0], new: [100.0; 2] });

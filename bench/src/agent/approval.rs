@@ -1,4 +1,4 @@
-//! From a person's yes to what continues: the approved call, the next turn, the answer.
+//! Latency from an approval to the next steps: the approved call, the next turn, the answer.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What the engine adds to each turn of a model, routers and executors apart.
+//! Overhead of the engine for each turn of a model, separately for routers and executors.
 
 use std::time::{Duration, Instant};
 

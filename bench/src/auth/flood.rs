@@ -98,7 +98,6 @@ async fn cases(station: &Station, signer: &Signer) -> Result<[Case; 2]> {
 }
 
 impl Case {
-    /// One round.
     async fn measure(&self, options: &Options) -> Result<Noticed> {
         let alone = load::run_for(&self.others, options.clients, options.span).await?;
         let mut flooders = JoinSet::new();

@@ -1,5 +1,5 @@
-//! The policies of the servers that are measured: most of them about something else, as those of a
-//! server with many teams are.
+//! Policies of the measured servers: most of them concern other tools, as in a server with many
+//! teams.
 
 /// What all servers have: members may call and run everything. One applies to each call, one to
 /// each run.
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_as_many_as_are_asked_for() {
+    fn the_requested_number_of_policies_is_made() {
         for text in [few(200), many(200)] {
             assert_eq!(text.matches("@id(").count(), 200);
         }

@@ -65,7 +65,6 @@ impl Station {
         Ok(Self { server, site, _data: data })
     }
 
-    /// Its process.
     pub fn server(&self) -> &Server {
         &self.server
     }

@@ -1,4 +1,5 @@
-//! What HTTP and JSON cost: the request and the answer of `POST /api/v1/runs`, nothing between.
+//! Baseline of HTTP and JSON: the request and the answer of `POST /api/v1/runs`, with nothing
+//! between.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};

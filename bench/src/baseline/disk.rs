@@ -1,4 +1,4 @@
-//! What one sync costs: append and `fdatasync`, without a database.
+//! Baseline of one sync: append and `fdatasync`, without a database.
 
 use std::fs::File;
 use std::io::Write;

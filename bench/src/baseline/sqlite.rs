@@ -1,4 +1,4 @@
-//! What storing costs: the rows of one run, durable. This is the product's store without the
+//! Baseline of storage: the rows of one run, durable. This is the product's store without the
 //! product.
 
 use std::path::Path;

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_is_equal() {
+    fn a_difference_of_a_tenth_counts_as_equal() {
         assert_eq!(compared(109, 100), "1.09, equal");
         assert_eq!(compared(112, 100), "1.12, more");
         assert_eq!(compared(80, 100), "0.80, less");

@@ -1,6 +1,6 @@
-//! What it costs to stand between at all: a proxy that takes a request, sends its bytes on over a
-//! pooled connection and gives back the bytes that come. It reads no JSON, checks nothing, and has
-//! the same HTTP library below it on both sides.
+//! Baseline of a proxy: takes a request, sends its bytes on over a pooled connection and returns
+//! the bytes of the answer. It reads no JSON, checks nothing, and uses the same HTTP library on
+//! both sides.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -176,7 +176,6 @@ impl Chain {
         self.gateway.address()
     }
 
-    /// Its process.
     pub fn gateway(&self) -> &Server {
         &self.gateway
     }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_compared_with_the_one_beside_it() {
+    fn turns_are_compared_pairwise() {
         let base = turns(&[100.0, 50.0, 200.0, 100.0, 80.0], &[10, 20, 5, 10, 12]);
         let other = turns(&[90.0, 45.0, 100.0, 95.0, 72.0], &[15, 24, 11, 14, 17]);
         let ratios = other.of(&base);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_number_has_its_middle_between_two() {
+    fn the_median_of_an_even_count_is_the_mean_of_the_middle_two() {
         assert_eq!(Ratios::of(vec![1.25, 0.75]).middle(), 1.0);
         let eight = Ratios::of((1..=8).map(f64::from).collect());
         assert_eq!(eight.spread(), "4.50 (2.00 to 7.00)");

@@ -1,4 +1,4 @@
-//! What HTTP and JSON cost for an MCP request: one handler that adds, one that sends prepared
+//! Baseline of HTTP and JSON for an MCP request: one handler that adds, one that sends prepared
 //! bytes. Both parse the request; neither checks anything.
 
 use std::net::Ipv4Addr;

@@ -1,5 +1,5 @@
-//! The bytes of the requests, the same for the product and for the bare handlers, and what their
-//! answers must be.
+//! The bytes of the requests and the expected answers, the same for the product and for the bare
+//! handlers.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! What clients send to the pipeline, and what they must be answered. The pipeline is the one of
-//! the examples, as it is.
+//! Cases that clients send to the pipeline of the examples, and the expected answers.
 
 use std::net::SocketAddr;
 use std::path::Path;

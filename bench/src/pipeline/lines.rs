@@ -1,4 +1,4 @@
-//! The file that a sink writes: how many lines it has, and when it has as many as there must be.
+//! The file of a sink: counts its lines, and waits until it has as many as expected.
 
 use std::fs::File;
 use std::io::Read;

@@ -4,11 +4,11 @@
 
 mod cases;
 mod lines;
-mod served;
+mod server;
 mod rounds;
 
 pub use cases::Cases;
-pub use served::{CaseServer, With};
+pub use server::{CaseServer, With};
 
 use std::path::PathBuf;
 use std::time::Duration;

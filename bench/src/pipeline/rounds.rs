@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Options;
 use super::cases::Cases;
-use super::served::{CaseServer, Loaded, With};
+use super::server::{CaseServer, Loaded, With};
 use crate::Result;
 use crate::baseline;
 use crate::child::{self, Child};

@@ -1,5 +1,5 @@
-//! What one more step costs at the start of a session and far into it. The design promises that it
-//! costs the same.
+//! Cost of one more step at the start of a session and far into it. The design promises that it is
+//! the same.
 
 use std::time::{Duration, Instant};
 

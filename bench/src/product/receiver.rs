@@ -1,5 +1,5 @@
-//! What the server sends to: a process that reads each request to its end and answers that all is
-//! well. It parses nothing, for its share of the machine is not the server's.
+//! The receiver of the server's requests: a process that reads each request to its end and answers
+//! 200. It parses nothing, because its share of the machine is not the server's.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! What a run leaves in the database: the rows of every table, divided by the number of runs.
+//! Rows that a run leaves in each table of the database.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How long the server takes from its spawn until it answers, and what it needs when idle.
+//! Time from the server's spawn to its first answer, and its use of resources when idle.
 
 use std::path::Path;
 use std::time::Duration;

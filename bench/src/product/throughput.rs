@@ -1,4 +1,4 @@
-//! Runs a second and what they leave behind, for runs that read and for runs that write.
+//! Runs per second and the data that they leave, for runs that read and for runs that write.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! How a tool of the demo is listed. What MCP says of it beside what all our tools say is exact
-//! here: a new event overwrites nothing, and nothing outside of this machine is touched.
+//! The specs of the demo's tools. Their MCP hints are exact: a new event overwrites nothing, and
+//! nothing outside of this machine is touched.
 
 use kernel::tool::call::{OutputKind, Pace, Reach, ToolSpec};
 use serde_json::{Map, Value, json};

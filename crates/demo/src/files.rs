@@ -40,7 +40,6 @@ const FILE: OFlags = HERE.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// One that is not there yet.
 const NEW_FILE: OFlags = HERE.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
 
-/// The folder.
 struct Jail {
     /// As it really is: no part of it is a link.
     root: PathBuf,
@@ -227,7 +226,7 @@ fn too_large(path: &str) -> ToolError {
     ToolError::failed("FileTooLarge", message)
 }
 
-fn said(text: &str) -> Value {
+fn text_result(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
@@ -252,7 +251,7 @@ fn read(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
     }
     let text = String::from_utf8(read);
     let text = text.map_err(|_| ToolError::failed("FileError", format!("`{path}` is no text")))?;
-    Ok(said(&text))
+    Ok(text_result(&text))
 }
 
 /// Writes beside the file first: it is there whole or as it was.
@@ -290,7 +289,7 @@ fn write(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
         let _ = unlinkat(&folder, &unfinished, AtFlags::empty());
         failed(path, &error)
     })?;
-    Ok(said(&format!("wrote {} bytes to `{path}`", content.len())))
+    Ok(text_result(&format!("wrote {} bytes to `{path}`", content.len())))
 }
 
 fn list(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
@@ -314,7 +313,7 @@ fn list(jail: &Jail, arguments: &Value) -> Result<Value, ToolError> {
     }
     names.sort_unstable();
     let end = if has_more { "\n(there are more entries, which are not listed)" } else { "" };
-    let mut listed = said(&format!("{}{end}", names.join("\n")));
+    let mut listed = text_result(&format!("{}{end}", names.join("\n")));
     listed["structuredContent"] = json!({"entries": names});
     if has_more {
         listed["structuredContent"]["truncated"] = json!(true);
@@ -397,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_is_not_reached() {
+    fn paths_outside_the_folder_are_refused() {
         let around = tempfile::tempdir().unwrap();
         let inside = around.path().join("in");
         let secret = around.path().join("secret.txt");
@@ -415,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_leads_out() {
+    fn links_out_of_the_folder_are_refused() {
         use std::os::unix::fs::symlink;
         let around = tempfile::tempdir().unwrap();
         let inside = around.path().join("in");
@@ -439,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_takes_the_place_of_a_part_meanwhile_is_not_followed() {
+    fn a_path_part_replaced_by_a_link_is_not_followed() {
         use std::os::unix::fs::symlink;
         const READS: usize = 2_000;
         let around = tempfile::tempdir().unwrap();
@@ -505,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_replaces_a_hard_link_and_changes_nothing_behind_it() {
+    fn a_write_replaces_a_hard_link_and_keeps_its_target() {
         let around = tempfile::tempdir().unwrap();
         let inside = around.path().join("in");
         let outside = around.path().join("out.txt");
@@ -530,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_lacks_something_says_so() {
+    fn a_truncated_list_says_so() {
         let folder = tempfile::tempdir().unwrap();
         for number in 0..ENTRIES_MAX {
             File::create(folder.path().join(format!("{number:04}"))).unwrap();

@@ -1,4 +1,4 @@
-//! Files that are there whole or as they were before, whatever happens in between.
+//! Atomic file writes: a file is complete or as it was before.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_goes_wrong_in_its_own_way_and_can_be_mended() {
+    fn each_tool_fails_in_its_own_way_and_can_be_fixed() {
         let shop = Shop::default();
         let name = |error: ToolError| error.fault.name;
         assert!(quote(&shop, &json!({"item": "x"})).unwrap_err().fault.passing);

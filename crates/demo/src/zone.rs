@@ -1,5 +1,4 @@
-//! Wall time: what a clock on the wall shows where the calendar's owner lives. The one place that
-//! knows time zones.
+//! Wall time in the time zone of the calendar's owner. The one module that knows time zones.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -57,7 +56,7 @@ impl Zone {
 }
 
 /// What the wall clock shows, as tools tell it: `2026-01-16T10:00:00`.
-pub(crate) fn told(moment: &Zoned) -> String {
+pub(crate) fn wall_text(moment: &Zoned) -> String {
     moment.strftime("%Y-%m-%dT%H:%M:%S").to_string()
 }
 
@@ -80,13 +79,13 @@ mod tests {
             ("2026-07-16T10:00:00-04:00", "2026-07-16T16:00:00"),
             ("2026-01-16T10:00:00.500", "2026-01-16T10:00:00"),
         ] {
-            let read = berlin().read(text).map(|moment| told(&moment));
+            let read = berlin().read(text).map(|moment| wall_text(&moment));
             assert_eq!(read.as_deref(), Some(expected), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_time_is_none() {
+    fn invalid_times_are_none() {
         for text in [
             "",
             "tomorrow",
@@ -102,17 +101,17 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_the_clock_leaves_out_comes_later() {
+    fn a_skipped_hour_is_moved_forward() {
         let moved = berlin().read("2026-03-29T02:30:00").unwrap();
-        assert_eq!(told(&moved), "2026-03-29T03:30:00");
+        assert_eq!(wall_text(&moved), "2026-03-29T03:30:00");
         assert_eq!(
-            berlin().at(Millis(0)).map(|moment| told(&moment)).unwrap(),
+            berlin().at(Millis(0)).map(|moment| wall_text(&moment)).unwrap(),
             "1970-01-01T01:00:00"
         );
     }
 
     #[test]
-    fn a_zone_that_nobody_knows_is_none() {
+    fn an_unknown_zone_is_none() {
         assert!(Zone::named("UTC").is_some());
         assert!(Zone::named("Nowhere/Else").is_none());
     }

@@ -317,7 +317,7 @@ mod tests {
     use tools::HttpSettings;
 
     #[test]
-    fn what_is_written_is_set_beside_the_agents_that_are_called() {
+    fn serving_settings_are_read_beside_agents() {
         let text = "[a2a]\nrealm = \"shop\"\nname = \"Shop\"\nexpose = [\"orders::*\"]\n\
                     public = [\"agent/helper\"]\nrepeat_window = 0\n\
                     signing_keys = [\"keys/new.pem\", \"keys/old.pem\"]\n\
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn mistakes_are_reported_with_their_line() {
         for (line, told) in [
             ("realm = \"a*\"", "cannot be the name of a realm"),
             ("name = \" \"", "this text is empty"),

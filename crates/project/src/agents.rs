@@ -1,6 +1,5 @@
-//! What is reported of agents when a server starts: models that are not there, and stored agents
-//! that a file hides. A file overrides what is stored, so that a reader of the project sees what
-//! runs.
+//! Reports problems of agents when a server starts: unknown models, and stored agents that a file
+//! hides. A file overrides what is stored, so that a reader of the project sees what runs.
 
 use crate::models::instead;
 use engine::AgentFile;
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_not_there_is_told_where_it_is_named() {
+    fn an_unknown_model_is_reported_where_it_is_named() {
         let text =
             "refName: a\nllmConfigRef: fsat\nrouterLlmConfigRef: fast\ntool_types: {t: [x]}\n";
         let files = [file("a", text)];
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_and_cannot_work_is_told() {
+    fn stored_agents_that_cannot_work_are_reported() {
         let stored = |name: &str| Definition {
             kind: KIND.to_owned(),
             name: name.to_owned(),
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_is_not_there_is_told() {
+    fn an_unknown_default_agent_is_reported() {
         let text = "refName: assistant\nllmConfigRef: m\n";
         let (agent, _) = read_text(text, "a.yaml", &Limits::default()).unwrap();
         let agents = [Arc::new(agent)];

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_once_it_is_whole() {
+    fn a_file_is_replaced_only_when_it_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
         fs::write(&path, "old").unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_leaves_nothing() {
+    fn an_abandoned_file_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let mut file = AtomicFile::create(&folder.path().join("a"), FileAccess::Private).unwrap();
         file.write_all(b"half").unwrap();
@@ -140,7 +140,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_private_file_is_its_owners_and_an_unchanged_one_keeps_its_rights() {
+    fn a_private_file_has_mode_600_and_an_unchanged_one_keeps_its_mode() {
         use std::fs::Permissions;
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();

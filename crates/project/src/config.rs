@@ -9,7 +9,7 @@ use crate::limits::SettableLimits;
 use crate::models::{ModelEntry, ModelKeys};
 use crate::realms::{RealmKeys, realms};
 use crate::settings::{
-    Each, Kept, Located, Owner, Text, Written, checked, checked_list, hosts, read,
+    Each, Kept, Located, Owner, SettingsTree, Text, checked, checked_list, hosts, read,
 };
 use crate::tables::decisions::{AuditConfig, InboxConfig, PolicyConfig};
 use crate::tables::issuers::{IssuerKeys, issuers};
@@ -212,7 +212,7 @@ impl Config {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let mut merged = Written::nothing();
+        let mut merged = SettingsTree::empty();
         for tree in &trees {
             merged.put_over(tree.clone());
         }
@@ -236,14 +236,14 @@ const SETTINGS_BYTES_MAX: usize = 128 * 1024;
 
 /// What a layer says, if all of it is right. Whether an entry is whole is known only with all
 /// layers.
-fn tree(layer: &Layer, warnings: &mut Vec<Mistake>) -> Result<Written, Vec<Mistake>> {
+fn tree(layer: &Layer, warnings: &mut Vec<Mistake>) -> Result<SettingsTree, Vec<Mistake>> {
     let bytes = layer.text.len();
     if bytes > SETTINGS_BYTES_MAX {
         let message = format!("the settings have {bytes} bytes, more than {SETTINGS_BYTES_MAX}");
         let mistake = Mistake::error(message).hint("remove what is not needed");
-        return Err(vec![layer.spots().of(None).mistake(mistake)]);
+        return Err(vec![layer.locator().of(None).mistake(mistake)]);
     }
-    let tree = Written::of_toml(layer).map_err(|mistake| vec![mistake])?;
+    let tree = SettingsTree::of_toml(layer).map_err(|mistake| vec![mistake])?;
     let mut mistakes = Vec::new();
     let written: Settings = read(&tree, &[], Owner::Ours, &mut mistakes);
     mistakes.extend(written.wrong_patterns());
@@ -326,7 +326,7 @@ impl Settings {
 
     /// Limits with values that they cannot have, also where a realm or a tool has its own. Which
     /// of two may be the larger one is known only with all layers.
-    fn wrong_limits(&self, tree: &Written) -> Vec<Mistake> {
+    fn wrong_limits(&self, tree: &SettingsTree) -> Vec<Mistake> {
         let alone = self.limits.0.check().into_iter().filter(|bad| bad.bounded_by.is_none());
         let mut found: Vec<_> = alone.map(|bad| (vec!["limits", bad.name], bad)).collect();
         for (realm, own) in &self.realms.0.0 {
@@ -415,10 +415,10 @@ impl Settings {
 
 /// Limits that contradict each other once all layers are merged; each is reported where the last of
 /// the two was set.
-fn crossed(trees: &[Written], limits: &SettableLimits) -> Vec<Mistake> {
+fn crossed(trees: &[SettingsTree], limits: &SettableLimits) -> Vec<Mistake> {
     let told = |bad: &OutOfRange| {
         let names = || std::iter::once(bad.name).chain(bad.bounded_by);
-        let last = |tree: &Written| {
+        let last = |tree: &SettingsTree| {
             names().find_map(|name| Some(tree.at(&["limits", name])?.place.clone()))
         };
         let place = trees.iter().rev().find_map(last);
@@ -506,13 +506,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_written_means_the_defaults() {
+    fn an_empty_file_means_the_defaults() {
         assert_eq!(Config::parse("waypost.toml", ""), Ok(Config::default()));
         assert_eq!(Config::default().server.port, PORT_DEFAULT);
     }
 
     #[test]
-    fn what_is_written_is_set() {
+    fn every_setting_is_read() {
         let text = "[server]\nhost = \"::1\"\nport = 0\nhosts = [\"wp.test\"]\nadmin = \"key\"\n\
                     [limits]\nbody_depth_max = 8\n[tools]\ndemo = true\n\
                     [tools.http]\nallow = [\"a.test:80\"]\n[mcp]\nlenient = true\n";
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_for_failed_steps_are_read_with_their_places() {
+    fn rules_for_failed_steps_are_read_with_their_positions() {
         let text = "[supervisor]\nbuiltin = false\n\
                     on_error = [{ when = { error = \"Boom\" }, retry = { factor = 1.5 } }, \"ask\"]\n";
         let rules = Config::parse("waypost.toml", text).unwrap().rules;
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_told_with_their_line() {
+    fn unknown_keys_are_reported_with_their_line() {
         let text = "[server]\nprot = 1\n\n[limits]\nbody_byte_max = 1\n[modles]\n";
         assert_eq!(
             mistakes(text),
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_of_all_layers_are_told_where_they_stand() {
+    fn mistakes_of_all_layers_are_reported_with_their_position() {
         // Also in what is set again further up: it would come to light on another day.
         let layers = [
             Layer::file("below.toml", "[server]\nport = \"x\"\n"),
@@ -636,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_out_of_its_range_is_told_with_its_line() {
+    fn a_limit_out_of_its_range_is_reported_with_its_line() {
         assert_eq!(
             mistakes(
                 "[limits]\nsession_queue_max = 0\n[realms.shop]\n\
@@ -664,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_contradict_each_other_are_told_where_the_last_was_set() {
+    fn contradicting_limits_are_reported_where_the_last_was_set() {
         let below = Layer::file("below.toml", "[limits]\nrun_wait_ms_max = 20\n");
         let above = Layer::file("above.toml", "\n[limits]\nrun_wait_ms = 30\n");
         let told = |layers: &[Layer]| -> Vec<String> {
@@ -705,7 +705,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_rules_are_told_with_their_line() {
+    fn wrong_rules_are_reported_with_their_line() {
         let text = "[tools]\nalow = [\"*\"]\n[tools.limits.\"math::*\"]\nper_minut = 1\n\
                     [tools.limits.\"a?\"]\n";
         let told = mistakes(text);
@@ -735,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_told_with_their_line() {
+    fn wrong_values_are_reported_with_their_line() {
         assert_eq!(
             mistakes("[server]\nport = 65536\n[mcp]\nlenient = \"yes\"\n"),
             [

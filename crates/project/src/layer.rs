@@ -103,32 +103,32 @@ impl Layer {
     pub fn origin(&self, span: &Range<usize>) -> Source {
         match &self.source {
             Source::File(file) => {
-                Source::Line { file: file.clone(), line: self.spots().of(Some(span)).line }
+                Source::Line { file: file.clone(), line: self.locator().of(Some(span)).line }
             }
             Source::Line { .. } | Source::Variable(_) => self.source.clone(),
         }
     }
 
     /// Finds places in the text.
-    pub fn spots(&self) -> Spots<'_> {
+    pub fn locator(&self) -> Locator<'_> {
         let file = match &self.source {
             Source::File(file) | Source::Line { file, .. } => file.as_str().into(),
             Source::Variable(_) => self.source.to_string().into(),
         };
         let breaks = self.text.match_indices('\n').map(|(at, _)| at + 1);
-        Spots { layer: self, file, lines: std::iter::once(0).chain(breaks).collect() }
+        Locator { layer: self, file, lines: std::iter::once(0).chain(breaks).collect() }
     }
 }
 
 /// Finds places in the text of a layer, each without reading all that stands before it.
-pub struct Spots<'l> {
+pub struct Locator<'l> {
     layer: &'l Layer,
     file: Arc<str>,
     /// Where each line begins.
     lines: Vec<usize>,
 }
 
-impl Spots<'_> {
+impl Locator<'_> {
     /// Where this part of the text stands; without one, where all of it does.
     pub fn of(&self, span: Option<&Range<usize>>) -> Location {
         let (line, column) = match &self.layer.source {
@@ -154,22 +154,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_told_as_people_can_look_it_up() {
+    fn a_position_is_printed_as_file_and_line() {
         let file = Layer::file("a/waypost.toml", "[server]\nport = 1\n");
         assert_eq!(file.origin(&(9..13)).to_string(), "a/waypost.toml:2");
-        let told = file.spots().of(Some(&(9..13))).mistake(Mistake::error("no"));
+        let told = file.locator().of(Some(&(9..13))).mistake(Mistake::error("no"));
         assert_eq!(told.to_string(), "a/waypost.toml:2:1: error: no");
 
         let text = "server.port = 1".to_owned();
         let source = Source::Line { file: ".env".to_owned(), line: 7 };
         let line = Layer { source, text: text.clone() };
         assert_eq!(line.origin(&(0..6)).to_string(), ".env:7");
-        let told = line.spots().of(Some(&(14..15))).mistake(Mistake::error("no"));
+        let told = line.locator().of(Some(&(14..15))).mistake(Mistake::error("no"));
         assert_eq!(told.to_string(), ".env:7:1: error: no");
 
         let variable = Layer { source: Source::Variable("WAYPOST_PORT".to_owned()), text };
         assert_eq!(variable.origin(&(0..6)).to_string(), "environment WAYPOST_PORT");
-        let told = variable.spots().of(Some(&(14..15))).mistake(Mistake::error("no"));
+        let told = variable.locator().of(Some(&(14..15))).mistake(Mistake::error("no"));
         assert_eq!(told.to_string(), "environment WAYPOST_PORT: error: no");
     }
 }

@@ -1,5 +1,4 @@
-//! `policies/*.cedar` and `policies/tests.yaml`: who may do what, as texts. What they mean is read
-//! elsewhere.
+//! Reads `policies/*.cedar` and `policies/tests.yaml` as texts. Crate `policy` interprets them.
 
 use kernel::definition::plan::mistake::Mistake;
 use std::fs;
@@ -159,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_folder_there_are_none_which_is_not_an_empty_one() {
+    fn a_missing_folder_differs_from_an_empty_one() {
         assert_eq!(PolicyFiles::load(folder(&[]).path()), Ok(None));
         let place = folder(&[("policies/README.md", "")]);
         assert_eq!(PolicyFiles::load(place.path()), Ok(Some(PolicyFiles::default())));
     }
 
     #[test]
-    fn policies_that_would_be_missed_are_a_mistake() {
+    fn policies_in_subfolders_are_a_mistake() {
         let place = folder(&[("policies/deep/a.cedar", "a"), ("policies/docs/a.md", "a")]);
         let mistakes = PolicyFiles::load(place.path()).unwrap_err();
         let told: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_it_can_be_written_in_toml() {
+    fn every_property_can_be_written_in_toml() {
         let text = "[realms.acme]\nenabled_tools = [\"math::*\"]\nmax_find_limit = 100\n\
                     run_as_user_id = \"agent-service-user\"\ndefault_agent = \"desk\"\n\
                     variables = [\"ACME_*\", \"SHARED\"]\n\
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_toml_are_told_with_their_line() {
+    fn mistakes_in_toml_are_reported_with_their_line() {
         for (text, told) in [
             ("[realms.\"a b\"]\n", "waypost.toml:1:9: error: `a b` is not the name of a realm"),
             ("[realms.v1]\n", "cannot be the name of a realm"),
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_of_tenants_are_taken_and_others_passed_over() {
+    fn tenant_properties_are_read_and_others_ignored() {
         let text = "# Restrict tenant \"acme\"\nserver.port=80\n\
                     quantum.agent.tenant.acme.enabledTools=query_find, query_count ,\\\n\
                     \u{20} query_plan\n\
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_properties_are_told_with_their_line() {
+    fn mistakes_in_properties_are_reported_with_their_line() {
         let text = "quantum.agent.tenant.A.enabledTools=x\n\
                     quantum.agent.tenant.acme.enabledTool=x\n\
                     quantum.agent.tenant.acme.maxFindLimit=many\n\

@@ -1,5 +1,4 @@
-//! What is reported of rules for failed steps when a server starts: models that they ask and that
-//! are not there.
+//! Reports rules for failed steps that name unknown models, when a server starts.
 
 use crate::models::instead;
 use engine::{PlanFile, ProjectFiles};
@@ -52,7 +51,7 @@ mod tests {
     use kernel::definition::rule::{RuleAction, Rules};
 
     #[test]
-    fn a_model_that_is_not_there_is_told_with_its_file() {
+    fn an_unknown_model_is_reported_with_its_file() {
         let text = "planId: a/b\non_error: [{propose: {model: fsat}}]\nsteps:\n  \
                     - id: c\n    type: tool_call\n    toolId: x\n    arguments: {}\n    \
                     on_error: [{draft: {}}]\n    nextStepId: e\n  \

@@ -39,7 +39,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn it_is_what_its_folder_holds() {
+    fn the_built_in_example_equals_its_folder() {
         let carried = two_teams().unwrap();
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/two-teams"));
         let config = Config::parse(CONFIG_FILE, SETTINGS).unwrap();

@@ -27,7 +27,6 @@ pub enum Outcome {
     Result(Value),
     /// An error of the protocol.
     Error {
-        /// Its number.
         code: i64,
         message: String,
     },

@@ -59,7 +59,6 @@ fn looked_for<T>(
 /// A process as the system shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Its id.
     pub pid: u32,
     /// Its program and arguments.
     pub words: Vec<String>,

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn panics_are_heard_even_if_they_were_caught() {
+    fn caught_panics_are_noticed_too() {
         assert_eq!(during(|| 7), (Some(7), Vec::new()));
         let (done, heard) = during(|| {
             let caught = catch_unwind(|| panic!("caught"));

@@ -134,7 +134,7 @@ fn rules_act_once_in_their_time_despite_answers_and_crashes() {
 }
 
 #[test]
-fn what_models_propose_is_acted_upon_unasked_only_where_nothing_can_change() {
+fn proposals_run_without_approval_only_where_they_cannot_write() {
     let mut coverage = Coverage::default();
     for seed in 0..ADVISED_SEEDS {
         let outcome = simulate(Knobs::new(seed).advised());
@@ -310,8 +310,8 @@ fn a_seed_is_the_same_simulation_every_time() {
 fn a_session_that_another_writer_changed_is_read_again() {
     let mut writes = 0;
     for seed in 0..ELSEWHERE_SEEDS {
-        let outcome = simulate(Knobs { elsewhere: true, ..Knobs::new(seed) });
-        writes += outcome.elsewhere;
+        let outcome = simulate(Knobs { other_writer: true, ..Knobs::new(seed) });
+        writes += outcome.other_writes;
         hold(outcome);
     }
     tell(&format!("another writer: {ELSEWHERE_SEEDS} seeds, {writes} writes"));
@@ -408,12 +408,12 @@ fn a_stale_session_at_rest_that_is_used_is_caught() {
 }
 
 #[test]
-fn a_sink_s_place_that_is_ahead_is_caught() {
+fn a_sink_position_that_is_ahead_is_caught() {
     is_caught(Planted::PlaceAhead);
 }
 
 #[test]
-fn a_webhook_s_place_that_is_ahead_is_caught() {
+fn a_webhook_position_that_is_ahead_is_caught() {
     is_caught(Planted::WebhookAhead);
 }
 

@@ -1,4 +1,4 @@
-//! Puts a project and a data folder together, and tells in our words what does not fit.
+//! Assembles a server from a project and a data folder, and explains why that fails.
 
 use crate::environment::{ADMIN_KEY, API_KEY, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};

@@ -1,9 +1,8 @@
-//! What a shell completes beside our own words: the names of plans, agents, sessions, asks, tools
-//! and pipelines. The shell calls us for them, and we ask the server; where none answers soon,
-//! nothing is completed.
+//! Shell completion of names on the server: plans, agents, sessions, asks, tools and pipelines.
+//! Where no server answers soon, nothing is completed.
 
 use crate::context::Context;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::Exit;
 use crate::remote::client::Request;
 use crate::terminal::output::{Output, one_line};
@@ -169,7 +168,7 @@ struct Names {
 impl ValueCompleter for Names {
     fn complete(&self, typed: &OsStr) -> Vec<CompletionCandidate> {
         let begin = typed.to_string_lossy();
-        let page = asked(&self.kind.source()).unwrap_or_default();
+        let page = fetched(&self.kind.source()).unwrap_or_default();
         let mut found = fitting(&page, &self.kind.source(), &begin);
         if self.kind == Kind::PlanOrFile {
             found.extend(PathCompleter::any().complete(typed));
@@ -179,7 +178,7 @@ impl ValueCompleter for Names {
 }
 
 /// The server's list; none where there is no server, or it takes too long.
-fn asked(source: &Source) -> Option<Value> {
+fn fetched(source: &Source) -> Option<Value> {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let words: Vec<String> = words.collect();
     let after = |option: &str| {
@@ -220,7 +219,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn names_that_begin_so_are_offered() {
+    fn names_with_the_typed_prefix_are_offered() {
         let page = json!({"items": [
             {"key": "ada", "id": "ses_1", "status": "waiting"},
             {"key": null, "id": "ses_2", "status": "running"},

@@ -1,7 +1,6 @@
-//! What every command is given: how to print, which variables are set, which project it is about
-//! and where the server is.
+//! The context of every command: output, environment, project, and the server's address.
 
-use crate::environment::place::{is_project, shown};
+use crate::environment::locations::{is_project, shown};
 use crate::environment::program::program;
 use crate::environment::{ADMIN_KEY, API_KEY, DATA_FOLDER, Environment, LOG_LEVEL, SERVER};
 use crate::exit::{Exit, Failure, Result};
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_reaches_the_server_that_was_named() {
+    fn a_named_server_is_used() {
         let flagged = context(Some("http://a"), &[], "").command("waypost inbox ls");
         assert_eq!(flagged, "waypost --server http://a inbox ls");
         let variable = context(None, &[(SERVER, "http://b")], "");
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn who_interrupts_is_told_what_continues() {
+    fn an_interrupt_names_the_run_that_continues() {
         let context = context(Some("http://a"), &[], "");
         assert_eq!(context.interrupted().hint, None);
         context.leaves_running("ses_1");

@@ -1,4 +1,4 @@
-//! How a command ends: the exit codes, and a failure that says what, why and what to do now.
+//! Exit codes, and failures with a message, a cause and a hint.
 
 use serde_json::{Value, json};
 use std::fmt;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_are_told_apart() {
+    fn every_exit_code_is_different() {
         let mut numbers: Vec<u8> = Exit::ALL.iter().map(|(exit, _)| exit.number()).collect();
         assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7, 8, 124, 130]);
         numbers.dedup();

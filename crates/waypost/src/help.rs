@@ -1,6 +1,5 @@
-//! The command line as a whole: its commands in groups, the other words that people type for the
-//! verbs that all commands share, and what was meant by a word that is no command. A command's own
-//! help is beside the command.
+//! The command line as a whole: commands in groups, aliases of shared verbs, and suggestions for
+//! unknown commands. A command's own help is beside the command.
 
 use clap::Command;
 use clap::builder::StyledStr;
@@ -124,7 +123,7 @@ pub(crate) fn tipped(
         let tips = vec![StyledStr::from(*tip)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     } else if error.get(ContextKind::SuggestedSubcommand).is_none()
-        && let Some(near) = meant(&unknown, &names)
+        && let Some(near) = closest_name(&unknown, &names)
     {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.to_owned()));
     }
@@ -132,7 +131,7 @@ pub(crate) fn tipped(
 }
 
 /// The name that was meant by this word: one that is much like it, or that has one letter more.
-fn meant<'n>(unknown: &str, names: &[&'n str]) -> Option<&'n str> {
+fn closest_name<'n>(unknown: &str, names: &[&'n str]) -> Option<&'n str> {
     let lacks_one = |name: &&&str| {
         let without = |(at, letter): (usize, char)| {
             [&name[..at], &name[at + letter.len_utf8()..]].concat() == unknown

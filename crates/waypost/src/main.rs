@@ -36,7 +36,7 @@ use commands::{
     up,
 };
 use context::Context;
-use environment::place::project_folder;
+use environment::locations::project_folder;
 use exit::{Exit, Failure, Result};
 use kernel::definition::plan::mistake::meant;
 use kernel::identity::grants::check_realm;
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn people_may_type_other_words() {
+    fn common_aliases_of_commands_are_accepted() {
         for words in
             ["agent get a", "key list", "key create --name x", "agent delete a", "agent show a"]
         {
@@ -438,7 +438,7 @@ mod tests {
         }
     }
 
-    fn kept() -> BTreeMap<String, String> {
+    fn snapshots() -> BTreeMap<String, String> {
         let entries = fs::read_dir(HELP_FOLDER)
             .unwrap_or_else(|error| panic!("{HELP_FOLDER}: {error}; `UPDATE_EXPECT=1` writes it"));
         let file = |entry: std::io::Result<fs::DirEntry>| {
@@ -450,14 +450,14 @@ mod tests {
     }
 
     #[test]
-    fn every_help_text_is_as_it_was_agreed() {
+    fn every_help_text_matches_its_snapshot() {
         let mut command = command_line().term_width(WIDTH);
         command.build();
         let mut all = BTreeMap::new();
         helps(&mut command, &mut all);
         if std::env::var_os("UPDATE_EXPECT").is_some() {
             fs::create_dir_all(HELP_FOLDER).unwrap();
-            for name in kept().keys().filter(|name| !all.contains_key(*name)) {
+            for name in snapshots().keys().filter(|name| !all.contains_key(*name)) {
                 fs::remove_file(format!("{HELP_FOLDER}/{name}")).unwrap();
             }
             for (name, text) in &all {
@@ -465,11 +465,11 @@ mod tests {
             }
             return;
         }
-        let kept = kept();
+        let snapshots = snapshots();
         let names = |texts: &BTreeMap<String, String>| texts.keys().cloned().collect::<Vec<_>>();
-        assert_eq!(names(&all), names(&kept), "`UPDATE_EXPECT=1` writes {HELP_FOLDER} anew");
+        assert_eq!(names(&all), names(&snapshots), "`UPDATE_EXPECT=1` writes {HELP_FOLDER} anew");
         for (name, text) in &all {
-            assert_eq!(text, &kept[name], "{name}: `UPDATE_EXPECT=1` writes it anew");
+            assert_eq!(text, &snapshots[name], "{name}: `UPDATE_EXPECT=1` writes it anew");
         }
     }
 }

@@ -304,7 +304,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn arguments_that_do_not_fit_are_to_be_edited_and_not_sent_again() {
+    fn the_hint_for_wrong_arguments_is_to_edit_them() {
         let ask = |fault: &str| -> Ask {
             serde_json::from_value(json!({
                 "id": "ask_1", "kind": "fix", "run": "run_1", "step": "work", "title": "failed",

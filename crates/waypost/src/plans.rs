@@ -1,7 +1,7 @@
-//! Plans from files, found and checked as the server does it, without a server.
+//! Finds and checks plan files as the server does, without a server.
 
 use crate::environment::Environment;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Failure, Result};
 use crate::settings::Settings;
 use crate::terminal::input;
@@ -211,7 +211,7 @@ impl Selection {
             }
             let mut checked = self.check_one(file, &around);
             if let Some(first) = ids[..index].iter().position(|other| other == id) {
-                checked.mistakes.push(taken(id, file, &self.project.plans[first]));
+                checked.mistakes.push(duplicate_id(id, file, &self.project.plans[first]));
                 checked.plan = None;
             }
             all.push(checked);
@@ -407,7 +407,7 @@ fn read_plan(path: &Path) -> Result<PlanFile> {
     Ok(PlanFile { file, text, default_id })
 }
 
-fn taken(id: &PlanId, file: &PlanFile, first: &PlanFile) -> Mistake {
+fn duplicate_id(id: &PlanId, file: &PlanFile, first: &PlanFile) -> Mistake {
     let mut mistake = Mistake::error(format!("plan id `{id}` is taken by {}", first.file))
         .hint("give one of them another planId");
     mistake.file = Some(file.file.clone());

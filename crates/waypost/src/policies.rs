@@ -1,4 +1,4 @@
-//! The check of a project's policies, as far as it needs no server.
+//! Checks a project's policies, as far as that needs no server.
 
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::ToolSpec;

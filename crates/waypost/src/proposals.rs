@@ -1,5 +1,4 @@
-//! What an ask proposes about a failed step: all of it is shown before a person takes it, and the
-//! reply takes it as it is.
+//! Shows what an ask proposes about a failed step, and builds the reply that accepts it.
 
 use crate::outcome;
 use kernel::values::visible::{exposed, exposed_json};
@@ -44,7 +43,7 @@ pub(crate) fn lines(proposal: &Proposal) -> Vec<String> {
 }
 
 /// The reply that takes it as it is.
-pub(crate) fn taken(proposal: &Proposal) -> FixReply {
+pub(crate) fn accepting_reply(proposal: &Proposal) -> FixReply {
     let arguments = None;
     let output = None;
     let plan_id = None;
@@ -83,7 +82,7 @@ mod tests {
                 "  change /to: (nothing) -> \"bob\\u200b\"",
             ]
         );
-        let reply = json!(taken(&proposal));
+        let reply = json!(accepting_reply(&proposal));
         assert_eq!(reply, json!({"action": "edit", "proposal": true}));
     }
 

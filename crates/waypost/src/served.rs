@@ -1,4 +1,4 @@
-//! What a server serves: a project or the demo, and where its data is.
+//! The sources of a server: a project or the demo, and its data folder.
 
 use crate::context::Context;
 use crate::environment::DATA_FOLDER;
@@ -30,7 +30,6 @@ pub(crate) enum DataLocation {
 }
 
 impl DataLocation {
-    /// The folder.
     pub(crate) fn path(&self) -> &Path {
         match self {
             DataLocation::Kept(path) => path,

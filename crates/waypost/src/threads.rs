@@ -1,5 +1,5 @@
-//! Conversations for people and scripts: what a request came to, what it waits for, and the command
-//! that continues.
+//! Outcomes of thread requests for people and scripts: the answer, or what the thread waits for and
+//! the command that continues it.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
@@ -136,7 +136,7 @@ mod tests {
     use wire::conversations::{ClarificationInfo, ToolCallInfo};
 
     #[test]
-    fn every_call_has_its_option() {
+    fn every_call_has_an_option_in_the_menu() {
         let call = |id: &str| ToolCallInfo {
             call_id: id.to_owned(),
             tool_name: "create_event".to_owned(),

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pending_says_its_kind() {
+    fn a_pending_action_names_its_kind() {
         for (kind, action) in [
             ("clarification", PendingAction::Clarification { clarifications: Vec::new() }),
             ("confirmation", PendingAction::Confirmation { tool_calls: Vec::new() }),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_misspelt_is_not_passed_over() {
+    fn a_misspelt_list_is_refused() {
         let body = json!({"thread_id": "t", "aprovals": []});
         let error = serde_json::from_value::<ResumeThread>(body).unwrap_err().to_string();
         assert!(error.starts_with("unknown field `aprovals`"), "{error}");

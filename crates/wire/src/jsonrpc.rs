@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_kept_as_they_came() {
+    fn ids_are_kept_verbatim() {
         let id = |text: &str| Id::read(serde_json::from_str::<&RawValue>(text).unwrap());
         for text in ["1", "-7", "\"a\\u0041\"", "12345678901234567890"] {
             assert_eq!(id(text).unwrap().as_json(), text);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_not_the_same_as_nothing() {
+    fn null_differs_from_a_missing_member() {
         let read = |text: &'static str| serde_json::from_str::<Frame<'static>>(text).unwrap();
         let nulls = read(r#"{"jsonrpc":"2.0","id":null,"result":null,"error":null,"params":null}"#);
         assert_eq!(nulls.id.map(RawValue::get), Some("null"));

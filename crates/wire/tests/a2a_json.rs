@@ -71,14 +71,14 @@ fn round<T: DeserializeOwned + Serialize>(kind: &str, leave_out: &[&str]) {
 }
 
 #[test]
-fn messages_and_requests_are_read_and_written_as_they_are() {
+fn messages_and_requests_round_trip() {
     round::<Message>("Message", &[]);
     round::<SendMessageRequest>("SendMessageRequest", &[]);
     round::<StreamResponse>("StreamResponse", &[]);
 }
 
 #[test]
-fn cards_are_read_and_written_as_they_are() {
+fn cards_round_trip() {
     // `security` is left over from 0.3.
     round::<AgentCard>("AgentCard", &["security"]);
 }
@@ -101,7 +101,7 @@ fn errors_are_known_by_their_names() {
 }
 
 #[test]
-fn what_is_signed_has_required_members_and_no_defaults() {
+fn the_signed_form_of_a_card_has_required_members_and_no_defaults() {
     let card: AgentCard = serde_json::from_value(json!({"name": "Example Agent",
         "description": "", "capabilities": {"streaming": false, "pushNotifications": false,
         "extensions": []}, "skills": [], "signatures": [{"protected": "a", "signature": "b"}],

@@ -150,7 +150,7 @@ fn request() -> Request {
 }
 
 #[test]
-fn another_implementation_writes_what_is_read_here_and_reads_what_is_written() {
+fn messages_interoperate_with_another_implementation() {
     let sent = request();
     let bytes = Request { later: "ignored".to_owned(), ..sent.clone() }.encode_to_vec();
     let taken: SendMessageRequest = read(&schema::SEND_MESSAGE_REQUEST, &bytes, DEPTH_MAX).unwrap();
@@ -181,7 +181,7 @@ fn the_last_of_several_contents_counts_and_pieces_of_a_message_are_joined() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_its_place() {
+fn wrong_fields_are_refused_with_their_path() {
     let wrong = |bytes: &[u8]| taken(bytes).unwrap_err();
     // A tenant that is a number, one that is not UTF-8, and a message that ends too early.
     assert_eq!(wrong(b"\x08\x01").place, "tenant");
@@ -200,7 +200,7 @@ fn what_does_not_fit_is_refused_with_its_place() {
 }
 
 #[test]
-fn values_nest_only_so_deep() {
+fn nesting_of_values_is_limited() {
     let mut value = any(AnyKind::Flag(true));
     for _ in 0..80 {
         value = any(AnyKind::Items(Items { values: vec![value] }));
@@ -212,7 +212,7 @@ fn values_nest_only_so_deep() {
 }
 
 #[test]
-fn whatever_the_bytes_are_they_are_read_or_refused() {
+fn mutated_bytes_are_read_or_refused() {
     // A plain generator: the same bytes in every run.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let valid = request().encode_to_vec();
@@ -282,7 +282,7 @@ fn sample(shape: &Shape, one_of: usize) -> Value {
 }
 
 #[test]
-fn whatever_the_bytes_of_any_message_are_they_are_read_or_refused() {
+fn random_bytes_of_every_message_are_read_or_refused() {
     let shapes = all_shapes();
     assert!(shapes.len() > 30, "{} messages", shapes.len());
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;

@@ -72,7 +72,7 @@ pub(super) fn text(arguments: &Value, name: &str) -> Result<Option<String>, Tool
 }
 
 /// A whole number in this range; null is none.
-pub(super) fn whole(
+pub(super) fn whole_number(
     arguments: &Value,
     name: &str,
     range: &RangeInclusive<i64>,

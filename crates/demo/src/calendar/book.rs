@@ -15,7 +15,6 @@ const EXTENSION: &str = "json";
 /// Larger than any calendar that a person keeps.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The folder.
 #[derive(Debug)]
 pub(super) struct Book {
     folder: PathBuf,
@@ -98,7 +97,6 @@ impl Held<'_> {
             .hint(format!("the calendars are {}", ids.join(", "))))
     }
 
-    /// A calendar.
     pub(super) fn read(&self, id: &str) -> Result<Calendar, ToolError> {
         let path = self.path(id);
         let broken = |why: String| {

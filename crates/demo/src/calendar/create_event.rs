@@ -4,7 +4,7 @@
 use super::FAMILY;
 use super::arguments::{
     MINUTES, MINUTES_DEFAULT, calendar, calendar_schema, details_schema, needed_time, text,
-    text_schema, time_schema, whole, whole_schema,
+    text_schema, time_schema, whole_number, whole_schema,
 };
 use super::desk::Desk;
 use super::event::Event;
@@ -59,7 +59,8 @@ struct Asked {
 impl Asked {
     fn read(desk: &Desk, arguments: &Value) -> Result<Self, ToolError> {
         let start = needed_time(arguments, "start", desk.zone())?.timestamp();
-        let minutes = whole(arguments, "duration_minutes", &MINUTES)?.unwrap_or(MINUTES_DEFAULT);
+        let minutes =
+            whole_number(arguments, "duration_minutes", &MINUTES)?.unwrap_or(MINUTES_DEFAULT);
         let end = start.checked_add(SignedDuration::from_mins(minutes));
         let end = end.map_err(|_| misfit("`start` is beyond all calendars"))?;
         let name = text(arguments, "name")?.filter(|name| !name.trim().is_empty());

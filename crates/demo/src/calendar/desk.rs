@@ -1,5 +1,5 @@
-//! What the tools of the family share: the calendars, the clock on the wall, and the login that may
-//! be wanted first. Files are read on a thread of their own.
+//! Shared state of the calendar tools: the calendars, the wall clock, and the login that may be
+//! required first. Files are read on a thread of their own.
 
 use super::book::{Book, Held, unusable};
 use super::login::Page;

@@ -1,6 +1,6 @@
-//! A calendar and its events, as a file holds them, and how an event is changed.
+//! A calendar and its events in a file, and how an event is changed.
 
-use crate::zone::{Zone, told};
+use crate::zone::{Zone, wall_text};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -70,8 +70,8 @@ impl Event {
     pub(super) fn listed(&self, zone: &Zone) -> Value {
         json!({
             "name": self.name,
-            "start": told(&zone.here(self.start)),
-            "end": told(&zone.here(self.end)),
+            "start": wall_text(&zone.here(self.start)),
+            "end": wall_text(&zone.here(self.end)),
             "description": self.description,
             "event_id": self.id,
         })
@@ -82,8 +82,8 @@ impl Event {
         json!({
             "event_details": {
                 "name": self.name,
-                "start": told(&zone.here(self.start)),
-                "end": told(&zone.here(self.end)),
+                "start": wall_text(&zone.here(self.start)),
+                "end": wall_text(&zone.here(self.end)),
                 "location": self.location,
                 "description": self.description,
                 "calendar_id": calendar,

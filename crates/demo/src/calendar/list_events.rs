@@ -1,8 +1,9 @@
-//! `list_events`: what is in a calendar from a time on, for some days.
+//! `list_events`: the events of a calendar from a given time on, for some days.
 
 use super::FAMILY;
 use super::arguments::{
-    DAYS, DAYS_DEFAULT, calendar, calendar_schema, needed_time, time_schema, whole, whole_schema,
+    DAYS, DAYS_DEFAULT, calendar, calendar_schema, needed_time, time_schema, whole_number,
+    whole_schema,
 };
 use super::desk::Desk;
 use super::tool::CalendarTool;
@@ -48,7 +49,7 @@ struct Asked {
 impl Asked {
     fn read(desk: &Desk, arguments: &Value) -> Result<Self, ToolError> {
         let from = needed_time(arguments, "start_time", desk.zone())?;
-        let days = whole(arguments, "duration_days", &DAYS)?.unwrap_or(DAYS_DEFAULT);
+        let days = whole_number(arguments, "duration_days", &DAYS)?.unwrap_or(DAYS_DEFAULT);
         let to = from.checked_add(Span::new().days(days));
         let to = to.map_err(|_| misfit("`start_time` is beyond all calendars"))?;
         Ok(Self { calendar: calendar(arguments)?, from: from.timestamp(), to: to.timestamp() })

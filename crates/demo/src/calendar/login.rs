@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_and_stays() {
+    fn an_unreadable_file_is_reported_and_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         fs::write(&path, "{\"connected\": 1}").unwrap();

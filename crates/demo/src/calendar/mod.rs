@@ -25,7 +25,6 @@ use tool::CalendarTool;
 
 pub use login::Login;
 
-/// The family.
 pub(crate) const FAMILY: &str = "calendar";
 
 /// The family, over the calendars in this folder.

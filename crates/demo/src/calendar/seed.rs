@@ -1,5 +1,5 @@
-//! What calendars begin with: two of them and a few events around today, so that there is something
-//! to talk about. Written once; an emptied calendar stays empty.
+//! Initial calendars: two of them with a few events around today. Written once; an emptied calendar
+//! stays empty.
 
 use self::On::{Day, Next};
 use super::book::Held;
@@ -130,7 +130,7 @@ impl PlannedEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zone::told;
+    use crate::zone::wall_text;
 
     #[test]
     fn there_is_always_a_meeting_at_the_next_three_o_clock() {
@@ -144,7 +144,7 @@ mod tests {
             let now = zone.read(now).unwrap();
             let events = CALENDARS[0].calendar(&zone, &now).events;
             assert_eq!(events.len(), CALENDARS[0].events.len());
-            let starts = events.iter().map(|event| told(&zone.here(event.start)));
+            let starts = events.iter().map(|event| wall_text(&zone.here(event.start)));
             let found: Vec<String> = starts.filter(|start| start.ends_with("T15:00:00")).collect();
             assert_eq!(found, [expected], "{now}");
         }

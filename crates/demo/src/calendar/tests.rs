@@ -1,5 +1,5 @@
-//! The family as a caller meets it: what its tools take, answer and refuse, and what is in the
-//! files afterwards.
+//! The calendar tools as a caller uses them: arguments, answers, refusals, and the files
+//! afterwards.
 
 use super::super::{DemoParts, Zone};
 use super::{Login, all};
@@ -205,7 +205,7 @@ fn a_folder_is_filled_once() {
 }
 
 #[test]
-fn an_event_is_made_with_what_is_left_out() {
+fn missing_fields_of_an_event_get_defaults() {
     let office = Office::open();
     let made = office.call("create_event", json!({"start": "2026-11-16T10:00:00"})).unwrap();
     let id = CallId(1).to_string();
@@ -271,7 +271,7 @@ fn a_change_touches_only_what_it_names() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn unknown_calendars_and_events_are_reported() {
     let office = Office::open();
     let failed = |name: &str, arguments: Value| {
         let error = office.call(name, arguments).unwrap_err();
@@ -313,7 +313,7 @@ fn arguments_that_cannot_be_meant_are_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn a_broken_file_is_told_and_never_written() {
+fn a_broken_file_is_reported_and_never_overwritten() {
     let office = Office::open();
     let broken = "{\n  \"name\": \"Team\",\n";
     fs::write(office.file("team"), broken).unwrap();
@@ -338,7 +338,7 @@ fn a_broken_file_is_told_and_never_written() {
 }
 
 #[test]
-fn many_at_once_lose_nothing() {
+fn concurrent_calls_lose_nothing() {
     let office = Office::open();
     std::thread::scope(|scope| {
         for key in 0..16 {
@@ -353,7 +353,7 @@ fn many_at_once_lose_nothing() {
 }
 
 #[test]
-fn a_login_is_wanted_until_somebody_did_it() {
+fn a_login_is_required_until_it_is_done() {
     let folder = tempfile::tempdir().unwrap();
     let login = Arc::new(Login::open(folder.path(), Arc::new(Nothing)).unwrap());
     login.listens_at(SocketAddr::from(([127, 0, 0, 1], 4000))).unwrap();

@@ -1,4 +1,4 @@
-//! A tool of the family: how it is listed, what it checks, what it does.
+//! A tool of the family: its spec, its checks and its call.
 
 use super::desk::Desk;
 use crate::card::Card;

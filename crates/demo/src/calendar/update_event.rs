@@ -1,9 +1,9 @@
-//! `update_event`: moves or changes an event. What is not said stays as it is.
+//! `update_event`: moves or changes an event. Fields that are left out keep their values.
 
 use super::FAMILY;
 use super::arguments::{
     MINUTES, calendar, calendar_schema, details_schema, text, text_schema, time, time_schema,
-    whole, whole_schema,
+    whole_number, whole_schema,
 };
 use super::book::short;
 use super::desk::Desk;
@@ -64,7 +64,7 @@ impl Asked {
         let changes = Changes {
             name: text(arguments, "name")?.filter(|name| !name.trim().is_empty()),
             start: time(arguments, "start", desk.zone())?.map(|start| start.timestamp()),
-            minutes: whole(arguments, "duration_minutes", &MINUTES)?,
+            minutes: whole_number(arguments, "duration_minutes", &MINUTES)?,
             location: text(arguments, "location")?,
             description: text(arguments, "description")?,
         };

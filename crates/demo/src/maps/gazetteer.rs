@@ -1,9 +1,8 @@
-//! The places: a few that many people know, on every continent where people live.
+//! The gazetteer: a few well-known places on every inhabited continent.
 
 use super::globe::Point;
 use serde_json::{Value, json};
 
-/// A place.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Place {
     pub(super) name: &'static str,
@@ -16,7 +15,7 @@ pub(super) struct Place {
 
 impl Place {
     /// The place as it is listed.
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         json!({
             "name": self.name,
             "kind": self.kind,
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_goes_before_what_only_mentions_it() {
+    fn a_matching_name_goes_before_a_mention() {
         assert_eq!(search("berlin")[0].name, "Berlin Central Station");
         assert_eq!(find("central park").unwrap().name, "Central Park");
         assert_eq!(find("tower auckland").unwrap().name, "Sky Tower");

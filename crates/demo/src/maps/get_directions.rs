@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_is_told_as_what_it_is() {
+    fn directions_say_that_they_are_a_straight_line() {
         let told = act(&json!({"from": "eiffel tower", "to": "Louvre"})).unwrap();
         assert_eq!(told["to"]["name"], "Louvre Museum");
         let km = told["distance_km"].as_f64().unwrap();

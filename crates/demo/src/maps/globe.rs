@@ -1,4 +1,4 @@
-//! Distances on a globe: straight over land, water and mountains.
+//! Great-circle distances and bearings.
 
 /// The mean radius of the earth.
 const EARTH_KM: f64 = 6_371.0;

@@ -12,7 +12,6 @@ use std::sync::Arc;
 /// The family's name.
 pub(crate) const FAMILY: &str = "maps";
 
-/// The family.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
     vec![Arc::new(search_places::tool()), Arc::new(get_directions::tool())]
 }

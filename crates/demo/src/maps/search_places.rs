@@ -36,7 +36,7 @@ pub(super) fn tool() -> MapsTool {
 fn act(arguments: &Value) -> Result<Value, ToolError> {
     let query = needed_text(arguments, "query")?;
     let places: Vec<Value> =
-        search(query).into_iter().take(PLACES_MAX).map(|place| place.told()).collect();
+        search(query).into_iter().take(PLACES_MAX).map(|place| place.to_json()).collect();
     Ok(json!({"places": places}))
 }
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_found_by_what_is_known_of_them() {
+    fn places_are_found_by_name_country_and_kind() {
         let names = |query: &str| -> Vec<String> {
             let found = act(&json!({"query": query})).unwrap();
             let places = found["places"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! A tool of the family: it looks things up and answers at once.
+//! A tool of the family: a lookup that answers at once.
 
 use crate::card::Card;
 use futures::future::BoxFuture;

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_answered_and_a_second_turn_counts() {
+    fn answers_and_second_turns_are_read() {
         let runs = runs(&[
             user("schedule something"),
             calls(&[("1", "ask"), ("2", "move")]),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mcp_puts_around_a_result_is_taken_off() {
+    fn the_mcp_envelope_of_a_result_is_removed() {
         let inner = json!({"content": [{"type": "text", "text": "{\"a\": 1}"}]}).to_string();
         assert_eq!(read(&inner), json!({"a": 1}));
         let both = json!({"content": [], "structuredContent": {"a": 2}}).to_string();

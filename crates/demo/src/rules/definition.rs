@@ -1,4 +1,4 @@
-//! What a rules file says, read and checked.
+//! A rules file, read and checked.
 
 use super::patterns::Patterns;
 use super::scope::{Expr, Text, Texts};
@@ -64,7 +64,6 @@ pub(super) struct AnswerRule {
     pub(super) read: Text,
 }
 
-/// A rule.
 pub(super) struct Rule {
     pub(super) name: String,
     pub(super) line: u32,

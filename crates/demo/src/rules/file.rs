@@ -1,4 +1,4 @@
-//! A rules file, section by section.
+//! Reads a rules file, section by section.
 
 use super::definition::{
     AnswerRule, CallRule, Choice, CommandRule, Conditions, Definition, Fallback, Is, Kind, Let,
@@ -109,7 +109,7 @@ fn definition(reader: &mut Reader, root: &Node) -> Option<Definition> {
 fn words_and_patterns(reader: &mut Reader, root: &Node) {
     if let Some(words) = root.get("words") {
         for (name, place, node) in reader.entries(words, "`words`") {
-            taken(reader, name, place);
+            refuse_duplicate(reader, name, place);
             let texts: Vec<&str> =
                 reader.some_texts(node).into_iter().map(|(_, text)| text).collect();
             reader.patterns.add_words(name, &texts);
@@ -117,7 +117,7 @@ fn words_and_patterns(reader: &mut Reader, root: &Node) {
     }
     if let Some(patterns) = root.get("patterns") {
         for (name, place, node) in reader.entries(patterns, "`patterns`") {
-            taken(reader, name, place);
+            refuse_duplicate(reader, name, place);
             if let Some(text) = reader.text(node) {
                 let added = reader.patterns.add(name, text);
                 reader.compiled(node, added);
@@ -126,7 +126,7 @@ fn words_and_patterns(reader: &mut Reader, root: &Node) {
     }
 }
 
-fn taken(reader: &mut Reader, name: &str, place: Position) {
+fn refuse_duplicate(reader: &mut Reader, name: &str, place: Position) {
     if reader.patterns.knows(name) {
         let mistake = Mistake::error(format!("`{name}` names words or a pattern already"));
         reader.note_at(place, mistake.hint("choose another name"));

@@ -1,5 +1,5 @@
-//! What expressions can call: dates in words, patterns, and ways to look through lists. None reads
-//! a clock: the moment and the zone are the prompt's.
+//! Functions of expressions: dates in words, patterns, and searches in lists. None reads a clock:
+//! the moment and the zone are the prompt's.
 
 use super::dates::{Here, When, show, squeezed};
 use super::patterns::{Patterns, captures};
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_is_found_with_what_begins_together_with_it() {
+    fn the_nearest_event_is_found_with_those_at_the_same_time() {
         let near = |text: &str| {
             let when = as_json(&here().when(text, None));
             ids(&nearest(&here(), events(), "start", &when))

@@ -1,5 +1,5 @@
-//! Regular expressions with names. They do not mind upper and lower case, and `{name}` in one
-//! stands for a list of words or for another pattern.
+//! Named regular expressions. They ignore case, and `{name}` in one stands for a list of words or
+//! for another pattern.
 
 use super::dates::squeezed;
 use regex::{Captures, Regex, RegexBuilder};
@@ -36,7 +36,7 @@ impl Patterns {
 
     /// Adds a pattern. The error says what is wrong with it.
     pub(super) fn add(&mut self, name: &str, source: &str) -> Result<(), String> {
-        let whole = self.whole(source)?;
+        let whole = self.filled_in(source)?;
         self.compiled.insert(name.to_owned(), compiled(&whole)?);
         self.sources.insert(name.to_owned(), format!("(?:{whole})"));
         Ok(())
@@ -44,12 +44,12 @@ impl Patterns {
 
     /// A pattern without a name.
     pub(super) fn compile(&self, source: &str) -> Result<Regex, String> {
-        compiled(&self.whole(source)?)
+        compiled(&self.filled_in(source)?)
     }
 
     /// A pattern without a name that has to fit where a text begins.
     pub(super) fn compile_beginning(&self, source: &str) -> Result<Regex, String> {
-        compiled(&format!("^(?:{})", self.whole(source)?))
+        compiled(&format!("^(?:{})", self.filled_in(source)?))
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Regex> {
@@ -63,7 +63,7 @@ impl Patterns {
 
     /// The source with every `{name}` filled in. What follows `\p` is no name, and neither is a
     /// count such as `{2,3}`.
-    fn whole(&self, source: &str) -> Result<String, String> {
+    fn filled_in(&self, source: &str) -> Result<String, String> {
         let mut whole = String::with_capacity(source.len());
         let mut rest = source;
         while let Some(open) = rest.find('{') {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_taken_out() {
+    fn matched_text_is_removed() {
         let mut patterns = Patterns::default();
         patterns.add("polite", r"\s*\bplease\b,?").unwrap();
         assert_eq!(patterns.without("lunch, please, at noon", "polite").unwrap(), "lunch, at noon");

@@ -1,5 +1,5 @@
-//! How the values of a rules file are read: texts, expressions, patterns. Every mistake is kept
-//! with its place; none ends the reading.
+//! Reads the values of a rules file: texts, expressions, patterns. Every mistake is recorded with
+//! its position; none ends the reading.
 
 use super::definition::{Let, Tree};
 use super::functions;

@@ -1,5 +1,5 @@
-//! Expressions and texts of a rules file, and the names they see. Each is read once, when the file
-//! is; `minijinja` keeps them by a name of ours.
+//! Expressions and texts of a rules file, and the names they can use. Each is parsed once, when the
+//! file is read; `minijinja` caches them by a name of ours.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
@@ -48,7 +48,7 @@ impl Texts {
         // By itself first: the message is then about the expression as it was written.
         self.environment
             .compile_expression_owned(source.to_owned())
-            .map_err(|error| told(&error))?;
+            .map_err(|error| error_text(&error))?;
         let (name, names) = self.add(&format!("{{% set {VALUE} = ({source}) %}}"))?;
         Ok((Expr(name), names))
     }
@@ -60,15 +60,17 @@ impl Texts {
 
     /// The value of an expression.
     pub(super) fn value(&self, expr: &Expr, scope: &Scope) -> Result<Value, String> {
-        let template = self.environment.get_template(&expr.0).map_err(|error| told(&error))?;
-        let done = template.render_captured(scope.context()).map_err(|error| told(&error))?;
+        let template =
+            self.environment.get_template(&expr.0).map_err(|error| error_text(&error))?;
+        let done = template.render_captured(scope.context()).map_err(|error| error_text(&error))?;
         Ok(done.state().lookup(VALUE).unwrap_or_default())
     }
 
     /// A text with everything filled in.
     pub(super) fn fill(&self, text: &Text, scope: &Scope) -> Result<String, String> {
-        let template = self.environment.get_template(&text.0).map_err(|error| told(&error))?;
-        template.render(scope.context()).map_err(|error| told(&error))
+        let template =
+            self.environment.get_template(&text.0).map_err(|error| error_text(&error))?;
+        template.render(scope.context()).map_err(|error| error_text(&error))
     }
 
     fn add(&mut self, source: &str) -> Result<(String, Vec<String>), String> {
@@ -76,8 +78,8 @@ impl Texts {
         self.count += 1;
         self.environment
             .add_template_owned(name.clone(), source.to_owned())
-            .map_err(|error| told(&error))?;
-        let template = self.environment.get_template(&name).map_err(|error| told(&error))?;
+            .map_err(|error| error_text(&error))?;
+        let template = self.environment.get_template(&name).map_err(|error| error_text(&error))?;
         let mut names: Vec<String> = template.undeclared_variables(false).into_iter().collect();
         names.sort();
         Ok((name, names))
@@ -110,7 +112,7 @@ pub(super) fn to_json(value: &Value) -> serde_json::Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-fn told(error: &Error) -> String {
+fn error_text(error: &Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_keeps_its_kind_and_what_is_missing_is_nothing() {
+    fn an_expression_keeps_its_type_and_missing_names_are_null() {
         let mut texts = Texts::default();
         let mut value = |source: &str| {
             let (expr, _) = texts.expression(source).unwrap();
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_and_so_are_mistakes() {
+    fn free_names_and_mistakes_are_reported() {
         let mut texts = Texts::default();
         let (_, names) = texts.text("{% for x in call.list %}{{ x }}{{ y }}{% endfor %}").unwrap();
         assert_eq!(names, ["call", "y"]);

@@ -92,7 +92,7 @@ fn a_request_that_is_too_long_is_not_read() {
 }
 
 #[test]
-fn mistakes_have_a_place_and_a_hint_and_are_told_at_once() {
+fn mistakes_have_a_position_and_a_hint_and_are_reported_together() {
     let text = "\
 version: 1
 patterns:
@@ -262,7 +262,7 @@ fallback: {say: I only do mail.}
 }
 
 #[test]
-fn what_cannot_be_worked_out_leaves_the_rest_to_others() {
+fn a_rule_that_fails_leaves_the_request_to_the_next() {
     let rules = rules(
         "
 version: 1
@@ -335,7 +335,7 @@ fallback: {say: 'no event in {{ text }}'}
 }
 
 #[test]
-fn a_wrong_command_is_told() {
+fn a_wrong_command_is_reported() {
     let text = "\
 version: 1
 rules:

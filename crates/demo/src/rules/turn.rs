@@ -230,13 +230,13 @@ impl<'a> Stage<'a> {
         }
         let turn = match &rule.reply {
             Reply::Say(text) => match self.definition.texts.fill(text, &scope) {
-                Ok(text) => said(text.trim()),
+                Ok(text) => text_turn(text.trim()),
                 Err(why) => {
                     tracing::warn!(rule = rule.name, line = rule.line, why, "a rule cannot speak");
                     None
                 }
             },
-            Reply::Answer(tree) => said(&self.grown(tree, &scope).to_string()),
+            Reply::Answer(tree) => text_turn(&self.grown(tree, &scope).to_string()),
             Reply::Calls(rules) => self.calls(rules, &scope),
             Reply::Command(rule) => self.command(rule, &scope),
         }?;
@@ -337,7 +337,7 @@ impl<'a> Stage<'a> {
         for (key, tree) in &rule.beside {
             command.insert((*key).to_owned(), self.grown(tree, scope));
         }
-        said(&Json::Object(command).to_string())
+        text_turn(&Json::Object(command).to_string())
     }
 
     /// What a call is made for: the items of a list, or once for nothing.
@@ -455,7 +455,7 @@ fn is_empty(value: &Json) -> bool {
     }
 }
 
-fn said(text: &str) -> Option<Turn> {
+fn text_turn(text: &str) -> Option<Turn> {
     (!text.is_empty()).then(|| Turn { text: text.to_owned(), ..Turn::default() })
 }
 

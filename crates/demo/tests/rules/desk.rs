@@ -48,7 +48,6 @@ pub struct Event {
     pub end: DateTime,
 }
 
-/// One conversation.
 pub struct Desk {
     pub now: Zoned,
     pub events: Vec<Event>,

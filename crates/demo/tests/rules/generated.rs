@@ -1,5 +1,5 @@
-//! Requests that no rule contains: names, hours, days and counts out of a seed, with an oracle for
-//! what they mean.
+//! Seeded random requests with names, hours, days and counts that no rule contains, and an oracle
+//! for their meaning.
 
 use crate::desk::{Desk, Stop};
 use jiff::ToSpan;
@@ -206,7 +206,7 @@ fn correct(
 }
 
 #[test]
-fn what_no_rule_contains_is_understood() {
+fn generated_requests_are_understood() {
     let mut sequence = Sequence(20_261_115);
     for _ in 0..600 {
         let month = 1 + sequence.below(12);

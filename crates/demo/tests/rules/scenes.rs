@@ -112,8 +112,8 @@ fn check(name: &str) {
 }
 
 #[test]
-fn the_flows_of_the_seed() {
-    check("seed.txt");
+fn the_flows_of_the_contract() {
+    check("contract.txt");
 }
 
 #[test]
@@ -127,6 +127,6 @@ fn events_are_moved_and_renamed() {
 }
 
 #[test]
-fn lists_maps_and_what_is_refused() {
+fn lists_maps_and_refusals() {
     check("others.txt");
 }

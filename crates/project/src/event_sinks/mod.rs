@@ -1,5 +1,5 @@
-//! Where events go: `[events.sinks.<name>]` of our settings. Secrets and paths are looked up only
-//! when a server starts, so settings can be read, shown and checked without them.
+//! `[events.sinks.<name>]`: destinations of events. Secrets and paths are expanded only when a
+//! server starts, so settings can be read, shown and checked without them.
 
 mod keys;
 mod entry;

@@ -181,7 +181,7 @@ const MISTAKES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn mistakes_are_told_with_their_line() {
+fn mistakes_are_reported_with_their_line() {
     for (text, begins) in MISTAKES {
         let told = mistakes(text);
         assert!(told[0].starts_with(begins), "expected {begins}\n     got {told:?}");
@@ -189,7 +189,7 @@ fn mistakes_are_told_with_their_line() {
 }
 
 #[test]
-fn what_is_looked_up_is_checked_and_not_told() {
+fn expanded_secrets_are_checked_and_not_printed() {
     let hook = |url: &str, secret: &str| {
         let head = "[events.sinks.a]\ntype = \"webhook\"";
         looked_up(&format!("{head}\nurl = \"{url}\"\nsecret = \"{secret}\"\n")).unwrap_err()

@@ -11,7 +11,9 @@ use crate::config::Config;
 use crate::event_sinks::{self, ResolvedSink};
 use crate::models::{self, ModelEntry};
 use crate::policies::PolicyFiles;
-use crate::upstream_entries::{Ourselves, Upstreams, Variables, WrittenEntries, absolute, foreign};
+use crate::upstream_entries::{
+    Ourselves, Upstreams, Variables, WrittenEntries, absolute, client_files,
+};
 use engine::{AgentFile, PipelineFile, PlanFile, ProjectFiles};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::pipeline_reader;
@@ -65,7 +67,7 @@ pub struct Project {
     /// Its folder; empty for what is in none.
     pub folder: PathBuf,
     /// The servers that its `.mcp.json` lists.
-    pub clients: foreign::ImportedServers,
+    pub clients: client_files::ImportedServers,
     /// Whether it is the demo, which has its tools whatever the settings say.
     pub demo: bool,
 }
@@ -81,7 +83,7 @@ pub enum ProjectError {
         why: io::Error,
     },
     /// Something in it is wrong.
-    #[error("{}", told(.0))]
+    #[error("{}", mistake_lines(.0))]
     Mistakes(Vec<Mistake>),
 }
 
@@ -122,17 +124,17 @@ impl Project {
     pub fn load_partly(folder: &Path, mut config: Config) -> (Self, Vec<Mistake>) {
         let loader = Loader::new(folder, config.limits.plan_bytes_max);
         let mut mistakes = Vec::new();
-        let plans = kept(loader.load(&PLANS), &mut mistakes);
-        let agents = kept(loader.load(&AGENTS), &mut mistakes);
-        let pipelines = kept(loader.load(&PIPELINES), &mut mistakes);
+        let plans = or_mistakes(loader.load(&PLANS), &mut mistakes);
+        let agents = or_mistakes(loader.load(&AGENTS), &mut mistakes);
+        let pipelines = or_mistakes(loader.load(&PIPELINES), &mut mistakes);
         let of_realms = realms::load(folder, loader.bytes_max).and_then(OwnFiles::all);
-        let of_realms = kept(of_realms, &mut mistakes);
-        let policies = kept(policies(folder), &mut mistakes);
-        kept(properties(folder, &mut config), &mut mistakes);
+        let of_realms = or_mistakes(of_realms, &mut mistakes);
+        let policies = or_mistakes(policies(folder), &mut mistakes);
+        or_mistakes(properties(folder, &mut config), &mut mistakes);
         let principals = principals(folder, &config, policies.as_ref());
-        let (principals, warnings) = kept(principals, &mut mistakes);
+        let (principals, warnings) = or_mistakes(principals, &mut mistakes);
         config.warnings.extend(warnings);
-        let clients = kept(clients(folder), &mut mistakes);
+        let clients = or_mistakes(clients(folder), &mut mistakes);
         let folder = folder.to_owned();
         let read = Self { config, plans, agents, pipelines, policies, folder, ..Self::default() };
         (Self { of_realms, principals, clients, ..read }, mistakes)
@@ -286,7 +288,7 @@ pub fn readable(files: &[PipelineFile], limits: &Limits) -> Vec<(String, Pipelin
 }
 
 /// What was read; where it is wrong nothing, and its mistakes are kept.
-fn kept<T: Default>(read: Result<T, ProjectError>, mistakes: &mut Vec<Mistake>) -> T {
+fn or_mistakes<T: Default>(read: Result<T, ProjectError>, mistakes: &mut Vec<Mistake>) -> T {
     read.unwrap_or_else(|error| {
         mistakes.extend(match error {
             ProjectError::Mistakes(found) => found,
@@ -466,7 +468,7 @@ fn mistake(file: String, message: String, hint: &str) -> ProjectError {
 }
 
 /// Mistakes, one line each.
-pub fn told(mistakes: &[Mistake]) -> String {
+pub fn mistake_lines(mistakes: &[Mistake]) -> String {
     let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
     lines.join("\n")
 }

@@ -5,7 +5,7 @@ use super::{CLIENTS_FILE, ProjectError, mistake};
 use crate::config::Config;
 use crate::policies::PolicyFiles;
 use crate::realms::{PROPERTIES_FILE, of_properties};
-use crate::upstream_entries::foreign;
+use crate::upstream_entries::client_files;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::{PRINCIPALS_FILE, Principal};
 use kernel::identity::principal_reader::{KnownNames, read_text};
@@ -41,10 +41,10 @@ pub(super) fn policies(folder: &Path) -> Result<Option<PolicyFiles>, ProjectErro
 }
 
 /// What the folder's `.mcp.json` lists; nothing where there is none.
-pub(super) fn clients(folder: &Path) -> Result<foreign::ImportedServers, ProjectError> {
+pub(super) fn clients(folder: &Path) -> Result<client_files::ImportedServers, ProjectError> {
     match text_of(folder, CLIENTS_FILE)? {
-        Some(text) => foreign::read(CLIENTS_FILE, &text, None).map_err(ProjectError::Mistakes),
-        None => Ok(foreign::ImportedServers::default()),
+        Some(text) => client_files::read(CLIENTS_FILE, &text, None).map_err(ProjectError::Mistakes),
+        None => Ok(client_files::ImportedServers::default()),
     }
 }
 

@@ -76,7 +76,7 @@ fn principals_are_read_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn what_is_no_text_is_told_by_its_name() {
+fn a_file_that_is_no_utf8_is_reported_by_name() {
     let folder = project(&[("plans/a/one.yaml", "a: 1")]);
     fs::write(folder.path().join("plans/a/one.yaml"), [0xff, 0xfe, 0x00]).unwrap();
     let error = load(folder.path()).unwrap_err().to_string();
@@ -92,7 +92,7 @@ fn what_is_no_text_is_told_by_its_name() {
 }
 
 #[test]
-fn a_plan_in_the_wrong_place_is_not_missed_in_silence() {
+fn a_misplaced_plan_is_reported() {
     for name in ["plans/lost.yaml", "plans/a/b/lost.json"] {
         let folder = project(&[(name, "x: 1")]);
         let error = load(folder.path()).unwrap_err().to_string();
@@ -109,7 +109,7 @@ fn the_settings_say_how_large_a_plan_may_be() {
 }
 
 #[test]
-fn agents_are_found_and_one_in_the_wrong_place_is_told() {
+fn agents_are_found_and_a_misplaced_one_is_reported() {
     let folder = project(&[
         ("agents/b.yaml", "refName: b"),
         ("agents/a.json", "{}"),
@@ -230,7 +230,7 @@ fn pipelines_are_found_and_named_after_their_file() {
 }
 
 #[test]
-fn a_pipeline_in_the_wrong_place_is_not_missed_in_silence() {
+fn a_misplaced_pipeline_is_reported() {
     let folder = project(&[("pipelines/team/a.yaml", "x")]);
     let error = load(folder.path()).unwrap_err().to_string();
     assert!(error.contains("pipelines/team/a.yaml") && error.contains("move it"), "{error}");
@@ -248,7 +248,7 @@ fn the_demo_has_the_pipeline_of_its_example() {
 }
 
 #[test]
-fn files_of_a_realm_are_its_own_and_take_the_place_of_others() {
+fn files_of_a_realm_are_its_own_and_replace_shared_ones() {
     let folder = project(&[
         ("plans/a/one.yaml", "planId: one"),
         ("plans/a/two.yaml", "b: 2"),
@@ -290,7 +290,7 @@ fn files_of_a_realm_are_its_own_and_take_the_place_of_others() {
 }
 
 #[test]
-fn what_lies_beside_the_files_of_realms_is_told() {
+fn unknown_files_in_realm_folders_are_reported() {
     for (file, place) in [
         ("realms/lost.yaml", "realms/lost.yaml: error: the file is in no realm's folder"),
         ("realms/Acme/plans/a/one.yaml", "realms/Acme: error: `Acme` is not the name of a realm"),

@@ -116,7 +116,7 @@ impl<'a> Params<'a> {
                     let what = format!("the rules `{path}` of `llm` cannot be read: {why}");
                     Mistake::error(what).hint("the path begins at the project's folder")
                 });
-                (self.kept(text)?, PathBuf::from(path))
+                (self.or_mistake(text)?, PathBuf::from(path))
             }
             // JSON is YAML.
             Some((_, rules @ Value::Object(_))) => (rules.to_string(), here),
@@ -144,35 +144,35 @@ impl<'a> Params<'a> {
     }
 
     fn more(&mut self) -> CommonParams {
-        let most = self.whole(MAX_TOKENS);
+        let most = self.whole_number(MAX_TOKENS);
         CommonParams {
             max_tokens: most.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             temperature: self.temperature(),
-            timeout_ms: self.whole(TIMEOUT),
+            timeout_ms: self.whole_number(TIMEOUT),
         }
     }
 
     fn temperature(&mut self) -> Option<f64> {
         let (name, value) = self.get(TEMPERATURE)?;
         let number = value.as_f64().filter(|number| (0.0..=TEMPERATURE_MAX).contains(number));
-        self.kept(number.ok_or_else(|| {
+        self.or_mistake(number.ok_or_else(|| {
             Mistake::error(format!("`{name}` of `llm` cannot be `{value}`"))
                 .hint("write a number from 0 to 2, or leave it out")
         }))
     }
 
-    fn whole(&mut self, names: Names) -> Option<u64> {
+    fn whole_number(&mut self, names: Names) -> Option<u64> {
         let (name, value) = self.get(names)?;
         let what = format!("`{name}` of `llm` must be a whole number from 1 on");
         let number = value.as_u64().filter(|number| *number > 0);
-        self.kept(number.ok_or_else(|| Mistake::error(what)))
+        self.or_mistake(number.ok_or_else(|| Mistake::error(what)))
     }
 
     /// A text, with its variables looked up. It may be a secret: it is not shown.
     fn text(&mut self, names: Names) -> Option<String> {
         let (name, value) = self.get(names)?;
         let what = format!("`{name}` of `llm` must be a text");
-        let text = self.kept(value.as_str().ok_or_else(|| Mistake::error(what)))?;
+        let text = self.or_mistake(value.as_str().ok_or_else(|| Mistake::error(what)))?;
         self.expanded(text)
     }
 
@@ -180,7 +180,7 @@ impl<'a> Params<'a> {
         let texts =
             expand::ExpandContext { folder: self.around.folder, variables: self.around.variables };
         let text = Text { text: text.to_owned(), place: self.place.clone() };
-        self.kept(expanded(&text, &texts))
+        self.or_mistake(expanded(&text, &texts))
     }
 
     /// The parameter under the first of its names that is there.
@@ -203,8 +203,8 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// What was read; a mistake is noted.
-    fn kept<T>(&mut self, read: Result<T, Mistake>) -> Option<T> {
+    /// The value that was read; a mistake is recorded.
+    fn or_mistake<T>(&mut self, read: Result<T, Mistake>) -> Option<T> {
         read.map_err(|mistake| self.refuse(mistake)).ok()
     }
 

@@ -57,7 +57,7 @@ fn named<'m>(models: &'m [ModelConfig], name: &str) -> &'m ModelConfig {
 }
 
 #[test]
-fn models_are_read_and_keys_make_more() {
+fn models_are_read_and_provider_keys_add_more() {
     let models = opened(FULL).unwrap();
     let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
     assert_eq!(names, ["anthropic", "calendar", "gpt-6.1", "openai"]);
@@ -112,7 +112,7 @@ fn layers_make_one_entry_together() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_line() {
+fn mistakes_are_reported_with_their_line() {
     let cases = [
         (
             "[models.a]\nprovidr = \"openai\"\n",
@@ -175,7 +175,7 @@ fn mistakes_are_told_with_their_line() {
 }
 
 #[test]
-fn what_cannot_be_looked_up_is_told_without_its_value() {
+fn a_failed_lookup_is_reported_without_its_value() {
     let unset = "[models.a]\nprovider = \"anthropic\"\nmodel = \"m\"\napi_key = \"${NOBODY}\"\n";
     let told = opened(unset).unwrap_err();
     assert!(
@@ -206,7 +206,7 @@ fn what_cannot_be_looked_up_is_told_without_its_value() {
 }
 
 #[test]
-fn a_model_that_is_not_there_has_neighbours() {
+fn an_unknown_model_gets_a_suggestion() {
     let names = ["fast".to_owned(), "openai".to_owned()];
     assert_eq!(instead("opneai", &names), "did you mean `openai`?");
     assert_eq!(instead("large", &names), "the models are `fast`, `openai`");

@@ -1,5 +1,5 @@
-//! What the types of settings are made of: values with their places, tables by name, and values
-//! that are checked while they are read.
+//! Building blocks of settings types: values with their positions, tables by name, and values that
+//! are checked while they are read.
 
 use super::reader::{HINT, IF_TABLE, KEPT, LOCATED};
 use super::text::{Named, Text};

@@ -4,7 +4,7 @@
 //! mean is said by the types, each beside what it configures.
 
 mod text;
-mod written;
+mod tree;
 mod reader;
 mod located;
 
@@ -14,7 +14,7 @@ pub use located::{
 };
 pub use reader::{Owner, read};
 pub use text::{Named, Text, bare_or_quoted, quoted};
-pub use written::{Shape, Table, Written};
+pub use tree::{SettingsTree, Shape, Table};
 
 #[cfg(test)]
 mod tests;

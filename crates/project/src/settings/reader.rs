@@ -2,7 +2,7 @@
 //! place. Every unknown key is reported, and beside them the first mistake of each table.
 
 use super::text::{Text, bare_or_quoted};
-use super::written::{Shape, Written};
+use super::tree::{SettingsTree, Shape};
 use crate::layer::Location;
 use kernel::definition::plan::mistake::{Mistake, meant};
 use serde::de::value::{BorrowedStrDeserializer, SeqDeserializer, U32Deserializer};
@@ -37,7 +37,7 @@ pub enum Owner {
 
 /// Reads a value that stands below these keys; the default where it is wrong.
 pub fn read<'de, T: Deserialize<'de> + Default>(
-    value: &'de Written,
+    value: &'de SettingsTree,
     path: &[&'de str],
     owner: Owner,
     mistakes: &mut Vec<Mistake>,
@@ -58,12 +58,12 @@ struct Reading<'de> {
 }
 
 impl Reading<'_> {
-    /// Notes what is wrong with this value, once.
-    fn noted(&self, fault: Fault, value: &Written) -> Fault {
+    /// Records a fault with the position of its value, once.
+    fn recorded(&self, fault: Fault, value: &SettingsTree) -> Fault {
         let key =
             || self.path.borrow().last().map_or("the file".to_owned(), |key| format!("`{key}`"));
         let mistake = match fault {
-            Fault::Noted => return Fault::Noted,
+            Fault::Recorded => return Fault::Recorded,
             Fault::Type(wanted) => {
                 Mistake::error(format!("{} must be {wanted}, and is {}", key(), value.what()))
             }
@@ -73,7 +73,7 @@ impl Reading<'_> {
             Fault::Whole { message, hint } => Mistake { hint, ..Mistake::error(message) },
         };
         self.mistakes.borrow_mut().push(value.place.mistake(mistake));
-        Fault::Noted
+        Fault::Recorded
     }
 
     /// Notes a key that the table does not have.
@@ -118,7 +118,7 @@ impl Reading<'_> {
 enum Fault {
     /// It is among the mistakes already.
     #[error("a mistake")]
-    Noted,
+    Recorded,
     /// It is something else than this.
     #[error("must be {0}")]
     Type(String),
@@ -188,16 +188,16 @@ fn in_words(wanted: &str) -> String {
 #[derive(Clone, Copy)]
 struct At<'r, 'de> {
     reading: &'r Reading<'de>,
-    value: &'de Written,
+    value: &'de SettingsTree,
 }
 
 impl<'r, 'de> At<'r, 'de> {
     /// The value, or its mistake among the others.
     fn read<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
-        seed.deserialize(self).map_err(|fault| self.reading.noted(fault, self.value))
+        seed.deserialize(self).map_err(|fault| self.reading.recorded(fault, self.value))
     }
 
-    fn entries(self, entries: Vec<&'de (Text, Written)>) -> Entries<'r, 'de> {
+    fn entries(self, entries: Vec<&'de (Text, SettingsTree)>) -> Entries<'r, 'de> {
         Entries { reading: self.reading, left: entries.into_iter(), value: None }
     }
 }
@@ -229,7 +229,7 @@ impl<'de> Deserializer<'de> for At<'_, 'de> {
         let Shape::Table(table) = &self.value.value else {
             return Err(Fault::Type("a table".to_owned()));
         };
-        let is_known = |entry: &&(Text, Written)| known.contains(&entry.0.text.as_str());
+        let is_known = |entry: &&(Text, SettingsTree)| known.contains(&entry.0.text.as_str());
         let (entries, others): (Vec<_>, Vec<_>) = table.0.iter().partition(is_known);
         for (key, _) in others {
             self.reading.unknown(key, known);
@@ -246,7 +246,7 @@ impl<'de> Deserializer<'de> for At<'_, 'de> {
         let value = &self.value.value;
         let parts = match name {
             LOCATED => {
-                let keys: &[(Text, Written)] = match value {
+                let keys: &[(Text, SettingsTree)] = match value {
                     Shape::Table(table) => &table.0,
                     _ => &[],
                 };
@@ -296,8 +296,8 @@ impl<'de> Deserializer<'de> for At<'_, 'de> {
 /// The entries of a table.
 struct Entries<'r, 'de> {
     reading: &'r Reading<'de>,
-    left: std::vec::IntoIter<&'de (Text, Written)>,
-    value: Option<(&'de str, &'de Written)>,
+    left: std::vec::IntoIter<&'de (Text, SettingsTree)>,
+    value: Option<(&'de str, &'de SettingsTree)>,
 }
 
 impl<'de> MapAccess<'de> for Entries<'_, 'de> {
@@ -364,14 +364,14 @@ struct Parts<'r, 'de>(std::vec::IntoIter<Part<'r, 'de>>);
 enum Part<'r, 'de> {
     Text(&'de str),
     Number(u32),
-    Keys(&'de [(Text, Written)]),
+    Keys(&'de [(Text, SettingsTree)]),
     Value(At<'r, 'de>),
 }
 
 /// The parts of [`LOCATED`].
 fn located<'r, 'de>(
     place: &'de Location,
-    keys: &'de [(Text, Written)],
+    keys: &'de [(Text, SettingsTree)],
     value: Part<'r, 'de>,
 ) -> Vec<Part<'r, 'de>> {
     let line = Part::Number(place.line);

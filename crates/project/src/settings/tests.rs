@@ -1,4 +1,4 @@
-//! What the reader tells of tables that do not fit their types.
+//! Mistakes that the reader reports for tables that do not fit their types.
 
 use super::*;
 use crate::layer::Layer;
@@ -44,7 +44,7 @@ struct Lamp {
 }
 
 fn root(owner: Owner, text: &str) -> (Root, Vec<String>) {
-    let tree = Written::of_toml(&Layer::file("a.toml", text)).unwrap();
+    let tree = SettingsTree::of_toml(&Layer::file("a.toml", text)).unwrap();
     let mut mistakes = Vec::new();
     let root = read(&tree, &[], owner, &mut mistakes);
     (root, mistakes.iter().map(Mistake::to_string).collect())
@@ -55,7 +55,7 @@ fn wrong(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn values_know_their_places() {
+fn values_know_their_positions() {
     let text = "[shop]\nname = \"a\"\ndoors = [1, 2]\ndays = \"working\"\n[rooms.\"b c\"]\n\
                 lamp = { color = \"red\" }\nkey = \"ü\"\nsize = 1.50\n[rooms.d]\nlamp = true\n";
     let (root, mistakes) = root(Owner::Ours, text);
@@ -78,7 +78,7 @@ fn values_know_their_places() {
 }
 
 #[test]
-fn every_unknown_key_is_told_and_one_mistake_of_each_table() {
+fn every_unknown_key_is_reported_and_one_mistake_per_table() {
     assert_eq!(
         wrong(
             "[shop]\nnam = 1\nx = 2\nname = 3\ndays = \"al\"\n[rooms.a]\nkey = []\n\
@@ -109,7 +109,7 @@ fn every_unknown_key_is_told_and_one_mistake_of_each_table() {
 }
 
 #[test]
-fn a_value_is_refused_in_the_words_of_settings() {
+fn a_wrong_value_is_refused_in_the_words_of_settings() {
     let told = |line: &str| wrong(&format!("[shop]\n{line}\n")).join("\n");
     for (line, expected) in [
         (

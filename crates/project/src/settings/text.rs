@@ -1,4 +1,4 @@
-//! A text of a settings' file with its place.
+//! A text of a settings file with its position.
 
 use crate::layer::Location;
 use kernel::definition::plan::mistake::Mistake;

@@ -1,5 +1,5 @@
-//! `[policy]`, `[audit]` and `[inbox]`: by what it is decided who may do what, what is kept of
-//! decisions, and how people hear of those that are theirs.
+//! `[policy]`, `[audit]` and `[inbox]`: which rules decide access, what is kept of decisions, and
+//! how people are notified of asks.
 
 use serde::Deserialize;
 use std::num::NonZeroU32;
@@ -50,7 +50,7 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn what_the_audit_keeps_is_set() {
+    fn audit_settings_are_read() {
         let text = "[audit]\nstrict = true\nreads = false\nkeep_days = 365\n";
         let config = Config::parse("waypost.toml", text).unwrap();
         let keep_days = NonZeroU32::new(365);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_hears_of_asks() {
+    fn a_notify_command_is_read() {
         let text = "[inbox]\nnotify = [\"notify-send\", \"Waypost\", \"{title}\"]\n";
         let config = Config::parse("waypost.toml", text).unwrap();
         assert_eq!(config.inbox.notify, ["notify-send", "Waypost", "{title}"]);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn built_in_roles_permit_unless_they_are_set_off() {
+    fn built_in_roles_permit_unless_they_are_switched_off() {
         assert_eq!(Config::default().policy, PolicyConfig { builtin: true });
         let config = Config::parse("waypost.toml", "[policy]\nbuiltin = false\n").unwrap();
         assert_eq!(config.policy, PolicyConfig { builtin: false });

@@ -1,4 +1,4 @@
-//! `[auth.issuers.<name>]`: whose access tokens are taken, and what their claims are worth here.
+//! `[auth.issuers.<name>]`: issuers of accepted access tokens, and what their claims mean here.
 
 use crate::layer::Location;
 use crate::settings::{Each, Located, Text, checked_list, refused};
@@ -45,7 +45,7 @@ struct RoleNames(Roles);
 impl<'de> Deserialize<'de> for RoleNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let roles = checked_list(deserializer, |text| {
-            known("role", text, Role::from_name, Role::ALL.iter().map(|role| role.name()))
+            by_name("role", text, Role::from_name, Role::ALL.iter().map(|role| role.name()))
         })?;
         Ok(Self(roles.into_iter().collect()))
     }
@@ -174,7 +174,7 @@ fn max_age(days: u32, place: &Location) -> Result<u32, Mistake> {
 }
 
 /// What this word stands for.
-fn known<T>(
+fn by_name<T>(
     noun: &str,
     text: &str,
     read: impl Fn(&str) -> Option<T>,
@@ -192,13 +192,13 @@ fn algorithms<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<Algorithm>>, D::Error> {
     let all = || Algorithm::ALL.iter().map(|algorithm| algorithm.name());
-    let read = |text: &str| known("algorithm", text, Algorithm::from_name, all());
+    let read = |text: &str| by_name("algorithm", text, Algorithm::from_name, all());
     some(checked_list(deserializer, read)?, "algorithms")
 }
 
 fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<TokenType>>, D::Error> {
     let all = || TokenType::ALL.iter().map(|kind| kind.name());
-    let read = |text: &str| known("type of token", text, TokenType::from_name, all());
+    let read = |text: &str| by_name("type of token", text, TokenType::from_name, all());
     some(checked_list(deserializer, read)?, "types")
 }
 
@@ -212,7 +212,7 @@ fn realms<'de, D: Deserializer<'de>>(
 
 fn scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Scopes>, D::Error> {
     let all = || Scope::ALL.iter().map(|scope| scope.name());
-    let read = |text: &str| known("scope", text, Scope::from_name, all());
+    let read = |text: &str| by_name("scope", text, Scope::from_name, all());
     let scopes = checked_list(deserializer, read)?;
     Ok(Some(scopes.into_iter().collect()))
 }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_written_has_a_default() {
+    fn missing_keys_have_defaults() {
         let entries = read(WHOLE).unwrap();
         let expected = IssuerEntry {
             audience: Some("wp".to_owned()),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_it_can_be_written() {
+    fn every_key_can_be_written() {
         let more = "algorithms = [\"ES256\"]\nroles_claim = \"realm_access.roles\"\n\
                     realm_claim = \"tenant\"\nscope_prefix = \"wp:\"\n\
                     default_scopes = [\"read\", \"use\"]\ntypes = [\"at+jwt\", \"JWT\"]\n\
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn mistakes_are_reported_with_their_line() {
         for (table, told) in [
             ("audience = \"wp\"\nrealms = [\"a\"]\n", "`corp`: `url` is missing"),
             ("url = \"https://a.test\"\naudience = \"wp\"\n", "`corp`: `realms` is missing"),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_ours_takes_the_place_of_an_audience() {
+    fn with_a_public_url_an_issuer_needs_no_audience() {
         let text = "[server]\npublic_url = \"https://wp.test\"\n[auth.issuers.corp]\n\
                     url = \"http://127.0.0.1:9\"\nrealms = [\"default\"]\n";
         let config = Config::parse("waypost.toml", text).unwrap();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_apart_and_mean_nothing_else() {
+    fn names_are_unique_and_not_reserved() {
         for name in ["admin", "Local", "supervisor", "key", "\"a:b\"", "\"a.b\""] {
             let text = format!("[auth.issuers.{name}]\n{WHOLE}");
             assert!(Config::parse("waypost.toml", &text).is_err(), "{name}");

@@ -1,5 +1,5 @@
-//! The address at which people and other servers reach us. A login at an upstream comes back to it,
-//! so it is either safe from listeners or on this machine.
+//! The public address of the server. A login at an upstream returns to it, so it uses TLS or is on
+//! this machine.
 
 use crate::settings::checked_list;
 use crate::upstream_entries::is_loopback;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_says_where_a_login_comes_back_to() {
+    fn the_login_callback_follows_from_the_public_url() {
         let (authority, callback, client) = told("https://WP.example.com:443/");
         assert_eq!(
             (authority.as_str(), callback.as_str()),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_login_cannot_come_back_to_is_refused() {
+    fn invalid_public_urls_are_refused() {
         for text in [
             "",
             "wp.example.com",

@@ -2,7 +2,7 @@
 //! `on_error` in a plan and are read by the same reader.
 
 use crate::layer::Location;
-use crate::settings::{Shape, Written};
+use crate::settings::{SettingsTree, Shape};
 use engine::{RulePlace, RulePlaces};
 use kernel::definition::plan::mistake::{CheckResult, Position};
 use kernel::definition::plan::read::Origin;
@@ -42,7 +42,7 @@ pub(crate) struct AllRules {
 }
 
 /// The rules that these settings have, with warnings, or all that is wrong with them.
-pub(crate) fn rules(settings: &Written, limits: &Limits) -> CheckResult<AllRules> {
+pub(crate) fn rules(settings: &SettingsTree, limits: &Limits) -> CheckResult<AllRules> {
     let mut all = AllRules::default();
     let mut told = Vec::new();
     let mut wrong = Vec::new();
@@ -58,9 +58,9 @@ pub(crate) fn rules(settings: &Written, limits: &Limits) -> CheckResult<AllRules
     };
     all.project = read(&["supervisor", "on_error"]);
     all.places.project = places(settings, &["supervisor", "on_error"]);
-    for realm in settings.at(&["realms"]).map(Written::names).unwrap_or_default() {
+    for realm in settings.at(&["realms"]).map(SettingsTree::names).unwrap_or_default() {
         let Some(own) = settings.at(&["realms", realm, "supervisor"]) else { continue };
-        let built_in = own.at(&["builtin"]).and_then(Written::flag).unwrap_or(true);
+        let built_in = own.at(&["builtin"]).and_then(SettingsTree::flag).unwrap_or(true);
         let path = ["realms", realm, "supervisor", "on_error"];
         let project = read(&path);
         let realm = RealmId::from(realm);
@@ -70,18 +70,18 @@ pub(crate) fn rules(settings: &Written, limits: &Limits) -> CheckResult<AllRules
     if wrong.is_empty() { Ok((all, told)) } else { Err(wrong) }
 }
 
-fn list(settings: &Written, path: &[&str], limits: &Limits) -> CheckResult<Vec<Rule>> {
+fn list(settings: &SettingsTree, path: &[&str], limits: &Limits) -> CheckResult<Vec<Rule>> {
     let Some(written) = settings.at(path) else { return Ok((Vec::new(), Vec::new())) };
     let origin = Origin { file: Some(written.place.file.to_string()), default_id: None };
     read_rules(&written.node(), &origin, limits)
 }
 
 /// Where each rule of a list stands; one that runs a plan where it names it.
-fn places(settings: &Written, path: &[&str]) -> Vec<RulePlace> {
-    let Some(Written { value: Shape::List(items), .. }) = settings.at(path) else {
+fn places(settings: &SettingsTree, path: &[&str]) -> Vec<RulePlace> {
+    let Some(SettingsTree { value: Shape::List(items), .. }) = settings.at(path) else {
         return Vec::new();
     };
-    let place = |item: &Written| {
+    let place = |item: &SettingsTree| {
         let Location { file, line, column } = &item.at(&["plan"]).unwrap_or(item).place;
         let position = Position { line: *line, column: *column };
         RulePlace { file: file.to_string(), position }

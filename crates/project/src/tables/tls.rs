@@ -1,5 +1,5 @@
-//! `[server.tls]`: what keeps credentials from being read on the way to a server. The server
-//! handles TLS itself, or a proxy in front of it does, which is then the only one that it serves.
+//! `[server.tls]`: protects credentials on their way to the server. The server terminates TLS
+//! itself, or serves only a proxy that does.
 
 use crate::settings::{Kept, checked_list, refused};
 use kernel::definition::plan::mistake::Mistake;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_the_addresses_that_begin_as_it_does() {
+    fn a_network_contains_addresses_with_its_prefix() {
         for (network, inside, outside) in [
             ("127.0.0.1", "127.0.0.1", "127.0.0.2"),
             ("10.0.0.0/8", "10.255.255.255", "11.0.0.0"),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_network_is_refused() {
+    fn invalid_networks_are_refused() {
         let lengths = ["", "33", "-1", "+8", "08", "8/8", " 8", "999", "x"];
         let wrong = lengths.map(|length| format!("10.0.0.0/{length}"));
         let others = [
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn mistakes_are_reported_with_their_line() {
         for (table, told) in [
             ("", "waypost.toml:3:1: error: `[server.tls]` does not say who handles TLS"),
             (

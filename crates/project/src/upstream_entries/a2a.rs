@@ -1,6 +1,5 @@
-//! Agents of others that speak A2A: what their keys say to connect to. Which keys may sign a card
-//! is checked when the settings are read; everything else that a card says is the client's to
-//! judge.
+//! A2A agents as upstreams: the connection that their keys describe. Keys that may sign a card are
+//! checked when the settings are read; the rest of a card is judged by the client.
 
 use super::expand::{ExpandContext, expanded};
 use super::keys::{Keys, SigningKey};

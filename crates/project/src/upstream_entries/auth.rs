@@ -1,4 +1,4 @@
-//! `auth`: how we show who we are, to a REST server or an agent.
+//! `auth`: our credentials for a REST server or an agent.
 
 use crate::settings::{Located, Text, meaning};
 use kernel::definition::plan::mistake::Mistake;

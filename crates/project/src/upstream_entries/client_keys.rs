@@ -1,4 +1,4 @@
-//! The keys of servers in the files of clients, in the words of each, and what they are in ours.
+//! Maps the keys of clients' files to ours.
 
 use super::keys::Keys;
 use super::oauth::Login;

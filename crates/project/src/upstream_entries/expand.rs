@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_expanded_is_told_with_its_place() {
+    fn failed_expansions_are_reported_with_their_position() {
         assert_eq!(
             told("a ${GITHUB_TOKEN}").unwrap_err(),
             ".mcp.json:3:9: error: the variable `GITHUB_TOKEN` is not set; \
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_editor_asks_for_becomes_a_variable() {
+    fn an_editors_input_becomes_a_variable() {
         let (text, names) = without_inputs("a ${input:api-key} ${B} ${input:2nd}");
         assert_eq!(text, "a ${API_KEY} ${B} ${_2ND}");
         assert_eq!(names, ["API_KEY", "_2ND"]);

@@ -135,7 +135,7 @@ macro_rules! table {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                static KNOWN: LazyLock<Vec<&str>> = LazyLock::new(|| known(KeyTable::$table));
+                static KNOWN: LazyLock<Vec<&str>> = LazyLock::new(|| keys_of(KeyTable::$table));
                 Keys::deserialize(KnownKeys { known: &KNOWN, deserializer }).map(Self)
             }
         }
@@ -146,7 +146,7 @@ table!(ServerKeys, Server);
 table!(ProviderKeys, Provider);
 table!(AgentKeys, Agent);
 
-fn known(table: KeyTable) -> Vec<&'static str> {
+fn keys_of(table: KeyTable) -> Vec<&'static str> {
     let rows = ROWS.iter().filter(|(_, tables)| tables.contains(&table));
     rows.map(|(word, _)| *word).collect()
 }
@@ -181,18 +181,18 @@ mod tests {
     #[test]
     fn a_table_has_only_the_keys_of_its_kinds() {
         assert_eq!(
-            known(KeyTable::Server).join(", "),
+            keys_of(KeyTable::Server).join(", "),
             "type, command, args, env, cwd, url, headers, oauth, login, prefix, trusted, journal, \
              timeout_ms, era, roots, disabled, realms"
         );
         assert_eq!(
-            known(KeyTable::Provider).join(", "),
+            keys_of(KeyTable::Provider).join(", "),
             "type, display_name, base_url, headers, oauth, login, document, auth, include, \
              allow_private, tools, open, prefix, trusted, journal, timeout_ms, era, roots, \
              disabled, realms"
         );
         assert_eq!(
-            known(KeyTable::Agent).join(", "),
+            keys_of(KeyTable::Agent).join(", "),
             "card, registry, origin, service, key_file, keyring, headers, auth, allow_private, \
              keys, require_signature, prefix, journal, timeout_ms, disabled, realms"
         );

@@ -16,8 +16,8 @@ mod show;
 mod server_map;
 pub mod stored;
 mod client_keys;
-pub mod foreign;
-mod moved;
+pub mod client_files;
+mod conversion;
 mod ourselves;
 
 use crate::layer::Location;
@@ -27,10 +27,10 @@ use kernel::values::ids::RealmId;
 use std::path::{Path, PathBuf};
 use upstreams::UpstreamConfig;
 
+pub use conversion::{ConvertedEntry, NewAgent, agent_table, converted};
 pub use entry::{Entry, Facts};
 pub use expand::Variables;
 pub use keys::{AgentKeys, KeyTable, ProviderKeys, ServerKeys};
-pub use moved::{ConvertedEntry, NewAgent, agent_table, moved};
 pub use ourselves::{Ourselves, is_loopback};
 pub use sendable::shown_url;
 pub use server_map::{ServerMap, server_map};

@@ -1,4 +1,4 @@
-//! A server that an OpenAPI document describes: what its keys say to connect to.
+//! A server described by an OpenAPI document: the connection that its keys describe.
 
 use super::expand::{ExpandContext, expanded};
 use super::keys::Keys;

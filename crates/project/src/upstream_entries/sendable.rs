@@ -1,5 +1,5 @@
-//! Addresses, headers and variables as they can be used: looked up and checked. What is shown of
-//! them is what is written, since what variables hold may be a secret.
+//! Expands and checks addresses, headers and variables before use. They are shown as they are
+//! written, since the values of variables may be secrets.
 
 use super::expand::{ExpandContext, expanded};
 use crate::settings::{Named, Text};
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_shown_without_what_may_be_a_secret() {
+    fn an_address_is_shown_without_possible_secrets() {
         for (url, expected) in [
             ("https://u:hunter2@a.example/mcp?key=hunter3#x", "https://a.example/mcp"),
             ("https://hunter2@a.example", "https://a.example"),

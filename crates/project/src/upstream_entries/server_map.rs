@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_no_server_and_is_told() {
+    fn unreadable_entries_are_left_out_and_reported() {
         assert_eq!(server_map(&|_| None), None);
         for (map, timeout, servers, faults) in [
             ("nope", "", 0, 1),

@@ -16,7 +16,7 @@ const DISABLED: &str = "disabled";
 
 /// What is shown of an upstream, and how it is while it runs.
 pub fn shown(facts: &Facts, running: Option<(&UpstreamConfig, UpstreamStatus)>) -> Upstream {
-    let upstream = told(facts);
+    let upstream = as_written(facts);
     let Some((config, status)) = running else { return upstream };
     let era = |version: &String| if version == MODERN { "modern" } else { "legacy" }.to_owned();
     let count = |items: usize| u64::try_from(items).unwrap_or(u64::MAX);
@@ -127,7 +127,7 @@ fn of_url(url: &str) -> Vec<&str> {
     query.into_iter().chain(values).chain(password).collect()
 }
 
-fn told(facts: &Facts) -> Upstream {
+fn as_written(facts: &Facts) -> Upstream {
     let Facts { name, prefix, kind, target, origin, headers, env, trusted, journal, .. } =
         facts.clone();
     Upstream {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rest_server_was_given_is_taken_out_of_its_errors() {
+    fn secrets_of_a_rest_server_are_masked_in_its_errors() {
         let given = |auth: RestAuth| {
             let document = Document::Url("http://a.example/doc?key=hunter1".to_owned());
             let headers = vec![("X".to_owned(), Secret::new("Token hunter2"))];
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_taken_out_as_it_was_sent_as_well() {
+    fn an_encoded_password_is_masked_as_well() {
         let auth = RestAuth::Basic { user: "me".to_owned(), password: Secret::new("pass:word") };
         let document = Document::File("a.yaml".into());
         let rest = RestConfig { auth: Some(auth), ..RestConfig::new(document) };
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_upstream_was_given_is_taken_out_of_its_errors() {
+    fn secrets_of_an_upstream_are_masked_in_its_errors() {
         let config = config(UpstreamKind::Http {
             url: "http://u:hunter2@a.example/mcp?key=hunter3".to_owned(),
             headers: vec![("X".to_owned(), Secret::new("hunter4"))],

@@ -15,7 +15,7 @@ fn looked_up(name: &str) -> Option<String> {
 
 fn combine(toml: &str, json: &str) -> Result<Upstreams, Vec<Mistake>> {
     let config = Config::parse("waypost.toml", toml)?;
-    let found = foreign::read(".mcp.json", json, None)?;
+    let found = client_files::read(".mcp.json", json, None)?;
     let written = WrittenEntries { ours: &config.upstreams, theirs: &found.entries };
     Upstreams::combine(Path::new("/shop"), written, &looked_up)
 }
@@ -66,7 +66,7 @@ fn our_keys_are_added_to_an_entry_of_a_client() {
 }
 
 #[test]
-fn folders_are_looked_up_like_all_else() {
+fn folders_are_expanded_like_other_values() {
     let toml = "[mcp.servers.a]\nurl = \"http://a.example\"\n\
                 roots = [\"file:///srv/a\", \"file://${TOKEN}\"]\n";
     let folder = looked_up("TOKEN").unwrap();
@@ -77,7 +77,7 @@ fn folders_are_looked_up_like_all_else() {
 }
 
 #[test]
-fn a_name_is_one_upstreams() {
+fn two_upstreams_cannot_share_a_name() {
     let json = r#"{"mcpServers": {"git": {"command": "git"}}}"#;
     assert_eq!(
         wrong("[mcp.servers.git]\nurl = \"http://a.example\"\n", json),
@@ -248,7 +248,7 @@ fn clients_of_agents_are_found_beside_keys_and_the_keyring_is_asked_last() {
 }
 
 #[test]
-fn mistakes_of_agents_are_told_where_they_stand() {
+fn mistakes_of_agents_are_reported_with_their_line() {
     for (text, expected) in [
         ("", "`a`: `card` is missing"),
         ("card = \"https://b\"\nrequire_signature = true\n", "and there are no `keys`"),
@@ -262,7 +262,7 @@ fn mistakes_of_agents_are_told_where_they_stand() {
 }
 
 #[test]
-fn mistakes_in_our_settings_are_told_where_they_stand() {
+fn mistakes_in_our_settings_are_reported_with_their_line() {
     for (text, expected) in [
         (
             "[mcp.servers.a]\ncommand = \"x\"\ncolour = 5\n",
@@ -344,7 +344,7 @@ fn mistakes_in_our_settings_are_told_where_they_stand() {
 }
 
 #[test]
-fn mistakes_in_a_login_are_told_where_they_stand() {
+fn mistakes_in_a_login_are_reported_with_their_line() {
     for (text, expected) in [
         (
             "[mcp.servers.a]\nurl = \"http://a.example\"\noauth = { client_idd = \"x\" }\n",
@@ -453,7 +453,7 @@ fn a_login_is_written_in_the_words_of_clients_and_ours_are_added() {
         "other": {"url": "https://d.example/mcp", "auth": {"type": "bearer", "value": "t"}},
         "pipe": {"command": "x", "oauth": {"clientId": "idle"}}
     }}"#;
-    let found = foreign::read(".mcp.json", json, None).unwrap();
+    let found = client_files::read(".mcp.json", json, None).unwrap();
     let warnings: Vec<String> = found.warnings.iter().map(Mistake::to_string).collect();
     assert!(warnings[0].contains("`callbackPort` of `mcpServers.claude.oauth`"), "{warnings:?}");
     assert!(warnings[1].contains("`mcpServers.other.auth` is not followed"), "{warnings:?}");
@@ -490,7 +490,7 @@ fn a_variable_names_one_upstream_by_its_url() {
 }
 
 #[test]
-fn an_upstream_is_there_for_the_realms_that_it_names() {
+fn an_upstream_is_visible_in_the_realms_it_names() {
     let toml = "[mcp.servers.a]\ncommand = \"x\"\n[mcp.servers.b]\ncommand = \"x\"\n\
         realms = [\"acme\", \"shop-*\"]\n[providers.c]\ntype = \"mcp\"\n\
         base_url = \"https://c.example\"\nrealms = [\"default\", \"acme\"]\n";

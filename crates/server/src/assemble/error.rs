@@ -5,7 +5,7 @@ use a2a::CardKeyError;
 use engine::refusal::Refusal;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::exposure::StartRefusal;
-use project::folder::told;
+use project::folder::mistake_lines;
 use stores::{Holder, OpenError};
 
 /// Why a server could not be built.
@@ -21,7 +21,7 @@ pub enum AssembleError {
     #[error(transparent)]
     CardKeys(#[from] CardKeyError),
     /// A part of the project cannot be used.
-    #[error("{}", told(.mistakes))]
+    #[error("{}", mistake_lines(.mistakes))]
     Mistakes {
         part: ProjectPart,
         /// What is wrong with it.

@@ -1,7 +1,7 @@
 //! The client under test: one upstream of the product, reached as the product reaches it. Nothing
 //! here speaks MCP or OAuth; it only uses what the product offers, as often as it offers it.
 
-use super::asked::Asked;
+use super::assignment::Assignment;
 use super::person;
 use engine::system::clock::{SystemClock, SystemEntropy, TokioSpawn};
 use kernel::contracts::shelf::PromptRequest;
@@ -53,12 +53,15 @@ pub(super) struct Client {
 
 impl Client {
     /// Begins to connect.
-    pub(super) fn start(asked: &Asked) -> Result<Self, String> {
-        let grant =
-            if asked.scenario.starts_with(OURSELVES) { Grant::Ourselves } else { Grant::Person };
+    pub(super) fn start(assignment: &Assignment) -> Result<Self, String> {
+        let grant = if assignment.scenario.starts_with(OURSELVES) {
+            Grant::Ourselves
+        } else {
+            Grant::Person
+        };
         let oauth = OauthConfig {
-            client_id: asked.text("client_id").map(str::to_owned),
-            client_secret: asked.text("client_secret").map(Secret::from),
+            client_id: assignment.text("client_id").map(str::to_owned),
+            client_secret: assignment.text("client_secret").map(Secret::from),
             scopes: None,
             grant,
             login: upstreams::LoginOf::Shared,
@@ -66,7 +69,7 @@ impl Client {
         let config = UpstreamConfig {
             name: "suite".to_owned(),
             prefix: String::new(),
-            kind: UpstreamKind::Http { url: asked.url.clone(), headers: Vec::new(), oauth },
+            kind: UpstreamKind::Http { url: assignment.url.clone(), headers: Vec::new(), oauth },
             trusted: true,
             journal: true,
             timeout_ms: None,
@@ -74,7 +77,7 @@ impl Client {
             roots: Vec::new(),
             origin: "the suite's command".to_owned(),
         };
-        let registers = asked.scenario == REGISTERS;
+        let registers = assignment.scenario == REGISTERS;
         let parts = RemoteParts {
             spawn: Arc::new(TokioSpawn::new(Handle::current())),
             clock: Arc::new(SystemClock),
@@ -94,7 +97,7 @@ impl Client {
         let upstream = remote.upstreams().first().cloned();
         let upstream = upstream.ok_or("the product keeps no upstream")?;
         let caller = Caller::new("default", "local");
-        let version = asked.version.clone();
+        let version = assignment.version.clone();
         let logins = AtomicU32::new(0);
         Ok(Self { remote, upstream, caller, version, logins })
     }

@@ -2,12 +2,12 @@
 //! the very code that reaches upstreams, with someone at it who does what a scenario asks for. The
 //! suite plays the server, starts one process for each scenario, and judges what it was sent.
 
-mod asked;
+mod assignment;
 mod person;
 mod client;
 mod scenarios;
 
-use asked::Asked;
+use assignment::Assignment;
 use client::Client;
 use engine::system::clock::SystemClock;
 
@@ -21,16 +21,16 @@ const SCENARIO_MS: u64 = 180_000;
 
 /// Plays the scenario that the environment names, against the server at this URL.
 pub fn run(url: Option<String>) -> Result<(), String> {
-    let asked = Asked::read(url.ok_or("the URL of the suite's server is missing")?)?;
+    let assignment = Assignment::read(url.ok_or("the URL of the suite's server is missing")?)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     let played = runtime.block_on(async {
-        let client = Client::start(&asked)?;
-        let playing = scenarios::play(&asked, &client);
+        let client = Client::start(&assignment)?;
+        let playing = scenarios::play(&assignment, &client);
         let played = engine::timeout(&SystemClock, SCENARIO_MS, playing).await;
         let played = played.unwrap_or_else(|| Err(format!("not done within {SCENARIO_MS} ms")));
         let status = client.stop().await;
-        played.map_err(|why| format!("{}: {why}\n{status}", asked.scenario))
+        played.map_err(|why| format!("{}: {why}\n{status}", assignment.scenario))
     });
     // What still runs belongs to a scenario that is over.
     runtime.shutdown_background();

@@ -108,7 +108,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_returning_user_says_what_the_redirect_says() {
+    fn the_login_callback_is_read_from_the_redirect() {
         let place = format!(
             "{CALLBACK}?code=test-auth-code&state=a%2Bb&iss=http%3A%2F%2Flocalhost%3A1&more=x"
         );

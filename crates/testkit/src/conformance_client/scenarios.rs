@@ -1,7 +1,7 @@
 //! What is done in each scenario of the suite. `node .. list --client` names them; what one wants
 //! is in its description and in its checks.
 
-use super::asked::Asked;
+use super::assignment::Assignment;
 use super::client::Client;
 use engine::catalog::schema::JsonSchemas;
 use kernel::tool::call::InputResponses;
@@ -33,8 +33,8 @@ const NOT_SPOKEN: &[&str] = &[
 const STREAM_MS: u64 = 3_000;
 
 /// Plays a scenario; an error says what did not go as it should on our side.
-pub(super) async fn play(asked: &Asked, client: &Client) -> Result<(), String> {
-    let scenario = asked.scenario.as_str();
+pub(super) async fn play(assignment: &Assignment, client: &Client) -> Result<(), String> {
+    let scenario = assignment.scenario.as_str();
     if NOT_SPOKEN.contains(&scenario) {
         return Err("the product does not speak this extension".to_owned());
     }
@@ -50,7 +50,7 @@ pub(super) async fn play(asked: &Asked, client: &Client) -> Result<(), String> {
         "sse-retry" => lost_stream(client).await,
         "sep-2322-client-request-state" => rounds(client).await,
         "http-standard-headers" => everything(client).await,
-        "http-custom-headers" => given_calls(asked, client).await,
+        "http-custom-headers" => given_calls(assignment, client).await,
         "http-invalid-tool-headers" => usable_tools(client).await,
         "json-schema-ref-no-deref" => foreign_schemas(client),
         "json-schema-2020-12-preservation" => echoed_schema(client).await,
@@ -111,8 +111,8 @@ async fn everything(client: &Client) -> Result<(), String> {
 }
 
 /// The calls that the suite hands out.
-async fn given_calls(asked: &Asked, client: &Client) -> Result<(), String> {
-    let calls = asked.context["toolCalls"].as_array().filter(|calls| !calls.is_empty());
+async fn given_calls(assignment: &Assignment, client: &Client) -> Result<(), String> {
+    let calls = assignment.context["toolCalls"].as_array().filter(|calls| !calls.is_empty());
     for call in calls.ok_or("the suite hands out no calls")? {
         let name = call["name"].as_str().unwrap_or_default();
         client.call(name, call["arguments"].clone()).await?;
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_says_what_its_texts_say() {
+    fn the_words_of_a_result_are_its_text_parts() {
         let result = json!({"content": [{"type": "image"}, {"type": "text", "text": "all done"}]});
         assert_eq!(says(&result, "done"), Ok(()));
         assert!(says(&result, "gone").is_err());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_required_is_given() {
+    fn only_required_arguments_are_given() {
         let schema = json!({"properties": {"a": {}, "b": {}}, "required": ["b"]});
         assert_eq!(arguments(&schema), json!({"b": "x"}));
         assert_eq!(arguments(&json!({"type": "object"})), json!({}));

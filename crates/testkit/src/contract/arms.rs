@@ -1,4 +1,4 @@
-//! The stores that there are, for the suite: the embedded one, and the model.
+//! The stores under test: the embedded one, and the model.
 
 use super::scene::{Arm, OpenArm, limits};
 use crate::model_store::{ModelState, ModelStore};

@@ -1,4 +1,4 @@
-//! What the newest tokens of subjects claim: one value for each subject.
+//! Claims of subjects' newest tokens: one value for each subject.
 
 use super::driver::got;
 use super::scene::Scene;

@@ -32,7 +32,7 @@ const OLD_MS: u64 = 120;
 
 /// The outcome of a comparison.
 #[derive(Debug)]
-pub struct Told {
+pub struct Comparison {
     /// How many operations were refused by both.
     pub refused: u64,
     /// The first difference.
@@ -40,14 +40,14 @@ pub struct Told {
 }
 
 /// Gives both stores so many operations out of a seed.
-pub fn differences(one: &dyn Arm, other: &dyn Arm, seed: u64, operations: u64) -> Told {
+pub fn differences(one: &dyn Arm, other: &dyn Arm, seed: u64, operations: u64) -> Comparison {
     let stores = [one.open().store, other.open().store];
     let mut pair = Pair {
         stores,
         rng: Rng::new(seed),
         now: 1_000,
         tracks: BTreeMap::new(),
-        told: Told { refused: 0, wrong: None },
+        outcome: Comparison { refused: 0, wrong: None },
     };
     for number in 1..=operations {
         match pair.rng.below(400) {
@@ -56,12 +56,12 @@ pub fn differences(one: &dyn Arm, other: &dyn Arm, seed: u64, operations: u64) -
             200..330 => pair.read(),
             _ => pair.change(),
         }
-        if let Some(wrong) = &mut pair.told.wrong {
+        if let Some(wrong) = &mut pair.outcome.wrong {
             wrong.insert_str(0, &format!("operation {number}: "));
             break;
         }
     }
-    pair.told
+    pair.outcome
 }
 
 /// What is known of a session that should be there.
@@ -84,7 +84,7 @@ struct Pair {
     /// Each operation has a time of its own.
     now: i64,
     tracks: BTreeMap<SessionKey, Track>,
-    told: Told,
+    outcome: Comparison,
 }
 
 /// An error by its kind, and by what callers act on.
@@ -125,10 +125,10 @@ impl Pair {
         let [one, other] = self.stores.each_ref().map(|store| ask(&**store).map_err(plain));
         if one != other {
             let wrong = format!("{what}:\n  one   {one:?}\n  other {other:?}");
-            self.told.wrong.get_or_insert(wrong);
+            self.outcome.wrong.get_or_insert(wrong);
             return None;
         }
-        self.told.refused += u64::from(one.is_err());
+        self.outcome.refused += u64::from(one.is_err());
         one.ok()
     }
 
@@ -183,13 +183,13 @@ impl Pair {
         }
         let before = track.clone();
         let rng = self.rng.clone();
-        let told = self.both("append", |store| {
+        let appended = self.both("append", |store| {
             // The same twice: an append cannot be copied.
             let append = some_append(&mut before.clone(), &mut rng.clone(), at);
             block_on(store.append(append))
         });
         drop(some_append(&mut track, &mut self.rng, at));
-        match told {
+        match appended {
             Some(()) => drop(self.tracks.insert(key, track)),
             // Some go on without a look, and are refused for that.
             None if self.rng.chance(70) => self.look(&key),

@@ -1,4 +1,4 @@
-//! The outcome of keyed requests.
+//! Idempotency keys: the stored outcome of a request.
 
 use super::driver::{Driver, done};
 use super::scene::Scene;

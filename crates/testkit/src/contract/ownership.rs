@@ -1,4 +1,4 @@
-//! Who drives what, and when.
+//! Ownership: which node drives a session, and when.
 
 use super::driver::{Driver, done, got, page, realm, there};
 use super::scene::Scene;

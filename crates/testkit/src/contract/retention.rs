@@ -1,4 +1,4 @@
-//! What is removed, and what is held back.
+//! Retention: what is removed, and what consumers hold back.
 
 use super::driver::{
     Driver, call, calling, closure, done, ended_run, got, has_closure, page, pinning, realm, spec,

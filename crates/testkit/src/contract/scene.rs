@@ -1,4 +1,4 @@
-//! A store under test, and how the suite comes by it.
+//! A store under test, and how the suite opens it.
 
 use super::driver::{got, realm, there};
 use kernel::contracts::identity::api_keys::ApiKeys;

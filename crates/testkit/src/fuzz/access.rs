@@ -190,7 +190,7 @@ mod tests {
 
     /// What is refused at once shows nothing about what is read.
     #[test]
-    fn principals_are_read_as_they_stand_here() {
+    fn generated_principals_can_be_read() {
         let names = KnownNames { issuers: None, has_policies: true };
         for text in PRINCIPALS {
             let read = read_text(text, "principals.yaml", names, &Limits::default());

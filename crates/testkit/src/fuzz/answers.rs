@@ -1,4 +1,4 @@
-//! What every answer must be that a door for JSON-RPC gives, whatever it was sent.
+//! Checks every answer of a JSON-RPC endpoint, whatever it was sent.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_what_stands_there() {
+    fn ids_are_read_verbatim() {
         assert_eq!(ids(br#"{"id": 1e0 ,"a":{"id":2}}"#), ["1e0"]);
         assert_eq!(ids(br#"{"id":"\u0041","\u0069d":null}"#), [r#""\u0041""#, "null"]);
         assert_eq!(ids(br#"[{"id":1},7,{"a":1},{"id":"b"}]"#), ["1", "\"b\""]);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_answers_do_not() {
+    fn wrong_answers_fail() {
         for text in [
             "",
             "nope",

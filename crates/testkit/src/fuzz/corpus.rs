@@ -6,7 +6,6 @@ use std::path::Path;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
 
-/// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seed {
     /// Its file's name without the ending: `modern-tools-call`.

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_made_small() {
+    fn failing_inputs_are_shrunk() {
         let make =
             |rng: &mut Rng| (0..rng.below(200)).map(|_| rng.below(256) as u8).collect::<Vec<u8>>();
         let mut looked = 0;
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_wrong_is_looked_at_to_its_end() {
+    fn a_hunt_without_failures_runs_every_case() {
         assert_eq!(hunt(25).run(|_| String::new(), |_| Ok(())), 25);
         assert_eq!(Hunt { only: Some(7), ..hunt(25) }.run(|_| String::new(), |_| Ok(())), 1);
     }

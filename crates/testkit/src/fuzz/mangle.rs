@@ -1,4 +1,4 @@
-//! Makes one wrong message out of right ones.
+//! Makes an invalid message from valid ones.
 
 use super::tree::Tree;
 use crate::sim::rng::Rng;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_be_mangled_too() {
+    fn an_empty_message_can_be_mangled() {
         let mut rng = Rng::new(1);
         for _ in 0..200 {
             mangle(&mut rng, b"", b"");

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn smaller_ones_have_fewer_headers_or_a_shorter_body() {
+    fn smaller_posts_have_fewer_headers_or_a_shorter_body() {
         let post = Post::of(&seed("x", "{}"));
         let smaller: Vec<Post> = post.smaller().collect();
         assert_eq!(smaller.len(), 4);

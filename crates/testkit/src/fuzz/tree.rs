@@ -4,7 +4,6 @@
 use serde_json::Value;
 use std::fmt;
 
-/// One node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tree {
     /// Raw text.
@@ -88,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_value_is_written_as_it_was() {
+    fn a_value_round_trips() {
         let value = json!({"a\"": [1, {"b": null}, "é\n"], "c": {}});
         let tree = Tree::of(&value);
         assert_eq!(serde_json::from_str::<Value>(&tree.to_string()).unwrap(), value);

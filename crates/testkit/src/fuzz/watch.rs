@@ -1,5 +1,5 @@
-//! Ends the process when one piece of work takes too long. Work that never ends can be ended in no
-//! other way, and a test that waited for it would never say which one it was.
+//! Ends the process when one piece of work takes too long: endless work can be ended in no other
+//! way, and a test that waited for it would never name it.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

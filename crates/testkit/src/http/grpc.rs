@@ -79,7 +79,7 @@ pub struct Call<'a> {
 
 /// What came of an answer.
 #[derive(Debug)]
-pub struct Told {
+pub struct GrpcAnswer {
     /// The headers before the first message.
     pub head: HeaderMap,
     /// The messages that came whole.
@@ -89,7 +89,11 @@ pub struct Told {
 }
 
 /// Calls once, over a connection of its own, and waits at most this long.
-pub fn called(address: SocketAddr, call: &Call<'_>, limit: Duration) -> Result<Told, NoAnswer> {
+pub fn called(
+    address: SocketAddr,
+    call: &Call<'_>,
+    limit: Duration,
+) -> Result<GrpcAnswer, NoAnswer> {
     running(Builder::new_current_thread()).block_on(async {
         let answer = timeout(limit, answered(address, call)).await;
         answer.unwrap_or(Err(NoAnswer::Late(limit)))
@@ -189,7 +193,7 @@ async fn begun(address: SocketAddr, call: &Call<'_>) -> Result<(HeaderMap, RecvS
     Ok((head.headers, body))
 }
 
-async fn answered(address: SocketAddr, call: &Call<'_>) -> Result<Told, NoAnswer> {
+async fn answered(address: SocketAddr, call: &Call<'_>) -> Result<GrpcAnswer, NoAnswer> {
     let (head, mut body) = begun(address, call).await?;
     let mut ended = head.contains_key(HEADER_STATUS).then(|| status(&head));
     let mut bytes = Vec::new();
@@ -201,7 +205,7 @@ async fn answered(address: SocketAddr, call: &Call<'_>) -> Result<Told, NoAnswer
         let trailers = body.trailers().await.ok().flatten();
         ended = ended.or_else(|| trailers.as_ref().map(status));
     }
-    Ok(Told { head, messages: read_all(operation(call.method), &bytes), status: ended })
+    Ok(GrpcAnswer { head, messages: read_all(operation(call.method), &bytes), status: ended })
 }
 
 fn request(address: SocketAddr, call: &Call<'_>) -> Request<()> {

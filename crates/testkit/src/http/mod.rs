@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_told_apart_from_refusal() {
+    fn silence_and_refusal_are_distinguished() {
         // A port that no one is given by chance, and no one listens on.
         let refused = Client::new("127.0.0.1:1".parse().unwrap()).get("/");
         assert!(matches!(refused, Err(NoAnswer::Unreachable(_))), "{refused:?}");

@@ -1,4 +1,4 @@
-//! What a fake model can do with a request.
+//! The behaviours of a fake model.
 
 use serde_json::Value;
 

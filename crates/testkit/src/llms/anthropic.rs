@@ -3,7 +3,8 @@
 use super::act::Failure;
 use super::names::name_of;
 use super::wire::{
-    Asked, End, Piece, Said, Wire, bearer, before_latest, halves, is_plain, list, tail, text, words,
+    End, ModelReply, ModelRequest, Piece, Wire, bearer, before_latest, halves, is_plain, list,
+    tail, text, words,
 };
 use crate::http::Message;
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ impl Wire for Anthropic {
         message.header("x-api-key").or_else(|| bearer(message))
     }
 
-    fn read(&self, message: &Message, body: &Value) -> Result<Asked, String> {
+    fn read(&self, message: &Message, body: &Value) -> Result<ModelRequest, String> {
         let version = message.header("anthropic-version").unwrap_or_default();
         if !VERSIONS.contains(&version) {
             return Err(format!("anthropic-version: `{version}` is not a valid version"));
@@ -55,7 +56,7 @@ impl Wire for Anthropic {
         let blocks = messages.last().map(|message| list(message, "content")).unwrap_or_default();
         let results = tail(before_latest(blocks), |block| block["type"] == "tool_result");
         let format = &body["output_config"]["format"];
-        Ok(Asked {
+        Ok(ModelRequest {
             model,
             stream: body["stream"] == true,
             usage: true,
@@ -65,20 +66,20 @@ impl Wire for Anthropic {
         })
     }
 
-    fn whole(&self, asked: &Asked, said: &Said) -> Value {
-        let mut message = message(asked, json!(blocks(said)));
-        message["stop_reason"] = json!(reason(said));
-        message["stop_details"] = details(said);
+    fn whole(&self, request: &ModelRequest, reply: &ModelReply) -> Value {
+        let mut message = message(request, json!(blocks(reply)));
+        message["stop_reason"] = json!(reason(reply));
+        message["stop_details"] = details(reply);
         message["usage"]["output_tokens"] = json!(5);
         message
     }
 
-    fn pieces(&self, asked: &Asked, said: &Said) -> Vec<Piece> {
+    fn pieces(&self, request: &ModelRequest, reply: &ModelReply) -> Vec<Piece> {
         let mut events = vec![
-            json!({"type": "message_start", "message": message(asked, json!([]))}),
+            json!({"type": "message_start", "message": message(request, json!([]))}),
             json!({"type": "ping"}),
         ];
-        for (index, block) in blocks(said).iter().enumerate() {
+        for (index, block) in blocks(reply).iter().enumerate() {
             let (empty, deltas) = parts(block);
             events.push(json!({
                 "type": "content_block_start",
@@ -91,9 +92,9 @@ impl Wire for Anthropic {
             events.push(json!({"type": "content_block_stop", "index": index}));
         }
         let delta = json!({
-            "stop_reason": reason(said),
+            "stop_reason": reason(reply),
             "stop_sequence": null,
-            "stop_details": details(said),
+            "stop_details": details(reply),
         });
         let usage = json!({"output_tokens": 5});
         events.push(json!({"type": "message_delta", "delta": delta, "usage": usage}));
@@ -210,7 +211,7 @@ fn result_text(block: &Value) -> String {
     }
 }
 
-fn message(asked: &Asked, content: Value) -> Value {
+fn message(request: &ModelRequest, content: Value) -> Value {
     let usage = json!({
         "input_tokens": 6,
         "cache_creation_input_tokens": 2,
@@ -221,7 +222,7 @@ fn message(asked: &Asked, content: Value) -> Value {
         "id": "msg_fake",
         "type": "message",
         "role": "assistant",
-        "model": asked.model,
+        "model": request.model,
         "content": content,
         "stop_reason": null,
         "stop_sequence": null,
@@ -230,15 +231,15 @@ fn message(asked: &Asked, content: Value) -> Value {
 }
 
 /// The blocks of an answer. The ids are the same in every answer.
-fn blocks(said: &Said) -> Vec<Value> {
+fn blocks(reply: &ModelReply) -> Vec<Value> {
     let mut blocks = Vec::new();
-    if said.thinks {
+    if reply.thinks {
         blocks.push(json!({"type": "thinking", "thinking": THOUGHT, "signature": SIGNATURE}));
     }
-    if said.end != End::Refused && !said.text.is_empty() {
-        blocks.push(json!({"type": "text", "text": said.text}));
+    if reply.end != End::Refused && !reply.text.is_empty() {
+        blocks.push(json!({"type": "text", "text": reply.text}));
     }
-    blocks.extend(said.calls.iter().enumerate().map(|(index, (tool, input))| {
+    blocks.extend(reply.calls.iter().enumerate().map(|(index, (tool, input))| {
         let id = format!("toolu_fake{index}");
         json!({"type": "tool_use", "id": id, "name": tool, "input": input})
     }));
@@ -272,18 +273,18 @@ fn parts(block: &Value) -> (Value, Vec<Value>) {
     (empty, deltas)
 }
 
-fn reason(said: &Said) -> &'static str {
-    match said.end {
+fn reason(reply: &ModelReply) -> &'static str {
+    match reply.end {
         End::Refused => "refusal",
         End::Length => "max_tokens",
-        End::Done if !said.calls.is_empty() => "tool_use",
+        End::Done if !reply.calls.is_empty() => "tool_use",
         End::Done => "end_turn",
     }
 }
 
-fn details(said: &Said) -> Value {
-    match said.end {
-        End::Refused => json!({"type": "refusal", "category": null, "explanation": said.text}),
+fn details(reply: &ModelReply) -> Value {
+    match reply.end {
+        End::Refused => json!({"type": "refusal", "category": null, "explanation": reply.text}),
         End::Done | End::Length => Value::Null,
     }
 }

@@ -1,7 +1,9 @@
 //! Gemini's `generateContent`.
 
 use super::act::Failure;
-use super::wire::{Asked, End, Piece, Said, Wire, before_latest, list, tail, text, words};
+use super::wire::{
+    End, ModelReply, ModelRequest, Piece, Wire, before_latest, list, tail, text, words,
+};
 use crate::http::Message;
 use serde_json::{Value, json};
 
@@ -19,7 +21,7 @@ impl Wire for Gemini {
         message.header("x-goog-api-key")
     }
 
-    fn read(&self, message: &Message, body: &Value) -> Result<Asked, String> {
+    fn read(&self, message: &Message, body: &Value) -> Result<ModelRequest, String> {
         let target = message.first_line.split(' ').nth(1).unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let place = path.split_once("/models/").map(|(_, place)| place).unwrap_or_default();
@@ -42,7 +44,7 @@ impl Wire for Gemini {
         }
         let parts = contents.last().map(|content| list(content, "parts")).unwrap_or_default();
         let results = tail(before_latest(parts), |part| part.get("functionResponse").is_some());
-        Ok(Asked {
+        Ok(ModelRequest {
             model: model.to_owned(),
             stream: streamed.is_some(),
             usage: true,
@@ -52,22 +54,22 @@ impl Wire for Gemini {
         })
     }
 
-    fn whole(&self, asked: &Asked, said: &Said) -> Value {
+    fn whole(&self, request: &ModelRequest, reply: &ModelReply) -> Value {
         let mut parts = Vec::new();
-        if !spoken(said).is_empty() {
-            parts.push(json!({"text": said.text}));
+        if !spoken(reply).is_empty() {
+            parts.push(json!({"text": reply.text}));
         }
-        parts.extend(calls(said));
-        content(asked, parts, Some(said))
+        parts.extend(calls(reply));
+        content(request, parts, Some(reply))
     }
 
-    fn pieces(&self, asked: &Asked, said: &Said) -> Vec<Piece> {
-        let mut chunks: Vec<Value> = words(spoken(said))
+    fn pieces(&self, request: &ModelRequest, reply: &ModelReply) -> Vec<Piece> {
+        let mut chunks: Vec<Value> = words(spoken(reply))
             .into_iter()
-            .map(|word| content(asked, vec![json!({"text": word})], None))
+            .map(|word| content(request, vec![json!({"text": word})], None))
             .collect();
-        chunks.extend(calls(said).into_iter().map(|call| content(asked, vec![call], None)));
-        chunks.push(content(asked, vec![json!({"text": ""})], Some(said)));
+        chunks.extend(calls(reply).into_iter().map(|call| content(request, vec![call], None)));
+        chunks.push(content(request, vec![json!({"text": ""})], Some(reply)));
         chunks.iter().map(Piece::of).collect()
     }
 
@@ -194,12 +196,12 @@ fn result_text(part: &Value) -> String {
 }
 
 /// What it says; where it refuses, nothing.
-fn spoken(said: &Said) -> &str {
-    if said.end == End::Refused { "" } else { &said.text }
+fn spoken(reply: &ModelReply) -> &str {
+    if reply.end == End::Refused { "" } else { &reply.text }
 }
 
 /// The calls; the first of them is signed.
-fn calls(said: &Said) -> Vec<Value> {
+fn calls(reply: &ModelReply) -> Vec<Value> {
     let call = |(index, (tool, args)): (usize, &(String, Value))| {
         let id = format!("fake{index}");
         let mut part = json!({"functionCall": {"id": id, "name": tool, "args": args}});
@@ -208,14 +210,14 @@ fn calls(said: &Said) -> Vec<Value> {
         }
         part
     };
-    said.calls.iter().enumerate().map(call).collect()
+    reply.calls.iter().enumerate().map(call).collect()
 }
 
 /// One answer, or the last piece of one, which says why it ends.
-fn content(asked: &Asked, parts: Vec<Value>, ends: Option<&Said>) -> Value {
+fn content(request: &ModelRequest, parts: Vec<Value>, ends: Option<&ModelReply>) -> Value {
     let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
-    if let Some(said) = ends {
-        candidate["finishReason"] = json!(match said.end {
+    if let Some(reply) = ends {
+        candidate["finishReason"] = json!(match reply.end {
             End::Done => "STOP",
             End::Refused => "SAFETY",
             End::Length => "MAX_TOKENS",
@@ -231,7 +233,7 @@ fn content(asked: &Asked, parts: Vec<Value>, ends: Option<&Said>) -> Value {
     json!({
         "candidates": [candidate],
         "usageMetadata": usage,
-        "modelVersion": asked.model,
+        "modelVersion": request.model,
         "responseId": "fake",
     })
 }

@@ -1,7 +1,7 @@
 //! What a fake model does, by the end of its name: `says`, or `gemini-3.8-flash--calls`.
 
 use super::act::{Act, Break, Failure};
-use super::wire::Asked;
+use super::wire::ModelRequest;
 use serde_json::{Map, Value, json};
 
 /// What stands before the act in a model's name.
@@ -13,13 +13,13 @@ pub(super) fn name_of(model: &str) -> &str {
 }
 
 /// What a model of this name does.
-pub(super) fn act_of(asked: &Asked) -> Act {
+pub(super) fn act_of(request: &ModelRequest) -> Act {
     let hello = || "Hello there, dear friend.".to_owned();
-    match name_of(&asked.model) {
+    match name_of(&request.model) {
         "says" => Act::Says(hello()),
-        "calls" => calls(asked, false),
-        "thinks" => calls(asked, true),
-        "fills" => fills(asked),
+        "calls" => calls(request, false),
+        "thinks" => calls(request, true),
+        "fills" => fills(request),
         "refuses" => Act::Refuses("I will not.".to_owned()),
         "stops" => Act::Stops(hello()),
         "rate-limited" => Act::Fails(Failure::RateLimited),
@@ -36,17 +36,17 @@ pub(super) fn act_of(asked: &Asked) -> Act {
         "flood" => Act::Breaks(Break::Flood),
         "whole" => Act::Breaks(Break::Whole),
         "elsewhere" => Act::Breaks(Break::Elsewhere),
-        _ => Act::Fails(Failure::NoModel(asked.model.clone())),
+        _ => Act::Fails(Failure::NoModel(request.model.clone())),
     }
 }
 
 /// The first tool, twice; then it tells what came of that.
-fn calls(asked: &Asked, thinks: bool) -> Act {
-    let Some(tool) = asked.tools.first() else {
+fn calls(request: &ModelRequest, thinks: bool) -> Act {
+    let Some(tool) = request.tools.first() else {
         return Act::Says("There is nothing to call.".to_owned());
     };
-    if !asked.results.is_empty() {
-        return Act::Says(format!("It said: {}.", asked.results.join(", ")));
+    if !request.results.is_empty() {
+        return Act::Says(format!("It said: {}.", request.results.join(", ")));
     }
     let call = |city: &str| (tool.clone(), json!({"city": city}));
     Act::Calls {
@@ -56,8 +56,8 @@ fn calls(asked: &Asked, thinks: bool) -> Act {
     }
 }
 
-fn fills(asked: &Asked) -> Act {
-    match &asked.form {
+fn fills(request: &ModelRequest) -> Act {
+    match &request.form {
         Some(schema) => Act::Says(filled(schema).to_string()),
         None => Act::Fails(Failure::Bad("no form was asked for".to_owned())),
     }

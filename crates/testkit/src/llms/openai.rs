@@ -2,8 +2,8 @@
 
 use super::act::Failure;
 use super::wire::{
-    Asked, End, Piece, Said, Wire, bearer, halves, is_plain, list, tail, text, without_latest,
-    words,
+    End, ModelReply, ModelRequest, Piece, Wire, bearer, halves, is_plain, list, tail, text,
+    without_latest, words,
 };
 use crate::http::Message;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ impl Wire for OpenAi {
         bearer(message)
     }
 
-    fn read(&self, _message: &Message, body: &Value) -> Result<Asked, String> {
+    fn read(&self, _message: &Message, body: &Value) -> Result<ModelRequest, String> {
         let messages = list(body, "messages");
         check(messages)?;
         let tools: Vec<String> = list(body, "tools")
@@ -46,21 +46,21 @@ impl Wire for OpenAi {
         let results =
             results.map(|message| without_latest(text(message, "content")).to_owned()).collect();
         let usage = body["stream_options"]["include_usage"] == true;
-        Ok(Asked { model, stream, usage, tools, form: form(body)?, results })
+        Ok(ModelRequest { model, stream, usage, tools, form: form(body)?, results })
     }
 
-    fn whole(&self, asked: &Asked, said: &Said) -> Value {
+    fn whole(&self, request: &ModelRequest, reply: &ModelReply) -> Value {
         let unnumbered = |(_, mut call): (String, Value)| {
             if let Some(call) = call.as_object_mut() {
                 call.remove("index");
             }
             call
         };
-        let calls: Vec<Value> = calls(said).into_iter().map(unnumbered).collect();
+        let calls: Vec<Value> = calls(reply).into_iter().map(unnumbered).collect();
         let mut message = json!({"role": "assistant", "content": null, "refusal": null});
-        let field = if said.end == End::Refused { "refusal" } else { "content" };
-        if !said.text.is_empty() {
-            message[field] = json!(said.text);
+        let field = if reply.end == End::Refused { "refusal" } else { "content" };
+        if !reply.text.is_empty() {
+            message[field] = json!(reply.text);
         }
         if !calls.is_empty() {
             message["tool_calls"] = json!(calls);
@@ -69,24 +69,24 @@ impl Wire for OpenAi {
             "index": 0,
             "message": message,
             "logprobs": null,
-            "finish_reason": reason(said),
+            "finish_reason": reason(reply),
         });
         json!({
             "id": "chatcmpl-fake",
             "object": "chat.completion",
             "created": CREATED,
-            "model": asked.model,
+            "model": request.model,
             "choices": [choice],
             "usage": usage(),
             "system_fingerprint": null,
         })
     }
 
-    fn pieces(&self, asked: &Asked, said: &Said) -> Vec<Piece> {
+    fn pieces(&self, request: &ModelRequest, reply: &ModelReply) -> Vec<Piece> {
         let mut deltas = vec![json!({"role": "assistant", "content": "", "refusal": null})];
-        let field = if said.end == End::Refused { "refusal" } else { "content" };
-        deltas.extend(words(&said.text).into_iter().map(|word| json!({ field: word })));
-        for (arguments, mut call) in calls(said) {
+        let field = if reply.end == End::Refused { "refusal" } else { "content" };
+        deltas.extend(words(&reply.text).into_iter().map(|word| json!({ field: word })));
+        for (arguments, mut call) in calls(reply) {
             call["function"]["arguments"] = json!("");
             deltas.push(json!({"tool_calls": [call]}));
             for half in halves(&arguments) {
@@ -95,10 +95,10 @@ impl Wire for OpenAi {
             }
         }
         let mut chunks: Vec<Value> =
-            deltas.into_iter().map(|delta| chunk(asked, delta, Value::Null)).collect();
-        chunks.push(chunk(asked, json!({}), json!(reason(said))));
-        if asked.usage {
-            let mut last = chunk(asked, json!({}), Value::Null);
+            deltas.into_iter().map(|delta| chunk(request, delta, Value::Null)).collect();
+        chunks.push(chunk(request, json!({}), json!(reason(reply))));
+        if request.usage {
+            let mut last = chunk(request, json!({}), Value::Null);
             last["choices"] = json!([]);
             last["usage"] = usage();
             chunks.push(last);
@@ -218,7 +218,7 @@ fn form(body: &Value) -> Result<Option<Value>, String> {
 }
 
 /// The calls, with the text of their arguments. The ids are the same in every answer.
-fn calls(said: &Said) -> Vec<(String, Value)> {
+fn calls(reply: &ModelReply) -> Vec<(String, Value)> {
     let call = |(index, (tool, arguments)): (usize, &(String, Value))| {
         let arguments = arguments.to_string();
         let function = json!({"name": tool, "arguments": arguments});
@@ -226,24 +226,24 @@ fn calls(said: &Said) -> Vec<(String, Value)> {
         let call = json!({"index": index, "id": id, "type": "function", "function": function});
         (arguments, call)
     };
-    said.calls.iter().enumerate().map(call).collect()
+    reply.calls.iter().enumerate().map(call).collect()
 }
 
-fn reason(said: &Said) -> &'static str {
-    match said.end {
+fn reason(reply: &ModelReply) -> &'static str {
+    match reply.end {
         End::Length => "length",
-        End::Done if !said.calls.is_empty() => "tool_calls",
+        End::Done if !reply.calls.is_empty() => "tool_calls",
         End::Done | End::Refused => "stop",
     }
 }
 
-fn chunk(asked: &Asked, delta: Value, reason: Value) -> Value {
+fn chunk(request: &ModelRequest, delta: Value, reason: Value) -> Value {
     let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason});
     json!({
         "id": "chatcmpl-fake",
         "object": "chat.completion.chunk",
         "created": CREATED,
-        "model": asked.model,
+        "model": request.model,
         "choices": [choice],
         "usage": null,
     })

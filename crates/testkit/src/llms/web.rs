@@ -1,11 +1,11 @@
-//! Over HTTP: one thread for each connection.
+//! The HTTP server of the fakes: one thread for each connection.
 
 use super::act::{Act, Break, Failure};
 use super::anthropic::Anthropic;
 use super::gemini::Gemini;
 use super::names::{act_of, name_of};
 use super::openai::OpenAi;
-use super::wire::{Asked, End, Piece, Said, Wire};
+use super::wire::{End, ModelReply, ModelRequest, Piece, Wire};
 use super::{KEY, SCRIPTED, Seen, State};
 use crate::http::{Connection, Message, NoAnswer};
 use serde_json::{Value, json};
@@ -69,40 +69,40 @@ fn take(state: &State, connection: &mut Connection, message: &Message) -> Writte
             return fail(connection, wire, &failure);
         }
     }
-    let asked = match wire.read(message, &body) {
-        Ok(asked) => asked,
+    let request = match wire.read(message, &body) {
+        Ok(request) => request,
         Err(why) => return fail(connection, wire, &Failure::Bad(why)),
     };
-    let act = match name_of(&asked.model) {
+    let act = match name_of(&request.model) {
         SCRIPTED => state.next_act().unwrap_or(Act::Fails(Failure::Overloaded)),
-        _ => act_of(&asked),
+        _ => act_of(&request),
     };
-    perform(state, connection, wire, &asked, act)
+    perform(state, connection, wire, &request, act)
 }
 
 fn perform(
     state: &State,
     connection: &mut Connection,
     wire: &dyn Wire,
-    asked: &Asked,
+    request: &ModelRequest,
     act: Act,
 ) -> Written {
-    let plain = |text: String, end: End| Said { text, calls: Vec::new(), thinks: false, end };
-    let said = match act {
+    let plain = |text: String, end: End| ModelReply { text, calls: Vec::new(), thinks: false, end };
+    let reply = match act {
         Act::Says(text) => plain(text, End::Done),
-        Act::Calls { text, calls, thinks } => Said { text, calls, thinks, end: End::Done },
+        Act::Calls { text, calls, thinks } => ModelReply { text, calls, thinks, end: End::Done },
         Act::Refuses(text) => plain(text, End::Refused),
         Act::Stops(text) => plain(text, End::Length),
         Act::Fails(failure) => return fail(connection, wire, &failure),
         Act::Breaks(how) => {
-            let said = plain("Hello there, dear friend.".to_owned(), End::Done);
-            return break_down(state, connection, wire, asked, &said, how);
+            let reply = plain("Hello there, dear friend.".to_owned(), End::Done);
+            return break_down(state, connection, wire, request, &reply, how);
         }
     };
-    if asked.stream {
-        stream(connection, &wire.pieces(asked, &said))
+    if request.stream {
+        stream(connection, &wire.pieces(request, &reply))
     } else {
-        json_answer(connection, 200, &[], &wire.whole(asked, &said))
+        json_answer(connection, 200, &[], &wire.whole(request, &reply))
     }
 }
 
@@ -111,21 +111,21 @@ fn break_down(
     state: &State,
     connection: &mut Connection,
     wire: &dyn Wire,
-    asked: &Asked,
-    said: &Said,
+    request: &ModelRequest,
+    reply: &ModelReply,
     how: Break,
 ) -> Written {
-    let pieces = wire.pieces(asked, said);
+    let pieces = wire.pieces(request, reply);
     let begun = &pieces[..pieces.len() / 2];
     match how {
-        Break::Whole => return json_answer(connection, 200, &[], &wire.whole(asked, said)),
+        Break::Whole => return json_answer(connection, 200, &[], &wire.whole(request, reply)),
         Break::Page => return page(connection),
         Break::Elsewhere => {
             let place = ("location", "/stolen");
             return json_answer(connection, 302, &[place], &json!({}));
         }
-        Break::Error if !asked.stream => return fail(connection, wire, &Failure::Overloaded),
-        _ if !asked.stream => return broken_whole(state, connection, how),
+        Break::Error if !request.stream => return fail(connection, wire, &Failure::Overloaded),
+        _ if !request.stream => return broken_whole(state, connection, how),
         Break::Cut => return stream(connection, begun),
         Break::Dropped | Break::Nonsense | Break::Error | Break::Silence | Break::Flood => {}
     }

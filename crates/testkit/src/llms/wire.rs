@@ -1,13 +1,13 @@
-//! What the wires have in common: what a request asks for, what a model says, and how an answer is
-//! put into pieces.
+//! What all wires share: the parsed request, the model's reply, and how an answer is split into
+//! events.
 
 use super::act::Failure;
 use crate::http::Message;
 use serde_json::Value;
 
-/// What a request asks for.
+/// A request, parsed.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct ModelRequest {
     pub(super) model: String,
     pub(super) stream: bool,
     /// Whether a stream ends with what it took.
@@ -20,9 +20,9 @@ pub(super) struct Asked {
     pub(super) results: Vec<String>,
 }
 
-/// What a model says.
+/// The answer of a model.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Said {
+pub(super) struct ModelReply {
     pub(super) text: String,
     /// What it calls: tools and arguments.
     pub(super) calls: Vec<(String, Value)>,
@@ -69,14 +69,14 @@ pub(super) trait Wire: Sync {
     /// The key that came with a request.
     fn key<'m>(&self, message: &'m Message) -> Option<&'m str>;
 
-    /// What a request asks for, or why it is refused.
-    fn read(&self, message: &Message, body: &Value) -> Result<Asked, String>;
+    /// Parses a request, or says why it is refused.
+    fn read(&self, message: &Message, body: &Value) -> Result<ModelRequest, String>;
 
     /// An answer as a whole.
-    fn whole(&self, asked: &Asked, said: &Said) -> Value;
+    fn whole(&self, request: &ModelRequest, reply: &ModelReply) -> Value;
 
     /// An answer as a stream.
-    fn pieces(&self, asked: &Asked, said: &Said) -> Vec<Piece>;
+    fn pieces(&self, request: &ModelRequest, reply: &ModelReply) -> Vec<Piece>;
 
     /// The status and body of a failure.
     fn failure(&self, failure: &Failure) -> (u16, Value);

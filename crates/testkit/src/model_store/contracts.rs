@@ -1,4 +1,4 @@
-//! The contracts, each of them a look at the tables or a change of them.
+//! Implements the store contracts over the tables.
 
 use super::ModelStore;
 use super::tables::KeyName;

@@ -70,7 +70,7 @@ struct Job {
 
 /// Who is notified once the lock is free: first whom the commit wakes, then the answers.
 #[derive(Default)]
-struct Told {
+struct Notifications {
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
     committed: Vec<Append>,
     /// The node that committed, which knows what it wrote, and the others, which do not.
@@ -78,8 +78,8 @@ struct Told {
     others: Vec<OnCommit>,
 }
 
-impl Told {
-    fn tell(self) {
+impl Notifications {
+    fn send(self) {
         let Self { answers, committed, own, others } = self;
         if !committed.is_empty() {
             let known: Vec<CommitNotice<'_>> = committed.iter().map(CommitNotice::append).collect();
@@ -120,9 +120,9 @@ impl ModelState {
             2 => 2,
             _ => queued,
         };
-        let told = shared.commit(node, many, self.reasons_max);
+        let notifications = shared.commit(node, many, self.reasons_max);
         drop(shared);
-        told.tell();
+        notifications.send();
     }
 
     /// How many polls an answer takes.
@@ -133,8 +133,8 @@ impl ModelState {
 
 impl Shared {
     /// Commits so many of a node's appends, in their order.
-    fn commit(&mut self, node: u64, many: usize, reasons_max: usize) -> Told {
-        let mut told = Told::default();
+    fn commit(&mut self, node: u64, many: usize, reasons_max: usize) -> Notifications {
+        let mut notifications = Notifications::default();
         for _ in 0..many {
             let Some(job) = self.nodes.get_mut(&node).and_then(|node| node.queue.pop_front())
             else {
@@ -142,18 +142,18 @@ impl Shared {
             };
             let result = self.perform(node, &job, reasons_max);
             if result.is_ok() {
-                told.committed.push(*job.append);
+                notifications.committed.push(*job.append);
             }
-            told.answers.push((job.answer, result));
+            notifications.answers.push((job.answer, result));
         }
         for (number, other) in &self.nodes {
             if *number == node {
-                told.own = other.woken.clone();
+                notifications.own = other.woken.clone();
             } else {
-                told.others.extend(other.woken.clone());
+                notifications.others.extend(other.woken.clone());
             }
         }
-        told
+        notifications
     }
 
     fn perform(&mut self, node: u64, job: &Job, reasons_max: usize) -> Answer {
@@ -327,20 +327,20 @@ impl ModelStore {
         if !shared.nodes.contains_key(&self.node) {
             return Err(StoreError::Closed);
         }
-        let told = shared.commit(self.node, usize::MAX, self.state.reasons_max);
+        let notifications = shared.commit(self.node, usize::MAX, self.state.reasons_max);
         let result = change(&mut shared.tables);
         drop(shared);
-        told.tell();
+        notifications.send();
         result
     }
 
     /// Commits what is queued, and leaves.
     fn leave(&self) {
         let mut shared = self.state.shared();
-        let told = shared.commit(self.node, usize::MAX, self.state.reasons_max);
+        let notifications = shared.commit(self.node, usize::MAX, self.state.reasons_max);
         shared.nodes.remove(&self.node);
         drop(shared);
-        told.tell();
+        notifications.send();
     }
 }
 

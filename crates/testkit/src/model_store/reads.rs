@@ -1,4 +1,4 @@
-//! What the model store tells: sessions, lists, the feed.
+//! Reads of the model store: sessions, lists, the feed.
 
 use super::tables::{AskData, KeyName, RunData, SessionData, Tables};
 use kernel::ask::AskStatus;
@@ -147,7 +147,6 @@ impl Tables {
         Ok(paged(found, page, u64::to_string))
     }
 
-    /// One run.
     pub(super) fn run(&self, realm: &RealmId, id: RunId) -> Option<SessionRun> {
         let RunData { session, row, .. } = self.runs.get(&id)?;
         let of = &self.sessions.get(session)?.row;

@@ -1,5 +1,5 @@
-//! What the model store removes: sessions, the old runs of sessions that stay, closures, and the
-//! places of consumers by which all of that is held back.
+//! Removal in the model store: sessions, old runs, closures, and the positions of consumers that
+//! hold all of that back.
 
 use super::reads::split;
 use super::tables::{JournalRow, SessionData, Tables};

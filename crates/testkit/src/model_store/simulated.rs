@@ -2,7 +2,7 @@
 //! were committed. Everything else lies in the folder, as it does beside the embedded store.
 
 use super::{ModelState, ModelStore};
-use crate::sim::machine::place::{Embedded, OpenBeside, Opener};
+use crate::sim::machine::storage::{Embedded, OpenBeside, Opener};
 use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read, Store};
 use kernel::limits::Limits;
 use kernel::values::datum::BlobRef;

@@ -149,7 +149,6 @@ pub(super) struct JournalRow {
     pub(super) body: String,
 }
 
-/// A run.
 #[derive(Debug)]
 pub(super) struct RunData {
     /// The session's number.
@@ -159,7 +158,6 @@ pub(super) struct RunData {
     pub(super) pinned: Option<ContentHash>,
 }
 
-/// An ask.
 #[derive(Debug)]
 pub(super) struct AskData {
     /// The session's number.

@@ -1,4 +1,4 @@
-//! What is around the plans and agents of a scene: tools of any name, and a small schema checker.
+//! The surroundings of a scene's plans and agents: tools of any name, and a small schema checker.
 
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_text;

@@ -1,4 +1,4 @@
-//! What a scene sets around its plans: the project's rules, and limits.
+//! Options of a scene: the project's rules, and limits.
 
 use super::Scene;
 use kernel::definition::plan::read::Origin;

@@ -1,4 +1,4 @@
-//! A journal as a person reads it in a scene.
+//! Prints a journal for people, one line per event.
 
 use kernel::ask::Reply;
 use kernel::ask::remedy::{RuleHold, SUPERVISOR};

@@ -1,4 +1,4 @@
-//! The models of a scene that are asked about failed steps: what they propose, as its lines say.
+//! Models of a scene that are asked about failed steps: proposals from its lines.
 
 use super::stage::Stage;
 use kernel::ask::remedy::RemedyResult;

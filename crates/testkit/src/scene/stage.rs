@@ -1,4 +1,4 @@
-//! What a scene plays on: the kernel, driven by hand.
+//! Drives the kernel by hand for a scene.
 
 use super::around::{SmallSchemas, reach, read_agent, read_plan, spec, talk_plan};
 use super::options::{limits, rules};

@@ -1,4 +1,4 @@
-//! What time does in a scene where nobody else does anything.
+//! Fires rules and timers in a scene when nothing else can happen.
 
 use super::stage::Stage;
 use kernel::event::Fact;

@@ -1,4 +1,4 @@
-//! What the tools of a scene answer: as a line of it says, else as the tool does by itself.
+//! Answers of a scene's tools: from its lines, else the tool's own.
 
 use kernel::tool::call::{CallProgress, InputRequired, InputResponses, ToolError, ToolOutput};
 use kernel::values::fault::Fault;

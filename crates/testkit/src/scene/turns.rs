@@ -1,4 +1,4 @@
-//! The models of a scene: what they are shown, and what they answer, as its lines say.
+//! Models of a scene: the prompts that they get, and the answers from its lines.
 
 use super::around::tools;
 use super::outline::{shown, shown_text};

@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_forgets_what_it_has_shown_is_reported() {
+    fn a_client_that_reuses_a_used_token_is_reported() {
         let (mut kept, first) = logged_in();
         let (_, second) = kept.by_refresh(&first).unwrap().unwrap();
         kept.by_refresh(&second).unwrap().unwrap();

@@ -49,7 +49,6 @@ pub struct Export {
     pub path: String,
     /// Its headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
     pub bytes: Vec<u8>,
     /// How it was answered.
     pub manner: Manner,
@@ -336,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn it_misbehaves_as_it_is_told() {
+    fn the_collector_misbehaves_on_request() {
         let collector = Collector::start();
         collector.behave(Manner::Refuses { status: 503, retry_after: Some(2) });
         let answer = sent_to(&collector, COLLECTOR, LIMIT).unwrap();

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_signed_is_taken() {
+    fn only_signed_requests_are_accepted() {
         let receiver = WebhookReceiver::start(&[SECRET]);
         let at = now();
         assert_eq!(send(&receiver, &at, &signature(&at, BODY), BODY), 204);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_on_the_same_port() {
+    fn a_receiver_reopens_on_the_same_port() {
         let mut receiver = WebhookReceiver::start(&[SECRET]);
         receiver.be(Mood::Busy(1));
         let at = now();
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_says_where_its_event_is() {
+    fn the_webhook_id_holds_the_events_position() {
         assert_eq!(place_of("ses_1.7.2"), ("ses_1".to_owned(), (7, 2)));
     }
 }

@@ -1,5 +1,4 @@
-//! What the simulation has been through: step kind by pause by crash point, and how often it met
-//! what is easily missed.
+//! Coverage of the simulation: step kind by pause by crash point, and counts of rare situations.
 
 use crate::sim::machine::power::Point;
 use std::collections::BTreeMap;
@@ -306,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_easily_missed_has_a_row_each_also_where_it_was_missed() {
+    fn every_rare_situation_has_a_row_even_if_unseen() {
         let mut coverage = Coverage::default();
         coverage.count(Seen::BlobNamed, 2);
         coverage.add(&coverage.clone());

@@ -1,5 +1,5 @@
-//! A life from outside: all clients are waited for, and the feed is followed; in the last one
-//! everything is brought to an end, and then the oracle judges.
+//! Runs one life to its end: waits for all clients and follows the feed; in the last life, brings
+//! everything to an end and lets the oracle judge.
 
 use super::people::clients::{Clients, locked};
 use crate::sim::judge::truth::Truth;

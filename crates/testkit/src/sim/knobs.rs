@@ -1,4 +1,4 @@
-//! What one simulation is made of, and its outcome.
+//! Parameters of one simulation, and its outcome.
 
 use super::coverage::Coverage;
 use super::faults::Planted;
@@ -29,7 +29,7 @@ pub struct Knobs {
     /// by messages.
     pub webhooks: bool,
     /// Whether someone else writes to the same sessions.
-    pub elsewhere: bool,
+    pub other_writer: bool,
     /// Whether there are panics, deaths of recoveries, other limits after a restart, and sessions
     /// that cannot be read.
     pub rough: bool,
@@ -52,7 +52,7 @@ impl Knobs {
             planted: None,
             sink: false,
             webhooks: false,
-            elsewhere: false,
+            other_writer: false,
             rough: false,
             shared: false,
         }
@@ -110,7 +110,7 @@ impl Knobs {
         self.planted = Some(planted);
         self.sink |= planted == Planted::PlaceAhead;
         self.webhooks |= planted.takes_contexts();
-        self.elsewhere |= planted.takes_two();
+        self.other_writer |= planted.takes_two();
         self.heals |= planted.heals();
         if planted.takes_advice() {
             self = self.advised();
@@ -138,8 +138,8 @@ pub struct Outcome {
     pub runs: usize,
     /// How many events got out, or updates to webhooks, and how many of them again.
     pub events: (usize, usize),
-    /// How often someone else wrote to a session.
-    pub elsewhere: u64,
+    /// How often the other writer wrote to a session.
+    pub other_writes: u64,
     /// What crashes met.
     pub coverage: Coverage,
     /// What is wrong; nothing if all is well.
@@ -155,7 +155,7 @@ impl Outcome {
             trace: 0,
             runs: 0,
             events: (0, 0),
-            elsewhere: 0,
+            other_writes: 0,
             coverage: Coverage::default(),
             wrong: panics.into_iter().map(|panic| format!("panic: {panic}")).collect(),
         }

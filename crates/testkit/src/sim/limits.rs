@@ -1,5 +1,5 @@
-//! The limits of a seed, and those after a restart: what its operator sets, and fixed ones as
-//! another release may have them.
+//! Limits of a seed before and after a restart: those of its operator, and fixed ones as another
+//! release may have them.
 
 use super::rng::Rng;
 use kernel::limits::Limits;

@@ -39,7 +39,6 @@ pub struct Around {
     pub panics: Arc<Panics>,
 }
 
-/// One model.
 struct SimModel {
     manner: Manner,
     around: Around,
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_where_the_conversation_stands() {
+    fn the_model_continues_from_the_conversation() {
         let first = said(&[asked(3)], false);
         assert_eq!((first.calls.len(), first.text.as_str()), (2, ""));
         let so_far = [asked(3), called(&["a", "b"], 1), result("a"), result("b")];
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_called_for_an_earlier_request_does_not_count() {
+    fn calls_of_earlier_requests_do_not_count() {
         let before = [asked(2), called(&["a", "b"], 1), result("a"), result("b")];
         let asked_again = [&before[..], &[asked(2)]].concat();
         for commands in [false, true] {
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn it_advises_the_same_again_and_by_what_it_is_asked() {
+    fn advice_is_a_function_of_the_prompt() {
         // Each has another sum of its bytes.
         let asked = |system: &str, number: u8| {
             let user = Message::User { text: char::from(b'!' + number).to_string() };

@@ -1,4 +1,4 @@
-//! A failing simulation made smaller: fewer crashes, commands and plans, as long as it still fails.
+//! Shrinks a failing simulation: fewer crashes, commands and plans, as long as it still fails.
 
 use super::world::{Knobs, Outcome, simulate};
 
@@ -42,14 +42,14 @@ fn smaller(knobs: Knobs) -> Vec<Knobs> {
 
 /// What to say of a failure, with all that is needed to see it again.
 pub fn story(outcome: &Outcome) -> String {
-    let Knobs { seed, plans, commands, crashes, talks, heals, planted, sink, elsewhere, .. } =
+    let Knobs { seed, plans, commands, crashes, talks, heals, planted, sink, other_writer, .. } =
         outcome.knobs;
     let Knobs { rough, shared, advised, two, webhooks, .. } = outcome.knobs;
     let mut text = format!(
         "seed {seed} fails with {plans} plans, {commands} commands per life, {crashes} crashes, \
          talks {talks}, heals {heals}, advised {advised}, rough {rough}, two supervisors: {two}, \
-         with a sink: {sink}, webhooks: {webhooks}, another writer: {elsewhere}, two realms: {shared}, \
-         planted {planted:?}; see it again with WAYPOST_SIM_SEED={seed} \
+         with a sink: {sink}, webhooks: {webhooks}, another writer: {other_writer}, two realms: \
+         {shared}, planted {planted:?}; see it again with WAYPOST_SIM_SEED={seed} \
          WAYPOST_SIM_KNOBS={plans},{commands},{crashes}\n"
     );
     for wrong in &outcome.wrong {

@@ -1,5 +1,5 @@
-//! The realms of a machine: one, or two that share it. Each has clients, a judge and blobs of its
-//! own, and the same plans and agents.
+//! The realms of a machine, one or two. Each has its own clients, judge and blobs; plans and agents
+//! are shared.
 
 use super::coverage::{Coverage, Seen};
 use super::knobs::Knobs;
@@ -26,11 +26,9 @@ const STREAM: u64 = 11;
 
 /// One realm of a machine, and what the world outside knows of it.
 pub struct Side {
-    /// Its name.
     pub realm: RealmId,
     /// What was acknowledged in it.
     pub oracle: Arc<Mutex<Oracle>>,
-    /// Its blobs.
     pub shelf: Arc<Shelf>,
 }
 

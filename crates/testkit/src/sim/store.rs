@@ -28,8 +28,8 @@ impl Journal for SimStore {
             let hidden = Err(StoreError::Unreadable(HIDDEN.to_owned()));
             return Box::pin(std::future::ready(hidden));
         }
-        match &self.elsewhere {
-            Some(elsewhere) => Box::pin(self.load_beside(elsewhere, key, known)),
+        match &self.other_writer {
+            Some(other_writer) => Box::pin(self.load_beside(other_writer, key, known)),
             None => self.inner.load(key, known),
         }
     }

@@ -1,5 +1,5 @@
-//! What a rough seed adds: panics, marks of deaths, sessions that cannot be read. All of it is
-//! outside the process and survives its crashes.
+//! Additional faults of a rough seed: panics, marks of deaths, unreadable sessions. They are
+//! outside the process and survive its crashes.
 
 use super::faults::Planted;
 use super::faults::damage::{Damage, Harm};

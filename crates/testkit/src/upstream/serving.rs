@@ -1,4 +1,4 @@
-//! Who answers which message.
+//! Dispatches messages to their handlers.
 
 use super::options::{Bad, Eras};
 use super::state::State;

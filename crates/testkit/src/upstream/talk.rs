@@ -1,4 +1,4 @@
-//! How the outcome of a request goes back to the client, whatever the transport.
+//! How a request's outcome is returned to the client, over any transport.
 
 use serde_json::Value;
 use std::io;

@@ -1,4 +1,4 @@
-//! The messages: which era a request is of, and how each era writes what is answered.
+//! Messages: the era of a request, and the form of an answer in each era.
 
 use serde_json::{Map, Value, json};
 
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_tells_its_era() {
+    fn the_era_follows_from_the_request() {
         let modern = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list",
             "params": {"_meta": {META_VERSION: MODERN}}});
         let modern = Request::read(&modern).unwrap();

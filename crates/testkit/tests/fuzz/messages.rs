@@ -29,7 +29,7 @@ macro_rules! ensure {
 }
 
 #[test]
-fn every_seed_is_read_as_it_stands() {
+fn every_corpus_message_is_read() {
     for Seed { name, bytes } in seeds("mcp").into_iter().chain(seeds("rpc")) {
         frame(&bytes).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
         let is_list = bytes.starts_with(b"[");
@@ -38,7 +38,7 @@ fn every_seed_is_read_as_it_stands() {
 }
 
 #[test]
-fn whatever_is_sent_is_read_or_refused_and_ids_come_back_as_they_came() {
+fn mangled_messages_are_read_or_refused_and_ids_stay_verbatim() {
     let all: Vec<Seed> = seeds("mcp").into_iter().chain(seeds("rpc")).collect();
     let make = |rng: &mut Rng| {
         let pick = |rng: &mut Rng| rng.pick(&all).map_or(Vec::new(), |seed| seed.bytes.clone());

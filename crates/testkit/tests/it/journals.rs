@@ -24,7 +24,7 @@ const FIRST_APPEND: usize = 2;
 const LATER_APPENDS: usize = 3;
 
 #[test]
-fn journals_of_every_release_come_to_the_state_they_had() {
+fn journals_of_every_release_replay_to_their_state() {
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         record();
     }

@@ -143,7 +143,7 @@ async fn failed(wire: Wire, act: &str) -> LlmError {
 }
 
 #[tokio::test]
-async fn a_model_says_something() {
+async fn a_model_answers_with_text() {
     for wire in WIRES {
         let heard = Heard::default();
         let prompt = prompt(vec![Message::System { text: "Be kind.".to_owned() }, user("Hi")]);
@@ -228,7 +228,7 @@ async fn a_model_calls_tools_and_gets_their_results() {
 }
 
 #[tokio::test]
-async fn a_conversation_changes_its_provider() {
+async fn a_conversation_can_change_its_provider() {
     // Each turn is another model's; nobody is given what is another one's own.
     let mut prompt = prompt(vec![user("How is the weather?")]);
     prompt.tools = vec![weather()];
@@ -304,7 +304,7 @@ async fn a_provider_says_how_long_to_wait() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_without_it() {
+async fn an_error_for_a_wrong_key_does_not_contain_it() {
     for wire in WIRES {
         let mut config = config(wire, "says");
         let wrong = "sk-wrong-0123456789";
@@ -318,7 +318,7 @@ async fn a_wrong_key_is_told_without_it() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_unreachable_and_slow_ones_are_late() {
+async fn a_closed_port_is_unreachable_and_a_slow_provider_times_out() {
     for wire in WIRES {
         let mut config = config(wire, "silence");
         config.timeout_ms = Some(300);

@@ -10,7 +10,7 @@ use kernel::values::ids::{Fence, Millis};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use testkit::contract::arms::{ModelArm, SqliteArm};
-use testkit::contract::differential::{Told, differences};
+use testkit::contract::differential::{Comparison, differences};
 use testkit::contract::driver::{Driver, done, got};
 use testkit::contract::scene::limits;
 use testkit::model_store::{ModelState, ModelStore};
@@ -35,7 +35,7 @@ fn two_stores_give_the_same_answers() {
     let seed = std::env::var("WAYPOST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     let line = format!("two stores, {OPERATIONS} operations: WAYPOST_SEED={seed}");
     let _ = writeln!(std::io::stderr(), "{line}");
-    let Told { refused, wrong } =
+    let Comparison { refused, wrong } =
         differences(&SqliteArm::new(), &ModelArm::new(seed), seed, OPERATIONS);
     assert!(wrong.is_none(), "{line}\n{}", wrong.unwrap_or_default());
     // Too many refusals would compare nothing, and without any nothing was tried.

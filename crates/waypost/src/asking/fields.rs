@@ -1,4 +1,4 @@
-//! The fields of a form, as far as one can be checked alone. The server checks the whole form.
+//! Checks single fields of a form. The server checks the whole form.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Runs that a command waits for: until they end, pause or ask a person, and then, at a terminal,
-//! from answer to answer.
+//! Waits for a run until it ends, pauses or asks a person, and at a terminal asks that person,
+//! again and again until the run ends.
 
 use super::Asker;
 use super::prompts::Unanswered;
@@ -40,7 +40,7 @@ pub(crate) async fn answered(
             Ok(body) => body,
             Err(Unanswered::Later | Unanswered::Leave) => break,
             // The run continues here.
-            Err(Unanswered::Elsewhere) => client.get(Request::to(&["runs", &run.id])).await?,
+            Err(Unanswered::AlreadyDecided) => client.get(Request::to(&["runs", &run.id])).await?,
             Err(Unanswered::Failed(failure)) => return Err(failure),
         };
         let line = Line::spinning(WAITING);

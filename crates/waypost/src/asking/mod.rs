@@ -1,6 +1,5 @@
-//! Asks that a person answers at the terminal, on the spot: what is asked is shown, what was typed
-//! before is dropped, and a paste decides nothing about calls and failed steps. Arguments begin
-//! with what they are.
+//! Asks a person at the terminal: shows the ask, drops what was typed before, and ignores pastes
+//! where calls and failed steps are decided. Edited arguments start from the present ones.
 
 pub(crate) mod prompts;
 pub(crate) mod following;
@@ -76,7 +75,7 @@ impl Asker {
         ask: &Ask,
         wait: u64,
     ) -> Answer<Value> {
-        let said = said(client, ask).await;
+        let said = last_request(client, ask).await;
         self.output.text(&card(ask, said.as_deref()))?;
         self.lines.drop_typed_ahead().await?;
         loop {
@@ -92,7 +91,7 @@ impl Asker {
                 // Someone else was faster: it says who.
                 Err(failure) if failure.code == "ask_decided" => {
                     self.output.failure(&failure);
-                    return Err(Unanswered::Elsewhere);
+                    return Err(Unanswered::AlreadyDecided);
                 }
                 sent => return Ok(sent?),
             }
@@ -217,7 +216,7 @@ impl Asker {
         offered.extend(ask.proposal.iter().map(|proposal| ("take", FixChoice::Take(proposal))));
         let action = match self.one_of(&prompt, &offered).await? {
             FixChoice::Act(action) => action,
-            FixChoice::Take(proposal) => return Ok(json!(proposals::taken(proposal))),
+            FixChoice::Take(proposal) => return Ok(json!(proposals::accepting_reply(proposal))),
         };
         let arguments = None;
         let output = None;
@@ -335,7 +334,7 @@ fn texts(value: &Value) -> Vec<&str> {
 
 /// What the person said last in the thread that asks. None elsewhere, and where it cannot be read:
 /// an ask is shown all the same.
-pub(crate) async fn said(client: &Client, ask: &Ask) -> Option<String> {
+pub(crate) async fn last_request(client: &Client, ask: &Ask) -> Option<String> {
     if ask.session.space != "thread" {
         return None;
     }
@@ -374,21 +373,21 @@ pub(crate) fn card(ask: &Ask, said: Option<&str>) -> String {
         let arguments = outcome::pretty(&call.arguments);
         lines.extend(arguments.lines().map(|line| format!("    {line}")));
     }
-    lines.extend(ask.calls.iter().filter_map(because));
-    lines.extend(follows(ask));
+    lines.extend(ask.calls.iter().filter_map(reason_line));
+    lines.extend(consequence_lines(ask));
     // Last, beside the key that takes it.
     lines.extend(ask.proposal.iter().flat_map(proposals::lines));
     lines.join("\n")
 }
 
 /// Who wants this call to be asked about, as a line of a card.
-pub(crate) fn because(call: &AskedCall) -> Option<String> {
+pub(crate) fn reason_line(call: &AskedCall) -> Option<String> {
     let why = outcome::why_asked(call)?;
     Some(format!("  asked because {}", exposed(&why)))
 }
 
 /// What follows each answer, as lines of a card.
-pub(crate) fn follows(ask: &Ask) -> Vec<String> {
+pub(crate) fn consequence_lines(ask: &Ask) -> Vec<String> {
     let answers = outcome::if_answered(ask).into_iter();
     answers.map(|(answer, then)| format!("  {answer}: {}", exposed(&then))).collect()
 }
@@ -398,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_of_a_word_is_enough_if_it_is_unique() {
+    fn a_unique_prefix_of_a_choice_is_enough() {
         let two = [("approve", 1), ("reject", 2)];
         assert!(matches!(chosen("a", &two), Some(Ok(1))));
         assert!(matches!(chosen("reject", &two), Some(Ok(2))));
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_what_its_type_says() {
+    fn a_typed_answer_gets_the_type_of_its_field() {
         assert_eq!(value_of("36", "integer"), json!(36));
         assert_eq!(value_of("36", "string"), json!("36"));
         assert_eq!(value_of("Ada", "any"), json!("Ada"));

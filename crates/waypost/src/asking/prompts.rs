@@ -1,5 +1,5 @@
-//! The prompts that chats, the inbox and runs share: a choice, a line or JSON. What does not fit is
-//! asked for again, until there is an answer or a person leaves it.
+//! Prompts that chats, the inbox and runs share: a choice, a line or JSON. Invalid input is asked
+//! for again, until there is an answer or the person leaves.
 
 use crate::exit::{Failure, Result};
 use crate::terminal::input;
@@ -16,7 +16,7 @@ pub(crate) enum Unanswered {
     /// The person leaves, or there is nothing more to read.
     Leave,
     /// Someone else answered, and the person was told.
-    Elsewhere,
+    AlreadyDecided,
     /// It could not be asked or sent.
     Failed(Failure),
 }

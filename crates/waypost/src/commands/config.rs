@@ -1,8 +1,8 @@
-//! `waypost config`: which settings hold, where each comes from, where the project's file is, and
-//! whether a server would start with all of it.
+//! `waypost config`: shows each setting with its origin and the project's file, and checks whether
+//! a server would start.
 
 use crate::context::Context;
-use crate::environment::place::{project_folder, shown};
+use crate::environment::locations::{project_folder, shown};
 use crate::environment::{DATA_FOLDER, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::{load_project, parts_of_command};

@@ -1,10 +1,9 @@
-//! `waypost events`: what happens in all sessions, as it happens; where events go, and how each of
-//! them got there.
+//! `waypost events`: follows events of all sessions, lists sinks, and shows their deliveries.
 
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
-use crate::remote::near::{self, SINKS};
+use crate::remote::suggestions::{self, SINKS};
 use crate::remote::tail::{self, EventFilter, PrintOptions};
 use crate::terminal::output::{counted, one_line};
 use crate::terminal::table::Cell;
@@ -100,7 +99,7 @@ pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit> {
         EventsCommand::Deliveries { sink, status, limit } => {
             let request = Request::to(&["sinks", &sink, "deliveries"]).with("status", status);
             let asked = client.list(request, limit);
-            deliveries(context, &near::or_suggest(&client, SINKS, &sink, asked).await?)
+            deliveries(context, &suggestions::or_suggest(&client, SINKS, &sink, asked).await?)
         }
         EventsCommand::Resend { sink, event } => resend(context, &client, &sink, &event).await,
         EventsCommand::Resume { sink } => resume(context, &client, &sink).await,
@@ -156,7 +155,7 @@ async fn resend(context: &Context, client: &Client, sink: &str, event: &str) -> 
     let request = Request::to(&["sinks", sink, "deliveries", event, "resend"]);
     let request = request.keyed(context.admin_key()?).taking(RESEND_SECONDS);
     let nothing = json!({});
-    let body = near::or_suggest(client, SINKS, sink, client.post(request, &nothing)).await?;
+    let body = suggestions::or_suggest(client, SINKS, sink, client.post(request, &nothing)).await?;
     let delivery: Delivery = read(&body)?;
     let is_over_there = delivery.status == DeliveryStatus::Delivered;
     let event = &delivery.event;
@@ -170,7 +169,7 @@ async fn resend(context: &Context, client: &Client, sink: &str, event: &str) -> 
 async fn resume(context: &Context, client: &Client, sink: &str) -> Result<Exit> {
     let request = Request::to(&["sinks", sink, "resume"]).keyed(context.admin_key()?);
     let nothing = json!({});
-    let body = near::or_suggest(client, SINKS, sink, client.post(request, &nothing)).await?;
+    let body = suggestions::or_suggest(client, SINKS, sink, client.post(request, &nothing)).await?;
     context.show(&body, |sink: Sink| {
         context.output.text(&format!("{}  {}", sink.status.name(), sink.name))
     })
@@ -178,7 +177,7 @@ async fn resume(context: &Context, client: &Client, sink: &str) -> Result<Exit> 
 
 async fn forget(context: &Context, client: &Client, sink: &str) -> Result<Exit> {
     let request = Request::to(&["sinks", sink]).keyed(context.admin_key()?);
-    near::or_suggest(client, SINKS, sink, client.delete(request)).await?;
+    suggestions::or_suggest(client, SINKS, sink, client.delete(request)).await?;
     let document = json!({"name": sink, "forgotten": true});
     context.output.done(&document, &format!("the sink `{sink}` is forgotten"))
 }

@@ -1,6 +1,6 @@
 //! `waypost init`: writes a small project that runs as it is. Works offline and never overwrites.
 
-use crate::environment::place::shown;
+use crate::environment::locations::shown;
 use crate::environment::program::{program, shell_word};
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::Output;
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_fits_the_schema_that_it_names() {
+    fn template_files_fit_the_schema_they_name() {
         let checker = JsonSchemas::default();
         for template in Template::value_variants() {
             for (path, text) in template.files() {

@@ -4,7 +4,7 @@
 use crate::assembly::{Keys, assemble, refused};
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::process::descriptors;
 use crate::process::logs::{HeldLogs, LogFormat};
@@ -140,7 +140,7 @@ impl ServeOptions {
 }
 
 impl ServedArgs {
-    fn kept(&self) -> DataChoice<'_> {
+    fn data_choice(&self) -> DataChoice<'_> {
         match &self.data {
             Some(data) => DataChoice::In(data),
             None if self.ephemeral => DataChoice::Nowhere,
@@ -167,7 +167,7 @@ pub(crate) async fn run(
     let mut stop = Signals::listen()?;
     let stop_again = Signals::listen()?;
     let descriptors = descriptors::raise();
-    let (mut project, data) = sources(context, args.kept())?;
+    let (mut project, data) = sources(context, args.data_choice())?;
     for file in &args.pipeline {
         project.add_pipeline(file).map_err(|error| unusable(&error))?;
     }
@@ -302,7 +302,7 @@ fn invite(
     let output = context.output;
     let url = settings.local_url(address);
     // Commands look into the project's own data folder: at another server they change nothing.
-    let is_found = matches!(args.kept(), DataChoice::WithProject);
+    let is_found = matches!(args.data_choice(), DataChoice::WithProject);
     if context.project.is_some() && !is_found {
         output.talk(&format!("commands reach this server with `--server {url}`"));
     }
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_listens_is_told_to_people_and_programs() {
+    fn the_listening_address_is_printed_for_people_and_programs() {
         let address = SocketAddr::from(([127, 0, 0, 1], 8420));
         let told = |scheme: &str, is_json: bool| listening(scheme, address, is_json);
         assert_eq!(told("http", false), "waypost listening on http://127.0.0.1:8420");
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_undone_is_counted() {
+    fn resumed_and_waiting_runs_are_counted() {
         assert_eq!(resumed("waypost", UnfinishedRuns::default()), None);
         let told = resumed("waypost", UnfinishedRuns { running: 2, waiting: 1, paused: 0 });
         let expected = "2 runs resumed, 1 waiting for a person (`waypost inbox`)";

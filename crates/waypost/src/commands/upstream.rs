@@ -1,4 +1,4 @@
-//! The upstreams of a project: whom to ask for them, and what its files say where no one answers.
+//! The upstreams of a project: from the running server, else from the project's files.
 
 use crate::context::Context;
 use crate::environment::Environment;

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_keep_what_is_inside() {
+    fn quoted_values_are_taken_literally() {
         let text = "A=' # $X \\n '  # why\nB=\"a\\nb \\\"c\\\" \\$d \\e\"\nC=\"one\ntwo\"\nD=4\n";
         let expected = [
             entry("A", " # $X \\n ", 1),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_assignment_is_told_by_its_line() {
+    fn a_line_that_is_no_assignment_is_reported_with_its_number() {
         let cases = [
             ("A=1\nhunter2\n", 2, "there is no `=`"),
             ("=1", 1, "there is no name before the `=`"),

@@ -3,11 +3,11 @@
 //! other is read only where the settings of an upstream name it, or where it is a standard one that
 //! says where spans go.
 
-pub(crate) mod place;
+pub(crate) mod locations;
 pub(crate) mod program;
 pub(crate) mod dotenv;
 
-use crate::environment::place::shown;
+use crate::environment::locations::shown;
 use crate::exit::{Failure, Result};
 use project::folder::CONFIG_FILE;
 use project::layer::Source;
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_never_goes_before_the_process() {
+    fn the_process_environment_goes_before_the_file() {
         let process = [("WAYPOST_PORT", "1"), ("WAYPOST_HOST", ""), ("PATH", "x")];
         let file = "WAYPOST_PORT=2\nWAYPOST_HOST=::1\nOTHER=y\nLOG_LEVEL=warn\nLOG_LEVEL=info\n";
         let environment = Environment::of_test(&process, file);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_told_nowhere() {
+    fn secrets_are_never_printed() {
         let environment = Environment::of_test(&[(ADMIN_KEY, "hunter2"), ("X", "hunter2")], "");
         assert_eq!(environment.text(ADMIN_KEY), Some("hunter2"));
         assert!(!format!("{environment:?}").contains("hunter2"));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn our_program_and_our_data_are_said_by_us() {
+    fn program_and_data_variables_are_set_by_waypost() {
         let folder = tempfile::tempdir().unwrap();
         let environment = Environment::of(Some(folder.path())).unwrap();
         let program = std::env::current_exe().unwrap();

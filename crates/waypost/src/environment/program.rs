@@ -1,5 +1,5 @@
-//! How a user calls our program: what the commands begin with that we print for them to run. They
-//! must work as they are printed, from a build that is not on the `PATH`, too.
+//! The command with which the user starts this program. Commands in hints begin with it, so that
+//! they work as they are printed, also from a build that is not on the `PATH`.
 
 use std::env;
 use std::ffi::OsString;
@@ -32,7 +32,6 @@ struct Start {
     word: Option<PathBuf>,
     /// The folders that are searched for programs.
     path: Option<OsString>,
-    /// Its file.
     executable: Option<PathBuf>,
 }
 

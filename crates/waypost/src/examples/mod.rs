@@ -1,5 +1,5 @@
-//! Runs the examples that plans carry, on the real engine over a store of its own, and says where
-//! a run comes out differently than told.
+//! Runs the examples of plans on the real engine over a store of its own, and reports differences
+//! from the expected outcome.
 
 mod stubs;
 
@@ -105,7 +105,7 @@ impl Stage {
             about: Default::default(),
         };
         let started = self.engine.runs().start(&self.caller, request, WAIT_MS).await;
-        let mut report = started.map_err(|refusal| told(&refusal))?;
+        let mut report = started.map_err(|refusal| refusal_text(&refusal))?;
         for (index, given) in example.replies.iter().enumerate() {
             let number = index + 1;
             report = self
@@ -128,14 +128,14 @@ impl Stage {
         let first = PageRequest { cursor: None, limit: 1 };
         // Listed oldest first: replies stand in the order of asking.
         let open = self.engine.asks().list(&self.caller, &filter, &first).await;
-        let open = open.map_err(|refusal| told(&refusal))?;
+        let open = open.map_err(|refusal| refusal_text(&refusal))?;
         let Some(ask) = open.items.into_iter().next().map(|found| found.row.ask) else {
             return Err(format!("no one is asked, the run is {}", standing(&report.run)));
         };
         let unfit = |why: String| format!("{why}; the run is {}", standing(&report.run));
         let reply = reply_to(&ask, given).map_err(unfit)?;
         let replied = self.engine.asks().reply(&self.caller, ask.id, reply, None, WAIT_MS).await;
-        replied.map(|replied| replied.run).map_err(|refusal| told(&refusal))
+        replied.map(|replied| replied.run).map_err(|refusal| refusal_text(&refusal))
     }
 }
 
@@ -194,7 +194,7 @@ fn standing(run: &RunRow) -> String {
     }
 }
 
-fn told(refusal: &Refusal) -> String {
+fn refusal_text(refusal: &Refusal) -> String {
     if refusal.errors.is_empty() {
         return refusal.message.clone();
     }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_out_as_told_has_no_difference() {
+    fn a_run_that_meets_its_expectation_has_no_difference() {
         let expected = expect(json!({"status": "completed", "answer": "x"}));
         let done = run(RunStatus::Completed, Some(json!("x")), None);
         assert_eq!(differences(&expected, &done), Vec::<String>::new());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_told() {
+    fn every_difference_is_reported() {
         let expected = expect(json!({"status": "completed", "answer": 1, "error": "E"}));
         let failed = run(RunStatus::Failed, None, Some("F"));
         assert_eq!(

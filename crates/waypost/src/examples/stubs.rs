@@ -1,5 +1,5 @@
-//! The tools that an example stands in for: those of other servers, which are not reached while
-//! examples run. Each call is answered as the example says, in order.
+//! Stubs for tools of other servers while examples run: each call is answered as the example says,
+//! in order.
 
 use kernel::contracts::Tool;
 use kernel::definition::plan::{Plan, Stub, StubFault};

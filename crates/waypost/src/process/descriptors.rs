@@ -1,4 +1,4 @@
-//! How many files and sockets this process may have open at the same time.
+//! Raises the limit of open files of this process.
 
 /// No more than this is asked for: Linux gives one process no more by default.
 #[cfg(unix)]
@@ -11,7 +11,7 @@ pub(crate) fn raise() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current?;
-    let wanted = wanted(current, limit.maximum);
+    let wanted = raised_limit(current, limit.maximum);
     if wanted == current {
         return Some(current);
     }
@@ -32,13 +32,13 @@ pub(crate) fn raise() -> Option<u64> {
 
 /// The hard limit as far as it makes sense; never less than what holds now.
 #[cfg(unix)]
-fn wanted(current: u64, hard: Option<u64>) -> u64 {
+fn raised_limit(current: u64, hard: Option<u64>) -> u64 {
     hard.map_or(DESCRIPTORS_MAX, |hard| hard.min(DESCRIPTORS_MAX)).max(current)
 }
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::wanted;
+    use super::raised_limit;
 
     #[test]
     fn the_limit_is_raised_and_never_lowered() {
@@ -49,7 +49,7 @@ mod tests {
             (1_024, Some(u64::MAX), 1_048_576),
             (2_000_000, Some(2_000_000), 2_000_000),
         ] {
-            assert_eq!(wanted(current, hard), expected, "{current} {hard:?}");
+            assert_eq!(raised_limit(current, hard), expected, "{current} {hard:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A private temporary folder that goes with its owner.
+//! A private temporary folder that is removed on drop.
 
 use crate::exit::{Exit, Failure, Result};
 use engine::system::clock::SystemEntropy;
@@ -92,7 +92,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_folder_is_private_and_goes_with_its_owner() {
+    fn a_temporary_folder_is_private_and_removed_on_drop() {
         use std::os::unix::fs::PermissionsExt;
         let folder = TemporaryFolder::new().unwrap();
         let path = folder.path().to_path_buf();

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn only_levels_are_levels() {
+    fn unknown_log_levels_are_refused() {
         for level in ["info", "DEBUG", "off", "warn,engine=debug", "engine=trace"] {
             assert!(filter(level).is_some(), "{level}");
         }
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_forges_a_line_or_steers_a_terminal() {
+    fn logged_text_cannot_forge_a_line_or_control_a_terminal() {
         let said = "x\n2026-01-01 ERROR forged\r\u{1b}[2J\u{202e}\u{200b}";
         let shown = "x\\n2026-01-01 ERROR forged\\r\\u{1b}[2J\\u{202e}\\u{200b}";
         let text = text_of(false, || {

@@ -1,6 +1,5 @@
-//! `[inbox] notify`: a command of the operator's that hears of every new ask. It is started without
-//! a shell, one at a time, and has a time limit. What it does not hear of because the server stops
-//! is in the inbox all the same.
+//! `[inbox] notify`: runs the operator's command for every new ask, without a shell, one at a time
+//! and with a time limit. Asks that it misses because the server stops are still in the inbox.
 
 use engine::Engine;
 use kernel::values::visible::exposed;
@@ -159,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ask_for_a_person_is_found_among_events() {
+    fn asks_for_people_are_found_among_events() {
         let ask = json!({"id": "ask_1", "title": "May I?", "step": "pay", "body": {}});
         let held = json!({"id": "ask_2", "title": "x", "step": "pay", "held": {"rule": "r"}});
         let events = json!([
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_is_no_option() {
+    fn text_of_others_cannot_become_an_option() {
         let ask = json!({"id": "ask_1", "title": "--exec {id}\u{1b}[2J", "session": "s"});
         let command = ["notify-send", "Waypost {id}", "{title}", "{other} {"].map(str::to_owned);
         let expected = ["notify-send", "Waypost ask_1", "exec {id}\\u{1b}[2J", "{other} {"];

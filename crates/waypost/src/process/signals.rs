@@ -1,4 +1,4 @@
-//! What a service manager and a person at a terminal say to a process: stop.
+//! Signals that stop the process.
 
 use crate::exit::Result;
 #[cfg(unix)]

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_its_holders() {
+    fn an_address_counts_only_for_the_process_that_wrote_it() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path();
         assert_eq!(of_holder(data, None), None);
@@ -186,7 +186,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn an_address_is_private_also_where_another_file_lies() {
+    fn an_address_file_is_private_also_where_one_existed() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = file(folder.path());

@@ -1,5 +1,5 @@
-//! The way to a running server: `/api/v1` over HTTP. A problem that the server tells becomes a
-//! failure with its words, its hint and the exit code that fits.
+//! The client of a running server: `/api/v1` over HTTP. A problem of the server becomes a failure
+//! with its words, its hint and an exit code.
 
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::credentials::explained;
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_is_in_the_realm_that_is_named() {
+    fn every_request_names_the_chosen_realm() {
         let client = Client::new("http://127.0.0.1:1").unwrap();
         let realm = |builder: RequestBuilder| {
             let request = builder.build().unwrap();
@@ -561,14 +561,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_refused() {
+    fn an_invalid_server_address_is_refused() {
         for server in ["127.0.0.1:8420", "ftp://host", "", "http://"] {
             assert_eq!(Client::new(server).unwrap_err().exit, Exit::Usage, "{server}");
         }
     }
 
     #[test]
-    fn hints_name_commands_and_not_doors() {
+    fn hints_name_commands_instead_of_routes() {
         let hint = |said: &str| problem(404, Some(json!({"hint": said}))).hint.unwrap();
         assert_eq!(hint("`GET /api/v1/sinks` lists them"), "`waypost events sinks` lists them");
         let asks = hint("`GET /api/v1/asks` lists the open asks");

@@ -1,5 +1,4 @@
-//! What to do about a credential that a server does not take, or that does not reach far enough:
-//! which variable to set, which scope or role is missing.
+//! Hints for refused credentials: which variable to set, which scope or role is missing.
 
 use crate::environment::{ADMIN_KEY, API_KEY};
 use crate::exit::{Exit, Failure};
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_known_is_told_which_variable_to_set() {
+    fn the_hint_for_401_names_the_variable_to_set() {
         let header = "send `Authorization: Bearer <key>`";
         for said in [Some(header), None] {
             assert!(hint(Exit::Auth, said, false).starts_with("set WAYPOST_API_KEY to a key"));
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_is_told_what_is_missing() {
+    fn the_hint_for_403_names_the_missing_role_or_scope() {
         let hint = |problem: Value| {
             let failure = Failure::new(Exit::Denied, FORBIDDEN, "no").hint(ASK_SOMEONE);
             let failure = Failure { problem: Some(Box::new(problem)), ..failure };
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_role_that_is_named_permits_the_act() {
+    fn the_named_role_permits_the_act() {
         use kernel::identity::roles::Target;
         let targets = [Target::Catalog, Target::OtherSession, Target::OtherAsk, Target::Server];
         for act in Act::ALL {

@@ -1,5 +1,4 @@
-//! A document of our server that may be larger than memory: it is given out as it comes, and laid
-//! out on the way.
+//! Prints a document of the server that may be larger than memory, formatted while it is streamed.
 
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{CUT, Client, Request, innermost};
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_laid_out_as_the_whole_is() {
+    fn chunked_json_is_laid_out_like_the_whole() {
         let document = json!({
             "events": [{"seq": 1, "empty": {}, "none": [], "text": "a \"{[,:]}\" \\ ü\n"}, -1.5e3],
             "nested": [[[]], [{"a": null, "b": [true, false]}]],

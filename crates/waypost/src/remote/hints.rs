@@ -1,5 +1,4 @@
-//! Hints of the server for a user of the command line: what they name by an endpoint is named by
-//! its command here.
+//! Translates the server's hints: what they name as an endpoint is named as a command.
 
 /// What hints of the server name by its doors, and what is the same here.
 const COMMANDS: &[(&str, &str)] = &[

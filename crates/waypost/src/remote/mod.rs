@@ -1,5 +1,5 @@
-//! The way to a running server: where it listens, requests, event streams, long documents. What a
-//! command asks for is in `commands`.
+//! Access to a running server: its address, requests, event streams, long documents. What a command
+//! requests is in `commands`.
 
 mod hints;
 pub(crate) mod unproven;
@@ -8,6 +8,6 @@ pub(crate) mod client;
 pub(crate) mod sse;
 pub(crate) mod download;
 pub(crate) mod address;
-pub(crate) mod near;
-pub(crate) mod chosen;
+pub(crate) mod suggestions;
+pub(crate) mod id_lookup;
 pub(crate) mod tail;

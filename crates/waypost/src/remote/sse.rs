@@ -1,4 +1,4 @@
-//! The events of an answer of our server, and a request in a thread, followed as it goes.
+//! Reads server-sent events of our server, and follows a request in a thread.
 
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{CUT, Client, innermost};

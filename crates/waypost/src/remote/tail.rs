@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_told_in_words() {
+    fn an_event_is_described_in_words() {
         let call = format!("call_{}", "0af1".repeat(8));
         let ask = format!("ask_{}", "0af1".repeat(8));
         let fault = json!({"name": "HttpStatus", "message": "it answered 503", "passing": true});

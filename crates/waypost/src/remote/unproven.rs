@@ -1,5 +1,5 @@
-//! A server that no one named and that did not prove to be the one of this folder: it may be
-//! another project's. Commands read from it, and say so once; they change nothing there.
+//! A server that no one named and that did not prove to hold this folder: it may be another
+//! project's. Commands read from it and say so once; they change nothing there.
 
 use crate::exit::{Exit, Failure};
 use crate::terminal::output::Output;

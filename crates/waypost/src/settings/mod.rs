@@ -4,7 +4,7 @@
 
 mod variables;
 
-use crate::environment::place::{Roots, shown};
+use crate::environment::locations::{Roots, shown};
 use crate::environment::{ADMIN_KEY, API_KEY, Environment, LOG_LEVEL, SECRET_KEY};
 use crate::exit::{Failure, Result};
 use kernel::definition::plan::mistake::Mistake;
@@ -44,13 +44,11 @@ impl fmt::Display for Origin {
 /// Where a server is, and who says so.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerLocation {
-    /// Its address.
     pub(crate) url: String,
     /// Who says so.
     pub(crate) origin: Origin,
 }
 
-/// One setting.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Setting {
     /// Its name, such as `server.port`.
@@ -252,7 +250,11 @@ fn collect(
             Some(table) => collect(layer, table, inner, &path, all),
             None => {
                 let origin = Origin::At(layer.origin(&key.span()));
-                all.push(Setting { key: path.join("."), value: told(&path, inner), origin });
+                all.push(Setting {
+                    key: path.join("."),
+                    value: without_secrets(&path, inner),
+                    origin,
+                });
             }
         }
     }
@@ -260,7 +262,7 @@ fn collect(
 
 /// The value, without what an upstream, a provider of models or a receiver of events is given and
 /// no one else should see. The path is one of words: a name may have dots.
-fn told(path: &[&str], value: &Value) -> Value {
+fn without_secrets(path: &[&str], value: &Value) -> Value {
     let below = match path {
         ["mcp", "servers", _, below @ ..]
         | ["providers", _, below @ ..]
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_where_the_settings_say() {
+    fn the_server_address_comes_from_the_settings() {
         let none = Environment::default();
         let served_at = |files: &[(&str, &str)], environment: &Environment| {
             let machine = Machine::new(files);
@@ -418,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_every_layer_are_told_with_their_file_and_line() {
+    fn mistakes_in_every_layer_are_reported_with_file_and_line() {
         let machine = Machine::new(&[
             ("etc/waypost/config.toml", "[server]\nprot = 1\n"),
             ("config/waypost/config.toml", "[limits]\n\nbody_byte_max = 1\n"),
@@ -478,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_project_the_settings_of_all_hold() {
+    fn without_a_project_system_and_user_settings_apply() {
         let machine = Machine::new(&[SYSTEM, PROJECT]);
         let roots = Roots { system: Some(machine.folder.path().join("etc")), user: None };
         let settings = Settings::over(Vec::new(), None, &Environment::default(), &roots).unwrap();
@@ -491,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn what_upstreams_are_given_is_not_shown() {
+    fn secrets_of_upstreams_are_not_shown() {
         let text = "[mcp.servers.a]\ncommand = \"x\"\nenv = { T = \"hunter2\" }\n\
                     oauth = { client_id = \"me\", client_secret = \"hunter2\" }\n\
                     [mcp.servers.\"c.d\"]\nurl = \"http://u:hunter2@c.example/mcp?k=hunter2\"\n\
@@ -520,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn what_models_are_given_is_not_shown() {
+    fn secrets_of_models_are_not_shown() {
         let text = "[models.\"gpt-6.1\"]\nprovider = \"openai\"\nmodel = \"m\"\n\
                     base_url = \"https://hunter2@b.test/v1\"\n\
                     api_key = \"hunter2\"\nheaders = { X-Team = \"hunter2\" }\n";
@@ -537,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn what_receivers_of_events_are_given_is_not_shown() {
+    fn secrets_of_event_sinks_are_not_shown() {
         let text = "[events.sinks.secret]\ntype = \"webhook\"\n\
                     url = \"https://u:hunter2@a.test?key=hunter2\"\n\
                     secret = \"hunter2\"\ntypes = [\"A\"]\n";

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_misspelt_is_told() {
+    fn a_misspelt_variable_is_reported() {
         assert_eq!(
             told(&[("WAYPOST_SERVER_PROT", "1")], "\nWAYPOST_LIMITS_BODY_BYTE_MAX=1\n"),
             [
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_told_with_its_variable() {
+    fn a_wrong_value_is_reported_with_its_variable() {
         let told = told(&[("WAYPOST_PORT", "soon")], "WAYPOST_LIMITS_BODY_DEPTH_MAX=-1\n");
         assert_eq!(
             told,

@@ -1,5 +1,5 @@
-//! The line editor of conversations and answers: arrows, what was said before and a search in it,
-//! several lines, completion. It knows what was pasted from what was typed.
+//! The line editor of conversations and answers: history with search, several lines, completion. It
+//! distinguishes pasted from typed text.
 
 use crate::terminal::keys::give_back_when_terminated;
 use crate::terminal::paste::{TerminalInput, TypedText};
@@ -132,11 +132,11 @@ impl LineEditor {
     }
 
     /// Drops what was read beyond the last line. The editor has no call for it: a new one takes
-    /// over what was said before.
+    /// over the history.
     pub(crate) fn drop_read_ahead(&mut self) -> io::Result<()> {
-        let said = std::mem::replace(self.editor.history_mut(), MemHistory::new());
+        let history = std::mem::replace(self.editor.history_mut(), MemHistory::new());
         let words = self.editor.helper().cloned().unwrap_or_default();
-        let fresh = editor(words, said, &self.has_paste);
+        let fresh = editor(words, history, &self.has_paste);
         self.editor = fresh.map_err(|error| io::Error::other(error.to_string()))?;
         Ok(())
     }
@@ -150,11 +150,11 @@ impl LineEditor {
 
 fn editor(
     words: Words,
-    said: MemHistory,
+    history: MemHistory,
     has_paste: &Arc<AtomicBool>,
 ) -> rustyline::Result<Editor<Words, MemHistory>> {
     let config = Config::builder().completion_type(CompletionType::List).build();
-    let mut editor = Editor::with_history(config, said)?;
+    let mut editor = Editor::with_history(config, history)?;
     editor.set_helper(Some(words));
     let notes = EventHandler::Conditional(Box::new(NotesPastes(has_paste.clone())));
     editor.bind_sequence(KeyEvent(KeyCode::BracketedPasteStart, Modifiers::NONE), notes);

@@ -1,4 +1,4 @@
-//! What people type as data: `key=value ..`, a JSON text, `@file` or `@-` for standard input.
+//! Data that people type: `key=value ..`, a JSON text, `@file`, or `@-` for standard input.
 
 use crate::exit::{Failure, Result};
 use serde_json::{Map, Value};
@@ -85,13 +85,13 @@ mod tests {
     }
 
     #[test]
-    fn one_json_text_is_itself() {
+    fn a_json_argument_is_taken_as_it_is() {
         assert_eq!(read(&[r#"{"a": "b=c"}"#]), Ok(json!({"a": "b=c"})));
         assert_eq!(read(&["5"]), Ok(json!(5)));
     }
 
     #[test]
-    fn what_is_neither_is_refused() {
+    fn input_that_is_neither_pairs_nor_json_is_refused() {
         assert_eq!(read(&["a=1", "b"]), Err("`b` is not `key=value`".to_owned()));
         assert_eq!(read(&["a=1", "a=2"]), Err("`a` is given twice".to_owned()));
         assert!(read(&["hello"]).unwrap_err().starts_with("`hello` is not JSON"));

@@ -1,6 +1,6 @@
-//! What was typed and no one has read: whether the terminal has any, dropping it, and having the
-//! terminal hold single keys, so that waiting for a line can end before one is begun. However a
-//! command ends, the terminal is given back as it was.
+//! Typed input that no one has read yet: detects it, drops it, and puts the terminal into raw mode,
+//! so that a wait for a line can end before one is begun. However a command ends, the terminal is
+//! restored.
 
 use crate::terminal::paste::{MARKS_OFF, MARKS_ON};
 #[cfg(unix)]
@@ -32,7 +32,7 @@ pub(crate) struct Keys {
 impl Keys {
     /// Shows what is asked; none where the terminal cannot hold keys.
     pub(crate) fn hold(prompt: &str) -> Option<Self> {
-        let keys = Self { before: held()? };
+        let keys = Self { before: raw_mode()? };
         show(&format!("{MARKS_ON}{prompt}"));
         Some(keys)
     }
@@ -143,7 +143,7 @@ fn mode() -> Option<Mode> {
 
 /// Has the terminal hold keys as a line editor does; how it was before.
 #[cfg(unix)]
-fn held() -> Option<Mode> {
+fn raw_mode() -> Option<Mode> {
     let before = mode()?;
     let mut mode = before.clone();
     mode.input_modes.remove(InputModes::BRKINT | InputModes::ICRNL | InputModes::IXON);
@@ -161,7 +161,7 @@ fn give_back(before: &Mode) {
 
 /// Other systems have no such call.
 #[cfg(not(unix))]
-fn held() -> Option<Mode> {
+fn raw_mode() -> Option<Mode> {
     None
 }
 

@@ -1,8 +1,8 @@
-//! What a person types, line by line, and what they typed before. What a terminal marks as pasted
-//! is distinguished from what is typed, and what was typed before a question was shown is no answer
-//! to it. There is a line editor where there is a terminal for it.
+//! Reads lines that a person types, with a history. Pasted text is distinguished from typed text,
+//! and what was typed before a question was shown does not answer it. Uses a line editor where
+//! there is a terminal for it.
 
-use crate::environment::place::state_folder;
+use crate::environment::locations::state_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::editor::{LineEditor, Words};
 use crate::terminal::keys::{Keys, LentTerminal, flush, waiting};
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_private_and_has_an_end() {
+    fn the_history_file_is_private_and_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("state").join(FILE);
         keep(&file, &["one".to_owned(), "two".to_owned()]).unwrap();

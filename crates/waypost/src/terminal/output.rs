@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_that_finds_no_room_is_no_mistake_of_the_caller() {
+    fn a_full_disk_is_a_failure_and_no_usage_error() {
         let failure = unwritten(io::Error::from(ErrorKind::StorageFull));
         assert_eq!((failure.exit, failure.code.as_str()), (Exit::Failed, "unwritten"));
         assert_eq!(unwritten(io::Error::from(ErrorKind::BrokenPipe)).exit, Exit::Ok);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_cannot_be_steered() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\n");
         assert_eq!(one_line("a\u{202e}b\u{200b}\n\u{e0041}"), "a\\u{202e}b\\u{200b} \\u{e0041}");
     }

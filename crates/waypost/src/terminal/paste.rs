@@ -1,5 +1,4 @@
-//! Pastes. On request a terminal puts marks around what is pasted, so that it is not taken for what
-//! a person types.
+//! Bracketed paste: on request a terminal marks what is pasted, so that it is not taken for typing.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_stays_as_it_is() {
+    fn typed_lines_are_passed_on_unchanged() {
         let typed = |text: &str| Some(TypedText::by_hand(text.to_owned()));
         assert_eq!(taken(&["y", "", "[200~"]), [typed("y"), typed(""), typed("[200~")]);
     }
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn no_mark_inside_a_paste_makes_its_rest_typed() {
+    fn a_mark_inside_a_paste_does_not_end_it() {
         // A terminal that leaves marks in what is pasted cannot say where the paste ends.
         let lines = ["\u{1b}[200~a\u{1b}[201~\u{1b}[200~b", "y\u{1b}[201~"];
         assert_eq!(taken(&lines), [None, pasted("ab\ny")]);

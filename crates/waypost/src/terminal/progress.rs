@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_gives_way_to_a_steady_one() {
+    async fn a_spinner_is_replaced_by_its_final_line() {
         let screen = Screen::default();
         let line = Line::counting("counting sheep", 3);
         line.step();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_leaves_nothing_behind() {
+    async fn a_failure_clears_the_progress_line() {
         let screen = Screen::default();
         let line = Line::spinning("counting sheep");
         let work = work(&screen, Err(()));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_quick_or_unwatched_is_silent() {
+    async fn quick_or_unwatched_work_shows_no_progress() {
         let screen = Screen::default();
         let line = Line::spinning("nothing");
         let quick = async { Ok::<u8, ()>(1) };

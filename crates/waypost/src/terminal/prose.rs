@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_it_as_it_is() {
+    fn a_pipe_gets_the_text_unchanged() {
         let text = "**a** `b`\n# c\n";
         assert_eq!(shown(Screen::PIPE, &[text]), text);
         assert_eq!(shown(PLAIN_TERMINAL, &[text]), text, "without colours marks stay");
     }
 
     #[test]
-    fn light_markdown_looks_like_it() {
+    fn light_markdown_is_styled() {
         let bold = format!("{PLAIN}{BOLD}a b{PLAIN} 2 * 3");
         assert_eq!(shown(COLOURED, &["*", "*a b** 2 * 3"]), bold);
         assert_eq!(shown(COLOURED, &["run `x`"]), format!("run {PLAIN}{CODE}x{PLAIN}"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_code_stays_as_it_is() {
+    fn a_code_block_is_printed_unchanged() {
         let text = "```sh\necho  **a**   # a long line of code\n```\nb";
         assert_eq!(shown(COLOURED, &[text]), text);
     }

@@ -1,5 +1,4 @@
-//! Where output goes: how wide a terminal is, and whether colours may be used there. A pipe or a
-//! file has no width and gets no colours.
+//! Width and colours of an output. A pipe or a file has no width and gets no colours.
 
 use std::io::{IsTerminal, stderr, stdout};
 

@@ -1,5 +1,5 @@
-//! Rows under heads, in aligned columns. At a terminal a table fits: ids are cut as far as they
-//! stay distinct, times are relative, long texts are cut. In a pipe all of it is written out.
+//! Tables with aligned columns. At a terminal a table fits its width: ids are cut as far as they
+//! stay distinct, times are relative, long texts are cut. A pipe gets everything.
 
 use crate::terminal::output::one_line;
 use crate::terminal::screen::{Screen, Tone};
@@ -154,7 +154,7 @@ struct Column {
 /// Narrows the widest texts first; where that is not enough, texts between the first and the last
 /// column are left out. A command that shows one item shows all of it.
 fn fit(columns: &mut Vec<Column>, room: usize) {
-    while taken(columns) > room {
+    while total_width(columns) > room {
         let texts = columns.iter_mut().filter(|column| column.may_cut && column.width > CUT_MIN);
         if let Some(widest) = texts.max_by_key(|column| column.width) {
             widest.width -= 1;
@@ -171,7 +171,7 @@ fn fit(columns: &mut Vec<Column>, room: usize) {
     }
 }
 
-fn taken(columns: &[Column]) -> usize {
+fn total_width(columns: &[Column]) -> usize {
     let gaps = GAP.len() * columns.len().saturating_sub(1);
     columns.iter().map(|column| column.width).sum::<usize>() + gaps
 }
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_table_leaves_out_what_is_between() {
+    fn a_narrow_table_leaves_out_middle_columns() {
         let wide = asks().text(terminal(60), NOW);
         assert!(wide.starts_with("ASK            KIND     STEP"), "{wide}");
         let narrow = asks().text(terminal(46), NOW);

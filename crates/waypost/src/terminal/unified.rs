@@ -1,4 +1,4 @@
-//! Two texts line by line, as `diff -u` shows it.
+//! Differences between two texts, in the format of `diff -u`.
 
 use similar::{DiffOp, TextDiff};
 use std::ops::Range;
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_shown_with_what_is_around_it() {
+    fn changes_are_shown_with_context_lines() {
         let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n";
         let new = "1\n2\n3\n4\nfive\n6\n7\n8\n9\n10\n11\n12\n13\n";
         assert_eq!(
@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_difference_and_all_of_nothing_is_one() {
+    fn equal_texts_have_no_difference_and_an_empty_one_is_all_new() {
         assert_eq!(changes("x\n", "x"), None, "the last line break does not count");
         assert_eq!(changes("", ""), None);
         assert_eq!(diff("", "x\n"), "--- a\n+++ b\n@@ -0,0 +1,1 @@\n+x");
     }
 
     #[test]
-    fn texts_that_have_little_in_common_are_compared_in_time() {
+    fn texts_with_little_in_common_are_compared_in_bounded_time() {
         let (old, new) = ("a\n".repeat(50_000), "b\n".repeat(50_000));
         assert_eq!(diff(&old, &new).lines().count(), 100_003);
     }

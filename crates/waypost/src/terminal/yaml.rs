@@ -1,4 +1,4 @@
-//! Agents and plans as YAML: what is read comes first, and long texts stand as blocks.
+//! Writes agents and plans as YAML: important keys first, long texts as blocks.
 
 use crate::exit::{Exit, Failure, Result};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -75,7 +75,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_yaml_reads_back_equal() {
         let source = json!({
             "zone": "UTC", "refName": "a", "llmConfigRef": "m", "name": "yes", "x-owner": "0x1",
             "promptSteps": [{"order": 1, "content": "It is {{ now }}.\nBe brief: no lists.\n"}],
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_stands_in_the_order_of_its_author() {
+    fn a_plan_keeps_the_key_order_of_its_author() {
         let source = json!({
             "description": "Ends", "startStepId": "end",
             "steps": [{"id": "end", "type": "final_response", "message": "Done.\nBye."}],

@@ -72,7 +72,7 @@ fn a_question_ends_with_its_own_code_and_is_answered_by_the_next_message() {
 }
 
 #[test]
-fn what_a_header_holds_comes_from_the_environment_and_goes_to_the_agent() {
+fn variables_in_headers_are_expanded_and_sent_to_the_agent() {
     let folder = tempfile::tempdir().unwrap();
     let agent = AgentServer::start(QUICK);
     let url = agent.url();
@@ -185,7 +185,7 @@ fn wrong(report: &serde_json::Value) -> Vec<&serde_json::Value> {
 }
 
 #[test]
-fn our_own_server_keeps_to_the_specification() {
+fn our_own_server_passes_the_check() {
     let around = tempfile::tempdir().unwrap();
     let shop = around.path().join("shop");
     waypost(around.path(), &["init", "shop"]).code(0);
@@ -208,7 +208,7 @@ fn our_own_server_keeps_to_the_specification() {
 }
 
 #[test]
-fn what_an_agent_does_wrong_is_told_with_its_section() {
+fn violations_of_an_agent_are_reported_with_their_section() {
     let folder = tempfile::tempdir().unwrap();
     let agent = AgentServer::start(QUICK);
     let place = folder.path();

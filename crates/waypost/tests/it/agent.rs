@@ -120,7 +120,7 @@ fn a_file_of_the_project_goes_before_what_is_stored() {
 }
 
 #[test]
-fn mistakes_of_agents_and_models_are_told_before_anything_is_served() {
+fn mistakes_of_agents_and_models_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
     let twins = [("agents/a.yaml", HELPER), ("agents/b.yaml", HELPER)];

@@ -69,7 +69,7 @@ fn a_folder_that_nobody_holds_is_backed_up_by_the_command_itself() {
 }
 
 #[test]
-fn what_is_no_data_or_no_backup_is_told() {
+fn a_folder_without_data_or_backup_is_reported() {
     let (around, shop) = project();
     waypost(&shop, &["backup", "../copy"]).code(2).says("there is no database in it");
     assert!(!shop.join(".waypost").exists() && !around.path().join("copy").exists());

@@ -161,7 +161,7 @@ fn page(caller: &mut Caller, era: Era) -> String {
 }
 
 #[test]
-fn a_login_is_wanted_first_where_it_is_asked_for() {
+fn with_oauth_a_login_comes_before_the_first_call() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let server = over_http(&data, &["--oauth"]);
@@ -193,7 +193,7 @@ fn a_login_is_wanted_first_where_it_is_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told() {
+fn invalid_options_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let serve = |more: &[&str]| {
         let words = [&["example", "calendar-server", "--data", "data"][..], more].concat();

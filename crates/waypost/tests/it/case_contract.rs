@@ -8,13 +8,13 @@
 //! | config validation | `a_file_with_mistakes_stops_the_start` | `pipeline_reader` in the kernel |
 //! | factories with error cases | the same | `server/tests/it/pipeline_start.rs` |
 //! | YAML, missing resources | `a_file_that_is_not_there_stops_the_start` | the same |
-//! | handlers and publishing | `the_documented_requests` | `server/tests/it/case_contract.rs` |
-//! | tools, schemas, registry | `clients_see_the_tool_as_the_seed_shows_it` | `tools/src` |
-//! | stub rules and fallback | `the_documented_requests` | `demo/src/rules` |
+//! | handlers and publishing | `the_documented_requests_are_answered` | `server/tests/it/case_contract.rs` |
+//! | tools, schemas, registry | `clients_see_the_documented_tool` | `tools/src` |
+//! | stub rules and fallback | `the_documented_requests_are_answered` | `demo/src/rules` |
 //! | memory, isolation | `a_case_is_remembered_over_a_restart` | `engine/tests/it/cases.rs` |
 //! | deployment, routing | `a_port_that_is_taken_stops_the_start` | `pipeline_start.rs` there |
 //! | step limits, error paths | | `server/tests/it/case_contract.rs` |
-//! | end-to-end smoke tests | `the_documented_requests` | |
+//! | end-to-end smoke tests | `the_documented_requests_are_answered` | |
 //!
 //! Copies and immutability have no test: what was read is shared, and no code can change it. That a
 //! wrong set of pipelines changes nothing of the one before is in `engine/tests/it/cases.rs`.
@@ -61,7 +61,7 @@ fn has(journal: &[String], kind: &str) -> bool {
 
 /// "Health Check", "Try it" 1 and 2, and what the original's stub does with anything else.
 #[test]
-fn the_documented_requests() {
+fn the_documented_requests_are_answered() {
     let server = Server::demo();
     let mut client = client_of(&server);
     assert_eq!(get(&mut client, "/health"), json!({"status": "UP"}));
@@ -110,7 +110,7 @@ fn the_documented_requests() {
 }
 
 #[test]
-fn clients_see_the_tool_as_the_seed_shows_it() {
+fn clients_see_the_documented_tool() {
     let server = Server::demo();
     let mut client = client_of(&server);
     let meta = json!({"io.modelcontextprotocol/protocolVersion": MODERN,

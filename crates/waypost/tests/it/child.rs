@@ -51,7 +51,7 @@ impl Drop for Marked {
 }
 
 #[test]
-fn a_command_has_our_pipes_and_we_its_exit_code() {
+fn a_command_inherits_pipes_and_passes_its_exit_code_on() {
     let folder = tempfile::tempdir().unwrap();
     let ended = waypost(folder.path(), &["child", "--", "sh", "-c", "echo said; exit 7"]).code(7);
     assert_eq!(ended.stdout, "said\n");
@@ -70,7 +70,7 @@ fn a_command_does_not_start_when_its_parent_is_gone() {
 }
 
 #[test]
-fn what_a_command_leaves_behind_is_ended() {
+fn processes_left_by_a_command_are_ended() {
     let folder = tempfile::tempdir().unwrap();
     let mark = mark("left");
     let script = "sh -c 'while :; do sleep 1; done' \"$0\" >/dev/null 2>&1 & exit 3";

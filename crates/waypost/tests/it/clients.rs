@@ -30,7 +30,7 @@ fn a_server_is_added_and_taken_out_again() {
 }
 
 #[test]
-fn a_client_is_told_where_we_are() {
+fn a_client_entry_names_the_server_address() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(".cursor/mcp.json");
     let install = ["mcp", "install", "cursor", "--server", "http://127.0.0.1:8420"];

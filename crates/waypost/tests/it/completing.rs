@@ -31,7 +31,7 @@ fn offered_once(folder: &Path, words: &[&str], begin: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_shell_is_told_the_names_on_the_server() {
+fn a_shell_completes_names_of_the_server() {
     let (folder, server) = talk::served();
     let here = folder.path();
     server.run(&["run", "add 2 and 3", "--thread", "sum"]).code(3);

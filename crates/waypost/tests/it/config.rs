@@ -67,7 +67,7 @@ fn the_environment_goes_first_and_secrets_stay_secret() {
 }
 
 #[test]
-fn the_file_is_found_from_below_and_its_mistakes_are_told() {
+fn the_file_is_found_from_subfolders_and_its_mistakes_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("waypost.toml", "[server]\nprot = 1\n"), ("deep/er/x", "")]);
     waypost(folder.path(), &["config", "show"])
@@ -83,7 +83,7 @@ fn the_file_is_found_from_below_and_its_mistakes_are_told() {
 }
 
 #[test]
-fn the_persons_own_file_lies_below_the_project() {
+fn the_project_file_goes_before_the_users_file() {
     let folder = tempfile::tempdir().unwrap();
     let own = "[server]\nport = 1\nhosts = [\"a.test\"]\n";
     write(folder.path(), &[("own/waypost/config.toml", own), ("shop/waypost.toml", SETTINGS)]);
@@ -108,7 +108,7 @@ fn the_persons_own_file_lies_below_the_project() {
 }
 
 #[test]
-fn variables_stand_for_settings_and_a_misspelt_one_is_told() {
+fn variables_set_settings_and_a_misspelt_one_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let variables =
         [("WAYPOST_LIMITS_BODY_BYTES_MAX", "77"), ("WAYPOST_SERVER_HOSTS", "a.test,b.test:8443")];
@@ -131,7 +131,7 @@ fn variables_stand_for_settings_and_a_misspelt_one_is_told() {
 }
 
 #[test]
-fn the_file_of_variables_lies_below_the_environment() {
+fn the_environment_goes_before_the_dotenv_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = "# ours\nexport WAYPOST_PORT=9002\nWAYPOST_ADMIN_KEY='hunter2'\n\
                 WAYPOST_SERVER=\"http://127.0.0.1:1\"  # nobody\nOTHER=x\n";

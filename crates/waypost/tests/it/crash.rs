@@ -116,7 +116,7 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_guide_shows_what_is_printed() {
+fn the_guide_matches_the_output() {
     let folder = tempfile::tempdir().unwrap();
     let told = alike(&waypost(folder.path(), &["demo", "crash", "--fast"]).code(0).stdout);
     let blocks = crate::blocks::read(GUIDE);

@@ -53,7 +53,7 @@ fn entries(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn every_story_is_told_and_nothing_is_left_behind() {
+fn every_story_runs_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
@@ -104,7 +104,7 @@ fn a_demo_that_is_ended_in_the_middle_leaves_nothing() {
 }
 
 #[test]
-fn without_a_story_the_tour_is_told_and_the_others_are_named() {
+fn without_a_story_the_tour_runs_and_the_others_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let told = waypost(folder.path(), &["demo", "--fast"]).code(0).stdout;
     let heads: Vec<&str> =
@@ -120,7 +120,7 @@ fn without_a_story_the_tour_is_told_and_the_others_are_named() {
 }
 
 #[test]
-fn one_story_is_told_alone_and_for_programs() {
+fn one_story_runs_alone_and_as_json() {
     let folder = tempfile::tempdir().unwrap();
     let told = waypost(folder.path(), &["--json", "demo", "trade", "--fast"]).code(0);
     let lines: Vec<Value> =
@@ -166,7 +166,7 @@ fn stories_are_listed() {
 }
 
 #[test]
-fn what_the_trade_example_looks_up_comes_out_as_its_plan_says() {
+fn the_trade_example_looks_up_what_its_plan_expects() {
     let empty = tempfile::tempdir().unwrap();
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/trade-failures");
     let tested = waypost(empty.path(), &["--json", "plan", "test", example]).code(0);

@@ -19,7 +19,7 @@ fn is_taken(words: &[&str]) {
 }
 
 #[test]
-fn the_unit_starts_what_there_is() {
+fn the_unit_uses_existing_commands_and_options() {
     let start = UNIT.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let words: Vec<&str> = start.split(' ').collect();
     assert_eq!(words[0], INSTALLED);
@@ -27,7 +27,7 @@ fn the_unit_starts_what_there_is() {
 }
 
 #[test]
-fn systemd_takes_the_unit() {
+fn systemd_accepts_the_unit() {
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("waypost.service");
     // The check looks whether the program is there, and the user: neither is installed here.
@@ -47,7 +47,7 @@ fn systemd_takes_the_unit() {
 }
 
 #[test]
-fn the_container_starts_what_there_is() {
+fn the_container_uses_existing_commands_and_options() {
     let commands: Vec<Vec<String>> = CONTAINERFILE
         .lines()
         .filter_map(|line| line.split_once("CMD [").map(|(_, rest)| format!("[{rest}")))

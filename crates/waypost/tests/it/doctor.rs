@@ -18,7 +18,7 @@ fn level<'a>(report: &'a Value, name: &str) -> &'a str {
 }
 
 #[test]
-fn a_new_project_is_well() {
+fn a_new_project_has_no_findings() {
     let folder = tempfile::tempdir().unwrap();
     waypost(folder.path(), &["init"]).code(0);
     // A program that listens on the usual port of this machine is not ours.
@@ -39,7 +39,7 @@ fn a_new_project_is_well() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_ends_with_8() {
+fn problems_are_reported_and_end_with_8() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("waypost.toml", "[server]\nprot = 0\n")]);
     let ended = waypost(folder.path(), &["doctor"]).code(8);
@@ -57,7 +57,7 @@ fn what_is_wrong_is_told_and_ends_with_8() {
 }
 
 #[test]
-fn policies_are_checked_and_a_change_that_is_not_served_is_told() {
+fn policies_are_checked_and_an_unserved_change_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let allow = "permit (principal, action, resource);\n";
     write(folder.path(), &[("waypost.toml", "[server]\nport = 0\n"), ("policies/a.cedar", allow)]);
@@ -78,7 +78,7 @@ fn policies_are_checked_and_a_change_that_is_not_served_is_told() {
 }
 
 #[test]
-fn servers_behind_this_one_are_looked_at() {
+fn upstreams_are_checked() {
     let folder = tempfile::tempdir().unwrap();
     let settings = "[server]\nport = 0\n[mcp.servers.a]\ncommand = \"no-such-program\"\n";
     write(folder.path(), &[("waypost.toml", settings)]);
@@ -99,7 +99,7 @@ fn servers_behind_this_one_are_looked_at() {
 }
 
 #[test]
-fn an_upstream_whose_calls_are_refused_is_told() {
+fn an_upstream_whose_calls_are_refused_is_reported() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let bank = Rest::start(Arc::new(move |_: &str| {
@@ -133,7 +133,7 @@ fn an_upstream_whose_calls_are_refused_is_told() {
 }
 
 #[test]
-fn where_events_go_is_looked_at() {
+fn event_sinks_are_checked() {
     let folder = tempfile::tempdir().unwrap();
     let hook = "[events.sinks.hook]\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1\"\n\
                 secret = \"${HOOK}\"\n";
@@ -156,7 +156,7 @@ fn where_events_go_is_looked_at() {
 }
 
 #[test]
-fn a_server_that_runs_is_told() {
+fn a_running_server_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let data = data.to_str().unwrap();
@@ -174,7 +174,7 @@ fn a_server_that_runs_is_told() {
 }
 
 #[test]
-fn sessions_that_cannot_be_read_are_told() {
+fn unreadable_sessions_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let place = data.to_str().unwrap();
@@ -217,7 +217,7 @@ fn sessions_that_cannot_be_read_are_told() {
 }
 
 #[test]
-fn another_waypost_on_the_port_is_told_apart_from_our_own() {
+fn another_waypost_on_the_port_is_distinguished_from_our_own() {
     let one = tempfile::tempdir().unwrap();
     let two = tempfile::tempdir().unwrap();
     write(one.path(), &[("waypost.toml", "")]);

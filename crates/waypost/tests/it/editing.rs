@@ -70,7 +70,7 @@ fn several_lines_are_one_request() {
 }
 
 #[test]
-fn what_was_said_comes_back_and_is_found() {
+fn the_history_is_recalled_and_searched() {
     let (folder, server) = talk::served();
     let mut terminal = chat(folder.path(), &server, "one");
     terminal.at_prompt().types("what is this?\r");
@@ -109,7 +109,7 @@ fn commands_and_agents_are_completed() {
 }
 
 #[test]
-fn arguments_begin_with_what_they_are() {
+fn edited_arguments_start_from_the_present_ones() {
     let (folder, server) = talk::served();
     let mut terminal = chat(folder.path(), &server, "t");
     terminal.at_prompt().types("add 2 and 3\r");
@@ -330,7 +330,7 @@ fn passed_on(request: &str, server: &str) {
 }
 
 #[test]
-fn what_a_server_did_not_record_before_it_died_is_said_again() {
+fn a_request_lost_with_its_server_is_sent_again() {
     let folder = tempfile::tempdir().unwrap();
     fetching(folder.path(), "127.0.0.1:1");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -349,7 +349,7 @@ fn what_a_server_did_not_record_before_it_died_is_said_again() {
 }
 
 #[test]
-fn what_a_server_recorded_before_it_died_is_done_once() {
+fn a_request_recorded_before_a_crash_runs_once() {
     let (page, asked) = slow_page();
     let folder = tempfile::tempdir().unwrap();
     fetching(folder.path(), &page);

@@ -142,15 +142,15 @@ const ONLINE: &[(&str, &[&str])] = &[
     ("events-resend-unknown", &["events", "resend", "events", "ses_1.1"]),
 ];
 
-/// What was told, by the name of its file.
-struct Told {
+/// Error texts by the name of their snapshot.
+struct ErrorTexts {
     all: BTreeMap<String, String>,
     folder: TempDir,
     /// What differs from run to run, and what is written in its place.
     masks: Vec<(String, &'static str)>,
 }
 
-impl Told {
+impl ErrorTexts {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = [
@@ -177,9 +177,9 @@ impl Told {
             ("variables/misspelt/.env", "WAYPOST_PORT=soon\nWAYPOST_LIMITS_BODY_BYTE_MAX=1\n"),
         ];
         write(folder.path(), &files);
-        let mut told = Self { all: BTreeMap::new(), folder, masks: Vec::new() };
-        told.mask(told.place().display().to_string(), "FOLDER");
-        told
+        let mut texts = Self { all: BTreeMap::new(), folder, masks: Vec::new() };
+        texts.mask(texts.place().display().to_string(), "FOLDER");
+        texts
     }
 
     /// The folder as the system names it, without links.
@@ -251,10 +251,10 @@ fn replaced(text: &str, length: usize, fits: impl Fn(&str) -> bool, with: &str) 
 }
 
 /// A server's refusals, against one that has an open ask and a session that is over.
-fn online(told: &mut Told) {
+fn online(texts: &mut ErrorTexts) {
     let server = Server::demo();
-    told.mask(format!("127.0.0.1:{}", server.port()), "127.0.0.1:PORT");
-    told.mask(format!("port {}", server.port()), "port PORT");
+    texts.mask(format!("127.0.0.1:{}", server.port()), "127.0.0.1:PORT");
+    texts.mask(format!("port {}", server.port()), "port PORT");
     let sum = ["plan", "run", "math::conditional_add", "--session", "done", "--input"];
     server.run(&[&sum[..], &["a=2", "b=3"]].concat()).code(0);
     let asked = server.json(&["plan", "run", "interaction::greeting", "--session", "ada"]).code(3);
@@ -266,37 +266,37 @@ fn online(told: &mut Told) {
             other => other,
         });
         let all: Vec<&str> = ["--server", server.url.as_str()].into_iter().chain(named).collect();
-        told.fails(name, &all);
+        texts.fails(name, &all);
     }
     let taken = ["up", "--demo", "--port", server.port()];
     let holder = format!("another Waypost (pid {}, folder ", server.pid());
-    let ended = waypost_with(&told.place(), &taken, &[("LOG_LEVEL", "error")]);
+    let ended = waypost_with(&texts.place(), &taken, &[("LOG_LEVEL", "error")]);
     ended.code(2).says(&holder).says("`waypost up --port 0`");
     server
         .run(&["run", "create a meeting called Standup tomorrow at 9am", "--thread", "work"])
         .code(3);
     let more = ["--server", server.url.as_str(), "run", "and another", "--thread", "work"];
-    told.fails("run-thread-busy", &more);
+    texts.fails("run-thread-busy", &more);
     let no_thread = ["--server", server.url.as_str(), "resume", "nobody", "--approve", "call_1"];
-    told.fails("resume-unknown", &no_thread);
+    texts.fails("resume-unknown", &no_thread);
     server.run(&["inbox", "answer", &ask, "name=Ada"]).code(0);
     let again = ["--server", server.url.as_str(), "inbox", "answer", ask.as_str(), "name=Eve"];
-    told.fails("inbox-answer-decided", &again);
+    texts.fails("inbox-answer-decided", &again);
 }
 
 /// A server whose data folder is held, and that wants its key.
-fn held(told: &mut Told) {
-    let data = told.place().join("data");
+fn held(texts: &mut ErrorTexts) {
+    let data = texts.place().join("data");
     let data = data.to_str().unwrap();
     let key = [("WAYPOST_ADMIN_KEY", "secret")];
     let server = Server::start(&["--demo", "--data", data], &key);
-    told.mask(format!("127.0.0.1:{}", server.port()), "127.0.0.1:PORT");
-    told.mask(format!("process {}", server.pid()), "process PID");
-    told.fails("up-data-held", &["up", "--demo", "--port", "0", "--data", data]);
+    texts.mask(format!("127.0.0.1:{}", server.port()), "127.0.0.1:PORT");
+    texts.mask(format!("process {}", server.pid()), "process PID");
+    texts.fails("up-data-held", &["up", "--demo", "--port", "0", "--data", data]);
     let url = server.url.as_str();
     let prune = ["--server", url, "session", "prune", "--older-than", "30d"];
-    told.fails("session-prune-no-key", &prune);
-    told.fails("mcp-login-no-key", &["--server", url, "mcp", "login", "hub"]);
+    texts.fails("session-prune-no-key", &prune);
+    texts.fails("mcp-login-no-key", &["--server", url, "mcp", "login", "hub"]);
 }
 
 fn kept() -> BTreeMap<String, String> {
@@ -311,14 +311,14 @@ fn kept() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn every_error_is_as_it_was_agreed() {
-    let mut told = Told::new();
+fn every_error_matches_its_snapshot() {
+    let mut texts = ErrorTexts::new();
     for (name, arguments) in OFFLINE {
-        told.fails(name, arguments);
+        texts.fails(name, arguments);
     }
-    online(&mut told);
-    held(&mut told);
-    let all = &told.all;
+    online(&mut texts);
+    held(&mut texts);
+    let all = &texts.all;
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         fs::create_dir_all(KEPT).unwrap();
         for name in kept().keys().filter(|name| !all.contains_key(*name)) {
@@ -338,7 +338,7 @@ fn every_error_is_as_it_was_agreed() {
 }
 
 #[test]
-fn what_differs_from_run_to_run_is_masked() {
+fn ids_and_times_are_masked() {
     let id = "0123456789abcdef".repeat(2);
     let told = format!("ü ask_{id} call_{id}: ask_12 since 2026-11-15T04:09:04.123Z.");
     let masked = "ü ask_.. call_..: ask_12 since TIME.";

@@ -93,7 +93,7 @@ fn an_event_that_failed_is_sent_again() {
 }
 
 #[test]
-fn a_receiver_that_says_it_is_gone_is_left_alone_until_it_is_resumed() {
+fn a_receiver_that_answers_410_is_paused_until_it_is_resumed() {
     let receiver = WebhookReceiver::start(&[SECRET]);
     receiver.be(Mood::Failing(410));
     let folder = project(&hook(&receiver));
@@ -128,7 +128,7 @@ fn without_its_hook(receiver: &WebhookReceiver) -> TempDir {
 }
 
 #[test]
-fn a_sink_that_is_not_configured_any_more_is_told_until_it_is_forgotten() {
+fn a_sink_that_is_no_longer_configured_is_listed_until_it_is_forgotten() {
     let receiver = WebhookReceiver::start(&[SECRET]);
     let folder = without_its_hook(&receiver);
     let server = Server::of_project(folder.path());
@@ -182,7 +182,7 @@ fn a_sink_that_is_configured_again_gets_what_waited_for_it() {
 }
 
 #[test]
-fn standard_output_gets_events_unless_it_is_a_client_s() {
+fn standard_output_gets_events_unless_a_client_reads_it() {
     let folder = project("[events.sinks.out]\ntype = \"stdout\"\ntypes = [\"Told\"]\n");
     let server = Server::of_project(folder.path());
     tell(&server);

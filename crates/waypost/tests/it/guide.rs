@@ -17,13 +17,13 @@ const UP: &str = "waypost up\n";
 const UP_WATCHING: &str = "waypost up --watch\n";
 
 #[test]
-fn the_first_plan_comes_out_as_the_guide_says() {
+fn the_first_plan_gives_the_output_of_the_guide() {
     let ran = comes_out(FIRST_PLAN);
     assert!(ran > 8, "the guide has only {ran} blocks");
 }
 
 #[test]
-fn the_first_pipeline_comes_out_as_the_guide_says() {
+fn the_first_pipeline_gives_the_output_of_the_guide() {
     let ran = comes_out(FIRST_PIPELINE);
     assert!(ran > 6, "the guide has only {ran} blocks");
 }

@@ -55,7 +55,7 @@ pub fn asks(server: &Server, arguments: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn what_a_rule_holds_is_listed_only_if_it_is_wanted() {
+fn asks_held_by_rules_are_listed_only_on_request() {
     let folder = project("{retry: {times: 1, wait_ms: 600000, jitter: 0}}");
     let server = Server::of_project(folder.path());
     let _ = server.run(&["plan", "run", "work/fails", "--session", "s", "--wait", "1"]);
@@ -93,7 +93,7 @@ pub fn flaky(wait_ms: u32) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_run_that_rules_hold_is_waited_for() {
+fn a_command_waits_for_a_run_held_by_rules() {
     let folder = flaky(700);
     let server = Server::of_project(folder.path());
     rest::await_tool(&server, "bank.rate");
@@ -104,7 +104,7 @@ fn a_run_that_rules_hold_is_waited_for() {
 }
 
 #[test]
-fn a_run_that_a_rule_holds_for_longer_is_said_to_continue() {
+fn a_run_held_for_longer_is_reported_as_continuing() {
     let folder = project("{retry: {times: 1, wait_ms: 600000, jitter: 0}}");
     let server = Server::of_project(folder.path());
     let run = ["plan", "run", "work/fails", "--wait", "20"];
@@ -113,7 +113,7 @@ fn a_run_that_a_rule_holds_for_longer_is_said_to_continue() {
 }
 
 #[test]
-fn a_proposal_is_shown_and_taken_as_it_is() {
+fn a_proposal_is_shown_and_accepted_as_it_is() {
     let folder = project("{draft: {}}");
     let server = Server::of_project(folder.path());
     server.run(&["plan", "run", "work/fails", "--session", "s"]).code(3);
@@ -157,7 +157,7 @@ fn a_plan_is_drafted_by_the_model_of_the_demo() {
 const DRAFTS: &str = include_str!("../../../../examples/calendar/rules/drafts.yaml");
 
 #[test]
-fn a_drafted_plan_is_saved_where_it_is_wanted_and_overwrites_nothing() {
+fn a_drafted_plan_is_saved_under_its_id_and_overwrites_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let settings = "[tools]\ndemo = true\n\n[models.default]\nprovider = \"rules\"\n\
                     rules = \"rules/drafts.yaml\"\n";
@@ -184,7 +184,7 @@ fn a_drafted_plan_is_saved_where_it_is_wanted_and_overwrites_nothing() {
 }
 
 #[test]
-fn a_plan_whose_file_was_not_read_yet_is_told_apart_from_one_that_is_not_there() {
+fn a_plan_not_yet_reloaded_is_distinguished_from_an_unknown_one() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("plans/a/first.yaml", about("description: d\n").as_str())]);
     let server = Server::of_project(folder.path());
@@ -203,7 +203,7 @@ fn about(lines: &str) -> String {
 }
 
 #[test]
-fn plans_that_fit_a_text_are_listed_best_first() {
+fn plans_that_match_a_text_are_listed_best_first() {
     let folder = tempfile::tempdir().unwrap();
     let parameters = "parameters: {type: object, properties: {invoice: {type: string}}}\n";
     let files = [

@@ -6,7 +6,7 @@ use crate::process::waypost;
 const TOP_LEVEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/help/waypost.txt");
 
 #[test]
-fn the_top_level_says_what_there_is() {
+fn the_top_level_help_lists_the_commands() {
     let folder = tempfile::tempdir().unwrap();
     let help = waypost(folder.path(), &["--help"]).code(0);
     let lines: Vec<&str> = help.stdout.lines().map(str::trim_end).collect();
@@ -56,7 +56,7 @@ fn exit_codes_and_version_can_be_looked_up() {
 }
 
 #[test]
-fn a_wrong_command_line_is_told_to_people_and_to_programs() {
+fn a_wrong_command_line_is_reported_to_people_and_programs() {
     let folder = tempfile::tempdir().unwrap();
     let ended = waypost(folder.path(), &["plan", "rnu"]).code(2).says("rnu");
     assert_eq!(ended.stdout, "");

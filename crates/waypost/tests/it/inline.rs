@@ -52,7 +52,7 @@ fn a_plan_asks_at_the_terminal() {
 }
 
 #[test]
-fn what_a_person_answers_is_recorded() {
+fn answers_at_the_terminal_are_recorded() {
     let server = Server::demo();
     let folder = tempfile::tempdir().unwrap();
     let run = at(&server, &["plan", "run", "interaction::greeting", "--record", "run.yaml"]);
@@ -82,7 +82,7 @@ fn nobody_is_asked_about_a_step_that_a_rule_holds() {
 }
 
 #[test]
-fn an_approval_says_who_wants_it_and_what_was_said_and_then_who_gave_it() {
+fn an_approval_shows_agent_request_and_approver() {
     let (folder, server) = talk::served();
     server.run(&["run", "add 2 and 3", "--thread", "a"]).code(3);
     let shown = server.json(&["inbox", "show", "--last"]).code(0).json();
@@ -124,7 +124,7 @@ fn an_approval_says_who_wants_it_and_what_was_said_and_then_who_gave_it() {
 }
 
 #[test]
-fn a_request_asks_at_the_terminal_and_approves_all_if_it_is_told_to() {
+fn a_request_asks_at_the_terminal_unless_all_is_approved() {
     let (folder, server) = talk::served();
     let run = at(&server, &["run", "add 2 and 3", "--thread", "a"]);
     let mut terminal = Terminal::open(folder.path(), &run);
@@ -141,7 +141,7 @@ fn a_request_asks_at_the_terminal_and_approves_all_if_it_is_told_to() {
 }
 
 #[test]
-fn the_inbox_is_walked_through() {
+fn the_inbox_asks_one_by_one() {
     let (folder, server) = talk::served();
     for (thread, request) in [("a", "add 2 and 3"), ("b", "add 4 and 5"), ("c", "add something")] {
         server.run(&["run", request, "--thread", thread]).code(3);
@@ -174,7 +174,7 @@ fn the_inbox_is_walked_through() {
 }
 
 #[test]
-fn an_ask_that_someone_else_answers_is_told() {
+fn an_ask_answered_by_someone_else_is_reported() {
     let (folder, server) = talk::served();
     server.run(&["run", "add 2 and 3", "--thread", "a"]).code(3);
     let mut terminal = Terminal::open(folder.path(), &at(&server, &["inbox"]));
@@ -251,7 +251,7 @@ fn chat(folder: &Path, server: &Server) -> Terminal {
 }
 
 #[test]
-fn a_chat_shows_at_once_what_someone_else_decided() {
+fn a_chat_shows_decisions_of_others_at_once() {
     let (folder, server) = talk::served();
     let mut terminal = chat(folder.path(), &server);
     server.run(&["inbox", "approve", "--last"]).code(0);

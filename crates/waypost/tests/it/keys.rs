@@ -32,7 +32,7 @@ fn with_key(shop: &Path, arguments: &[&str], key: &str) -> Ended {
 }
 
 #[test]
-fn the_first_key_is_made_before_the_server_and_lets_its_holder_in() {
+fn the_first_key_is_made_before_the_server_starts_and_works() {
     let (_around, shop) = project();
     waypost(&shop, &["serve", "--port", "0"])
         .code(2)
@@ -109,7 +109,7 @@ fn the_removal_of_a_realm_can_be_tried() {
 }
 
 #[test]
-fn who_may_not_is_told_which_role_or_scope_is_missing() {
+fn a_refusal_names_the_missing_role_or_scope() {
     let (_around, shop) = project();
     let (_, admin) = created(&shop, &["--name", "me", "--role", "admin"], "");
     let _server = Server::asking(&shop);
@@ -148,7 +148,7 @@ fn doctor_says_who_may_call_and_which_keys_should_be_looked_at() {
 }
 
 #[test]
-fn what_is_no_key_is_refused_before_anything_is_made() {
+fn invalid_key_options_are_refused_before_anything_is_made() {
     let (_around, shop) = project();
     let create = ["key", "create", "--name", "x"];
     for (option, value, says) in [

@@ -9,7 +9,7 @@ use testkit::harness::wait_for;
 const IDLE_STOP_LIMIT: Duration = Duration::from_secs(30);
 
 #[test]
-fn a_start_says_what_was_left_undone() {
+fn a_start_reports_unfinished_runs() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let arguments = ["--demo", "--data", data.to_str().unwrap()];
@@ -58,7 +58,7 @@ fn commands_are_printed_as_a_shell_finds_them() {
 }
 
 #[test]
-fn a_demo_ends_in_good_order_and_leaves_nothing() {
+fn a_demo_stops_cleanly_and_leaves_no_files() {
     let server = Server::demo();
     let folders = server.temporary();
     assert_eq!(folders.len(), 1, "{folders:?}");
@@ -175,7 +175,7 @@ fn a_server_whose_lock_file_is_gone_ends() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told() {
+fn a_start_that_cannot_succeed_says_why() {
     let server = Server::demo();
     let folder = tempfile::tempdir().unwrap();
     waypost(folder.path(), &["up", "--demo", "--port", server.port()])
@@ -190,7 +190,7 @@ fn what_cannot_be_served_is_told() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
+fn an_unreachable_server_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     // Nobody listens on port 1, and nobody without rights can.
     let nowhere = ["--server", "http://127.0.0.1:1"];

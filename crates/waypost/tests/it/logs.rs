@@ -15,7 +15,7 @@ const MORE: [(&str, &[&str]); 6] = [
 ];
 
 #[test]
-fn every_line_of_a_run_says_whose_it_is() {
+fn every_log_line_of_a_run_names_the_run() {
     let server = Server::start(&["--demo", "--log", "json"], &[("LOG_LEVEL", "debug")]);
     server.run(&["plan", "run", "math::conditional_add", "--input", "a=2", "b=3"]).code(0);
     server.run(&["plan", "run", "interaction::greeting", "--session", "logged"]).code(3);

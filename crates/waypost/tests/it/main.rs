@@ -19,7 +19,7 @@ mod offline;
 mod lifecycle;
 mod session;
 mod servers;
-mod continues;
+mod interrupted;
 mod talk;
 mod completing;
 #[cfg(unix)]
@@ -36,7 +36,7 @@ mod screens;
 mod tables;
 #[cfg(unix)]
 mod inline;
-mod words;
+mod typed_input;
 mod tool;
 mod pipeline;
 mod plan_stored;
@@ -52,7 +52,7 @@ mod config;
 mod doctor;
 mod heal;
 #[cfg(unix)]
-mod taking;
+mod proposals;
 mod backup;
 mod keys;
 mod child;
@@ -68,7 +68,7 @@ mod mcp;
 mod calendar;
 mod vault_proxy;
 mod case_contract;
-mod thread_contract_said;
+mod thread_client;
 mod thread_contract;
 mod thread_contract_drawn;
 mod thread_contract_kill;

@@ -116,7 +116,7 @@ fn a_folder_that_a_server_holds_is_reached_through_it() {
 }
 
 #[test]
-fn a_folder_that_another_client_holds_is_told() {
+fn a_folder_held_by_another_client_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let shop = project(folder.path());
     // What an earlier server left is not taken for the holder's.
@@ -134,7 +134,7 @@ fn a_folder_that_another_client_holds_is_told() {
 }
 
 #[test]
-fn a_signal_ends_it_while_the_client_still_listens() {
+fn a_signal_ends_the_bridge_while_its_client_listens() {
     let server = Server::demo();
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&["--demo"][..], &["--server", server.url.as_str()]] {

@@ -1,7 +1,7 @@
 //! The names of metrics: each that the guide, the runbook and the dashboard speak of is one that a
 //! server tells, and each that it tells stands in the guide.
 
-use crate::thread_contract_said::{House, LIMIT};
+use crate::thread_client::{DemoClient, LIMIT};
 use crate::traced::{is_measured, sending, spend_a_day};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -44,24 +44,24 @@ fn everything() -> BTreeSet<String> {
     let collector = Collector::start();
     let folder = tempfile::tempdir().unwrap();
     let url = collector.url();
-    let mut house = House::with_variables(&folder.path().join("data"), &sending(&url, &[]));
-    spend_a_day(&mut house);
-    let case = house.post("/trade/failures", &json!({"tradeId": "T-1", "reason": "Missing ISIN"}));
+    let mut demo = DemoClient::with_variables(&folder.path().join("data"), &sending(&url, &[]));
+    spend_a_day(&mut demo);
+    let case = demo.post("/trade/failures", &json!({"tradeId": "T-1", "reason": "Missing ISIN"}));
     assert_eq!(case.status, 200, "{case:?}");
     for name in ["run_duration", "call_duration", "turn_duration", "human_wait", "commit_duration"]
     {
-        is_measured(&mut house, &format!("{BEGIN}{name}_seconds"));
+        is_measured(&mut demo, &format!("{BEGIN}{name}_seconds"));
     }
     let metrics = wait_for("the case to have been counted", LIMIT, || {
-        let metrics = house.metrics();
+        let metrics = demo.metrics();
         metrics.contains("waypost_pipeline_total{").then_some(metrics)
     });
-    house.stop();
+    demo.stop();
     told(&metrics)
 }
 
 #[test]
-fn what_is_written_of_metrics_is_told_and_what_is_told_is_written() {
+fn documented_and_exported_metrics_are_the_same() {
     let told = everything();
     let is_told = |name: &&String| told.contains(*name) || told.contains(&format!("{name}_count"));
     for file in [GUIDE, RUNBOOK, DASHBOARD] {

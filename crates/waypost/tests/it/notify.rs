@@ -12,7 +12,7 @@ notify = ["sh", "-c", "cat > told.new && mv told.new told.json && echo \"$1\" > 
 "#;
 
 #[test]
-fn a_command_hears_of_a_new_ask() {
+fn a_notify_command_runs_for_a_new_ask() {
     let around = tempfile::tempdir().unwrap();
     waypost(around.path(), &["init", "shop"]).code(0);
     let shop = around.path().join("shop");

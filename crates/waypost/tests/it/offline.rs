@@ -90,7 +90,7 @@ fn init_writes_a_project_that_passes_its_own_tests_and_never_overwrites() {
 }
 
 #[test]
-fn every_template_runs_as_it_is() {
+fn every_template_runs_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     for template in ["plan", "agent", "pipeline", "mcp"] {
         waypost(folder.path(), &["init", template, "--template", template]).code(0);
@@ -124,7 +124,7 @@ fn every_template_runs_as_it_is() {
 }
 
 #[test]
-fn init_keeps_what_a_gitignore_says() {
+fn init_keeps_the_lines_of_a_gitignore() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[(".gitignore", "/target")]);
     waypost(folder.path(), &["init"]).code(0);
@@ -161,7 +161,7 @@ fn mistakes_are_shown_with_file_line_and_column() {
 }
 
 #[test]
-fn a_plan_that_calls_a_tool_of_the_demo_is_told_the_switch() {
+fn a_plan_that_calls_a_demo_tool_gets_a_hint_for_the_setting() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("plans/x/callee.yaml", CALLEE)]);
     let told = "plans/x/callee.yaml:6:13: error: there is no tool `math::add`; hint: set \
@@ -309,7 +309,7 @@ fn an_example_stands_in_for_tools_of_other_servers() {
 }
 
 #[test]
-fn an_example_that_comes_out_differently_is_told_with_the_difference() {
+fn a_failed_example_is_reported_with_its_difference() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[DEMO_TOOLS, ("plans/x/failing.yaml", FAILING)]);
     let ended = waypost(folder.path(), &["plan", "test"]).code(1);
@@ -339,7 +339,7 @@ fn an_example_that_comes_out_differently_is_told_with_the_difference() {
 }
 
 #[test]
-fn a_folder_that_is_named_is_meant_and_none_is_the_nearest() {
+fn a_named_folder_is_used_as_it_is_and_without_one_the_nearest_project() {
     let folder = tempfile::tempdir().unwrap();
     let files = [DEMO_TOOLS, ("plans/x/callee.yaml", CALLEE), ("below/deep/x", "")];
     write(folder.path(), &files);
@@ -349,7 +349,7 @@ fn a_folder_that_is_named_is_meant_and_none_is_the_nearest() {
 }
 
 #[test]
-fn progress_and_talk_are_for_people_only() {
+fn progress_and_hints_are_for_people_only() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[DEMO_TOOLS, ("plans/x/callee.yaml", CALLEE)]);
     // Standard error is a file here: nothing moves on it.

@@ -16,7 +16,7 @@ fn told(folder: &Path, arguments: &[&str], code: i32) -> Value {
 }
 
 #[test]
-fn the_policies_of_two_teams_are_right_and_decide_as_written() {
+fn the_policies_of_two_teams_pass_their_tests() {
     let folder = tempfile::tempdir().unwrap();
     let of_teams = |words: &[&str]| -> Value {
         let words: Vec<&str> = words.iter().copied().chain(["--dir", TEAMS]).collect();

@@ -42,7 +42,7 @@ fn lines_that_were_typed_before_the_card_approve_nothing() {
 }
 
 #[test]
-fn a_paste_approves_nothing_and_what_is_typed_then_does() {
+fn a_paste_approves_nothing_and_typing_does() {
     let (folder, server) = talk::served();
     let chat = ["--server", server.url.as_str(), "chat", "--thread", "t"];
     let mut terminal = Terminal::open(folder.path(), &chat);
@@ -127,7 +127,7 @@ fn arguments_are_edited_and_asked_for_again() {
 }
 
 #[test]
-fn what_someone_else_decided_is_shown_with_its_outcome() {
+fn a_decision_of_someone_else_is_shown_with_its_outcome() {
     let (folder, server) = talk::served();
     let chat = ["--server", server.url.as_str(), "chat", "--thread", "t"];
     let mut terminal = Terminal::open(folder.path(), &chat);

@@ -129,7 +129,7 @@ fn text_of(row: &Row) -> String {
 }
 
 #[test]
-fn a_screen_shows_what_is_left_of_what_was_written() {
+fn a_screen_applies_cursor_and_erase_sequences() {
     let mut screen = Screen::new(6);
     screen.write("> abc\u{1b}[2D\u{1b}[KX\r\n\u{1b}[31mlonger than\u{1b}[0m\r\n");
     assert_eq!(screen.lines(), ["> aX", "longer", " than", ""]);

@@ -34,7 +34,7 @@ fn compare_terminal(name: &str, terminal: &Terminal, url: &str) {
 }
 
 #[test]
-fn a_conversation_looks_like_what_is_kept() {
+fn a_conversation_matches_its_snapshot() {
     for columns in [60, 100] {
         let (folder, server) = talk::served();
         let chat = ["--server", server.url.as_str(), "chat", "--thread", "t"];
@@ -62,7 +62,7 @@ fn a_conversation_looks_like_what_is_kept() {
 }
 
 #[test]
-fn a_thread_that_waits_looks_like_what_is_kept() {
+fn a_waiting_thread_matches_its_snapshot() {
     let (folder, server) = talk::served();
     server.run(&["run", "add something", "--thread", "t"]).code(3);
     let chat = ["--server", server.url.as_str(), "chat", "--thread", "t"];

@@ -94,7 +94,7 @@ fn each_command_reaches_the_server_of_its_folder() {
 }
 
 #[test]
-fn what_is_named_goes_first() {
+fn a_named_server_goes_before_the_folder() {
     let one = project("one", "");
     let two = project("two", "");
     let servers = [Server::of_project(one.path()), Server::of_project(two.path())];
@@ -227,7 +227,7 @@ fn a_server_that_listens_where_another_did_is_sent_nothing() {
 }
 
 #[test]
-fn outside_of_a_project_the_default_holds() {
+fn outside_of_a_project_the_default_server_is_used() {
     let folder = tempfile::tempdir().unwrap();
     let shown = waypost(folder.path(), &["--json", "config", "show"]).code(0).json();
     let client = |shown: &Value| {

@@ -118,7 +118,7 @@ fn a_failed_step_is_fixed_or_cancelled() {
 }
 
 #[test]
-fn a_run_is_held_and_let_go() {
+fn a_run_is_paused_and_resumed() {
     let server = Server::demo();
     server.run(&["plan", "run", "interaction::greeting", "--session", "held"]).code(3);
     let paused = server.run(&["session", "pause", "held"]).code(0);
@@ -176,7 +176,7 @@ fn breaking_off(session: String) -> String {
 }
 
 #[test]
-fn an_export_is_printed_as_it_comes_and_one_that_breaks_off_is_told() {
+fn an_export_is_streamed_and_a_broken_one_is_reported() {
     let server = Server::demo();
     server.run(&["plan", "run", "interaction::greeting", "--session", "open"]).code(3);
     let mut client = Client::new(server.url.trim_start_matches("http://").parse().unwrap());

@@ -48,7 +48,7 @@ fn lists_fit_the_terminal() {
 }
 
 #[test]
-fn colour_is_for_terminals_and_pipes_get_everything() {
+fn only_terminals_get_colour_and_pipes_get_every_column() {
     let server = waiting();
     let coloured = shown(&server, &["session", "ls"], 140, &[]);
     assert!(coloured.contains("\u{1b}[33mwaiting\u{1b}[0m"), "{coloured:?}");

@@ -160,7 +160,7 @@ fn chat(server: &Server, folder: &Path, arguments: &[&str], lines: &str) -> (Opt
 }
 
 #[test]
-fn a_chat_asks_on_the_spot() {
+fn a_chat_asks_for_approval_in_place() {
     let (folder, server) = served();
     let lines =
         "add something\nadd 2 and 3\ny\nadd 1 and 1\nn\nI changed my mind\n/thread\n/quit\n";

@@ -2,7 +2,7 @@
 //! each run, to OTLP and to Langfuse; and nothing of what was said, unless that is wanted.
 
 use crate::process::{Server, write};
-use crate::thread_contract_said::{House, LIMIT};
+use crate::thread_client::{DemoClient, LIMIT};
 use crate::traced::{
     CALL, PLAN, READ, SOON, TALK, Trace, WORDS, find, is_measured, parts, said, sending,
     spend_a_day,
@@ -26,10 +26,10 @@ const TALK_SPANS: [&str; 5] = [
 ];
 
 /// A demo with these variables, over a folder of its own.
-fn house(variables: &[(&str, &str)]) -> (TempDir, House) {
+fn demo(variables: &[(&str, &str)]) -> (TempDir, DemoClient) {
     let folder = tempfile::tempdir().unwrap();
-    let house = House::with_variables(&folder.path().join("data"), variables);
-    (folder, house)
+    let demo = DemoClient::with_variables(&folder.path().join("data"), variables);
+    (folder, demo)
 }
 
 /// Which words stand in what was sent.
@@ -92,17 +92,17 @@ fn the_calls_are_trees(collector: &Collector) {
 }
 
 #[test]
-fn a_collector_gets_a_tree_for_each_run_and_nothing_that_was_said() {
+fn a_collector_gets_a_tree_for_each_run_and_no_content() {
     let collector = Collector::start();
     let url = collector.url();
     let secret = ("OTEL_EXPORTER_OTLP_HEADERS", "x-team=blue,authorization=Bearer%20hushhush");
-    let (_folder, mut house) = house(&sending(&url, &[secret]));
-    spend_a_day(&mut house);
+    let (_folder, mut demo) = demo(&sending(&url, &[secret]));
+    spend_a_day(&mut demo);
     the_plan_is_a_tree(&collector);
     the_talk_is_a_tree(&collector);
     the_calls_are_trees(&collector);
     // One that nobody traced before us begins a trace of its own.
-    let alone = house.post(
+    let alone = demo.post(
         "/api/v1/runs",
         &json!({"planId": "math::conditional_add",
         "input": {"a": 1, "b": 2}}),
@@ -112,7 +112,7 @@ fn a_collector_gets_a_tree_for_each_run_and_nothing_that_was_said() {
     let root = find(&collector, name, |spans| spans.iter().find(|one| one.name == name).cloned());
     assert_eq!(root.parent, None, "{root:#?}");
     assert!(root.resource.contains_key("service.name"), "{root:#?}");
-    house.stop();
+    demo.stop();
 
     let exports = collector.exports();
     for export in &exports {
@@ -125,7 +125,7 @@ fn a_collector_gets_a_tree_for_each_run_and_nothing_that_was_said() {
 }
 
 #[test]
-fn langfuse_gets_the_same_with_what_it_wants_to_know() {
+fn langfuse_gets_the_same_spans_with_its_own_attributes() {
     let collector = Collector::start();
     let url = collector.url();
     let keys = [
@@ -133,8 +133,8 @@ fn langfuse_gets_the_same_with_what_it_wants_to_know() {
         ("LANGFUSE_PUBLIC_KEY", "pk-lf-test"),
         ("LANGFUSE_SECRET_KEY", "sk-lf-hushhush"),
     ];
-    let (_folder, mut house) = house(&[&keys[..], &SOON[..]].concat());
-    spend_a_day(&mut house);
+    let (_folder, mut demo) = demo(&[&keys[..], &SOON[..]].concat());
+    spend_a_day(&mut demo);
     the_plan_is_a_tree(&collector);
     the_talk_is_a_tree(&collector);
     the_calls_are_trees(&collector);
@@ -145,7 +145,7 @@ fn langfuse_gets_the_same_with_what_it_wants_to_know() {
         let named = span.parent.as_deref().is_none_or(|parent| callers.contains(&parent));
         assert_eq!(!span.says(name).is_null(), named, "{span:#?}");
     }
-    house.stop();
+    demo.stop();
     let exports = collector.exports();
     for export in &exports {
         assert_eq!(export.path, LANGFUSE);
@@ -158,21 +158,21 @@ fn langfuse_gets_the_same_with_what_it_wants_to_know() {
 }
 
 #[test]
-fn what_was_said_is_told_where_that_is_wanted() {
+fn content_is_exported_where_it_is_switched_on() {
     let collector = Collector::start();
     let url = collector.url();
-    let (_folder, mut house) = house(&sending(&url, &[(CONTENT, "true")]));
-    spend_a_day(&mut house);
+    let (_folder, mut demo) = demo(&sending(&url, &[(CONTENT, "true")]));
+    spend_a_day(&mut demo);
     the_talk_is_a_tree(&collector);
     the_calls_are_trees(&collector);
-    house.stop();
+    demo.stop();
     let talked = ["create an event called", "Zanzibarfest", "Quokkaparade"];
     assert_eq!(words_in(&collector.exports(), &talked), talked);
 }
 
 /// What it says, and to whom, when a model counts its tokens and learns of its span.
 #[test]
-fn a_turn_is_told_with_its_tokens_and_the_provider_learns_of_its_span() {
+fn a_turn_span_has_its_tokens_and_reaches_the_provider() {
     let collector = Collector::start();
     let fake = FakeModels::start();
     let folder = tempfile::tempdir().unwrap();
@@ -207,50 +207,50 @@ fn a_turn_is_told_with_its_tokens_and_the_provider_learns_of_its_span() {
 }
 
 #[test]
-fn a_collector_that_hangs_or_is_gone_keeps_nobody_waiting() {
+fn a_collector_that_hangs_or_is_gone_delays_nothing() {
     let collector = Collector::start();
     collector.behave(Manner::Hangs);
     // Nobody listens on port 1.
     for url in [collector.url(), "http://127.0.0.1:1".to_owned()] {
-        let (_folder, mut house) = house(&sending(&url, &[]));
-        spend_a_day(&mut house);
-        assert_eq!(house.get("/health-check"), json!("Server is healthy"));
-        house.stop();
+        let (_folder, mut demo) = demo(&sending(&url, &[]));
+        spend_a_day(&mut demo);
+        assert_eq!(demo.get("/health-check"), json!("Server is healthy"));
+        demo.stop();
     }
     assert!(!collector.exports().is_empty(), "it was tried");
 }
 
 #[test]
-fn what_a_collector_cannot_take_now_comes_later() {
+fn refused_exports_are_sent_again() {
     for status in [429, 503] {
         let collector = Collector::start();
         collector.behave(Manner::Refuses { status, retry_after: Some(1) });
         let url = collector.url();
-        let (_folder, mut house) = house(&sending(&url, &[]));
-        spend_a_day(&mut house);
+        let (_folder, mut demo) = demo(&sending(&url, &[]));
+        spend_a_day(&mut demo);
         let refused = format!("an export that is refused with {status}");
         wait_for(&refused, LIMIT, || (!collector.exports().is_empty()).then_some(()));
         collector.behave(Manner::Takes);
         the_plan_is_a_tree(&collector);
         the_talk_is_a_tree(&collector);
-        house.stop();
+        demo.stop();
     }
 }
 
 #[test]
-fn the_metrics_say_how_long_everything_took() {
-    let (_folder, mut house) = house(&[]);
-    spend_a_day(&mut house);
+fn metrics_have_every_duration() {
+    let (_folder, mut demo) = demo(&[]);
+    spend_a_day(&mut demo);
     for name in [
         "waypost_run_duration_seconds",
         "waypost_call_duration_seconds",
         "waypost_turn_duration_seconds",
         "waypost_human_wait_seconds",
     ] {
-        is_measured(&mut house, name);
+        is_measured(&mut demo, name);
     }
-    let metrics = house.metrics();
+    let metrics = demo.metrics();
     let named: Vec<&&str> = WORDS.iter().filter(|word| metrics.contains(**word)).collect();
     assert!(named.is_empty(), "{named:?} in {metrics}");
-    house.stop();
+    demo.stop();
 }

@@ -1,7 +1,7 @@
 //! Conversations over `/run` and `/resume` against the demo, and each way to misuse them: what is
 //! asked, what is said, and which events the calendar has afterwards.
 
-use crate::thread_contract_said::{House, Meant, Said, answers, approvals, at, creates, with};
+use crate::thread_client::{DemoClient, Meant, ThreadReply, answers, approvals, at, creates, with};
 use jiff::civil::{DateTime, time};
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
@@ -23,10 +23,10 @@ fn next(now: &Zoned, hour: i8) -> String {
 }
 
 /// A demo over a folder of its own.
-fn house() -> (tempfile::TempDir, House) {
+fn demo() -> (tempfile::TempDir, DemoClient) {
     let folder = tempfile::tempdir().unwrap();
-    let house = House::start(&folder.path().join("data"));
-    (folder, house)
+    let demo = DemoClient::start(&folder.path().join("data"));
+    (folder, demo)
 }
 
 /// The next event that begins at three in the afternoon, or the last one if all are over; of those
@@ -41,18 +41,18 @@ fn at_three<'a>(listed: &'a [Value], now: &Zoned) -> &'a Value {
 }
 
 /// "Example: Complex Flow". One meeting begins at 3pm, or two; the first of them is meant.
-fn complex(house: &mut House) {
+fn complex(demo: &mut DemoClient) {
     let t = "complex";
-    let before = house.calendar();
-    let listed = house.listed();
+    let before = demo.calendar();
+    let listed = demo.listed();
     let meant = Meant::from_now();
     let request = "schedule something for me, and move the meeting at 3pm to 4pm";
-    let questions = house.run(t, request).questions(t);
+    let questions = demo.run(t, request).questions(t);
     assert_eq!(questions[0].text, "What would you like to schedule?");
     assert_eq!(questions.len(), 1, "{questions:?}");
 
     let words = "a dentist appointment on Friday at 10am";
-    let update = house.answer(t, &questions[0], words).call(t);
+    let update = demo.answer(t, &questions[0], words).call(t);
     let id = &update.arguments["event_id"];
     meant.is(id, |now| at_three(&listed, now)["event_id"].clone());
     let meeting = listed.iter().find(|event| event["event_id"] == *id).unwrap();
@@ -60,9 +60,9 @@ fn complex(house: &mut House) {
     let arguments =
         json!({"calendar_id": "primary", "event_id": meeting["event_id"], "start": start});
     assert_eq!((update.tool.as_str(), &update.arguments), ("update_event", &arguments));
-    assert_eq!(house.calendar(), before, "nothing runs before it is approved");
+    assert_eq!(demo.calendar(), before, "nothing runs before it is approved");
 
-    let create = house.decide(t, &[(&update, None)]).call(t);
+    let create = demo.decide(t, &[(&update, None)]).call(t);
     meant.is(&create.arguments, |now| {
         let friday = |days: &i64| (now.date() + days.days()).strftime("%A").to_string() == "Friday";
         let over = now.datetime() >= now.date().at(10, 0, 0, 0);
@@ -73,99 +73,99 @@ fn complex(house: &mut House) {
     let name = meeting["name"].as_str().unwrap();
     let rest: Vec<_> = before.iter().filter(|event| event.2 != name).cloned().collect();
     let moved = with(&rest, [(start, end, name.to_owned())]);
-    assert_eq!(house.calendar(), moved, "only what was approved has run");
+    assert_eq!(demo.calendar(), moved, "only what was approved has run");
 
-    let done = house.decide(t, &[(&create, None)]);
+    let done = demo.decide(t, &[(&create, None)]);
     let response = done.success();
     assert!(response.contains(name) && response.contains("Dentist Appointment"), "{response}");
-    assert_eq!(house.calendar(), with(&moved, [create.event()]));
+    assert_eq!(demo.calendar(), with(&moved, [create.event()]));
 }
 
 /// "Test 1: Clarification Flow".
-fn clarification(house: &mut House) {
+fn clarification(demo: &mut DemoClient) {
     let t = "test-clarify";
-    let before = house.calendar();
-    let questions = house.run(t, "schedule something").questions(t);
+    let before = demo.calendar();
+    let questions = demo.run(t, "schedule something").questions(t);
     assert_eq!(questions.len(), 1, "{questions:?}");
     let meant = Meant::from_now();
-    let create = house.answer(t, &questions[0], "a meeting tomorrow at 3pm").call(t);
+    let create = demo.answer(t, &questions[0], "a meeting tomorrow at 3pm").call(t);
     meant.is(&create.arguments, |now| creates("Meeting", &tomorrow(now, 15)));
-    assert_eq!(house.calendar(), before);
-    assert!(house.decide(t, &[(&create, None)]).success().contains("created"));
-    assert_eq!(house.calendar(), with(&before, [create.event()]));
+    assert_eq!(demo.calendar(), before);
+    assert!(demo.decide(t, &[(&create, None)]).success().contains("created"));
+    assert_eq!(demo.calendar(), with(&before, [create.event()]));
 }
 
 /// "Test 2: Direct Approval".
-fn approval(house: &mut House) {
+fn approval(demo: &mut DemoClient) {
     let t = "test-1";
-    let before = house.calendar();
+    let before = demo.calendar();
     let meant = Meant::from_now();
-    let create = house.run(t, "create a meeting called Standup tomorrow at 9am").call(t);
+    let create = demo.run(t, "create a meeting called Standup tomorrow at 9am").call(t);
     meant.is(&create.arguments, |now| creates("Standup", &tomorrow(now, 9)));
-    assert_eq!(house.calendar(), before);
-    assert!(house.decide(t, &[(&create, None)]).success().contains("Standup"));
-    assert_eq!(house.calendar(), with(&before, [create.event()]));
+    assert_eq!(demo.calendar(), before);
+    assert!(demo.decide(t, &[(&create, None)]).success().contains("Standup"));
+    assert_eq!(demo.calendar(), with(&before, [create.event()]));
 }
 
 /// "Test 2: Rejection with Feedback".
-fn rejection(house: &mut House) {
+fn rejection(demo: &mut DemoClient) {
     let t = "test-2";
-    let before = house.calendar();
+    let before = demo.calendar();
     let meant = Meant::from_now();
-    let wrong = house.run(t, "create an event called Dentist tomorrow at 9am").call(t);
+    let wrong = demo.run(t, "create an event called Dentist tomorrow at 9am").call(t);
     meant.is(&wrong.arguments, |now| creates("Dentist", &tomorrow(now, 9)));
-    let right = house.decide(t, &[(&wrong, Some("Wrong time, should be 10am"))]).call(t);
+    let right = demo.decide(t, &[(&wrong, Some("Wrong time, should be 10am"))]).call(t);
     let day = wrong.text("start").split('T').next().unwrap();
     assert_eq!(right.arguments, creates("Dentist", &format!("{day}T10:00:00")));
     assert_ne!(right.id, wrong.id);
-    assert_eq!(house.calendar(), before);
-    assert!(house.decide(t, &[(&right, None)]).success().contains("10:00 AM"));
-    assert_eq!(house.calendar(), with(&before, [right.event()]));
+    assert_eq!(demo.calendar(), before);
+    assert!(demo.decide(t, &[(&right, None)]).success().contains("10:00 AM"));
+    assert_eq!(demo.calendar(), with(&before, [right.event()]));
 }
 
 /// "Test 3: Partial Approval".
-fn partial(house: &mut House) {
+fn partial(demo: &mut DemoClient) {
     let t = "test-3";
-    let before = house.calendar();
+    let before = demo.calendar();
     let request = "create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm";
     let meant = Meant::from_now();
-    let calls = house.run(t, request).calls(t);
+    let calls = demo.run(t, request).calls(t);
     assert_eq!(calls.len(), 2, "{calls:?}");
     meant.is(&calls[0].arguments, |now| creates("Team Meeting", &next(now, 10)));
     meant.is(&calls[1].arguments, |now| creates("Lunch with Bob", &next(now, 12)));
     let no = Some("I have other lunch plans");
-    let done = house.decide(t, &[(&calls[0], None), (&calls[1], no)]);
+    let done = demo.decide(t, &[(&calls[0], None), (&calls[1], no)]);
     let response = done.success();
     assert!(response.contains("Team Meeting has been created"), "{response}");
     assert!(response.contains("Lunch with Bob was not created"), "{response}");
-    assert_eq!(house.calendar(), with(&before, [calls[0].event()]));
+    assert_eq!(demo.calendar(), with(&before, [calls[0].event()]));
 }
 
 #[test]
-fn the_flows_of_the_seed_do_what_was_approved_and_no_more() {
-    let (_folder, mut house) = house();
-    assert_eq!(house.get("/health-check"), json!("Server is healthy"));
+fn documented_flows_do_what_was_approved_and_no_more() {
+    let (_folder, mut demo) = demo();
+    assert_eq!(demo.get("/health-check"), json!("Server is healthy"));
     for flow in [complex, clarification, approval, rejection, partial] {
-        flow(&mut house);
+        flow(&mut demo);
     }
     // All of it is there for any caller, each once.
-    let shown = house.run("shown", "show me what is on my calendar");
+    let shown = demo.run("shown", "show me what is on my calendar");
     let shown = shown.success();
     for name in ["Standup", "Dentist Appointment", "Team Meeting"] {
         assert_eq!(shown.matches(&format!("- {name}\n")).count(), 1, "{name}: {shown}");
     }
     assert!(!shown.contains("Lunch with Bob"), "{shown}");
-    house.stop();
+    demo.stop();
 }
 
 #[test]
-fn of_two_events_at_one_time_the_first_is_changed_without_a_question() {
-    let (_folder, mut house) = house();
+fn of_two_events_at_one_time_the_first_is_changed_without_asking() {
+    let (_folder, mut demo) = demo();
     // After three in the afternoon the event of the first flow begins together with a seeded one.
     for flow in [clarification, complex] {
-        flow(&mut house);
+        flow(&mut demo);
     }
-    house.stop();
+    demo.stop();
 }
 
 /// The bodies that a thread with two calls to approve must not take, with status and code.
@@ -206,35 +206,35 @@ fn misuses(t: &str, one: &str, two: &str) -> Vec<(&'static str, Value, u16, &'st
 }
 
 #[test]
-fn what_is_misused_is_refused_and_runs_nothing() {
-    let (_folder, mut house) = house();
-    let before = house.calendar();
+fn misuse_is_refused_and_runs_nothing() {
+    let (_folder, mut demo) = demo();
+    let before = demo.calendar();
     let day = Zoned::now().date() + 40.days();
     let t = "two";
     let request = format!("create 2 events: Alpha on {day} at 10am and Beta on {day} at 11am");
-    let calls = house.run(t, &request).calls(t);
-    let pending = house.thread(t)["requestState"]["pending_action"].clone();
+    let calls = demo.run(t, &request).calls(t);
+    let pending = demo.thread(t)["requestState"]["pending_action"].clone();
     for (why, body, status, code) in misuses(t, &calls[0].id, &calls[1].id) {
         println!("{why}");
-        house.resume(&body).refused(status, code);
-        assert_eq!(house.calendar(), before, "{why}");
-        assert_eq!(house.thread(t)["requestState"]["pending_action"], pending, "{why}");
+        demo.resume(&body).refused(status, code);
+        assert_eq!(demo.calendar(), before, "{why}");
+        assert_eq!(demo.thread(t)["requestState"]["pending_action"], pending, "{why}");
     }
-    house.run(t, "create an event called Gamma tomorrow at 9am").refused(409, "thread_busy");
-    assert_eq!(house.calendar(), before);
+    demo.run(t, "create an event called Gamma tomorrow at 9am").refused(409, "thread_busy");
+    assert_eq!(demo.calendar(), before);
     // It still waits, for exactly what it asked.
-    house.decide(t, &[(&calls[0], Some("not needed")), (&calls[1], None)]).success();
-    assert_eq!(house.calendar(), with(&before, [calls[1].event()]));
-    house.stop();
+    demo.decide(t, &[(&calls[0], Some("not needed")), (&calls[1], None)]).success();
+    assert_eq!(demo.calendar(), with(&before, [calls[1].event()]));
+    demo.stop();
 }
 
 #[test]
 fn questions_are_answered_all_and_by_answers() {
-    let (_folder, mut house) = house();
+    let (_folder, mut demo) = demo();
     let t = "asked";
-    let before = house.calendar();
+    let before = demo.calendar();
     let request = "schedule something and give me directions to the Louvre";
-    let asked = house.run(t, request).questions(t);
+    let asked = demo.run(t, request).questions(t);
     assert_eq!(asked.len(), 2, "{asked:?}");
     let one = asked[0].id.as_str();
     let two = asked[1].id.as_str();
@@ -250,43 +250,43 @@ fn questions_are_answered_all_and_by_answers() {
         ("an approval of a question", approvals(t, &[(one, None), (two, None)]), "other_kind"),
     ] {
         println!("{why}");
-        house.resume(&body).refused(400, code);
-        assert_eq!(house.calendar(), before, "{why}");
+        demo.resume(&body).refused(400, code);
+        assert_eq!(demo.calendar(), before, "{why}");
     }
     let meant = Meant::from_now();
-    let create = house.resume(&answers(t, &both)).call(t);
+    let create = demo.resume(&answers(t, &both)).call(t);
     meant.is(&create.arguments, |now| creates("Walk", &tomorrow(now, 15)));
-    assert_eq!(house.calendar(), before);
-    house.decide(t, &[(&create, None)]).success();
-    assert_eq!(house.calendar(), with(&before, [create.event()]));
-    house.stop();
+    assert_eq!(demo.calendar(), before);
+    demo.decide(t, &[(&create, None)]).success();
+    assert_eq!(demo.calendar(), with(&before, [create.event()]));
+    demo.stop();
 }
 
 #[test]
 fn an_answer_counts_once() {
-    let (_folder, mut house) = house();
+    let (_folder, mut demo) = demo();
     let t = "once";
-    let before = house.calendar();
-    let create = house.run(t, "create an event called Once tomorrow at 9am").call(t);
+    let before = demo.calendar();
+    let create = demo.run(t, "create an event called Once tomorrow at 9am").call(t);
     let yes = approvals(t, &[(create.id.as_str(), None)]);
-    let mut left = house.client();
-    let mut right = house.client();
+    let mut left = demo.client();
+    let mut right = demo.client();
     let (left, right) = thread::scope(|scope| {
-        let other = scope.spawn(|| Said::of(left.post("/resume", &yes)).unwrap());
-        let this = Said::of(right.post("/resume", &yes)).unwrap();
+        let other = scope.spawn(|| ThreadReply::of(left.post("/resume", &yes)).unwrap());
+        let this = ThreadReply::of(right.post("/resume", &yes)).unwrap();
         (other.join().unwrap(), this)
     });
     let (won, lost) = if left.status == 200 { (left, right) } else { (right, left) };
     won.success();
     assert_eq!(lost.status, 409, "{lost:?}");
     let after = with(&before, [create.event()]);
-    assert_eq!(house.calendar(), after);
+    assert_eq!(demo.calendar(), after);
 
-    house.resume(&yes).refused(409, "ask_decided");
+    demo.resume(&yes).refused(409, "ask_decided");
     let unknown = unknown();
     let unknown = unknown.as_str();
-    house.resume(&approvals(t, &[(unknown, None)])).refused(409, "no_open_ask");
-    house.resume(&answers(t, &[(create.id.as_str(), "yes")])).refused(400, "other_kind");
-    assert_eq!(house.calendar(), after);
-    house.stop();
+    demo.resume(&approvals(t, &[(unknown, None)])).refused(409, "no_open_ask");
+    demo.resume(&answers(t, &[(create.id.as_str(), "yes")])).refused(400, "other_kind");
+    assert_eq!(demo.calendar(), after);
+    demo.stop();
 }

@@ -1,7 +1,7 @@
 //! The same flows with names, days, hours and numbers that are drawn, and that the demo's rules
 //! cannot know.
 
-use crate::thread_contract_said::{Asked, Event, House, Meant, at, creates, with};
+use crate::thread_client::{DemoClient, Event, Meant, ProposedCall, at, creates, with};
 use jiff::civil::Date;
 use jiff::{ToSpan, Zoned};
 use serde_json::Value;
@@ -195,7 +195,7 @@ enum Decision {
 }
 
 impl Decision {
-    fn drawn(drawer: &mut Drawer, call: &Asked) -> Self {
+    fn drawn(drawer: &mut Drawer, call: &ProposedCall) -> Self {
         match drawer.rng.below(4) {
             0 => Decision::No(drawer.one(&EXCUSES)),
             1 => {
@@ -219,16 +219,16 @@ impl Decision {
 }
 
 /// Asks for some events and decides about each; gives those that are to be there.
-fn decided(house: &mut House, drawer: &mut Drawer, t: &str) -> Vec<Event> {
+fn decided(demo: &mut DemoClient, drawer: &mut Drawer, t: &str) -> Vec<Event> {
     let (wanted, request) = drawer.request();
     println!("{t}: {request}");
     let meant = Meant::from_now();
-    let calls = house.run(t, &request).calls(t);
+    let calls = demo.run(t, &request).calls(t);
     let arguments: Vec<Value> = calls.iter().map(|call| call.arguments.clone()).collect();
     meant.is(&arguments, |now| wanted.iter().map(|wanted| wanted.arguments(now)).collect());
 
     let drawn: Vec<Decision> = calls.iter().map(|call| Decision::drawn(drawer, call)).collect();
-    let decisions: Vec<(&Asked, Option<&str>)> =
+    let decisions: Vec<(&ProposedCall, Option<&str>)> =
         calls.iter().zip(&drawn).map(|(call, decision)| (call, decision.words())).collect();
     println!("  {:?}", decisions.iter().map(|(_, words)| words).collect::<Vec<_>>());
     let mut events = Vec::new();
@@ -240,14 +240,15 @@ fn decided(house: &mut House, drawer: &mut Drawer, t: &str) -> Vec<Event> {
             Decision::Other(_, start) => corrected.push(creates(call.text("name"), start)),
         }
     }
-    let mut said = house.decide(t, &decisions);
+    let mut said = demo.decide(t, &decisions);
     if !corrected.is_empty() {
         let again = said.calls(t);
         let arguments: Vec<Value> = again.iter().map(|call| call.arguments.clone()).collect();
         assert_eq!(arguments, corrected, "{request}: {said:?}");
-        events.extend(again.iter().map(Asked::event));
-        let yes: Vec<(&Asked, Option<&str>)> = again.iter().map(|call| (call, None)).collect();
-        said = house.decide(t, &yes);
+        events.extend(again.iter().map(ProposedCall::event));
+        let yes: Vec<(&ProposedCall, Option<&str>)> =
+            again.iter().map(|call| (call, None)).collect();
+        said = demo.decide(t, &yes);
     }
     let response = said.success();
     for (_, _, name) in &events {
@@ -257,19 +258,19 @@ fn decided(house: &mut House, drawer: &mut Drawer, t: &str) -> Vec<Event> {
 }
 
 /// A question first, and its answer; then an event that is moved beside one that is asked about.
-fn asked_and_moved(house: &mut House, drawer: &mut Drawer, t: &str) {
-    let before = house.calendar();
+fn asked_and_moved(demo: &mut DemoClient, drawer: &mut Drawer, t: &str) {
+    let before = demo.calendar();
     let mut wanted = drawer.wanted();
     while !wanted.day.is_near() {
         wanted.day = drawer.day();
     }
     let pattern = "{name} {day} at {time}";
     println!("{t}: {}", wanted.said(pattern));
-    let questions = house.run(t, "schedule something").questions(t);
+    let questions = demo.run(t, "schedule something").questions(t);
     let meant = Meant::from_now();
-    let create = house.answer(t, &questions[0], &wanted.said(pattern)).call(t);
+    let create = demo.answer(t, &questions[0], &wanted.said(pattern)).call(t);
     meant.is(&create.arguments, |now| wanted.arguments(now));
-    house.decide(t, &[(&create, None)]).success();
+    demo.decide(t, &[(&create, None)]).success();
 
     let t = format!("{t}-moved");
     let other = drawer.wanted();
@@ -277,35 +278,35 @@ fn asked_and_moved(house: &mut House, drawer: &mut Drawer, t: &str) {
     let request =
         format!("schedule something for me, and move {} to {}", wanted.name, time.words());
     println!("{t}: {request}; {}", other.said(pattern));
-    let questions = house.run(&t, &request).questions(&t);
+    let questions = demo.run(&t, &request).questions(&t);
     assert_eq!(questions.len(), 1, "{questions:?}");
     let meant = Meant::from_now();
-    let update = house.answer(&t, &questions[0], &other.said(pattern)).call(&t);
+    let update = demo.answer(&t, &questions[0], &other.said(pattern)).call(&t);
     let (start, _, name) = create.event();
     let day = start.split('T').next().unwrap();
     let moved = format!("{day}T{:02}:{:02}:00", time.0, time.1);
     assert_eq!((update.tool.as_str(), update.text("start")), ("update_event", moved.as_str()));
-    let second = house.decide(&t, &[(&update, None)]).call(&t);
+    let second = demo.decide(&t, &[(&update, None)]).call(&t);
     meant.is(&second.arguments, |now| other.arguments(now));
-    house.decide(&t, &[(&second, None)]).success();
+    demo.decide(&t, &[(&second, None)]).success();
 
-    let first = Asked { arguments: creates(&name, &moved), ..create };
-    assert_eq!(house.calendar(), with(&before, [first.event(), second.event()]));
+    let first = ProposedCall { arguments: creates(&name, &moved), ..create };
+    assert_eq!(demo.calendar(), with(&before, [first.event(), second.event()]));
 }
 
 #[test]
-fn the_flows_do_what_was_approved_whatever_it_is_called_and_whenever_it_is() {
+fn drawn_flows_do_what_was_approved() {
     println!("seed {SEED:#x}");
     let folder = tempfile::tempdir().unwrap();
-    let mut house = House::start(&folder.path().join("data"));
+    let mut demo = DemoClient::start(&folder.path().join("data"));
     let mut drawer = Drawer { rng: Rng::new(SEED), names: BTreeSet::new() };
     for round in 0..ROUNDS {
-        let before = house.calendar();
-        let events = decided(&mut house, &mut drawer, &format!("drawn-{round}"));
-        assert_eq!(house.calendar(), with(&before, events));
+        let before = demo.calendar();
+        let events = decided(&mut demo, &mut drawer, &format!("drawn-{round}"));
+        assert_eq!(demo.calendar(), with(&before, events));
         if round % 4 == 0 {
-            asked_and_moved(&mut house, &mut drawer, &format!("asked-{round}"));
+            asked_and_moved(&mut demo, &mut drawer, &format!("asked-{round}"));
         }
     }
-    house.stop();
+    demo.stop();
 }

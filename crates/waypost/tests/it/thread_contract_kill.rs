@@ -1,7 +1,7 @@
 //! The demo killed between a request and its approval, and in the middle of what was approved: the
 //! calendar has exactly the approved events, each once.
 
-use crate::thread_contract_said::{Asked, Event, House, LIMIT, Said, approvals, with};
+use crate::thread_client::{DemoClient, Event, LIMIT, ProposedCall, ThreadReply, approvals, with};
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -36,15 +36,20 @@ enum When {
 }
 
 /// A request for one event that nobody else asks for.
-fn asked(house: &mut House, thread: &str, name: &str) -> Asked {
+fn asked(demo: &mut DemoClient, thread: &str, name: &str) -> ProposedCall {
     let day = Zoned::now().date() + 60.days();
     let request = format!("create an event called {name} on {day} at 10am");
-    house.run(thread, &request).call(thread)
+    demo.run(thread, &request).call(thread)
 }
 
 /// Sends the approval, and kills the demo while it is on its way; whether it was answered.
-fn kill_amid(mut house: House, data: &Path, (thread, call): (&str, &Asked), when: When) -> bool {
-    let mut client = house.client();
+fn kill_amid(
+    mut demo: DemoClient,
+    data: &Path,
+    (thread, call): (&str, &ProposedCall),
+    when: When,
+) -> bool {
+    let mut client = demo.client();
     let body = approvals(thread, &[(call.id.as_str(), None)]);
     let calendars = processes_with(data.join("calendar").to_str().unwrap());
     if matches!(when, When::Unheard) {
@@ -53,7 +58,7 @@ fn kill_amid(mut house: House, data: &Path, (thread, call): (&str, &Asked), when
     let (sender, sent) = mpsc::channel();
     let approving = thread::spawn(move || {
         sender.send(()).unwrap();
-        Said::of(client.post("/resume", &body)).is_ok_and(|said| said.status == 200)
+        ThreadReply::of(client.post("/resume", &body)).is_ok_and(|said| said.status == 200)
     });
     sent.recv_timeout(LIMIT).unwrap();
     match when {
@@ -68,18 +73,23 @@ fn kill_amid(mut house: House, data: &Path, (thread, call): (&str, &Asked), when
                 assert!(begun.elapsed() < LIMIT, "waited in vain for `{name}` in {file}");
             }
         }
-        When::Unheard => hold_amid(&mut house, data, (thread, call), &calendars),
+        When::Unheard => hold_amid(&mut demo, data, (thread, call), &calendars),
     }
-    drop(house);
+    drop(demo);
     approving.join().unwrap()
 }
 
 /// With the call on its way to a calendar that stands still: the demo stands still before the
 /// calendar continues, so that it cannot hear the answer.
-fn hold_amid(house: &mut House, data: &Path, (thread, call): (&str, &Asked), calendars: &[Seen]) {
+fn hold_amid(
+    demo: &mut DemoClient,
+    data: &Path,
+    (thread, call): (&str, &ProposedCall),
+    calendars: &[Seen],
+) {
     assert!(!calendars.is_empty(), "the demo has a calendar");
     wait_for("the approved call to be under way", LIMIT, || {
-        (house.thread(thread)["status"] == "running").then_some(())
+        (demo.thread(thread)["status"] == "running").then_some(())
     });
     let file = data.join("calendar/calendars/primary.json");
     let name = call.text("name");
@@ -88,9 +98,9 @@ fn hold_amid(house: &mut House, data: &Path, (thread, call): (&str, &Asked), cal
         // One of the two stands still at any time, so the answer is never heard. The rest of the
         // call's way is a write to a pipe; where that takes longer, the demo gets another moment.
         calendars.iter().for_each(|calendar| send_signal("STOP", calendar.pid));
-        send_signal("CONT", house.pid());
+        send_signal("CONT", demo.pid());
         thread::sleep(ON_ITS_WAY);
-        send_signal("STOP", house.pid());
+        send_signal("STOP", demo.pid());
         calendars.iter().for_each(|calendar| send_signal("CONT", calendar.pid));
         let begun = Instant::now();
         while begun.elapsed() < TO_WRITE && !is_done() {
@@ -101,27 +111,27 @@ fn hold_amid(house: &mut House, data: &Path, (thread, call): (&str, &Asked), cal
 }
 
 /// Waits until the thread's run is over; what is still asked is answered.
-fn settle(house: &mut House, thread: &str, call: &Asked) -> (&'static str, String) {
+fn settle(demo: &mut DemoClient, thread: &str, call: &ProposedCall) -> (&'static str, String) {
     let mut asked = "went on by itself";
     let what = format!("thread `{thread}` to be settled");
     let response = wait_for(&what, LIMIT, || {
-        let shown = house.thread(thread);
+        let shown = demo.thread(thread);
         if shown["status"] == "completed" {
             return Some(shown["requestState"]["final_response"].as_str().unwrap().to_owned());
         }
         for ask in shown["asks"].as_array().unwrap() {
             let path = format!("/api/v1/asks/{}", ask.as_str().unwrap());
-            let open = house.get(&path);
+            let open = demo.get(&path);
             match open["kind"].as_str().unwrap() {
                 // The kill came before the approval was known.
                 "approve" => {
-                    house.decide(thread, &[(call, None)]);
+                    demo.decide(thread, &[(call, None)]);
                     asked = "was approved again";
                 }
                 // Nobody knows whether it happened: the same call once more, under its key.
                 "fix" => {
                     assert_eq!(open["how"], "unknown", "{open}");
-                    house.post(&path, &json!({"action": "retry"}));
+                    demo.post(&path, &json!({"action": "retry"}));
                     asked = "was asked about";
                 }
                 other => panic!("`{other}` is asked: {open}"),
@@ -140,49 +150,49 @@ fn count(calendar: &[Event], name: &str) -> usize {
 fn an_approval_outlives_a_kill_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let mut house = House::start(&data);
-    let before = house.calendar();
-    let call = asked(&mut house, "kept", "Kept");
-    let question = house.run("open", "schedule something").questions("open").remove(0);
-    drop(house);
+    let mut demo = DemoClient::start(&data);
+    let before = demo.calendar();
+    let call = asked(&mut demo, "kept", "Kept");
+    let question = demo.run("open", "schedule something").questions("open").remove(0);
+    drop(demo);
 
-    let mut house = House::start(&data);
-    let shown = house.thread("kept");
+    let mut demo = DemoClient::start(&data);
+    let shown = demo.thread("kept");
     let pending: &Value = &shown["requestState"]["pending_action"]["tool_calls"][0];
     assert_eq!((&pending["call_id"], shown["status"].as_str()), (&json!(call.id), Some("waiting")));
     // At once: its tools may be on their way yet.
-    assert!(house.decide("kept", &[(&call, None)]).success().contains("Kept has been created"));
-    assert_eq!(house.calendar(), with(&before, [call.event()]));
-    drop(house);
+    assert!(demo.decide("kept", &[(&call, None)]).success().contains("Kept has been created"));
+    assert_eq!(demo.calendar(), with(&before, [call.event()]));
+    drop(demo);
 
-    let mut house = House::start(&data);
+    let mut demo = DemoClient::start(&data);
     let day = Zoned::now().date() + 61.days();
-    let create = house.answer("open", &question, &format!("Zorvath on {day} at 9am")).call("open");
-    drop(house);
-    let mut house = House::start(&data);
-    house.decide("open", &[(&create, None)]).success();
-    assert_eq!(house.calendar(), with(&before, [call.event(), create.event()]));
-    house.stop();
+    let create = demo.answer("open", &question, &format!("Zorvath on {day} at 9am")).call("open");
+    drop(demo);
+    let mut demo = DemoClient::start(&data);
+    demo.decide("open", &[(&create, None)]).success();
+    assert_eq!(demo.calendar(), with(&before, [call.event(), create.event()]));
+    demo.stop();
 }
 
 #[test]
 fn an_approved_call_is_done_once_whenever_the_demo_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let mut house = House::start(&data);
-    let mut expected = house.calendar();
+    let mut demo = DemoClient::start(&data);
+    let mut expected = demo.calendar();
     let delays = DELAYS_MS.iter().map(|ms| When::After(Duration::from_millis(*ms)));
     let mut seen: BTreeMap<(bool, &str), usize> = BTreeMap::new();
     let moments = delays.chain([When::Written; AT_THE_WRITE]).chain([When::Unheard; UNHEARD]);
     for (number, when) in moments.enumerate() {
         let t = format!("killed-{number}");
         let name = format!("Killed{number}");
-        let call = asked(&mut house, &t, &name);
-        let answered = kill_amid(house, &data, (&t, &call), when);
+        let call = asked(&mut demo, &t, &name);
+        let answered = kill_amid(demo, &data, (&t, &call), when);
         assert!(!(answered && matches!(when, When::Unheard)), "a stopped demo answered");
-        house = House::start(&data);
-        let (asked, response) = settle(&mut house, &t, &call);
-        let calendar = house.calendar();
+        demo = DemoClient::start(&data);
+        let (asked, response) = settle(&mut demo, &t, &call);
+        let calendar = demo.calendar();
         println!("{when:?}: answered {answered}, {asked}, {}", count(&calendar, &name));
         *seen.entry((answered, asked)).or_default() += 1;
         expected = with(&expected, [call.event()]);
@@ -191,7 +201,7 @@ fn an_approved_call_is_done_once_whenever_the_demo_is_killed() {
     }
     println!("{seen:?}");
     let mark = data.join("calendar").to_str().unwrap().to_owned();
-    house.stop();
+    demo.stop();
     wait_for("the calendar servers to end", LIMIT, || {
         processes_with(&mark).is_empty().then_some(())
     });

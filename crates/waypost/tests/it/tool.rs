@@ -65,7 +65,7 @@ const HIDING: &str = "description: d\nstartStepId: a\nsteps:\n\
     \x20 - {id: b, type: final_response, message: done}\n";
 
 #[test]
-fn what_others_write_reaches_a_terminal_with_marks() {
+fn control_characters_of_others_are_escaped_on_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let settings = "[tools]\ndemo = true\n";
     write(folder.path(), &[("waypost.toml", settings), ("plans/x/hiding.yaml", HIDING)]);

@@ -1,7 +1,7 @@
-//! A day with a demo that is traced: a plan, a conversation with an approval, a call; and how a
-//! test looks at the spans of each.
+//! A traced day of a demo: a plan, a conversation with an approval, a call; and helpers that find
+//! the spans of each.
 
-use crate::thread_contract_said::{Asked, House, LIMIT};
+use crate::thread_client::{DemoClient, LIMIT, ProposedCall};
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
 use std::thread;
@@ -35,25 +35,25 @@ pub fn sending<'a>(url: &'a str, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &
 }
 
 /// A plan run, a conversation and two calls, each in a trace of its own.
-pub fn spend_a_day(house: &mut House) {
+pub fn spend_a_day(demo: &mut DemoClient) {
     // The calendar's tools may be on their way yet.
-    house.listed();
-    plan(house);
-    let call = talk(house, "traced", "Zanzibarfest");
-    house.decide("traced", &[(&call, None)]).success();
+    demo.listed();
+    plan(demo);
+    let call = talk(demo, "traced", "Zanzibarfest");
+    demo.decide("traced", &[(&call, None)]).success();
     let day = Zoned::now().date() + 70.days();
     let event = json!({"calendar_id": "primary", "name": "Quokkaparade", "duration_minutes": 30,
         "start": format!("{day}T09:00:00")});
     let body = json!({"arguments": event});
-    let called = house.post_in(CALL, "/api/v1/tools/create_event/call", &body);
+    let called = demo.post_in(CALL, "/api/v1/tools/create_event/call", &body);
     assert_eq!(called.status, 200, "{called:?}");
     let body = json!({"arguments": {"a": 1, "b": 2}});
-    let read = house.post_in(READ, "/api/v1/tools/math::add/call", &body);
+    let read = demo.post_in(READ, "/api/v1/tools/math::add/call", &body);
     assert_eq!(read.status, 200, "{read:?}");
 }
 
 /// A run in which no model has a part.
-fn plan(house: &mut House) {
+fn plan(demo: &mut DemoClient) {
     let plan = json!({
         "planId": "it/sum",
         "description": "adds, and says what it was given",
@@ -65,17 +65,17 @@ fn plan(house: &mut House) {
         ],
     });
     let body = json!({"plan": plan, "input": {"note": "Persimmon"}});
-    let ran = house.post_in(PLAN, "/api/v1/runs", &body);
+    let ran = demo.post_in(PLAN, "/api/v1/runs", &body);
     let said = (ran.status, &ran.body["run"]["answer"]);
     assert_eq!(said, (200, &json!("Persimmon")), "{ran:?}");
 }
 
 /// A conversation up to the approval of its one call.
-pub fn talk(house: &mut House, thread: &str, event: &str) -> Asked {
+pub fn talk(demo: &mut DemoClient, thread: &str, event: &str) -> ProposedCall {
     let day = Zoned::now().date() + 71.days();
     let request = format!("create an event called {event} on {day} at 9am");
     let body = json!({"thread_id": thread, "user_request": request});
-    house.post_in(TALK, "/run", &body).call(thread)
+    demo.post_in(TALK, "/run", &body).call(thread)
 }
 
 /// Looks at all spans until something is found in them.
@@ -170,9 +170,9 @@ pub fn measured(metrics: &str, name: &str) -> f64 {
 }
 
 /// Waits until this was measured.
-pub fn is_measured(house: &mut House, name: &str) {
+pub fn is_measured(demo: &mut DemoClient, name: &str) {
     wait_for(&format!("`{name}` to have been measured"), LIMIT, || {
-        (measured(&house.metrics(), name) > 0.0).then_some(())
+        (measured(&demo.metrics(), name) > 0.0).then_some(())
     });
 }
 

@@ -42,7 +42,7 @@ fn a_server_is_added_to_the_settings() {
 }
 
 #[test]
-fn the_servers_of_clients_are_found_and_taken_over() {
+fn servers_of_other_clients_are_found_and_imported() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
     let code = r#"{
@@ -83,7 +83,7 @@ fn the_servers_of_clients_are_found_and_taken_over() {
 }
 
 #[test]
-fn what_cannot_be_taken_over_is_left_out_with_its_reason() {
+fn entries_that_cannot_be_imported_are_left_out_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
     let json = r#"{"mcpServers": {
@@ -109,7 +109,7 @@ fn what_cannot_be_taken_over_is_left_out_with_its_reason() {
 }
 
 #[test]
-fn of_those_who_add_a_name_at_once_one_does() {
+fn concurrent_adds_of_one_name_succeed_once() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
     write(place, &[("waypost.toml", NOBODY)]);
@@ -133,7 +133,7 @@ fn upstream(server: &Server, name: &str, state: &str) -> Value {
 }
 
 #[test]
-fn the_tools_of_a_server_behind_this_one_are_ours() {
+fn tools_of_an_upstream_are_listed_and_called() {
     let behind = Server::demo();
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
@@ -255,7 +255,7 @@ fn doctor_ends_with_4_where_the_server_wants_a_login() {
 }
 
 #[test]
-fn one_that_was_added_since_the_start_can_be_tested() {
+fn an_upstream_added_since_the_start_can_be_tested() {
     let behind = Server::demo();
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
@@ -292,7 +292,7 @@ for line in sys.stdin:
 "#;
 
 #[test]
-fn a_test_counts_what_a_server_lists_a_moment_later() {
+fn a_test_waits_for_tools_that_are_listed_late() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
     let servers = "[mcp.servers.grows]\ncommand = \"python3\"\nargs = [\"grows.py\"]\n";

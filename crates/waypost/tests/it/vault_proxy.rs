@@ -58,7 +58,7 @@ fn called(client: &mut Client, tool: &str, arguments: &Value) -> (String, Value)
 }
 
 #[test]
-fn the_example_serves_its_folder_to_other_agents_and_nothing_outside_of_it() {
+fn the_example_serves_only_its_folder() {
     let folder = example();
     let server = Server::of_project(folder.path());
     let mut client = client(&server);
@@ -90,7 +90,7 @@ fn the_example_serves_its_folder_to_other_agents_and_nothing_outside_of_it() {
 }
 
 #[test]
-fn the_demo_has_the_proxy_and_its_files_go_with_it() {
+fn the_demo_has_the_proxy_and_removes_its_files() {
     let server = Server::demo();
     let mut client = client(&server);
     let card = client.get("/agent-card.json").unwrap().json();

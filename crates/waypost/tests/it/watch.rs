@@ -134,7 +134,7 @@ impl Desk {
 }
 
 #[test]
-fn what_changes_is_taken_and_a_run_that_waits_keeps_its_plan() {
+fn changes_are_reloaded_and_a_waiting_run_keeps_its_plan() {
     let desk = Desk::open();
     let waiting = desk.greet();
     assert_eq!(desk.says(), "old");
@@ -157,7 +157,7 @@ fn what_changes_is_taken_and_a_run_that_waits_keeps_its_plan() {
 }
 
 #[test]
-fn what_is_wrong_changes_nothing_and_is_told_with_its_place() {
+fn a_mistake_changes_nothing_and_is_reported_with_its_line() {
     let desk = Desk::open();
     let broken = plan("broken").replace("final_response", "final_respons");
     // The rules are right, and still they are not taken: all of it or none.
@@ -211,7 +211,7 @@ fn a_run_goes_on_with_the_model_of_a_pipeline_that_is_gone() {
 }
 
 #[test]
-fn what_is_read_at_the_start_alone_keeps_no_change_out() {
+fn a_broken_start_only_file_blocks_no_reload() {
     let desk = Desk::open();
     write(desk.folder.path(), &[(".mcp.json", "{")]);
     desk.logged("the servers behind this one stay as they were", 1);
@@ -221,7 +221,7 @@ fn what_is_read_at_the_start_alone_keeps_no_change_out() {
 }
 
 #[test]
-fn what_is_mended_where_nobody_looks_is_taken_too() {
+fn a_fix_in_an_unwatched_file_is_reloaded() {
     let desk = Desk::open();
     let rules_elsewhere = "llm: {type: stub, params: {rules: elsewhere/desk.txt}}";
     let text = pipeline(&["Known", "Rare"]).replace("llm: {type: stub}", rules_elsewhere);
@@ -247,12 +247,12 @@ fn wait_for_tools(server: &Server, beginning: &str, are_there: bool) {
 }
 
 #[test]
-fn servers_behind_it_come_change_and_go_without_a_restart() {
+fn upstreams_are_added_changed_and_removed_without_a_restart() {
     servers_change(&Desk::open());
 }
 
 #[test]
-fn without_watching_servers_are_taken_and_plans_are_not() {
+fn without_watching_upstreams_are_reloaded_and_plans_are_not() {
     let desk = Desk::unwatched();
     desk.change("new", "new", &["Known", "Rare"]);
     servers_change(&desk);
@@ -377,7 +377,7 @@ impl GuardedDesk {
 }
 
 #[test]
-fn who_may_do_what_is_taken_without_watching() {
+fn access_rules_are_reloaded_without_watching() {
     let desk = GuardedDesk::open();
     let place = desk.folder.path();
     desk.runs_until("a viewer to be refused", DENIED);

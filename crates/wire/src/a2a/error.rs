@@ -51,8 +51,8 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// How an error is said in each binding.
-struct Said {
+/// An error in each binding.
+struct ErrorRow {
     kind: ErrorKind,
     code: i64,
     /// The status of HTTP.
@@ -63,14 +63,14 @@ struct Said {
     reason: Option<&'static str>,
 }
 
-const fn said(
+const fn row(
     kind: ErrorKind,
     code: i64,
     http: u16,
     status: &'static str,
     reason: Option<&'static str>,
-) -> Said {
-    Said { kind, code, http, status, reason }
+) -> ErrorRow {
+    ErrorRow { kind, code, http, status, reason }
 }
 
 /// Ours, for what JSON-RPC has no number for.
@@ -78,81 +78,81 @@ const OTHER: i64 = -32000;
 const PRECONDITION: &str = "FAILED_PRECONDITION";
 const ARGUMENT: &str = "INVALID_ARGUMENT";
 
-static TABLE: [Said; 17] = {
+static TABLE: [ErrorRow; 17] = {
     use ErrorKind as Kind;
     [
-        said(Kind::TaskNotFound, -32001, 404, "NOT_FOUND", Some("TASK_NOT_FOUND")),
-        said(Kind::TaskNotCancelable, -32002, 400, PRECONDITION, Some("TASK_NOT_CANCELABLE")),
-        said(
+        row(Kind::TaskNotFound, -32001, 404, "NOT_FOUND", Some("TASK_NOT_FOUND")),
+        row(Kind::TaskNotCancelable, -32002, 400, PRECONDITION, Some("TASK_NOT_CANCELABLE")),
+        row(
             Kind::PushNotificationNotSupported,
             -32003,
             400,
             PRECONDITION,
             Some("PUSH_NOTIFICATION_NOT_SUPPORTED"),
         ),
-        said(Kind::UnsupportedOperation, -32004, 400, PRECONDITION, Some("UNSUPPORTED_OPERATION")),
-        said(
+        row(Kind::UnsupportedOperation, -32004, 400, PRECONDITION, Some("UNSUPPORTED_OPERATION")),
+        row(
             Kind::ContentTypeNotSupported,
             -32005,
             400,
             ARGUMENT,
             Some("CONTENT_TYPE_NOT_SUPPORTED"),
         ),
-        said(Kind::InvalidAgentResponse, -32006, 500, "INTERNAL", Some("INVALID_AGENT_RESPONSE")),
-        said(
+        row(Kind::InvalidAgentResponse, -32006, 500, "INTERNAL", Some("INVALID_AGENT_RESPONSE")),
+        row(
             Kind::ExtendedAgentCardNotConfigured,
             -32007,
             400,
             PRECONDITION,
             Some("EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
         ),
-        said(
+        row(
             Kind::ExtensionSupportRequired,
             -32008,
             400,
             PRECONDITION,
             Some("EXTENSION_SUPPORT_REQUIRED"),
         ),
-        said(Kind::VersionNotSupported, -32009, 400, PRECONDITION, Some("VERSION_NOT_SUPPORTED")),
-        said(Kind::Parse, PARSE_ERROR, 400, ARGUMENT, None),
-        said(Kind::InvalidRequest, INVALID_REQUEST, 400, ARGUMENT, None),
-        said(Kind::MethodNotFound, METHOD_NOT_FOUND, 404, "UNIMPLEMENTED", None),
-        said(Kind::InvalidParams, INVALID_PARAMS, 400, ARGUMENT, None),
-        said(Kind::Unauthenticated, OTHER, 401, "UNAUTHENTICATED", None),
-        said(Kind::PermissionDenied, OTHER, 403, "PERMISSION_DENIED", None),
-        said(Kind::ResourceExhausted, OTHER, 429, "RESOURCE_EXHAUSTED", None),
-        said(Kind::Internal, INTERNAL_ERROR, 500, "INTERNAL", None),
+        row(Kind::VersionNotSupported, -32009, 400, PRECONDITION, Some("VERSION_NOT_SUPPORTED")),
+        row(Kind::Parse, PARSE_ERROR, 400, ARGUMENT, None),
+        row(Kind::InvalidRequest, INVALID_REQUEST, 400, ARGUMENT, None),
+        row(Kind::MethodNotFound, METHOD_NOT_FOUND, 404, "UNIMPLEMENTED", None),
+        row(Kind::InvalidParams, INVALID_PARAMS, 400, ARGUMENT, None),
+        row(Kind::Unauthenticated, OTHER, 401, "UNAUTHENTICATED", None),
+        row(Kind::PermissionDenied, OTHER, 403, "PERMISSION_DENIED", None),
+        row(Kind::ResourceExhausted, OTHER, 429, "RESOURCE_EXHAUSTED", None),
+        row(Kind::Internal, INTERNAL_ERROR, 500, "INTERNAL", None),
     ]
 };
 
 impl ErrorKind {
     pub fn all() -> impl Iterator<Item = ErrorKind> {
-        TABLE.iter().map(|said| said.kind)
+        TABLE.iter().map(|row| row.kind)
     }
 
-    fn said(self) -> &'static Said {
+    fn row(self) -> &'static ErrorRow {
         // Each kind has its row: a test looks at all of them.
-        TABLE.iter().find(|said| said.kind == self).unwrap_or(&TABLE[TABLE.len() - 1])
+        TABLE.iter().find(|row| row.kind == self).unwrap_or(&TABLE[TABLE.len() - 1])
     }
 
     /// Its number in JSON-RPC.
     pub fn code(self) -> i64 {
-        self.said().code
+        self.row().code
     }
 
     /// Its status in HTTP.
     pub fn http(self) -> u16 {
-        self.said().http
+        self.row().http
     }
 
     /// The name of its status in gRPC.
     pub fn status(self) -> &'static str {
-        self.said().status
+        self.row().status
     }
 
     /// The reason of its `ErrorInfo`, if it is an error of A2A itself.
     pub fn reason(self) -> Option<&'static str> {
-        self.said().reason
+        self.row().reason
     }
 }
 
@@ -234,8 +234,8 @@ impl A2aError {
     pub fn of_rpc(error: &Value) -> Self {
         let details = objects(error.get("data"));
         let code = error.get("code").and_then(Value::as_i64);
-        let by_code = TABLE.iter().find(|said| Some(said.code) == code && said.code != OTHER);
-        let kind = named(&details).or(by_code.map(|said| said.kind));
+        let by_code = TABLE.iter().find(|row| Some(row.code) == code && row.code != OTHER);
+        let kind = named(&details).or(by_code.map(|row| row.kind));
         let kind = kind.unwrap_or(ErrorKind::Internal);
         let message = message(error);
         Self { kind, message, details, headers: Vec::new() }
@@ -277,7 +277,7 @@ fn named(details: &[Value]) -> Option<ErrorKind> {
         let is_info = detail["@type"] == ERROR_INFO && detail["domain"] == DOMAIN;
         detail["reason"].as_str().filter(|_| is_info)
     })?;
-    TABLE.iter().find(|said| said.reason == Some(reason)).map(|said| said.kind)
+    TABLE.iter().find(|row| row.reason == Some(reason)).map(|row| row.kind)
 }
 
 fn objects(details: Option<&Value>) -> Vec<Value> {
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn every_error_has_its_own_row_and_is_read_as_it_was_written() {
         for kind in ErrorKind::all() {
-            assert_eq!(kind.said().kind, kind);
+            assert_eq!(kind.row().kind, kind);
             let error = A2aError::new(kind, "no");
             let rpc = A2aError::of_rpc(&error.to_rpc().to_value());
             let rest = A2aError::of_rest(kind.http(), &error.to_rest());

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_is_named() {
+    fn a_missing_required_member_is_named() {
         let whole = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": ""}]});
         for member in ["messageId", "role", "parts"] {
             let mut part = whole.clone();

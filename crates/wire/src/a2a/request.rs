@@ -1,4 +1,4 @@
-//! What clients of A2A 1.0 ask for, and what lists are answered with.
+//! Requests of A2A 1.0, and answers that are lists.
 
 use super::message::Message;
 use super::task::{Task, TaskState};

@@ -1,4 +1,4 @@
-//! Tasks of A2A 1.0, what happens to them, and what a message is answered with.
+//! Tasks of A2A 1.0, their events, and the answer to a message.
 
 use super::message::{Artifact, Message};
 use super::value::{Struct, Timestamp, is_default, members, or_default, proto_enum};

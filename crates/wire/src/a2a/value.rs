@@ -1,5 +1,5 @@
-//! What the members of A2A are made of: moments, bytes, and values as ProtoJSON lets them be
-//! written. Reading takes every spelling that is allowed, writing has one.
+//! Values of A2A members: timestamps, bytes, and ProtoJSON scalars. Reading accepts every allowed
+//! spelling, writing has one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -260,8 +260,8 @@ pub(super) struct ByWordOrNumber<T> {
 }
 
 impl<T> ByWordOrNumber<T> {
-    fn found<E: DeError>(&self, read: Option<T>, told: impl fmt::Display) -> Result<T, E> {
-        read.ok_or_else(|| E::custom(format!("`{told}` is not {}", self.what)))
+    fn or_unknown<E: DeError>(&self, read: Option<T>, given: impl fmt::Display) -> Result<T, E> {
+        read.ok_or_else(|| E::custom(format!("`{given}` is not {}", self.what)))
     }
 }
 
@@ -273,15 +273,15 @@ impl<T> Visitor<'_> for ByWordOrNumber<T> {
     }
 
     fn visit_str<E: DeError>(self, word: &str) -> Result<T, E> {
-        self.found((self.from_word)(word), word)
+        self.or_unknown((self.from_word)(word), word)
     }
 
     fn visit_i64<E: DeError>(self, number: i64) -> Result<T, E> {
-        self.found((self.from_number)(number), number)
+        self.or_unknown((self.from_number)(number), number)
     }
 
     fn visit_u64<E: DeError>(self, number: u64) -> Result<T, E> {
-        self.found(i64::try_from(number).ok().and_then(self.from_number), number)
+        self.or_unknown(i64::try_from(number).ok().and_then(self.from_number), number)
     }
 }
 
@@ -378,14 +378,14 @@ mod tests {
     }
 
     #[test]
-    fn every_day_is_its_own() {
+    fn dates_and_day_numbers_round_trip() {
         for day in (-800_000..800_000).step_by(97) {
             assert_eq!(days(&date(day)), day);
         }
     }
 
     #[test]
-    fn bytes_are_read_in_every_spelling() {
+    fn bytes_are_read_in_every_base64_alphabet() {
         for text in ["+/8=", "+/8", "-_8=", "-_8"] {
             assert_eq!(decoded(text), Some(vec![0xfb, 0xff]), "{text}");
         }

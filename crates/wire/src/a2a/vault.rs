@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn artifacts_of_1_0_find_their_place() {
+    fn artifacts_of_1_0_are_mapped() {
         let metadata = Struct::from_iter([("n".to_owned(), json!(1))]);
         let file = message::Part {
             media_type: "text/plain".to_owned(),
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_1_0_find_their_place() {
+    fn parts_of_1_0_are_mapped() {
         let parts = [
             (message::Part::text("a"), json!({"type": "text", "content": "a"})),
             (message::Part::data(json!(7)), json!({"type": "text", "content": "7"})),

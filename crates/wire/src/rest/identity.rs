@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_keys_and_tokens_are_not_shown_by_accident() {
+    fn debug_output_hides_keys_and_tokens() {
         let form = TokenForm { client_secret: Some("hush".to_owned()), ..TokenForm::default() };
         let token = TokenAnswer {
             access_token: "hush".to_owned(),

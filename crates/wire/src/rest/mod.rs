@@ -62,7 +62,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_problem_keeps_what_it_does_not_know() {
+    fn a_problem_keeps_unknown_members() {
         let told = json!({
             "type": "urn:waypost:problem:ask_decided", "title": "Conflict", "status": 409,
             "detail": "it is decided", "code": "ask_decided", "traceId": "0f",

@@ -1,5 +1,5 @@
-//! What a text means here and now. Every result is a wall time that exists in the zone: one in a
-//! gap of the clock goes to the other side of it, one that comes twice is the first.
+//! Resolves phrases at a given moment. Every result is a wall time that exists in the zone: one in
+//! a gap moves to the other side of it, one that comes twice is the first.
 
 use super::clock::{Clock, Part};
 use super::day::{Day, Which};

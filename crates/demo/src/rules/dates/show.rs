@@ -1,4 +1,4 @@
-//! Wall times as people write them, and as tools take them.
+//! Formats wall times as people write them, and as tools take them.
 
 use jiff::civil::DateTime;
 

@@ -23,7 +23,7 @@ fn start(text: &str, base: Option<&str>) -> String {
 }
 
 #[test]
-fn phrases_mean_what_people_mean() {
+fn common_phrases_are_understood() {
     for (text, expected) in [
         ("tomorrow at 3pm", "2026-11-16T15:00:00"),
         ("Friday at 10am", "2026-11-20T10:00:00"),
@@ -66,7 +66,7 @@ fn phrases_mean_what_people_mean() {
 }
 
 #[test]
-fn what_is_no_time_stays_as_it_is() {
+fn text_that_is_no_time_is_kept() {
     for text in ["at 25", "Sprint 42", "1:1 with Ana", "to 4 people", "10k run", "version 1.30", ""]
     {
         let found = when(text, None);
@@ -108,7 +108,7 @@ fn names_keep_their_words() {
 }
 
 #[test]
-fn with_a_base_what_is_not_said_stays() {
+fn with_a_base_missing_parts_are_kept() {
     let base = Some("2026-11-20T15:00:00");
     for (text, expected) in [
         ("4pm", "2026-11-20T16:00:00"),
@@ -134,7 +134,7 @@ fn with_a_base_what_is_not_said_stays() {
 }
 
 #[test]
-fn clocks_that_are_changed_leave_no_time_that_is_not_there() {
+fn a_clock_change_gives_no_skipped_time() {
     // On 29 March 2026 Berlin's clocks go from 2 to 3, on 25 October from 3 to 2.
     let before = here("2026-03-28T12:00:00+01:00", "Europe/Berlin");
     let found = before.when("tomorrow at 2:30am", None).start.unwrap();

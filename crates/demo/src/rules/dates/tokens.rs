@@ -1,5 +1,5 @@
-//! A text as words, numbers and signs, each with its place, and the words for numbers, days and
-//! months.
+//! Splits a text into words, numbers and signs with their positions, and knows the words for
+//! numbers, days and months.
 
 use jiff::civil::Weekday;
 

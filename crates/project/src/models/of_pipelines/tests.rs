@@ -1,4 +1,4 @@
-//! What pipelines say of their models, and the mistakes in it.
+//! Models inside pipelines, and mistakes in them.
 
 use super::*;
 use kernel::definition::pipeline_reader::read_text;
@@ -87,7 +87,7 @@ fn a_provider_is_sent_the_key_that_is_named_or_its_own() {
 }
 
 #[test]
-fn mistakes_are_told_without_secrets() {
+fn mistakes_are_reported_without_secrets() {
     for (kind, params, told) in [
         ("opnai", json!({}), "there is no `llm` of type `opnai`; hint: did you mean `openai`?"),
         ("openai", json!({}), "`model` of `llm` is missing"),
@@ -109,7 +109,7 @@ fn mistakes_are_told_without_secrets() {
 }
 
 #[test]
-fn rules_and_models_of_the_project_ask_nobody_outside() {
+fn models_of_the_project_and_stubs_stay_local() {
     assert!(is_alone(&PipelineLlm::Named("main".into())));
     assert!(is_alone(&pipeline("stub", json!({})).1.llm));
     assert!(!is_alone(&pipeline("openai", json!({})).1.llm));

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_that_stand_in_messages_can_be_put_there() {
+    fn message_cases_can_be_put_into_messages() {
         for case in of(Kind::Listed) {
             let tool: Value = serde_json::from_slice(&case.bytes())
                 .unwrap_or_else(|error| panic!("{}: {error}", case.name));

@@ -21,7 +21,7 @@ const IDLE_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// A request that the agent was sent.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// `POST /rpc`.
     pub line: String,
     /// The headers in the order they came, names in lower case.
@@ -30,7 +30,7 @@ pub struct Asked {
     pub body: Value,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// The first header of this name, given in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -59,7 +59,7 @@ pub struct AgentServer {
 struct Desk {
     address: SocketAddr,
     tasks: Tasks,
-    asked: Vec<Asked>,
+    asked: Vec<ReceivedRequest>,
     health: Health,
     /// What is served in the place of the first card.
     card: Option<Value>,
@@ -143,7 +143,7 @@ impl AgentServer {
     }
 
     /// Everything that it was asked, in order.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.desk().asked.clone()
     }
 
@@ -164,7 +164,7 @@ impl AgentServer {
 
     /// How often it was asked how a task is.
     pub fn looks(&self) -> usize {
-        let is_look = |asked: &&Asked| {
+        let is_look = |asked: &&ReceivedRequest| {
             let method = asked.body["method"].as_str().unwrap_or_default();
             let is_path = asked.line.starts_with("GET ") && asked.line.contains("/tasks/");
             is_path || matches!(method, "GetTask" | "tasks/get")
@@ -205,7 +205,11 @@ impl Desk {
         let path = words.next().unwrap_or_default().split('?').next().unwrap_or_default();
         let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
         let line = format!("{method} {path}");
-        self.asked.push(Asked { line, headers: request.headers.clone(), body: body.clone() });
+        self.asked.push(ReceivedRequest {
+            line,
+            headers: request.headers.clone(),
+            body: body.clone(),
+        });
         if method == "GET"
             && let Some(card) = self.served_card(path)
         {

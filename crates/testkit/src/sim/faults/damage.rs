@@ -131,7 +131,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_hidden_is_hidden_until_it_heals() {
+    fn damage_is_refused_until_it_heals() {
         let damage = Damage::default();
         let key = |id: &str| SessionKey::new("default", Space::session(), id);
         damage.harm(Harm::Journal(key("a")));

@@ -2,20 +2,20 @@
 //! a store can have, in the wrapper around it.
 
 pub mod damage;
-pub mod elsewhere;
+pub mod other_writer;
 
 use crate::sim::machine::archive::Archive;
 use crate::sim::machine::nodes::Node;
 use crate::sim::machine::power::Power;
 use crate::sim::realms::SHARED;
 use damage::Damage;
-use elsewhere::{Elsewhere, Turn};
 use kernel::contracts::{
     FeedRow, ListPage, LoadResult, PageRequest, SessionFilter, SessionRef, Store, StoreError,
 };
 use kernel::journal::projection::{Append, SessionRow};
 use kernel::planted::Switch;
 use kernel::values::ids::{RealmId, SessionId, SessionKey, SessionVersion};
+use other_writer::{OtherWriter, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -149,7 +149,7 @@ pub struct SimStore {
     /// What cannot be read.
     pub damage: Arc<Damage>,
     /// Who else writes, if someone does.
-    pub elsewhere: Option<Arc<Elsewhere>>,
+    pub other_writer: Option<Arc<OtherWriter>>,
     /// Which node it is opened by, where there are two.
     pub node: Option<Node>,
     /// What the broken store remembers.
@@ -249,37 +249,37 @@ impl SimStore {
     /// A load while another writer is there, who may come before it or after it.
     pub(super) async fn load_beside(
         &self,
-        elsewhere: &Elsewhere,
+        other_writer: &OtherWriter,
         key: &SessionKey,
         known: Option<SessionVersion>,
     ) -> Result<LoadResult, StoreError> {
-        let turn = elsewhere.loads(key, known.is_some());
+        let turn = other_writer.loads(key, known.is_some());
         // Whether the other writer gets through is not the engine's concern.
         if turn == Turn::Before {
-            let _ = elsewhere.write(self.inner.as_ref(), key).await;
+            let _ = other_writer.write(self.inner.as_ref(), key).await;
         }
         let mut loaded = self.inner.load(key, known).await?;
         if turn == Turn::After {
-            let _ = elsewhere.write(self.inner.as_ref(), key).await;
+            let _ = other_writer.write(self.inner.as_ref(), key).await;
         }
         let Some(known) = known else { return Ok(loaded) };
         if self.planted == Some(Planted::StaleRestUsed) && matches!(loaded, LoadResult::Found(_)) {
             loaded = LoadResult::Unchanged;
         }
         if loaded == LoadResult::Unchanged && turn != Turn::After {
-            elsewhere.told(key, known.fence);
+            other_writer.confirmed(key, known.fence);
         }
         Ok(loaded)
     }
 
     /// What is known of an append that another writer may get in before.
     pub(super) fn beside(&self, append: &Append) -> Option<Beside> {
-        let elsewhere = self.elsewhere.clone()?;
+        let other_writer = self.other_writer.clone()?;
         let id = append.session.id;
         let key = append.session.key.clone();
-        let was_told = elsewhere.was_told(&key, append.fence);
+        let was_confirmed = other_writer.was_confirmed(&key, append.fence);
         let accepts = self.planted == Some(Planted::StaleFenceAccepted);
-        Some(Beside { store: self.inner.clone(), elsewhere, id, key, was_told, accepts })
+        Some(Beside { store: self.inner.clone(), other_writer, id, key, was_confirmed, accepts })
     }
 
     fn broken(&self) -> MutexGuard<'_, Broken> {
@@ -290,11 +290,11 @@ impl SimStore {
 /// An append beside another writer's.
 pub(super) struct Beside {
     store: Arc<dyn Store>,
-    elsewhere: Arc<Elsewhere>,
+    other_writer: Arc<OtherWriter>,
     id: SessionId,
     key: SessionKey,
     /// The writer learned that it knows the session as it is.
-    was_told: bool,
+    was_confirmed: bool,
     /// The broken store says that it is fine, whatever it is based on.
     accepts: bool,
 }
@@ -309,8 +309,8 @@ impl Beside {
         // Retention may have removed it meanwhile.
         let named = SessionRef::Id(self.id);
         let found = self.store.session(&self.key.realm, &named).await;
-        if self.was_told && matches!(found, Ok(Some(_))) {
-            self.elsewhere.accuse(&self.key);
+        if self.was_confirmed && matches!(found, Ok(Some(_))) {
+            self.other_writer.accuse(&self.key);
         }
         if self.accepts { Ok(()) } else { result }
     }

@@ -1,4 +1,4 @@
-//! A call as a journal tells of it.
+//! One call, as its journal records it.
 
 use kernel::tool::call::{InputRequired, Verdict};
 use kernel::values::ids::{CallId, RunId};

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repeat_gets_what_the_first_one_got() {
+    fn a_repeated_message_gets_the_first_answer() {
         let one = RunId(1);
         let other = RunId(2);
         let ask = |run: RunId| -> Ask {

@@ -1,4 +1,4 @@
-//! What a journal went through of what is easily missed, and which blobs it names.
+//! Counts rare situations in a journal, and lists the blobs that it names.
 
 use crate::sim::coverage::{Counts, Seen};
 use kernel::ask::Reply;

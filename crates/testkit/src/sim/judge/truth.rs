@@ -1,4 +1,4 @@
-//! What the store is held against when everything has come to its end.
+//! Everything outside the store that its final state is checked against.
 
 use super::punctual::Hours;
 use super::recovery::Deaths;

@@ -1,5 +1,5 @@
-//! The turns of agents in a journal: who may be asked when, and what an approval of several calls
-//! says of one of them.
+//! Turns of agents in a journal: who may be asked when, and how one approval of several calls
+//! applies to each.
 
 use kernel::ask::CallDecision;
 use kernel::event::Fact;

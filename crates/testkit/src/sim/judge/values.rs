@@ -1,4 +1,4 @@
-//! Values as the judge reads them, with their blobs opened.
+//! Values as the judge reads them, with blobs loaded.
 
 use super::journal::Started;
 use kernel::contracts::Blobs;

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_promised_is_whole_and_what_was_not_may_be_harmed() {
+    fn only_synced_blobs_survive_a_crash() {
         assert_eq!(whole_after(Syncing::InTime, 0), 20);
         assert!(whole_after(Syncing::Never, 5_000) < 20);
         assert!(whole_after(Syncing::Late, 10) < 20);

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_changes_neither_what_has_passed_nor_what_is_waited_for() {
+    fn setting_the_clock_moves_no_elapsed_time_and_no_timer() {
         const HOUR_MS: i64 = 3_600_000;
         for set_by in [HOUR_MS, -HOUR_MS] {
             let executor = Executor::new(1, Arc::new(Power::default()));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_do_is_noticed_and_a_cut_stops_it() {
+    fn a_stall_is_noticed_and_a_power_cut_stops_the_run() {
         let power = Arc::new(Power::default());
         let executor = Executor::new(1, power.clone());
         let stalled = executor.run_until(std::future::pending::<()>(), 100);

@@ -8,6 +8,6 @@ pub mod clock;
 pub mod marks;
 pub mod vfs;
 pub mod blobs;
-pub mod place;
+pub mod storage;
 pub mod nodes;
 pub mod archive;

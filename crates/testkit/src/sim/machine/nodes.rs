@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_known_who_acted_who_was_refused_and_who_was_taken_over() {
+    fn acting_refused_and_replaced_nodes_are_counted() {
         let executor = Executor::new(1, Arc::new(Power::default()));
         let nodes = Nodes::new(Rng::new(1), executor);
         let first = nodes.first();

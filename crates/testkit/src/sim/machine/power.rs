@@ -86,7 +86,6 @@ impl Point {
     }
 }
 
-/// The switch.
 #[derive(Debug)]
 pub struct Power {
     on: AtomicBool,
@@ -171,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_off_at_the_planned_hit_and_stays_off() {
+    fn the_power_goes_off_at_the_planned_hit_and_stays_off() {
         let power = Power::default();
         power.switch_on(Some((Point::Queued, 2)));
         assert!(power.passes(Point::Step) && power.passes(Point::Queued));

@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_survives_and_what_was_not_does_not() {
+    fn only_synced_rows_survive_a_crash() {
         assert!((0..9).all(|mode| rows_after_a_crash(false, mode) == Some(50)));
         assert!((0..9).any(|mode| rows_after_a_crash(true, mode) != Some(50)));
     }

@@ -120,7 +120,7 @@ impl Changes {
     }
 
     /// This was said of a call.
-    pub fn said(&self, rules: &Rules, realm: &RealmId, of: Asked<'_>, verdict: &Verdict) {
+    pub fn said(&self, rules: &Rules, realm: &RealmId, of: PolicyQuestion<'_>, verdict: &Verdict) {
         let line = line(&rules.version(), realm, of, verdict);
         self.state().said.insert(line);
     }
@@ -143,7 +143,10 @@ impl Changes {
                     judgement: Judgement::Admitted { verdict, policy, .. },
                 } => {
                     let Some(request) = requests.get(call) else { continue };
-                    let of = Asked { tool: request.tool.as_str(), arguments: &request.arguments };
+                    let of = PolicyQuestion {
+                        tool: request.tool.as_str(),
+                        arguments: &request.arguments,
+                    };
                     let found = state.misjudged(policy.as_deref(), event.at, |version| {
                         line(version, realm, of, verdict)
                     });
@@ -183,12 +186,12 @@ impl State {
 
 /// A call that is asked about.
 #[derive(Clone, Copy)]
-pub struct Asked<'a> {
+pub struct PolicyQuestion<'a> {
     pub tool: &'a str,
     pub arguments: &'a Value,
 }
 
-impl Asked<'_> {
+impl PolicyQuestion<'_> {
     /// The step that its arguments name.
     pub fn step(&self) -> &str {
         self.arguments["step"].as_str().unwrap_or_default()
@@ -196,7 +199,7 @@ impl Asked<'_> {
 }
 
 /// What is kept of one word.
-fn line(version: &str, realm: &RealmId, of: Asked<'_>, verdict: &Verdict) -> String {
+fn line(version: &str, realm: &RealmId, of: PolicyQuestion<'_>, verdict: &Verdict) -> String {
     let word = match verdict {
         Verdict::Allow => "allow",
         Verdict::Ask(_) => "ask",
@@ -227,11 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn a_judgement_is_of_a_version_that_held_and_what_that_version_said() {
+    fn a_verdict_must_match_a_version_in_force() {
         let changes = Changes::new(false);
         let realm = RealmId::from("acme");
         let arguments = json!({"step": "s"});
-        let of = Asked { tool: "t", arguments: &arguments };
+        let of = PolicyQuestion { tool: "t", arguments: &arguments };
         changes.said(&changes.rules(), &realm, of, &Verdict::Allow);
         let wrong = |events: Vec<Event>| changes.misjudged(&realm, &events).len();
         assert_eq!(wrong(judged(5, Some("v0"), Verdict::Allow)), 0);
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_goes_and_comes_back_and_rules_that_lag_are_the_old_ones() {
+    fn a_subject_can_vanish_and_return_and_lagging_rules_are_old() {
         let bob = Caller::new("acme", "bob");
         let at = Millis(10);
         let changes = Changes::new(false);

@@ -3,7 +3,7 @@
 //! share the machine each has rules of its own, which change. It is outside the process, as an
 //! operator's is.
 
-use super::changes::{Asked, Changes, Rules};
+use super::changes::{Changes, PolicyQuestion, Rules};
 use super::panicking::Panics;
 use crate::sim::faults::Planted;
 use crate::sim::rng::{Rng, mix};
@@ -20,7 +20,6 @@ const MOOD_MS: i64 = 3_000;
 /// The rules of a shared machine whose seed has none.
 const SHARED_SALT: u64 = 5;
 
-/// The policy.
 pub struct SimPolicy {
     /// Out of which its rules are made; none allows everything.
     salt: Option<u64>,
@@ -95,13 +94,13 @@ impl SimPolicy {
     }
 
     /// What it says of a call at this moment.
-    pub fn says(&self, caller: &Caller, asked: Asked<'_>) -> Verdict {
+    pub fn says(&self, caller: &Caller, asked: PolicyQuestion<'_>) -> Verdict {
         let rules = self.changes.as_ref().map(Changes::rules);
         self.word(rules.as_deref(), caller, asked)
     }
 
     /// What these rules say of a call.
-    fn word(&self, rules: Option<&Rules>, caller: &Caller, asked: Asked<'_>) -> Verdict {
+    fn word(&self, rules: Option<&Rules>, caller: &Caller, asked: PolicyQuestion<'_>) -> Verdict {
         let tool = asked.tool;
         let step = asked.step();
         let known = self.knows(rules, caller);
@@ -132,7 +131,7 @@ impl SimPolicy {
     }
 
     /// What is heard of what it says of a call.
-    fn heard(&self, caller: &Caller, asked: Asked<'_>, verdict: Verdict) -> Verdict {
+    fn heard(&self, caller: &Caller, asked: PolicyQuestion<'_>, verdict: Verdict) -> Verdict {
         if self.planted != Some(Planted::DenyIgnored) {
             return verdict;
         }
@@ -154,7 +153,12 @@ impl SimPolicy {
         }
     }
 
-    fn digest(&self, rules: Option<&Rules>, realm: &RealmId, asked: Asked<'_>) -> Option<u64> {
+    fn digest(
+        &self,
+        rules: Option<&Rules>,
+        realm: &RealmId,
+        asked: PolicyQuestion<'_>,
+    ) -> Option<u64> {
         let salt = rules.map_or(self.salt, |rules| Some(rules.salt(self.salt?, realm)));
         let bytes = asked.tool.bytes().chain(asked.step().bytes());
         // The lowest bits of a mix know little of its first bytes.
@@ -182,7 +186,7 @@ impl Policy for SimPolicy {
             }
             (Resource::Tool(spec), Some(arguments)) => {
                 self.panics.in_driver("the policy");
-                let asked = Asked { tool: spec.name.as_str(), arguments };
+                let asked = PolicyQuestion { tool: spec.name.as_str(), arguments };
                 let verdict = self.word(rules, subject, asked);
                 if let (Some(changes), Some(rules)) = (&self.changes, rules) {
                     changes.said(rules, &subject.realm, asked, &verdict);
@@ -216,11 +220,14 @@ mod tests {
 
     fn says(policy: &SimPolicy, step: &str) -> Verdict {
         let arguments = json!({"step": step});
-        policy.says(&Caller::new("default", "ann"), Asked { tool: "t", arguments: &arguments })
+        policy.says(
+            &Caller::new("default", "ann"),
+            PolicyQuestion { tool: "t", arguments: &arguments },
+        )
     }
 
     #[test]
-    fn it_says_everything_somewhere_and_denies_nothing_once_it_is_calm() {
+    fn every_verdict_occurs_and_a_calm_policy_denies_nothing() {
         let executor = Executor::new(1, Arc::new(Power::default()));
         let clock = Arc::new(SimClock(executor.clone()));
         let policy = salted(clock);
@@ -238,13 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn one_that_wavers_asks_first_and_denies_later() {
+    fn a_wavering_policy_asks_first_and_denies_later() {
         let executor = Executor::new(1, Arc::new(Power::default()));
         let clock = Arc::new(SimClock(executor.clone()));
         let policy = salted(clock);
         let wavers = (0..200).map(|step| format!("s{step}")).find(|step| {
             let arguments = json!({"step": step});
-            let asked = Asked { tool: "t", arguments: &arguments };
+            let asked = PolicyQuestion { tool: "t", arguments: &arguments };
             let digest = policy.digest(None, &"default".into(), asked);
             digest.is_some_and(|digest| rule(digest) == Rule::Wavers)
         });
@@ -259,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn each_realm_has_its_rules_and_who_vanished_may_do_nothing() {
+    fn each_realm_has_its_rules_and_a_vanished_subject_is_denied() {
         let executor = Executor::new(1, Arc::new(Power::default()));
         let policy = salted(Arc::new(SimClock(executor))).shared(false);
         let ann = Caller::new("acme", "ann");
@@ -267,7 +274,7 @@ mod tests {
         let said = |who: &Caller| -> Vec<Verdict> {
             let word = |step: u32| {
                 let arguments = json!({"step": format!("s{step}")});
-                policy.says(who, Asked { tool: "t", arguments: &arguments })
+                policy.says(who, PolicyQuestion { tool: "t", arguments: &arguments })
             };
             (0..50).map(word).collect()
         };

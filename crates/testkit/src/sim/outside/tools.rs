@@ -1,7 +1,7 @@
 //! The other side: tools with a will of their own, and the ledger of what they really did. The
 //! ledger is outside the engine and survives every crash of it.
 
-use super::changes::Asked;
+use super::changes::PolicyQuestion;
 use super::panicking::Panics;
 use super::policy::SimPolicy;
 use crate::sim::machine::power::{Point, Power};
@@ -106,7 +106,6 @@ enum Fate {
     AnswerLost,
 }
 
-/// One tool.
 pub struct SimTool {
     name: &'static str,
     spec: Arc<ToolSpec>,
@@ -198,7 +197,7 @@ impl SimTool {
     async fn perform(&self, caller: &Caller, call: &Call) -> Result<ToolOutput, ToolError> {
         self.passes(Point::BeforeSend).await;
         // The gate asked in this very moment: time stands still between its question and this one.
-        let asked = Asked { tool: self.name, arguments: &call.arguments };
+        let asked = PolicyQuestion { tool: self.name, arguments: &call.arguments };
         if matches!(self.around.policy.says(caller, asked), Verdict::Deny(_)) {
             self.around.ledger.trespass(&caller.realm, call.id, self.name);
         }

@@ -1,4 +1,4 @@
-//! What the clients of a realm know of another realm that shares the machine.
+//! What the clients of a realm know of another realm on the same machine.
 
 use crate::sim::judge::oracle::Oracle;
 use crate::sim::outside::policy::SimPolicy;

@@ -1,4 +1,4 @@
-//! What people reply: yes, or anything, also what does not fit.
+//! Replies of people: a yes, or anything, also invalid ones.
 
 use crate::sim::programs::reference::{form_of, words_of};
 use crate::sim::rng::Rng;

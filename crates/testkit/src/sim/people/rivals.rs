@@ -1,5 +1,5 @@
-//! Clients that get in the way of rules: they answer an ask just when the rule acts that holds it,
-//! as they like, or with the rule's own answer. A second supervisor is in `world`.
+//! Clients that compete with rules: they answer an ask at the moment when its rule acts, freely or
+//! with the rule's own answer. A second supervisor is in `world`.
 
 use crate::sim::people::clients::{Clients, locked};
 use crate::sim::people::replies::reply_to;

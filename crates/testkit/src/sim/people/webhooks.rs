@@ -25,14 +25,14 @@ pub struct Notified(Mutex<Book>);
 
 #[derive(Default)]
 struct Book {
-    runs: BTreeMap<RunId, Told>,
-    told: usize,
+    runs: BTreeMap<RunId, RunPosts>,
+    delivered: usize,
     again: usize,
 }
 
-/// What was told of one run, and what the store acknowledged of its webhook.
+/// The events that were posted of one run, and what the store acknowledged of its webhook.
 #[derive(Default)]
-struct Told {
+struct RunPosts {
     posts: Vec<Arc<Event>>,
     is_made: bool,
     place: u64,
@@ -42,7 +42,7 @@ impl Notified {
     /// How many events got there, and how many of them again.
     pub fn counts(&self) -> (usize, usize) {
         let book = locked(&self.0);
-        (book.told, book.again)
+        (book.delivered, book.again)
     }
 }
 
@@ -127,8 +127,8 @@ impl Posting {
         let report = report.inspect_err(|refusal| self.clients.refused(refusal)).ok()?;
         let (is_made, place) = {
             let mut book = locked(&self.notified.0);
-            let told = book.runs.entry(run).or_default();
-            (told.is_made, told.place)
+            let posted = book.runs.entry(run).or_default();
+            (posted.is_made, posted.place)
         };
         let Some(webhook) = stored.into_iter().next() else {
             // The run is there, so it was not removed with it.
@@ -180,10 +180,10 @@ impl Posting {
             let Some(whole) = self.whole(run).await else { continue };
             let wrong = {
                 let mut book = locked(&self.notified.0);
-                let told = book.runs.entry(run).or_default();
-                let count = told.posts.len();
-                let wrong = out_of_order(&whole, &told.posts);
-                book.told += whole.len();
+                let posted = book.runs.entry(run).or_default();
+                let count = posted.posts.len();
+                let wrong = out_of_order(&whole, &posted.posts);
+                book.delivered += whole.len();
                 book.again += count.saturating_sub(whole.len());
                 wrong
             };

@@ -4,6 +4,6 @@
 pub mod plans;
 pub mod healing;
 pub mod source;
-pub mod held;
+pub mod context_values;
 pub mod wants;
 pub mod reference;

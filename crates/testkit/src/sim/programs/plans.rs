@@ -22,7 +22,6 @@ pub const LIST: &str = "list";
 /// What makes a value larger than the smaller limits.
 pub const PADDING: &str = "some words that nobody reads";
 
-/// A step.
 #[derive(Debug, Clone)]
 pub struct Node {
     /// Its id, unique over all plans of a seed.
@@ -142,7 +141,6 @@ pub enum Kind {
         concurrency: u32,
         /// Whether failures are collected.
         collect: bool,
-        /// Its steps.
         body: Vec<Node>,
     },
     /// Another plan.
@@ -164,7 +162,6 @@ pub enum Kind {
     },
 }
 
-/// A plan.
 #[derive(Debug, Clone)]
 pub struct SimPlan {
     pub id: String,

@@ -3,7 +3,7 @@
 //! first and however often the process died. Where branches answer at the same time, whichever
 //! comes first ends the plan: there every order is tried, and the run's answer must be one of them.
 
-use super::held::Held;
+use super::context_values::ContextValue;
 use super::plans::{
     AgentStep, CallStep, Kind, LIST, Look, NOTHING, NUMBER, Node, Over, PADDING, Past, SHARED_KEY,
     SimPlan, branch_id, call_step,
@@ -120,7 +120,7 @@ struct Around<'p> {
 /// What a frame wrote and called.
 #[derive(Default)]
 struct Scope {
-    context: BTreeMap<String, Held>,
+    context: BTreeMap<String, ContextValue>,
     /// Oldest first.
     entries: Vec<Entry>,
 }
@@ -128,18 +128,18 @@ struct Scope {
 /// A call that succeeded.
 struct Entry {
     step: String,
-    output: Held,
+    output: ContextValue,
 }
 
 /// How a list or a step ends.
 enum Flow {
     /// With its last output.
-    On(Held),
+    On(ContextValue),
     /// The plan is over, with this answer.
-    Answered(Held),
+    Answered(ContextValue),
 }
 
-fn answer(around: &Around<'_>, plan: &SimPlan, input: &Value, order: &mut Order) -> Held {
+fn answer(around: &Around<'_>, plan: &SimPlan, input: &Value, order: &mut Order) -> ContextValue {
     let mut walk = Walk { around, input, scopes: vec![Scope::default()], order };
     if let Flow::Answered(answer) = walk.list(&plan.nodes) {
         return answer;
@@ -164,7 +164,7 @@ struct Walk<'p> {
 
 impl Walk<'_> {
     fn list(&mut self, nodes: &[Node]) -> Flow {
-        let mut last = Held::Value(Value::Null);
+        let mut last = ContextValue::Value(Value::Null);
         let mut index = 0;
         while let Some(node) = nodes.get(index) {
             index += 1;
@@ -209,7 +209,7 @@ impl Walk<'_> {
                 let input = json!({"n": self.input["n"], "items": self.input["items"]});
                 let returned = match self.around.plans.get(*plan) {
                     Some(plan) => answer(self.around, plan, &input, self.order),
-                    None => Held::Value(Value::Null),
+                    None => ContextValue::Value(Value::Null),
                 };
                 self.write(save, returned.clone());
                 Flow::On(returned)
@@ -224,11 +224,11 @@ impl Walk<'_> {
             | Kind::SkipUnless(_)
             | Kind::Human { .. }
             | Kind::Publish
-            | Kind::Final { .. } => Flow::On(Held::Value(Value::Null)),
+            | Kind::Final { .. } => Flow::On(ContextValue::Value(Value::Null)),
         }
     }
 
-    fn call(&mut self, id: &str, call: &CallStep) -> Held {
+    fn call(&mut self, id: &str, call: &CallStep) -> ContextValue {
         let mut arguments = json!({"step": id});
         if call.large {
             arguments["large"] = json!(true);
@@ -273,10 +273,10 @@ impl Walk<'_> {
         // Whether all of it is one blob does not matter: plans point to single keys of a branch.
         let mut joined = BTreeMap::new();
         for (index, scope) in left.iter().enumerate() {
-            joined.insert(branch_id(index), Held::Object(scope.context.clone()));
+            joined.insert(branch_id(index), ContextValue::Object(scope.context.clone()));
         }
         left.into_iter().for_each(|scope| self.merge(scope));
-        let joined = Held::Object(joined);
+        let joined = ContextValue::Object(joined);
         self.write(id, joined.clone());
         Flow::On(joined)
     }
@@ -326,13 +326,13 @@ impl Walk<'_> {
             return Flow::Answered(answer);
         }
         left.into_iter().for_each(|scope| self.merge(scope));
-        let joined = Held::Array(results).joined(self.around.inline_bytes_max);
+        let joined = ContextValue::Array(results).joined(self.around.inline_bytes_max);
         self.write(id, joined.clone());
         Flow::On(joined)
     }
 
     /// Of those who answer beside each other, the one that comes first.
-    fn first_of(&mut self, mut answers: Vec<Held>) -> Option<Held> {
+    fn first_of(&mut self, mut answers: Vec<ContextValue>) -> Option<ContextValue> {
         if answers.is_empty() {
             return None;
         }
@@ -340,7 +340,7 @@ impl Walk<'_> {
         Some(answers.swap_remove(chosen))
     }
 
-    fn early(&self, id: &str, shows_shared: bool, item: Option<&String>) -> Held {
+    fn early(&self, id: &str, shows_shared: bool, item: Option<&String>) -> ContextValue {
         let mut answer = json!({"from": id, "newest": self.past(&Past::NewestStep)});
         if shows_shared {
             answer["shared"] = self.shared(Look::Whole);
@@ -353,15 +353,15 @@ impl Walk<'_> {
         self.kept(answer)
     }
 
-    fn kept(&self, value: Value) -> Held {
-        Held::kept(value, self.around.inline_bytes_max)
+    fn kept(&self, value: Value) -> ContextValue {
+        ContextValue::kept(value, self.around.inline_bytes_max)
     }
 
     fn fits(&self, number: u64) -> bool {
         self.input["n"].as_u64() == Some(number)
     }
 
-    fn write(&mut self, key: &str, value: Held) {
+    fn write(&mut self, key: &str, value: ContextValue) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.context.insert(key.to_owned(), value);
         }
@@ -374,7 +374,7 @@ impl Walk<'_> {
         }
     }
 
-    fn look_up(&self, key: &str) -> Option<&Held> {
+    fn look_up(&self, key: &str) -> Option<&ContextValue> {
         self.scopes.iter().rev().find_map(|scope| scope.context.get(key))
     }
 

@@ -1,4 +1,4 @@
-//! Plans as the loader reads them.
+//! Writes plans in the format of the loader.
 
 use super::healing::{advice_of, rules_of};
 use super::plans::{

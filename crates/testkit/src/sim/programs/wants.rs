@@ -1,5 +1,5 @@
-//! Tools that want something first: what they want in which round, whether they were given that,
-//! and what someone gives them who says yes to all of it.
+//! Tools that need input first: what they request in which round, whether they got it, and a reply
+//! that grants all of it.
 
 use kernel::tool::call::{InputRequest, InputRequired, InputResponses};
 use kernel::values::ids::CallId;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_call_was_given_is_known_by_keys_and_state() {
+    fn the_inputs_of_a_call_follow_from_keys_and_state() {
         let call = CallId(7);
         assert_eq!(round_of(call, &InputResponses::default()), Some(0));
         let inputs: BTreeMap<String, Value> =

@@ -2,13 +2,13 @@
 //! point and started again on what its disk kept; in the last life nothing fails, everything is
 //! brought to an end, and the oracle judges.
 
-mod house;
+mod engine_parts;
 mod second;
 mod process;
 
 use super::coverage::{Coverage, Seen};
 use super::faults::Planted;
-use super::faults::elsewhere::Elsewhere;
+use super::faults::other_writer::OtherWriter;
 use super::judging::{follow, heal, judge, wait_for_all};
 pub use super::knobs::{Knobs, Outcome};
 use super::limits::{admit_plans, of_rough_seed, of_seed, redrawn};
@@ -27,8 +27,8 @@ use crate::sim::machine::blobs::Syncing;
 use crate::sim::machine::clock::{SimClock, SimEntropy};
 use crate::sim::machine::executor::{Executor, Stop};
 use crate::sim::machine::nodes::{Met, Nodes};
-use crate::sim::machine::place::{Embedded, Opener, SimPlace};
 use crate::sim::machine::power::{Point, Power};
+use crate::sim::machine::storage::{Embedded, Opener, SimStorage};
 use crate::sim::machine::vfs::Disk;
 use crate::sim::outside::panicking::PLANNED;
 use crate::sim::outside::policy::SimPolicy;
@@ -93,16 +93,16 @@ fn simulated(knobs: Knobs, opener: &dyn Opener) -> Outcome {
         Ok(folder) => folder,
         Err(error) => panic!("no folder for the simulation: {error}"),
     };
-    let place = SimPlace { folder: folder.path(), opener };
-    let mut machine = Machine::new(knobs, place.folder);
+    let storage = SimStorage { folder: folder.path(), opener };
+    let mut machine = Machine::new(knobs, storage.folder);
     for life in 0..=knobs.crashes {
-        machine.live(place, life == knobs.crashes);
+        machine.live(storage, life == knobs.crashes);
         if !machine.sides.iter().all(|side| locked(&side.oracle).wrong().is_empty()) {
             break;
         }
     }
     let mut wrong: Vec<String> =
-        machine.elsewhere.iter().flat_map(|elsewhere| elsewhere.wrong()).collect();
+        machine.other_writer.iter().flat_map(|other_writer| other_writer.wrong()).collect();
     let mut runs = 0;
     for side in &machine.sides {
         side.count(&mut machine.coverage);
@@ -128,7 +128,7 @@ fn simulated(knobs: Knobs, opener: &dyn Opener) -> Outcome {
             (None, Some(notified)) => notified.counts(),
             (None, None) => (0, 0),
         },
-        elsewhere: machine.elsewhere.as_ref().map_or(0, |elsewhere| elsewhere.writes()),
+        other_writes: machine.other_writer.as_ref().map_or(0, |other_writer| other_writer.writes()),
         coverage: machine.coverage.clone(),
         wrong,
     }
@@ -140,7 +140,6 @@ struct Machine {
     rng: Rng,
     power: Arc<Power>,
     disk: Disk,
-    /// Its realms.
     sides: Vec<Arc<Side>>,
     executor: Executor,
     clock: Arc<dyn Clock>,
@@ -163,7 +162,7 @@ struct Machine {
     /// Who is notified by webhooks.
     notified: Option<Arc<Notified>>,
     /// Who else writes to the sessions.
-    elsewhere: Option<Arc<Elsewhere>>,
+    other_writer: Option<Arc<OtherWriter>>,
     /// The nodes, where there are two.
     nodes: Option<Arc<Nodes>>,
     whims: Arc<Mutex<Rng>>,
@@ -196,7 +195,7 @@ impl Machine {
             usual = of_rough_seed(usual, &mut rng);
         }
         let troubles = Arc::new(Troubles::new(knobs, &power, &clock));
-        let elsewhere = knobs.elsewhere.then(|| Arc::new(Elsewhere::new(clock.clone())));
+        let other_writer = knobs.other_writer.then(|| Arc::new(OtherWriter::new(clock.clone())));
         let of_nodes = || Nodes::new(Rng::stream(knobs.seed, NODES_STREAM), executor.clone());
         let nodes = knobs.two.then(of_nodes);
         let whims = &mut Rng::stream(knobs.seed, 7);
@@ -235,7 +234,7 @@ impl Machine {
             archive: Arc::default(),
             receiver,
             notified: knobs.webhooks.then(Arc::default),
-            elsewhere,
+            other_writer,
             nodes,
             whims: Arc::new(Mutex::new(Rng::stream(knobs.seed, 5))),
             plans: Arc::new(plans),
@@ -246,7 +245,7 @@ impl Machine {
     }
 
     /// One life: start, work, die; or, if it is the last, end well and be judged.
-    fn live(&mut self, place: SimPlace<'_>, last: bool) {
+    fn live(&mut self, storage: SimStorage<'_>, last: bool) {
         let death = if last { None } else { Some(self.death()) };
         self.power.switch_on(death);
         if last {
@@ -258,7 +257,7 @@ impl Machine {
             self.coverage.count(Seen::LimitsLowered, u64::from(!admit_plans(&self.limits)));
         }
         self.begin_life();
-        match self.start(place) {
+        match self.start(storage) {
             Ok(process) => self.work(process, last),
             // The power may go while the store is being opened.
             Err(why) if self.power.is_on() => locked(&self.oracle).accuse(why),

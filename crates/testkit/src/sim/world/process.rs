@@ -2,12 +2,12 @@
 //! clients that talk to it.
 
 use super::Machine;
-use super::house::House;
+use super::engine_parts::EngineParts;
 use super::second::Second;
 use crate::sim::faults::Planted;
 use crate::sim::machine::blobs::SimBlobs;
 use crate::sim::machine::executor::SimSpawn;
-use crate::sim::machine::place::SimPlace;
+use crate::sim::machine::storage::SimStorage;
 use crate::sim::model;
 use crate::sim::outside::receiver::{NAME, PlaceAhead, SimSink};
 use crate::sim::outside::tools;
@@ -35,7 +35,7 @@ pub(super) struct Process {
 
 impl Machine {
     /// Starts it on what the disk kept, or says why that does not work.
-    pub(super) fn start(&self, place: SimPlace<'_>) -> Result<Process, String> {
+    pub(super) fn start(&self, storage: SimStorage<'_>) -> Result<Process, String> {
         let spawn: Arc<dyn Spawn> = Arc::new(SimSpawn(self.executor.clone()));
         let power = self.power.clone();
         let oracle = self.oracle.clone();
@@ -50,37 +50,41 @@ impl Machine {
             }),
             vfs: Some(self.disk.name().to_owned()),
         };
-        let opened = place.open(parts)?;
+        let opened = storage.open(parts)?;
         let inner = opened.store.clone();
         let blobs = opened.blobs.clone();
         let webhooks = opened.webhooks.clone();
-        let house = self.house(opened, spawn);
-        let store = house.store(inner, self.nodes.as_ref().map(|nodes| nodes.first()));
-        self.elsewhere.iter().for_each(|elsewhere| elsewhere.begin_life());
+        let engine_parts = self.engine_parts(opened, spawn);
+        let store = engine_parts.store(inner, self.nodes.as_ref().map(|nodes| nodes.first()));
+        self.other_writer.iter().for_each(|other_writer| other_writer.begin_life());
         // Of two that share their marks no one knows whose death it was: none is found.
         if self.nodes.is_none() {
             self.troubles.marks.begin_process();
         }
-        let engine = house.engine(store.clone())?;
-        let second = self.second(place, house)?;
+        let engine = engine_parts.engine(store.clone())?;
+        let second = self.second(storage, engine_parts)?;
         Ok(Process { clients: self.clients(&engine), store, webhooks, blobs, second })
     }
 
     /// The second supervisor, where there is one.
-    fn second(&self, place: SimPlace<'_>, house: House) -> Result<Option<Second>, String> {
+    fn second(
+        &self,
+        storage: SimStorage<'_>,
+        engine_parts: EngineParts,
+    ) -> Result<Option<Second>, String> {
         let Some(nodes) = self.nodes.clone() else { return Ok(None) };
-        let open = place.beside().ok_or("the store serves one supervisor alone")?;
+        let open = storage.beside().ok_or("the store serves one supervisor alone")?;
         let executor = self.executor.clone();
         let oracle = self.oracle.clone();
-        Ok(Some(Second { house, open, nodes, executor, oracle }))
+        Ok(Some(Second { engine_parts, open, nodes, executor, oracle }))
     }
 
-    fn house(&self, opened: OpenStore, spawn: Arc<dyn Spawn>) -> House {
-        House {
+    fn engine_parts(&self, opened: OpenStore, spawn: Arc<dyn Spawn>) -> EngineParts {
+        EngineParts {
             knobs: self.knobs,
             archive: self.archive.clone(),
             damage: self.troubles.damage.clone(),
-            elsewhere: self.elsewhere.clone(),
+            other_writer: self.other_writer.clone(),
             definitions: opened.definitions,
             deliveries: match self.knobs.planted {
                 Some(Planted::PlaceAhead) => Arc::new(PlaceAhead(opened.deliveries)),

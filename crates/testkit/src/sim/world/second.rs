@@ -3,11 +3,11 @@
 //! taken for dead while it still runs: from then on it can write nothing, what it drove is taken
 //! over, and some time later it begins again.
 
-use super::house::House;
+use super::engine_parts::EngineParts;
 use crate::sim::judge::oracle::Oracle;
 use crate::sim::machine::executor::Executor;
 use crate::sim::machine::nodes::Nodes;
-use crate::sim::machine::place::OpenBeside;
+use crate::sim::machine::storage::OpenBeside;
 use crate::sim::people::clients::locked;
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ const GONE_MS: (u64, u64) = (0, 4_000);
 /// The second supervisor of one life.
 pub(super) struct Second {
     /// What its engines are made of.
-    pub(super) house: House,
+    pub(super) engine_parts: EngineParts,
     /// How it opens the store.
     pub(super) open: OpenBeside,
     pub(super) nodes: Arc<Nodes>,
@@ -38,8 +38,8 @@ impl Second {
     }
 
     fn start(&self) {
-        let store = self.house.store((self.open)(), Some(self.nodes.second()));
-        match self.house.engine(store) {
+        let store = self.engine_parts.store((self.open)(), Some(self.nodes.second()));
+        match self.engine_parts.engine(store) {
             // It works without anyone who holds it.
             Ok(engine) => engine.admin().keep_recovering(),
             Err(why) => locked(&self.oracle).accuse(why),

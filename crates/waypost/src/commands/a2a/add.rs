@@ -5,7 +5,7 @@ use crate::commands::mcp::add::tell_plain;
 use crate::commands::mcp::writing::{TableContext, append};
 use crate::commands::upstream::lookup;
 use crate::context::Context;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::settings::Settings;
 use clap::Args;

@@ -1,4 +1,4 @@
-//! `waypost a2a card`: what an agent says of itself.
+//! `waypost a2a card`: shows the card of an agent.
 
 use super::reference::{Reference, failed, parts};
 use crate::context::Context;
@@ -39,10 +39,10 @@ pub(super) async fn run(args: &CardArgs, context: &Context) -> Result<Exit> {
         Err(_) if context.output.is_json() => AgentCard::default(),
         read => read?,
     };
-    context.output.data(&document, &told(&document, &card))
+    context.output.data(&document, &card_text(&document, &card))
 }
 
-fn told(document: &Value, card: &AgentCard) -> String {
+fn card_text(document: &Value, card: &AgentCard) -> String {
     let mut fields = Fields::default();
     fields.add("name", card.name.as_str());
     fields.add("description", card.description.as_str());

@@ -1,5 +1,5 @@
-//! A line to one interface of an agent, in A2A 1.0 over JSON-RPC, HTTP with JSON or gRPC: requests
-//! as they are written, answers as they come. What is right is judged elsewhere.
+//! A connection to one interface of an agent, in A2A 1.0 over JSON-RPC, HTTP with JSON or gRPC.
+//! Sends requests as they are and returns raw answers; the rules judge them.
 
 use crate::exit::{Exit, Failure, Result};
 use outbound::answer::{ReadError, collect};

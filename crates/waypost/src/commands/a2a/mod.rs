@@ -1,5 +1,5 @@
-//! `waypost a2a`: agents that speak A2A, whose ever they are. Their cards are shown and checked,
-//! they are sent messages, and they become upstreams of a project.
+//! `waypost a2a`: shows and checks the cards of A2A agents, sends them messages, lists their tasks,
+//! and adds them to a project as upstreams.
 
 mod reference;
 mod line;
@@ -10,7 +10,7 @@ mod add;
 mod check;
 
 use crate::context::Context;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Result};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

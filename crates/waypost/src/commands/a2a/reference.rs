@@ -1,4 +1,4 @@
-//! Which agent a command is about, how it is reached, and why it was not.
+//! Resolves the agent that a command names, and explains why it cannot be reached.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_has_the_values_of_its_variables() {
+    fn variables_in_headers_are_expanded() {
         let variable = |name: &str| (name == "KEY").then(|| "k".to_owned());
         assert_eq!(filled("Bearer ${KEY}!", &variable), Ok("Bearer k!".to_owned()));
         assert_eq!(filled("plain", &variable), Ok("plain".to_owned()));

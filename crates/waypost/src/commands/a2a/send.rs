@@ -73,7 +73,7 @@ pub(super) async fn run(args: &SendArgs, context: &Context) -> Result<Exit> {
         Answer::Message(message) => {
             context.output.data(&json!({"message": message}), &shown_parts(&message.parts))
         }
-        Answer::Task(task) => told(args, context, &task),
+        Answer::Task(task) => print_task(args, context, &task),
     }
 }
 
@@ -122,7 +122,7 @@ fn is_still(state: TaskState) -> bool {
     state.is_terminal() || state.is_interrupted()
 }
 
-fn told(args: &SendArgs, context: &Context, task: &Task) -> Result<Exit> {
+fn print_task(args: &SendArgs, context: &Context, task: &Task) -> Result<Exit> {
     let id = task.id.as_str();
     let agent = args.agent.agent.as_str();
     let state = task.status.state;

@@ -1,11 +1,11 @@
-//! `waypost agent`: which agents a server has, and those that are stored there from files. An agent
-//! file is checked here, with the places of its mistakes, before anything is sent.
+//! `waypost agent`: lists the agents of a server, and stores agents from files. Files are checked
+//! here, with the position of each mistake, before anything is sent.
 
 use crate::commands::Most;
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
-use crate::remote::near::{self, AGENTS};
+use crate::remote::suggestions::{self, AGENTS};
 use crate::terminal::input;
 use crate::terminal::output::printable;
 use crate::terminal::table::Cell;
@@ -100,7 +100,7 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
 async fn get(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
     let asked = client.get(Request::to(&["agents", name]));
-    let body = near::or_suggest(&client, AGENTS, name, asked).await?;
+    let body = suggestions::or_suggest(&client, AGENTS, name, asked).await?;
     context.show(&body, |answer: AgentAnswer| {
         context.output.text(printable(&yaml::agent(&answer.agent)?).trim_end())?;
         context.output.talk(&match answer.summary.version {
@@ -135,8 +135,8 @@ struct StoreResult {
 /// Stores an agent where it differs.
 async fn store(context: &Context, client: &Client, agent: &Agent) -> Result<StoreResult> {
     let name = agent.name.as_str();
-    let kept = kept(client, name).await?;
-    let wanted = wanted(agent, kept.as_ref());
+    let kept = stored_agent(client, name).await?;
+    let wanted = with_stored_id(agent, kept.as_ref());
     if let Some(kept) = kept.as_ref().filter(|kept| kept.agent == wanted) {
         return Ok(StoreResult { result: "unchanged", version: kept.summary.version });
     }
@@ -159,8 +159,8 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit> {
     let mut exit = Exit::Ok;
     for agent in &offered {
         let name = agent.name.as_str();
-        let kept = kept(&client, name).await?;
-        let new = yaml::agent(&wanted(agent, kept.as_ref()))?;
+        let kept = stored_agent(&client, name).await?;
+        let new = yaml::agent(&with_stored_id(agent, kept.as_ref()))?;
         let (old_name, old) = match &kept {
             Some(kept) => {
                 let version = version_text(&kept.summary);
@@ -185,7 +185,7 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit> {
 async fn remove(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
     let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
-    near::or_suggest(&client, AGENTS, name, client.delete(request)).await?;
+    suggestions::or_suggest(&client, AGENTS, name, client.delete(request)).await?;
     let document = json!({"refName": name, "removed": true});
     context.output.done(&document, &format!("removed `{name}`"))
 }
@@ -193,7 +193,7 @@ async fn remove(context: &Context, name: &str) -> Result<Exit> {
 async fn would_remove(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
     let asked = client.get(Request::to(&["agents", name]));
-    let body = near::or_suggest(&client, AGENTS, name, asked).await?;
+    let body = suggestions::or_suggest(&client, AGENTS, name, asked).await?;
     let answer: AgentAnswer = read(&body)?;
     let version = answer.summary.version;
     let told = match version {
@@ -234,7 +234,7 @@ fn offered(context: &Context, files: &[PathBuf]) -> Result<Vec<Agent>> {
 }
 
 /// The agent as the server has it, if it has one.
-async fn kept(client: &Client, name: &str) -> Result<Option<AgentAnswer>> {
+async fn stored_agent(client: &Client, name: &str) -> Result<Option<AgentAnswer>> {
     match client.get(Request::to(&["agents", name])).await {
         Ok(body) => read(&body).map(Some),
         Err(failure) if failure.code == "not_found" => Ok(None),
@@ -243,7 +243,7 @@ async fn kept(client: &Client, name: &str) -> Result<Option<AgentAnswer>> {
 }
 
 /// What the file says, with the id that the server gave it where the file says none.
-fn wanted(agent: &Agent, kept: Option<&AgentAnswer>) -> Value {
+fn with_stored_id(agent: &Agent, kept: Option<&AgentAnswer>) -> Value {
     let mut wanted = (*agent.source).clone();
     let id = kept.and_then(|kept| kept.agent.get("id"));
     if let (Value::Object(fields), Some(id)) = (&mut wanted, id) {

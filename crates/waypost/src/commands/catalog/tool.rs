@@ -106,13 +106,13 @@ async fn call(context: &Context, name: &str, arguments: &[String]) -> Result<Exi
         return outcome::tell(context, &answer, &call.run);
     }
     context.show(&answer, |call: CallAnswer| {
-        context.output.text(&outcome::value_text(&meant(call.result)))
+        context.output.text(&outcome::value_text(&plain_value(call.result)))
     })
 }
 
 /// A result of MCP as a plan gets it: the value or the text in it, where there is nothing else. Any
 /// other output is what it is. `--json` shows all of it.
-fn meant(mut result: Value) -> Value {
+fn plain_value(mut result: Value) -> Value {
     let Some(blocks) = result["content"].as_array() else { return result };
     let is_block = |block: &Value| block["type"].is_string();
     if !blocks.iter().all(is_block) || result["isError"] == true {
@@ -148,14 +148,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_of_mcp_is_printed_as_a_plan_gets_it() {
+    fn an_mcp_result_is_printed_as_a_plan_gets_it() {
         let text = json!({"type": "text", "text": "4"});
         let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
         let structured = json!({"content": [text], "structuredContent": {"result": 4}});
-        assert_eq!(meant(structured), json!({"result": 4}));
-        assert_eq!(meant(json!({"content": [text, text]})), "4\n4");
+        assert_eq!(plain_value(structured), json!({"result": 4}));
+        assert_eq!(plain_value(json!({"content": [text, text]})), "4\n4");
         for whole in [json!({"content": [text, image]}), json!({"content": "page"}), json!(3)] {
-            assert_eq!(meant(whole.clone()), whole);
+            assert_eq!(plain_value(whole.clone()), whole);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! `waypost backup`: a copy of a data folder from which a server can be restored. The server that
-//! holds the folder makes it; where none does, this process.
+//! `waypost backup`: copies a data folder so that a server can be restored from it. The server that
+//! holds the folder makes the copy; without one, this process does.
 
 use crate::assembly::refused;
 use crate::context::Context;
 use crate::environment::DATA_FOLDER;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: BackupArgs, context: &Context) -> Result<Exit> {
 async fn written(data: Option<&Path>, into: PathBuf, context: &Context) -> Result<BackupAnswer> {
     // A server that is named is meant, unless the data is named.
     if data.is_none() && context.has_named_server() {
-        return asked(&context.client().await?, &into, context).await;
+        return written_by_server(&context.client().await?, &into, context).await;
     }
     let usual = || project_folder(None).join(DATA_FOLDER);
     let data = data.map_or_else(usual, Path::to_path_buf);
@@ -62,13 +62,17 @@ async fn written(data: Option<&Path>, into: PathBuf, context: &Context) -> Resul
         return Err(refused(error).hint("`--data DIR` names another folder"));
     };
     match address::of_holder(&data, pid) {
-        Some(url) => asked(&context.client_at(&url)?, &into, context).await,
+        Some(url) => written_by_server(&context.client_at(&url)?, &into, context).await,
         None => Err(refused(error).hint("it serves no HTTP: stop it, then take the backup")),
     }
 }
 
 /// Has the server write it, on its own machine.
-async fn asked(client: &Client, into: &Path, context: &Context) -> Result<BackupAnswer> {
+async fn written_by_server(
+    client: &Client,
+    into: &Path,
+    context: &Context,
+) -> Result<BackupAnswer> {
     let Some(dir) = into.to_str() else {
         let what = format!("`{}` cannot be sent to the server: it is no text", into.display());
         return Err(Failure::usage(what).hint("choose another name"));

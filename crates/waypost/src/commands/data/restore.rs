@@ -1,9 +1,9 @@
-//! `waypost restore`: a data folder out of a backup, for a server that is started next.
+//! `waypost restore`: makes a data folder from a backup, for a server that is started next.
 
 use super::backup::unmade;
 use crate::assembly::refused;
 use crate::context::Context;
-use crate::environment::place::{project_folder, shown};
+use crate::environment::locations::{project_folder, shown};
 use crate::environment::{DATA_FOLDER, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::counted;

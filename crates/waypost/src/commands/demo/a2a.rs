@@ -1,8 +1,8 @@
 //! Two servers and one approval: an agent of a supplier is a tool of a shop. The supplier wants an
 //! order approved; the question travels to the shop, and the answer back.
 
+use super::narrator::Narrator;
 use super::stage::{Stage, StoryRequest, text_at};
-use super::telling::Narrator;
 use super::waiting::WaitDeadline;
 use super::{mistaken, unbound};
 use crate::assembly::{Keys, NOWHERE, assemble, refused};
@@ -123,7 +123,7 @@ impl Scene {
              supplier is a tool there.",
         )
         .await?;
-        self.found().await?;
+        self.wait_for_card().await?;
         let shown = ["/state", "/version", "/agent/address", "/tools"];
         shop.ask(StoryRequest::get("/api/v1/upstreams/supplier").showing(&shown)).await?;
 
@@ -156,7 +156,7 @@ impl Scene {
     }
 
     /// Waits until the shop has read the supplier's card.
-    async fn found(&self) -> Result<()> {
+    async fn wait_for_card(&self) -> Result<()> {
         let waiting = WaitDeadline::begin("the shop to find the supplier");
         while self.shop.quietly("/api/v1/upstreams/supplier").await?["state"] != "ready" {
             waiting.next().await?;

@@ -1,4 +1,4 @@
-//! An assistant for a calendar: what it wants to change is shown first, and waits for a yes.
+//! A calendar assistant: every change is shown first and waits for approval.
 
 use super::stage::{Stage, StoryRequest, text_at};
 use crate::exit::Result;

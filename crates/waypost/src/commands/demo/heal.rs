@@ -1,5 +1,5 @@
-//! Steps that fail: one that a retry cures, one that a plan mends, a payment of which nobody knew
-//! whether it happened, and a shipment for which a model proposes what a person takes.
+//! Failed steps: one is cured by a retry, one by a correction plan, a payment has an unknown
+//! outcome, and for a shipment a model proposes arguments that a person accepts.
 
 use super::stage::{Stage, StoryRequest, text_at};
 use crate::exit::Result;

@@ -2,7 +2,7 @@
 //! else needs and that are gone at the end. Every answer is the server's; the command that gets the
 //! same stands above it.
 
-mod telling;
+mod narrator;
 mod waiting;
 mod stage;
 mod plans;
@@ -27,6 +27,7 @@ use clap::{Args, ValueEnum};
 use engine::system::clock::SystemEntropy;
 use kernel::contracts::Entropy;
 use kernel::definition::plan::mistake::Mistake;
+use narrator::Narrator;
 use project::config::Config;
 use project::folder::{DEMO_SETTINGS, Project};
 use project::two_teams::two_teams;
@@ -34,7 +35,6 @@ use serde_json::json;
 use server::Extra;
 use stage::Stage;
 use std::net::SocketAddr;
-use telling::Narrator;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 

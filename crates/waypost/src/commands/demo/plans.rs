@@ -1,4 +1,5 @@
-//! A plan with a person in it: it waits, takes only what fits, and of two answers one wins.
+//! A plan that asks a person: it waits, refuses invalid answers, and takes the first of two valid
+//! ones.
 
 use super::stage::{Stage, StoryRequest, text_at};
 use crate::exit::Result;

@@ -1,6 +1,5 @@
-//! Two teams on one server: who calls is known, policies decide, and what was decided is kept in a
-//! chain that shows every change. A call is refused, another one asked about and approved by
-//! another person.
+//! Two teams on one server: callers are known, policies decide, and decisions are kept in a hash
+//! chain. One call is refused, another needs the approval of a second person.
 
 use super::stage::{Sender, Stage, StoryRequest, text_at};
 use crate::exit::Result;

@@ -1,6 +1,6 @@
-//! Where stories happen: requests to the server, each shown as the command that does the same.
+//! Sends the requests of a story, each shown as the equivalent command.
 
-use super::telling::{Narrator, ShownAnswer};
+use super::narrator::{Narrator, ShownAnswer};
 use super::waiting::WaitDeadline;
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
@@ -48,7 +48,6 @@ impl<'a> StoryRequest<'a> {
         Self { path, ..Self::default() }
     }
 
-    /// A POST.
     pub(super) fn post(path: &'a str, body: Value) -> Self {
         Self { path, body: Some(body), ..Self::default() }
     }
@@ -212,7 +211,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_request_is_shown_as_what_a_shell_takes() {
+    fn a_request_is_shown_as_a_shell_command() {
         let asked = StoryRequest::post("/run", json!({"text": "it's"})).with(&[("A", "b")]);
         assert_eq!(
             asked.curl("http://host"),

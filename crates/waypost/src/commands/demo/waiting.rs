@@ -1,4 +1,4 @@
-//! Waits of the stories: each has a limit, and says what it waited for.
+//! Waits of the stories: each has a limit and names what it waited for.
 
 use crate::exit::{Exit, Failure, Result};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Who may call a server that runs: whether it asks for credentials, whether it takes ours, and
-//! which keys end soon or never, where we may list them.
+//! Access to a running server: whether it asks for credentials, whether it accepts ours, and which
+//! keys expire soon or never, where we may list them.
 
 use super::Site;
 use super::report::Finding;
@@ -25,7 +25,7 @@ pub(super) async fn look(site: &Site<'_>) -> Vec<Finding> {
     let Site { context, server: ServerFinding { client: Some(client), .. }, .. } = site else {
         return Vec::new();
     };
-    let who = match asked(client, context).await {
+    let who = match whoami(client, context).await {
         Ok(who) => who,
         Err(failure) if failure.exit == Exit::Auth => {
             let what = format!("the server does not know who we are: {}", failure.message);
@@ -51,7 +51,7 @@ pub(super) async fn look(site: &Site<'_>) -> Vec<Finding> {
     findings
 }
 
-async fn asked(client: &Client, context: &Context) -> Result<WhoAmI> {
+async fn whoami(client: &Client, context: &Context) -> Result<WhoAmI> {
     read(&client.get(Request::to(&["whoami"]).keyed(context.admin_key()?)).await?)
 }
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_end_soon_or_never_are_named() {
+    fn keys_that_expire_soon_or_never_are_named() {
         let now = Millis(1_800_000_000_000);
         let soon = now.plus_ms(SOON_MS);
         let later = now.plus_ms(SOON_MS + 1);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_keys_that_end_in_time() {
+    fn keys_that_expire_later_are_not_mentioned() {
         let now = Millis(1_800_000_000_000);
         let keys = [key("b", Some(now.plus_ms(SOON_MS + 1)))];
         assert_eq!((ending(&keys, now), endless(&keys)), (None, None));

@@ -1,5 +1,5 @@
-//! The data folder: whether it can be written, how long a sync takes, who holds it, how much room
-//! is left.
+//! The data folder: whether it is writable, how long a sync takes, who holds it, and its free
+//! space.
 
 use super::report::Finding;
 use crate::remote::address;
@@ -23,7 +23,7 @@ pub(super) fn look(data: &Path, is_served: bool) -> Vec<Finding> {
     let shown = data.display();
     if data.is_dir() {
         let written = written(data, format!("{shown} can be written"));
-        let mut findings = vec![written, held(data, is_served)];
+        let mut findings = vec![written, holder(data, is_served)];
         findings.extend(went_back(data));
         findings.push(space(data));
         return findings;
@@ -82,7 +82,7 @@ pub(super) fn try_to_write(folder: &Path) -> io::Result<()> {
 }
 
 /// Whether a process holds the folder; the lock is let go at once.
-fn held(data: &Path, is_served: bool) -> Finding {
+fn holder(data: &Path, is_served: bool) -> Finding {
     let path = data.join("lock");
     let Ok(file) = File::open(&path) else {
         return Finding::ok("lock", "no process holds the data folder");
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_looked_at_and_left_as_it_was() {
+    fn a_check_of_a_folder_does_not_change_it() {
         let folder = tempfile::tempdir().unwrap();
         // A slow disk is a warning; a full one has a test of no one's.
         let found = look(folder.path(), false);
@@ -170,19 +170,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_folder_and_a_holder_is_told() {
+    fn a_file_is_refused_and_a_holder_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         fs::write(&path, "pid 7\nsince now\n").unwrap();
         assert_eq!(look(&path, false)[0].level, Level::Fail);
         let file = File::open(&path).unwrap();
         file.try_lock().unwrap();
-        let told = held(folder.path(), false).to_string();
+        let told = holder(folder.path(), false).to_string();
         assert!(told.contains("held by pid 7 since now"), "{told}");
-        assert_eq!(held(folder.path(), true).level, Level::Ok);
+        assert_eq!(holder(folder.path(), true).level, Level::Ok);
         fs::write(folder.path().join("address"), "pid 7\nurl http://127.0.0.1:9\ntoken x\n")
             .unwrap();
-        let told = held(folder.path(), false).to_string();
+        let told = holder(folder.path(), false).to_string();
         assert!(told.contains("`--server http://127.0.0.1:9`"), "{told}");
     }
 }

@@ -13,7 +13,7 @@ mod sessions;
 mod gateway;
 
 use crate::context::Context;
-use crate::environment::place::{project_folder, shown};
+use crate::environment::locations::{project_folder, shown};
 use crate::environment::{DATA_FOLDER, Environment};
 use crate::exit::{Exit, Result};
 use crate::plans::{Selection, load_project};

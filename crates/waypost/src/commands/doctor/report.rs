@@ -1,5 +1,5 @@
-//! What checks found, and the one way to tell it: for people a line each, or a table where the ways
-//! to an upstream are compared; an object each for programs.
+//! The report of all checks: a line each for people, or a table where routes to an upstream are
+//! compared; an object each for programs.
 
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::{Output, counted, printable};
@@ -60,7 +60,6 @@ impl<T> Ways<T> {
 pub(super) struct Finding {
     /// How bad it is.
     pub(super) level: Level,
-    /// The check.
     name: String,
     /// What it saw.
     what: String,
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn compared_ways_are_columns() {
+    fn compared_routes_are_columns() {
         let ways = Ways { direct: 1, stateless: 1, handshake: 2 }.map(ToString::to_string);
         let finding = Finding::compared("call a", ways, false);
         let expected = json!({"check": "call a", "direct": "1", "stateless": "1",

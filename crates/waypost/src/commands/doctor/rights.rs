@@ -1,5 +1,5 @@
-//! Who may do what: whether the policies of a project are right, and whether a server that runs
-//! serves what the files say.
+//! Access rules: whether the policies of a project are right, and whether the running server serves
+//! what the files say.
 
 use super::Site;
 use super::report::Finding;

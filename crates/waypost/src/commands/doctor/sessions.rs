@@ -1,4 +1,4 @@
-//! The sessions of a server that runs: whether there are some that it cannot read.
+//! Whether the running server has sessions that it cannot read.
 
 use super::Site;
 use super::report::Finding;

@@ -1,5 +1,5 @@
-//! Where events go: whether what is said of sinks can be used, whether their files can be written,
-//! and how they are where a server runs. No one's webhook is called.
+//! Event sinks: whether their settings are valid, whether their files can be written, and their
+//! state in the running server. No webhook is called.
 
 use super::Site;
 use super::disk;

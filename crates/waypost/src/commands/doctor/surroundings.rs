@@ -1,4 +1,5 @@
-//! What is around a server: its port, whether one answers, the clock, the certificates.
+//! The environment of a server: its port and whether one answers there, the clock, the
+//! certificates.
 
 use super::report::Finding;
 use crate::context::Context;

@@ -1,5 +1,5 @@
-//! The servers behind this one: whether what is said of them can be used, whether their programs
-//! are here, and how they are where a server runs.
+//! Upstreams: whether their settings are valid, whether their programs exist, and their state in
+//! the running server.
 
 use super::Site;
 use super::report::Finding;

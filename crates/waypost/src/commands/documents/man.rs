@@ -1,4 +1,4 @@
-//! `waypost man`: the manual pages, one for every command, out of the same text as `--help`.
+//! `waypost man`: writes a manual page for every command, from the text of `--help`.
 
 use crate::exit::{Exit, Failure, Result};
 use crate::terminal::output::Output;

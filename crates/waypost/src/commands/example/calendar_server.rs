@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_may_reach_it() {
+    fn only_loopback_addresses_are_served() {
         for text in ["127.0.0.1:8000", "localhost:0", "[::1]:8000"] {
             assert!(address(text).is_ok(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! `waypost example`: what the examples need beside a server, in the same binary.
+//! `waypost example`: servers that the examples need, in the same binary.
 
 mod pages;
 mod calendar_server;

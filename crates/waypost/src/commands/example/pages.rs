@@ -1,5 +1,5 @@
-//! The pages of a login that calendars may want. At a real provider they would be the provider's;
-//! here one page asks whether it may be, and a link says yes.
+//! Login pages of the calendar example. At a real provider they would be the provider's; here one
+//! page asks for consent, and a link gives it.
 
 use axum::Router;
 use axum::extract::{Path, Query, State};

@@ -1,5 +1,5 @@
-//! `waypost audit`: who did what and what was decided, whether that is as it was written, and a
-//! copy of it whose first line can prove later that nothing was cut off.
+//! `waypost audit`: lists audit entries, verifies their chain, and exports them with a head that
+//! later proves that nothing was cut off.
 
 use crate::commands::{Most, age};
 use crate::context::{Context, Listing};
@@ -167,7 +167,7 @@ async fn verify(args: VerifyArgs, context: &Context) -> Result<Exit> {
         check.found.extend(flaws);
         check.found.truncate(FLAWS_MAX);
     }
-    context.output.data(&json!(check), &told(&check))?;
+    context.output.data(&json!(check), &check_text(&check))?;
     Ok(if check.valid { Exit::Ok } else { Exit::Failed })
 }
 
@@ -323,7 +323,7 @@ fn row(entry: AuditEntry) -> Vec<Cell> {
     ]
 }
 
-fn told(check: &AuditCheck) -> String {
+fn check_text(check: &AuditCheck) -> String {
     let AuditCheck { chain, rows, unchecked, unexpected, flaws, found, .. } = check;
     let whose = if chain == "*" { "the server".to_owned() } else { format!("realm `{chain}`") };
     let all = counted(*rows, "row");
@@ -363,7 +363,7 @@ mod tests {
     use kernel::tool::call::Caller;
 
     #[test]
-    fn what_was_found_is_told() {
+    fn a_check_prints_what_it_found() {
         let check = |flaws: u64, unchecked: u64| AuditCheck {
             chain: "acme".to_owned(),
             valid: flaws + unchecked == 0,
@@ -373,21 +373,24 @@ mod tests {
             flaws,
             found: (0..flaws).map(|_| "row 3 was changed".to_owned()).collect(),
         };
-        assert_eq!(told(&check(0, 0)), "the audit of realm `acme` is as it was written: 7 rows");
-        let flawed = told(&check(1, 2));
+        assert_eq!(
+            check_text(&check(0, 0)),
+            "the audit of realm `acme` is as it was written: 7 rows"
+        );
+        let flawed = check_text(&check(1, 2));
         assert!(flawed.starts_with("2 of 7 rows could not be checked\n"), "{flawed}");
         for part in ["NOT", ": 1 flaw\n", "\n  row 3 was changed", "--unchecked-until"] {
             assert!(flawed.contains(part), "{flawed}");
         }
-        let unproven = told(&check(0, 2));
+        let unproven = check_text(&check(0, 2));
         assert!(unproven.contains("is NOT proven"), "{unproven}");
-        let expected = told(&AuditCheck { valid: true, unexpected: 0, ..check(0, 2) });
+        let expected = check_text(&AuditCheck { valid: true, unexpected: 0, ..check(0, 2) });
         let lines: Vec<&str> = expected.lines().collect();
         let [first, second] = lines.as_slice() else { panic!("{expected}") };
         assert_eq!(*first, "2 of 7 rows could not be checked");
         assert!(second.ends_with("as far as it was checked: 5 rows"), "{second}");
         let server = AuditCheck { chain: "*".to_owned(), ..check(0, 0) };
-        assert!(told(&server).contains("of the server is"), "{server:?}");
+        assert!(check_text(&server).contains("of the server is"), "{server:?}");
     }
 
     #[test]
@@ -579,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_forged_of_an_export_is_found_against_it() {
+    fn forged_exports_are_found_against_the_chain() {
         let exported = grown(Vec::new(), 6);
         let kept = shown(&exported);
         let kept_head = last(&exported);

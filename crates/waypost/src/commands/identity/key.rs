@@ -1,12 +1,12 @@
-//! `waypost key`: the keys with which callers prove who they are. The server that runs makes, lists
-//! and ends them; the first one can be made in a data folder that no server holds.
+//! `waypost key`: API keys of callers. A running server creates, lists, rotates and revokes them;
+//! the first one can be made in a data folder that no server holds.
 
-use super::first;
+use super::first_key;
 use super::new_key::CreateArgs;
 use crate::assembly::refused;
 use crate::commands::{LIST_ITEMS_MAX, Most, age};
 use crate::context::{Context, Listing};
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::environment::{API_KEY, DATA_FOLDER, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::address;
@@ -96,23 +96,27 @@ async fn made(args: &CreateArgs, context: &Context) -> Result<IssuedKey> {
     // Where nothing is served from, no data folder is begun: a server of another folder is meant.
     let is_served_from = usual.is_dir() || folder.join(CONFIG_FILE).is_file();
     if args.data.is_none() && (context.has_named_server() || !is_served_from) {
-        return asked(&context.client().await?, args, context).await;
+        return created_by_server(&context.client().await?, args, context).await;
     }
     let data = args.data.as_deref().unwrap_or(&usual);
     let error = match HeldKeys::take(data, context.environment.text(SECRET_KEY)).await {
-        Ok(held) => return first::create(&held, args, data, context.output).await,
+        Ok(held) => return first_key::create(&held, args, data, context.output).await,
         Err(error) => error,
     };
     let Some(pid) = error.holder().map(|holder| holder.pid) else {
         return Err(refused(error).hint("`--data DIR` names another folder"));
     };
     match address::of_holder(data, pid) {
-        Some(url) => asked(&context.client_at(&url)?, args, context).await,
+        Some(url) => created_by_server(&context.client_at(&url)?, args, context).await,
         None => Err(refused(error).hint("name its address with `--server URL`, or stop it first")),
     }
 }
 
-async fn asked(client: &Client, args: &CreateArgs, context: &Context) -> Result<IssuedKey> {
+async fn created_by_server(
+    client: &Client,
+    args: &CreateArgs,
+    context: &Context,
+) -> Result<IssuedKey> {
     let request = Request::to(&["keys"]).keyed(context.admin_key()?);
     read(&client.post(request, &json!(args.body())).await?)
 }
@@ -196,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_are_told_with_their_realms() {
+    fn roles_are_shown_with_their_realms() {
         let key: ApiKey = serde_json::from_value(json!({
             "id": "abcdefghij", "name": "ci", "subject": "key:abcdefghij", "status": "active",
             "realms": {"acme": ["member", "approver"], "shop-*": ["viewer"]},

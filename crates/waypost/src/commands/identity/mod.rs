@@ -3,7 +3,7 @@
 //! `context` and `remote`.
 
 mod new_key;
-mod first;
+mod first_key;
 pub(crate) mod key;
 pub(crate) mod principal;
 pub(crate) mod realm;

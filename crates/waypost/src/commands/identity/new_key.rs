@@ -1,4 +1,4 @@
-//! What a new key is to be: the options of `waypost key add`, and what a server is sent.
+//! Options of a new key, and the request body that they become.
 
 use clap::Args;
 use kernel::identity::grants::RealmPattern;
@@ -122,12 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_small() {
+    fn a_key_has_small_defaults() {
         assert_eq!(body(&[]), json!({"name": "ci", "roles": ["member"], "expiresInDays": 90}));
     }
 
     #[test]
-    fn what_is_said_is_asked_for() {
+    fn options_become_the_request_body() {
         let said = ["--role", "viewer", "--role", "approver", "--scope", "answer", "--realm"];
         let said = [&said[..], &["acme-*", "--expires", "never"]].concat();
         let realms = json!({"acme-*": ["viewer", "approver"]});

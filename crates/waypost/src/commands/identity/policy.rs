@@ -1,9 +1,9 @@
-//! `waypost policy`: the policies of a project, whether they are right, what their tests say, and
-//! why something is decided. All of it is offline: what a server does follows from its files.
+//! `waypost policy`: checks, tests and explains the policies of a project. All of it is offline:
+//! the decisions of a server follow from its files.
 
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
 use crate::policies::{check, unlisted};

@@ -1,5 +1,5 @@
 //! `waypost principal`: people and programs that a server knows by name. Files are checked here,
-//! with the places of their mistakes, before anything is sent.
+//! with the position of each mistake, before anything is sent.
 
 use crate::commands::Most;
 use crate::context::{Context, Listing};
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_are_told_with_their_realms() {
+    fn roles_are_shown_with_their_realms() {
         let definition = json!({"realms": {"acme": ["member", "approver"], "shop-*": ["viewer"]}});
         let principal = json!({"id": "ann", "origin": "file", "definition": definition});
         let principal: Principal = serde_json::from_value(principal).unwrap();

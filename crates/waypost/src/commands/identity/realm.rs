@@ -1,5 +1,5 @@
-//! `waypost realm`: which realms a server has and what is set for each, and how one is made and
-//! removed while the server runs.
+//! `waypost realm`: lists the realms of a server with their settings, and creates and removes them
+//! while it runs.
 
 use crate::commands::Most;
 use crate::context::{Context, Listing};
@@ -89,7 +89,7 @@ async fn remove(context: &Context, name: &str) -> Result<Exit> {
     client.delete(request()?).await?;
     let body = client.get(request()?).await?;
     let realm: Realm = read(&body)?;
-    context.output.done(&body, &format!("realm `{name}` is removed; {}", left(&realm)))
+    context.output.done(&body, &format!("realm `{name}` is removed; {}", removal_state(&realm)))
 }
 
 async fn would_remove(context: &Context, name: &str) -> Result<Exit> {
@@ -119,10 +119,10 @@ fn kept_because(realm: &Realm) -> Option<&'static str> {
 async fn show(context: &Context, name: &str) -> Result<Exit> {
     let request = Request::to(&["realms", name]).keyed(context.admin_key()?);
     let body = context.client().await?.get(request).await?;
-    context.show(&body, |realm: Realm| context.output.text(&told(&realm)))
+    context.show(&body, |realm: Realm| context.output.text(&realm_text(&realm)))
 }
 
-fn told(realm: &Realm) -> String {
+fn realm_text(realm: &Realm) -> String {
     let mut fields = Fields::default();
     fields.add("realm", realm.name.as_str());
     fields.add("tools", enabled(realm.enabled_tools.as_deref()));
@@ -136,13 +136,13 @@ fn told(realm: &Realm) -> String {
     fields.add("origin", realm.origin.name());
     fields.add("created", realm.created_at.clone().unwrap_or_default());
     if let Some(at) = &realm.removed_at {
-        fields.add("removed", format!("{at}; {}", left(realm)));
+        fields.add("removed", format!("{at}; {}", removal_state(realm)));
     }
     fields.text()
 }
 
 /// What is left of a realm that was removed.
-fn left(realm: &Realm) -> &'static str {
+fn removal_state(realm: &Realm) -> &'static str {
     match realm.purged {
         Some(true) => "nothing is left but its audit",
         Some(false) | None => "what it owned is being removed",
@@ -170,12 +170,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_sees_what_is_set_and_what_does_not_work() {
+    fn set_values_and_unusable_users_are_shown() {
         let realm = json!({"name": "acme", "origin": "settings",
             "enabledTools": ["math::*", "crm.find"], "runAsUserId": "robot", "usable": false,
             "maxFindLimit": 100});
         let realm: Realm = serde_json::from_value(realm).unwrap();
-        let told = told(&realm);
+        let told = realm_text(&realm);
         for line in ["math::*, crm.find", "robot (cannot be used)", "100"] {
             assert!(told.contains(line), "{told}");
         }
@@ -186,17 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn one_sees_what_is_left_of_a_removed_realm() {
+    fn a_removed_realm_shows_how_far_its_removal_is() {
         let realm = json!({"name": "acme", "origin": "stored", "usable": true,
             "removedAt": "2026-11-16T04:09:04.123Z", "purged": false});
         let realm: Realm = serde_json::from_value(realm).unwrap();
-        let told = told(&realm);
+        let told = realm_text(&realm);
         assert!(
             told.contains("2026-11-16T04:09:04.123Z; what it owned is being removed"),
             "{told}"
         );
         let purged = Realm { purged: Some(true), ..realm };
-        assert_eq!(left(&purged), "nothing is left but its audit");
+        assert_eq!(removal_state(&purged), "nothing is left but its audit");
         assert_eq!(kept_because(&purged), Some("it was removed before"));
         let there = Realm { removed_at: None, ..purged };
         assert_eq!(kept_because(&there), None);

@@ -1,4 +1,4 @@
-//! `waypost whoami`: who the server thinks that we are, and what that may do.
+//! `waypost whoami`: the identity that the server sees, with its roles and scopes.
 
 use crate::context::Context;
 use crate::exit::{Exit, Result};
@@ -21,10 +21,10 @@ pub(crate) struct WhoamiArgs {}
 pub(crate) async fn run(_args: WhoamiArgs, context: &Context) -> Result<Exit> {
     let request = Request::to(&["whoami"]).keyed(context.admin_key()?);
     let body = context.client().await?.get(request).await?;
-    context.show(&body, |who: WhoAmI| context.output.text(&told(who)))
+    context.show(&body, |who: WhoAmI| context.output.text(&identity_text(who)))
 }
 
-fn told(who: WhoAmI) -> String {
+fn identity_text(who: WhoAmI) -> String {
     let mut fields = Fields::default();
     fields.add("subject", who.subject);
     fields.add("actor", who.actor.unwrap_or_default());
@@ -49,12 +49,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn one_sees_who_one_is_and_until_when() {
+    fn identity_and_expiry_are_shown() {
         let local = json!({"realm": "default", "subject": "local", "roles": ["admin"],
             "mode": "local"});
         let who: WhoAmI = serde_json::from_value(local).unwrap();
         assert_eq!(
-            told(who),
+            identity_text(who),
             "subject  local\nrealm    default\nroles    admin\nscopes   no limit\n\
              access   local: the server asks for no credentials"
         );
@@ -62,7 +62,7 @@ mod tests {
             "scopes": ["read", "use"], "mode": "credentials",
             "key": {"id": "abcdefghij", "name": "ci", "expiresAt": "2027-01-01T00:00:00.000Z"}});
         let who: WhoAmI = serde_json::from_value(keyed).unwrap();
-        let told = told(who);
+        let told = identity_text(who);
         for line in ["scopes   read, use", "key      abcdefghij (ci)", "expires  2027-01-01"] {
             assert!(told.contains(line), "{told}");
         }

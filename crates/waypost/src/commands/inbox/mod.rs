@@ -1,4 +1,4 @@
-//! `waypost inbox`: what people are asked, and their answers.
+//! `waypost inbox`: lists open asks, shows and answers them.
 
 mod replies;
 mod walk;
@@ -8,8 +8,8 @@ use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::proposals;
-use crate::remote::chosen::{self, ASKS};
 use crate::remote::client::{Client, Request, read};
+use crate::remote::id_lookup::{self, ASKS};
 use crate::terminal::output::{Fields, printable};
 use clap::{Args, Subcommand, ValueEnum};
 use kernel::values::visible::{exposed, exposed_json};
@@ -234,7 +234,7 @@ async fn show(context: &Context, client: &Client, ask: Option<&str>) -> Result<E
     let body = client.get(Request::to(&["asks", &ask])).await?;
     let said = match context.output.is_json() {
         true => None,
-        false => asking::said(client, &read(&body)?).await,
+        false => asking::last_request(client, &read(&body)?).await,
     };
     context.show(&body, |ask: Ask| {
         context.output.text(&fields(&ask, said.as_deref()).text())?;
@@ -319,8 +319,8 @@ fn plain_name(word: &Value) -> String {
 /// The id of the ask that begins like this; without one, of the newest that is open.
 async fn resolved(client: &Client, ask: Option<&str>) -> Result<String> {
     match ask {
-        Some(id) => chosen::whole(client, ASKS, id).await,
-        None => chosen::newest(client, ASKS).await,
+        Some(id) => id_lookup::resolve(client, ASKS, id).await,
+        None => id_lookup::newest(client, ASKS).await,
     }
 }
 
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_fails_by_a_no_is_no_failure_of_the_command() {
+    fn a_run_that_fails_by_rejection_is_no_failure_of_the_command() {
         let run = |status: &str, name: &str| -> Run {
             read(&json!({
                 "id": "run_1", "session": "ses_1", "plan": "p", "status": status, "asks": [],

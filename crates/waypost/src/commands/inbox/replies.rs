@@ -1,4 +1,4 @@
-//! The replies that the options of `waypost inbox answer`, `approve` and `reject` stand for.
+//! Builds replies from the options of `waypost inbox answer`, `approve` and `reject`.
 
 use super::{Action, AnswerArgs, ApproveArgs, RejectArgs};
 use crate::exit::{Failure, Result};
@@ -39,7 +39,7 @@ pub(super) fn answer(ask: &Ask, args: &AnswerArgs) -> Result<Value> {
         (AskKind::Authorize, Some(Action::Decline)) => {
             json!(AuthorizeReply { action: AuthorizeAction::Decline, code: None })
         }
-        (AskKind::Fix, None) if args.proposal => taken(ask)?,
+        (AskKind::Fix, None) if args.proposal => accepting_reply(ask)?,
         (_, None) if args.proposal => return Err(misfit(ask, "proposes nothing")),
         (AskKind::Fix, Some(action)) => fix(ask, action, args)?,
         (AskKind::Approve, _) => return Err(misfit(ask, "needs a decision")),
@@ -109,9 +109,9 @@ fn fix(ask: &Ask, action: Action, args: &AnswerArgs) -> Result<Value> {
 }
 
 /// What the ask proposes, as it is.
-fn taken(ask: &Ask) -> Result<Value> {
+fn accepting_reply(ask: &Ask) -> Result<Value> {
     let Some(proposed) = &ask.proposal else { return Err(misfit(ask, "proposes nothing")) };
-    Ok(json!(proposals::taken(proposed)))
+    Ok(json!(proposals::accepting_reply(proposed)))
 }
 
 /// The reply that lets calls run.

@@ -1,4 +1,4 @@
-//! `waypost inbox` at a terminal: one open ask after the other, answered on the spot.
+//! `waypost inbox` at a terminal: asks one open ask after the other.
 
 use crate::asking::prompts::Unanswered;
 use crate::asking::{Asker, run_of};
@@ -35,7 +35,7 @@ pub(super) async fn run(context: &Context, client: &Client, asker: &mut Asker) -
         seen.push(ask.id.clone());
         match asker.settle(context, client, ask, WAIT_SECONDS).await {
             Ok(body) => tell(context, &run_of(&body)?)?,
-            Err(Unanswered::Later | Unanswered::Elsewhere) => {}
+            Err(Unanswered::Later | Unanswered::AlreadyDecided) => {}
             Err(Unanswered::Leave) => return Ok(Exit::Ok),
             Err(Unanswered::Failed(failure)) if ends(&failure) => return Err(failure),
             Err(Unanswered::Failed(failure)) => output.failure(&failure),

@@ -1,15 +1,15 @@
 //! `waypost mcp add`: writes one server into the project's `waypost.toml`.
 
-use super::writing::{TableContext, append};
+use super::settings_file::{TableContext, append};
 use crate::commands::header;
 use crate::commands::upstream::lookup;
 use crate::context::Context;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::settings::Settings;
 use clap::Args;
 use project::layer::Location;
-use project::upstream_entries::{ConvertedEntry, Entry, moved};
+use project::upstream_entries::{ConvertedEntry, Entry, converted};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -96,7 +96,7 @@ fn table(args: &AddArgs) -> Result<ConvertedEntry> {
         Some(prefix) => entry.map(|entry| entry.prefixed(prefix)),
         None => entry,
     };
-    let table = entry.as_ref().and_then(moved);
+    let table = entry.as_ref().and_then(converted);
     let table = table.filter(|table| table.name == args.name && !table.name.is_empty());
     table.ok_or_else(|| {
         Failure::usage(format!("`{}` cannot be the name of an upstream", args.name))

@@ -1,5 +1,5 @@
-//! Opens a page in a person's browser, where there is a person before a terminal and a browser that
-//! can be seen. Otherwise nothing happens: the address is printed anyway.
+//! Opens a page in the user's browser, if there is a terminal and a graphical session. Otherwise
+//! nothing happens: the address is printed anyway.
 
 use crate::context::Context;
 use crate::environment::OWN_KEYS;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_pages_are_opened() {
+    fn only_http_addresses_are_opened() {
         assert!(is_page("https://login.example.com/authorize?a=b"));
         assert!(is_page("http://127.0.0.1:9000/authorize"));
         for url in ["file:///etc/passwd", "javascript:alert(1)", "-x", "", "vscode://x/y"] {

@@ -1,11 +1,10 @@
-//! `waypost mcp import`: the servers that another client's settings list. That client's files are
-//! read, and never written.
+//! `waypost mcp import`: imports the servers of another client's settings. Its files are only read.
 
 use super::add::tell_plain;
-use super::writing::{TableContext, append};
+use super::settings_file::{TableContext, append};
 use crate::commands::upstream::lookup;
 use crate::context::Context;
-use crate::environment::place::{project_folder, shown};
+use crate::environment::locations::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
 use crate::settings::Settings;
@@ -14,8 +13,8 @@ use clap::Args;
 use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
 use project::folder::{CONFIG_FILE, Project};
-use project::upstream_entries::foreign::{self, ImportedServers};
-use project::upstream_entries::{ConvertedEntry, Entry, moved};
+use project::upstream_entries::client_files::{self, ImportedServers};
+use project::upstream_entries::{ConvertedEntry, Entry, converted};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -55,7 +54,7 @@ struct Candidate {
 pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit> {
     let folder = project_folder(args.dir.as_deref());
     let project = load_project(&folder, &context.environment)?;
-    let found = found(args, &folder)?;
+    let found = read_files(args, &folder)?;
     let candidates = candidates(found.entries, &project);
     let tables: Vec<ConvertedEntry> = candidates
         .iter()
@@ -92,7 +91,7 @@ fn write(folder: &Path, tables: &[ConvertedEntry], context: &Context) -> Result<
 }
 
 /// What the files hold that the command line names.
-fn found(args: &ImportArgs, folder: &Path) -> Result<ImportedServers> {
+fn read_files(args: &ImportArgs, folder: &Path) -> Result<ImportedServers> {
     let home = std::env::home_dir().unwrap_or_default();
     let Some(files) = files_of(&args.from, folder, &home) else {
         return read(Path::new(&args.from), folder).and_then(|found| {
@@ -154,7 +153,7 @@ fn read(path: &Path, folder: &Path) -> Result<Option<ImportedServers>> {
     };
     let project = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     let project = project.to_string_lossy();
-    foreign::read(&file, &text, Some(project.trim_end_matches("/.")))
+    client_files::read(&file, &text, Some(project.trim_end_matches("/.")))
         .map(Some)
         .map_err(|found| Failure::usage(format!("there are mistakes in `{file}`")).lines(found))
 }
@@ -168,7 +167,7 @@ fn candidates(entries: Vec<Entry>, project: &Project) -> Vec<Candidate> {
     };
     let mut taken: BTreeMap<String, String> = BTreeMap::new();
     let candidate = |entry: Entry| {
-        let table = moved(&entry);
+        let table = converted(&entry);
         let name = table.as_ref().map_or(entry.name.as_str(), |table| table.name.as_str());
         let left_out = if ourselves.are_behind(&entry) {
             Some("it is this project's own server".to_owned())
@@ -209,6 +208,7 @@ fn listed(all: &[Candidate]) -> String {
 
 fn as_json(candidate: &Candidate) -> Value {
     let facts = candidate.entry.facts();
+    let variables = candidate.table.as_ref().map(|table| table.variables.as_slice());
     json!({
         "name": candidate.table.as_ref().map_or(facts.name.as_str(), |table| table.name.as_str()),
         "kind": facts.kind,
@@ -216,16 +216,16 @@ fn as_json(candidate: &Candidate) -> Value {
         "from": facts.origin,
         "headers": facts.headers,
         "env": facts.env,
-        "asked": candidate.table.as_ref().map(|table| table.asked.as_slice()).unwrap_or_default(),
+        "asked": variables.unwrap_or_default(),
         "leftOut": candidate.left_out,
     })
 }
 
 /// Tells which variables stand now for what an editor would ask for.
 fn tell_asked(context: &Context, tables: &[ConvertedEntry]) {
-    let asked: Vec<String> = tables.iter().flat_map(|table| table.asked.clone()).collect();
-    if !asked.is_empty() {
-        let names = asked.join("`, `");
+    let variables: Vec<String> = tables.iter().flat_map(|table| table.variables.clone()).collect();
+    if !variables.is_empty() {
+        let names = variables.join("`, `");
         context.output.talk(&format!(
             "the client asks for these; set them as variables, or in `.env`: `{names}`"
         ));

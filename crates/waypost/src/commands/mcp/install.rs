@@ -1,5 +1,5 @@
-//! `waypost mcp install`: writes us into a client's settings. The change is shown before it is
-//! written, and what stands there stays.
+//! `waypost mcp install`: adds this server to a client's settings. The change is shown before it is
+//! written, and everything else in the file is kept.
 
 use super::snippet::{ClientArgs, NAME, Program, snippet, way};
 use crate::commands::word;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_in_json_stays() {
+    fn existing_json_is_kept() {
         let old = r#"{"theme": "dark", "mcpServers": {"other": {"url": "http://o"}}}"#;
         let ours = r#"{"mcpServers": {"waypost": {"url": "http://w"}}}"#;
         let new = with_json(old, ours).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_toml_stays() {
+    fn existing_toml_is_kept() {
         let ours = "[mcp_servers.waypost]\nurl = \"http://w\"";
         let new = with_toml("model = \"x\" # mine\n", ours).unwrap();
         let expected = "model = \"x\" # mine\n\n[mcp_servers.waypost]\nurl = \"http://w\"\n";

@@ -1,6 +1,6 @@
-//! `waypost mcp login`: someone logs in at an upstream, for all callers or for themselves. The
-//! server that runs begins it and keeps the result; here the page is shown, and waited for.
-//! Who logs in for themselves proves with the code that the page shows that it was them.
+//! `waypost mcp login`: a login at an upstream, for all callers or for the user alone. The running
+//! server begins it and keeps the result; here the page is shown, and the result awaited. A
+//! personal login is confirmed with the code that the page shows.
 
 use super::browser;
 use crate::context::Context;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_of_ones_own_is_done_when_no_page_is_left_to_open() {
+    fn a_personal_login_is_done_when_no_page_is_left_to_open() {
         let own = |your_login: Option<OwnLogin>| {
             own_progress(&Upstream { your_login, ..upstream("login", "1", None) })
         };

@@ -1,4 +1,4 @@
-//! `waypost mcp logout`: the server forgets what a login at an upstream brought.
+//! `waypost mcp logout`: removes the tokens of a login at an upstream.
 
 use super::login::MINE;
 use crate::context::Context;

@@ -1,5 +1,5 @@
-//! `waypost mcp ls`: the servers behind this one. Of a server that runs it tells how they are;
-//! where none runs, what is configured.
+//! `waypost mcp ls`: lists the upstreams: their state in a running server, else their
+//! configuration.
 
 use crate::commands::LIST_ITEMS_MAX;
 use crate::commands::upstream::{is_nobody_there, of_project};

@@ -1,5 +1,4 @@
-//! `waypost mcp`: how programs that speak the Model Context Protocol come to us, and which servers
-//! are behind us.
+//! `waypost mcp`: connects MCP clients to this server, and MCP servers as upstreams.
 
 mod relay;
 mod serve;
@@ -9,7 +8,7 @@ mod test;
 mod browser;
 mod login;
 mod logout;
-pub(super) mod writing;
+pub(super) mod settings_file;
 pub(super) mod add;
 mod import;
 mod rm;
@@ -17,7 +16,7 @@ mod install;
 
 use crate::commands::doctor;
 use crate::context::Context;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Result};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

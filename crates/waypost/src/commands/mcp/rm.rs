@@ -1,8 +1,8 @@
-//! `waypost mcp rm`: takes a server out of the project's `waypost.toml`. What else stands there
-//! stays as it is, with its comments.
+//! `waypost mcp rm`: removes a server from the project's `waypost.toml`. The rest of the file is
+//! kept, with its comments.
 
 use crate::context::Context;
-use crate::environment::place::{project_folder, shown};
+use crate::environment::locations::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
 use crate::settings::{Settings, file_of};
 use clap::Args;
@@ -129,7 +129,7 @@ mod tests {
         url = \"http://b\"\n";
 
     #[test]
-    fn a_table_goes_with_those_below_it() {
+    fn a_table_is_removed_with_its_subtables() {
         let expected = "# all of it\n[server]\nport = 1\n\n\n# about b\n[mcp.servers.\"b\"]\n\
             url = \"http://b\"\n";
         assert_eq!(without(TEXT, "a"), expected);

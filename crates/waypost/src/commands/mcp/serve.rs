@@ -5,7 +5,7 @@
 use super::relay;
 use crate::assembly::{Keys, NOWHERE, assemble, refused};
 use crate::context::Context;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::process::signals::Signals;
 use crate::remote::address;

@@ -1,9 +1,9 @@
-//! `waypost mcp snippet`: what a client's settings need to find us. By URL where a client takes
-//! one, since then all clients share one server; by command where it does not.
+//! `waypost mcp snippet`: the entry for a client's settings. By URL where the client supports it,
+//! since then all clients share one server; otherwise by command.
 
 use crate::commands::word;
 use crate::context::Context;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::Client;
 use crate::settings::Settings;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_takes_words_as_they_are() {
+    fn shell_words_are_quoted() {
         assert_eq!(
             command(Program::ClaudeCode, &started()).unwrap(),
             "claude mcp add waypost -- waypost mcp serve --stdio '/home/a b/shop'"

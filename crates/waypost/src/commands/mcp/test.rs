@@ -66,7 +66,7 @@ pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<Exit> {
     if upstream.state != UpstreamState::Ready.word() {
         return Err(unreachable(&upstream));
     }
-    context.output.data(&json!(upstream), &told(upstream))
+    context.output.data(&json!(upstream), &upstream_text(upstream))
 }
 
 /// Whether the project's files have one that their server does not know: it was added since that
@@ -81,10 +81,10 @@ fn is_new(args: &TestArgs, context: &Context, failure: &Failure) -> bool {
 
 /// Has the server connect.
 async fn there(args: &TestArgs, context: &Context) -> Result<Upstream> {
-    asked(&context.client().await?, args, context).await
+    tested_by_server(&context.client().await?, args, context).await
 }
 
-async fn asked(client: &Client, args: &TestArgs, context: &Context) -> Result<Upstream> {
+async fn tested_by_server(client: &Client, args: &TestArgs, context: &Context) -> Result<Upstream> {
     let request = Request::to(&["upstreams", args.name.as_str(), "check"]);
     let request = request.taking(CHECK_SECONDS).keyed(context.admin_key()?);
     read(&client.post(request, &json!({})).await?)
@@ -101,7 +101,7 @@ async fn here(args: &TestArgs, context: &Context) -> Result<Upstream> {
         (Err(error), Some(data)) if error.holder().is_some() => {
             let pid = error.holder().and_then(|holder| holder.pid);
             match address::of_holder(&data, pid) {
-                Some(url) => asked(&context.client_at(&url)?, args, context).await,
+                Some(url) => tested_by_server(&context.client_at(&url)?, args, context).await,
                 // It serves a pipe. Logins are its own, and all else can be tried here.
                 None => alone(args, context, None).await,
             }
@@ -184,7 +184,7 @@ fn unreachable(upstream: &Upstream) -> Failure {
     Failure { hint, ..Failure::new(exit, code, what).problem(json!(upstream)) }
 }
 
-fn told(upstream: Upstream) -> String {
+fn upstream_text(upstream: Upstream) -> String {
     let mut fields = Fields::default();
     let server = upstream.server.map(|server| {
         let version = server.version.unwrap_or_default();
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_not_known_and_who_is_not_there_are_told_apart() {
+    fn unauthorized_and_unreachable_upstreams_have_different_exit_codes() {
         let failed = |name: &str| {
             let upstream: Upstream = read(&json!({
                 "name": "hub", "prefix": "hub.", "kind": "http", "target": "http://a.example",

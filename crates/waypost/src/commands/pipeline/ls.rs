@@ -1,4 +1,4 @@
-//! `waypost pipeline ls`: the server's pipelines, each with its route and what it knows.
+//! `waypost pipeline ls`: lists the server's pipelines, each with its route and its known reasons.
 
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Result};

@@ -1,5 +1,5 @@
-//! `waypost pipeline`: what pipelines there are, whether a file is right, cases, and which paths
-//! they took. Testing a file needs no server.
+//! `waypost pipeline`: lists pipelines, tests their files, sends cases, and shows which paths they
+//! took. Testing a file needs no server.
 
 mod ls;
 mod send;
@@ -8,7 +8,7 @@ mod stats;
 
 use crate::commands::Most;
 use crate::context::Context;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Result};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

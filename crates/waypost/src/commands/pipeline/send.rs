@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::outcome;
 use crate::remote::client::Request;
-use crate::remote::near::{self, PIPELINES};
+use crate::remote::suggestions::{self, PIPELINES};
 use crate::terminal::input;
 use clap::Args;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(super) async fn run(context: &Context, args: SendArgs) -> Result<Exit> {
     let request = Request::to(&["pipelines", &args.name, "cases"]).taking(ANSWER_SECONDS);
     context.leaves_work("the case");
     let sent = context.progress().during("waiting for the case", client.post(request, &case));
-    let answer = near::or_suggest(&client, PIPELINES, &args.name, sent).await?;
+    let answer = suggestions::or_suggest(&client, PIPELINES, &args.name, sent).await?;
     context.output.either(&answer, || tell(context, &answer))?;
     Ok(exit_of(&answer))
 }
@@ -69,7 +69,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_exit_code_says_what_came_of_a_case() {
+    fn the_exit_code_says_how_a_case_ended() {
         let exit = |status: &str| exit_of(&json!({"status": status, "path": "agent"}));
         assert_eq!(exit("ok"), Exit::Ok);
         assert_eq!(exit("pending"), Exit::Paused);

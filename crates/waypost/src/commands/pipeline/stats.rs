@@ -1,10 +1,10 @@
-//! `waypost pipeline stats`: the share of the deterministic path, what each handler took, and the
-//! reasons that no one handles, the most frequent first.
+//! `waypost pipeline stats`: the share of the deterministic path, the count of each handler, and
+//! the unhandled reasons, most frequent first.
 
 use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::remote::client::Request;
-use crate::remote::near::{self, PIPELINES};
+use crate::remote::suggestions::{self, PIPELINES};
 use crate::terminal::output::{Fields, one_line};
 use crate::terminal::table::table;
 use kernel::definition::pipeline::OTHER_REASONS;
@@ -16,7 +16,7 @@ const HINTS_MAX: usize = 3;
 pub(super) async fn run(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
     let asked = client.get(Request::to(&["pipelines", name, "stats"]));
-    let body = near::or_suggest(&client, PIPELINES, name, asked).await?;
+    let body = suggestions::or_suggest(&client, PIPELINES, name, asked).await?;
     context.show(&body, |mut stats: PipelineStats| {
         stats.unknown.sort_by_key(|reason| std::cmp::Reverse(reason.count));
         context.output.text(&text(&stats))?;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_is_worth_a_hint() {
+    fn a_frequent_unknown_reason_gets_a_hint() {
         let unknown = json!([
             {"reason": "LEI", "count": 7, "lastAt": ""},
             {"reason": "(others)", "count": 5, "lastAt": ""},
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_share() {
+    fn without_cases_no_share_is_shown() {
         let none = json!({"pipeline": "trade", "total": 0, "deterministic": 0, "agent": 0,
             "share": null, "handlers": [], "unknown": []});
         let none: PipelineStats = serde_json::from_value(none).unwrap();

@@ -3,7 +3,7 @@
 
 use super::send;
 use crate::context::Context;
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::{KnownNames, load_project};
 use crate::terminal::input;
@@ -238,7 +238,7 @@ llm: {type: stub}
     }
 
     #[test]
-    fn a_case_takes_a_road_or_is_refused() {
+    fn a_case_is_routed_or_refused() {
         let pipeline = pipeline();
         let road = |body: Value| CasePath::of(&pipeline, &body).text();
         assert_eq!(road(json!({"id": "1", "reason": "old"})), "deterministic: escalate");
@@ -249,7 +249,7 @@ llm: {type: stub}
     }
 
     #[test]
-    fn what_is_missing_is_shown_where_it_is_named() {
+    fn missing_parts_are_reported_at_their_reference() {
         let node = Node::parse(FILE, &Limits::default()).unwrap();
         let place = |key: &str, word: &str| {
             let mistake = placed(Mistake::error("gone"), Some(&node), key, word);

@@ -1,9 +1,9 @@
-//! `waypost plan draft`: a plan that a model writes for a goal. It is printed, and written to a
-//! file where that is wanted. Nothing of it runs.
+//! `waypost plan draft`: lets a model write a plan for a goal. The plan is printed, or saved with
+//! `--save`. Nothing of it runs.
 
 use crate::commands::init::{check_free, write_new};
 use crate::context::Context;
-use crate::environment::place::{project_folder, shown};
+use crate::environment::locations::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Request, read};
 use crate::terminal::output::printable;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_gets_the_id_of_its_place_and_overwrites_nothing() {
+    fn a_plan_gets_the_id_of_its_path_and_overwrites_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let place = || SavePlace {
             id: "crm/find".to_owned(),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_to_a_person_without_what_the_model_should_do() {
+    fn a_mistake_is_shown_without_the_models_instructions() {
         let mistake = |hint: &str| PlanMistake {
             pointer: "/steps".to_owned(),
             detail: "the answer has no JSON object".to_owned(),

@@ -1,5 +1,5 @@
-//! `waypost plan`: what plans there are, whether they are right, what they look like, runs of them,
-//! and those that are stored on a server. Checking, drawing and testing need none.
+//! `waypost plan`: lists, checks, draws, tests and runs plans, and stores them on a server.
+//! Checking, drawing and testing need no server.
 
 mod draft;
 mod record;
@@ -10,13 +10,13 @@ use crate::asking::following::{WAITING, answered, asks_person, at_rest};
 use crate::commands::Most;
 use crate::commands::init::check_free;
 use crate::context::{Context, Listing};
-use crate::environment::place::project_folder;
+use crate::environment::locations::project_folder;
 use crate::examples::{self, ExampleResult};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::plans::{CheckedPlan, Selection, folder_of};
 use crate::remote::client::{Client, Request, read};
-use crate::remote::near::{self, PLANS};
+use crate::remote::suggestions::{self, PLANS};
 use crate::terminal::input;
 use crate::terminal::output::{Output, counted, printable};
 use crate::terminal::progress::Line;
@@ -199,7 +199,7 @@ async fn start(context: &Context, args: RunArgs) -> Result<Exit> {
     let line = Line::spinning(WAITING);
     let run = follow(context, &client, &body, Duration::from_secs(args.wait), &line);
     let waiting = context.progress().along(&line, run);
-    let body = near::or_suggest(&client, PLANS, &args.id, waiting).await?;
+    let body = suggestions::or_suggest(&client, PLANS, &args.id, waiting).await?;
     let answer: RunAnswer = read(&body)?;
     let run = answer.run.id.clone();
     let asker = if asks_person(&answer.run).is_some() { Asker::of(context) } else { None };

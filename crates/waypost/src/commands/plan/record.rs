@@ -1,9 +1,9 @@
-//! `waypost plan run --record`: a run that has ended, as an example that `waypost plan test` plays
-//! without the servers that were called.
+//! `waypost plan run --record`: writes a finished run as an example that `waypost plan test`
+//! replays without the servers that were called.
 
 use crate::commands::init::write_new;
 use crate::context::Context;
-use crate::environment::place::shown;
+use crate::environment::locations::shown;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::folder_of;
 use crate::remote::client::{Client, Request, read};
@@ -81,11 +81,11 @@ async fn example(
     events.into_iter().try_for_each(|event| heard.hear(event.fact)).map_err(refused)?;
     let built_in = built_in(context, recording.plan)?;
     let mut stubs: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for RecordedCall { tool, came, .. } in heard.calls {
+    for RecordedCall { tool, outcome, .. } in heard.calls {
         // Examples call built-in tools as every run does.
-        let Some(came) = came.filter(|_| !built_in.contains(tool.as_str())) else { continue };
-        let stub = match came {
-            CallOutcome::Output(output) => json!({"result": whole(client, &output).await?}),
+        let Some(outcome) = outcome.filter(|_| !built_in.contains(tool.as_str())) else { continue };
+        let stub = match outcome {
+            CallOutcome::Output(output) => json!({"result": full_output(client, &output).await?}),
             CallOutcome::Fault(how, fault) => json!({"fault": stub_fault(how, &fault)}),
         };
         stubs.entry(tool.to_string()).or_default().push(stub);
@@ -126,14 +126,14 @@ fn built_in(context: &Context, plan: &str) -> Result<BTreeSet<String>> {
 }
 
 /// An output; a large one is read from its blob.
-async fn whole(client: &Client, output: &Datum) -> Result<Value> {
+async fn full_output(client: &Client, output: &Datum) -> Result<Value> {
     match &output.held {
         DatumValue::Blob(blob) => client.get(Request::to(&["blobs", blob.hash.as_str()])).await,
         _ => Ok(output.to_value()),
     }
 }
 
-/// What came of a call.
+/// A call and its outcome.
 #[derive(Debug, PartialEq)]
 enum CallOutcome {
     Output(Arc<Datum>),
@@ -145,7 +145,7 @@ enum CallOutcome {
 struct RecordedCall {
     call: CallId,
     tool: ToolName,
-    came: Option<CallOutcome>,
+    outcome: Option<CallOutcome>,
 }
 
 /// What a run did and was told, as its journal has it.
@@ -176,14 +176,14 @@ impl RunTrace {
             // What is refused before it is sent is refused again when the example is played.
             Fact::CallStarted { call, .. } => {
                 let tool = self.tools.get(&call).cloned();
-                self.calls.extend(tool.map(|tool| RecordedCall { call, tool, came: None }));
+                self.calls.extend(tool.map(|tool| RecordedCall { call, tool, outcome: None }));
             }
             // What a person settled is their reply.
             Fact::CallFinished { call, output, settled: None, .. } => {
-                self.came(call, CallOutcome::Output(output));
+                self.record_outcome(call, CallOutcome::Output(output));
             }
             Fact::CallFailed { call, how, fault, .. } => {
-                self.came(call, CallOutcome::Fault(how, fault))
+                self.record_outcome(call, CallOutcome::Fault(how, fault))
             }
             Fact::AskOpened(ask) => self.asks.push((ask.id, None)),
             // What rules decided they decide again.
@@ -200,10 +200,10 @@ impl RunTrace {
     }
 
     /// Of a call that was sent again the last time counts: no one knows what came of the others.
-    fn came(&mut self, call: CallId, came: CallOutcome) {
+    fn record_outcome(&mut self, call: CallId, outcome: CallOutcome) {
         let mut sent = self.calls.iter_mut().rev();
-        if let Some(called) = sent.find(|called| called.call == call && called.came.is_none()) {
-            called.came = Some(came);
+        if let Some(called) = sent.find(|called| called.call == call && called.outcome.is_none()) {
+            called.outcome = Some(outcome);
         }
     }
 }
@@ -268,7 +268,7 @@ mod tests {
     use kernel::ask::FixAction;
 
     #[test]
-    fn a_reply_is_said_in_the_short_form() {
+    fn a_reply_is_recorded_in_the_short_form() {
         let decision = |approve: bool, arguments: Option<Value>| {
             let arguments = arguments.map(Arc::new);
             CallDecision { call_id: CallId(1), approve, feedback: None, arguments }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_may_pass_has_a_status_that_may() {
+    fn a_transient_failure_is_recorded_with_a_transient_status() {
         let fault = Fault::new("HttpStatus", "the other side answered 429: wait 10 s");
         let told = stub_fault(CallProgress::Failed, &fault.clone().passing());
         let expected = json!({"status": 429, "name": "HttpStatus", "message": fault.message});

@@ -1,12 +1,12 @@
-//! `waypost plan apply` and `waypost plan rm`: plans that are stored on a server from files. They
-//! are checked here, with the places of their mistakes, before anything is sent.
+//! `waypost plan apply` and `waypost plan rm`: stores plans on a server from files. They are
+//! checked here, with the position of each mistake, before anything is sent.
 
 use super::{faulty, named};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::Selection;
 use crate::remote::client::{Client, Request, read};
-use crate::remote::near::{self, PLANS};
+use crate::remote::suggestions::{self, PLANS};
 use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
 use serde_json::json;
@@ -36,7 +36,7 @@ async fn store(
 ) -> Result<(&'static str, Option<u64>)> {
     let id = plan.id.as_str();
     let wanted = named((*plan.source).clone(), &plan.id);
-    let kept = kept(client, id).await?;
+    let kept = stored_plan(client, id).await?;
     let version = kept.as_ref().and_then(|kept| kept.version);
     if kept.is_some_and(|kept| named(kept.plan, &plan.id) == wanted) {
         return Ok(("unchanged", version));
@@ -57,7 +57,7 @@ async fn store(
 pub(super) async fn remove(context: &Context, id: &str) -> Result<Exit> {
     let client = context.client().await?;
     let request = Request::to(&["plans", id]).keyed(context.admin_key()?);
-    near::or_suggest(&client, PLANS, id, client.delete(request)).await?;
+    suggestions::or_suggest(&client, PLANS, id, client.delete(request)).await?;
     let document = json!({"planId": id, "removed": true});
     context.output.done(&document, &format!("removed `{id}`"))
 }
@@ -66,7 +66,7 @@ pub(super) async fn remove(context: &Context, id: &str) -> Result<Exit> {
 pub(super) async fn would_remove(context: &Context, id: &str) -> Result<Exit> {
     let client = context.client().await?;
     let asked = client.get(Request::to(&["plans", id]));
-    let body = near::or_suggest(&client, PLANS, id, asked).await?;
+    let body = suggestions::or_suggest(&client, PLANS, id, asked).await?;
     let version = read::<PlanAnswer>(&body)?.version;
     let told = match version {
         Some(version) => format!(
@@ -103,7 +103,7 @@ fn offered(context: &Context, paths: &[PathBuf]) -> Result<Vec<Plan>> {
 }
 
 /// The plan as the server has it, if it has one.
-async fn kept(client: &Client, id: &str) -> Result<Option<PlanAnswer>> {
+async fn stored_plan(client: &Client, id: &str) -> Result<Option<PlanAnswer>> {
     match client.get(Request::to(&["plans", id])).await {
         Ok(body) => read(&body).map(Some),
         Err(failure) if failure.code == "not_found" => Ok(None),

@@ -1,4 +1,4 @@
-//! `waypost session export`: a session as JSON, printed or written to a file as it comes. It may be
+//! `waypost session export`: streams a session as JSON to standard output or a file. It may be
 //! larger than memory.
 
 use super::{Named, find};

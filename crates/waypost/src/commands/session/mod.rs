@@ -1,20 +1,20 @@
-//! `waypost session`: what runs, what it did, how to hold, mend, copy, stop and remove it.
+//! `waypost session`: lists, shows, pauses, corrects, copies, cancels and removes sessions.
 
-mod decided;
+mod decisions;
 mod export;
 mod prune;
 
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
-use crate::remote::chosen::{self, SESSIONS as SESSION_IDS};
 use crate::remote::client::{Client, Request, read};
-use crate::remote::near::{self, SESSIONS};
+use crate::remote::id_lookup::{self, SESSIONS as SESSION_IDS};
+use crate::remote::suggestions::{self, SESSIONS};
 use crate::remote::tail::{self, PrintOptions};
 use crate::terminal::output::{Fields, printable};
 use crate::terminal::table::{Cell, table_beside};
 use clap::{Args, Subcommand};
-use decided::DecidedAsks;
+use decisions::DecidedAsks;
 use export::ExportArgs;
 use kernel::values::ids::Millis;
 use prune::PruneArgs;
@@ -121,8 +121,8 @@ impl Named {
     /// The name that the server knows.
     async fn resolved(&self, client: &Client) -> Result<String> {
         match &self.session {
-            Some(name) => chosen::whole(client, SESSION_IDS, name).await,
-            None => chosen::newest(client, SESSION_IDS).await,
+            Some(name) => id_lookup::resolve(client, SESSION_IDS, name).await,
+            None => id_lookup::newest(client, SESSION_IDS).await,
         }
     }
 }
@@ -168,13 +168,13 @@ pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit> {
 
 /// The session of this name; where there is none, the failure names the one that was meant.
 async fn find(client: &Client, name: &str) -> Result<Session> {
-    read(&found(client, name).await?)
+    read(&session_body(client, name).await?)
 }
 
 /// The same as the server sends it.
-async fn found(client: &Client, name: &str) -> Result<Value> {
+async fn session_body(client: &Client, name: &str) -> Result<Value> {
     let asked = client.get(Request::to(&["sessions", name]));
-    near::or_suggest(client, SESSIONS, name, asked).await
+    suggestions::or_suggest(client, SESSIONS, name, asked).await
 }
 
 fn list(context: &Context, body: &Value) -> Result<Exit> {
@@ -202,7 +202,7 @@ fn status_word(session: &Session) -> &'static str {
 }
 
 async fn show(context: &Context, client: &Client, id: &str) -> Result<Exit> {
-    let body = found(client, id).await?;
+    let body = session_body(client, id).await?;
     let session: Session = read(&body)?;
     let values = client.get(Request::to(&["sessions", id, "context"])).await;
     let values = if_readable(&session, values)?;
@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_run_cost_is_one_line() {
+    fn the_cost_of_a_run_is_one_line() {
         let told = |cost: Value| cost_text(&cost).unwrap();
         assert_eq!(told(Value::Null), "");
         assert_eq!(told(json!({})), "", "no model was asked");

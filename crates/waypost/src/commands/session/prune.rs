@@ -1,4 +1,4 @@
-//! `waypost session prune`: removes old sessions, and says which stay and why.
+//! `waypost session prune`: removes old sessions, and says why the others are kept.
 
 use crate::commands::{LIST_ITEMS_MAX, age};
 use crate::context::Context;
@@ -27,7 +27,7 @@ const PRUNE_SECONDS: u64 = 600;
 /// Runs `waypost session prune`.
 pub(super) async fn run(args: &PruneArgs, context: &Context, client: &Client) -> Result<Exit> {
     if args.dry_run {
-        return tell(context, &judged(args, context, client).await?);
+        return tell(context, &selection(args, context, client).await?);
     }
     let request = Request::to(&["sessions", "prune"]);
     let request = request.taking(PRUNE_SECONDS).keyed(context.admin_key()?);
@@ -44,7 +44,7 @@ pub(super) async fn run(args: &PruneArgs, context: &Context, client: &Client) ->
         context.output.text(&told)
     })?;
     if context.output.talks() {
-        let kept = judged(args, context, client).await?;
+        let kept = selection(args, context, client).await?;
         context.output.talk(&kept.staying());
     }
     Ok(Exit::Ok)
@@ -60,7 +60,7 @@ struct PruneSelection {
     parked: usize,
 }
 
-async fn judged(args: &PruneArgs, context: &Context, client: &Client) -> Result<PruneSelection> {
+async fn selection(args: &PruneArgs, context: &Context, client: &Client) -> Result<PruneSelection> {
     let request = Request::to(&["sessions"]).keyed(context.admin_key()?);
     let sessions: Vec<Session> = client.items(request, LIST_ITEMS_MAX).await?;
     let age = i64::try_from(args.older_than).unwrap_or(i64::MAX);
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stays_has_its_reason() {
+    fn kept_sessions_have_a_reason() {
         let judged = PruneSelection { going: Vec::new(), active: 1, recent: 2, parked: 0 };
         let expected = "3 sessions kept: 1 not over: `waypost session cancel` ends a run; 2 used \
                         more recently";

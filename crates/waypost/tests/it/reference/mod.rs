@@ -37,7 +37,7 @@ fn pages() -> [(&'static str, String); 8] {
 }
 
 #[test]
-fn the_reference_is_what_this_release_does() {
+fn the_reference_matches_this_release() {
     let bless = std::env::var_os("UPDATE_EXPECT").is_some();
     for (page, text) in pages() {
         let path = Path::new(REFERENCE).join(page);

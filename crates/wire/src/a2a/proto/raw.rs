@@ -1,4 +1,4 @@
-//! Fields of Protocol Buffers as they stand on the wire, before it is known what they mean.
+//! Raw fields of Protocol Buffers, before their meaning is known.
 
 /// Numbers are written in seven bits a byte, so that the longest has ten.
 const VARINT_BYTES_MAX: u32 = 10;
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_fields_are_read_back() {
         for number in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
             let mut bytes = Vec::new();
             put_number(&mut bytes, 1, number);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn malformed_bytes_are_refused() {
         let wrong: [&[u8]; 8] = [
             b"\x08",
             b"\x00\x00",

@@ -1,5 +1,5 @@
-//! Bytes as the types that JSON is read into. Fields that are not known are passed over, as in
-//! JSON; a value that is not what its field holds is an error with its place.
+//! Decodes bytes into the types that JSON is read into. Unknown fields are ignored, as in JSON; a
+//! value of the wrong type is an error with its path.
 
 use super::raw::{Entry, Raw, Reader};
 use super::schema::{Field, Kind, Shape};

@@ -1,5 +1,5 @@
-//! How a call of gRPC ends: a number, a message, and details for programs. It goes in headers,
-//! which clients take only up to a size.
+//! The status of a gRPC call: a number, a message, and details for programs. It goes in headers,
+//! which clients accept only up to a size.
 
 use super::read::{BadProto, to_json};
 use super::schema::{BAD_REQUEST, ERROR_INFO, STATUS, Shape};
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn only_digits_are_the_number_of_a_status() {
+    fn a_status_number_is_digits_only() {
         let codes = [("0", 0), ("00", 0), ("16", 16), ("99", 99)];
         let others = ["+0", "-0", " 0", "", "0x0", "99999999999999999999"].map(|told| (told, 2));
         for (told, code) in codes.into_iter().chain(others) {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_stays_small() {
+    fn the_headers_of_a_status_are_bounded() {
         let error = A2aError::new(ErrorKind::ContentTypeNotSupported, "x".repeat(5_000));
         let error = (0..1_000).fold(error, |error, n| error.violation(&format!("f{n}"), "no"));
         let headers = Status::of(&error).headers();

@@ -1,5 +1,5 @@
-//! Types as bytes, by way of the ProtoJSON that they are written as. What a type writes is what
-//! goes out: defaults that JSON leaves out are left out here, too.
+//! Encodes types as bytes, through their ProtoJSON: defaults that JSON leaves out are left out
+//! here, too.
 
 use super::raw::{put_bytes, put_double, put_number};
 use super::schema::{Field, Kind, Shape};

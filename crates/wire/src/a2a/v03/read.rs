@@ -1,5 +1,5 @@
-//! What agents of 0.3 answer, as the types of 1.0. What 0.3 has in another form is taken out of an
-//! object and read by itself; the rest is read as that of 1.0.
+//! Reads answers of 0.3 agents into the types of 1.0. Members that differ in 0.3 are taken out and
+//! read separately; the rest is read as 1.0.
 
 use super::{Binding, CANCELLED, each, rest, rpc, state_of};
 use crate::a2a::message::{Artifact, Message, Part};
@@ -13,11 +13,11 @@ use serde_json::{Error, Value};
 
 impl Binding {
     pub fn read_task(self, mut task: Value) -> Result<Task, Error> {
-        let status = self.read_status(taken(&mut task, "status")?)?;
-        let artifacts: Vec<Value> = taken(&mut task, "artifacts")?;
+        let status = self.read_status(take(&mut task, "status")?)?;
+        let artifacts: Vec<Value> = take(&mut task, "artifacts")?;
         let artifacts = artifacts.into_iter().map(|artifact| self.read_artifact(artifact));
         let artifacts = artifacts.collect::<Result<_, _>>()?;
-        let history: Vec<Value> = taken(&mut task, "history")?;
+        let history: Vec<Value> = take(&mut task, "history")?;
         let history = history.into_iter().map(|message| self.read_message(message));
         let history = history.collect::<Result<_, _>>()?;
         Ok(Task { status, artifacts, history, ..Task::deserialize(task)? })
@@ -29,7 +29,7 @@ impl Binding {
         if self == Self::Rpc {
             return self.read_event(answer).map(Some);
         }
-        let task: Option<Value> = taken(&mut answer, "task")?;
+        let task: Option<Value> = take(&mut answer, "task")?;
         if let Some(task) = task {
             return Ok(Some(StreamResponse::Task(Box::new(self.read_task(task)?))));
         }
@@ -45,12 +45,12 @@ impl Binding {
             "task" => StreamResponse::Task(Box::new(self.read_task(event)?)),
             "message" => StreamResponse::Message(Box::new(self.read_message(event)?)),
             "status-update" => {
-                let status = self.read_status(taken(&mut event, "status")?)?;
+                let status = self.read_status(take(&mut event, "status")?)?;
                 let rest = TaskStatusUpdateEvent::deserialize(event)?;
                 StreamResponse::StatusUpdate(Box::new(TaskStatusUpdateEvent { status, ..rest }))
             }
             "artifact-update" => {
-                let artifact: Option<Value> = taken(&mut event, "artifact")?;
+                let artifact: Option<Value> = take(&mut event, "artifact")?;
                 let artifact = artifact.map(|artifact| self.read_artifact(artifact)).transpose()?;
                 let artifact = artifact.unwrap_or_default();
                 let rest = TaskArtifactUpdateEvent::deserialize(event)?;
@@ -62,14 +62,14 @@ impl Binding {
     }
 
     fn read_status(self, mut status: Value) -> Result<TaskStatus, Error> {
-        let state: Value = taken(&mut status, "state")?;
+        let state: Value = take(&mut status, "state")?;
         let state = match self {
             Self::Rpc => state_of(&or_default::<_, String>(state)?),
             Self::Rest if state == CANCELLED => TaskState::Canceled,
             Self::Rest => or_default(state)?,
         };
         let message = match self {
-            Self::Rpc => taken(&mut status, "message")?,
+            Self::Rpc => take(&mut status, "message")?,
             Self::Rest => either(&mut status, "message", "update")?,
         };
         let message = message.map(|message| self.read_message(message)).transpose()?;
@@ -78,8 +78,8 @@ impl Binding {
 
     fn read_artifact(self, mut artifact: Value) -> Result<Artifact, Error> {
         let parts: Vec<Part> = match self {
-            Self::Rpc => each::<rpc::Part, _>(taken(&mut artifact, "parts")?),
-            Self::Rest => each::<rest::Part, _>(taken(&mut artifact, "parts")?),
+            Self::Rpc => each::<rpc::Part, _>(take(&mut artifact, "parts")?),
+            Self::Rest => each::<rest::Part, _>(take(&mut artifact, "parts")?),
         };
         Ok(Artifact { parts, ..Artifact::deserialize(artifact)? })
     }
@@ -105,15 +105,15 @@ fn shape(value: &Value) -> &'static str {
 }
 
 /// Takes a member out of an object; the default where it is null or not there.
-fn taken<T: DeserializeOwned + Default>(object: &mut Value, name: &str) -> Result<T, Error> {
+fn take<T: DeserializeOwned + Default>(object: &mut Value, name: &str) -> Result<T, Error> {
     let value = object.as_object_mut().and_then(|members| members.remove(name));
     or_default(value.unwrap_or_default())
 }
 
 /// Takes a member that has one of two names.
 fn either(object: &mut Value, name: &str, other: &str) -> Result<Option<Value>, Error> {
-    let first: Option<Value> = taken(object, name)?;
-    let second: Option<Value> = taken(object, other)?;
+    let first: Option<Value> = take(object, name)?;
+    let second: Option<Value> = take(object, other)?;
     Ok(first.or(second))
 }
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_its_kind_and_is_the_same_in_1_0() {
+    fn every_kind_is_the_same_in_1_0() {
         let message = json!({"kind": "message", "messageId": "m", "role": "agent", "parts": [
             {"kind": "text", "text": "hi"},
             {"kind": "file", "file": {"bytes": "dGNr", "name": "a.txt", "mimeType": "text/plain"}},
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn members_have_their_places() {
+    fn members_are_mapped_to_1_0() {
         let metadata = json!({"z": 1, "a": [2]});
         let part = json!({"kind": "text", "text": "x", "metadata": metadata});
         let message = json!({"kind": "message", "messageId": "m", "contextId": "c", "taskId": "t",
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_kind_is_known_by_its_shape() {
+    fn an_object_without_kind_is_known_by_its_shape() {
         for (value, is_task) in [
             (json!({"id": "t", "contextId": "c", "status": {"state": "working"}}), true),
             (json!({"role": "agent", "messageId": "m", "parts": []}), false),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_refused_with_its_reason() {
+    fn unreadable_objects_are_refused_with_a_reason() {
         let status = |status: Value| json!({"kind": "task", "id": "t", "status": status});
         for (answer, why) in [
             (json!({"kind": "song"}), "`song` is no kind of event"),

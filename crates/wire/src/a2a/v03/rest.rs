@@ -1,4 +1,4 @@
-//! Messages of 0.3 over HTTP as they are read, and the bodies of its requests.
+//! Reads 0.3 messages over HTTP, and the bodies of its requests.
 
 use super::rpc::PushNotificationConfig;
 use super::{content_of, each};

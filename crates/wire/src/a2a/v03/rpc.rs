@@ -1,5 +1,5 @@
-//! Messages of 0.3 over JSON-RPC as they are read, and the parameters of its methods. They are read
-//! out of the text of a request, so that an error names its place.
+//! Reads 0.3 messages over JSON-RPC, and the parameters of its methods. They are read from the text
+//! of a request, so that an error has its position.
 
 use super::{content_of, each};
 use crate::a2a::message::{self, Role};

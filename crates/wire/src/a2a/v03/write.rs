@@ -1,5 +1,5 @@
-//! What 1.0 has, as 0.3 writes it. An object is written as in 1.0, and then the members that 0.3
-//! has in another form are changed in their places: what 1.0 adds, 0.3 has as well.
+//! Writes types of 1.0 in the JSON of 0.3: an object is written as in 1.0, and then members that
+//! differ in 0.3 are changed. Members that are new in 1.0 stay.
 
 use super::Binding;
 use crate::a2a::message::{Message, Role};

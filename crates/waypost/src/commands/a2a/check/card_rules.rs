@@ -1,4 +1,4 @@
-//! The rules for an agent card. It is judged as it was read, before any leniency of ours.
+//! Rules for an agent card. They are applied to the card as it was sent, before our lenient reader.
 
 use super::finding::{Report, none_of};
 use base64::Engine as _;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_without_a_fault_has_none() {
+    fn a_valid_card_has_no_finding() {
         let found = broken(&good());
         assert!(found.is_empty(), "{found:?}");
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_told_with_its_section() {
+    fn each_fault_is_reported_with_its_section() {
         let header = |text: &str| URL_SAFE_NO_PAD.encode(text);
         for (pointer, value, section, told) in [
             ("/name", json!(""), "4.4.1", "`name`"),

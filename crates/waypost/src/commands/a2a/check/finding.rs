@@ -1,4 +1,4 @@
-//! What a check found: a rule of the specification with its section, and whether it holds.
+//! One finding of a check: a rule of the specification, its section, and whether it holds.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,6 @@ pub(super) enum Verdict {
     Unknown(String),
 }
 
-/// One rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
     /// The section that has the rule.
@@ -78,9 +77,9 @@ impl Report {
         &mut self,
         section: &'static str,
         rule: &'static str,
-        held: Result<(), String>,
+        outcome: Result<(), String>,
     ) {
-        self.add(section, Level::Must, rule, held);
+        self.add(section, Level::Must, rule, outcome);
     }
 
     /// A rule that should hold.
@@ -88,9 +87,9 @@ impl Report {
         &mut self,
         section: &'static str,
         rule: &'static str,
-        held: Result<(), String>,
+        outcome: Result<(), String>,
     ) {
-        self.add(section, Level::Should, rule, held);
+        self.add(section, Level::Should, rule, outcome);
     }
 
     /// A rule that could not be looked at.
@@ -105,9 +104,9 @@ impl Report {
         section: &'static str,
         level: Level,
         rule: &'static str,
-        held: Result<(), String>,
+        outcome: Result<(), String>,
     ) {
-        let verdict = match held {
+        let verdict = match outcome {
             Ok(()) => Verdict::Holds,
             Err(seen) => Verdict::Broken(seen),
         };

@@ -62,7 +62,7 @@ pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<Exit> {
     let wrong = report.findings.iter().filter(|finding| finding.is_wrong()).count();
     let findings: Vec<Value> = report.findings.iter().map(Finding::to_json).collect();
     let document = json!({"agent": args.agent.agent, "wrong": wrong, "findings": findings});
-    context.output.either(&document, || shown(args, context, &report))?;
+    context.output.either(&document, || print_report(args, context, &report))?;
     Ok(if wrong == 0 { Exit::Ok } else { Exit::Failed })
 }
 
@@ -124,7 +124,7 @@ fn message(args: &CheckArgs) -> Result<Value> {
     Ok(message)
 }
 
-fn shown(args: &CheckArgs, context: &Context, report: &Report) -> Result<()> {
+fn print_report(args: &CheckArgs, context: &Context, report: &Report) -> Result<()> {
     let is_shown = |finding: &&Finding| args.all || finding.verdict != Verdict::Holds;
     let found: Vec<&Finding> = report.findings.iter().filter(is_shown).collect();
     let row = |finding: &&Finding| {

@@ -1,5 +1,5 @@
-//! A conversation with an agent over one interface, held against the specification: what must be
-//! refused is asked for, a message is sent, and its task is read in every way.
+//! A test conversation with an agent over one interface: requests that must be refused, a message,
+//! and its task read by every operation.
 
 use super::finding::{Report, none_of};
 use super::task_rules;
@@ -21,7 +21,6 @@ const SSE_RULE: &str = "a stream has the type `text/event-stream`";
 /// A version that nobody speaks.
 const NO_VERSION: &str = "99.0";
 
-/// The conversation.
 pub(super) struct Talk<'a> {
     pub(super) line: &'a Line,
     pub(super) capabilities: &'a AgentCapabilities,

@@ -1,5 +1,5 @@
-//! The bank that is paid: a small HTTP server with books of its own. It can be made to keep a
-//! caller waiting, before or after it has paid, which is where a crash hurts most.
+//! The bank of the story: a small HTTP server with its own books. It can hold a caller before or
+//! after its payment, where a crash hurts most.
 
 use crate::commands::demo::waiting::until;
 use crate::exit::{Exit, Failure, Result};
@@ -55,7 +55,6 @@ struct Books {
     hold: Option<Moment>,
 }
 
-/// The bank.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bank {
     books: Arc<Mutex<Books>>,
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn one_caller_is_kept_waiting_before_or_after_it_paid() {
+    fn one_caller_is_held_before_or_after_its_payment() {
         for (moment, paid) in [(Moment::BeforePaying, 0), (Moment::AfterPaying, 1)] {
             let bank = Bank::default();
             bank.hold_next(moment);

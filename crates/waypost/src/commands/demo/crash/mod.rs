@@ -5,8 +5,8 @@
 mod bank;
 mod server_process;
 
+use super::narrator::Narrator;
 use super::stage::{Stage, StoryRequest, text_at};
-use super::telling::Narrator;
 use super::waiting::WaitDeadline;
 use crate::assembly::NOWHERE;
 use crate::exit::{Exit, Failure, Result};

@@ -1,4 +1,4 @@
-//! The server that is killed: a process of its own, over a project that the story writes.
+//! The server that the story kills: a process of its own, over a project that the story writes.
 
 use crate::commands::demo::waiting::WaitDeadline;
 use crate::environment::DATA_FOLDER;

@@ -1,4 +1,4 @@
-//! What differs between a server and the same server behind this one.
+//! Compares an upstream with the same upstream seen through the gateway.
 
 use super::view::{Items, ServerView};
 use crate::commands::doctor::report::{Finding, Ways};
@@ -101,17 +101,17 @@ fn is_alike(key: &str, item: &Value, shown: &Value) -> bool {
 
 /// Whether an answer is the same.
 pub(super) fn answered(check: &str, answers: &Ways<Value>) -> Finding {
-    judged(check, answers, answers.all(|answer| *answer == answers.direct))
+    finding(check, answers, answers.all(|answer| *answer == answers.direct))
 }
 
 /// Whether what must be refused is refused everywhere: each server has its own words for it.
 pub(super) fn refused(check: &str, answers: &Ways<Value>) -> Finding {
     let are_refused = answers.all(|answer| answer.get("error").is_some());
     let are_same = answers.all(|answer| *answer == answers.direct);
-    judged(check, answers, are_refused || are_same)
+    finding(check, answers, are_refused || are_same)
 }
 
-fn judged(check: &str, answers: &Ways<Value>, is_same: bool) -> Finding {
+fn finding(check: &str, answers: &Ways<Value>, is_same: bool) -> Finding {
     let shown = |answer: &Value| answer.to_string().chars().take(ANSWER_CHARS_MAX).collect();
     Finding::compared(check, answers.map(shown), is_same)
 }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn each_server_may_refuse_in_its_own_words() {
+    fn refusals_may_differ_in_wording() {
         let ways = |handshake| {
             let direct = json!({"error": "not found"});
             Ways { direct, stateless: json!({"error": "UpstreamError"}), handshake }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_a_version_cannot_hold_is_no_difference() {
+    fn a_schema_that_a_version_cannot_express_is_no_difference() {
         let key = "outputSchema";
         let listed = |schema: Value| json!({"name": "a", key: schema});
         let number = listed(json!({"type": "number"}));

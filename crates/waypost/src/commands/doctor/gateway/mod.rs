@@ -1,5 +1,5 @@
-//! One upstream directly, and through the server that runs in both eras of MCP: what differs. No
-//! tool is called but those that the command line names.
+//! Compares one upstream, reached directly, with what clients of the running server see of it in
+//! both eras of MCP. Calls only the tools that the command line names.
 
 mod view;
 mod compared;
@@ -84,14 +84,14 @@ async fn looked(
     }
     findings.extend(compared::listed(&pictures, prefix));
     if let Some(uri) = pictures.direct.resources.keys().next() {
-        let read = asked(&ways, uri, uri, view::read).await;
+        let read = answers_of(&ways, uri, uri, view::read).await;
         findings.push(compared::answered(&format!("read {uri}"), &read));
-        let read = asked(&ways, NOWHERE, NOWHERE, view::read).await;
+        let read = answers_of(&ways, NOWHERE, NOWHERE, view::read).await;
         findings.push(compared::refused("read an unknown resource", &read));
     }
     let mut prompts = pictures.direct.prompts.iter();
     if let Some((name, _)) = prompts.find(|(_, listed)| needs_arguments(listed)) {
-        let prompted = asked(&ways, name, &format!("{prefix}{name}"), view::prompted).await;
+        let prompted = answers_of(&ways, name, &format!("{prefix}{name}"), view::prompted).await;
         let check = format!("prompt {name} without arguments");
         findings.push(compared::refused(&check, &prompted));
     }
@@ -100,14 +100,14 @@ async fn looked(
         let call = async |upstream: &Upstream, name: &str| {
             view::called(upstream, name, arguments, limits).await
         };
-        let called = asked(&ways, tool, &there, call).await;
+        let called = answers_of(&ways, tool, &there, call).await;
         findings.push(compared::answered(&format!("call {tool}"), &called));
     }
     Ok(findings)
 }
 
 /// What each way answers about what has one name at the upstream, and another at the gateway.
-async fn asked(
+async fn answers_of(
     ways: &Ways<&Upstream>,
     name: &str,
     there: &str,

@@ -1,4 +1,4 @@
-//! What a server shows of itself and answers, in a shape in which two ways to it can be compared.
+//! What a server lists and answers, normalised so that two routes to it can be compared.
 
 use crate::commands::upstream::UNAUTHORIZED;
 use engine::system::clock::SystemEntropy;

@@ -1,5 +1,4 @@
-//! The messages in an HTTP answer, one line each: a JSON body is one, a stream brings them as they
-//! come.
+//! Reads the messages of an HTTP answer: one in a JSON body, or each event of a stream.
 
 use crate::remote::client::innermost;
 use crate::remote::sse::{CLOSED, SseStream};

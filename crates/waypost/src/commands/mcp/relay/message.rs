@@ -1,10 +1,9 @@
-//! A client's message, looked into as far as its way to the server needs it.
+//! Parses a client's message as far as the bridge needs it.
 
 use serde_json::Value;
 use wire::jsonrpc::{Frame, INVALID_REQUEST, Id, PARSE_ERROR, RpcError, error};
 use wire::mcp::META_VERSION;
 
-/// One message.
 #[derive(Debug)]
 pub(super) struct Message {
     /// As it came.
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart() {
+    fn requests_notifications_and_answers_are_distinguished() {
         let request = read(&json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call",
             "params": {"name": "x", "arguments": {"n": 1}, "_meta": {META_VERSION: "v"}}}));
         let Kind::Request { id, method } = &request.kind else { panic!("{request:?}") };
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_answered() {
+    fn invalid_messages_are_answered_with_an_error() {
         for (line, code) in [
             ("", INVALID_REQUEST),
             ("[]", INVALID_REQUEST),

@@ -92,7 +92,6 @@ async fn write<W: AsyncWrite + Unpin>(mut lines: mpsc::Receiver<String>, mut out
     }
 }
 
-/// The bridge.
 struct Relay {
     client: Client,
     out: mpsc::Sender<String>,

@@ -1,4 +1,4 @@
-//! The requests that wait for their answers.
+//! Requests that wait for an answer.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -69,7 +69,7 @@ mod tests {
     use std::future::{pending, ready};
 
     #[test]
-    fn a_request_is_given_up_alone() {
+    fn a_cancel_ends_only_its_own_request() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let mut requests = Requests::default();

@@ -8,7 +8,6 @@ use serde_json::Value;
 use std::sync::Arc;
 use upstreams::mcp_headers::SessionHeaders;
 
-/// A session.
 #[derive(Debug)]
 pub(super) struct Session {
     /// What every message of it carries.

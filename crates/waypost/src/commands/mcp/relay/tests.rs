@@ -280,7 +280,7 @@ fn forgetful(got: &Got, number: usize) -> Reply {
 }
 
 #[test]
-fn a_session_that_the_server_forgot_is_begun_again() {
+fn a_forgotten_session_is_begun_again() {
     on_runtime(async {
         let fake = Fake::start(forgetful).await;
         let mut peer = Peer::start(&fake);
@@ -326,7 +326,7 @@ fn modern(got: &Got, _: usize) -> Reply {
 }
 
 #[test]
-fn stateless_requests_say_in_headers_what_they_are() {
+fn stateless_requests_carry_the_modern_headers() {
     on_runtime(async {
         let fake = Fake::start(modern).await;
         let mut peer = Peer::start(&fake);
@@ -377,7 +377,7 @@ fn a_stateless_request_is_cancelled_by_its_end() {
 }
 
 #[test]
-fn what_went_wrong_is_told_under_the_requests_id() {
+fn errors_are_answered_under_the_requests_id() {
     on_runtime(async {
         let fake = Fake::start(modern).await;
         let mut peer = Peer::start(&fake);
@@ -403,7 +403,7 @@ fn what_went_wrong_is_told_under_the_requests_id() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_to_each_request() {
+fn an_unreachable_server_is_an_error_of_each_request() {
     on_runtime(async {
         // No one listens on port 1, and no one without rights can.
         let (_, got) = std_mpsc::channel();
@@ -447,7 +447,7 @@ fn placeless(got: &Got, _: usize) -> Reply {
 }
 
 #[test]
-fn news_continue_where_the_server_forgot_their_place() {
+fn notifications_continue_where_the_server_forgot_the_position() {
     on_runtime(async {
         let fake = Fake::start(placeless).await;
         let mut peer = Peer::start(&fake);
@@ -464,7 +464,7 @@ fn news_continue_where_the_server_forgot_their_place() {
 }
 
 #[test]
-fn a_stream_that_was_cut_is_taken_up_again() {
+fn a_broken_stream_is_resumed() {
     on_runtime(async {
         let fake = Fake::start(cut).await;
         let mut peer = Peer::start(&fake);

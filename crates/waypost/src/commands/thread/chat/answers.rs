@@ -1,9 +1,9 @@
-//! What a person answers to what an agent asks: cards are shown, and only what is typed after that
+//! Answers of a person to an agent's asks: cards are shown, and only what is typed after that
 //! decides. Commands work at every prompt; Ctrl-C leaves the answer for later.
 
 use super::Chat;
 use super::cards::{self, CardAnswer};
-use super::typed::LineIntent;
+use super::line_intent::LineIntent;
 use crate::asking::prompts::{Answer, Prompts, Unanswered};
 use crate::exit::{Failure, Result};
 use crate::outcome;

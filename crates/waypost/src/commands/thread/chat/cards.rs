@@ -1,4 +1,4 @@
-//! What a person is shown before they decide: cards of calls, questions, forms.
+//! Cards of calls, questions and forms that a person decides about.
 
 use crate::asking;
 use crate::outcome;
@@ -42,8 +42,8 @@ pub(super) fn call(call: &ToolCallInfo, index: usize, count: usize, asks: &[Ask]
     let mut lines = vec![format!("[approve{place}] {}", exposed(&call.tool_name)), arguments];
     let mut asked = asks.iter().flat_map(|ask| ask.calls.iter().map(move |call| (ask, call)));
     if let Some((ask, asked)) = asked.find(|(_, asked)| asked.call_id == call.call_id) {
-        lines.extend(asking::because(asked));
-        lines.extend(asking::follows(ask));
+        lines.extend(asking::reason_line(asked));
+        lines.extend(asking::consequence_lines(ask));
     }
     lines.join("\n")
 }
@@ -76,7 +76,7 @@ pub(super) fn form(id: &str, message: &str, schema: &Value, asks: &[Ask]) -> Str
 
 /// A card and what follows each answer.
 fn with_follows(card: String, ask: Option<&Ask>) -> String {
-    let follows = ask.into_iter().flat_map(asking::follows);
+    let follows = ask.into_iter().flat_map(asking::consequence_lines);
     std::iter::once(card).chain(follows).collect::<Vec<_>>().join("\n")
 }
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_understood_short_and_long() {
+    fn short_and_long_answers_are_understood() {
         assert_eq!(CardAnswer::read(" Y "), Some(CardAnswer::Yes));
         assert_eq!(CardAnswer::read("all"), Some(CardAnswer::All));
         assert_eq!(CardAnswer::read("no"), Some(CardAnswer::No));

@@ -2,18 +2,18 @@
 //! Ctrl-C cancels what is under way and not the chat.
 
 mod cards;
-mod typed;
+mod line_intent;
 mod answers;
-mod elsewhere;
-mod standing;
+mod other_answers;
+mod thread_state;
 mod stuck;
 
 use crate::asking::prompts::{Answer, Unanswered};
 use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::remote::client::{CUT, Client, Request, problem, read};
-use crate::remote::near::{self, AGENTS};
 use crate::remote::sse::Stream;
+use crate::remote::suggestions::{self, AGENTS};
 use crate::terminal::editor::Words;
 use crate::terminal::lines::Lines;
 use crate::terminal::output::{Output, one_line, printable};
@@ -21,10 +21,10 @@ use crate::terminal::prose::Prose;
 use crate::terminal::screen::Screen;
 use crate::threads;
 use clap::Args;
+use line_intent::{AGENT, COMMANDS, LineIntent};
 use outbound::sse::Event;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, stdin};
-use typed::{AGENT, COMMANDS, LineIntent};
 use wire::conversations::{
     Approval, PendingAction, RunThread, ThreadAnswer, ThreadDelta, ThreadStatus, ToolCallInfo,
 };
@@ -61,9 +61,13 @@ pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit> {
     client.ready().await?;
     if let Some(agent) = &args.agent {
         let asked = client.get(Request::to(&["agents", agent]));
-        near::or_suggest(&client, AGENTS, agent, asked).await?;
+        suggestions::or_suggest(&client, AGENTS, agent, asked).await?;
     }
-    let names = if stdin().is_terminal() { near::known(&client, AGENTS).await } else { Vec::new() };
+    let names = if stdin().is_terminal() {
+        suggestions::names_of(&client, AGENTS).await
+    } else {
+        Vec::new()
+    };
     let mut chat = Chat {
         output: context.output,
         client,
@@ -87,7 +91,6 @@ pub(crate) async fn run(args: ChatArgs, context: &Context) -> Result<Exit> {
     chat.go().await
 }
 
-/// A conversation.
 struct Chat {
     output: Output,
     client: Client,
@@ -131,7 +134,7 @@ impl Chat {
     /// From now on this agent is talked to, if there is one.
     async fn switch(&mut self, name: &str) -> Result<()> {
         let asked = self.client.get(Request::to(&["agents", name]));
-        near::or_suggest(&self.client, AGENTS, name, asked).await?;
+        suggestions::or_suggest(&self.client, AGENTS, name, asked).await?;
         self.output.talk(&format!("(you talk to `{name}` from now on)"));
         self.agent = Some(name.to_owned());
         Ok(())
@@ -141,7 +144,7 @@ impl Chat {
     /// a program has to know.
     fn ends(&self, came: Answer<()>) -> Result<Option<Exit>> {
         match came {
-            Ok(()) | Err(Unanswered::Elsewhere) => Ok(None),
+            Ok(()) | Err(Unanswered::AlreadyDecided) => Ok(None),
             Err(Unanswered::Later) => {
                 self.output.talk("(it waits for your answer: /card shows it again)");
                 Ok(None)
@@ -173,7 +176,7 @@ impl Chat {
                 && let Some((ask, proposal)) = self.proposed().await?
             {
                 outcome = match self.take(&ask, &proposal).await {
-                    Err(Unanswered::Elsewhere) => self.outcome(standing::standing).await,
+                    Err(Unanswered::AlreadyDecided) => self.outcome(thread_state::standing).await,
                     taken => Ok(taken?),
                 };
                 continue;
@@ -185,9 +188,9 @@ impl Chat {
             }
             outcome = match self.answered(&action).await {
                 Ok(body) => self.resume(action, &json!(body)).await,
-                Err(Unanswered::Elsewhere) => {
+                Err(Unanswered::AlreadyDecided) => {
                     self.decided.clear();
-                    self.outcome(standing::standing).await
+                    self.outcome(thread_state::standing).await
                 }
                 Err(Unanswered::Failed(failure)) => return Err(failure.into()),
                 Err(unanswered) => {
@@ -216,7 +219,7 @@ impl Chat {
             Exit::Failed if failure.code == "ask_decided" => {
                 self.decided.clear();
                 self.output.failure(&failure);
-                self.outcome(standing::standing).await
+                self.outcome(thread_state::standing).await
             }
             _ => {
                 self.decided.clear();
@@ -252,7 +255,7 @@ impl Chat {
             if event.kind() == "result" {
                 return self.result(&event);
             }
-            self.heard(&event)?;
+            self.take_event(&event)?;
         }
     }
 
@@ -277,7 +280,7 @@ impl Chat {
         self.output.or_tell(asked);
     }
 
-    fn heard(&mut self, event: &Event) -> Result<()> {
+    fn take_event(&mut self, event: &Event) -> Result<()> {
         let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
         if self.output.is_json() {
             return self.output.document(&json!({"event": event.kind(), "data": data}));

@@ -1,7 +1,7 @@
-//! A failed step of a thread about which something is proposed: it is shown, and one key takes it.
-//! What else can be done about failed steps is offered by `waypost inbox`.
+//! A failed step of a thread with a proposal: it is shown, and one key accepts it. Other actions on
+//! failed steps are in `waypost inbox`.
 
-use super::standing::standing;
+use super::thread_state::standing;
 use super::{ASKS_MAX, Chat};
 use crate::asking;
 use crate::asking::prompts::{Answer, Prompts, Unanswered};
@@ -48,7 +48,7 @@ impl Chat {
         };
         self.choice(CHOICE, "t or l", read).await?;
         let request = Request::to(&["asks", &ask.id]).waiting(WAIT_SECONDS);
-        match self.client.post(request, &json!(proposals::taken(proposal))).await {
+        match self.client.post(request, &json!(proposals::accepting_reply(proposal))).await {
             // Someone else did something about it: it says who, and the outcome is shown.
             Err(failure) if failure.code == "ask_decided" => self.output.failure(&failure),
             sent => drop(sent?),
