@@ -47,7 +47,7 @@ const SPLIT: &[(&str, &[&str])] = &[
             "a2a_proxy::every_failure_has_its_source",
             "fuzz_",
             "hostile::no_",
-            "own_logins::a_run_uses_the_login_of_who_started_it",
+            "own_logins::a_run_uses_only_the_login",
             "parked::sessions_that_cannot_be_read",
             "tls::a_handshake_that_does_not_end",
             "tls::a_new_certificate_is_used",

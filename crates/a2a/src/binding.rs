@@ -124,7 +124,7 @@ pub(super) fn body<T: DeserializeOwned + Default>(
     arrived: &IncomingRequest,
     bytes: &[u8],
 ) -> Result<T> {
-    let depth_max = arrived.a2a.doors.limits().body_depth_max;
+    let depth_max = arrived.a2a.server.limits().body_depth_max;
     parse_maybe(bytes, depth_max).map_err(|failure| failed(&failure))
 }
 
@@ -148,7 +148,7 @@ pub(super) fn query<T: DeserializeOwned>(arrived: &IncomingRequest) -> Result<T>
 
 /// A request of JSON-RPC as it came.
 pub(super) fn frame<'b>(arrived: &IncomingRequest, bytes: &'b [u8]) -> Result<Frame<'b>> {
-    let depth_max = arrived.a2a.doors.limits().body_depth_max;
+    let depth_max = arrived.a2a.server.limits().body_depth_max;
     if is_deeper(bytes, depth_max) {
         let why = format!("the request nests deeper than {depth_max} levels");
         return Err(A2aError::new(ErrorKind::InvalidRequest, why));

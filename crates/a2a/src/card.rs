@@ -205,12 +205,12 @@ pub(super) fn public(arrived: &IncomingRequest, realm: &RealmId) -> Result<Respo
     })?;
     // Who has a credential may see more than others: nobody keeps that for them.
     let kept =
-        if a2a.doors.entrance.base().is_some() && caller.is_some() { "private" } else { "public" };
+        if a2a.server.entrance.base().is_some() && caller.is_some() { "private" } else { "public" };
     let mut response = document.answer(&arrived.headers);
     let text = |text: String| HeaderValue::try_from(text).ok();
     let values = [
         (CACHE_CONTROL, text(format!("{kept}, max-age={MAX_AGE_S}"))),
-        (LAST_MODIFIED, text(http_date(a2a.doors.started))),
+        (LAST_MODIFIED, text(http_date(a2a.server.started))),
         (VARY, text("Authorization, X-Api-Key, Host".to_owned())),
     ];
     for (name, value) in values {
@@ -227,15 +227,15 @@ pub(super) fn inputs(
     realm: &RealmId,
     caller: Option<&Caller>,
 ) -> Option<CardInputs> {
-    let ListVersion { catalog, policy } = a2a.doors.engine.tools().list_version()?;
+    let ListVersion { catalog, policy } = a2a.server.engine.tools().list_version()?;
     Some(CardInputs {
         base: base.to_owned(),
         realm: realm.clone(),
         caller: caller.cloned(),
         catalog,
-        definitions: a2a.doors.engine.catalog().changes(realm),
+        definitions: a2a.server.engine.catalog().changes(realm),
         policy,
-        directory: a2a.doors.identity.number(),
+        directory: a2a.server.identity.number(),
         has_proxy: proxy::is_offered(a2a, realm, caller),
     })
 }

@@ -44,7 +44,7 @@ pub(super) fn checked(a2a: &A2a, message: Option<Message>) -> Result<CheckedMess
         let why = format!("a message has at most {} parts", limits.a2a_parts_max);
         return Err(invalid("message.parts", format!("{why}; `a2a_parts_max` in [limits]")));
     }
-    let id_max = a2a.doors.limits().client_id_chars_max;
+    let id_max = a2a.server.limits().client_id_chars_max;
     if message.message_id.chars().count() > id_max {
         let why = format!("`messageId` has at most {id_max} characters");
         return Err(invalid("message.messageId", why));
@@ -146,7 +146,7 @@ pub(super) async fn recorded(
     let mut files: Vec<BlobRef> = Vec::new();
     for (index, part) in message.parts.iter().enumerate() {
         let Content::Raw(bytes) = &part.content else { continue };
-        let kept = a2a.doors.engine.sessions().keep_file(caller, bytes.clone()).await;
+        let kept = a2a.server.engine.sessions().keep_file(caller, bytes.clone()).await;
         let file = kept.map_err(|refusal| refused(refusal, "message.parts"))?;
         let named = Part {
             content: Content::Url(file.uri()),
@@ -187,7 +187,7 @@ pub(super) fn input(a2a: &A2a, skill: &Skill, message: &Message) -> Result<Input
         (Kind::Pipeline(pipeline), [only]) => {
             let case =
                 pipeline.admit(only).map_err(|bad| invalid("message.parts", bad.to_string()))?;
-            let tally = Tally::of(pipeline, &case, a2a.doors.limits().tally_reason_chars_max);
+            let tally = Tally::of(pipeline, &case, a2a.server.limits().tally_reason_chars_max);
             Ok(Input { value: case.input, tally: Some(tally) })
         }
         (Kind::Plan, []) if !text.trim().is_empty() => match skill.takes_text() {

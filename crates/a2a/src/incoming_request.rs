@@ -165,12 +165,12 @@ fn entered(a2a: &Shared, visitor: &Visitor, realm: &RealmId) -> Result<Arc<Calle
         let why = "who acts for another names the realm with `X-Realm`";
         return Err(invalid("tenant", why));
     }
-    let directory = a2a.doors.identity.directory();
+    let directory = a2a.server.identity.directory();
     let subject = &*verified.subject;
     let grants = &*verified.realms;
     let sender = Sender { subject, grants, directory: &directory };
     let realm = realms::named(realm.as_str(), sender).map_err(|failure| {
-        a2a.doors.identity.realm_refused(verified, realm.as_str());
+        a2a.server.identity.realm_refused(verified, realm.as_str());
         failed(&failure)
     })?;
     let via = visitor.caller.via.clone();
@@ -179,7 +179,7 @@ fn entered(a2a: &Shared, visitor: &Visitor, realm: &RealmId) -> Result<Arc<Calle
 
 /// By the name that was asked under, which the frame knows as ours.
 fn base(a2a: &Shared, uri: &Uri, headers: &HeaderMap) -> String {
-    let known = a2a.doors.entrance.base();
+    let known = a2a.server.entrance.base();
     let scheme = match known {
         Some(base) if base.starts_with("https:") => "https",
         Some(_) | None => "http",

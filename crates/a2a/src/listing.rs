@@ -81,7 +81,7 @@ impl Client {
         let mut cursor = match request.page_token.is_empty() {
             true => None,
             false => {
-                let opened = self.a2a.doors.cursors.open(&of, &request.page_token);
+                let opened = self.a2a.server.cursors.open(&of, &request.page_token);
                 let wrong = |_| invalid("pageToken", "`pageToken` is not one of this list");
                 Some(opened.map_err(wrong)?)
             }
@@ -101,14 +101,14 @@ impl Client {
             }
         }
         let total = if wanted.is_exact() { total } else { self.count(&wanted).await? };
-        let next = self.a2a.doors.cursors.next(&of, cursor).unwrap_or_default();
+        let next = self.a2a.server.cursors.next(&of, cursor).unwrap_or_default();
         Ok(json!({"tasks": tasks, "nextPageToken": next, "pageSize": wanted.size,
             "totalSize": total}))
     }
 
     async fn page(&self, wanted: &TaskQuery, page: &PageRequest) -> Result<RunPage> {
         let found =
-            self.a2a.doors.engine.runs().in_contexts(&self.caller, &wanted.runs, page).await;
+            self.a2a.server.engine.runs().in_contexts(&self.caller, &wanted.runs, page).await;
         found.map_err(|refusal| refused(refusal, "pageToken"))
     }
 
@@ -118,7 +118,7 @@ impl Client {
         let shown = match task::TaskState::of_row(&run.row).filter(|_| !needs_events) {
             Some(state) => self.viewer(&run, &[]).bare(&state, run.row.changed_at),
             None => {
-                let engine = &self.a2a.doors.engine;
+                let engine = &self.a2a.server.engine;
                 let found = TaskReport::read(engine, &self.caller, run.row.id).await;
                 let found = found.map_err(|refusal| refused(refusal, "pageToken"))?;
                 let mut shown =

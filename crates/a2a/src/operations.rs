@@ -98,7 +98,7 @@ impl Client {
     /// A run of this id that is a task of the caller's own.
     pub(super) async fn own(&self, id: &str) -> Result<SessionRun> {
         let run: RunId = id.parse().map_err(|_| no_task(id))?;
-        let found = self.a2a.doors.engine.runs().get(&self.caller, run).await;
+        let found = self.a2a.server.engine.runs().get(&self.caller, run).await;
         let found = found.map_err(|refusal| refused_task(refusal, id))?;
         if self.is_own(&found) { Ok(found) } else { Err(no_task(id)) }
     }
@@ -110,7 +110,7 @@ impl Client {
     /// The same with what its events say.
     pub(super) async fn own_task(&self, id: &str) -> Result<TaskReport> {
         let run: RunId = id.parse().map_err(|_| no_task(id))?;
-        let found = TaskReport::read(&self.a2a.doors.engine, &self.caller, run).await;
+        let found = TaskReport::read(&self.a2a.server.engine, &self.caller, run).await;
         let found = found.map_err(|refusal| refused_task(refusal, id))?;
         if self.is_own(&found.run) { Ok(found) } else { Err(no_task(id)) }
     }
@@ -134,7 +134,7 @@ impl Client {
         if found.row.status.is_over() {
             return Err(not_cancelable());
         }
-        match self.a2a.doors.engine.runs().cancel(&self.caller, run).await {
+        match self.a2a.server.engine.runs().cancel(&self.caller, run).await {
             Ok(_) => {}
             Err(refusal) if refusal.kind() == RefusalKind::Conflict => return Err(not_cancelable()),
             Err(refusal) => return Err(refused_task(refusal, id)),
@@ -164,7 +164,7 @@ impl Client {
     ) -> Result<TaskStream> {
         let started = started.into();
         let run = started.run();
-        let engine = &self.a2a.doors.engine;
+        let engine = &self.a2a.server.engine;
         let found = TaskStream::follow(engine, &self.caller, started, message).await;
         found.map_err(|refusal| refused_task(refusal, &run.to_string()))
     }
@@ -175,7 +175,7 @@ impl Client {
         if looked.map_err(|refusal| refused(refusal, "id"))?.is_some() {
             return Ok(true);
         }
-        let clock = self.a2a.doors.engine.clock().as_ref();
+        let clock = self.a2a.server.engine.clock().as_ref();
         Ok(engine::timeout(clock, wait_ms, stream.woken()).await.is_some())
     }
 
@@ -209,7 +209,7 @@ impl Client {
                 return Ok(());
             }
             // What is recorded counts, also where the wait is over.
-            let left = wait.left_ms(self.a2a.doors.engine.clock().now());
+            let left = wait.left_ms(self.a2a.server.engine.clock().now());
             if !self.next(stream, left).await? && left == 0 {
                 return Ok(());
             }
@@ -220,7 +220,7 @@ impl Client {
     pub(super) fn wait(&self) -> Wait {
         let most_ms = self.a2a.serving.limits.a2a_wait_ms_max;
         Wait {
-            ends_at: (most_ms > 0).then(|| self.a2a.doors.engine.clock().now().plus_ms(most_ms)),
+            ends_at: (most_ms > 0).then(|| self.a2a.server.engine.clock().now().plus_ms(most_ms)),
         }
     }
 
@@ -306,7 +306,7 @@ impl Client {
         let a2a = &self.a2a;
         let caller = &self.caller;
         let CheckedMessage { message, body } = checked;
-        let now = a2a.doors.engine.clock().now();
+        let now = a2a.server.engine.clock().now();
         let wait_ms = wait.map(|wait| wait.left_ms(now).min(UNFOLLOWED_MS));
         let skill = skills::chosen(a2a, caller, &message)?;
         let hops = incoming::hops(a2a, &message)?;
@@ -315,7 +315,7 @@ impl Client {
             // In the order of time, as ids of runs are: contexts that begin together are stored
             // together.
             true => {
-                RunSession::NewContext(format!("ctx_{:032x}", a2a.doors.engine.runs().new_id().0))
+                RunSession::NewContext(format!("ctx_{:032x}", a2a.server.engine.runs().new_id().0))
             }
             false => RunSession::Context(message.context_id.clone()),
         };
@@ -348,7 +348,7 @@ impl Client {
             },
         };
         let started =
-            Box::pin(a2a.doors.engine.runs().start_followed(caller, request, wait_ms)).await;
+            Box::pin(a2a.server.engine.runs().start_followed(caller, request, wait_ms)).await;
         started.map_err(|refusal| match refusal.code {
             engine::RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
             _ => refused(refusal, "message.parts"),
@@ -363,7 +363,7 @@ impl Client {
     ) -> Result<RunId> {
         let CheckedMessage { message, body } = checked;
         let id = message.task_id.as_str();
-        let engine = &self.a2a.doors.engine;
+        let engine = &self.a2a.server.engine;
         let TaskReport { run: found, task } = self.own_task(id).await?;
         let run = found.row.id;
         let viewer = self.viewer(&found, &[]);

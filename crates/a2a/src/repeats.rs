@@ -19,7 +19,7 @@ pub(super) fn key_of(a2a: &A2a, checked: &CheckedMessage) -> Option<IdempotencyK
     if window_ms == 0 {
         return None;
     }
-    let now = a2a.doors.engine.clock().now();
+    let now = a2a.server.engine.clock().now();
     let window = now.0.div_euclid(window_ms);
     let since = Millis(now.0.saturating_sub(window_ms));
     Some(key(checked, window, since))
@@ -32,7 +32,7 @@ pub(super) async fn find(
     once: Option<&IdempotencyKey>,
 ) -> Result<Option<RunId>> {
     let Some(once) = once else { return Ok(None) };
-    let found = a2a.doors.engine.runs().done_before(caller, once).await;
+    let found = a2a.server.engine.runs().done_before(caller, once).await;
     let found = found.map_err(|refusal| refused(refusal, "message.messageId"))?;
     Ok(found.and_then(|row| row.run))
 }

@@ -34,10 +34,10 @@ impl Security {
     /// That of a realm's card which is read under this address.
     pub(super) fn of(a2a: &A2a, base: &str, realm: &RealmId) -> Self {
         let mut security = Self::default();
-        if a2a.doors.entrance.base().is_none() {
+        if a2a.server.entrance.base().is_none() {
             return security;
         }
-        let issuers = a2a.doors.identity.issuers_of(realm, &SCOPES.map(|(scope, _)| scope));
+        let issuers = a2a.server.identity.issuers_of(realm, &SCOPES.map(|(scope, _)| scope));
         let ours = SCOPES.map(|(scope, _)| scope.name().to_owned()).to_vec();
         security.add(BEARER.to_owned(), bearer(!issuers.is_empty()), ours.clone());
         security.add(API_KEY.to_owned(), api_key(), ours.clone());

@@ -206,8 +206,8 @@ fn by_id(a2a: &A2a, caller: &Caller, id: &str) -> Option<Skill> {
 
 /// The skills that this caller may use, or those of this id; the proxy is the last.
 fn usable(a2a: &A2a, caller: &Caller, id: Option<&str>) -> Vec<Skill> {
-    let catalog = a2a.doors.engine.catalog();
-    let tools = a2a.doors.engine.tools();
+    let catalog = a2a.server.engine.catalog();
+    let tools = a2a.server.engine.tools();
     let begins = |with: &str| id.is_none_or(|id| id.starts_with(with));
     let is_it = |plan: &str| id.is_none_or(|id| id == plan);
     let mut skills: Vec<Skill> = Vec::new();
@@ -238,7 +238,7 @@ fn usable(a2a: &A2a, caller: &Caller, id: Option<&str>) -> Vec<Skill> {
 
 /// The skills of a realm that strangers are shown.
 pub(super) fn public(a2a: &A2a, realm: &RealmId) -> Vec<Skill> {
-    let catalog = a2a.doors.engine.catalog();
+    let catalog = a2a.server.engine.catalog();
     let public = &a2a.serving.public;
     let mut skills: Vec<Skill> = catalog.all_agents(realm).iter().map(Skill::of_agent).collect();
     skills.extend(catalog.all_pipelines(realm).iter().map(Skill::of_pipeline));
@@ -300,7 +300,7 @@ pub(super) fn chosen(a2a: &A2a, caller: &Caller, message: &Message) -> Result<Sk
         let found = asked_for(a2a, caller, hinted);
         return found.ok_or_else(|| unknown(&format!("there is no skill `{shown}`")));
     }
-    let Some(agent) = a2a.doors.agent_of_nameless(caller) else {
+    let Some(agent) = a2a.server.agent_of_nameless(caller) else {
         return Err(unknown("the message names no skill, and no agent is the default"));
     };
     if !message.parts.iter().any(|part| part.as_text().is_some()) {
@@ -308,7 +308,7 @@ pub(super) fn chosen(a2a: &A2a, caller: &Caller, message: &Message) -> Result<Sk
         return Err(unknown(why));
     }
     let found = asked_for(a2a, caller, talk_id(&agent).as_str());
-    found.ok_or_else(|| match a2a.doors.engine.catalog().agent(caller, &agent) {
+    found.ok_or_else(|| match a2a.server.engine.catalog().agent(caller, &agent) {
         Some(_) => not_started(&agent),
         None => unknown("the message names no skill, and the default agent is not there for you"),
     })
@@ -328,7 +328,7 @@ fn not_started(agent: &AgentName) -> A2aError {
 fn asked_for(a2a: &A2a, caller: &Caller, id: &str) -> Option<Skill> {
     let found = by_id(a2a, caller, id);
     if found.is_none() {
-        a2a.doors.engine.audits().note_unstarted(caller, &PlanId::from(id));
+        a2a.server.engine.audits().note_unstarted(caller, &PlanId::from(id));
     }
     found
 }

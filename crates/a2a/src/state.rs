@@ -1,18 +1,18 @@
-//! What the endpoint has at hand beside the doors that all endpoints share.
+//! What the endpoint has at hand beside the state that all endpoints share.
 
 use crate::card_keys::CardKeys;
 use crate::choice::ChooseSkill;
 use crate::documents::CardInputs;
 use crate::push_parts::PushParts;
 use edge::request::answer::documents::Documents;
-use edge::request::doors::{self, EndpointState};
+use edge::request::server_state::{self, EndpointState};
 use project::a2a_serving::A2aServing;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// How agents of others call this server.
 pub struct A2a {
-    pub doors: doors::Shared,
+    pub server: server_state::Shared,
     /// What the settings say.
     pub serving: A2aServing,
     /// What signs the cards.
@@ -35,7 +35,7 @@ pub type Shared = Arc<A2a>;
 
 impl A2a {
     pub fn new(
-        doors: doors::Shared,
+        server: server_state::Shared,
         serving: A2aServing,
         card_keys: Arc<CardKeys>,
         push: Option<Arc<PushParts>>,
@@ -43,7 +43,7 @@ impl A2a {
     ) -> Self {
         let streams = Arc::new(Semaphore::new(serving.limits.a2a_streams_max));
         Self {
-            doors,
+            server,
             serving,
             card_keys,
             choose_skill,
@@ -57,7 +57,7 @@ impl A2a {
 }
 
 impl EndpointState for A2a {
-    fn doors(&self) -> &doors::Shared {
-        &self.doors
+    fn server(&self) -> &server_state::Shared {
+        &self.server
     }
 }

@@ -8,8 +8,8 @@ use super::view::Viewer;
 use axum::response::Response;
 use axum::response::sse::Event;
 use edge::problem::{Failure, Result as Answered};
-use edge::request::doors::Doors;
-use edge::request::doors::StreamPlace;
+use edge::request::server_state::ServerState;
+use edge::request::server_state::StreamPlace;
 use edge::stream::{Source, SourceItem, answer, permit};
 use serde_json::Value;
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -91,12 +91,12 @@ enum Extent {
 impl<W: EventWriter> Source for FollowedTask<W> {
     type Event = W::Event;
 
-    async fn first(&mut self, _doors: &Doors) -> Answered<Option<W::Event>> {
+    async fn first(&mut self, _server: &ServerState) -> Answered<Option<W::Event>> {
         let is_last = self.extent == Extent::Alone;
         Ok(self.first.take().map(|first| self.written.event(&first, is_last)))
     }
 
-    async fn look(&mut self, _doors: &Doors) -> Answered<SourceItem<W::Event>> {
+    async fn look(&mut self, _server: &ServerState) -> Answered<SourceItem<W::Event>> {
         if self.extent == Extent::Alone {
             return Ok(SourceItem::End);
         }
@@ -122,7 +122,7 @@ impl<W: EventWriter> Source for FollowedTask<W> {
         self.stream.woken().await;
     }
 
-    fn broken(&self, _doors: &Doors, failure: Failure) -> W::Event {
+    fn broken(&self, _server: &ServerState, failure: Failure) -> W::Event {
         self.written.error(failed(&failure))
     }
 }
@@ -135,13 +135,13 @@ impl Client {
         written: SseWriter,
     ) -> Result<Response> {
         let followed = self.follow_sent(request, written).await?;
-        Ok(answer(self.a2a.doors.clone(), followed, self.permit()?))
+        Ok(answer(self.a2a.server.clone(), followed, self.permit()?))
     }
 
     /// `SubscribeToTask`.
     pub(super) async fn subscribed(&self, id: &str, written: SseWriter) -> Result<Response> {
         let followed = self.follow(id, written).await?;
-        Ok(answer(self.a2a.doors.clone(), followed, self.permit()?))
+        Ok(answer(self.a2a.server.clone(), followed, self.permit()?))
     }
 
     /// The stream of a message.
@@ -196,6 +196,6 @@ impl Client {
     }
 
     pub(super) fn permit(&self) -> Result<StreamPlace> {
-        permit(&self.a2a.doors, &self.caller).map_err(|failure| failed(&failure))
+        permit(&self.a2a.server, &self.caller).map_err(|failure| failed(&failure))
     }
 }

@@ -76,7 +76,7 @@ impl Viewer {
     pub(super) fn may_answer(&self, ask: &Ask) -> bool {
         let row = AskRow { ask: ask.clone(), status: AskStatus::Open, decision: None };
         let asked = SessionAsk { session: self.session, key: self.key.clone(), row };
-        self.a2a.doors.engine.asks().may_answer(&self.caller, &asked)
+        self.a2a.server.engine.asks().may_answer(&self.caller, &asked)
     }
 
     /// The state of the task for this caller.
@@ -178,7 +178,7 @@ impl Viewer {
     pub(super) async fn chunk(&self, chunk: &Chunk) -> Option<TaskArtifactUpdateEvent> {
         let (artifact, append, last_chunk) = match chunk {
             Chunk::Answer(answer) => {
-                let value = whole(&self.a2a.doors.engine, &self.caller, answer.to_value()).await;
+                let value = whole(&self.a2a.server.engine, &self.caller, answer.to_value()).await;
                 let value = proxy::opened(&self.a2a, &self.caller, value).await;
                 (self.answer(value), false, true)
             }
@@ -213,7 +213,7 @@ impl Viewer {
             DatumValue::Value(value) if value.is_object() => Message::deserialize(&**value),
             _ => {
                 let value = received.message.to_value();
-                serde_json::from_value(whole(&self.a2a.doors.engine, &self.caller, value).await)
+                serde_json::from_value(whole(&self.a2a.server.engine, &self.caller, value).await)
             }
         }
         .unwrap_or_default();
@@ -222,7 +222,7 @@ impl Viewer {
             let Some(file) = received.files.iter().find(|file| file.uri() == *url) else {
                 continue;
             };
-            let read = self.a2a.doors.engine.sessions().blob(&self.caller, &file.hash).await;
+            let read = self.a2a.server.engine.sessions().blob(&self.caller, &file.hash).await;
             // One that is gone is named still.
             if let Ok(bytes) = read {
                 part.content = Content::Raw(bytes);

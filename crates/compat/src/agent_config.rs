@@ -6,9 +6,9 @@ use axum::Json;
 use axum::http::StatusCode;
 use edge::problem::{Failure, Result};
 use edge::request::body::JsonBody;
-use edge::request::doors::refuse_filed_agent;
-use edge::request::doors::{Administrator, Doors, Who};
 use edge::request::params::{Params, PathName, short};
+use edge::request::server_state::refuse_filed_agent;
+use edge::request::server_state::{Administrator, ServerState, Who};
 use engine::KnownAgent;
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::tool::call::Caller;
@@ -31,81 +31,82 @@ pub(crate) struct InRealm {
 
 /// `GET /list`: a bare list, by name.
 pub(crate) async fn list(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Vec<Value>>> {
     let realm = realm(&caller, query)?;
-    let agents = doors.engine.catalog().agents(&caller);
+    let agents = server.engine.catalog().agents(&caller);
     Ok(Json(agents.iter().map(|known| entity(&realm, known)).collect()))
 }
 
 /// `GET /{refName}`.
 pub(crate) async fn show(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Value>> {
     let realm = realm(&caller, query)?;
-    let known = doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str()));
+    let known = server.engine.catalog().agent(&caller, &AgentName::from(name.as_str()));
     Ok(Json(entity(&realm, &known.ok_or_else(|| missing(&name))?)))
 }
 
 /// `GET /id/{id}`.
 pub(crate) async fn show_by_id(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(id): PathName,
     Params(query): Params<InRealm>,
 ) -> Result<Json<Value>> {
     let realm = realm(&caller, query)?;
-    Ok(Json(entity(&realm, &with_id(&doors, &caller, &id).ok_or_else(|| missing(&id))?)))
+    Ok(Json(entity(&realm, &with_id(&server, &caller, &id).ok_or_else(|| missing(&id))?)))
 }
 
 /// `POST /`: stores the agent under its `refName`, whether there is one or not.
 pub(crate) async fn save(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     Params(query): Params<InRealm>,
     JsonBody(mut agent): JsonBody<Map<String, Value>>,
 ) -> Result<Json<Value>> {
     let realm = realm(&caller, query)?;
     let named = agent.get("refName").or_else(|| agent.get("ref_name")).and_then(Value::as_str);
     if let Some(name) = named.map(AgentName::from) {
-        refuse_filed_agent(&doors, &caller, &name)?;
-        let known = doors.engine.catalog().agent(&caller, &name);
+        refuse_filed_agent(&server, &caller, &name)?;
+        let known = server.engine.catalog().agent(&caller, &name);
         let id = given_id(agent.get(ID))
             .or_else(|| known.as_ref().map(|known| id_of(&realm, known)))
             .unwrap_or_else(|| made_id(&realm, &name));
-        refuse_taken(&doors, &caller, &id, &name)?;
+        refuse_taken(&server, &caller, &id, &name)?;
         agent.insert(ID.to_owned(), Value::from(id));
     }
-    let stored = doors.engine.catalog().register_agent(&caller, Value::Object(agent), None).await?;
+    let stored =
+        server.engine.catalog().register_agent(&caller, Value::Object(agent), None).await?;
     let known = KnownAgent { agent: stored.agent, version: Some(stored.version) };
     Ok(Json(entity(&realm, &known)))
 }
 
 /// `DELETE /{refName}`.
 pub(crate) async fn remove(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     PathName(name): PathName,
     Params(query): Params<InRealm>,
 ) -> Result<Json<AgentDeleted>> {
     realm(&caller, query)?;
-    let known = doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str()));
+    let known = server.engine.catalog().agent(&caller, &AgentName::from(name.as_str()));
     let known = known.ok_or_else(|| missing(&name))?;
-    refuse_filed_agent(&doors, &caller, &known.agent.name)?;
-    doors.engine.catalog().remove_agent(&caller, &known.agent.name).await?;
+    refuse_filed_agent(&server, &caller, &known.agent.name)?;
+    server.engine.catalog().remove_agent(&caller, &known.agent.name).await?;
     Ok(Json(AgentDeleted { deleted: true, ref_name: Some(name), id: None }))
 }
 
 /// `DELETE /id/{id}`.
 pub(crate) async fn remove_by_id(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     PathName(id): PathName,
     Params(query): Params<InRealm>,
 ) -> Result<Json<AgentDeleted>> {
     realm(&caller, query)?;
-    let known = with_id(&doors, &caller, &id).ok_or_else(|| missing(&id))?;
-    refuse_filed_agent(&doors, &caller, &known.agent.name)?;
-    doors.engine.catalog().remove_agent(&caller, &known.agent.name).await?;
+    let known = with_id(&server, &caller, &id).ok_or_else(|| missing(&id))?;
+    refuse_filed_agent(&server, &caller, &known.agent.name)?;
+    server.engine.catalog().remove_agent(&caller, &known.agent.name).await?;
     Ok(Json(AgentDeleted { deleted: true, ref_name: None, id: Some(id) }))
 }
 
@@ -152,14 +153,14 @@ fn made_id(realm: &RealmId, name: &AgentName) -> String {
     hash.as_str().chars().take(ID_DIGITS).collect()
 }
 
-fn with_id(doors: &Doors, caller: &Caller, id: &str) -> Option<KnownAgent> {
-    let agents = doors.engine.catalog().agents(caller);
+fn with_id(server: &ServerState, caller: &Caller, id: &str) -> Option<KnownAgent> {
+    let agents = server.engine.catalog().agents(caller);
     agents.into_iter().find(|known| id_of(&caller.realm, known) == id)
 }
 
 /// An id is one agent's.
-fn refuse_taken(doors: &Doors, caller: &Caller, id: &str, name: &AgentName) -> Result<()> {
-    let owner = with_id(doors, caller, id).filter(|known| known.agent.name != *name);
+fn refuse_taken(server: &ServerState, caller: &Caller, id: &str, name: &AgentName) -> Result<()> {
+    let owner = with_id(server, caller, id).filter(|known| known.agent.name != *name);
     let Some(owner) = owner else { return Ok(()) };
     let message = format!("the id `{}` is that of agent `{}`", short(id), owner.agent.name);
     Err(Failure::new(StatusCode::CONFLICT, "id_taken", message)

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use edge::problem::{Failure, Result};
 use edge::request::auth::Visitor;
 use edge::request::body::{JsonBody, OptionalBody};
-use edge::request::doors::{Doors, Who};
+use edge::request::server_state::{ServerState, Who};
 use identity::realm_policy::not_enabled;
 use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFacts};
 use kernel::identity::roles::Roles;
@@ -33,18 +33,18 @@ const APPROVAL: &str = "approve";
 
 /// `POST /check`.
 pub(crate) async fn check(
-    Who { doors, .. }: Who,
+    Who { server, .. }: Who,
     visitor: Visitor,
     JsonBody(query): JsonBody<PermissionQuery>,
 ) -> Result<Json<PermissionCheck>> {
-    let about = PermissionSubject::of(&doors, &visitor, &query)?;
+    let about = PermissionSubject::of(&server, &visitor, &query)?;
     let domain = required(query.functional_domain.as_ref(), "functionalDomain")?;
     let action = required(query.action.as_ref(), "action")?;
     let mut known =
         applicable().filter(|(act, kind)| is_same(domain, kind) && is_same(action, act.name()));
     let is_ours = fits(query.area.as_ref(), AREA);
     let decision = match known.next().filter(|_| is_ours) {
-        Some((act, kind)) => about.decision(&doors, &query, act, kind),
+        Some((act, kind)) => about.decision(&server, &query, act, kind),
         // No policy is about it, so nothing permits it.
         None => nothing(),
     };
@@ -53,11 +53,11 @@ pub(crate) async fn check(
 
 /// `POST /evaluate` and `POST /fd/evaluate`.
 pub(crate) async fn evaluate(
-    Who { doors, .. }: Who,
+    Who { server, .. }: Who,
     visitor: Visitor,
     OptionalBody(query): OptionalBody<PermissionQuery>,
 ) -> Result<Json<PermissionLandscape>> {
-    let about = PermissionSubject::of(&doors, &visitor, &query)?;
+    let about = PermissionSubject::of(&server, &visitor, &query)?;
     let mut all = PermissionLandscape::default();
     if !fits(query.area.as_ref(), AREA) {
         return Ok(Json(all));
@@ -68,7 +68,7 @@ pub(crate) async fn evaluate(
         if !is_wanted {
             continue;
         }
-        let said = DecisionView::of(about.decision(&doors, &query, act, kind), about.is_told);
+        let said = DecisionView::of(about.decision(&server, &query, act, kind), about.is_told);
         let PermissionLandscape { allow, deny, decisions, .. } = &mut all;
         note(if said.effect == PermissionEffect::Allow { allow } else { deny }, kind, act);
         let domains = decisions.entry(AREA.to_owned()).or_default();
@@ -111,14 +111,14 @@ struct PermissionSubject {
 }
 
 impl PermissionSubject {
-    fn of(doors: &Doors, visitor: &Visitor, query: &PermissionQuery) -> Result<Self> {
+    fn of(server: &ServerState, visitor: &Visitor, query: &PermissionQuery) -> Result<Self> {
         let caller = &visitor.caller;
         if query.realm.as_ref().is_some_and(|realm| realm != caller.realm.as_str()) {
             let message = "`realm` is not the realm of the request";
             return Err(Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
                 .hint("choose the realm with `X-Realm`"));
         }
-        let directory = doors.identity.directory();
+        let directory = server.identity.directory();
         let own = directory.resolve(&caller.subject);
         let other = query.identity.as_ref().filter(|identity| directory.resolve(identity) != own);
         let roles = query.roles.iter().flatten().map(|role| Arc::<str>::from(role.as_str()));
@@ -129,8 +129,8 @@ impl PermissionSubject {
             return Ok(Self { subject, more, asker: None, is_told });
         }
         let asker = visitor.foremost();
-        doors.engine.admin().permit(asker, Act::Administer, Resource::Server)?;
-        if !more.is_empty() && doors.policies.is_none() {
+        server.engine.admin().permit(asker, Act::Administer, Resource::Server)?;
+        if !more.is_empty() && server.policies.is_none() {
             let message = "this server has no policies, so that no other roles can be tried";
             return Err(Failure::wrong_value("/roles", message).hint("leave `roles` out"));
         }
@@ -142,11 +142,17 @@ impl PermissionSubject {
     }
 
     /// What would be decided if the subject did this.
-    fn decision(&self, doors: &Doors, query: &PermissionQuery, act: Act, kind: &str) -> Decision {
+    fn decision(
+        &self,
+        server: &ServerState,
+        query: &PermissionQuery,
+        act: Act,
+        kind: &str,
+    ) -> Decision {
         let id = query.resource_id.as_deref().unwrap_or_default();
         let spec = match (kind, id) {
             ("Tool", "") => Some(Arc::new(some_tool())),
-            ("Tool", name) => self.tool(doors, name),
+            ("Tool", name) => self.tool(server, name),
             _ => None,
         };
         // A tool that is not there for the subject cannot be called: nothing is to be decided.
@@ -157,21 +163,21 @@ impl PermissionSubject {
         let arguments = arguments.as_ref().filter(|_| act == Act::Call);
         let context = Context { arguments, ..Context::default() };
         let request = Request { act, subject: &self.subject, resource, context };
-        match &doors.policies {
-            Some(files) if !self.more.is_empty() && doors.entrance.base().is_some() => {
+        match &server.policies {
+            Some(files) if !self.more.is_empty() && server.entrance.base().is_some() => {
                 // Other roles do not bring what the realm does not have.
-                let directory = doors.identity.directory();
+                let directory = server.identity.directory();
                 let settings = directory.realms.restricting(&self.subject.realm);
                 let denied = settings.and_then(|settings| not_enabled(settings, &request));
                 denied.unwrap_or_else(|| files.decide_with(&request, &self.more))
             }
             // In local mode everybody may do everything, with whatever roles.
-            _ => doors.engine.admin().foresee(&request),
+            _ => server.engine.admin().foresee(&request),
         }
     }
 
-    fn tool(&self, doors: &Doors, name: &str) -> Option<Arc<ToolSpec>> {
-        let tools = doors.engine.tools();
+    fn tool(&self, server: &ServerState, name: &str) -> Option<Arc<ToolSpec>> {
+        let tools = server.engine.tools();
         let asked = self.asker.as_ref().and_then(|asker| tools.judged(asker, name));
         asked.or_else(|| tools.judged(&self.subject, name))
     }

@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result};
 use edge::request::body::{JsonBody, OptionalBody, RawBody, parse, parse_maybe};
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Administrator, Doors, Who};
 use edge::request::key::{Key, replayed};
 use edge::request::pages::PageQuery;
 use edge::request::params::{Params, PathName, page};
 use edge::request::run_body::{input, target};
+use edge::request::server_state::{Administrator, ServerState, Who};
 use edge::request::trace::Trace;
 use edge::views::rows;
 use engine::{RefusalCode, RunMetadata, RunReport, RunRequest, RunSession, SessionReply};
@@ -35,7 +35,7 @@ const DISCOVER_LIMIT_DEFAULT: u64 = 10;
 const HUMAN_PROMPT: &str = "humanPromptMessage";
 
 /// Where in the body stood what the engine refuses.
-fn place(code: &RefusalCode) -> Option<&'static str> {
+fn pointer_of(code: &RefusalCode) -> Option<&'static str> {
     match code {
         RefusalCode::BadSessionId => Some("/sessionId"),
         RefusalCode::InputMisfit(_) => Some("/initialArgs"),
@@ -45,7 +45,7 @@ fn place(code: &RefusalCode) -> Option<&'static str> {
 }
 
 /// The same for what answers an ask.
-fn resume_place(code: &RefusalCode) -> Option<&'static str> {
+fn resume_pointer(code: &RefusalCode) -> Option<&'static str> {
     match code {
         RefusalCode::InputMisfit(_) | RefusalCode::BadAction(_) | RefusalCode::UnsafeAction(_) => {
             Some("/input")
@@ -55,33 +55,33 @@ fn resume_place(code: &RefusalCode) -> Option<&'static str> {
 }
 
 /// The same for a plan that is registered.
-fn register_place(code: &RefusalCode) -> Option<&'static str> {
+fn register_pointer(code: &RefusalCode) -> Option<&'static str> {
     matches!(code, RefusalCode::InvalidPlan).then_some("/definition")
 }
 
 /// `POST /sessions`.
 pub(crate) async fn create(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     OptionalBody(body): OptionalBody<CreateSession>,
 ) -> Result<(StatusCode, Json<SessionCore>)> {
-    let row = doors.engine.sessions().create(&caller, body.session_id).await;
-    let row = row.map_err(|refusal| Failure::placed(refusal, place))?;
+    let row = server.engine.sessions().create(&caller, body.session_id).await;
+    let row = row.map_err(|refusal| Failure::in_body(refusal, pointer_of))?;
     Ok((StatusCode::CREATED, Json(session_core(row))))
 }
 
 /// `GET /sessions/{id}`.
 pub(crate) async fn show(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<SessionView>> {
-    let wanted = named(&doors, &caller, &name).await?;
+    let wanted = named(&server, &caller, &name).await?;
     let of = Purpose::history(&caller, &wanted);
-    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
-    let inspection = doors.engine.sessions().inspect(&caller, &wanted).await?;
-    let history = doors.engine.sessions().history(&caller, &wanted, &page).await?;
+    let page = page(query.limit, server.cursors.start(&of, query.cursor)?, server.limits());
+    let inspection = server.engine.sessions().inspect(&caller, &wanted).await?;
+    let history = server.engine.sessions().history(&caller, &wanted, &page).await?;
     let mut context = inspection.context;
-    if let Some(message) = prompt(&doors, &caller, &inspection.row).await? {
+    if let Some(message) = prompt(&server, &caller, &inspection.row).await? {
         context.entry(HUMAN_PROMPT).or_insert(Value::from(message));
     }
     let entries = history.items.iter().map(|item| item.entry.datum().to_value());
@@ -89,17 +89,17 @@ pub(crate) async fn show(
         core: session_core(inspection.row),
         context,
         history: entries.collect(),
-        next_cursor: doors.cursors.next(&of, history.next_cursor),
+        next_cursor: server.cursors.next(&of, history.next_cursor),
     }))
 }
 
 /// What a person is asked by a session that waits for one: the oldest open ask of its run.
-async fn prompt(doors: &Doors, caller: &Caller, row: &SessionRow) -> Result<Option<String>> {
+async fn prompt(server: &ServerState, caller: &Caller, row: &SessionRow) -> Result<Option<String>> {
     let Some(run) = row.run.filter(|_| row.status == RunStatus::Waiting) else { return Ok(None) };
     let open = Some("open".to_owned());
     let filter = AskFilter { run: Some(run), status: open, ..AskFilter::default() };
     let asks =
-        doors.engine.asks().list(caller, &filter, &PageRequest { cursor: None, limit: 1 }).await?;
+        server.engine.asks().list(caller, &filter, &PageRequest { cursor: None, limit: 1 }).await?;
     let oldest = asks.items.into_iter().next();
     Ok(oldest.map(|asked| match asked.row.ask.body {
         AskBody::Clarify { message, .. }
@@ -111,17 +111,17 @@ async fn prompt(doors: &Doors, caller: &Caller, row: &SessionRow) -> Result<Opti
 
 /// `POST /sessions/{id}/execute-plan`.
 pub(crate) async fn execute(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     key: Key,
     Trace(trace): Trace,
     RawBody(sent): RawBody,
 ) -> Result<Response> {
-    let body: ExecutePlan = parse(&sent, doors.limits().body_depth_max)?;
+    let body: ExecutePlan = parse(&sent, server.limits().body_depth_max)?;
     let request = RunRequest {
         target: target(body.plan, body.plan_id)?,
         input: input(body.initial_args),
-        session: RunSession::Existing(named(&doors, &caller, &name).await?),
+        session: RunSession::Existing(named(&server, &caller, &name).await?),
         once: key.once(&sent),
         about: RunMetadata {
             trace,
@@ -130,36 +130,36 @@ pub(crate) async fn execute(
         },
     };
     drop(sent);
-    let wait_ms = doors.limits().execute_wait_ms;
-    let report = doors.engine.runs().start(&caller, request, wait_ms).await;
-    let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
+    let wait_ms = server.limits().execute_wait_ms;
+    let report = server.engine.runs().start(&caller, request, wait_ms).await;
+    let report = report.map_err(|refusal| Failure::in_body(refusal, pointer_of))?;
     Ok(accepted(report))
 }
 
 /// `POST /sessions/{id}/resume`.
 pub(crate) async fn resume(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     key: Key,
     RawBody(sent): RawBody,
 ) -> Result<Response> {
-    let body: ResumeBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
+    let body: ResumeBody = parse_maybe(&sent, server.limits().body_depth_max)?;
     let ask = body.ask_id.as_deref().map(str::parse::<AskId>).transpose();
     let ask = ask.map_err(|bad: BadId| Failure::wrong_value("/askId", bad.to_string()))?;
     let step = body.step_id.map(StepId::from);
     let resume = SessionReply { input: body.input, ask, step, once: key.once(&sent) };
     drop(sent);
-    let wait_ms = doors.limits().execute_wait_ms;
-    let wanted = named(&doors, &caller, &name).await?;
-    let report = doors.engine.asks().resume(&caller, &wanted, resume, wait_ms).await;
-    let report = report.map_err(|refusal| Failure::placed(refusal, resume_place))?;
+    let wait_ms = server.limits().execute_wait_ms;
+    let wanted = named(&server, &caller, &name).await?;
+    let report = server.engine.asks().resume(&caller, &wanted, resume, wait_ms).await;
+    let report = report.map_err(|refusal| Failure::in_body(refusal, resume_pointer))?;
     Ok(accepted(report))
 }
 
 /// `GET /capabilities`.
-pub(crate) async fn capabilities(Who { doors, caller }: Who) -> Json<Capabilities> {
-    let tools = doors.engine.tools().list(&caller);
-    let plans = doors.engine.catalog().plans(&caller);
+pub(crate) async fn capabilities(Who { server, caller }: Who) -> Json<Capabilities> {
+    let tools = server.engine.tools().list(&caller);
+    let plans = server.engine.catalog().plans(&caller);
     Json(Capabilities {
         tools: tools.iter().map(|spec| tool(spec)).collect(),
         plans: plans.iter().map(|known| plan(known)).collect(),
@@ -168,12 +168,12 @@ pub(crate) async fn capabilities(Who { doors, caller }: Who) -> Json<Capabilitie
 
 /// `POST /capabilities/discover`.
 pub(crate) async fn discover(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     JsonBody(body): JsonBody<Discover>,
 ) -> Json<Capabilities> {
     let limit = body.limit.unwrap_or(DISCOVER_LIMIT_DEFAULT);
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(doors.limits().page_items_max);
-    let found = doors.engine.catalog().find(&caller, &body.query, limit);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(server.limits().page_items_max);
+    let found = server.engine.catalog().find(&caller, &body.query, limit);
     Json(Capabilities {
         tools: found.tools.iter().map(|spec| tool(spec)).collect(),
         plans: found.plans.iter().map(|known| plan(known)).collect(),
@@ -182,7 +182,7 @@ pub(crate) async fn discover(
 
 /// `POST /admin/capabilities`.
 pub(crate) async fn register(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     JsonBody(body): JsonBody<Register>,
 ) -> Result<(StatusCode, Json<Registered>)> {
     match body.kind {
@@ -196,8 +196,9 @@ pub(crate) async fn register(
                 .hint("a registered plan is called by its `planId`"))
         }
         CapabilityType::Plan => {
-            let stored = doors.engine.catalog().register_plan(&caller, body.definition, None).await;
-            let stored = stored.map_err(|refusal| Failure::placed(refusal, register_place))?;
+            let stored =
+                server.engine.catalog().register_plan(&caller, body.definition, None).await;
+            let stored = stored.map_err(|refusal| Failure::in_body(refusal, register_pointer))?;
             let id = stored.id.as_str().to_owned();
             let status = "registered".to_owned();
             Ok((StatusCode::CREATED, Json(Registered { id, status })))
@@ -205,13 +206,13 @@ pub(crate) async fn register(
     }
 }
 
-/// A session by the id that this door gave or took, or by its own. Ids of different doors never
-/// meet: a session of another space is not there, whatever its own id is.
-async fn named(doors: &Doors, caller: &Caller, name: &str) -> Result<SessionRef> {
+/// A session by the id that this endpoint gave or took, or by its own. Ids of different endpoints
+/// never meet: a session of another space is not there, whatever its own id is.
+async fn named(server: &ServerState, caller: &Caller, name: &str) -> Result<SessionRef> {
     let by_key = || SessionRef::Key { key: name.into(), space: Some(Space::session()) };
     let Ok(id) = name.parse() else { return Ok(by_key()) };
     let id = SessionRef::Id(id);
-    match doors.engine.sessions().get(caller, &id).await {
+    match server.engine.sessions().get(caller, &id).await {
         Ok(row) if row.key.space == Space::session() => Ok(id),
         Ok(_) => Ok(by_key()),
         Err(refusal) if refusal.code == RefusalCode::NotFound => Ok(by_key()),

@@ -7,12 +7,12 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use edge::acts::out_of_scope;
-use edge::direct_call::{CallResult, came, find, names, told};
+use edge::direct_call::{CallResult, call_result, find, names, refusal_text};
 use edge::request::body::{RawBody, is_deeper};
 use edge::request::cursors::{Purpose, refused_rpc};
-use edge::request::doors::{Doors, Who, missing_scope};
 use edge::request::key::{Key, replayed};
 use edge::request::params::short;
+use edge::request::server_state::{ServerState, Who, missing_scope};
 use edge::request::trace::Trace;
 use edge::views::content::failure;
 use engine::refusal::{Refusal, RefusalCode, RefusalKind};
@@ -88,21 +88,21 @@ struct RequestContext {
 
 /// `POST /rpc`.
 pub(crate) async fn serve(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     key: Key,
     Trace(trace): Trace,
     RawBody(sent): RawBody,
 ) -> Response {
     let body = sent.trim_ascii();
-    let depth_max = doors.limits().body_depth_max;
+    let depth_max = server.limits().body_depth_max;
     if is_deeper(body, depth_max) {
         let why = invalid(format!("the request nests deeper than {depth_max} levels"));
         return shown_as_json(error(None, &why));
     }
     if body.first() == Some(&b'[') {
-        return batch(&doors, &RequestContext { caller, key, trace }, body).await;
+        return batch(&server, &RequestContext { caller, key, trace }, body).await;
     }
-    let reply = one(&doors, RequestContext { caller, key, trace }, body).await;
+    let reply = one(&server, RequestContext { caller, key, trace }, body).await;
     match reply.text {
         Some(text) => replayed(shown_as_json(text), reply.replayed),
         None => StatusCode::NO_CONTENT.into_response(),
@@ -110,7 +110,7 @@ pub(crate) async fn serve(
 }
 
 /// Several requests, done side by side and answered in their order.
-async fn batch(doors: &Doors, aside: &RequestContext, body: &[u8]) -> Response {
+async fn batch(server: &ServerState, aside: &RequestContext, body: &[u8]) -> Response {
     let refused = |why: RpcError| shown_as_json(error(None, &why));
     let requests: Vec<&RawValue> = match serde_json::from_slice(body) {
         Ok(requests) => requests,
@@ -128,7 +128,7 @@ async fn batch(doors: &Doors, aside: &RequestContext, body: &[u8]) -> Response {
             let caller = aside.caller.clone();
             let key = aside.key.nth(index);
             let aside = RequestContext { caller, key, trace: aside.trace };
-            one(doors, aside, request.get().as_bytes())
+            one(server, aside, request.get().as_bytes())
         })
         .collect();
     let replies = join_all(doing).await;
@@ -140,7 +140,7 @@ async fn batch(doors: &Doors, aside: &RequestContext, body: &[u8]) -> Response {
 }
 
 /// Does one request.
-async fn one(doors: &Doors, aside: RequestContext, text: &[u8]) -> Reply {
+async fn one(server: &ServerState, aside: RequestContext, text: &[u8]) -> Reply {
     let sent = match read_frame(text) {
         Ok(sent) => sent,
         Err(why) => return Reply::error(None, &why),
@@ -157,7 +157,7 @@ async fn one(doors: &Doors, aside: RequestContext, text: &[u8]) -> Reply {
         (Some("2.0"), _) => return Reply::error(id.as_ref(), &invalid("`method` is missing")),
         _ => return Reply::error(id.as_ref(), &invalid("`jsonrpc` must be \"2.0\"")),
     };
-    let done = dispatch(doors, aside, method, sent.params).await;
+    let done = dispatch(server, aside, method, sent.params).await;
     // The sender of a notification does not want to hear of it, not even of what is wrong with it.
     let Some(id) = id else { return Reply { text: None, replayed: false } };
     match done {
@@ -178,13 +178,13 @@ fn read_frame(text: &[u8]) -> Result<Frame<'_>, RpcError> {
 }
 
 async fn dispatch(
-    doors: &Doors,
+    server: &ServerState,
     RequestContext { caller, key, trace }: RequestContext,
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<CallResult, RpcError> {
     let (name, arguments, dialect) = match method {
-        "tools/list" => return list(doors, &caller, &read(params)?),
+        "tools/list" => return list(server, &caller, &read(params)?),
         "tools/call" => {
             let ToolCall { name, arguments } = read(params)?;
             (name, Value::Object(arguments), Dialect::Tools)
@@ -194,24 +194,24 @@ async fn dispatch(
             (method.to_owned(), Value::Object(arguments), Dialect::Method)
         }
     };
-    if let Some(scope) = missing_scope(doors, &caller, Act::Call) {
+    if let Some(scope) = missing_scope(server, &caller, Act::Call) {
         return Err(out_of_scope(scope));
     }
     let occasion = Occasion::at("rpc", "/rpc");
-    let Some(found) = find(doors, &caller, &name) else {
+    let Some(found) = find(server, &caller, &name) else {
         let unseen = UnseenCall { names: names(&name).collect(), arguments, trace, occasion };
-        doors.engine.audits().note_unseen(&caller, &unseen);
-        return Err(unknown(doors, &caller, &name, dialect));
+        server.engine.audits().note_unseen(&caller, &unseen);
+        return Err(unknown(server, &caller, &name, dialect));
     };
     let spec = found.spec().clone();
     let request = CallRequest {
         once: once(key, method, params),
         trace,
         occasion,
-        ..CallRequest::new(found, arguments, doors.limits().run_wait_ms)
+        ..CallRequest::new(found, arguments, server.limits().run_wait_ms)
     };
-    match doors.engine.tools().call_with(&caller, request).await {
-        Ok(report) => Ok(came(doors, &caller, &spec, report)),
+    match server.engine.tools().call_with(&caller, request).await {
+        Ok(report) => Ok(call_result(server, &caller, &spec, report)),
         Err(refusal) => refused(&refusal, dialect),
     }
 }
@@ -235,8 +235,8 @@ fn once(key: Key, method: &str, params: Option<&RawValue>) -> Option<Idempotency
     key.once(format!("[{},{params}]", Value::from(method)).as_bytes())
 }
 
-fn unknown(doors: &Doors, caller: &Caller, name: &str, dialect: Dialect) -> RpcError {
-    let tools = doors.engine.tools().callables(caller);
+fn unknown(server: &ServerState, caller: &Caller, name: &str, dialect: Dialect) -> RpcError {
+    let tools = server.engine.tools().callables(caller);
     let hint = meant(name, tools.iter().map(|spec| spec.name.as_str()))
         .unwrap_or_else(|| "`tools/list` lists the tools".to_owned());
     let (code, noun) = match dialect {
@@ -247,20 +247,20 @@ fn unknown(doors: &Doors, caller: &Caller, name: &str, dialect: Dialect) -> RpcE
 }
 
 /// `tools/list`: a page of what the caller can call, by name.
-fn list(doors: &Doors, caller: &Caller, asked: &ToolList) -> Result<CallResult, RpcError> {
-    let mut specs = doors.engine.tools().callables(caller);
+fn list(server: &ServerState, caller: &Caller, params: &ToolList) -> Result<CallResult, RpcError> {
+    let mut specs = server.engine.tools().callables(caller);
     let of = Purpose::of(caller, "/rpc tools/list");
-    if let Some(cursor) = &asked.cursor {
-        let last = doors.cursors.open(&of, cursor).map_err(refused_rpc)?;
+    if let Some(cursor) = &params.cursor {
+        let last = server.cursors.open(&of, cursor).map_err(refused_rpc)?;
         specs.retain(|spec| spec.name.as_str() > last.as_str());
     }
-    let max = doors.limits().page_items_max.max(1);
+    let max = server.limits().page_items_max.max(1);
     let more = specs.len() > max;
     specs.truncate(max);
     let tools: Vec<Value> = specs.iter().map(|spec| tool(spec)).collect();
     let mut result = format!("{{\"tools\":{}", Value::Array(tools));
     if let Some(last) = specs.last().filter(|_| more) {
-        let next = doors.cursors.seal(&of, last.name.as_str());
+        let next = server.cursors.seal(&of, last.name.as_str());
         result.push_str(&format!(",\"nextCursor\":\"{next}\""));
     }
     result.push('}');
@@ -285,10 +285,10 @@ fn refused(refusal: &Refusal, dialect: Dialect) -> Result<CallResult, RpcError> 
     let misfit = matches!(refusal.code, RefusalCode::InputMisfit(_));
     let code = match refusal.kind() {
         RefusalKind::Upstream | RefusalKind::Forbidden | RefusalKind::TooMany => {
-            return Ok(CallResult::new(failure(&told(refusal))));
+            return Ok(CallResult::new(failure(&refusal_text(refusal))));
         }
         RefusalKind::WrongShape if misfit && dialect == Dialect::Tools => {
-            return Ok(CallResult::new(failure(&told(refusal))));
+            return Ok(CallResult::new(failure(&refusal_text(refusal))));
         }
         RefusalKind::BadRequest | RefusalKind::WrongShape | RefusalKind::TooLarge => INVALID_PARAMS,
         RefusalKind::NotFound if dialect == Dialect::Tools => INVALID_PARAMS,
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_and_what_is_no_request_are_told_apart() {
+    fn malformed_json_and_malformed_requests_are_told_apart() {
         for (text, code) in [
             ("", PARSE_ERROR),
             ("{\"id\": 1", PARSE_ERROR),
@@ -375,14 +375,17 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_told_once() {
+    fn misfits_are_not_repeated_in_the_message() {
         let errors = vec![Misfit { pointer: "/a".to_owned(), message: "is no number".to_owned() }];
         let refusal = |message: &str| {
             Refusal::new(RefusalCode::InputMisfit(None), message).errors(errors.clone())
         };
-        assert_eq!(told(&refusal("it does not fit")), "it does not fit: at `/a`: is no number");
         assert_eq!(
-            told(&refusal("`/a` is no number").hint("mend it")),
+            refusal_text(&refusal("it does not fit")),
+            "it does not fit: at `/a`: is no number"
+        );
+        assert_eq!(
+            refusal_text(&refusal("`/a` is no number").hint("mend it")),
             "`/a` is no number; mend it"
         );
     }

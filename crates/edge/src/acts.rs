@@ -11,13 +11,13 @@ use wire::jsonrpc::{INVALID_REQUEST, RpcError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
     Engine(Act),
-    /// The door itself, about this.
-    Door(Act, ActTarget),
+    /// The endpoint itself, about this.
+    Endpoint(Act, ActTarget),
     /// No one, and why.
     Open(&'static str),
 }
 
-/// What a door asks about; its name is in the path.
+/// What an endpoint asks about; its name is in the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActTarget {
     /// A stored provider.
@@ -26,7 +26,7 @@ pub enum ActTarget {
     Server,
 }
 
-/// Of doors that say whether the server is there.
+/// Of endpoints that say whether the server is there.
 pub const HEALTH: Right = Right::Open("it says whether the server is there, and nothing else");
 
 /// What JSON-RPC says of it: without it a caller does not learn whether what is asked for exists.

@@ -24,7 +24,7 @@ const IDLE_WAIT_S: u64 = 75;
 /// How long a client may read nothing of an answer that is on its way.
 const UNREAD_WAIT_S: u64 = 30;
 /// How often it is logged that the system gives no more sockets.
-const TOLD_EVERY_S: u64 = 5;
+const LOG_EVERY_S: u64 = 5;
 
 /// How many connections fit where the process may have so many descriptors.
 pub fn connections_within(descriptors: u64) -> usize {
@@ -86,7 +86,7 @@ pub struct Connections {
     /// How many are open.
     count: AtomicUsize,
     /// When it was last logged that no connection can be accepted.
-    told: Mutex<Option<u64>>,
+    logged_at_s: Mutex<Option<u64>>,
     /// Told when a place may have become free, or a connection can be closed.
     changed: Notify,
 }
@@ -151,7 +151,7 @@ impl Connections {
             waits: AtomicU64::new(0),
             open: Mutex::default(),
             count: AtomicUsize::new(0),
-            told: Mutex::default(),
+            logged_at_s: Mutex::default(),
             changed: Notify::new(),
         })
     }
@@ -226,12 +226,12 @@ impl Connections {
     }
 
     /// Whether it is time to log once more that no connection can be accepted.
-    pub fn may_tell(&self) -> bool {
+    pub fn may_log(&self) -> bool {
         let second = self.second.load(Ordering::Relaxed);
-        let mut told = locked(&self.told);
-        let may = told.is_none_or(|told| second >= told + TOLD_EVERY_S);
+        let mut logged_at_s = locked(&self.logged_at_s);
+        let may = logged_at_s.is_none_or(|last| second >= last + LOG_EVERY_S);
         if may {
-            *told = Some(second);
+            *logged_at_s = Some(second);
         }
         may
     }
@@ -543,8 +543,8 @@ mod tests {
     #[test]
     fn a_system_without_sockets_is_logged_now_and_then() {
         let connections = Connections::new(1);
-        assert_eq!([connections.may_tell(), connections.may_tell()], [true, false]);
-        pass(&connections, TOLD_EVERY_S);
-        assert_eq!([connections.may_tell(), connections.may_tell()], [true, false]);
+        assert_eq!([connections.may_log(), connections.may_log()], [true, false]);
+        pass(&connections, LOG_EVERY_S);
+        assert_eq!([connections.may_log(), connections.may_log()], [true, false]);
     }
 }

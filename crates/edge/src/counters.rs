@@ -1,5 +1,5 @@
-//! What the doors count beside the engine: answers by their status, and what became of files that
-//! changed while they were served.
+//! What the endpoints count beside the engine: answers by their status, and what became of files
+//! that changed while they were served.
 
 use axum::http::StatusCode;
 use kernel::values::ids::RealmId;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_told_by_their_status() {
+    fn answers_are_counted_by_status() {
         let answers = Answers::default();
         for status in [StatusCode::OK, StatusCode::TOO_MANY_REQUESTS, StatusCode::OK] {
             answers.add(status);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_until_it_is_mended() {
+    fn unserved_files_are_named_until_they_are_mended() {
         let reloads = Reloads::default();
         reloads.take();
         reloads.refuse();

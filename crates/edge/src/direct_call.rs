@@ -1,7 +1,7 @@
 //! A tool that is called by its name, outside of MCP: `/rpc` and protocols that take the names of
 //! tools as their methods. The result has MCP's shape, as JSON text.
 
-use crate::request::doors::Doors;
+use crate::request::server_state::ServerState;
 use crate::views::content::{content, failure, words_with};
 use crate::views::rows;
 use engine::refusal::{Refusal, RefusalKind};
@@ -27,14 +27,19 @@ impl CallResult {
 }
 
 /// The outcome of a call.
-pub fn came(doors: &Doors, caller: &Caller, spec: &ToolSpec, report: CallReport) -> CallResult {
+pub fn call_result(
+    server: &ServerState,
+    caller: &Caller,
+    spec: &ToolSpec,
+    report: CallReport,
+) -> CallResult {
     match report {
         CallReport::Done(output) => CallResult::new(content(spec, &output)),
         CallReport::Repeated(output) => {
             CallResult { result: content(spec, &output), replayed: true }
         }
         CallReport::Wants(wants) => {
-            doors.engine.tools().forget_wants(caller, spec.name.as_str(), &wants);
+            server.engine.tools().forget_wants(caller, spec.name.as_str(), &wants);
             wanted(&spec.name, &wants)
         }
         CallReport::Failed(report) => failed(&spec.name, &report),
@@ -45,23 +50,23 @@ pub fn came(doors: &Doors, caller: &Caller, spec: &ToolSpec, report: CallReport)
 /// Calls a tool for another protocol of JSON-RPC: its result as JSON, or why it is refused. A tool
 /// that fails has a result that says so.
 pub async fn called(
-    doors: &Doors,
+    server: &ServerState,
     caller: &Caller,
     request: CallRequest,
 ) -> Result<String, Refusal> {
     let spec = request.tool.spec().clone();
-    match doors.engine.tools().call_with(caller, request).await {
-        Ok(report) => Ok(came(doors, caller, &spec, report).result),
+    match server.engine.tools().call_with(caller, request).await {
+        Ok(report) => Ok(call_result(server, caller, &spec, report).result),
         Err(refusal) => match refusal.kind() {
-            RefusalKind::Upstream | RefusalKind::TooMany => Ok(failure(&told(&refusal))),
+            RefusalKind::Upstream | RefusalKind::TooMany => Ok(failure(&refusal_text(&refusal))),
             _ => Err(refusal),
         },
     }
 }
 
 /// A tool by any of its names.
-pub fn find(doors: &Doors, caller: &Caller, written: &str) -> Option<Callable> {
-    names(written).find_map(|name| doors.engine.tools().find(caller, &name))
+pub fn find(server: &ServerState, caller: &Caller, written: &str) -> Option<Callable> {
+    names(written).find_map(|name| server.engine.tools().find(caller, &name))
 }
 
 /// The names that a tool may have that is written like this: its own, the one that MCP clients use,
@@ -113,7 +118,7 @@ fn pending(tool: &ToolName, report: RunReport) -> CallResult {
 }
 
 /// A refusal in one text, with all that is wrong.
-pub fn told(refusal: &Refusal) -> String {
+pub fn refusal_text(refusal: &Refusal) -> String {
     let mut text = refusal.message.clone();
     let missing = refusal.errors.first().is_some_and(|error| !text.contains(&error.message));
     if missing {

@@ -221,7 +221,7 @@ impl Gateway {
         self.all_configured().iter().find(is_it).map(|known| known.member.facts.clone())
     }
 
-    /// Where logins come back to; nowhere without a door for them.
+    /// Where logins come back to; nowhere without a route for them.
     pub fn places(&self) -> Option<&LoginPlaces> {
         self.parts.remote.login.as_ref()
     }

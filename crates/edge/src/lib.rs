@@ -1,6 +1,7 @@
 //! What every endpoint stands on: connections, the frame of a request, who calls, problems, pages,
-//! cursors, streams, the description of routes, and the upstreams that are served. An endpoint hands
-//! in its routes, each with its act (`routes`, `acts`), and has `request::doors` at hand.
+//! cursors, streams, the description of routes, and the upstreams that are served. An endpoint
+//! hands in its routes, each with its act (`routes`, `acts`), and has `request::server_state` at
+//! hand.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.

@@ -17,18 +17,18 @@ use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError
 use wire::plan_sessions::PlainError;
 use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};
 
-/// Where in a door's body stood what the engine refuses with this code.
+/// Where in an endpoint's body stood what the engine refuses with this code.
 pub type BodyPointer = fn(&RefusalCode) -> Option<&'static str>;
 
-/// What a door found or did, or why it refuses the request.
+/// What an endpoint found or did, or why it refuses the request.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// A request that a door refuses.
+/// A request that an endpoint refuses.
 #[derive(Debug, Clone)]
 pub struct Failure {
     status: StatusCode,
-    told: Box<ProblemBody>,
-    /// The door's shape, where the path alone does not say it.
+    body: Box<ProblemBody>,
+    /// The endpoint's shape, where the path alone does not say it.
     shape: Option<Shape>,
     /// Where to look, or what is allowed instead.
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -53,7 +53,7 @@ struct ProblemBody {
     quota: Option<Quota>,
 }
 
-/// How a door tells its errors.
+/// How an endpoint tells its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// RFC 9457.
@@ -73,10 +73,10 @@ pub enum Shape {
 }
 
 impl Failure {
-    /// A failure that a door finds by itself, under a stable word of its own.
+    /// A failure that an endpoint finds by itself, under a stable word of its own.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        let told = ProblemBody { code, message: message.into(), ..ProblemBody::default() };
-        Self { status, told: Box::new(told), shape: None, headers: Vec::new() }
+        let body = ProblemBody { code, message: message.into(), ..ProblemBody::default() };
+        Self { status, body: Box::new(body), shape: None, headers: Vec::new() }
     }
 
     /// A refusal whose status is not that of its kind.
@@ -85,9 +85,9 @@ impl Failure {
         let detail = code.detail();
         let retry_ms = code.retry_ms();
         let quota = code.quota();
-        let told =
+        let body =
             ProblemBody { code: code.name(), message, hint, errors, detail, retry_ms, quota };
-        let failure = Self { status, told: Box::new(told), shape: None, headers: Vec::new() };
+        let failure = Self { status, body: Box::new(body), shape: None, headers: Vec::new() };
         failure.fault(fault.as_deref())
     }
 
@@ -124,10 +124,10 @@ impl Failure {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "wrong_shape", message)
     }
 
-    /// A refusal of the engine, which speaks of a value; the door knows where in the body it stood:
-    /// `place` gives the pointer for a code.
-    pub fn placed(mut refusal: Refusal, place: BodyPointer) -> Self {
-        if let Some(pointer) = place(&refusal.code) {
+    /// A refusal of the engine, which speaks of a value; the endpoint knows where in the body it
+    /// stood: `pointer_of` gives the pointer for a code.
+    pub fn in_body(mut refusal: Refusal, pointer_of: BodyPointer) -> Self {
+        if let Some(pointer) = pointer_of(&refusal.code) {
             if refusal.errors.is_empty() {
                 let message = refusal.message.clone();
                 refusal.errors.push(Misfit { pointer: String::new(), message });
@@ -142,35 +142,35 @@ impl Failure {
     /// The same with a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.told.hint = Some(hint.into());
+        self.body.hint = Some(hint.into());
         self
     }
 
     /// The same with a hint, if there is one.
     #[must_use]
     pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
-        self.told.hint = hint;
+        self.body.hint = hint;
         self
     }
 
     /// The same with the faulty values.
     #[must_use]
     pub fn errors(mut self, errors: Vec<Misfit>) -> Self {
-        self.told.errors = errors;
+        self.body.errors = errors;
         self
     }
 
     /// The same about the one value at this place of the body.
     #[must_use]
     pub fn at(self, pointer: impl Into<String>) -> Self {
-        let message = self.told.message.clone();
+        let message = self.body.message.clone();
         self.errors(vec![Misfit { pointer: pointer.into(), message }])
     }
 
     /// The same with more for programs.
     #[must_use]
     pub fn detail(mut self, detail: Value) -> Self {
-        self.told.detail = Some(detail);
+        self.body.detail = Some(detail);
         self
     }
 
@@ -178,7 +178,7 @@ impl Failure {
     #[must_use]
     pub fn fault(mut self, fault: Option<&Fault>) -> Self {
         if let Some(detail) = fault.and_then(|fault| fault.detail.as_ref()) {
-            let more = self.told.detail.get_or_insert_with(|| json!({}));
+            let more = self.body.detail.get_or_insert_with(|| json!({}));
             if let Some(more) = more.as_object_mut() {
                 more.insert("faultDetail".to_owned(), json!(detail));
             }
@@ -189,14 +189,14 @@ impl Failure {
     /// The same with the time after which the client may try again.
     #[must_use]
     pub fn retry_ms(mut self, retry_ms: u64) -> Self {
-        self.told.retry_ms = Some(retry_ms);
+        self.body.retry_ms = Some(retry_ms);
         self.detail(json!({"retryAfterMs": retry_ms}))
     }
 
     /// The same with what the client has used up.
     #[must_use]
     pub fn quota(mut self, quota: Quota) -> Self {
-        self.told.quota = Some(quota);
+        self.body.quota = Some(quota);
         self
     }
 
@@ -206,21 +206,21 @@ impl Failure {
 
     /// Its stable word.
     pub fn code(&self) -> &'static str {
-        self.told.code
+        self.body.code
     }
 
     /// Its words.
     pub fn message(&self) -> &str {
-        &self.told.message
+        &self.body.message
     }
 
-    /// The whole answer in a door's shape.
+    /// The whole answer in an endpoint's shape.
     pub fn render(mut self, shape: Shape, trace_id: String) -> Response {
         let status = self.status;
         let extra = self.extra_header();
-        let used_up = self.told.quota.and_then(|quota| rate_limit(quota, self.told.retry_ms));
+        let used_up = self.body.quota.and_then(|quota| rate_limit(quota, self.body.retry_ms));
         let mut own = std::mem::take(&mut self.headers);
-        // What a door says itself takes precedence over what its status says.
+        // What an endpoint says itself takes precedence over what its status says.
         let extra = extra.filter(|(name, _)| own.iter().all(|(given, _)| given != name));
         let (kind, body) = match shape {
             Shape::Problem => (PROBLEM_TYPE, bytes(&self.problem(trace_id))),
@@ -265,7 +265,7 @@ impl Failure {
 
     /// In how many seconds to come back; a second where no one knows.
     fn retry_after_s(&self) -> u64 {
-        self.told.retry_ms.map_or(1, |ms| ms.div_ceil(1_000).max(1))
+        self.body.retry_ms.map_or(1, |ms| ms.div_ceil(1_000).max(1))
     }
 
     /// The same as a JSON-RPC error: `data` has the stable word and the hint.
@@ -276,7 +276,7 @@ impl Failure {
             _ => INVALID_REQUEST,
         };
         let mut data = json!({"code": self.code()});
-        if let Some(hint) = &self.told.hint {
+        if let Some(hint) = &self.body.hint {
             data["hint"] = Value::String(hint.clone());
         }
         RpcError::new(number, self.message()).data(data)
@@ -292,17 +292,17 @@ impl Failure {
             (500..=599, _) => ErrorKind::Internal,
             _ => ErrorKind::InvalidParams,
         };
-        let hint = self.told.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        let error = A2aError::new(kind, format!("{}{hint}", self.told.message));
-        let error = A2aError { headers: used_up(self.told.quota, self.told.retry_ms), ..error };
-        self.told
+        let hint = self.body.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let error = A2aError::new(kind, format!("{}{hint}", self.body.message));
+        let error = A2aError { headers: used_up(self.body.quota, self.body.retry_ms), ..error };
+        self.body
             .errors
             .iter()
             .fold(error, |error, misfit| error.violation(&misfit.pointer, &misfit.message))
     }
 
     fn problem(self, trace_id: String) -> Problem {
-        let ProblemBody { code, message, hint, errors, detail, .. } = *self.told;
+        let ProblemBody { code, message, hint, errors, detail, .. } = *self.body;
         Problem {
             kind: format!("urn:waypost:problem:{code}"),
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
@@ -320,7 +320,7 @@ impl Failure {
     }
 
     fn plain(self, trace_id: String) -> PlainError {
-        let ProblemBody { code, message, hint, errors, detail, .. } = *self.told;
+        let ProblemBody { code, message, hint, errors, detail, .. } = *self.body;
         PlainError {
             error: message,
             code: code.to_owned(),
@@ -333,7 +333,7 @@ impl Failure {
 
     /// The same as the object of `/run` and `/resume`.
     pub fn thread(self, trace_id: String) -> ThreadError {
-        let ProblemBody { code, message, hint, errors, detail, .. } = *self.told;
+        let ProblemBody { code, message, hint, errors, detail, .. } = *self.body;
         ThreadError {
             status: ThreadStatus::Error,
             response: None,
@@ -370,7 +370,7 @@ impl From<Refusal> for Failure {
 }
 
 impl IntoResponse for Failure {
-    /// Carries itself out to the frame, which knows the door's shape and makes the trace id.
+    /// Carries itself out to the frame, which knows the endpoint's shape and makes the trace id.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         response.extensions_mut().insert(self);
@@ -541,10 +541,10 @@ mod tests {
         };
         let misfit = Misfit { pointer: "/a".to_owned(), message: "is wrong".to_owned() };
         let pointed = Refusal::new(RefusalCode::InvalidPlan, "is wrong").errors(vec![misfit]);
-        assert_eq!(Failure::placed(pointed, place).told.errors[0].pointer, "/plan/a");
+        assert_eq!(Failure::in_body(pointed, place).body.errors[0].pointer, "/plan/a");
         let plain = Refusal::new(RefusalCode::BadSessionId, "is wrong");
-        assert_eq!(Failure::placed(plain.clone(), place).told.errors[0].pointer, "/y");
-        assert!(Failure::placed(plain, |_| None).told.errors.is_empty());
+        assert_eq!(Failure::in_body(plain.clone(), place).body.errors[0].pointer, "/y");
+        assert!(Failure::in_body(plain, |_| None).body.errors.is_empty());
     }
 
     #[test]
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_used_something_up_learns_its_own_numbers() {
+    fn a_used_up_quota_is_answered_with_the_callers_own_numbers() {
         let runs = Quota { of: "runs", max: 512, window_s: None };
         let runs = Refusal::new(RefusalCode::RunsActiveMax(Box::new(runs)), "too many");
         let bytes = Quota { of: "bytes", max: 1_024, window_s: None };

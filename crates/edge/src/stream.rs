@@ -2,7 +2,7 @@
 //! wakes one.
 
 use crate::problem::{Failure, Result};
-use crate::request::doors::{Closing, Doors, Shared, StreamPlace};
+use crate::request::server_state::{Closing, ServerState, Shared, StreamPlace};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
@@ -32,19 +32,22 @@ pub trait Source: Send + 'static {
     type Event: Send + 'static;
 
     /// What it begins with, where that is no event like the others.
-    fn first(&mut self, doors: &Doors) -> impl Future<Output = Result<Option<Self::Event>>> + Send;
+    fn first(
+        &mut self,
+        server: &ServerState,
+    ) -> impl Future<Output = Result<Option<Self::Event>>> + Send;
 
     /// What there is to tell now.
     fn look(
         &mut self,
-        doors: &Doors,
+        server: &ServerState,
     ) -> impl Future<Output = Result<SourceItem<Self::Event>>> + Send;
 
     /// Waits until there may be more.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
 
     /// The last event, where it cannot continue.
-    fn broken(&self, doors: &Doors, failure: Failure) -> Self::Event;
+    fn broken(&self, server: &ServerState, failure: Failure) -> Self::Event;
 }
 
 /// What a look at a source found.
@@ -68,8 +71,8 @@ pub enum Piece<E> {
 }
 
 /// A stream of server-sent events as an answer.
-pub fn answer(doors: Shared, source: impl Source<Event = Event>, permit: StreamPlace) -> Response {
-    let events = pieces(doors, source, permit).filter_map(|piece| {
+pub fn answer(server: Shared, source: impl Source<Event = Event>, permit: StreamPlace) -> Response {
+    let events = pieces(server, source, permit).filter_map(|piece| {
         ready(match piece {
             Piece::Event(event) => Some(Ok::<Event, Infallible>(event)),
             Piece::StillHere => Some(Ok(Event::default().comment("still here"))),
@@ -82,14 +85,14 @@ pub fn answer(doors: Shared, source: impl Source<Event = Event>, permit: StreamP
 
 /// The same before it is written.
 pub fn pieces<S: Source>(
-    doors: Shared,
+    server: Shared,
     source: S,
     permit: StreamPlace,
 ) -> impl Stream<Item = Piece<S::Event>> + Send + 'static {
-    let closing = doors.closing();
-    let stage = Stage::Begun;
+    let closing = server.closing();
+    let stage = Stage::Started;
     let heartbeat = None;
-    let tail = Tail { doors, source, stage, closing, heartbeat, _permit: permit };
+    let tail = Tail { server, source, stage, closing, heartbeat, _permit: permit };
     stream::unfold(tail, |mut tail| async move {
         let piece = tail.next().await?;
         Some((piece, tail))
@@ -98,19 +101,19 @@ pub fn pieces<S: Source>(
 
 /// The last event of a stream that cannot continue, where it has none of its own.
 pub fn broken_off(failure: &Failure) -> Event {
-    told("error", &json!({"code": failure.code(), "detail": failure.message()}))
+    named_event("error", &json!({"code": failure.code(), "detail": failure.message()}))
 }
 
 /// How far a stream is.
 enum Stage {
-    Begun,
+    Started,
     Following,
     Over,
 }
 
 /// One client's stream.
 struct Tail<S> {
-    doors: Shared,
+    server: Shared,
     source: S,
     stage: Stage,
     closing: Closing,
@@ -128,23 +131,23 @@ impl<S: Source> Tail<S> {
             Ok(piece) => piece,
             Err(failure) => {
                 self.stage = Stage::Over;
-                Some(Piece::Event(self.source.broken(&self.doors, failure)))
+                Some(Piece::Event(self.source.broken(&self.server, failure)))
             }
         }
     }
 
     async fn tell(&mut self) -> Result<Option<Piece<S::Event>>> {
-        if let Stage::Begun = self.stage {
+        if let Stage::Started = self.stage {
             self.stage = Stage::Following;
-            let first = self.source.first(&self.doors).await?;
+            let first = self.source.first(&self.server).await?;
             if first.is_some() {
                 return Ok(first.map(Piece::Event));
             }
         }
         while let Stage::Following = self.stage {
             // Before the look: what changes after it ends the wait.
-            let rights = self.doors.engine.tools().list_version();
-            match self.source.look(&self.doors).await? {
+            let rights = self.server.engine.tools().list_version();
+            match self.source.look(&self.server).await? {
                 SourceItem::Event(event) => return Ok(Some(Piece::Event(event))),
                 SourceItem::Last(event) => {
                     self.stage = Stage::Over;
@@ -169,13 +172,13 @@ impl<S: Source> Tail<S> {
     }
 
     async fn woken(&mut self, rights: Option<&ListVersion>) -> WakeReason {
-        let Self { doors, source, closing, heartbeat, .. } = self;
-        let doors: &Doors = doors;
-        let clock = doors.engine.clock().as_ref();
+        let Self { server, source, closing, heartbeat, .. } = self;
+        let server: &ServerState = server;
+        let clock = server.engine.clock().as_ref();
         let heartbeat = heartbeat.get_or_insert_with(|| clock.sleep_ms(HEARTBEAT_MS));
         let woken = pin!(source.woken());
         let closed = pin!(closing.begun());
-        let judged = pin!(judged_anew(doors, rights));
+        let judged = pin!(judged_anew(server, rights));
         match select(select(woken, judged), select(closed, heartbeat)).await {
             // Who may not read it any more finds nothing at the next look.
             Either::Left(_) => WakeReason::Source,
@@ -187,26 +190,26 @@ impl<S: Source> Tail<S> {
 
 /// Waits until policy may say something else than in this version; for ever where it allows
 /// everything. Without a version, as where it reads the time, that may be at any moment.
-async fn judged_anew(doors: &Doors, before: Option<&ListVersion>) {
-    if doors.entrance.base().is_none() {
+async fn judged_anew(server: &ServerState, before: Option<&ListVersion>) {
+    if server.entrance.base().is_none() {
         return pending().await;
     }
-    let clock = doors.engine.clock();
+    let clock = server.engine.clock();
     let Some(before) = before else { return clock.sleep_ms(RIGHTS_MS).await };
-    while doors.engine.tools().list_version().as_ref() == Some(before) {
+    while server.engine.tools().list_version().as_ref() == Some(before) {
         clock.sleep_ms(RIGHTS_MS).await;
     }
 }
 
 /// Room for one more stream of this caller.
-pub fn permit(doors: &Doors, caller: &Caller) -> Result<StreamPlace> {
+pub fn permit(server: &ServerState, caller: &Caller) -> Result<StreamPlace> {
     let refused = |message: String, hint: &str| {
         Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message).hint(hint)
     };
-    doors.free_stream(caller).map_err(|full| match full {
+    server.free_stream(caller).map_err(|full| match full {
         Some(full) => refused(full.message(), full.hint()).quota(full.quota()),
         None => {
-            let max = doors.limits().streams_max;
+            let max = server.limits().streams_max;
             let message = format!("{max} event streams are open, and no more are allowed");
             refused(message, "close one, or raise `streams_max` in `[limits]`")
         }
@@ -223,7 +226,7 @@ enum WakeReason {
     Closing,
 }
 
-pub fn told(name: &str, body: &impl Serialize) -> Event {
+pub fn named_event(name: &str, body: &impl Serialize) -> Event {
     // These bodies are plain data; writing them as JSON cannot fail.
     let text = serde_json::to_string(body).unwrap_or_default();
     Event::default().event(name).data(text)

@@ -54,7 +54,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub use crate::issuer::PublicIssuer;
-pub use crate::verified::{CredentialRefusal, Door, Standing, VerifiedCaller};
+pub use crate::verified::{CredentialRefusal, Endpoint, Standing, VerifiedCaller};
 
 pub struct IdentityParts {
     /// Where keys are stored.

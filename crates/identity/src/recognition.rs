@@ -6,7 +6,7 @@ use crate::credential::{Fingerprint, SentCredential};
 use crate::issuer::{self, KnownToken};
 use crate::keys::{Holder, earliest};
 use crate::token::{self, Claims};
-use crate::verified::{CredentialRefusal, Door, KeyProof, Proof, Standing, VerifiedCaller};
+use crate::verified::{CredentialRefusal, Endpoint, KeyProof, Proof, Standing, VerifiedCaller};
 use kernel::identity::key::{KeyText, TOKEN_PREFIX, hash_of};
 use kernel::values::caller::{KeyMakers, Scopes};
 use kernel::values::ids::Millis;
@@ -35,7 +35,7 @@ impl Identity {
         sent: &SentCredential<'_>,
         from: IpAddr,
     ) -> Result<Arc<VerifiedCaller>, CredentialRefusal> {
-        self.recognized(sent, Door::Other).map_err(|unrecognized| match unrecognized {
+        self.recognized(sent, Endpoint::Other).map_err(|unrecognized| match unrecognized {
             Unrecognized::Wrong(why) => self.failed(from, why),
             Unrecognized::Unread(_) => self.failed(from, "the token was not seen yet"),
         })
@@ -47,9 +47,9 @@ impl Identity {
         &self,
         sent: &SentCredential<'_>,
         from: IpAddr,
-        door: Door,
+        endpoint: Endpoint,
     ) -> Result<Arc<VerifiedCaller>, CredentialRefusal> {
-        let fingerprint = match self.recognized(sent, door) {
+        let fingerprint = match self.recognized(sent, endpoint) {
             Ok(verified) => return Ok(verified),
             Err(Unrecognized::Wrong(why)) => return Err(self.failed(from, why)),
             Err(Unrecognized::Unread(fingerprint)) => fingerprint,
@@ -59,11 +59,11 @@ impl Identity {
         let token = token.map_err(|why| self.failed(from, why))?;
         self.claims.note(claimed(&token)).await;
         self.issuers.remember(fingerprint, token.clone());
-        self.shown(token, door).map(Arc::new).map_err(|why| self.failed(from, why))
+        self.shown(token, endpoint).map(Arc::new).map_err(|why| self.failed(from, why))
     }
 
     /// Counts a failed attempt of this address, and says how it is answered. Attempts that do not
-    /// come to `authenticate`, such as a request for a token, are counted by their door.
+    /// come to `authenticate`, such as a request for a token, are counted by their endpoint.
     pub fn failed(&self, from: IpAddr, why: &'static str) -> CredentialRefusal {
         if let Some(failed) = &self.failed {
             failed.note(from);
@@ -85,20 +85,20 @@ impl Identity {
     fn recognized(
         &self,
         sent: &SentCredential<'_>,
-        door: Door,
+        endpoint: Endpoint,
     ) -> Result<Arc<VerifiedCaller>, Unrecognized> {
         // Taken first: what is found after that is found by this directory, or by a later one.
         let number = self.number();
         let now = self.clock.now();
         let fingerprint = self.fingerprints.of(sent.text());
         let known = self.verified.get(number, fingerprint);
-        if let Some(known) = known.filter(|known| is_shown_at(known, door, now)) {
+        if let Some(known) = known.filter(|known| is_shown_at(known, endpoint, now)) {
             if let Some(used) = &known.used {
                 used.note(now);
             }
             return Ok(known);
         }
-        let verified = Arc::new(self.looked_at(sent.text(), fingerprint, door)?);
+        let verified = Arc::new(self.looked_at(sent.text(), fingerprint, endpoint)?);
         self.verified.insert(number, fingerprint, verified.clone());
         Ok(verified)
     }
@@ -108,7 +108,7 @@ impl Identity {
         &self,
         text: &str,
         fingerprint: Fingerprint,
-        door: Door,
+        endpoint: Endpoint,
     ) -> Result<VerifiedCaller, Unrecognized> {
         let sha256 = hash_of(text);
         let admin = self.admin.as_ref().filter(|admin| admin.hash.holds(&sha256, Millis(0)));
@@ -131,17 +131,21 @@ impl Identity {
         match self.issuers.known(fingerprint) {
             // A subject that was forgotten is noted again.
             Some(token) if self.directory().claims.contains_key(&token.claims.subject) => {
-                Ok(self.shown(token, door)?)
+                Ok(self.shown(token, endpoint)?)
             }
             Some(_) | None => Err(Unrecognized::Unread(fingerprint)),
         }
     }
 
-    /// Who shows a token of an issuer at this door. Its roles are those of the subject's newest
+    /// Who shows a token of an issuer at this endpoint. Its roles are those of the subject's newest
     /// token, and those of the principal that it belongs to, in the realms that this one may enter.
-    fn shown(&self, token: Arc<KnownToken>, door: Door) -> Result<VerifiedCaller, &'static str> {
+    fn shown(
+        &self,
+        token: Arc<KnownToken>,
+        endpoint: Endpoint,
+    ) -> Result<VerifiedCaller, &'static str> {
         let claims = &token.claims;
-        if claims.is_for_mcp_only && door != Door::Mcp {
+        if claims.is_for_mcp_only && endpoint != Endpoint::Mcp {
             return Err("the token is for `/mcp` only");
         }
         let directory = self.directory();
@@ -233,13 +237,14 @@ impl Identity {
     }
 }
 
-/// Whether a credential that was good by this directory has not ended, and is good at this door.
-fn is_shown_at(verified: &VerifiedCaller, door: Door, now: Millis) -> bool {
+/// Whether a credential that was good by this directory has not ended, and is good at this
+/// endpoint.
+fn is_shown_at(verified: &VerifiedCaller, endpoint: Endpoint, now: Millis) -> bool {
     match &verified.proof {
         None => true,
         Some(Proof::Key(_)) => verified.until.is_none_or(|until| now < until),
         Some(Proof::Token(token)) => {
-            token.is_good(now) && (door == Door::Mcp || !token.claims.is_for_mcp_only)
+            token.is_good(now) && (endpoint == Endpoint::Mcp || !token.claims.is_for_mcp_only)
         }
     }
 }

@@ -82,9 +82,9 @@ pub enum CredentialRefusal {
     TooMany { retry_after_s: u64 },
 }
 
-/// Where a credential is shown: some are good at one door only.
+/// Where a credential is shown: some are good at one endpoint only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum Endpoint {
     /// `/mcp`.
     Mcp,
     Other,

@@ -31,7 +31,7 @@ pub const METHODS: &[(&str, Right)] = &[
 pub(crate) fn act_of(method: &str) -> Option<Act> {
     let is_named = |(name, _): &&(&str, Right)| *name == method && method != "tools/list";
     match METHODS.iter().find(is_named)?.1 {
-        Right::Engine(act) | Right::Door(act, _) => Some(act),
+        Right::Engine(act) | Right::Endpoint(act, _) => Some(act),
         Right::Open(_) => None,
     }
 }

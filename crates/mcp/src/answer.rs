@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_result_too() {
+    fn an_empty_outcome_is_a_result() {
         assert_eq!(read(&Outcome::empty(), Version::June2025), json!({}));
         assert_eq!(read(&Outcome::empty(), Version::July2026)["resultType"], "complete");
     }

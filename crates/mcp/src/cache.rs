@@ -28,7 +28,7 @@ const UNLISTED_MAX: usize = 1_024;
 /// The lists that were written already.
 #[derive(Default)]
 pub(crate) struct Lists {
-    kept: Mutex<CachedLists>,
+    cached: Mutex<CachedLists>,
     /// Tools that no client can be shown; each is logged once.
     unlisted: Mutex<BTreeSet<ToolName>>,
 }
@@ -58,17 +58,17 @@ impl Lists {
             return Arc::new(self.render(&offered(engine, caller, runs), shape));
         };
         let reader = Reader { caller: caller.clone(), shape, runs };
-        if let Some(rendered) = lock(&self.kept).find(&reader, &now) {
+        if let Some(rendered) = lock(&self.cached).find(&reader, &now) {
             return rendered;
         }
         let specs = offered(engine, caller, runs);
-        let shared = lock(&self.kept).text_of(&specs, shape);
+        let shared = lock(&self.cached).text_of(&specs, shape);
         let rendered = shared.unwrap_or_else(|| {
             let rendered = Arc::new(self.render(&specs, shape));
-            lock(&self.kept).keep_text(Text { specs, shape, rendered: rendered.clone() });
+            lock(&self.cached).keep_text(Text { specs, shape, rendered: rendered.clone() });
             rendered
         });
-        lock(&self.kept).keep(reader, now, rendered.clone());
+        lock(&self.cached).keep(reader, now, rendered.clone());
         rendered
     }
 
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_server_lists_is_passed_on() {
+    fn the_listing_of_an_upstream_tool_is_passed_on() {
         let listed = json!({
             "name": "b", "title": "B", "icons": [{"src": "https://a.test/b.png"}],
             "inputSchema": {"type": "object", "properties": {"n": true}},
@@ -652,21 +652,21 @@ mod tests {
         };
         let version = |catalog, policy: &str| ListVersion { catalog, policy: Some(policy.into()) };
         let rendered = Arc::new(Rendered { text: Bytes::new(), ends: Vec::new() });
-        let mut kept = CachedLists::default();
-        kept.keep(reader("a"), version(1, "p"), rendered.clone());
-        assert!(kept.find(&reader("a"), &version(1, "p")).is_some());
+        let mut cached = CachedLists::default();
+        cached.keep(reader("a"), version(1, "p"), rendered.clone());
+        assert!(cached.find(&reader("a"), &version(1, "p")).is_some());
         // A list of another catalog, of other policies or of another actor is no answer.
-        assert!(kept.find(&reader("a"), &version(2, "p")).is_none());
-        assert!(kept.find(&reader("a"), &version(1, "q")).is_none());
+        assert!(cached.find(&reader("a"), &version(2, "p")).is_none());
+        assert!(cached.find(&reader("a"), &version(1, "q")).is_none());
         let mut acted = reader("a");
         acted.caller.actor = Some("eve".into());
-        assert!(kept.find(&acted, &version(1, "p")).is_none());
+        assert!(cached.find(&acted, &version(1, "p")).is_none());
         for number in 0..LISTS_MAX + 100 {
             let reader = reader(&number.to_string());
-            kept.keep(reader.clone(), version(1, "p"), rendered.clone());
-            assert!(kept.find(&reader, &version(1, "p")).is_some());
+            cached.keep(reader.clone(), version(1, "p"), rendered.clone());
+            assert!(cached.find(&reader, &version(1, "p")).is_some());
         }
-        assert!(kept.lists.len() <= LISTS_MAX);
+        assert!(cached.lists.len() <= LISTS_MAX);
     }
 
     #[test]
@@ -675,7 +675,7 @@ mod tests {
             names.iter().map(|name| Arc::new(spec(name, json!({}), None))).collect()
         };
         let lists = Lists::default();
-        let mut kept = CachedLists::default();
+        let mut cached = CachedLists::default();
         for number in 0..TEXTS_MAX {
             let specs = specs(&["a", &format!("b{number}")]);
             let rendered = Arc::new(lists.render(&specs, Shape::Any));
@@ -685,10 +685,10 @@ mod tests {
                 runs: true,
             };
             let version = ListVersion { catalog: 1, policy: None };
-            kept.keep_text(Text { specs, shape: Shape::Any, rendered: rendered.clone() });
-            kept.keep(reader, version, rendered);
+            cached.keep_text(Text { specs, shape: Shape::Any, rendered: rendered.clone() });
+            cached.keep(reader, version, rendered);
         }
-        let found = kept.text_of(&specs(&["a", "b7"]), Shape::Any).unwrap();
+        let found = cached.text_of(&specs(&["a", "b7"]), Shape::Any).unwrap();
         assert_eq!(*found, lists.render(&specs(&["a", "b7"]), Shape::Any));
         for (names, shape) in [
             (&["a"] as &[&str], Shape::Any),
@@ -696,11 +696,11 @@ mod tests {
             (&["b7", "a"], Shape::Any),
             (&["a", "b7"], Shape::Bare),
         ] {
-            assert!(kept.text_of(&specs(names), shape).is_none(), "{names:?}");
+            assert!(cached.text_of(&specs(names), shape).is_none(), "{names:?}");
         }
         let rendered = Arc::new(lists.render(&[], Shape::Any));
-        kept.keep_text(Text { specs: Vec::new(), shape: Shape::Any, rendered });
-        assert_eq!((kept.texts.len(), kept.lists.len()), (TEXTS_MAX, TEXTS_MAX - 1));
-        assert!(kept.text_of(&specs(&["a", "b0"]), Shape::Any).is_none(), "the oldest went");
+        cached.keep_text(Text { specs: Vec::new(), shape: Shape::Any, rendered });
+        assert_eq!((cached.texts.len(), cached.lists.len()), (TEXTS_MAX, TEXTS_MAX - 1));
+        assert!(cached.text_of(&specs(&["a", "b0"]), Shape::Any).is_none(), "the oldest went");
     }
 }

@@ -7,7 +7,7 @@ use super::sessions::Session;
 use crate::calls::call;
 use crate::messages::requests::Requests;
 use crate::methods::complete;
-use crate::methods::hello;
+use crate::methods::handshake;
 use crate::methods::listen;
 use crate::methods::listen::LISTEN;
 use crate::methods::prompts;
@@ -53,7 +53,7 @@ const fn stateless(method: &'static str, handler: Stateless) -> MethodEntry<Stat
 const MODERN: &[MethodEntry<Stateless>] = &[
     stateless("tools/call", |exchange| Box::pin(call::call(exchange))),
     stateless("tools/list", |exchange| Box::pin(lists::tools(exchange))),
-    stateless(DISCOVER, |exchange| Box::pin(hello::discover(exchange))),
+    stateless(DISCOVER, |exchange| Box::pin(handshake::discover(exchange))),
     stateless("prompts/list", |exchange| Box::pin(prompts::list(exchange))),
     stateless("prompts/get", |exchange| Box::pin(prompts::get(exchange))),
     stateless("resources/list", |exchange| Box::pin(resources::list(exchange))),
@@ -77,9 +77,9 @@ const fn in_session(method: &'static str, handler: InSession) -> MethodEntry<InS
 const LEGACY: &[MethodEntry<InSession>] = &[
     in_session("tools/call", |exchange, _| Box::pin(call::call(exchange))),
     in_session("tools/list", |exchange, _| Box::pin(lists::tools(exchange))),
-    in_session("ping", |exchange, _| Box::pin(hello::ping(exchange))),
+    in_session("ping", |exchange, _| Box::pin(handshake::ping(exchange))),
     in_session("logging/setLevel", |exchange, session| {
-        Box::pin(ready(hello::set_level(&exchange, &session)))
+        Box::pin(ready(handshake::set_level(&exchange, &session)))
     }),
     in_session("prompts/list", |exchange, _| Box::pin(prompts::list(exchange))),
     in_session("prompts/get", |exchange, _| Box::pin(prompts::get(exchange))),

@@ -1,7 +1,7 @@
 //! One request in hand: who sends it, what it says, and a way to its sender.
 
 use super::client::Client;
-use super::door::Door;
+use super::state::McpState;
 use crate::messages::message::PlainCall;
 use crate::messages::outbox::Outbox;
 use crate::messages::requests::Cancelled;
@@ -17,7 +17,7 @@ use wire::jsonrpc::{Id, RpcError};
 /// One request.
 pub(crate) struct Exchange {
     /// What all requests share.
-    pub(crate) door: Arc<Door>,
+    pub(crate) mcp: Arc<McpState>,
     /// Whose request it is.
     pub(crate) caller: Arc<Caller>,
     /// The program that sends it.
@@ -69,8 +69,8 @@ struct UpdateForwarder {
 }
 
 impl Listener for UpdateForwarder {
-    fn hear(&self, told: CallUpdate) {
-        match told {
+    fn hear(&self, update: CallUpdate) {
+        match update {
             CallUpdate::Progress { progress, total, message } => {
                 let Some(token) = &self.client.progress else { return };
                 let mut params = json!({"progressToken": token, "progress": progress});

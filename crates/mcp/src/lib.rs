@@ -12,7 +12,7 @@ mod messages;
 mod seal;
 mod cache;
 mod sessions;
-mod door;
+mod state;
 mod exchange;
 mod lists;
 mod own;
@@ -22,6 +22,6 @@ mod dispatch;
 mod transport;
 
 pub use acts::METHODS;
-pub use door::Door;
 pub use own::OwnShelf;
+pub use state::McpState;
 pub use transport::{http, stdio};

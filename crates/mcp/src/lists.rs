@@ -3,8 +3,8 @@
 
 use super::answer::{AnswerResult, Kind, Outcome};
 use super::client::Version;
-use super::door::Door;
 use super::exchange::Exchange;
+use super::state::McpState;
 use edge::request::cursors::{NOT_OF_LIST, Purpose, refused_rpc};
 use engine::Callable;
 use kernel::contracts::shelf::WRONG_REQUEST;
@@ -27,11 +27,11 @@ const TOOLS: &str = "tools";
 /// `tools/list`.
 pub(crate) async fn tools(exchange: Exchange) -> AnswerResult {
     let after = after(&exchange, TOOLS)?;
-    let door = &exchange.door;
+    let mcp = &exchange.mcp;
     let version = exchange.client.version;
-    let engine = &door.doors.engine;
-    let limits = door.doors.limits();
-    let rendered = door.lists.tools(engine, &exchange.caller, version);
+    let engine = &mcp.server.engine;
+    let limits = mcp.server.limits();
+    let rendered = mcp.lists.tools(engine, &exchange.caller, version);
     let (tools, last) = rendered.page(after.as_deref(), limits.mcp_list_items_max);
     let next = last.map(|last| cursor(&exchange, TOOLS, last));
     // Not copied: a thousand tools are some hundred kilobytes.
@@ -41,8 +41,8 @@ pub(crate) async fn tools(exchange: Exchange) -> AnswerResult {
 }
 
 /// A tool, or a plan as a tool, by the name that a client writes.
-pub(crate) fn find(door: &Door, caller: &Caller, written: &str) -> Option<Callable> {
-    names(written).find_map(|name| door.doors.engine.tools().find(caller, &name))
+pub(crate) fn find(mcp: &McpState, caller: &Caller, written: &str) -> Option<Callable> {
+    names(written).find_map(|name| mcp.server.engine.tools().find(caller, &name))
 }
 
 /// The names that a tool may have that a client writes like this: as it was listed, or our own.
@@ -63,14 +63,14 @@ struct PageParams {
 pub(crate) fn after(exchange: &Exchange, list: &str) -> Result<Option<String>, RpcError> {
     let PageParams { cursor } = exchange.params()?;
     let Some(cursor) = cursor else { return Ok(None) };
-    let cursors = &exchange.door.doors.cursors;
+    let cursors = &exchange.mcp.server.cursors;
     let of = purpose(&exchange.caller, list);
     cursors.open(&of, &cursor).map(Some).map_err(refused_rpc)
 }
 
-/// A place in a list as an opaque cursor.
-pub(crate) fn cursor(exchange: &Exchange, list: &str, place: &str) -> String {
-    exchange.door.doors.cursors.seal(&purpose(&exchange.caller, list), place)
+/// A position in a list as an opaque cursor.
+pub(crate) fn cursor(exchange: &Exchange, list: &str, position: &str) -> String {
+    exchange.mcp.server.cursors.seal(&purpose(&exchange.caller, list), position)
 }
 
 fn purpose(caller: &Caller, list: &str) -> Purpose {

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_opens_until_it_expires() {
+    fn a_sealed_state_opens_until_it_expires() {
         let seal = Seal::new([7; 32]);
         let (text, bound, state) = sealed(&seal);
         assert_eq!(seal.open(&text, &bound, Millis(99)), Ok(state));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_with_an_older_secret_still_opens() {
+    fn a_state_sealed_with_an_older_secret_still_opens() {
         let (now, bound, _) = sealed(&Seal::new([7; 32]));
         let replaced = Seal::new(Keyring::new([9; 32]).with_older([7; 32]));
         assert!(replaced.open(&now, &bound, Millis(0)).is_ok());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_of_it_can_be_changed() {
+    fn no_byte_of_a_sealed_state_can_be_changed() {
         let seal = Seal::new([7; 32]);
         let (text, bound, _) = sealed(&seal);
         for index in 0..text.len() {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_good_for_one_caller_and_one_request() {
+    fn a_sealed_state_is_good_for_one_caller_and_one_request() {
         let seal = Seal::new([7; 32]);
         let (text, _, _) = sealed(&seal);
         for (realm, subject, what) in [
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn two_states_of_the_same_differ_and_tell_nothing() {
+    fn a_sealed_state_tells_nothing_and_differs_each_time() {
         let seal = Seal::new([7; 32]);
         let (one, ..) = sealed(&seal);
         let (two, ..) = sealed(&seal);

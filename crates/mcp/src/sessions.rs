@@ -6,7 +6,7 @@ use super::client::{Client, ClientCapabilities, Version};
 use crate::messages::outbox::{AskError, ClientChannel, Outbox};
 use crate::messages::replay::{Replay, STANDALONE};
 use crate::messages::requests::{REQUESTS_MAX, Requests};
-use edge::request::doors::Doors;
+use edge::request::server_state::ServerState;
 use engine::refusal::Quota;
 use futures::future::{BoxFuture, ready};
 use kernel::contracts::Clock;
@@ -155,16 +155,16 @@ pub(crate) enum SubscriptionChange {
 }
 
 impl Session {
-    /// A session for a client that said hello, and what it will wish for. What belongs to no
-    /// request goes the given way, or to the stream that the client opens for it.
+    /// A session for a client that sent `initialize`, and what it will wish for. What belongs to no
+    /// request goes through the given channel, or to the stream that the client opens for it.
     pub(crate) fn begin(
-        doors: &Doors,
+        server: &ServerState,
         caller: &Arc<Caller>,
         client: &Client,
         news: Option<Outbox>,
     ) -> (Arc<Self>, mpsc::Receiver<SubscriptionChange>) {
-        let engine = &doors.engine;
-        let limits = doors.engine.limits().clone();
+        let engine = &server.engine;
+        let limits = server.engine.limits().clone();
         let standalone = Arc::new(Replay::new(STANDALONE));
         let to_stream = || Outbox::new(Arc::new(Standalone(standalone.clone())));
         let (wishes, wished) = mpsc::channel(WISHES_MAX);
@@ -374,10 +374,10 @@ fn elapsed_ms(clock: &dyn Clock) -> u64 {
     u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Asks a session's client for something, this way, and waits for its answer.
+/// Asks a session's client for something through this channel, and waits for its answer.
 pub(crate) async fn ask(
     session: &Arc<Session>,
-    way: &dyn ClientChannel,
+    channel: &dyn ClientChannel,
     method: &str,
     params: Value,
 ) -> Result<Value, AskError> {
@@ -397,7 +397,7 @@ pub(crate) async fn ask(
     let gone = || silent(format!("the client left before `{method}`"));
     // Plain data into memory: this cannot fail.
     let write = |text: &mut Vec<u8>| drop(serde_json::to_writer(text, &params));
-    if !way.send(request(&Id::number(number), method, write)).await {
+    if !channel.send(request(&Id::number(number), method, write)).await {
         return Err(gone());
     }
     let wait_ms = session.limits.mcp_ask_wait_ms;
@@ -406,7 +406,7 @@ pub(crate) async fn ask(
         Some(Err(_)) => Err(gone()),
         None => {
             let cancelled = json!({"requestId": number, "reason": "no one answered in time"});
-            way.try_send(notification("notifications/cancelled", &cancelled));
+            channel.try_send(notification("notifications/cancelled", &cancelled));
             Err(silent(format!("the client did not answer `{method}` within {wait_ms} ms")))
         }
     }

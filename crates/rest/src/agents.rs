@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result};
 use edge::request::body::JsonBody;
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Administrator, Doors, Who, refuse_filed_agent};
 use edge::request::pages::{PageQuery, paged};
 use edge::request::params::{Params, PathName, not_found};
+use edge::request::server_state::{Administrator, ServerState, Who, refuse_filed_agent};
 use edge::views::rows;
 use engine::KnownAgent;
 use kernel::tool::call::Caller;
@@ -21,28 +21,31 @@ use wire::rest::{AgentAnswer, AgentSummary, Page};
 
 /// `GET /agents`, by name.
 pub(crate) async fn list(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<AgentSummary>>> {
-    let default = doors.agent_of_nameless(&caller);
-    let agents = doors.engine.catalog().agents(&caller);
+    let default = server.agent_of_nameless(&caller);
+    let agents = server.engine.catalog().agents(&caller);
     let of = Purpose::of(&caller, "/api/v1/agents");
     let show = |known: KnownAgent| summary(&known, default.as_ref());
-    paged(&doors, &of, agents, query, |known| known.agent.name.as_str(), show)
+    paged(&server, &of, agents, query, |known| known.agent.name.as_str(), show)
 }
 
 /// `GET /agents/{refName}`.
-pub(crate) async fn show(Who { doors, caller }: Who, PathName(name): PathName) -> Result<Response> {
-    match doors.engine.catalog().agent(&caller, &AgentName::from(name.as_str())) {
-        Some(known) => Ok(answer(&doors, &caller, &known)),
-        None => Err(missing(&doors, &caller, &name)),
+pub(crate) async fn show(
+    Who { server, caller }: Who,
+    PathName(name): PathName,
+) -> Result<Response> {
+    match server.engine.catalog().agent(&caller, &AgentName::from(name.as_str())) {
+        Some(known) => Ok(answer(&server, &caller, &known)),
+        None => Err(missing(&server, &caller, &name)),
     }
 }
 
 /// `PUT /agents/{refName}`: the body is the agent. 201 for the first version, 200 for the next
 /// ones.
 pub(crate) async fn store(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     PathName(name): PathName,
     headers: HeaderMap,
     JsonBody(mut agent): JsonBody<Map<String, Value>>,
@@ -50,36 +53,36 @@ pub(crate) async fn store(
     let condition = Condition::of(&headers)?;
     named_by_path(&mut agent, &name)?;
     let ref_name = AgentName::from(name.as_str());
-    refuse_filed_agent(&doors, &caller, &ref_name)?;
-    let known = doors.engine.catalog().agent(&caller, &ref_name);
+    refuse_filed_agent(&server, &caller, &ref_name)?;
+    let known = server.engine.catalog().agent(&caller, &ref_name);
     let version = ready(Ok::<_, Failure>(known.and_then(|known| known.version)));
     let expected = condition.expected("agent", &name, version).await?;
     let stored =
-        doors.engine.catalog().register_agent(&caller, Value::Object(agent), expected).await;
+        server.engine.catalog().register_agent(&caller, Value::Object(agent), expected).await;
     let stored = stored.map_err(not_stored)?;
     let status = if stored.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
     let known = KnownAgent { agent: stored.agent, version: Some(stored.version) };
-    Ok((status, answer(&doors, &caller, &known)))
+    Ok((status, answer(&server, &caller, &known)))
 }
 
 /// `DELETE /agents/{refName}`.
 pub(crate) async fn remove(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     PathName(name): PathName,
 ) -> Result<StatusCode> {
     let ref_name = AgentName::from(name.as_str());
-    if doors.engine.catalog().agent(&caller, &ref_name).is_none() {
-        return Err(missing(&doors, &caller, &name));
+    if server.engine.catalog().agent(&caller, &ref_name).is_none() {
+        return Err(missing(&server, &caller, &name));
     }
-    refuse_filed_agent(&doors, &caller, &ref_name)?;
-    doors.engine.catalog().remove_agent(&caller, &ref_name).await?;
+    refuse_filed_agent(&server, &caller, &ref_name)?;
+    server.engine.catalog().remove_agent(&caller, &ref_name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// An agent with its version, if it has one.
-fn answer(doors: &Doors, caller: &Caller, known: &KnownAgent) -> Response {
+fn answer(server: &ServerState, caller: &Caller, known: &KnownAgent) -> Response {
     let agent = (*known.agent.source).clone();
-    let summary = summary(known, doors.agent_of_nameless(caller).as_ref());
+    let summary = summary(known, server.agent_of_nameless(caller).as_ref());
     tagged(Json(AgentAnswer { summary, agent }).into_response(), known.version)
 }
 
@@ -101,8 +104,8 @@ fn named_by_path(agent: &mut Map<String, Value>, name: &str) -> Result<()> {
     }
 }
 
-fn missing(doors: &Doors, caller: &Caller, name: &str) -> Failure {
-    let agents = doors.engine.catalog().agents(caller);
+fn missing(server: &ServerState, caller: &Caller, name: &str) -> Failure {
+    let agents = server.engine.catalog().agents(caller);
     let names = agents.iter().map(|known| known.agent.name.as_str());
     not_found("agent", name, names, "`GET /api/v1/agents` lists the agents")
 }

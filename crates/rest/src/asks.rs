@@ -8,10 +8,10 @@ use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result};
 use edge::request::body::{RawBody, parse};
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Doors, Who};
 use edge::request::key::{Key, replayed};
 use edge::request::params::{Params, PathName, Wait, no_such, page, session_ref};
-use edge::views::asked::add_specs;
+use edge::request::server_state::{ServerState, Who};
+use edge::views::ask_details::add_specs;
 use edge::views::rows;
 use engine::{IdempotencyKey, PinnedDefinitions, RefusalCode};
 use kernel::ask::proposal::proposed;
@@ -44,7 +44,7 @@ pub(crate) struct InboxQuery {
 }
 
 /// Where in the body stood what the engine refuses.
-fn place(code: &RefusalCode) -> Option<&'static str> {
+fn pointer_of(code: &RefusalCode) -> Option<&'static str> {
     match code {
         RefusalCode::InputMisfit(_) => Some("/content"),
         RefusalCode::CallsMismatch(_) | RefusalCode::FeedbackMissing(_) => Some("/decisions"),
@@ -56,50 +56,50 @@ fn place(code: &RefusalCode) -> Option<&'static str> {
 /// `GET /asks`, oldest first: the open ones, unless `status` says otherwise (`any` for all), and
 /// those that no rule holds, unless `held` says otherwise.
 pub(crate) async fn list(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(query): Params<InboxQuery>,
 ) -> Result<Json<rest::Page<rest::Ask>>> {
     let limit = query.limit;
     let cursor = query.cursor.clone();
-    let filter = filter(&doors, &caller, query).await?;
+    let filter = filter(&server, &caller, query).await?;
     let of = Purpose::of(&caller, "/api/v1/asks").filtered(&filter);
-    let page = page(limit, doors.cursors.start(&of, cursor)?, doors.limits());
-    let found = doors.engine.asks().list(&caller, &filter, &page).await?;
+    let page = page(limit, server.cursors.start(&of, cursor)?, server.limits());
+    let found = server.engine.asks().list(&caller, &filter, &page).await?;
     // An ask shows the arguments of a call: of others' runs, that is a read of what they wrote.
     let is_own = |ask: &&SessionAsk| ask.row.ask.subject.as_deref() == Some(&*caller.subject);
     let others = found.items.iter().filter(|ask| !is_own(ask)).count();
     if others > 0 {
         let object = Object::only("asks");
-        doors.engine.audits().note_shown(&caller, object, json!({"ofOthers": others}))?;
+        server.engine.audits().note_shown(&caller, object, json!({"ofOthers": others}))?;
     }
     // What is not open is history, and there may be much of it.
     let is_open = |ask: &SessionAsk| ask.row.status == AskStatus::Open;
     let open: Vec<&SessionAsk> = found.items.iter().filter(|ask| is_open(ask)).collect();
-    let pinned = doors.engine.asks().pinned(&caller, &open).await?;
+    let pinned = server.engine.asks().pinned(&caller, &open).await?;
     let items = found.items.into_iter().map(|asked| match is_open(&asked) {
-        true => shown(&doors, &caller, asked, &pinned),
+        true => shown(&server, &caller, asked, &pinned),
         false => rows::ask(asked, None),
     });
     let items = items.collect();
-    Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
+    Ok(Json(rest::Page { items, next_cursor: server.cursors.next(&of, found.next_cursor) }))
 }
 
 /// `GET /asks/{id}`.
-pub(crate) async fn show(Who { doors, caller }: Who, name: PathName) -> Result<Json<rest::Ask>> {
-    let ask = doors.engine.asks().get(&caller, name.ask()?).await?;
-    let pinned = doors.engine.asks().pinned(&caller, &[&ask]).await?;
-    Ok(Json(shown(&doors, &caller, ask, &pinned)))
+pub(crate) async fn show(Who { server, caller }: Who, name: PathName) -> Result<Json<rest::Ask>> {
+    let ask = server.engine.asks().get(&caller, name.ask()?).await?;
+    let pinned = server.engine.asks().pinned(&caller, &[&ask]).await?;
+    Ok(Json(shown(&server, &caller, ask, &pinned)))
 }
 
 /// An ask with what its run pinned, and whether this caller may answer it.
 fn shown(
-    doors: &Doors,
+    server: &ServerState,
     caller: &Caller,
     asked: SessionAsk,
     pinned: &PinnedDefinitions,
 ) -> rest::Ask {
     let yours = (asked.row.status == AskStatus::Open).then(|| {
-        let answer = doors.engine.asks().may_answer(caller, &asked);
+        let answer = server.engine.asks().may_answer(caller, &asked);
         rest::YourAnswer { answer, why: (!answer).then(|| not_yours(&asked)) }
     });
     let plan = pinned.plan(asked.row.ask.run);
@@ -124,33 +124,33 @@ fn not_yours(asked: &SessionAsk) -> String {
 
 /// `POST /asks/{id}`: 200 once the reply has won, whatever the run does then.
 pub(crate) async fn reply(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     name: PathName,
     Params(wait): Params<Wait>,
     key: Key,
     RawBody(body): RawBody,
 ) -> Result<Response> {
-    let wait_ms = wait.ms(&doors)?;
+    let wait_ms = wait.ms(&server)?;
     let id = name.ask()?;
-    let ask = doors.engine.asks().get(&caller, id).await?;
-    let (reply, code) = read(&ask.row.ask, &body, doors.limits().body_depth_max)?;
+    let ask = server.engine.asks().get(&caller, id).await?;
+    let (reply, code) = read(&ask.row.ask, &body, server.limits().body_depth_max)?;
     let once = key.once(&body);
     drop(body);
     if let Some(code) = code {
-        prove(&doors, &caller, &ask, &code, once.as_ref()).await?;
+        prove(&server, &caller, &ask, &code, once.as_ref()).await?;
     }
-    let report = doors.engine.asks().reply(&caller, id, reply, once, wait_ms).await;
-    let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
+    let report = server.engine.asks().reply(&caller, id, reply, once, wait_ms).await;
+    let report = report.map_err(|refusal| Failure::in_body(refusal, pointer_of))?;
     let again = report.replayed;
     Ok(replayed(Json(rows::reply_answer(report)).into_response(), again))
 }
 
-async fn filter(doors: &Doors, caller: &Caller, query: InboxQuery) -> Result<AskFilter> {
+async fn filter(server: &ServerState, caller: &Caller, query: InboxQuery) -> Result<AskFilter> {
     let session: Option<SessionId> = match &query.session {
         None => None,
         Some(name) => {
             let wanted = session_ref(name, query.space.as_deref());
-            Some(doors.engine.sessions().get(caller, &wanted).await?.id)
+            Some(server.engine.sessions().get(caller, &wanted).await?.id)
         }
     };
     let run = query.run.as_deref().map(str::parse::<RunId>).transpose();
@@ -197,29 +197,29 @@ fn read(ask: &Ask, body: &[u8], depth_max: usize) -> Result<(Reply, Option<Strin
 /// Finishes the caller's own login that an ask waits for. Who may not answer the ask is refused
 /// with its reply, and a request that is repeated has sent its code before.
 async fn prove(
-    doors: &Doors,
+    server: &ServerState,
     caller: &Caller,
     asked: &SessionAsk,
     code: &str,
     once: Option<&IdempotencyKey>,
 ) -> Result<()> {
-    if !doors.engine.asks().may_answer(caller, asked) {
+    if !server.engine.asks().may_answer(caller, asked) {
         return Ok(());
     }
     if let Some(once) = once
-        && doors.engine.runs().done_before(caller, once).await?.is_some()
+        && server.engine.runs().done_before(caller, once).await?.is_some()
     {
         return Ok(());
     }
     let tool = asked.row.ask.wanted.as_ref().map(|wanted| &wanted.call.tool);
-    let Some(name) = tool.and_then(|tool| own_login_for(doors, caller, tool)) else {
+    let Some(name) = tool.and_then(|tool| own_login_for(server, caller, tool)) else {
         return Err(Failure::wrong_value("/code", "this ask waits for no login of your own")
             .hint("leave `code` out"));
     };
     // As where the code is sent without an ask.
-    let readable = doors.engine.admin().permit(caller, Act::Read, Resource::Upstream(&name));
-    readable.map_err(|_| missing(doors, caller, &name))?;
-    proven(doors, caller, &name, code).await.map_err(|failure| match failure.status() {
+    let readable = server.engine.admin().permit(caller, Act::Read, Resource::Upstream(&name));
+    readable.map_err(|_| missing(server, caller, &name))?;
+    proven(server, caller, &name, code).await.map_err(|failure| match failure.status() {
         StatusCode::CONFLICT => {
             failure.hint("leave `code` out if it was sent before; else begin another login")
         }

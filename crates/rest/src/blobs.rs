@@ -5,8 +5,8 @@ use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use edge::problem::Result;
-use edge::request::doors::Who;
 use edge::request::params::{PathName, short};
+use edge::request::server_state::Who;
 use engine::refusal::Refusal;
 use futures::TryStreamExt;
 use kernel::contracts::OpenBlob;
@@ -14,7 +14,7 @@ use kernel::values::ids::ContentHash;
 
 /// `GET /blobs/{hash}`.
 pub(crate) async fn show(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(hash): PathName,
 ) -> Result<impl IntoResponse> {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -24,7 +24,7 @@ pub(crate) async fn show(
             .into());
     }
     let hash = ContentHash::from(hash);
-    let OpenBlob { bytes, pieces } = doors.engine.sessions().open_blob(&caller, &hash).await?;
+    let OpenBlob { bytes, pieces } = server.engine.sessions().open_blob(&caller, &hash).await?;
     // The status is sent already: a client sees that the answer is shorter than its length.
     let pieces = pieces.inspect_err(move |error| {
         tracing::error!(%hash, %error, "a blob could not be read to its end");

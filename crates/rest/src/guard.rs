@@ -1,5 +1,5 @@
-//! What the endpoint itself asks policy about before a handler runs: upstreams, stored providers and
-//! the server, which the engine does not know.
+//! What the endpoint itself asks policy about before a handler runs: upstreams, stored providers
+//! and the server, which the engine does not know.
 
 use crate::{providers, upstreams};
 use axum::extract::rejection::RawPathParamsRejection;
@@ -10,54 +10,54 @@ use axum::routing::MethodRouter;
 use edge::acts::{ActTarget, Right};
 use edge::problem::{Failure, Result};
 use edge::request::auth::Visitor;
-use edge::request::doors::{Doors, Shared};
+use edge::request::server_state::{ServerState, Shared};
 use kernel::contracts::StoredBy;
 use kernel::contracts::policy::Resource;
 use kernel::values::caller::{Act, Caller};
 use project::upstream_entries::stored::KIND;
 
-/// What a door asks about.
+/// What an endpoint asks about.
 #[derive(Clone)]
 struct ActQuestion {
-    doors: Shared,
+    server: Shared,
     act: Act,
     of: ActTarget,
 }
 
-/// The handler of a route behind what the door asks, if it asks anything.
+/// The handler of a route behind what the endpoint asks, if it asks anything.
 pub(crate) fn guarded(
-    doors: &Shared,
+    server: &Shared,
     right: Right,
     handler: MethodRouter<Shared>,
 ) -> MethodRouter<Shared> {
     match right {
-        Right::Door(act, of) => {
-            let asked = ActQuestion { doors: doors.clone(), act, of };
-            handler.route_layer(from_fn_with_state(asked, ask))
+        Right::Endpoint(act, of) => {
+            let question = ActQuestion { server: server.clone(), act, of };
+            handler.route_layer(from_fn_with_state(question, ask))
         }
         Right::Engine(_) | Right::Open(_) => handler,
     }
 }
 
 async fn ask(
-    State(asked): State<ActQuestion>,
+    State(question): State<ActQuestion>,
     visitor: Visitor,
     params: Result<RawPathParams, RawPathParamsRejection>,
     mut request: Request,
     next: Next,
 ) -> Result<Response> {
-    let ActQuestion { doors, act, of } = asked;
+    let ActQuestion { server, act, of } = question;
     let first = params.as_ref().ok().and_then(|params| params.iter().next());
     let name = first.map_or("", |(_, name)| name);
     let caller = visitor.foremost();
-    let stored = stored_by(of, &doors, caller, act, name).await?;
+    let stored = stored_by(of, &server, caller, act, name).await?;
     let defined_by = stored.as_ref().and_then(|stored| stored.0.as_deref());
-    let admin = doors.engine.admin();
+    let admin = server.engine.admin();
     let resource = resource(of, name, defined_by);
     if let Err(refusal) = admin.permit(caller, act, resource) {
         let missing = match admin.reads(caller, resource) {
             true => None,
-            false => missing(of, &doors, caller, name),
+            false => missing(of, &server, caller, name),
         };
         return Err(missing.unwrap_or_else(|| refusal.into()));
     }
@@ -79,15 +79,15 @@ fn resource<'a>(of: ActTarget, name: &'a str, defined_by: Option<&'a str>) -> Re
 /// Who stored it, where it is a definition and that can matter.
 async fn stored_by(
     of: ActTarget,
-    doors: &Doors,
+    server: &ServerState,
     caller: &Caller,
     act: Act,
     name: &str,
 ) -> Result<Option<StoredBy>> {
     match of {
-        ActTarget::Provider if doors.engine.admin().is_free(caller, act) => Ok(None),
+        ActTarget::Provider if server.engine.admin().is_free(caller, act) => Ok(None),
         ActTarget::Provider => {
-            let stored = providers::stored(&doors.gateway, &caller.realm, name).await?;
+            let stored = providers::stored(&server.gateway, &caller.realm, name).await?;
             Ok(Some(StoredBy(stored.and_then(|definition| definition.by))))
         }
         ActTarget::Upstream | ActTarget::Server => Ok(None),
@@ -95,10 +95,10 @@ async fn stored_by(
 }
 
 /// The answer to who may not read it; none where it is no secret that it is there.
-fn missing(of: ActTarget, doors: &Doors, caller: &Caller, name: &str) -> Option<Failure> {
+fn missing(of: ActTarget, server: &ServerState, caller: &Caller, name: &str) -> Option<Failure> {
     match of {
         ActTarget::Provider => Some(providers::missing(name)),
-        ActTarget::Upstream => Some(upstreams::missing(doors, caller, name)),
+        ActTarget::Upstream => Some(upstreams::missing(server, caller, name)),
         ActTarget::Server => None,
     }
 }

@@ -12,9 +12,9 @@ use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result};
 use edge::request::body::JsonBody;
-use edge::request::doors::{Administrator, Doors, Shared, Who, missing_scope};
 use edge::request::params::PathName;
 use edge::request::rate::TooSoon;
+use edge::request::server_state::{Administrator, ServerState, Shared, Who, missing_scope};
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
@@ -33,10 +33,10 @@ const QUERY_BYTES_MAX: usize = 16 * 1024;
 
 /// `POST /upstreams/{name}/login`: begins a login; the page where someone continues with it.
 pub(crate) async fn begin(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     PathName(name): PathName,
 ) -> Result<Json<UpstreamLogin>> {
-    let member = member(&doors, &caller, &name)?;
+    let member = member(&server, &caller, &name)?;
     let upstream = running(&member)?;
     let config = upstream.config();
     if has_logins(config)? == Grant::Ourselves {
@@ -45,7 +45,7 @@ pub(crate) async fn begin(
             format!("nothing is to be done; `waypost mcp test {name}` says whether it works");
         return Err(no_login(what).hint(hint));
     }
-    doors.logins_begun.take(&caller, doors.engine.clock().now()).map_err(too_many)?;
+    server.logins_begun.take(&caller, server.engine.clock().now()).map_err(too_many)?;
     let url = upstream.begin_login().await.map_err(|fault| failed(fault, config))?;
     Ok(Json(UpstreamLogin { url }))
 }
@@ -53,10 +53,10 @@ pub(crate) async fn begin(
 /// `DELETE /upstreams/{name}/login`: what a login brought is forgotten, here and where it can be
 /// there.
 pub(crate) async fn end(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     PathName(name): PathName,
 ) -> Result<StatusCode> {
-    let member = member(&doors, &caller, &name)?;
+    let member = member(&server, &caller, &name)?;
     let upstream = running(&member)?;
     let config = upstream.config();
     has_logins(config)?;
@@ -66,11 +66,11 @@ pub(crate) async fn end(
 
 /// `POST /upstreams/{name}/my-login`: begins a login of the caller's own; the page for it.
 pub(crate) async fn begin_own(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
 ) -> Result<Json<UpstreamLogin>> {
-    let upstream = with_own_logins(&doors, &caller, &name)?;
-    doors.logins_begun.take(&caller, doors.engine.clock().now()).map_err(too_many)?;
+    let upstream = with_own_logins(&server, &caller, &name)?;
+    server.logins_begun.take(&caller, server.engine.clock().now()).map_err(too_many)?;
     let begun = upstream.begin_own_login(&caller).await;
     let url = begun.map_err(|fault| failed(fault, upstream.config()))?;
     Ok(Json(UpstreamLogin { url }))
@@ -78,19 +78,24 @@ pub(crate) async fn begin_own(
 
 /// `PUT /upstreams/{name}/my-login`: the caller proves that the login is theirs.
 pub(crate) async fn prove_own(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     JsonBody(LoginProof { code }): JsonBody<LoginProof>,
 ) -> Result<StatusCode> {
-    proven(&doors, &caller, &name, &code).await?;
+    proven(&server, &caller, &name, &code).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// The caller sends the code of a login that it began: from now on the login is used.
-pub(super) async fn proven(doors: &Doors, caller: &Caller, name: &str, code: &str) -> Result<()> {
-    let upstream = with_own_logins(doors, caller, name)?;
+pub(super) async fn proven(
+    server: &ServerState,
+    caller: &Caller,
+    name: &str,
+    code: &str,
+) -> Result<()> {
+    let upstream = with_own_logins(server, caller, name)?;
     // Codes are tried no faster than logins are begun.
-    doors.logins_begun.take(caller, doors.engine.clock().now()).map_err(too_many)?;
+    server.logins_begun.take(caller, server.engine.clock().now()).map_err(too_many)?;
     let proven = upstream.prove_own_login(caller, code).await;
     proven.map_err(|fault| {
         let Fault { message, hint, .. } = cleaned(fault, upstream.config());
@@ -99,20 +104,24 @@ pub(super) async fn proven(doors: &Doors, caller: &Caller, name: &str, code: &st
 }
 
 /// The upstream that brings this tool, if its callers log in for themselves.
-pub(super) fn own_login_for(doors: &Doors, caller: &Caller, tool: &ToolName) -> Option<String> {
+pub(super) fn own_login_for(
+    server: &ServerState,
+    caller: &Caller,
+    tool: &ToolName,
+) -> Option<String> {
     let brings = |upstream: &&Arc<Upstream>| {
         upstream.has_own_logins() && upstream.tools().iter().any(|one| one.spec().name == *tool)
     };
-    let running = doors.gateway.running(&caller.realm);
+    let running = server.gateway.running(&caller.realm);
     running.iter().find(brings).map(|upstream| upstream.name().to_owned())
 }
 
 /// `DELETE /upstreams/{name}/my-login`: the caller's own login is forgotten.
 pub(crate) async fn end_own(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
 ) -> Result<StatusCode> {
-    let upstream = with_own_logins(&doors, &caller, &name)?;
+    let upstream = with_own_logins(&server, &caller, &name)?;
     let ended = upstream.end_own_login(&caller).await;
     ended.map_err(|fault| failed(fault, upstream.config()))?;
     Ok(StatusCode::NO_CONTENT)
@@ -120,12 +129,12 @@ pub(crate) async fn end_own(
 
 /// The upstream of this name, if its callers log in for themselves and this one's credential covers
 /// that. Nobody does so for another.
-fn with_own_logins(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Upstream>> {
-    if let Some(scope) = missing_scope(doors, caller, Act::LogIn) {
+fn with_own_logins(server: &ServerState, caller: &Caller, name: &str) -> Result<Arc<Upstream>> {
+    if let Some(scope) = missing_scope(server, caller, Act::LogIn) {
         let message = format!("the credential does not have the scope `{}`", scope.name());
         return Err(Refusal::new(RefusalCode::Forbidden(Act::LogIn), message).into());
     }
-    let member = member(doors, caller, name)?;
+    let member = member(server, caller, name)?;
     let upstream = running(&member)?;
     if !upstream.has_own_logins() {
         let what = format!("callers do not log in for themselves at upstream `{name}`");
@@ -138,14 +147,14 @@ fn with_own_logins(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Ups
 }
 
 /// `GET /oauth/callback`: someone comes back from a login.
-pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response {
+pub(crate) async fn callback(State(server): State<Shared>, uri: Uri) -> Response {
     let returned = returned(&uri);
     let is_known = match &returned {
-        Ok(returned) => doors.gateway.knows_login(&returned.state).await,
+        Ok(returned) => server.gateway.knows_login(&returned.state).await,
         Err(_) => false,
     };
     // Anybody can come here: strangers are counted, and keep no one out whom we sent.
-    if !is_known && let Err(wait_ms) = doors.logins_returned.take(doors.engine.clock().now()) {
+    if !is_known && let Err(wait_ms) = server.logins_returned.take(server.engine.clock().now()) {
         return overrun(wait_ms);
     }
     let returned = match returned {
@@ -155,7 +164,7 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
             return gone_wrong(Fault::new("LoginUnreadable", why).hint(hint));
         }
     };
-    match doors.gateway.finish_login(returned).await {
+    match server.gateway.finish_login(returned).await {
         Ok(LoginResult { upstream, code: None }) => {
             let name = upstream.name();
             page(
@@ -188,7 +197,7 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
         }
         Err(fault) => {
             // Whose it was is not known.
-            let upstreams = doors.gateway.all_running();
+            let upstreams = server.gateway.all_running();
             let clean = |fault, upstream: &Arc<Upstream>| cleaned(fault, upstream.config());
             let fault = upstreams.iter().fold(fault, clean);
             tracing::warn!(%fault, "a login could not be finished");
@@ -198,8 +207,8 @@ pub(crate) async fn callback(State(doors): State<Shared>, uri: Uri) -> Response 
 }
 
 /// `GET /oauth/client.json`: who we are, for servers that register clients by such a document.
-pub(crate) async fn client(State(doors): State<Shared>) -> Result<Response> {
-    let places = doors.gateway.places();
+pub(crate) async fn client(State(server): State<Shared>) -> Result<Response> {
+    let places = server.gateway.places();
     let document = places.and_then(client_document).ok_or_else(|| {
         Failure::new(StatusCode::NOT_FOUND, "no_client_document", "no other server can read it")
             .hint("set `public_url` of `[server]` to an `https` address of this server")
@@ -312,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_comes_back_with_is_read() {
+    fn the_query_of_a_login_callback_is_read() {
         let told =
             read("code=a%2Bb+c&state=s&iss=https%3A%2F%2Fa.example&session_state=x").unwrap();
         assert_eq!((told.code.as_deref(), told.state.as_str()), (Some("a+b c"), "s"));
@@ -323,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_login_is_refused() {
+    fn a_callback_that_belongs_to_no_login_is_refused() {
         for (query, words) in [
             ("", "no `state`"),
             ("code=a", "no `state`"),
@@ -341,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn our_id_is_the_address_of_our_document() {
+    fn the_client_id_is_the_address_of_the_client_document() {
         let places = LoginPlaces {
             callback: "https://wp.test/oauth/callback".to_owned(),
             client_metadata: Some("https://wp.test/oauth/client.json".to_owned()),

@@ -11,8 +11,8 @@ use edge::gateway::{Gateway, StoredProvider, leads_inside};
 use edge::problem::{Failure, Result};
 use edge::request::auth::Visitor;
 use edge::request::body::JsonBody;
-use edge::request::doors::{Administrator, Doors, Shared, for_whole_server};
 use edge::request::params::{PathName, short};
+use edge::request::server_state::{Administrator, ServerState, Shared, for_whole_server};
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::contracts::policy::Resource;
 use kernel::contracts::{Definition, Precondition, StoreError, StoredBy};
@@ -27,11 +27,11 @@ use wire::rest::Provider;
 
 /// `GET /providers/{refName}`. What may be a secret in an address is for administrators.
 pub(crate) async fn show(
-    State(doors): State<Shared>,
+    State(server): State<Shared>,
     visitor: Visitor,
     PathName(name): PathName,
 ) -> Result<Response> {
-    let definition = stored(&doors.gateway, &visitor.caller.realm, &name).await?;
+    let definition = stored(&server.gateway, &visitor.caller.realm, &name).await?;
     let Definition { mut body, version, .. } = definition.ok_or_else(|| missing(&name))?;
     if !visitor.administers() {
         for key in ["baseUrl", "document"] {
@@ -45,7 +45,7 @@ pub(crate) async fn show(
 
 /// `PUT /providers/{refName}`: 201 for the first version, 200 for the next ones.
 pub(crate) async fn store(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     PathName(name): PathName,
     judged: Option<Extension<StoredBy>>,
@@ -54,11 +54,11 @@ pub(crate) async fn store(
 ) -> Result<(StatusCode, Response)> {
     named_by_path(&mut provider, &name)?;
     if reaches_further(&provider) {
-        doors.engine.admin().permit(&caller, Act::Administer, Resource::Server)?;
+        server.engine.admin().permit(&caller, Act::Administer, Resource::Server)?;
         let what = "a provider inside the server's own network, or trusted,";
-        for_whole_server(&doors, &visitor, what)?;
+        for_whole_server(&server, &visitor, what)?;
     }
-    if let Some(facts) = doors.gateway.configured(&caller.realm, &name) {
+    if let Some(facts) = server.gateway.configured(&caller.realm, &name) {
         let message = format!("upstream `{name}` is configured in {}", facts.origin);
         return Err(Failure::new(StatusCode::CONFLICT, "upstream_configured", message)
             .hint("store it under another name"));
@@ -71,13 +71,13 @@ pub(crate) async fn store(
         version: 0,
         // A provider is plain data; writing it as JSON cannot fail.
         body: serde_json::to_value(&provider).unwrap_or_default(),
-        updated_at: doors.engine.clock().now(),
+        updated_at: server.engine.clock().now(),
         by: caller.owner(),
     };
     let judged = judged.map(|Extension(judged)| judged);
     let storing = ProviderUpdate { caller, provided, definition, condition, judged };
-    let working = doors.clone();
-    let stored = doors.gateway.to_the_end(async move { put_and_begun(&working, storing).await });
+    let working = server.clone();
+    let stored = server.gateway.to_the_end(async move { put_and_begun(&working, storing).await });
     let Definition { body, version, .. } = stored.await.unwrap_or_else(|| Err(ending()))?;
     let status = if version == 1 { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, tagged(Json(body).into_response(), Some(version))))
@@ -94,9 +94,9 @@ struct ProviderUpdate {
 }
 
 /// Stores it and lets it run, one after the other for all callers.
-async fn put_and_begun(doors: &Doors, storing: ProviderUpdate) -> Result<Definition> {
+async fn put_and_begun(server: &ServerState, storing: ProviderUpdate) -> Result<Definition> {
     let ProviderUpdate { caller, provided, definition, condition, judged } = storing;
-    let gateway = &doors.gateway;
+    let gateway = &server.gateway;
     let _changing = gateway.changing.lock().await;
     let config = gateway.config_of(&provided).map_err(unusable)?;
     let realm = &provided.realm;
@@ -107,9 +107,9 @@ async fn put_and_begun(doors: &Doors, storing: ProviderUpdate) -> Result<Definit
     };
     let version = condition.expected("provider", name, version).await?;
     let against = Precondition { version, owner: judged };
-    let definition = match doors.engine.catalog().store(&caller, definition, against).await {
+    let definition = match server.engine.catalog().store(&caller, definition, against).await {
         Ok(definition) => definition,
-        Err(refusal) => return Err(unchanged(doors, &caller, name, refusal).await),
+        Err(refusal) => return Err(unchanged(server, &caller, name, refusal).await),
     };
     gateway.begin(&provided, config).await;
     Ok(definition)
@@ -117,13 +117,13 @@ async fn put_and_begun(doors: &Doors, storing: ProviderUpdate) -> Result<Definit
 
 /// `DELETE /providers/{refName}`.
 pub(crate) async fn remove(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     PathName(name): PathName,
     judged: Option<Extension<StoredBy>>,
 ) -> Result<StatusCode> {
     let judged = judged.map(|Extension(judged)| judged);
-    let removing = doors.clone();
-    let removed = doors
+    let removing = server.clone();
+    let removed = server
         .gateway
         .to_the_end(async move { deleted_and_ended(&removing, &caller, &name, judged).await });
     removed.await.unwrap_or_else(|| Err(ending()))?;
@@ -132,18 +132,18 @@ pub(crate) async fn remove(
 
 /// Takes it out of the store and ends it.
 async fn deleted_and_ended(
-    doors: &Doors,
+    server: &ServerState,
     caller: &Caller,
     name: &str,
     judged: Option<StoredBy>,
 ) -> Result<()> {
-    let gateway = &doors.gateway;
+    let gateway = &server.gateway;
     let realm = &caller.realm;
     let _changing = gateway.changing.lock().await;
-    match doors.engine.catalog().discard(caller, KIND, name, judged).await {
+    match server.engine.catalog().discard(caller, KIND, name, judged).await {
         Ok(true) => {}
         Ok(false) => return Err(missing(name)),
-        Err(refusal) => return Err(unchanged(doors, caller, name, refusal).await),
+        Err(refusal) => return Err(unchanged(server, caller, name, refusal).await),
     }
     // A configured one of the same name was never replaced by what was stored.
     gateway.log_out(realm, name).await;
@@ -154,16 +154,16 @@ async fn deleted_and_ended(
 
 /// Why a provider was not changed. Who may not change what someone else stored meanwhile gets the
 /// answer that it would have got later.
-async fn unchanged(doors: &Doors, caller: &Caller, name: &str, refusal: Refusal) -> Failure {
+async fn unchanged(server: &ServerState, caller: &Caller, name: &str, refusal: Refusal) -> Failure {
     if refusal.code != RefusalCode::Forbidden(Act::Define) {
         return not_stored(refusal);
     }
-    let by = match stored(&doors.gateway, &caller.realm, name).await {
+    let by = match stored(&server.gateway, &caller.realm, name).await {
         Ok(stored) => stored.and_then(|definition| definition.by),
         Err(failure) => return failure,
     };
     let resource = Resource::Definition { kind: KIND, name, defined_by: by.as_deref() };
-    match doors.engine.admin().reads(caller, resource) {
+    match server.engine.admin().reads(caller, resource) {
         true => refusal.into(),
         false => missing(name),
     }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_servers_own_is_not_every_providers() {
+    fn trusted_or_inward_providers_need_further_rights() {
         for plain in [
             json!({}),
             json!({"baseUrl": "https://me:${WAYPOST_PROVIDER_X}@crm.example.com"}),

@@ -6,10 +6,10 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result};
 use edge::request::body::{RawBody, parse};
-use edge::request::doors::{Doors, Who};
 use edge::request::key::{Key, replayed};
 use edge::request::params::{Params, PathName, Wait, not_found};
 use edge::request::run_body::{input, location, target};
+use edge::request::server_state::{ServerState, Who};
 use edge::request::trace::Trace;
 use edge::views::rows;
 use engine::refusal::RefusalCode;
@@ -22,7 +22,7 @@ use serde_json::json;
 use wire::rest::{RunAnswer, RunBody};
 
 /// Where in the body stood what the engine refuses.
-fn place(code: &RefusalCode) -> Option<&'static str> {
+fn pointer_of(code: &RefusalCode) -> Option<&'static str> {
     match code {
         RefusalCode::InputMisfit(_) => Some("/input"),
         RefusalCode::InvalidPlan => Some("/plan"),
@@ -33,18 +33,18 @@ fn place(code: &RefusalCode) -> Option<&'static str> {
 
 /// `POST /runs`.
 pub(crate) async fn start(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(wait): Params<Wait>,
     key: Key,
     Trace(trace): Trace,
     RawBody(sent): RawBody,
 ) -> Result<Response> {
-    let wait_ms = wait.ms(&doors)?;
-    let mut body: RunBody = parse(&sent, doors.limits().body_depth_max)?;
+    let wait_ms = wait.ms(&server)?;
+    let mut body: RunBody = parse(&sent, server.limits().body_depth_max)?;
     let once = key.once(&sent);
     drop(sent);
     let request = match body.agent.take() {
-        Some(agent) => to_agent(&doors, &caller, agent, body)?,
+        Some(agent) => to_agent(&server, &caller, agent, body)?,
         None => RunRequest {
             target: target(body.plan, body.plan_id)?,
             input: input(body.input),
@@ -56,55 +56,60 @@ pub(crate) async fn start(
     let occasion = Occasion::at("rest", "/api/v1/runs");
     let about = RunMetadata { trace, occasion, ..RunMetadata::default() };
     let request = RunRequest { once, about, ..request };
-    let report = doors.engine.runs().start(&caller, request, wait_ms).await;
-    let report = report.map_err(|refusal| Failure::placed(refusal, place))?;
+    let report = server.engine.runs().start(&caller, request, wait_ms).await;
+    let report = report.map_err(|refusal| Failure::in_body(refusal, pointer_of))?;
     Ok(settled_or_not(report))
 }
 
 /// `GET /runs/{id}`.
-pub(crate) async fn show(Who { doors, caller }: Who, name: PathName) -> Result<Json<RunAnswer>> {
-    let report = doors.engine.runs().report(&caller, name.run()?).await?;
+pub(crate) async fn show(Who { server, caller }: Who, name: PathName) -> Result<Json<RunAnswer>> {
+    let report = server.engine.runs().report(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/cancel`.
-pub(crate) async fn cancel(Who { doors, caller }: Who, name: PathName) -> Result<Response> {
-    let report = doors.engine.runs().cancel(&caller, name.run()?).await?;
+pub(crate) async fn cancel(Who { server, caller }: Who, name: PathName) -> Result<Response> {
+    let report = server.engine.runs().cancel(&caller, name.run()?).await?;
     Ok(settled_or_not(report))
 }
 
 /// `POST /runs/{id}/pause`.
-pub(crate) async fn pause(Who { doors, caller }: Who, name: PathName) -> Result<Json<RunAnswer>> {
-    let report = doors.engine.runs().pause(&caller, name.run()?).await?;
+pub(crate) async fn pause(Who { server, caller }: Who, name: PathName) -> Result<Json<RunAnswer>> {
+    let report = server.engine.runs().pause(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/continue`.
-pub(crate) async fn go_on(Who { doors, caller }: Who, name: PathName) -> Result<Json<RunAnswer>> {
-    let report = doors.engine.runs().continue_run(&caller, name.run()?).await?;
+pub(crate) async fn go_on(Who { server, caller }: Who, name: PathName) -> Result<Json<RunAnswer>> {
+    let report = server.engine.runs().continue_run(&caller, name.run()?).await?;
     Ok(Json(rows::run_answer(report)))
 }
 
 /// `POST /runs/{id}/retry`: tries the run's failed step again.
 pub(crate) async fn retry(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     name: PathName,
     Params(wait): Params<Wait>,
 ) -> Result<Response> {
-    let wait_ms = wait.ms(&doors)?;
-    let report = doors.engine.runs().retry(&caller, name.run()?, wait_ms).await?;
+    let wait_ms = wait.ms(&server)?;
+    let report = server.engine.runs().retry(&caller, name.run()?, wait_ms).await?;
     Ok(settled_or_not(report))
 }
 
 /// What is said to an agent: a run of the plan by which it is talked to. A session that is named is
 /// a thread, where the conversation continues.
-fn to_agent(doors: &Doors, caller: &Caller, agent: String, body: RunBody) -> Result<RunRequest> {
+fn to_agent(
+    server: &ServerState,
+    caller: &Caller,
+    agent: String,
+    body: RunBody,
+) -> Result<RunRequest> {
     if body.plan.is_some() || body.plan_id.is_some() {
         return Err(Failure::bad_request("agent_and_plan", "the body names an agent and a plan")
             .hint("leave one out"));
     }
     let name = AgentName::from(agent);
-    let engine = &doors.engine;
+    let engine = &server.engine;
     if engine.catalog().agent(caller, &name).is_none() {
         let agents = engine.catalog().agents(caller);
         let names = agents.iter().map(|known| known.agent.name.as_str());

@@ -9,8 +9,8 @@ use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result};
 use edge::request::body::{JsonBody, OptionalBody};
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Administrator, Doors, Who};
 use edge::request::params::{InSpace, Params, PathName, no_such, page, session_ref, short};
+use edge::request::server_state::{Administrator, ServerState, Who};
 use edge::views::rows;
 use edge::views::threads;
 use engine::{PruneReport, RefusalCode};
@@ -28,7 +28,7 @@ use wire::conversations::RequestState;
 use wire::rest;
 
 /// Where in the body stood what the engine refuses.
-fn fork_place(code: &RefusalCode) -> Option<&'static str> {
+fn fork_pointer(code: &RefusalCode) -> Option<&'static str> {
     matches!(code, RefusalCode::BadForkPoint | RefusalCode::ForkPointGone).then_some("/at")
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct HistoryQuery {
 
 /// `GET /sessions`, newest first.
 pub(crate) async fn list(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<rest::Page<rest::Session>>> {
     let plan = match (query.plan, query.agent) {
@@ -74,36 +74,40 @@ pub(crate) async fn list(
     let space = query.space.map(Space::from);
     let filter = SessionFilter { status, plan, space, parked, blob: None };
     let of = Purpose::of(&caller, "/api/v1/sessions").filtered(&filter);
-    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
-    let found = doors.engine.sessions().list(&caller, &filter, &page).await?;
-    let items = found.items.into_iter().map(|row| session(&doors, &caller, row));
-    let next_cursor = doors.cursors.next(&of, found.next_cursor);
+    let page = page(query.limit, server.cursors.start(&of, query.cursor)?, server.limits());
+    let found = server.engine.sessions().list(&caller, &filter, &page).await?;
+    let items = found.items.into_iter().map(|row| session(&server, &caller, row));
+    let next_cursor = server.cursors.next(&of, found.next_cursor);
     Ok(Json(rest::Page { items: try_join_all(items).await?, next_cursor }))
 }
 
 /// `GET /sessions/{id}`.
 pub(crate) async fn show(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(query): Params<InSpace>,
 ) -> Result<Json<rest::Session>> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let row = doors.engine.sessions().get(&caller, &wanted).await?;
+    let row = server.engine.sessions().get(&caller, &wanted).await?;
     let conversation = match row.key.space == Space::thread() {
-        true => match conversation(&doors, &caller, &row).await {
+        true => match conversation(&server, &caller, &row).await {
             // Its row can be read, and says why the rest cannot.
             Err(_) if row.parked.is_some() => None,
             found => Some(found?),
         },
         false => None,
     };
-    let session = session(&doors, &caller, row).await?;
+    let session = session(&server, &caller, row).await?;
     Ok(Json(rest::Session { request_state: conversation, ..session }))
 }
 
 /// The conversation of a thread.
-async fn conversation(doors: &Doors, caller: &Caller, row: &SessionRow) -> Result<RequestState> {
-    let engine = &doors.engine;
+async fn conversation(
+    server: &ServerState,
+    caller: &Caller,
+    row: &SessionRow,
+) -> Result<RequestState> {
+    let engine = &server.engine;
     let transcript = engine.sessions().transcript(caller, &SessionRef::Id(row.id)).await?;
     let Some(run) = row.run else { return Ok(threads::request_state(transcript, None, None)) };
     let report = engine.runs().report(caller, run).await?;
@@ -113,33 +117,33 @@ async fn conversation(doors: &Doors, caller: &Caller, row: &SessionRow) -> Resul
         status: Some("decided".to_owned()),
         ..AskFilter::default()
     };
-    let page = PageRequest { cursor: None, limit: doors.limits().page_items_max };
+    let page = PageRequest { cursor: None, limit: server.limits().page_items_max };
     let decided = engine.asks().list(caller, &filter, &page).await?.items;
     Ok(threads::request_state(transcript, Some(&report), decided.last()))
 }
 
 /// `GET /sessions/{id}/history`, newest first.
 pub(crate) async fn history(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(query): Params<HistoryQuery>,
 ) -> Result<Json<rest::Page<rest::HistoryEntry>>> {
     let wanted = session_ref(&name, query.space.as_deref());
     let of = Purpose::history(&caller, &wanted);
-    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
-    let found = doors.engine.sessions().history(&caller, &wanted, &page).await?;
+    let page = page(query.limit, server.cursors.start(&of, query.cursor)?, server.limits());
+    let found = server.engine.sessions().history(&caller, &wanted, &page).await?;
     let items = found.items.into_iter().map(rows::history_entry).collect();
-    Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
+    Ok(Json(rest::Page { items, next_cursor: server.cursors.next(&of, found.next_cursor) }))
 }
 
 /// `GET /sessions/{id}/context`.
 pub(crate) async fn context(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(query): Params<InSpace>,
 ) -> Result<Json<rest::ContextAnswer>> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let inspection = doors.engine.sessions().inspect(&caller, &wanted).await?;
+    let inspection = server.engine.sessions().inspect(&caller, &wanted).await?;
     Ok(Json(rest::ContextAnswer { context: inspection.context }))
 }
 
@@ -153,14 +157,14 @@ pub(crate) struct RemoveQuery {
 
 /// `DELETE /sessions/{id}`.
 pub(crate) async fn remove(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(query): Params<RemoveQuery>,
 ) -> Result<StatusCode> {
     let wanted = session_ref(&name, query.space.as_deref());
     match query.unsent.as_deref() {
-        None => doors.engine.sessions().remove(&caller, &wanted).await?,
-        Some("drop") => doors.engine.sessions().remove_unsent(&caller, &wanted).await?,
+        None => server.engine.sessions().remove(&caller, &wanted).await?,
+        Some("drop") => server.engine.sessions().remove_unsent(&caller, &wanted).await?,
         Some(other) => {
             let message = format!("`unsent` cannot be `{}`", short(other));
             let hint = "it is `drop`, to remove events that were not sent; leave it out to wait";
@@ -172,37 +176,37 @@ pub(crate) async fn remove(
 
 /// `POST /sessions/prune`: removes the realm's old sessions that are over, and old runs of others.
 pub(crate) async fn prune(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     JsonBody(body): JsonBody<rest::PruneBody>,
 ) -> Result<Json<rest::PruneAnswer>> {
     let PruneReport { sessions, runs, rows } =
-        doors.engine.admin().prune(&caller, body.older_than_ms).await?;
+        server.engine.admin().prune(&caller, body.older_than_ms).await?;
     Ok(Json(rest::PruneAnswer { sessions, runs, rows }))
 }
 
 /// `POST /sessions/{id}/fork`: a new session that begins as a copy.
 pub(crate) async fn fork(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(query): Params<InSpace>,
     OptionalBody(body): OptionalBody<rest::ForkBody>,
 ) -> Result<Response> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let row = doors.engine.sessions().fork(&caller, &wanted, body.at).await;
-    let row = row.map_err(|refusal| Failure::placed(refusal, fork_place))?;
+    let row = server.engine.sessions().fork(&caller, &wanted, body.at).await;
+    let row = row.map_err(|refusal| Failure::in_body(refusal, fork_pointer))?;
     let location = [(LOCATION, format!("/api/v1/sessions/{}", row.id))];
-    let session = Json(session(&doors, &caller, row).await?);
+    let session = Json(session(&server, &caller, row).await?);
     Ok((StatusCode::CREATED, location, session).into_response())
 }
 
 /// `GET /sessions/{id}/export`: the session with its whole journal and history.
 pub(crate) async fn export(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(query): Params<InSpace>,
 ) -> Result<Response> {
     let wanted = session_ref(&name, query.space.as_deref());
-    let pieces = doors.engine.sessions().export(&caller, &wanted).await?;
+    let pieces = server.engine.sessions().export(&caller, &wanted).await?;
     // The answer has begun: one that breaks off is not taken for a whole one.
     let pieces = pieces.map_err(move |refusal| {
         tracing::warn!(session = %name, error = %refusal.message, "an export broke off");
@@ -214,13 +218,13 @@ pub(crate) async fn export(
 
 /// A session with the ids of its open asks.
 pub(super) async fn session(
-    doors: &Doors,
+    server: &ServerState,
     caller: &Caller,
     row: SessionRow,
 ) -> Result<rest::Session> {
     // Asks are withdrawn when a run ends, so most sessions need no second look.
     let ids = match row.run.is_some() && !row.status.is_over() {
-        true => open_asks(doors, caller, Some(row.id)).await?,
+        true => open_asks(server, caller, Some(row.id)).await?,
         false => Vec::new(),
     };
     Ok(rows::session(row, ids))
@@ -228,13 +232,13 @@ pub(super) async fn session(
 
 /// The ids of the open asks of a session, or of all that the caller sees.
 pub(super) async fn open_asks(
-    doors: &Doors,
+    server: &ServerState,
     caller: &Caller,
     session: Option<SessionId>,
 ) -> Result<Vec<String>> {
     let filter = AskFilter { session, status: Some("open".to_owned()), ..AskFilter::default() };
-    let page = PageRequest { cursor: None, limit: doors.limits().page_items_max };
-    let asks = doors.engine.asks().list(caller, &filter, &page).await?;
+    let page = PageRequest { cursor: None, limit: server.limits().page_items_max };
+    let asks = server.engine.asks().list(caller, &filter, &page).await?;
     Ok(asks.items.iter().map(|ask| ask.row.ask.id.to_string()).collect())
 }
 

@@ -6,9 +6,9 @@ use axum::Json;
 use axum::http::StatusCode;
 use edge::problem::{Failure, Result};
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Administrator, Doors, SinkFacts, Who};
 use edge::request::pages::{PageQuery, paged};
 use edge::request::params::{Params, PathName, TwoPathNames, no_such, not_found, page};
+use edge::request::server_state::{Administrator, ServerState, SinkFacts, Who};
 use engine::SinkState;
 use engine::refusal::RefusalCode;
 use kernel::contracts::sink::{DeliveryFilter, DeliveryRow, DeliveryStatus};
@@ -28,70 +28,70 @@ pub(crate) struct DeliveryQuery {
 
 /// `GET /sinks`, by name.
 pub(crate) async fn list(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<rest::Page<rest::Sink>>> {
-    let states = doors.engine.feed().sinks(&caller).await?;
+    let states = server.engine.feed().sinks(&caller).await?;
     let show = |state: SinkState| {
-        let facts = doors.sinks.iter().find(|facts| facts.name == state.name);
-        sink(&doors, &caller, facts, state)
+        let facts = server.sinks.iter().find(|facts| facts.name == state.name);
+        sink(&server, &caller, facts, state)
     };
     let of = Purpose::of(&caller, "/api/v1/sinks");
-    paged(&doors, &of, states, query, |state| state.name.as_str(), show)
+    paged(&server, &of, states, query, |state| state.name.as_str(), show)
 }
 
 /// `GET /sinks/{name}/deliveries`, newest first.
 pub(crate) async fn deliveries(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(query): Params<DeliveryQuery>,
 ) -> Result<Json<rest::Page<rest::Delivery>>> {
-    listed(&doors, &caller, &name).await?;
+    listed(&server, &caller, &name).await?;
     let status = query.status.as_deref().map(status).transpose()?;
     let filter = DeliveryFilter { sink: Some(name), status };
     let of = Purpose::of(&caller, "/api/v1/sinks/{name}/deliveries").filtered(&filter);
-    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
-    let found = doors.engine.feed().deliveries(&caller, &filter, &page).await?;
+    let page = page(query.limit, server.cursors.start(&of, query.cursor)?, server.limits());
+    let found = server.engine.feed().deliveries(&caller, &filter, &page).await?;
     let items = found.items.into_iter().map(delivery).collect();
-    Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
+    Ok(Json(rest::Page { items, next_cursor: server.cursors.next(&of, found.next_cursor) }))
 }
 
 /// `POST /sinks/{name}/deliveries/{event}/resend`: 200 either way, for it was tried.
 pub(crate) async fn resend(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     TwoPathNames(name, event): TwoPathNames,
 ) -> Result<Json<rest::Delivery>> {
-    let facts = configured(&doors, &caller, &name).await?;
-    Ok(Json(delivery(doors.engine.feed().resend(&caller, &facts.name, &event).await?)))
+    let facts = configured(&server, &caller, &name).await?;
+    Ok(Json(delivery(server.engine.feed().resend(&caller, &facts.name, &event).await?)))
 }
 
 /// `POST /sinks/{name}/resume`: also where it does not rest.
 pub(crate) async fn resume(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     PathName(name): PathName,
 ) -> Result<Json<rest::Sink>> {
-    let facts = configured(&doors, &caller, &name).await?;
-    let state = doors.engine.feed().resume_sink(&caller, &facts.name).await?;
-    Ok(Json(sink(&doors, &caller, Some(facts), state)))
+    let facts = configured(&server, &caller, &name).await?;
+    let state = server.engine.feed().resume_sink(&caller, &facts.name).await?;
+    Ok(Json(sink(&server, &caller, Some(facts), state)))
 }
 
 /// `DELETE /sinks/{name}`: only where it is not configured.
 pub(crate) async fn forget(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     PathName(name): PathName,
 ) -> Result<StatusCode> {
-    let Err(refusal) = doors.engine.feed().forget_sink(&caller, &name).await else {
+    let Err(refusal) = server.engine.feed().forget_sink(&caller, &name).await else {
         return Ok(StatusCode::NO_CONTENT);
     };
     if refusal.code == RefusalCode::NotFound {
-        listed(&doors, &caller, &name).await?;
+        listed(&server, &caller, &name).await?;
     }
     Err(refusal.into())
 }
 
 /// Refuses a name that no sink has, with the one that was meant.
-async fn listed(doors: &Doors, caller: &Caller, name: &str) -> Result<()> {
-    let states = doors.engine.feed().sinks(caller).await?;
+async fn listed(server: &ServerState, caller: &Caller, name: &str) -> Result<()> {
+    let states = server.engine.feed().sinks(caller).await?;
     if states.iter().any(|state| state.name == name) {
         return Ok(());
     }
@@ -101,9 +101,13 @@ async fn listed(doors: &Doors, caller: &Caller, name: &str) -> Result<()> {
 
 /// What is configured of the sink of this name, if it is. One of another realm is like one that
 /// does not exist.
-async fn configured<'d>(doors: &'d Doors, caller: &Caller, name: &str) -> Result<&'d SinkFacts> {
-    listed(doors, caller, name).await?;
-    if let Some(facts) = doors.sinks.iter().find(|facts| facts.name == name) {
+async fn configured<'d>(
+    server: &'d ServerState,
+    caller: &Caller,
+    name: &str,
+) -> Result<&'d SinkFacts> {
+    listed(server, caller, name).await?;
+    if let Some(facts) = server.sinks.iter().find(|facts| facts.name == name) {
         return Ok(facts);
     }
     let message = format!("sink `{name}` is not configured: nothing is sent to it");
@@ -116,7 +120,12 @@ fn status(name: &str) -> Result<DeliveryStatus> {
     DeliveryStatus::from_name(name).ok_or_else(|| no_such("status", name, &names))
 }
 
-fn sink(doors: &Doors, caller: &Caller, facts: Option<&SinkFacts>, state: SinkState) -> rest::Sink {
+fn sink(
+    server: &ServerState,
+    caller: &Caller,
+    facts: Option<&SinkFacts>,
+    state: SinkState,
+) -> rest::Sink {
     let texts = |patterns: &Vec<Pattern>| -> Vec<String> {
         patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
     };
@@ -130,7 +139,7 @@ fn sink(doors: &Doors, caller: &Caller, facts: Option<&SinkFacts>, state: SinkSt
         },
         target: facts.and_then(|facts| facts.target.clone()),
         types: facts.and_then(|facts| facts.types.as_ref()).map(texts),
-        place: after_row(doors, caller, state.position),
+        place: after_row(server, caller, state.position),
         lag: state.lag,
         delivered: state.delivered,
         failed: state.failed,

@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result};
 use edge::request::body::{RawBody, parse_maybe};
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Shared, Who};
 use edge::request::key::{Key, replayed, replayed_failure};
 use edge::request::pages::{PageQuery, paged};
 use edge::request::params::{Params, PathName, Wait, not_found};
 use edge::request::run_body::{input, location};
+use edge::request::server_state::{Shared, Who};
 use edge::request::trace::Trace;
 use edge::views::rows;
 use engine::refusal::RefusalCode;
@@ -24,66 +24,66 @@ use std::sync::Arc;
 use wire::rest::{CallAnswer, CallBody, Page, PendingCall, RunAnswer, Tool};
 
 /// Where in the body stood what the engine refuses.
-fn place(code: &RefusalCode) -> Option<&'static str> {
+fn pointer_of(code: &RefusalCode) -> Option<&'static str> {
     matches!(code, RefusalCode::InputMisfit(_)).then_some("/arguments")
 }
 
 /// `GET /tools`, by name.
 pub(crate) async fn list(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<Tool>>> {
-    let tools = doors.engine.tools().callables(&caller);
+    let tools = server.engine.tools().callables(&caller);
     let of = Purpose::of(&caller, "/api/v1/tools");
-    let show = |spec: Arc<ToolSpec>| listed(&doors, &caller, &spec);
-    paged(&doors, &of, tools, query, |spec| spec.name.as_str(), show)
+    let show = |spec: Arc<ToolSpec>| listed(&server, &caller, &spec);
+    paged(&server, &of, tools, query, |spec| spec.name.as_str(), show)
 }
 
 /// `GET /tools/{name}`.
 pub(crate) async fn show(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
 ) -> Result<Json<Tool>> {
-    doors.engine.tools().within_scopes(&caller)?;
-    match doors.engine.tools().find(&caller, &name) {
+    server.engine.tools().within_scopes(&caller)?;
+    match server.engine.tools().find(&caller, &name) {
         Some(found) => Ok(Json(rows::tool(found.spec(), found.is_plan()))),
-        None => Err(no_tool(&doors, &caller, &name)),
+        None => Err(no_tool(&server, &caller, &name)),
     }
 }
 
 /// `POST /tools/{name}/call`.
 pub(crate) async fn call(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(wait): Params<Wait>,
     key: Key,
     Trace(trace): Trace,
     RawBody(sent): RawBody,
 ) -> Result<Response> {
-    doors.engine.tools().within_scopes(&caller)?;
-    let wait_ms = wait.ms(&doors)?;
-    let body: CallBody = parse_maybe(&sent, doors.limits().body_depth_max)?;
+    server.engine.tools().within_scopes(&caller)?;
+    let wait_ms = wait.ms(&server)?;
+    let body: CallBody = parse_maybe(&sent, server.limits().body_depth_max)?;
     let arguments = input(body.arguments);
     let once = key.once(&sent);
     drop(sent);
     let occasion = Occasion::at("rest", "/api/v1/tools/{name}/call");
-    let Some(found) = doors.engine.tools().find(&caller, &name) else {
-        let failure = no_tool(&doors, &caller, &name);
+    let Some(found) = server.engine.tools().find(&caller, &name) else {
+        let failure = no_tool(&server, &caller, &name);
         let unseen = UnseenCall { names: vec![name], arguments, trace, occasion };
-        doors.engine.audits().note_unseen(&caller, &unseen);
+        server.engine.audits().note_unseen(&caller, &unseen);
         return Err(failure);
     };
     let tool = found.name().clone();
     let request = CallRequest::new(found, arguments, wait_ms);
     let request = CallRequest { once, trace, occasion, ..request };
-    let report = doors.engine.tools().call_with(&caller, request).await;
-    match report.map_err(|refusal| Failure::placed(refusal, place))? {
+    let report = server.engine.tools().call_with(&caller, request).await;
+    match report.map_err(|refusal| Failure::in_body(refusal, pointer_of))? {
         CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
         CallReport::Repeated(result) => {
             Ok(replayed(Json(CallAnswer { result }).into_response(), true))
         }
         CallReport::Wants(wants) => {
-            doors.engine.tools().forget_wants(&caller, tool.as_str(), &wants);
+            server.engine.tools().forget_wants(&caller, tool.as_str(), &wants);
             Err(wanted(&tool, &wants))
         }
         CallReport::Failed(report) => Err(failed(&tool, &report)),
@@ -100,8 +100,8 @@ pub(crate) async fn call(
 }
 
 /// A tool as it is shown; what is no tool of the caller's is a plan.
-fn listed(doors: &Shared, caller: &Caller, spec: &ToolSpec) -> Tool {
-    let is_plan = doors.engine.tools().get(caller, spec.name.as_str()).is_none();
+fn listed(server: &Shared, caller: &Caller, spec: &ToolSpec) -> Tool {
+    let is_plan = server.engine.tools().get(caller, spec.name.as_str()).is_none();
     rows::tool(spec, is_plan)
 }
 
@@ -126,9 +126,9 @@ fn failed(tool: &ToolName, report: &RunReport) -> Failure {
     replayed_failure(failure, report.replayed)
 }
 
-fn no_tool(doors: &Shared, caller: &Caller, name: &str) -> Failure {
-    let switch = doors.engine.tools().switch_of(name);
-    let tools = doors.engine.tools().callables(caller);
+fn no_tool(server: &Shared, caller: &Caller, name: &str) -> Failure {
+    let switch = server.engine.tools().switch_of(name);
+    let tools = server.engine.tools().callables(caller);
     let near = tools.iter().filter(|_| switch.is_none()).map(|spec| spec.name.as_str());
     not_found("tool", name, near, switch.unwrap_or("`GET /api/v1/tools` lists the tools"))
 }

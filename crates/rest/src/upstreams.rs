@@ -7,9 +7,9 @@ use edge::gateway::Member;
 use edge::problem::{Failure, Result};
 use edge::request::auth::Visitor;
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Administrator, Doors, Shared};
 use edge::request::pages::{PageQuery, paged};
 use edge::request::params::{Params, PathName, not_found};
+use edge::request::server_state::{Administrator, ServerState, Shared};
 use engine::BreakerState;
 use kernel::tool::breaker::BreakerScope;
 use kernel::tool::call::Caller;
@@ -22,13 +22,13 @@ use wire::rest::{OwnLogin, Page, Upstream, UpstreamBreaker};
 
 /// `GET /upstreams`, by name.
 pub(crate) async fn list(
-    State(doors): State<Shared>,
+    State(server): State<Shared>,
     visitor: Visitor,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<Upstream>>> {
-    let members = doors.readable_upstreams(visitor.foremost());
+    let members = server.readable_upstreams(visitor.foremost());
     let of = Purpose::of(&visitor.caller, "/api/v1/upstreams");
-    let failing = doors.engine.tools().breakers(&visitor.caller.realm);
+    let failing = server.engine.tools().breakers(&visitor.caller.realm);
     let mut own = BTreeMap::new();
     for member in &members {
         own.insert(member.facts.name.clone(), own_login(member, &visitor.caller).await);
@@ -37,17 +37,17 @@ pub(crate) async fn list(
         let your_login = own.get(&member.facts.name).cloned().flatten();
         Upstream { your_login, ..shown(&member, &visitor, &failing) }
     };
-    paged(&doors, &of, members, query, |member| member.facts.name.as_str(), show)
+    paged(&server, &of, members, query, |member| member.facts.name.as_str(), show)
 }
 
 /// `GET /upstreams/{name}`.
 pub(crate) async fn show(
-    State(doors): State<Shared>,
+    State(server): State<Shared>,
     visitor: Visitor,
     PathName(name): PathName,
 ) -> Result<Json<Upstream>> {
-    let member = member(&doors, visitor.foremost(), &name)?;
-    let failing = doors.engine.tools().breakers(&visitor.caller.realm);
+    let member = member(&server, visitor.foremost(), &name)?;
+    let failing = server.engine.tools().breakers(&visitor.caller.realm);
     let your_login = own_login(&member, &visitor.caller).await;
     Ok(Json(Upstream { your_login, ..shown(&member, &visitor, &failing) }))
 }
@@ -55,17 +55,17 @@ pub(crate) async fn show(
 /// `POST /upstreams/{name}/check`: connects now and lists; 200 either way, for the question was
 /// answered.
 pub(crate) async fn check(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     PathName(name): PathName,
 ) -> Result<Json<Upstream>> {
-    let member = member(&doors, &caller, &name)?;
+    let member = member(&server, &caller, &name)?;
     let upstream = running(&member)?;
     let status = match upstream.check().await {
         Ok(status) => status,
         Err(fault) => UpstreamStatus { last_error: Some(fault), ..unusable(upstream.status()) },
     };
     let shown = upstream_entries::shown(&member.facts, Some((upstream.config(), status)));
-    let breaker = breaker(&name, &doors.engine.tools().breakers(&caller.realm));
+    let breaker = breaker(&name, &server.engine.tools().breakers(&caller.realm));
     Ok(Json(Upstream { login_url: upstream.login_url(), breaker, ..shown }))
 }
 
@@ -124,15 +124,15 @@ pub(super) fn running(member: &Member) -> Result<&Arc<upstreams::Upstream>> {
 }
 
 /// The upstream of this name; policy was asked about it already.
-pub(super) fn member(doors: &Doors, caller: &Caller, name: &str) -> Result<Member> {
-    let mut members = doors.gateway.members(&caller.realm).into_iter();
+pub(super) fn member(server: &ServerState, caller: &Caller, name: &str) -> Result<Member> {
+    let mut members = server.gateway.members(&caller.realm).into_iter();
     let found = members.find(|member| member.facts.name == name);
-    found.ok_or_else(|| missing(doors, caller, name))
+    found.ok_or_else(|| missing(server, caller, name))
 }
 
 /// There is no upstream of this name, or none that this caller may read.
-pub(crate) fn missing(doors: &Doors, caller: &Caller, name: &str) -> Failure {
-    let members = doors.readable_upstreams(caller);
+pub(crate) fn missing(server: &ServerState, caller: &Caller, name: &str) -> Failure {
+    let members = server.readable_upstreams(caller);
     let names = members.iter().map(|member| member.facts.name.as_str());
     not_found("upstream", name, names, "`GET /api/v1/upstreams` lists them")
 }

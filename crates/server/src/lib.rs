@@ -16,7 +16,7 @@ pub use a2a::{TASK_REJECTED, VAULT_METHODS, VAULT_ROUTES};
 pub use assemble::pipelines::check_pipeline;
 pub use assemble::watch::{ConfigReader, Watch, WatchGuard};
 pub use assemble::{
-    AssembleError, Assembled, Extra, HeldKeys, HeldVault, ProjectPart, ProjectReport, Setup,
+    AssembleError, Assembled, Extra, OfflineKeys, OfflineVault, ProjectPart, ProjectReport, Setup,
     Stopper, ToCheck, assemble, check_project, good_keys, unfit_documents,
 };
 pub use edge::acts::{ActTarget, Right};

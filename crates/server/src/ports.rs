@@ -1,6 +1,6 @@
 //! Ports of pipelines' own: `http.port` opens one more listener on this machine, where the
-//! pipeline's route and `/health` are and nothing else, in a frame like that of all other doors:
-//! where they ask for credentials, so does it, and `/health` is open there too.
+//! pipeline's route and `/health` are and nothing else, in a frame like that of all other
+//! listeners: where they ask for credentials, so does it, and `/health` is open there too.
 
 use crate::routes::wrong_method;
 use axum::Router;
@@ -10,9 +10,9 @@ use axum::response::Response;
 use axum::routing::get;
 use edge::problem::Result;
 use edge::request::auth::Visitor;
-use edge::request::doors::Shared;
 use edge::request::frame::{OwnFrame, own_frame};
 use edge::request::params::short;
+use edge::request::server_state::Shared;
 use engine::refusal::Refusal;
 use kernel::values::ids::PipelineName;
 use project::realm::default_realm;
@@ -48,29 +48,29 @@ pub struct PortError {
     pub why: io::Error,
 }
 
-/// The doors of one pipeline.
+/// The routes of one pipeline.
 #[derive(Clone)]
 struct PipelinePort {
-    doors: Shared,
+    server: Shared,
     pipeline: PipelineName,
 }
 
 /// Opens the ports that pipelines want for themselves, on the address that the server listens on.
 /// One that wants the server's own port is served there already.
 pub(crate) async fn open(
-    doors: &Shared,
-    server: SocketAddr,
+    server: &Shared,
+    main: SocketAddr,
 ) -> Result<Vec<(OwnPort, OpenPort)>, PortError> {
     let mut opened = Vec::new();
-    for pipeline in doors.engine.catalog().all_pipelines(&default_realm()) {
-        let Some(port) = pipeline.port.filter(|port| *port == 0 || *port != server.port()) else {
+    for pipeline in server.engine.catalog().all_pipelines(&default_realm()) {
+        let Some(port) = pipeline.port.filter(|port| *port == 0 || *port != main.port()) else {
             continue;
         };
         let name = pipeline.name.clone();
-        let (listener, address) = listen(server.ip(), port)
+        let (listener, address) = listen(main.ip(), port)
             .await
             .map_err(|(address, why)| PortError { pipeline: name.clone(), address, why })?;
-        let router = router(doors, address, name.clone());
+        let router = router(server, address, name.clone());
         let shown = OwnPort { pipeline: name, address, route: pipeline.route.clone() };
         opened.push((shown, OpenPort { listener, router }));
     }
@@ -88,15 +88,15 @@ async fn listen(
     Ok((listener, address))
 }
 
-fn router(doors: &Shared, address: SocketAddr, pipeline: PipelineName) -> Router {
-    let entrance = doors.entrance.beside(address);
-    let frame = Arc::new(OwnFrame { doors: doors.clone(), entrance });
+fn router(server: &Shared, address: SocketAddr, pipeline: PipelineName) -> Router {
+    let entrance = server.entrance.beside(address);
+    let frame = Arc::new(OwnFrame { server: server.clone(), entrance });
     Router::new()
         .route("/health", get(health::health))
         .fallback(serve)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(frame, own_frame))
-        .with_state(PipelinePort { doors: doors.clone(), pipeline })
+        .with_state(PipelinePort { server: server.clone(), pipeline })
 }
 
 /// The pipeline's route as it is now: it may have changed since the port was opened.
@@ -106,9 +106,9 @@ async fn serve(
     request: Request,
 ) -> Result<Response> {
     let caller = &visitor.caller;
-    let pipeline = own.doors.engine.catalog().pipeline(caller, &own.pipeline);
+    let pipeline = own.server.engine.catalog().pipeline(caller, &own.pipeline);
     match pipeline.filter(|pipeline| pipeline.route == request.uri().path()) {
-        Some(pipeline) => pipelines::serve(&own.doors, caller, &pipeline, request).await,
+        Some(pipeline) => pipelines::serve(&own.server, caller, &pipeline, request).await,
         None => {
             let hint = "this port serves one pipeline and `/health`";
             Err(Refusal::not_found("route", short(request.uri().path())).hint(hint).into())

@@ -117,7 +117,7 @@ pub(crate) async fn assemble_with(
     server::assemble(setup).await
 }
 
-/// A server of these tools and doors alone, over this data, for a socket of this address.
+/// A server of these tools and endpoints alone, over this data, for a socket of this address.
 pub(crate) async fn assemble_only(
     extra: Extra,
     data: PathBuf,

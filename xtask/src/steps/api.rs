@@ -1,6 +1,6 @@
-//! The step `api`: schemathesis (PyPI) reads `/openapi.json` of the real server and tries its doors
-//! with thousands of requests, right and wrong ones. No answer may be a server error, and none may
-//! have a status, a type or a body that the document does not tell.
+//! The step `api`: schemathesis (PyPI) reads `/openapi.json` of the real server and tries its
+//! routes with thousands of requests, right and wrong ones. No answer may be a server error, and
+//! none may have a status, a type or a body that the document does not tell.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::steps::product;
 const VERSION: &str = "4.32.5";
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance";
-/// Requests per door and phase; more find little more and take minutes.
+/// Requests per route and phase; more find little more and take minutes.
 const EXAMPLES_MAX: &str = "25";
 const SEED: &str = "1";
 /// Streams have no end, so no one waits for it; a backup would be written wherever a made-up path
@@ -26,7 +26,7 @@ const SETTINGS: &str = "hooks = \"hooks.py\"\n\n\
                         [checks.not_a_server_error]\n\
                         expected-statuses = [\"2xx\", \"3xx\", \"4xx\", 502]\n";
 
-/// Every door has a `default` answer, and with it every status would count as documented.
+/// Every route has a `default` answer, and with it every status would count as documented.
 const HOOKS: &str = "\
 import schemathesis
 
@@ -103,6 +103,6 @@ fn examine(program: &Path, folder: &Path, url: &str) -> Result<(), Failure> {
     }
     child::print_logs(&log);
     Err(Failure::new(format!(
-        "schemathesis ended with {status}; mend the door or what its table of routes says"
+        "schemathesis ended with {status}; mend the route or what its table of routes says"
     )))
 }

@@ -53,7 +53,7 @@ mod tests {
         let text = "const REALM: &str = \"default\";\n\
             fn f() {\n    Caller::new(\"a\", by);\n    RealmId::from(\"a\");\n}\n\
             fn g() { json!({\"realm\": \"default\"}) }\n";
-        for path in ["crates/edge/src/request/doors.rs", "crates/waypost/src/examples.rs"] {
+        for path in ["crates/edge/src/request/server_state.rs", "crates/waypost/src/examples.rs"] {
             assert_eq!(lines(path, text), [1, 3, 4, 6], "{path}");
         }
         assert!(lines(HOME, text).is_empty());

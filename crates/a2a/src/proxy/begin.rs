@@ -52,7 +52,7 @@ pub(crate) async fn begun(a2a: &A2a, caller: &Caller, execution: Execution) -> R
         ..RunMetadata::default()
     };
     let call = ReportedCall { plan: PLAN, tool, input, session, once, about, wait_ms };
-    let begun = a2a.doors.engine.tools().begin_reported(caller, call).await;
+    let begun = a2a.server.engine.tools().begin_reported(caller, call).await;
     begun.map_err(|refusal| match refusal.code {
         RefusalCode::BadSessionId => refused(refusal, "message.contextId"),
         _ => refused(refusal, "message.parts"),

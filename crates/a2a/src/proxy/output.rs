@@ -14,7 +14,7 @@ const RESULT: &str = "mcp_result";
 pub(crate) async fn opened(a2a: &A2a, caller: &Caller, mut output: Value) -> Value {
     let is_output = output.get("success").is_some_and(Value::is_boolean);
     let Some(result) = output.get_mut(RESULT).filter(|_| is_output) else { return output };
-    let read = whole(&a2a.doors.engine, caller, result.take()).await;
+    let read = whole(&a2a.server.engine, caller, result.take()).await;
     *result = plain(read);
     output
 }

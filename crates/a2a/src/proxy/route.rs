@@ -54,14 +54,14 @@ fn may_call(a2a: &A2a, caller: &Caller) -> bool {
     let resource = Resource::Tool(&ANY);
     let context = Context::default();
     let any = Request { act: Act::Call, subject: caller, resource, context };
-    a2a.doors.engine.admin().foresee(&any).shows()
-        || !a2a.doors.engine.tools().list(caller).is_empty()
+    a2a.server.engine.admin().foresee(&any).shows()
+        || !a2a.server.engine.tools().list(caller).is_empty()
         || servers(a2a, &caller.realm).iter().any(|server| may_call_any(a2a, caller, server))
 }
 
 /// Whether a caller may call any tool of a server that lists nothing.
 fn may_call_any(a2a: &A2a, caller: &Caller, server: &Upstream) -> bool {
-    a2a.doors.engine.tools().get(caller, &format!("{}any", server.config().prefix)).is_some()
+    a2a.server.engine.tools().get(caller, &format!("{}any", server.config().prefix)).is_some()
 }
 
 /// Whether a caller may call the tool that this instruction means. A policy can allow single tools
@@ -84,7 +84,7 @@ pub(crate) fn is_offered(a2a: &A2a, realm: &RealmId, caller: Option<&Caller>) ->
     if servers.is_empty() {
         return false;
     }
-    let seen = a2a.doors.engine.tools().list(caller);
+    let seen = a2a.server.engine.tools().list(caller);
     servers.iter().any(|server| {
         let prefix = server.config().prefix.as_str();
         let is_listed = seen.iter().any(|spec| spec.name.as_str().starts_with(prefix));
@@ -94,7 +94,7 @@ pub(crate) fn is_offered(a2a: &A2a, realm: &RealmId, caller: Option<&Caller>) ->
 
 /// The servers that speak MCP or JSON-RPC.
 fn servers(a2a: &A2a, realm: &RealmId) -> Vec<Arc<Upstream>> {
-    let mut servers = a2a.doors.gateway.running(realm);
+    let mut servers = a2a.server.gateway.running(realm);
     servers.retain(|server| match server.config().kind {
         UpstreamKind::Http { .. } | UpstreamKind::Stdio { .. } | UpstreamKind::Rpc { .. } => true,
         UpstreamKind::Rest(_) | UpstreamKind::A2a(_) => false,
@@ -168,7 +168,7 @@ pub(crate) fn note_unseen(a2a: &A2a, caller: &Caller, instruction: &Value) {
     }
     let arguments = instruction[ARGUMENTS].clone();
     let unseen = UnseenCall { names, arguments, trace: None, occasion: Occasion::at("a2a", SKILL) };
-    a2a.doors.engine.audits().note_unseen_tool(caller, &unseen);
+    a2a.server.engine.audits().note_unseen_tool(caller, &unseen);
 }
 
 /// The server that an instruction names: by itself, by its tool, or by how that begins.
@@ -204,13 +204,13 @@ fn listed(a2a: &A2a, caller: &Caller, servers: &[Arc<Upstream>], name: &str) -> 
     if !prefixes.any(|prefix| name.starts_with(prefix)) {
         return None;
     }
-    let tools = a2a.doors.engine.tools().list(caller);
+    let tools = a2a.server.engine.tools().list(caller);
     tools.iter().find(|spec| spec.name.as_str() == name).map(|spec| spec.name.clone())
 }
 
 /// The tool of a server that a caller sees.
 fn of_server(a2a: &A2a, caller: &Caller, server: &Upstream, tool: &str) -> Option<ToolName> {
-    let known = |name: &String| a2a.doors.engine.tools().get(caller, name);
+    let known = |name: &String| a2a.server.engine.tools().get(caller, name);
     let mut names = names(server.name(), &server.config().prefix, tool);
     if is_open(server) {
         // Any name is one of its methods: only the one that was asked for is meant.
@@ -246,7 +246,7 @@ fn nowhere(
     let shown = |text: &str| text.chars().take(100).collect::<String>();
     let tool = shown(&wanted.tool);
     let is_seen = |name: &str| {
-        a2a.doors.readable_upstreams(caller).iter().any(|member| member.facts.name == name)
+        a2a.server.readable_upstreams(caller).iter().any(|member| member.facts.name == name)
     };
     let Some(server) = server.filter(|server| is_seen(server.name())) else {
         if wanted.server.is_empty() {

@@ -45,7 +45,7 @@ impl Client {
 
     /// Refuses to make or remove a webhook of a task for who may not send it a message.
     pub(crate) async fn permit_webhook(&self, run: RunId) -> Result<()> {
-        let permitted = self.a2a.doors.engine.runs().permit_message(&self.caller, run).await;
+        let permitted = self.a2a.server.engine.runs().permit_message(&self.caller, run).await;
         permitted.map_err(|refusal| refused_task(refusal, &run.to_string()))
     }
 
@@ -62,7 +62,7 @@ impl Client {
     /// Refuses what cannot be a webhook; `field` is where it stands in the request.
     fn wanted(&self, config: &TaskPushNotificationConfig, field: &str) -> Result<WebhookRequest> {
         let target = Target::checked(self.push_parts()?, config, field)?;
-        let id_max = self.a2a.doors.limits().client_id_chars_max;
+        let id_max = self.a2a.server.limits().client_id_chars_max;
         let id = config.id.clone();
         if id.chars().count() > id_max || id.chars().any(char::is_control) {
             let why = format!("`id` has at most {id_max} characters, and no control characters");
@@ -101,7 +101,7 @@ impl Client {
     /// The last event of the journal that a task is in.
     async fn last_event(&self, found: &SessionRun) -> Result<u64> {
         let session = SessionRef::Id(found.session);
-        let session = self.a2a.doors.engine.sessions().get(&self.caller, &session).await;
+        let session = self.a2a.server.engine.sessions().get(&self.caller, &session).await;
         Ok(session.map_err(|refusal| refused_task(refusal, &found.row.id.to_string()))?.seq)
     }
 
@@ -159,7 +159,7 @@ impl Client {
         place: u64,
     ) -> Result<TaskPushNotificationConfig> {
         let parts = self.push_parts()?;
-        let entropy = self.a2a.doors.engine.entropy();
+        let entropy = self.a2a.server.engine.entropy();
         let WebhookRequest { id, dialect, target } = wanted;
         let run = found.row.id;
         let id = if id.is_empty() { format!("push_{:032x}", entropy.bits()) } else { id };
@@ -183,7 +183,7 @@ impl Client {
             session: found.session,
             dialect: dialect.to_owned(),
             sealed,
-            made_at: self.a2a.doors.engine.clock().now(),
+            made_at: self.a2a.server.engine.clock().now(),
         };
         // Stamps have 63 bits.
         let stamp = (entropy.bits() >> 65) as u64;
@@ -216,7 +216,7 @@ impl Client {
     ) -> Result<()> {
         let detail = json!({"task": name.run.to_string(), "target": target});
         let object = Object::new("webhook", &*name.id);
-        let kept = self.a2a.doors.engine.audits().note_done(&self.caller, act, object, detail);
+        let kept = self.a2a.server.engine.audits().note_done(&self.caller, act, object, detail);
         kept.map_err(|refusal| refused(refusal, "id"))
     }
 
@@ -302,7 +302,7 @@ impl Client {
 
     /// Tells who posts that a webhook was made or removed.
     fn notify(&self, name: WebhookName) {
-        self.a2a.doors.engine.feed().notify(LiveWebhook { name, next_at: None });
+        self.a2a.server.engine.feed().notify(LiveWebhook { name, next_at: None });
     }
 }
 

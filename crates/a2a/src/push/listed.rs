@@ -9,8 +9,8 @@ use axum::Json;
 use axum::extract::State;
 use edge::problem::{Failure, Result};
 use edge::request::cursors::Purpose;
-use edge::request::doors::Who;
 use edge::request::params::{Params, page};
+use edge::request::server_state::Who;
 use engine::refusal::Refusal;
 use kernel::contracts::policy::Resource;
 use kernel::contracts::webhooks::{Webhook, WebhookFilter, WebhookMaker};
@@ -31,23 +31,23 @@ pub(crate) struct WebhooksQuery {
 /// `GET /webhooks`, those of the newest task first.
 pub(crate) async fn list(
     State(a2a): State<Shared>,
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(query): Params<WebhooksQuery>,
 ) -> Result<Json<rest::Page<rest::Webhook>>> {
     let run = query.task.as_deref().map(str::parse::<RunId>).transpose();
     let run = run.map_err(|bad: BadId| Failure::bad_request("bad_query", bad.to_string()))?;
-    let reads_all = doors.engine.admin().reads(&caller, Resource::Server);
+    let reads_all = server.engine.admin().reads(&caller, Resource::Server);
     let maker = (!reads_all).then(|| WebhookMaker::of(&caller));
     let filter = WebhookFilter { run, live: query.live, maker };
     let of = Purpose::of(&caller, "/api/v1/webhooks").filtered(&filter);
-    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
+    let page = page(query.limit, server.cursors.start(&of, query.cursor)?, server.limits());
     let Some(parts) = &a2a.push else {
         return Ok(Json(rest::Page { items: Vec::new(), next_cursor: None }));
     };
     let found = parts.store.list_webhooks(&caller.realm, &filter, &page).await;
     let found = found.map_err(Refusal::from)?;
     let items = found.items.into_iter().map(|webhook| shown(parts, webhook)).collect();
-    Ok(Json(rest::Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
+    Ok(Json(rest::Page { items, next_cursor: server.cursors.next(&of, found.next_cursor) }))
 }
 
 fn shown(parts: &PushParts, webhook: Webhook) -> rest::Webhook {

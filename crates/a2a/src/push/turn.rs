@@ -37,7 +37,7 @@ pub fn keep(a2a: &Shared) {
         let notices: Arc<dyn Notices> = Arc::new(TaskNotices { a2a, parts: parts.clone() });
         Some(notices)
     };
-    a2a.doors.engine.feed().keep_notifying(store, Box::new(find));
+    a2a.server.engine.feed().keep_notifying(store, Box::new(find));
 }
 
 /// How an update reads in the words of a webhook.
@@ -177,7 +177,7 @@ impl<W: NoticeWriter> Recipient for Receiver<W> {
             body: notice,
         };
         let ms = self.a2a.serving.limits.push_timeout_ms;
-        let now = self.a2a.doors.engine.clock().now();
+        let now = self.a2a.server.engine.clock().now();
         self.parts.notifier.post(notice, ms, now).boxed()
     }
 }
@@ -186,10 +186,10 @@ impl<W: NoticeWriter> Recipient for Receiver<W> {
 fn maker(a2a: &A2a, body: &WebhookBody) -> Option<Caller> {
     let by = &body.by;
     // In local mode everyone is the same caller.
-    if a2a.doors.entrance.base().is_none() {
+    if a2a.server.entrance.base().is_none() {
         return Some(by.clone());
     }
-    let directory = a2a.doors.identity.directory();
+    let directory = a2a.server.identity.directory();
     let is_within = by.scopes.is_none_or(|scopes| scopes.allow(Act::Administer));
     let admin = is_within && directory.has_role(&by.realm, &by.subject, Role::Admin);
     let is_allowed = !body.impersonated || impersonates(a2a, &directory, by);
@@ -206,7 +206,7 @@ fn impersonates(a2a: &A2a, directory: &Directory, by: &Caller) -> bool {
     let context = Context::default();
     let request = Request { act: Act::Impersonate, subject: &actor, resource, context };
     directory.can_run_as(&by.realm, &by.subject)
-        && a2a.doors.engine.admin().foresee(&request).allows()
+        && a2a.server.engine.admin().foresee(&request).allows()
 }
 
 /// Whether who made a webhook can still do something, and who acted as it, too: that one chose

@@ -39,7 +39,7 @@ pub(crate) async fn serve(
     let kind = if asked.is_old { "application/json" } else { arrived.answer_type() };
     let told: fn(&A2aError) -> Value =
         if asked.is_old { A2aError::to_old_rest } else { A2aError::to_rest };
-    let answered = match read(&arrived.a2a.doors, body).await {
+    let answered = match read(&arrived.a2a.server, body).await {
         Ok(bytes) => done(&arrived, asked, bytes).await,
         Err(failure) => {
             let error = failed(&failure);

@@ -23,7 +23,7 @@ use wire::jsonrpc::{self, Id};
 
 /// `POST /a2a/v1`, and below the name of a realm.
 pub(crate) async fn serve(arrived: IncomingRequest, realm: Option<&str>, body: Body) -> Response {
-    let bytes = match read(&arrived.a2a.doors, body).await {
+    let bytes = match read(&arrived.a2a.server, body).await {
         Ok(bytes) => bytes,
         Err(failure) => return refused(None, &failed(&failure), Some(failure.status())),
     };

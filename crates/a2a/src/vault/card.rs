@@ -60,7 +60,7 @@ pub(super) fn card(arrived: &IncomingRequest, realm: &RealmId) -> Result<AgentCa
         auth_schemes: schemes(a2a, &base),
         skills: of_card(&skills),
         tags: tags(&skills),
-        last_updated: Some(Timestamp(a2a.doors.started.0)),
+        last_updated: Some(Timestamp(a2a.server.started.0)),
     };
     Ok(if is_usual { with_file(a2a, card) } else { card })
 }
@@ -118,7 +118,7 @@ fn tags(skills: &[Skill]) -> Vec<String> {
 
 /// A server in local mode asks for no credential. Clients take the first that they have.
 fn schemes(a2a: &A2a, base: &str) -> Vec<AuthScheme> {
-    if a2a.doors.entrance.base().is_none() {
+    if a2a.server.entrance.base().is_none() {
         return vec![AuthScheme { scheme: "none".to_owned(), ..AuthScheme::default() }];
     }
     let scheme = |scheme: &str, description: &str| AuthScheme {
@@ -159,7 +159,7 @@ pub(super) fn public(arrived: &IncomingRequest) -> Result<Response> {
             Document::new(&card, canonical::digest(&card).as_str())
         })
     })?;
-    let has_secrets = a2a.doors.entrance.base().is_some() && arrived.caller.is_some();
+    let has_secrets = a2a.server.entrance.base().is_some() && arrived.caller.is_some();
     let kept = if has_secrets { "private" } else { "public" };
     let mut response = document.answer(&arrived.headers);
     let text = |text: String| HeaderValue::try_from(text).ok();

@@ -10,7 +10,7 @@ mod tasks;
 mod stream;
 mod card;
 mod registry;
-pub(super) mod door;
+pub(super) mod addresses;
 
 use edge::acts::Right;
 use kernel::values::caller::Act;

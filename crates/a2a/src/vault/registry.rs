@@ -70,7 +70,7 @@ fn detail(status: StatusCode, why: &str) -> Response {
 
 /// The cards of all realms that show one to who asks.
 fn cards(arrived: &IncomingRequest) -> Vec<AgentCard> {
-    let directory = arrived.a2a.doors.identity.directory();
+    let directory = arrived.a2a.server.identity.directory();
     let usual = &arrived.a2a.serving.realm;
     let others = directory.realms.0.keys().filter(|realm| *realm != usual);
     std::iter::once(usual).chain(others).filter_map(|realm| card(arrived, realm).ok()).collect()
@@ -82,7 +82,7 @@ fn one(
     is_meant: impl Fn(&AgentCard) -> bool,
 ) -> Result<Value, CardError> {
     let card = cards.iter().find(|card| is_meant(card)).ok_or(CardError::Unknown)?;
-    let at = Timestamp(arrived.a2a.doors.started.0);
+    let at = Timestamp(arrived.a2a.server.started.0);
     Ok(json!({
         "id": uuid(&card.human_readable_id),
         "developer_id": 0,

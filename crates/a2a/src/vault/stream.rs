@@ -9,7 +9,7 @@ use super::progress::Frame;
 use axum::response::Response;
 use axum::response::sse::Event;
 use edge::problem::{Failure, Result as Answered};
-use edge::request::doors::Doors;
+use edge::request::server_state::ServerState;
 use edge::stream::{Source, SourceItem, answer};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -31,11 +31,11 @@ fn written(frame: &Frame) -> Event {
 impl Source for FollowedTask {
     type Event = Event;
 
-    async fn first(&mut self, _doors: &Doors) -> Answered<Option<Event>> {
+    async fn first(&mut self, _server: &ServerState) -> Answered<Option<Event>> {
         Ok(self.teller.first().as_ref().map(written))
     }
 
-    async fn look(&mut self, _doors: &Doors) -> Answered<SourceItem> {
+    async fn look(&mut self, _server: &ServerState) -> Answered<SourceItem> {
         loop {
             if let Some(frame) = self.frames.pop_front() {
                 let event = written(&frame);
@@ -62,7 +62,7 @@ impl Source for FollowedTask {
         self.stream.woken().await;
     }
 
-    fn broken(&self, _doors: &Doors, failure: Failure) -> Event {
+    fn broken(&self, _server: &ServerState, failure: Failure) -> Event {
         let data = json!({"error": failure.code(), "message": failure.message()});
         Event::default().event("error").data(data.to_string())
     }
@@ -73,7 +73,7 @@ impl Client {
     pub(super) async fn vault_subscribe(&self, id: &str) -> Result<Response> {
         let room = self.room()?;
         let own = self.own(id).await?;
-        let engine = &self.a2a.doors.engine;
+        let engine = &self.a2a.server.engine;
         let found = TaskStream::replay(engine, &self.caller, own.row.id).await;
         let stream = found.map_err(|refusal| refused_task(refusal, id))?;
         let viewer = self.viewer(stream.run(), &[]);
@@ -81,6 +81,6 @@ impl Client {
         let teller = TaskEncoder::new(&viewer, started_at);
         let frames = VecDeque::new();
         let followed = FollowedTask { stream, viewer, teller, frames, _room: room };
-        Ok(answer(self.a2a.doors.clone(), followed, self.permit()?))
+        Ok(answer(self.a2a.server.clone(), followed, self.permit()?))
     }
 }

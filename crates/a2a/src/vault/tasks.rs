@@ -6,7 +6,7 @@ use super::super::operations::Client;
 use super::super::task_stream::TaskReport;
 use super::words;
 use edge::direct_call;
-use edge::request::doors::missing_scope;
+use edge::request::server_state::missing_scope;
 use engine::{CallRequest, UnseenCall};
 use kernel::event::Occasion;
 use kernel::values::caller::Act;
@@ -33,7 +33,7 @@ impl Client {
     pub(super) async fn vault_send(&self, params: SendParams) -> Result<Value> {
         // Before the message does anything: nothing begins whose events would not arrive.
         let webhook = self.vault_webhook_wanted(params.webhook_url.as_deref(), "webhookUrl")?;
-        let id = format!("msg_{:032x}", self.a2a.doors.engine.entropy().bits());
+        let id = format!("msg_{:032x}", self.a2a.server.engine.entropy().bits());
         let mut message = words::received(params.message, id.clone())?;
         message.task_id = params.id.unwrap_or_default();
         let checked = incoming::checked(&self.a2a, Some(message))?;
@@ -100,12 +100,12 @@ impl Client {
     pub(super) async fn vault_call(&self, method: &str, params: &str) -> Result<String> {
         let a2a = &self.a2a;
         let caller = &self.caller;
-        if let Some(scope) = missing_scope(&a2a.doors, caller, Act::Call) {
+        if let Some(scope) = missing_scope(&a2a.server, caller, Act::Call) {
             let why = format!("the credential does not have the scope `{}`", scope.name());
             return Err(A2aError::new(ErrorKind::PermissionDenied, why));
         }
         let occasion = Occasion::at("a2a", ADDRESS);
-        let Some(found) = direct_call::find(&a2a.doors, caller, method) else {
+        let Some(found) = direct_call::find(&a2a.server, caller, method) else {
             let arguments: Map<String, Value> = read(params).unwrap_or_default();
             let unseen = UnseenCall {
                 names: direct_call::names(method).collect(),
@@ -113,16 +113,16 @@ impl Client {
                 trace: self.trace,
                 occasion,
             };
-            a2a.doors.engine.audits().note_unseen(caller, &unseen);
+            a2a.server.engine.audits().note_unseen(caller, &unseen);
             let shown: String = method.chars().take(100).collect();
             let why = format!("there is no method `{shown}`, and no tool of this name");
             return Err(A2aError::new(ErrorKind::MethodNotFound, why));
         };
         let arguments: Map<String, Value> = read(params)?;
-        let wait_ms = a2a.doors.limits().run_wait_ms;
+        let wait_ms = a2a.server.limits().run_wait_ms;
         let request = CallRequest::new(found, Value::Object(arguments), wait_ms);
         let request = CallRequest { trace: self.trace, occasion, ..request };
-        let called = direct_call::called(&a2a.doors, caller, request).await;
+        let called = direct_call::called(&a2a.server, caller, request).await;
         called.map_err(|refusal| refused(refusal, "params"))
     }
 }

@@ -4,7 +4,7 @@ use crate::agent_config;
 use axum::routing::{delete, get, post};
 use edge::acts::Right::Engine;
 use edge::openapi::{BODY, Body, WRITE, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::agent_config::AgentDeleted;

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::routing::post;
 use edge::acts::Right;
 use edge::openapi::{PLAIN, PROBLEM, THREAD};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::{Group, group};
 use kernel::values::caller::Act;
 

@@ -4,7 +4,7 @@ use crate::permissions;
 use axum::routing::post;
 use edge::acts::Right;
 use edge::openapi::{BODY, Body, READ, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use wire::permissions::{PermissionCheck, PermissionLandscape, PermissionQuery};
 

@@ -1,10 +1,10 @@
-//! The session doors: `/sessions`, `/capabilities` and `/admin/capabilities`.
+//! The session endpoints: `/sessions`, `/capabilities` and `/admin/capabilities`.
 
 use crate::plan_sessions;
 use axum::routing::{get, post};
 use edge::acts::Right::Engine;
 use edge::openapi::{Answer, BODY, Body, READ, WRITE, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::plan_sessions::{

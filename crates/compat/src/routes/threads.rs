@@ -1,10 +1,10 @@
-//! The doors of conversations: `/run`, `/resume` and `/health-check`.
+//! The endpoints of conversations: `/run`, `/resume` and `/health-check`.
 
 use crate::threads;
 use axum::routing::{get, post};
 use edge::acts::{HEALTH, Right::Engine};
 use edge::openapi::{Answer, BODY, Body, Content, WRITE, answer, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::conversations::{ResumeThread, RunThread, ThreadAnswer};

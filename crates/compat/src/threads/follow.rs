@@ -6,11 +6,11 @@ use axum::http::header::LOCATION;
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result};
-use edge::request::doors::{Doors, Shared, StreamPlace};
 use edge::request::frame::{Asker, traced};
 use edge::request::key::replayed;
 use edge::request::run_body::location;
-use edge::stream::{Source, SourceItem, answer, permit, told};
+use edge::request::server_state::{ServerState, Shared, StreamPlace};
+use edge::stream::{Source, SourceItem, answer, named_event, permit};
 use edge::views::threads;
 use engine::{RunReport, RunStream, RunUpdate, ThreadListener, TurnUpdate};
 use kernel::contracts::SessionAsk;
@@ -34,19 +34,23 @@ pub(super) struct ThreadStream {
 
 impl ThreadStream {
     /// Begins to listen.
-    pub(super) async fn open(doors: &Doors, caller: &Arc<Caller>, thread: &str) -> Result<Self> {
-        let permit = permit(doors, caller)?;
-        let listening = doors.engine.threads().listen(caller, thread).await;
+    pub(super) async fn open(
+        server: &ServerState,
+        caller: &Arc<Caller>,
+        thread: &str,
+    ) -> Result<Self> {
+        let permit = permit(server, caller)?;
+        let listening = server.engine.threads().listen(caller, thread).await;
         Ok(Self { listening, permit, caller: caller.clone() })
     }
 
     /// Tells what happens until the run ends or pauses.
-    pub(super) fn tell(self, doors: Shared, report: &RunReport) -> Response {
+    pub(super) fn tell(self, server: Shared, report: &RunReport) -> Response {
         let run = report.run.id;
         let run_stream = self.listening.follow(run);
         let caller = self.caller;
         let telling = ClientStream { run: run_stream, waiting: VecDeque::new(), caller };
-        let response = answer(doors, telling, self.permit);
+        let response = answer(server, telling, self.permit);
         replayed(([(LOCATION, location(run))], response).into_response(), report.replayed)
     }
 }
@@ -63,11 +67,11 @@ struct ClientStream {
 impl Source for ClientStream {
     type Event = Event;
 
-    async fn first(&mut self, _doors: &Doors) -> Result<Option<Event>> {
+    async fn first(&mut self, _server: &ServerState) -> Result<Option<Event>> {
         Ok(None)
     }
 
-    async fn look(&mut self, doors: &Doors) -> Result<SourceItem> {
+    async fn look(&mut self, server: &ServerState) -> Result<SourceItem> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 return Ok(SourceItem::Event(event));
@@ -83,9 +87,9 @@ impl Source for ClientStream {
                 // The very object that JSON would have had.
                 Some(RunUpdate::Rest(report) | RunUpdate::End(report)) => {
                     let may_answer =
-                        |asked: &SessionAsk| doors.engine.asks().may_answer(&self.caller, asked);
+                        |asked: &SessionAsk| server.engine.asks().may_answer(&self.caller, asked);
                     let answer = threads::answer(&report, may_answer)?;
-                    return Ok(SourceItem::Last(told("result", &answer)));
+                    return Ok(SourceItem::Last(named_event("result", &answer)));
                 }
             }
         }
@@ -95,10 +99,10 @@ impl Source for ClientStream {
         self.run.woken().await;
     }
 
-    fn broken(&self, doors: &Doors, failure: Failure) -> Event {
+    fn broken(&self, server: &ServerState, failure: Failure) -> Event {
         let asker = Asker { trace: None, who: Some(&self.caller) };
-        let trace_id = traced(doors, &failure, asker);
-        told("result", &failure.thread(trace_id))
+        let trace_id = traced(server, &failure, asker);
+        named_event("result", &failure.thread(trace_id))
     }
 }
 
@@ -108,11 +112,11 @@ fn of_turn(heard: TurnUpdate) -> Option<Event> {
     match heard {
         TurnUpdate::Delta { at, delta: Delta::Text(text) } => {
             let delta = ThreadDelta { turn: at.turn, attempt: at.attempt, text };
-            Some(told("delta", &delta))
+            Some(named_event("delta", &delta))
         }
         TurnUpdate::Restarted(at) => {
             let restart = ThreadRestart { turn: at.turn, attempt: at.attempt };
-            Some(told("restarted", &restart))
+            Some(named_event("restarted", &restart))
         }
         TurnUpdate::Delta { .. } | TurnUpdate::Lost(_) => None,
     }
@@ -127,7 +131,7 @@ fn of_fact(fact: Fact) -> Vec<Event> {
             let mut events = Vec::new();
             for made in &end.calls {
                 let tool = made.tool.as_ref().map_or(&*made.said, |tool| tool.as_str());
-                events.push(told(
+                events.push(named_event(
                     "tool_call",
                     &ToolCallInfo {
                         call_id: made.call.to_string(),
@@ -163,5 +167,5 @@ fn result(call: CallId, result: Result<Value, String>) -> Event {
         Ok(value) => (Some(value), None),
         Err(why) => (None, Some(why)),
     };
-    told("tool_result", &ToolResult { call_id: call.to_string(), output, error })
+    named_event("tool_result", &ToolResult { call_id: call.to_string(), output, error })
 }

@@ -10,10 +10,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result};
 use edge::request::body::{RawBody, parse};
-use edge::request::doors::{Doors, Who};
 use edge::request::key::{Key, replayed};
 use edge::request::params::{Params, Wait, short};
 use edge::request::run_body::location;
+use edge::request::server_state::{ServerState, Who};
 use edge::request::trace;
 use edge::views::threads;
 use engine::refusal::{ActiveRun, Refusal, RefusalCode, RefusalKind};
@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use wire::conversations::{ResumeThread, RunThread, ThreadStatus};
 
 /// Where in the body stood what the engine refuses.
-fn place(code: &RefusalCode) -> Option<&'static str> {
+fn pointer_of(code: &RefusalCode) -> Option<&'static str> {
     match code {
         RefusalCode::BadSessionId => Some("/thread_id"),
         RefusalCode::AgentNeeded(_) => Some("/agent"),
@@ -51,20 +51,20 @@ pub(crate) async fn health() -> Json<&'static str> {
 
 /// `POST /run`.
 pub(crate) async fn run(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(wait): Params<Wait>,
     key: Key,
     headers: HeaderMap,
     RawBody(sent): RawBody,
 ) -> Result<Response> {
-    let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
-    let body: RunThread = parse(&sent, doors.limits().body_depth_max)?;
+    let wait_ms = wait.ms_or(&server, server.limits().execute_wait_ms)?;
+    let body: RunThread = parse(&sent, server.limits().body_depth_max)?;
     if body.user_request.trim().is_empty() {
         return Err(Failure::wrong_value("/user_request", "`user_request` says nothing")
             .hint("say what you want, in words"));
     }
     let agent = body.agent.as_deref().map(AgentName::from);
-    let agent = agent.or_else(|| doors.default_agent(&caller.realm));
+    let agent = agent.or_else(|| server.default_agent(&caller.realm));
     let saying = ThreadMessage {
         agent: agent.as_ref(),
         thread: &body.thread_id,
@@ -76,52 +76,52 @@ pub(crate) async fn run(
     drop(sent);
     if takes_events(&headers) {
         // Listened to before it begins, so that nothing is missed.
-        let ear = ThreadStream::open(&doors, &caller, &body.thread_id).await?;
-        let report = say(&doors.engine, &caller, saying, 0).await?;
-        return Ok(ear.tell(doors, &report));
+        let ear = ThreadStream::open(&server, &caller, &body.thread_id).await?;
+        let report = say(&server.engine, &caller, saying, 0).await?;
+        return Ok(ear.tell(server, &report));
     }
-    answered(&doors, &caller, say(&doors.engine, &caller, saying, wait_ms).await?)
+    answered(&server, &caller, say(&server.engine, &caller, saying, wait_ms).await?)
 }
 
 /// `POST /resume`.
 pub(crate) async fn resume(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(wait): Params<Wait>,
     key: Key,
     headers: HeaderMap,
     RawBody(sent): RawBody,
 ) -> Result<Response> {
-    let wait_ms = wait.ms_or(&doors, doors.limits().execute_wait_ms)?;
-    let body: ResumeThread = parse(&sent, doors.limits().body_depth_max)?;
+    let wait_ms = wait.ms_or(&server, server.limits().execute_wait_ms)?;
+    let body: ResumeThread = parse(&sent, server.limits().body_depth_max)?;
     let (thread, given) = replies::given(body)?;
-    let asks = asks(&doors, &caller, &thread).await?;
+    let asks = asks(&server, &caller, &thread).await?;
     let replies = replies::read(&thread, given, &asks);
     let session = session(&thread);
     let once = key.once(&sent);
     drop(sent);
     let ear = match takes_events(&headers) {
-        true => Some(ThreadStream::open(&doors, &caller, &thread).await?),
+        true => Some(ThreadStream::open(&server, &caller, &thread).await?),
         false => None,
     };
     let wait_ms = if ear.is_some() { 0 } else { wait_ms };
     let report = match replies {
         Ok(replies) => {
             let report =
-                doors.engine.asks().reply_all(&caller, &session, replies, once, wait_ms).await;
-            report.map_err(|refusal| Failure::placed(refusal, place))?
+                server.engine.asks().reply_all(&caller, &session, replies, once, wait_ms).await;
+            report.map_err(|refusal| Failure::in_body(refusal, pointer_of))?
         }
-        Err(failure) => repeated(&doors, &caller, &session, once, wait_ms).await.ok_or(failure)?,
+        Err(failure) => repeated(&server, &caller, &session, once, wait_ms).await.ok_or(failure)?,
     };
     match ear {
-        Some(ear) => Ok(ear.tell(doors, &report)),
-        None => answered(&doors, &caller, report),
+        Some(ear) => Ok(ear.tell(server, &report)),
+        None => answered(&server, &caller, report),
     }
 }
 
 /// The outcome of the very same request before, if it has a key: what it answered may have been
 /// asked by an older run, and no one asks it any more.
 async fn repeated(
-    doors: &Doors,
+    server: &ServerState,
     caller: &Caller,
     session: &SessionRef,
     once: Option<IdempotencyKey>,
@@ -130,7 +130,7 @@ async fn repeated(
     let once = Some(once?);
     // It answers nothing: either it is a repeat, or it is refused.
     let replies = Vec::new();
-    doors.engine.asks().reply_all(caller, session, replies, once, wait_ms).await.ok()
+    server.engine.asks().reply_all(caller, session, replies, once, wait_ms).await.ok()
 }
 
 fn session(thread: &str) -> SessionRef {
@@ -164,7 +164,7 @@ async fn say(
     };
     said.map_err(|refusal| match &refusal.code {
         RefusalCode::RunActive(active) => busy(thread, active),
-        _ => Failure::placed(refusal, place),
+        _ => Failure::in_body(refusal, pointer_of),
     })
 }
 
@@ -191,8 +191,8 @@ fn busy(thread: &str, active: &ActiveRun) -> Failure {
 }
 
 /// The asks of a thread's latest run, open and closed.
-async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<SessionAsk>> {
-    let engine = &doors.engine;
+async fn asks(server: &ServerState, caller: &Caller, thread: &str) -> Result<Vec<SessionAsk>> {
+    let engine = &server.engine;
     let row =
         engine.sessions().get(caller, &session(thread)).await.map_err(|refusal| {
             match refusal.kind() {
@@ -204,7 +204,7 @@ async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<Sessio
         })?;
     let Some(run) = row.run else { return Ok(Vec::new()) };
     let filter = AskFilter { run: Some(run), ..AskFilter::default() };
-    let mut page = PageRequest { cursor: None, limit: doors.limits().page_items_max };
+    let mut page = PageRequest { cursor: None, limit: server.limits().page_items_max };
     let mut asks = Vec::new();
     // As many as a run has: its agent's limits bound them.
     loop {
@@ -218,10 +218,10 @@ async fn asks(doors: &Doors, caller: &Caller, thread: &str) -> Result<Vec<Sessio
 }
 
 /// 200 for what is done, 202 for all that continues.
-fn answered(doors: &Doors, caller: &Caller, report: RunReport) -> Result<Response> {
+fn answered(server: &ServerState, caller: &Caller, report: RunReport) -> Result<Response> {
     let run = report.run.id;
     let again = report.replayed;
-    let answer = threads::answer(&report, |asked| doors.engine.asks().may_answer(caller, asked))?;
+    let answer = threads::answer(&report, |asked| server.engine.asks().may_answer(caller, asked))?;
     let response = match answer.status {
         ThreadStatus::Success => Json(answer).into_response(),
         _ => {

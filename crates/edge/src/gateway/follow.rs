@@ -61,7 +61,7 @@ pub(super) fn follow(
     let policies = parts.policies.clone();
     let following = async move {
         let mut changes = upstream.changes();
-        let mut told: Vec<Mistake> = Vec::new();
+        let mut reported: Vec<Mistake> = Vec::new();
         let mut here = Some(here);
         let mut seen: Option<ListVersions> = None;
         loop {
@@ -77,10 +77,10 @@ pub(super) fn follow(
                     let tools = followed.tools(&source, listed);
                     let mut mistakes = taken_in(&engine, spawn.as_ref(), tools).await;
                     mistakes.extend(unfit);
-                    for mistake in mistakes.iter().filter(|mistake| !told.contains(mistake)) {
+                    for mistake in mistakes.iter().filter(|mistake| !reported.contains(mistake)) {
                         tracing::warn!(upstream = upstream.name(), "{mistake}");
                     }
-                    told = mistakes;
+                    reported = mistakes;
                     upstream.count_tools(engine.tools().count_of(&source));
                     // Those who wait are woken when it goes.
                     drop(here.take());

@@ -1,4 +1,4 @@
-//! `/openapi.json`: the doors as OpenAPI 3.1. The table of routes says what each of them takes and
+//! `/openapi.json`: the routes as OpenAPI 3.1. The table of routes says what each of them takes and
 //! answers; here is how that is written. Schemas follow from the types of `wire`; parameters are
 //! written once and referred to by name.
 

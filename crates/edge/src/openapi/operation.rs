@@ -72,7 +72,7 @@ const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
 const EVENTS: &str = "text/event-stream";
 
-/// What can go wrong at any door before its handler is asked.
+/// What can go wrong at any endpoint before its handler is asked.
 const FRAME: &[u16] = &[400, 401, 403, 429];
 /// What can go wrong with a body.
 pub const BODY: &[u16] = &[400, 408, 413, 422];
@@ -81,7 +81,7 @@ pub const READ: &[u16] = &[429, 500, 503];
 /// What can go wrong when something is written.
 pub const WRITE: &[u16] = &[429, 500, 503, 507];
 
-/// How a door tells its errors: their shape and the content type.
+/// How an endpoint tells its errors: their shape and the content type.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusals {
     prefix: &'static str,
@@ -92,7 +92,7 @@ pub struct Refusals {
 /// RFC 9457.
 pub const PROBLEM: Refusals =
     Refusals { prefix: "problem", shape: of::<Problem>, content_type: PROBLEM_TYPE };
-/// The session doors' own object.
+/// The session endpoints' own object.
 pub const PLAIN: Refusals =
     Refusals { prefix: "error", shape: of::<PlainError>, content_type: "application/json" };
 

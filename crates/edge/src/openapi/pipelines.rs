@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Where cases come in under a pipeline's name.
 const CASES: &str = "/api/v1/pipelines/{name}/cases";
 
-/// The document with the routes of these pipelines: each does what the door of cases does.
+/// The document with the routes of these pipelines: each does what the route of cases does.
 pub fn with_pipelines(mut document: Value, pipelines: &[Arc<Pipeline>]) -> Value {
     let described = document["paths"][CASES]["post"].clone();
     for pipeline in pipelines {

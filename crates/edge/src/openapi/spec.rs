@@ -1,4 +1,4 @@
-//! The whole document.
+//! The OpenAPI document of a set of routes, with the schemas and answers that they share.
 
 use super::operation::{Operation, PLAIN, PROBLEM, Refusals, THREAD};
 use super::parameters;

@@ -30,7 +30,7 @@ impl ServedFiles {
     }
 
     /// Locked as long as realms get them, so that none is left with what was served before.
-    fn held(&self) -> MutexGuard<'_, RealmFiles> {
+    fn files(&self) -> MutexGuard<'_, RealmFiles> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -43,23 +43,23 @@ impl ServedFiles {
         files: &RealmFiles,
         kept: &BTreeSet<RealmId>,
     ) -> Vec<Mistake> {
-        let mut held = self.held();
-        *held = files.clone();
-        let told = |realm: &RealmId| {
+        let mut served = self.files();
+        *served = files.clone();
+        let warnings_of = |realm: &RealmId| {
             let (warnings, wrong) = take(engine, realm, files);
             warnings.into_iter().chain(wrong.into_iter().map(left_out))
         };
-        names(realms).filter(|realm| !kept.contains(*realm)).flat_map(told).collect()
+        names(realms).filter(|realm| !kept.contains(*realm)).flat_map(warnings_of).collect()
     }
 
     /// Gives a realm that was made just now what the files bring and what is stored for it: a realm
     /// of that name may have been configured before. Gives warnings of all that does not fit.
     pub async fn bring(&self, engine: &Engine, realm: &RealmId) -> Result<Vec<Mistake>, Refusal> {
         // Twice: what is stored may name what the files bring, and the other way round.
-        take(engine, realm, &self.held());
+        take(engine, realm, &self.files());
         engine.catalog().load_stored_agents(realm).await?;
         engine.catalog().load_stored_plans(realm).await?;
-        let (warnings, wrong) = take(engine, realm, &self.held());
+        let (warnings, wrong) = take(engine, realm, &self.files());
         Ok(warnings.into_iter().chain(wrong.into_iter().map(left_out)).collect())
     }
 }

@@ -1,7 +1,8 @@
 //! Who comes in: established once for each request, which carries it to its handler. In local mode
 //! everybody on this machine is the caller `local`, and the admin key, where there is one, adds
-//! administration. Otherwise everybody needs a credential, except at a few doors that tell nothing.
-//! A credential that is sent and wrong is refused at every door: nobody falls back to less.
+//! administration. Otherwise everybody needs a credential, except at a few endpoints that tell
+//! nothing. A credential that is sent and wrong is refused at every endpoint: nobody falls back to
+//! less.
 
 pub mod open;
 
@@ -13,7 +14,7 @@ use axum::http::header::{AUTHORIZATION, AsHeaderName, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use identity::credential::{Malformed, SentCredential};
-use identity::{CredentialRefusal, Door, Identity, VerifiedCaller};
+use identity::{CredentialRefusal, Endpoint, Identity, VerifiedCaller};
 use kernel::identity::roles::Role;
 use kernel::tool::call::Caller;
 use kernel::values::caller::{Scope, Scopes, Via};
@@ -86,7 +87,7 @@ impl Visitor {
     /// The same, who came in by this way. In local mode only a request that may decide something
     /// keeps it: nothing is kept of the others.
     #[must_use]
-    pub fn by_way_of(self, may_decide: bool, via: impl FnOnce() -> Via) -> Self {
+    pub fn with_via(self, may_decide: bool, via: impl FnOnce() -> Via) -> Self {
         let is_local = self.verified.is_none();
         if is_local && !may_decide {
             return self;
@@ -100,7 +101,7 @@ impl Visitor {
         Self { caller, administrator, verified: self.verified }
     }
 
-    /// As whom policy is asked about what a door keeps itself.
+    /// As whom policy is asked about what an endpoint keeps itself.
     pub fn foremost(&self) -> &Caller {
         self.administrator.as_ref().unwrap_or(&self.caller)
     }
@@ -146,7 +147,7 @@ impl Entrance {
         self.names.listed(headers).cloned()
     }
 
-    /// Who sends a request; none for a stranger at a door that is open.
+    /// Who sends a request; none for a stranger at an endpoint that is open.
     pub async fn admit(&self, arrival: &RequestHead<'_>) -> Result<Option<Visitor>> {
         let RequestHead { method, uri, headers, peer } = *arrival;
         if !self.is_own && uri.path() == CALLBACK_PATH {
@@ -171,7 +172,7 @@ impl Entrance {
                 }
             }
             (Rule::Credentials(checked), Some(sent)) => {
-                let verified = checked.identity.verify(&sent, from, self.door(uri)).await;
+                let verified = checked.identity.verify(&sent, from, self.endpoint(uri)).await;
                 checked.visitor(arrival, verified, from).map(Some)
             }
             (Rule::Credentials(_), None) if self.is_open(method, uri) => Ok(None),
@@ -271,8 +272,8 @@ impl Entrance {
         HeaderValue::try_from(text).ok()
     }
 
-    fn door(&self, uri: &Uri) -> Door {
-        if !self.is_own && uri.path() == MCP_PATH { Door::Mcp } else { Door::Other }
+    fn endpoint(&self, uri: &Uri) -> Endpoint {
+        if !self.is_own && uri.path() == MCP_PATH { Endpoint::Mcp } else { Endpoint::Other }
     }
 
     fn is_open(&self, method: &Method, uri: &Uri) -> bool {

@@ -3,7 +3,7 @@
 //! together have one budget of bytes.
 
 use crate::problem::{Failure, Result};
-use crate::request::doors::{Doors, EndpointState};
+use crate::request::server_state::{EndpointState, ServerState};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
@@ -39,9 +39,9 @@ impl<S: EndpointState, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self> {
-        let doors = state.doors();
-        let bytes = read(doors, request.into_body()).await?;
-        parse(&bytes, doors.limits().body_depth_max).map(Self)
+        let server = state.server();
+        let bytes = read(server, request.into_body()).await?;
+        parse(&bytes, server.limits().body_depth_max).map(Self)
     }
 }
 
@@ -49,9 +49,9 @@ impl<S: EndpointState, T: DeserializeOwned + Default> FromRequest<S> for Optiona
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self> {
-        let doors = state.doors();
-        let bytes = read(doors, request.into_body()).await?;
-        parse_maybe(&bytes, doors.limits().body_depth_max).map(Self)
+        let server = state.server();
+        let bytes = read(server, request.into_body()).await?;
+        parse_maybe(&bytes, server.limits().body_depth_max).map(Self)
     }
 }
 
@@ -59,28 +59,28 @@ impl<S: EndpointState> FromRequest<S> for RawBody {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self> {
-        read(state.doors(), request.into_body()).await.map(Self)
+        read(state.server(), request.into_body()).await.map(Self)
     }
 }
 
 /// Reads a body to its end, within the limits. Its bytes count against the budget of all bodies as
 /// long as they are there.
-pub async fn read(doors: &Doors, body: Body) -> Result<Bytes> {
-    read_within(doors, body, doors.limits().body_bytes_max).await
+pub async fn read(server: &ServerState, body: Body) -> Result<Bytes> {
+    read_within(server, body, server.limits().body_bytes_max).await
 }
 
 /// The same of a body that has at most so many bytes.
-pub async fn read_within(doors: &Doors, body: Body, bytes_max: usize) -> Result<Bytes> {
+pub async fn read_within(server: &ServerState, body: Body, bytes_max: usize) -> Result<Bytes> {
     // What says that it is too large is not read at all.
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large(bytes_max));
     }
-    let mut reading = pin!(read_all(doors, body, bytes_max));
+    let mut reading = pin!(read_all(server, body, bytes_max));
     // Most bodies came with their head: these need no timer.
     match futures::poll!(reading.as_mut()) {
         Poll::Ready(read) => read,
         Poll::Pending => {
-            let clock = doors.engine.clock().as_ref();
+            let clock = server.engine.clock().as_ref();
             engine::timeout(clock, BODY_WAIT_MS, reading).await.unwrap_or_else(|| {
                 Err(too_slow(format!("the body did not come within {BODY_WAIT_MS} ms")))
             })
@@ -88,25 +88,25 @@ pub async fn read_within(doors: &Doors, body: Body, bytes_max: usize) -> Result<
     }
 }
 
-async fn read_all(doors: &Doors, mut body: Body, bytes_max: usize) -> Result<Bytes> {
+async fn read_all(server: &ServerState, mut body: Body, bytes_max: usize) -> Result<Bytes> {
     let mut held = BodyBuffer::default();
-    while let Some(more) = next(doors, &mut body).await? {
+    while let Some(more) = next(server, &mut body).await? {
         if held.len + more.len() > bytes_max {
             return Err(too_large(bytes_max));
         }
-        held.add(more, &doors.bodies)?;
+        held.add(more, &server.bodies)?;
     }
     Ok(held.whole())
 }
 
 /// The next bytes of a body; none at its end.
-async fn next(doors: &Doors, body: &mut Body) -> Result<Option<Bytes>> {
+async fn next(server: &ServerState, body: &mut Body) -> Result<Option<Bytes>> {
     loop {
         let mut coming = body.frame();
         let frame = match futures::poll!(&mut coming) {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
-                let clock = doors.engine.clock().as_ref();
+                let clock = server.engine.clock().as_ref();
                 engine::timeout(clock, BODY_STALL_MS, coming).await.ok_or_else(|| {
                     too_slow(format!("nothing more of the body came for {BODY_STALL_MS} ms"))
                 })?
@@ -331,7 +331,7 @@ mod tests {
     }
 
     /// A body that comes in these pieces, while so many bytes are free.
-    fn held(pieces: &[&[u8]], budget: &Arc<Semaphore>) -> Result<Bytes, (u16, &'static str)> {
+    fn collected(pieces: &[&[u8]], budget: &Arc<Semaphore>) -> Result<Bytes, (u16, &'static str)> {
         let mut held = BodyBuffer::default();
         for piece in pieces {
             let added = held.add(Bytes::copy_from_slice(piece), budget);
@@ -343,18 +343,18 @@ mod tests {
     #[test]
     fn all_bodies_share_one_budget() {
         let budget = Arc::new(Semaphore::new(8));
-        let first = held(&[b"abc", b"de"], &budget).unwrap();
+        let first = collected(&[b"abc", b"de"], &budget).unwrap();
         assert_eq!((&first[..], budget.available_permits()), (b"abcde".as_slice(), 3));
-        assert_eq!(held(&[b"fg", b"hi"], &budget), Err((503, "bodies_busy")));
+        assert_eq!(collected(&[b"fg", b"hi"], &budget), Err((503, "bodies_busy")));
         assert_eq!(budget.available_permits(), 3, "a body that is refused holds nothing");
-        let second = held(&[b"fgh"], &budget).unwrap();
+        let second = collected(&[b"fgh"], &budget).unwrap();
         assert_eq!((&second[..], budget.available_permits()), (b"fgh".as_slice(), 0));
         let part = first.slice(1..2);
         drop(first);
         assert_eq!(budget.available_permits(), 0, "a part of it is still there");
         drop((part, second));
         assert_eq!(budget.available_permits(), 8);
-        assert_eq!(held(&[], &budget), Ok(Bytes::new()));
+        assert_eq!(collected(&[], &budget), Ok(Bytes::new()));
     }
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
         let all: Vec<u8> = (0..3 * PIECE_BYTES).map(|at| (at % 251) as u8).collect();
         for size in [1_000, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 4 * PIECE_BYTES] {
             let pieces: Vec<&[u8]> = all.chunks(size).collect();
-            assert!(held(&pieces, &budget).unwrap() == all, "in pieces of {size}");
+            assert!(collected(&pieces, &budget).unwrap() == all, "in pieces of {size}");
         }
     }
 

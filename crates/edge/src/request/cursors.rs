@@ -1,9 +1,9 @@
-//! Places as clients carry them: cursors of lists, ids of the feed's events, places of sinks. The
-//! store counts the rows of all realms together, so a number would tell of others. What goes out is
-//! sealed with the server's secret and good for one list, filter and realm. Engine and stores know
-//! nothing of it.
+//! Positions as clients carry them: cursors of lists, ids of the feed's events, positions of sinks.
+//! The store counts the rows of all realms together, so a number would tell of others. What goes
+//! out is sealed with the server's secret and good for one list, filter and realm. Engine and
+//! stores know nothing of it.
 //!
-//! The same place gives the same text: a client can compare two ids of the feed, and a restart
+//! The same position gives the same text: a client can compare two ids of the feed, and a restart
 //! changes none. Only a new secret does; texts of the older ones still open.
 
 use crate::problem::{Failure, Result};
@@ -25,13 +25,13 @@ const PURPOSE: &[u8] = b"waypost cursor";
 pub const NOT_OF_LIST: &str =
     "`cursor` is not one of this list; use `nextCursor` of the page before, as it is";
 
-/// Seals places and opens them.
+/// Seals positions and opens them.
 #[derive(Clone)]
 pub struct Cursors {
     envelopes: StableEnvelopes,
 }
 
-/// What a place is good for: one list of one realm, under one filter.
+/// What a cursor is good for: one list of one realm, under one filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purpose(Vec<u8>);
 
@@ -66,8 +66,8 @@ impl Purpose {
 }
 
 impl Cursors {
-    /// With the server's secrets. Places that another one sealed are gone: a client reads the list
-    /// from its beginning then.
+    /// With the server's secrets. Positions that another one sealed are gone: a client reads the
+    /// list from its beginning then.
     pub fn new(keys: impl Into<Keyring>) -> Self {
         Self { envelopes: StableEnvelopes::new(keys, PURPOSE) }
     }
@@ -79,22 +79,22 @@ impl Cursors {
     }
 
     /// Where the next page begins, for a client.
-    pub fn next(&self, of: &Purpose, place: Option<String>) -> Option<String> {
-        place.map(|place| self.seal(of, &place))
+    pub fn next(&self, of: &Purpose, position: Option<String>) -> Option<String> {
+        position.map(|position| self.seal(of, &position))
     }
 
-    /// A place as a text for clients.
-    pub fn seal(&self, of: &Purpose, place: &str) -> String {
-        format!("{FORM}{}", URL_SAFE_NO_PAD.encode(self.envelopes.seal(&of.0, place.as_bytes())))
+    /// A position as a text for clients.
+    pub fn seal(&self, of: &Purpose, position: &str) -> String {
+        format!("{FORM}{}", URL_SAFE_NO_PAD.encode(self.envelopes.seal(&of.0, position.as_bytes())))
     }
 
-    /// The place that a client sent, if it is of this purpose. Only sealed places are taken: a
-    /// caller who can name any row finds out, from those of its own on either side of it, how many
-    /// others there are.
+    /// The position that a client sent, if it is of this purpose. Only sealed positions are taken:
+    /// a caller who can name any row finds out, from those of its own on either side of it, how
+    /// many others there are.
     pub fn open(&self, of: &Purpose, sent: &str) -> Result<String, Unopened> {
         let bytes = sealed(sent).ok_or(Unopened::Changed)?;
-        let place = self.envelopes.open(&of.0, &bytes)?;
-        String::from_utf8(place).map_err(|_| Unopened::Changed)
+        let position = self.envelopes.open(&of.0, &bytes)?;
+        String::from_utf8(position).map_err(|_| Unopened::Changed)
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_opens_as_it_was_sealed() {
+    fn a_cursor_opens_as_it_was_sealed() {
         let long = "x".repeat(1_000);
         for place in ["", "1", "42", "12345678901", "123456789012", "2a-1", "math::add", &long] {
             let text = cursors().seal(&purpose(), place);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_clients_hold_stay_good() {
+    fn cursors_that_clients_hold_stay_good() {
         let feed = Purpose::feed(&caller("default"));
         for (place, text) in [
             ("2a-0", "wAym_7Vj3evPdSe8yBe85VxYWIZdsvEgQjUU8baB2"),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_of_a_secret_that_is_gone_is_told_as_such() {
+    fn a_cursor_of_a_secret_that_is_gone_is_refused_as_such() {
         let sent = || cursors().seal(&purpose(), "42");
         let other = Cursors::new([9; 32]);
         let refused = other.start(&purpose(), Some(sent())).unwrap_err();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_can_be_read() {
+    fn no_row_number_can_be_read_from_a_cursor() {
         let texts: Vec<String> =
             (1..=200_u64).map(|row| cursors().seal(&purpose(), &row.to_string())).collect();
         assert!(texts.iter().all(|text| text.len() == texts[0].len()), "of one length");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_of_it_can_be_changed() {
+    fn no_byte_of_a_cursor_can_be_changed() {
         let cursors = cursors();
         let of = purpose();
         let text = cursors.seal(&of, "42");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_good_for_one_list_filter_and_realm() {
+    fn a_cursor_is_good_for_one_list_filter_and_realm() {
         let cursors = cursors();
         let ann = caller("default");
         let waiting = SessionFilter { parked: true, ..SessionFilter::default() };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_not_sealed_is_none() {
+    fn an_unsealed_cursor_is_refused() {
         for plain in ["", "42", "2a-1", "desk", "wide::plan", "w", "what-a-long-name-for-a-plan/x"]
         {
             let opened = cursors().open(&purpose(), plain);

@@ -16,7 +16,7 @@ const REAL_IP: &str = "x-real-ip";
 /// What the other headers of proxies begin with.
 const FORWARDED_PREFIX: &str = "x-forwarded-";
 
-/// Doors at which a machine that is no proxy may ask how we are.
+/// Endpoints at which a machine that is no proxy may ask how we are.
 const PROBES: [&str; 2] = ["/livez", "/readyz"];
 
 /// Who may stand between a caller and us.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_no_proxy_is_not_believed() {
+    fn forwarded_headers_of_other_than_proxies_are_ignored() {
         let given = [("x-forwarded-for", "192.0.2.7")];
         assert_eq!(told(&behind(&["10.0.0.1"]), "192.0.2.8", "/livez", &given), "192.0.2.8");
         assert_eq!(told(&ProxyTrust::Anyone, "192.0.2.8", "/", &given), "192.0.2.8");

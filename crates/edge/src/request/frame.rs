@@ -1,17 +1,18 @@
-//! The frame around every door: strangers are refused before a handler runs, who calls goes with
-//! the request from here on, and a failure gets the door's shape and a trace id on its way out.
+//! The frame around every endpoint: strangers are refused before a handler runs, who calls goes
+//! with the request from here on, and a failure gets the endpoint's shape and a trace id on its way
+//! out.
 
 use crate::problem::{Failure, Shape};
 use crate::request::answer::newline::ended;
 use crate::request::answer::underway::{Reader, RequestPermit};
 use crate::request::auth::{Entrance, RequestHead, Visitor};
-use crate::request::doors::{Doors, Shared, no_caller};
 use crate::request::forwarded::Peer;
 use crate::request::impersonation::impersonated;
 use crate::request::origin;
 use crate::request::realms::not_allowed;
+use crate::request::server_state::{ServerState, Shared, no_caller};
 use crate::request::trace;
-use crate::request::way::way_of;
+use crate::request::via::via_of;
 use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{ORIGIN, X_CONTENT_TYPE_OPTIONS};
@@ -36,15 +37,15 @@ use wire::a2a::GRPC_SERVICE;
 
 /// Endpoints that report errors in a plain object.
 const PLAIN_PREFIXES: [&str; 4] = ["/sessions", "/capabilities", "/admin/", "/api/agent/"];
-/// Doors of conversations, with an object of their own.
-const THREAD_DOORS: [&str; 3] = ["/run", "/resume", "/health-check"];
-/// Doors that speak JSON-RPC.
-const RPC_DOORS: [&str; 2] = ["/mcp", "/rpc"];
+/// Endpoints of conversations, with an object of their own.
+const THREAD_PATHS: [&str; 3] = ["/run", "/resume", "/health-check"];
+/// Endpoints that speak JSON-RPC.
+const RPC_PATHS: [&str; 2] = ["/mcp", "/rpc"];
 /// What is ours as a whole: no pipeline has a path below it.
 const API: &str = "/api/";
 /// Where the audit is read.
 const AUDIT: &str = "/api/v1/audit";
-/// Doors that tell how we are.
+/// Endpoints that tell how we are.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/health"];
 /// Where a request comes from that says nothing of it.
 const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -56,12 +57,12 @@ const VAULT: [&str; 2] = ["/a2a", "/a2a/"];
 const CASES: (&str, &str) = ("/api/v1/pipelines/", "/cases");
 
 /// Checks who comes in, lets the handler answer, and shapes a failure.
-pub async fn frame(State(doors): State<Shared>, request: Request, next: Next) -> Response {
-    checked(&doors, None, request, |request, visitor| carrying(request, visitor, next)).await
+pub async fn frame(State(server): State<Shared>, request: Request, next: Next) -> Response {
+    checked(&server, None, request, |request, visitor| carrying(request, visitor, next)).await
 }
 
-/// The handler's answer to a request that carries who sends it. At a door that is open that may be
-/// no one.
+/// The handler's answer to a request that carries who sends it. At an endpoint that is open that
+/// may be no one.
 fn carrying(
     mut request: Request,
     visitor: Option<Visitor>,
@@ -75,7 +76,7 @@ fn carrying(
 
 /// The same around a handler that stands alone, and must learn who calls.
 pub async fn framed<F: Future<Output = Response>>(
-    doors: &Shared,
+    server: &Shared,
     request: Request,
     handler: impl FnOnce(Request, Visitor) -> F,
 ) -> Response {
@@ -83,13 +84,13 @@ pub async fn framed<F: Future<Output = Response>>(
         Some(visitor) => Either::Left(handler(request, visitor)),
         None => Either::Right(ready(no_caller().into_response())),
     };
-    checked(doors, None, request, known).await
+    checked(server, None, request, known).await
 }
 
 /// What holds for every answer: it is counted, no browser guesses another type for it, and pages of
 /// the settings may read it.
-fn sent(doors: &Shared, page: Option<HeaderValue>, mut response: Response) -> Response {
-    doors.answers.add(response.status());
+fn sent(server: &Shared, page: Option<HeaderValue>, mut response: Response) -> Response {
+    server.answers.add(response.status());
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Some(origin) = page {
         origin::allow(&mut response, origin);
@@ -99,12 +100,12 @@ fn sent(doors: &Shared, page: Option<HeaderValue>, mut response: Response) -> Re
 
 /// With the entrance of a pipeline's own port, every error is a plain object.
 async fn checked<F: Future<Output = Response>>(
-    doors: &Shared,
+    server: &Shared,
     own: Option<&Entrance>,
     request: Request,
     handler: impl FnOnce(Request, Option<Visitor>) -> F,
 ) -> Response {
-    let entrance = own.unwrap_or(&doors.entrance);
+    let entrance = own.unwrap_or(&server.entrance);
     let page = entrance.page(request.headers());
     let trace = trace::of(request.headers());
     let arrival = RequestHead {
@@ -117,28 +118,33 @@ async fn checked<F: Future<Output = Response>>(
         // A page of our own names gets the header as well: it is another origin than the one it
         // calls.
         let page = request.headers().get(ORIGIN).cloned();
-        return sent(doors, page, allowed);
+        return sent(server, page, allowed);
     }
     let path = request.uri().path();
-    let door = RPC_DOORS.into_iter().find(|door| *door == path).unwrap_or_default();
+    let rpc_path = RPC_PATHS.into_iter().find(|rpc| *rpc == path).unwrap_or_default();
     let shape = if own.is_some() { Shape::Plain } else { shape_of(path) };
     let admitted = entrance.admit(&arrival).await;
     // Whoever was let in has one.
     let from = entrance.address_of(arrival.peer, path, arrival.headers).unwrap_or(NOWHERE);
     let is_own = own.is_some();
-    let entered = admitted.and_then(|who| entered(doors, &request, who, is_own, trace));
-    let (visitor, place) = match entered.and_then(|visitor| begun(doors, &request, visitor, from)) {
+    let entered = admitted.and_then(|who| entered(server, &request, who, is_own, trace));
+    let (visitor, permit) = match entered.and_then(|visitor| begun(server, &request, visitor, from))
+    {
         Ok(begun) => begun,
         Err(failure) => {
             // Looked for only here: a handler that answers a pipeline's route knows that it does.
-            let is_plain = may_be_pipeline(doors, entrance, &request);
+            let is_plain = may_be_pipeline(server, entrance, &request);
             let shape = if is_plain { Shape::Plain } else { shape };
-            let response = told(doors, failure, shape, Asker { trace, who: None });
-            return sent(doors, page, if door.is_empty() { ended(response) } else { response });
+            let response = error_response(server, failure, shape, Asker { trace, who: None });
+            return sent(
+                server,
+                page,
+                if rpc_path.is_empty() { ended(response) } else { response },
+            );
         }
     };
     let who = visitor.as_ref().map(|visitor| visitor.caller.clone());
-    let is_read = place.is_some() && matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_read = permit.is_some() && matches!(*request.method(), Method::GET | Method::HEAD);
     let checked = visitor.as_ref().and_then(|visitor| {
         let realm = visitor.caller.realm.clone();
         visitor.verified.clone().map(|verified| (verified, realm))
@@ -150,41 +156,41 @@ async fn checked<F: Future<Output = Response>>(
         match checked {
             None => answering.await,
             Some((verified, realm)) => {
-                let answered = within(doors, &verified, &realm, answering).await;
-                answered.unwrap_or_else(|| match doors.identity.has_realm(&realm) {
-                    true => entrance.lapsed(door).into_response(),
+                let answered = within(server, &verified, &realm, answering).await;
+                answered.unwrap_or_else(|| match server.identity.has_realm(&realm) {
+                    true => entrance.lapsed(rpc_path).into_response(),
                     false => not_allowed().into_response(),
                 })
             }
         }
     };
     // Nobody learns what was decided before it is written down.
-    let audits = doors.engine.audits();
+    let audits = server.engine.audits();
     if audits.is_strict() {
         Box::pin(audits.settled()).await;
     }
     let who = who.as_deref();
     let failed = response.extensions_mut().remove::<Failure>();
     let reader = Reader::new(who, from);
-    let failed = failed.or_else(|| unsendable(doors, reader, is_read, &response));
+    let failed = failed.or_else(|| unsendable(server, reader, is_read, &response));
     let response = match failed {
-        Some(failure) => told(doors, failure, shape, Asker { trace, who }),
+        Some(failure) => error_response(server, failure, shape, Asker { trace, who }),
         None => response,
     };
     // Programs alone read what the others answer.
-    let response = if door.is_empty() { ended(response) } else { response };
-    let response = match place {
-        Some(place) => doors.underway.held(place, reader, response),
+    let response = if rpc_path.is_empty() { ended(response) } else { response };
+    let response = match permit {
+        Some(permit) => server.underway.counted(permit, reader, response),
         None => response,
     };
-    sent(doors, page, response)
+    sent(server, page, response)
 }
 
-/// A request of someone who was let in, with its place among those under way. Whether we live is
+/// A request of someone who was let in, with its permit among those under way. Whether we live is
 /// answered however much else is asked, and so is who exchanges a key for a token: strangers who
 /// read no cards must keep nobody from that.
 fn begun(
-    doors: &Doors,
+    server: &ServerState,
     request: &Request,
     visitor: Option<Visitor>,
     from: IpAddr,
@@ -195,42 +201,42 @@ fn begun(
         return Ok((visitor, None));
     }
     let who = visitor.as_ref().map(|visitor| &*visitor.caller);
-    let place =
-        doors.underway.begin(Reader::new(who, from)).map_err(|failure| match shape_of(path) {
+    let permit =
+        server.underway.begin(Reader::new(who, from)).map_err(|failure| match shape_of(path) {
             // No pipeline is there, whatever the router found.
             Shape::JsonRpc => failure.shaped(Shape::JsonRpc),
             _ => failure,
         })?;
-    Ok((visitor, Some(place)))
+    Ok((visitor, Some(permit)))
 }
 
 /// Why a whole answer is not sent to one who has too many answers waiting by now. Only a read can
 /// be asked again: what else was done is told.
 fn unsendable(
-    doors: &Doors,
+    server: &ServerState,
     reader: Reader<'_>,
     is_read: bool,
     response: &Response,
 ) -> Option<Failure> {
     let is_whole = response.body().size_hint().exact().is_some_and(|bytes| bytes > 0);
-    if is_read && is_whole { doors.underway.check_room(reader).err() } else { None }
+    if is_read && is_whole { server.underway.check_room(reader).err() } else { None }
 }
 
 /// Whether a pipeline may have the path of a request that is not let in. In which realm one has it
-/// is nobody's business there: where callers need credentials, all paths are alike that no door of
+/// is nobody's business there: where callers need credentials, all paths are alike that no route of
 /// ours has.
-fn may_be_pipeline(doors: &Doors, entrance: &Entrance, request: &Request) -> bool {
+fn may_be_pipeline(server: &ServerState, entrance: &Entrance, request: &Request) -> bool {
     let path = request.uri().path();
     match entrance.base() {
         Some(_) => request.extensions().get::<MatchedPath>().is_none() && !path.starts_with(API),
-        None => doors.engine.catalog().has_pipeline_at(&default_realm(), path),
+        None => server.engine.catalog().has_pipeline_at(&default_realm(), path),
     }
 }
 
 /// Who sends a request that was let in: by this way, with room for what is decided about it in the
 /// audit, and perhaps as another.
 fn entered(
-    doors: &Doors,
+    server: &ServerState,
     request: &Request,
     visitor: Option<Visitor>,
     is_own: bool,
@@ -238,28 +244,28 @@ fn entered(
 ) -> Result<Option<Visitor>, Failure> {
     // Replies are posted, by whatever protocol.
     let may_decide = *request.method() == Method::POST;
-    let way = || way_of(request, is_own, trace);
-    let visitor = visitor.map(|visitor| visitor.by_way_of(may_decide, way));
+    let via = || via_of(request, is_own, trace);
+    let visitor = visitor.map(|visitor| visitor.with_via(may_decide, via));
     if let Some(visitor) = &visitor {
         let is_audit = request.uri().path().starts_with(AUDIT);
-        match doors.engine.audits().check_room(&visitor.caller) {
+        match server.engine.audits().check_room(&visitor.caller) {
             // Its administrators must be able to look at it.
             Err(refusal) if is_audit && refusal.code == RefusalCode::AuditBroken => {}
             checked => checked?,
         }
     }
-    impersonated(doors, request.headers(), visitor)
+    impersonated(server, request.headers(), visitor)
 }
 
 /// An answer that ends with the credential that asked for it, or with its realm: none where that
 /// was before it began, and a stream where that comes in the middle.
 async fn within(
-    doors: &Shared,
+    server: &Shared,
     verified: &Arc<VerifiedCaller>,
     realm: &RealmId,
     answering: Pin<&mut impl Future<Output = Response>>,
 ) -> Option<Response> {
-    let lapse = doors.lapse_of_answer(verified, realm);
+    let lapse = server.lapse_of_answer(verified, realm);
     // The handler goes first: a caller that ends its own credential gets the answer.
     let mut response = match select(answering, pin!(lapse)).await {
         Either::Left((response, _)) => response,
@@ -269,7 +275,7 @@ async fn within(
     if response.body().size_hint().exact().is_some() {
         return Some(response);
     }
-    let lapse = doors.lapse(verified, realm);
+    let lapse = server.lapse(verified, realm);
     let last = response.extensions_mut().remove::<LastWords>();
     let last = last.map(|LastWords(trailers)| Ok(Frame::trailers(trailers)));
     Some(response.map(|body| {
@@ -291,24 +297,24 @@ pub struct LastWords(pub HeaderMap);
 
 /// What is around a port of a pipeline's own.
 pub struct OwnFrame {
-    /// The doors behind it.
-    pub doors: Shared,
+    /// The state of the server.
+    pub server: Shared,
     /// Who may come in there: its names have its own port.
     pub entrance: Entrance,
 }
 
 /// The same around a port of a pipeline's own.
 pub async fn own_frame(State(own): State<Arc<OwnFrame>>, request: Request, next: Next) -> Response {
-    let OwnFrame { doors, entrance } = &*own;
+    let OwnFrame { server, entrance } = &*own;
     let handler = |request, visitor| carrying(request, visitor, next);
-    checked(doors, Some(entrance), request, handler).await
+    checked(server, Some(entrance), request, handler).await
 }
 
 fn shape_of(path: &str) -> Shape {
-    if RPC_DOORS.contains(&path) {
+    if RPC_PATHS.contains(&path) {
         return Shape::JsonRpc;
     }
-    if THREAD_DOORS.contains(&path) {
+    if THREAD_PATHS.contains(&path) {
         return Shape::Thread;
     }
     if VAULT.contains(&path) {
@@ -322,7 +328,7 @@ fn shape_of(path: &str) -> Shape {
     }
     let (cases, last) = CASES;
     let is_cases = path.starts_with(cases) && path.ends_with(last);
-    let is_plain = is_cases || PLAIN_PREFIXES.iter().any(|door| path.starts_with(door));
+    let is_plain = is_cases || PLAIN_PREFIXES.iter().any(|prefix| path.starts_with(prefix));
     if is_plain { Shape::Plain } else { Shape::Problem }
 }
 
@@ -348,17 +354,22 @@ pub struct Asker<'a> {
     pub who: Option<&'a Caller>,
 }
 
-fn told(doors: &Doors, failure: Failure, shape: Shape, asker: Asker<'_>) -> Response {
-    let trace_id = traced(doors, &failure, asker);
+fn error_response(
+    server: &ServerState,
+    failure: Failure,
+    shape: Shape,
+    asker: Asker<'_>,
+) -> Response {
+    let trace_id = traced(server, &failure, asker);
     let shape = failure.shape().unwrap_or(shape);
     failure.render(shape, trace_id)
 }
 
 /// Gives a failure its trace id and notes it in the log: that of its caller's trace, so that one
 /// search finds both, else a new one.
-pub fn traced(doors: &Doors, failure: &Failure, asker: Asker<'_>) -> String {
+pub fn traced(server: &ServerState, failure: &Failure, asker: Asker<'_>) -> String {
     let Asker { trace, who } = asker;
-    let trace = trace.map_or_else(|| doors.engine.entropy().bits(), |caller| caller.trace);
+    let trace = trace.map_or_else(|| server.engine.entropy().bits(), |caller| caller.trace);
     let trace_id = format!("{trace:032x}");
     let realm = who.map(|who| who.realm.as_str());
     let subject = who.map(|who| &*who.subject);

@@ -4,7 +4,7 @@
 
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
-use crate::request::doors::Doors;
+use crate::request::server_state::ServerState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use kernel::contracts::policy::Resource;
 use kernel::identity::directory::Directory;
@@ -25,27 +25,27 @@ const SCOPES: [Scope; 3] = [Scope::Read, Scope::Use, Scope::Operate];
 /// Who sends a request with these headers: the one that its credential shows, or the principal that
 /// this one may act as.
 pub fn impersonated(
-    doors: &Doors,
+    server: &ServerState,
     headers: &HeaderMap,
     visitor: Option<Visitor>,
 ) -> Result<Option<Visitor>> {
-    let Some(id) = asked(headers)? else { return Ok(visitor) };
+    let Some(id) = subject_header(headers)? else { return Ok(visitor) };
     // Without a credential no one is known who could act as another.
     let visitor = visitor.filter(|visitor| visitor.verified.is_some()).ok_or_else(refused)?;
-    let admin = doors.engine.admin();
+    let admin = server.engine.admin();
     let is_allowed =
         admin.permit(&visitor.caller, Act::Impersonate, Resource::Principal(id)).is_ok();
-    let caller = acting_as(&visitor.caller, id, &doors.identity.directory());
+    let caller = acting_as(&visitor.caller, id, &server.identity.directory());
     // Who may not do it does not learn who there is.
     let caller = caller.filter(|_| is_allowed).ok_or_else(refused)?;
-    doors.engine.audits().check_room(&caller)?;
+    server.engine.audits().check_room(&caller)?;
     tracing::info!(subject = %caller.subject, actor = %visitor.caller.subject, "acts as another");
     let caller = Arc::new(caller);
     Ok(Some(Visitor { administrator: Some(caller.clone()), caller, ..visitor }))
 }
 
 /// The principal that a request names, once.
-fn asked(headers: &HeaderMap) -> Result<Option<&str>> {
+fn subject_header(headers: &HeaderMap) -> Result<Option<&str>> {
     let mut named = HEADERS.iter().flat_map(|name| headers.get_all(name).iter());
     let first = named.next();
     let second = named.next();
@@ -101,7 +101,7 @@ mod tests {
         for (name, value) in given {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        match asked(&headers) {
+        match subject_header(&headers) {
             Ok(Some(id)) => id.to_owned(),
             Ok(None) => "nobody".to_owned(),
             Err(failure) => format!("{} {}", failure.status().as_u16(), failure.code()),

@@ -15,7 +15,7 @@ const KEY: &str = "idempotency-key";
 const KEY_CHARS_MAX: usize = 255;
 const REPLAYED: &str = "idempotency-replayed";
 
-/// The key of a request, if it has one, and the door it came to.
+/// The key of a request, if it has one, and the endpoint it came to.
 #[derive(Debug, Clone)]
 pub struct Key {
     route: String,

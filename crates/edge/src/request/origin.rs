@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_may_send_what_the_doors_read() {
+    fn a_page_may_send_the_headers_that_endpoints_read() {
         let wanted = headers(&[(ACCESS_CONTROL_REQUEST_HEADERS, "mcp-param-a")]);
         let told = |path: &'static str| {
             let answer = preflight(&Uri::from_static(path), &wanted);

@@ -1,8 +1,8 @@
-//! Pages of what is in memory.
+//! Pages of lists that are in memory: sorted by name, with the last name as the cursor.
 
 use super::cursors::Purpose;
-use super::doors::Doors;
 use super::params::page;
+use super::server_state::ServerState;
 use crate::problem::Result;
 use axum::Json;
 use serde::Deserialize;
@@ -19,20 +19,20 @@ pub struct PageQuery {
 /// One page of what is in memory, in order of name; the cursor is the last name of the page before,
 /// sealed.
 pub fn paged<T, V>(
-    doors: &Doors,
+    server: &ServerState,
     of: &Purpose,
     mut items: Vec<T>,
     query: PageQuery,
     name: fn(&T) -> &str,
     show: impl Fn(T) -> V,
 ) -> Result<Json<Page<V>>> {
-    let page = page(query.limit, doors.cursors.start(of, query.cursor)?, doors.limits());
+    let page = page(query.limit, server.cursors.start(of, query.cursor)?, server.limits());
     items.sort_by(|left, right| name(left).cmp(name(right)));
     if let Some(cursor) = &page.cursor {
         items.retain(|item| name(item) > cursor.as_str());
     }
     let more = items.len() > page.limit;
     items.truncate(page.limit);
-    let last = items.last().filter(|_| more).map(|item| doors.cursors.seal(of, name(item)));
+    let last = items.last().filter(|_| more).map(|item| server.cursors.seal(of, name(item)));
     Ok(Json(Page { items: items.into_iter().map(show).collect(), next_cursor: last }))
 }

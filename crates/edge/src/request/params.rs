@@ -1,9 +1,9 @@
-//! What stands in a URL: queries, pages, waits, and the names of sessions, runs and asks.
+//! Parameters of URLs: queries, pages, waits, and the names of sessions, runs and asks.
 
 use crate::problem::{Failure, Result};
 use crate::request::auth::Visitor;
-use crate::request::doors::Doors;
 use crate::request::realms::{only_usual, without_realm};
+use crate::request::server_state::ServerState;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use engine::refusal::Refusal;
@@ -115,13 +115,13 @@ pub struct Wait {
 
 impl Wait {
     /// How long to wait for a run.
-    pub fn ms(&self, doors: &Doors) -> Result<u64> {
-        self.ms_or(doors, doors.limits().run_wait_ms)
+    pub fn ms(&self, server: &ServerState) -> Result<u64> {
+        self.ms_or(server, server.limits().run_wait_ms)
     }
 
-    /// The same, where the door has a wait of its own.
-    pub fn ms_or(&self, doors: &Doors, usual_ms: u64) -> Result<u64> {
-        let limits = doors.limits();
+    /// The same, where the endpoint has a wait of its own.
+    pub fn ms_or(&self, server: &ServerState, usual_ms: u64) -> Result<u64> {
+        let limits = server.limits();
         match self.wait {
             None => Ok(usual_ms),
             // Larger waits are cut, not refused: the caller gets 202 and asks again.

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_is_structured() {
+    fn output_with_a_promised_schema_is_structured() {
         let structure = |schema: Value, output: Value| {
             value(Some(schema), output).get("structuredContent").cloned()
         };

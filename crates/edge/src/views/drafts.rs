@@ -1,6 +1,6 @@
 //! Plans that a model wrote, as clients read them.
 
-use super::asked::reach_name;
+use super::ask_details::reach_name;
 use super::rows::{plan_mistake, plan_summary};
 use engine::{Draft, DraftOutcome, DraftWrite};
 use kernel::definition::plan::graph::mermaid;

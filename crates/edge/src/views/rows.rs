@@ -1,8 +1,8 @@
 //! Rows of the kernel as `/api/v1` shows them. Values are moved where they can be: a run's answer
 //! may be large.
 
-use super::asked::{self, reach_name, unshared};
-use super::held::{fix_action, held, proposal, tried};
+use super::ask_details::{self, reach_name, unshared};
+use super::remedies::{fix_action, proposal, rule_hold, tried};
 use engine::{KnownAgent, ReplyReport, RunReport};
 use kernel::ask::{Answerers, AskBody, AskStatus, Decision};
 use kernel::contracts::SessionAsk;
@@ -124,7 +124,7 @@ pub fn ask(asked: SessionAsk, plan: Option<&PlanId>) -> rest::Ask {
         how: None,
         actions: Vec::new(),
         plans: Vec::new(),
-        next: asked::next(row.ask.next),
+        next: ask_details::next(row.ask.next),
         digest: row.ask.digest.as_str().to_owned(),
         other: row.ask.answerers.as_ref().is_some_and(|answerers| answerers.other),
         may_answer: may_answer(row.ask.answerers),
@@ -134,15 +134,15 @@ pub fn ask(asked: SessionAsk, plan: Option<&PlanId>) -> rest::Ask {
         expires_at: row.ask.expires_at.map(|at| at.rfc3339()),
         status: ask_status(row.status),
         decision: row.decision.map(decision),
-        held: row.ask.held.map(held),
+        held: row.ask.held.map(rule_hold),
         tried: row.ask.tried.into_iter().map(tried).collect(),
         proposal,
     };
     fill(&mut shown, row.ask.body);
     if let Some(wanted) = row.ask.wanted {
-        shown.calls = vec![asked::call(wanted.call)];
+        shown.calls = vec![ask_details::call(wanted.call)];
     }
-    asked::add_pins(&mut shown.calls, row.ask.about);
+    ask_details::add_pins(&mut shown.calls, row.ask.about);
     shown
 }
 
@@ -161,12 +161,12 @@ fn fill(shown: &mut rest::Ask, body: AskBody) {
     match body {
         AskBody::Clarify { message, questions } => {
             shown.body = message;
-            shown.questions = questions.into_iter().map(asked::question).collect();
+            shown.questions = questions.into_iter().map(ask_details::question).collect();
         }
         AskBody::Approve { calls } => {
             let tools: Vec<String> = calls.iter().map(|call| format!("`{}`", call.tool)).collect();
             shown.body = format!("may {} run with these arguments?", tools.join(", "));
-            shown.calls = calls.into_iter().map(asked::call).collect();
+            shown.calls = calls.into_iter().map(ask_details::call).collect();
         }
         AskBody::Fill { message, schema } => {
             shown.body = message;
@@ -178,7 +178,7 @@ fn fill(shown: &mut rest::Ask, body: AskBody) {
         }
         AskBody::Fix { fault: why, call, how, actions, plans } => {
             shown.body = why.to_string();
-            shown.calls = call.into_iter().map(asked::call).collect();
+            shown.calls = call.into_iter().map(ask_details::call).collect();
             shown.fault = Some(fault(why));
             shown.how = Some(how_name(how).to_owned());
             shown.actions = actions.into_iter().map(fix_action).collect();

@@ -56,7 +56,7 @@ async fn too_many_failures_refuse_credentials_not_known_to_be_good() {
 
     stage.clock.advance(MINUTE_MS - 1);
     assert_eq!(stage.who("nonsense").unwrap_err(), too_many(1));
-    assert_eq!(stage.identity.failed(HOME, "at another door"), too_many(1));
+    assert_eq!(stage.identity.failed(HOME, "at another endpoint"), too_many(1));
     stage.clock.advance(1);
     assert_eq!(stage.identity.failed(HOME, "why"), CredentialRefusal::Invalid("why"));
 }

@@ -4,7 +4,7 @@
 use super::signing::{Signer, claims, claims_at, with};
 use super::{DAY_MS, HOME, HandClock, MINUTE_MS, Memory, NOW, Stage, root, sent};
 use crate::failures::FAILURES_MAX;
-use crate::{CredentialRefusal, Door, Standing, VerifiedCaller};
+use crate::{CredentialRefusal, Endpoint, Standing, VerifiedCaller};
 use futures::future::join_all;
 use kernel::contracts::Clock;
 use kernel::identity::grants::{Grants, RealmPattern};
@@ -132,7 +132,7 @@ async fn answer(mut stream: TcpStream, state: &State, own: &str) {
 
 impl Stage {
     async fn shows(&self, token: &str) -> Result<VerifiedCaller, CredentialRefusal> {
-        let verified = self.identity.verify(&sent(token), HOME, Door::Other).await;
+        let verified = self.identity.verify(&sent(token), HOME, Endpoint::Other).await;
         verified.map(Arc::unwrap_or_clone)
     }
 
@@ -181,7 +181,7 @@ async fn a_token_with_the_mcp_audience_is_accepted_at_mcp_only() {
     assert_eq!(stage.refuses(&token).await, "the token is for `/mcp` only");
     // Also once it is known.
     for _ in 0..2 {
-        let at_mcp = stage.identity.verify(&sent(&token), HOME, Door::Mcp).await;
+        let at_mcp = stage.identity.verify(&sent(&token), HOME, Endpoint::Mcp).await;
         assert_eq!(&*at_mcp.unwrap().subject, "corp:ann");
         assert_eq!(stage.refuses(&token).await, "the token is for `/mcp` only");
     }

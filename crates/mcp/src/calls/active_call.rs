@@ -6,11 +6,11 @@ use super::input_required::{Retry, abilities, missing_capability, what};
 use super::result::{self, TaskStatus};
 use crate::answer::{AnswerResult, Kind, Outcome};
 use crate::client::Client;
-use crate::door::Door;
 use crate::exchange::Exchange;
 use crate::messages::message::PlainCall;
 use crate::messages::requests::Cancelled;
 use crate::seal::SealScope;
+use crate::state::McpState;
 use edge::views::content::whole;
 use engine::refusal::{RefusalCode, RefusalKind};
 use engine::{Attendance, Attendant, CallRequest, Callable, Engine, IdempotencyKey, RunReport};
@@ -38,7 +38,7 @@ const PROGRESS_MS: u64 = 500;
 const CANCEL_TRIES: u32 = 10;
 const CANCEL_PAUSE_MS: u64 = 100;
 
-/// The door under which keys of calls are remembered.
+/// The endpoint under which keys of calls are remembered.
 const ROUTE: &str = "mcp/tools/call";
 /// As long as an `Idempotency-Key` may be.
 const KEY_CHARS_MAX: usize = 255;
@@ -67,9 +67,9 @@ struct Meta {
 }
 
 /// A span, if it is one: what it is not is no reason to refuse a call.
-fn span<'de, D: Deserializer<'de>>(said: D) -> Result<Option<TraceParent>, D::Error> {
-    let said = Value::deserialize(said)?;
-    Ok(said.as_str().and_then(|said| said.parse().ok()))
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TraceParent>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(value.as_str().and_then(|text| text.parse().ok()))
 }
 
 impl From<PlainCall> for Params {
@@ -121,7 +121,7 @@ pub(crate) struct ActiveCall<'a> {
     /// Until when its run is waited for.
     until: Millis,
     /// How many steps were reported as progress.
-    told: AtomicU64,
+    progress_sent: AtomicU64,
 }
 
 /// What causes the runs of calls.
@@ -149,14 +149,14 @@ impl<'a> ActiveCall<'a> {
         // What the call says of itself overrides what came with it.
         let trace = params.trace().or(exchange.trace);
         let key = params.key()?;
-        let engine = &exchange.door.doors.engine;
+        let engine = &exchange.mcp.server.engine;
         let wait_ms = if takes_tasks(&exchange.client) {
             engine.limits().mcp_task_after_ms
         } else {
             engine.limits().mcp_call_wait_ms
         };
         let until = engine.clock().now().plus_ms(wait_ms);
-        Ok(Self { exchange, tool, key, trace, until, told: AtomicU64::new(0) })
+        Ok(Self { exchange, tool, key, trace, until, progress_sent: AtomicU64::new(0) })
     }
 
     /// How what is called is listed.
@@ -165,7 +165,7 @@ impl<'a> ActiveCall<'a> {
     }
 
     pub(crate) fn engine(&self) -> &'a Engine {
-        &self.exchange.door.doors.engine
+        &self.exchange.mcp.server.engine
     }
 
     pub(crate) fn caller(&self) -> &'a Caller {
@@ -272,8 +272,8 @@ impl<'a> ActiveCall<'a> {
         if self.is_task() {
             return Ok(self.task(report));
         }
-        let said = self.engine().runs().own_words(report).await.map_err(result::trouble)?;
-        result::failed(Some(self.spec()), report, said, self.exchange.client.version)
+        let raw_failure = self.engine().runs().own_words(report).await.map_err(result::trouble)?;
+        result::failed(Some(self.spec()), report, raw_failure, self.exchange.client.version)
     }
 
     /// Whether its run is a task by now: it continues elsewhere, and the client takes tasks.
@@ -336,9 +336,9 @@ impl<'a> ActiveCall<'a> {
         if last.as_ref() == Some(step) {
             return;
         }
-        let told = self.told.fetch_add(1, Ordering::Relaxed) + 1;
+        let sent = self.progress_sent.fetch_add(1, Ordering::Relaxed) + 1;
         self.exchange.teller().tell(CallUpdate::Progress {
-            progress: told as f64,
+            progress: sent as f64,
             total: None,
             message: Some(format!("at step `{step}`")),
         });
@@ -355,7 +355,7 @@ impl<'a> ActiveCall<'a> {
 /// by closing the connection. In the versions with a handshake it says so, and one that is only
 /// gone did not: its run continues.
 pub(crate) struct Guard {
-    door: Arc<Door>,
+    mcp: Arc<McpState>,
     caller: Arc<Caller>,
     run: Option<RunId>,
     /// None where to be gone is to cancel.
@@ -370,7 +370,7 @@ impl Guard {
         let run = (!calling.is_task()).then_some(run);
         let is_stateless = exchange.client.version.is_modern();
         let cancelled = (!is_stateless).then(|| exchange.cancelled.clone());
-        Self { door: exchange.door.clone(), caller: exchange.caller.clone(), run, cancelled }
+        Self { mcp: exchange.mcp.clone(), caller: exchange.caller.clone(), run, cancelled }
     }
 
     /// The client has its answer: the run continues as that says.
@@ -385,9 +385,9 @@ impl Drop for Guard {
         if self.cancelled.as_ref().is_some_and(|cancelled| !cancelled.is_set()) {
             return;
         }
-        let engine = self.door.doors.engine.clone();
+        let engine = self.mcp.server.engine.clone();
         let caller = self.caller.clone();
-        self.door.spawn.task("cancel", Box::pin(cancel(engine, caller, run)));
+        self.mcp.spawn.task("cancel", Box::pin(cancel(engine, caller, run)));
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn call(mut exchange: Exchange) -> AnswerResult {
         Some(plain) => Params::from(plain),
         None => exchange.params()?,
     };
-    let find = || lists::find(&exchange.door, &exchange.caller, &params.name);
+    let find = || lists::find(&exchange.mcp, &exchange.caller, &params.name);
     let Some(tool) = known.or_else(find) else {
         let name = params.name.clone();
         let trace = params.trace().or(exchange.trace);
@@ -134,7 +134,7 @@ fn unseen(
 ) -> RpcError {
     let names = lists::names(written).collect();
     let call = UnseenCall { names, arguments, trace, occasion: occasion() };
-    exchange.door.doors.engine.audits().note_unseen(&exchange.caller, &call);
+    exchange.mcp.server.engine.audits().note_unseen(&exchange.caller, &call);
     no_tool(written)
 }
 

@@ -89,8 +89,8 @@ pub(crate) fn opened(
 ) -> Result<Option<Value>, RpcError> {
     match &retry.request_state {
         Some(state) if exchange.client.version.is_modern() => {
-            let now = exchange.door.doors.engine.clock().now();
-            exchange.door.seal.open(state, bound, now).map(Some)
+            let now = exchange.mcp.server.engine.clock().now();
+            exchange.mcp.seal.open(state, bound, now).map(Some)
         }
         _ => Ok(None),
     }
@@ -116,7 +116,7 @@ pub(crate) fn gathered(
     })?;
     for (key, expected) in wanted {
         if let Some(response) = responses.remove(&key) {
-            expected.check(&exchange.door.doors.engine, &key, &response)?;
+            expected.check(&exchange.mcp.server.engine, &key, &response)?;
             given.inputs.insert(key, response);
         }
     }
@@ -154,7 +154,7 @@ pub(crate) async fn want(
     given.refused.retain(|key, _| !wants.inputs.contains_key(key));
     given.state = wants.state.clone();
     let client = &exchange.client;
-    let engine = &exchange.door.doors.engine;
+    let engine = &exchange.mcp.server.engine;
     let judge = judge(exchange, tool);
     let anew =
         tool.is_some_and(|tool| engine.tools().can_be_asked_anew(&exchange.caller, tool, wants));
@@ -218,7 +218,7 @@ pub(crate) enum FormValidator {
 /// Who judges the answers to what a prompt, or the tool of this name, wants: the tool of another
 /// MCP server is given them as they are.
 pub(crate) fn judge(exchange: &Exchange, tool: Option<&str>) -> FormValidator {
-    let engine = &exchange.door.doors.engine;
+    let engine = &exchange.mcp.server.engine;
     let spec = tool.and_then(|tool| engine.tools().get(&exchange.caller, tool));
     match spec.is_some_and(|spec| spec.listed.is_some()) {
         true => FormValidator::Upstream,
@@ -249,9 +249,9 @@ pub(crate) fn asking(
     state: &Value,
     bound: &SealScope,
 ) -> Outcome {
-    let engine = &exchange.door.doors.engine;
+    let engine = &exchange.mcp.server.engine;
     let expires_at = engine.clock().now().plus_ms(engine.limits().mcp_state_ttl_ms);
-    let state = exchange.door.seal.seal(bound, state, expires_at, engine.entropy().as_ref());
+    let state = exchange.mcp.seal.seal(bound, state, expires_at, engine.entropy().as_ref());
     let mut result = json!({});
     if !requests.is_empty() {
         result["inputRequests"] = Value::Object(requests);
@@ -268,7 +268,7 @@ pub(crate) fn request(exchange: &Exchange, want: &InputRequest) -> (&'static str
             (elicit::METHOD, elicit::form(message, (**schema).clone()))
         }
         InputRequest::Url { message, url } => {
-            let id = format!("{:032x}", exchange.door.doors.engine.entropy().bits());
+            let id = format!("{:032x}", exchange.mcp.server.engine.entropy().bits());
             (elicit::METHOD, elicit::page(version, message, url, &id))
         }
         InputRequest::Sample { request } => ("sampling/createMessage", (**request).clone()),
@@ -316,7 +316,7 @@ pub(crate) fn tell_when_opened(exchange: &Exchange, tool: &str, key: &str, id: &
     let params = json!({"elicitationId": id});
     let hearer = Box::new(move || later.tell(PAGE_OPENED, &params));
     let realm = &exchange.caller.realm;
-    exchange.door.doors.engine.tools().when_opened(realm, tool, key, hearer);
+    exchange.mcp.server.engine.tools().when_opened(realm, tool, key, hearer);
 }
 
 /// In the versions with a handshake: the answer to a call that needs nothing but pages, and for
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_lacks_is_named_as_it_would_declare_it() {
+    fn missing_capabilities_are_named_as_clients_declare_them() {
         let schema = Arc::new(json!({}));
         let wants = [
             InputRequest::Form { message: String::new(), schema },
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_client_can_is_asked() {
+    fn a_client_is_asked_only_within_its_capabilities() {
         let client = |version, can| Client { version, can, log: None, progress: None };
         let samples = client(
             Version::July2026,

@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::jsonrpc::RpcError;
 
-/// The door under which replies that come with a state are remembered.
+/// The endpoint under which replies that come with a state are remembered.
 const ROUTE: &str = "mcp/requestState";
 
 /// What was answered so far in this request.

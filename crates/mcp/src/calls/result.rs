@@ -141,10 +141,10 @@ fn written(members: Vec<u8>) -> Outcome {
 pub(crate) fn failed(
     spec: Option<&ToolSpec>,
     report: &RunReport,
-    said: Option<RawFailure>,
+    raw_failure: Option<RawFailure>,
     version: Version,
 ) -> AnswerResult {
-    if let Some(answered) = said.and_then(|said| as_said(said, version)) {
+    if let Some(answered) = raw_failure.and_then(|raw| as_is(raw, version)) {
         return answered.map(|outcome| outcome.and_meta(about(report)));
     }
     let run = report.run.id;
@@ -157,8 +157,8 @@ pub(crate) fn failed(
 }
 
 /// What the other side of a failed call said, to the letter: a result, or an error of the protocol.
-fn as_said(said: RawFailure, version: Version) -> Option<AnswerResult> {
-    match said {
+fn as_is(raw_failure: RawFailure, version: Version) -> Option<AnswerResult> {
+    match raw_failure {
         RawFailure::Result(result) => Some(Ok(blocks(None, own_result(result)?, version))),
         RawFailure::Error(mut error) => {
             let data = error.get_mut("data").map(Value::take);
@@ -225,8 +225,8 @@ pub(crate) fn refused(
     version: Version,
 ) -> AnswerResult {
     match &mut refusal.code {
-        RefusalCode::ToolFailed(said) => {
-            if let Some(answered) = said.take().and_then(|said| as_said(*said, version)) {
+        RefusalCode::ToolFailed(raw_failure) => {
+            if let Some(answered) = raw_failure.take().and_then(|raw| as_is(*raw, version)) {
                 return answered;
             }
         }
@@ -261,8 +261,8 @@ pub(crate) fn refused(
 }
 
 /// The result in which a tool itself said that it failed.
-fn own_result(said: Value) -> Option<Map<String, Value>> {
-    match said {
+fn own_result(value: Value) -> Option<Map<String, Value>> {
+    match value {
         Value::Object(mut result) if result.get("content").is_some_and(Value::is_array) => {
             result.insert("isError".to_owned(), Value::Bool(true));
             Some(result)

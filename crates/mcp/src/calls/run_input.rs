@@ -89,7 +89,7 @@ pub(crate) async fn wanted<'r>(
     exchange: &Exchange,
     report: &'r RunReport,
 ) -> Result<Option<ClientInput<'r>>, RpcError> {
-    let asks = exchange.door.doors.engine.asks();
+    let asks = exchange.mcp.server.engine.asks();
     let caller = &exchange.caller;
     let of_call = |asked: &&SessionAsk| asked.row.ask.wanted.is_some();
     let Some(asked) = report.asks.iter().find(of_call) else { return Ok(None) };
@@ -114,7 +114,7 @@ pub(crate) async fn wanted_in_parts<'r>(
 ) -> Result<Option<ClientInput<'r>>, RpcError> {
     let Some(found) = wanted(exchange, report).await? else { return Ok(None) };
     let Some(tool) = found.tool() else { return Ok(None) };
-    let tools = exchange.door.doors.engine.tools();
+    let tools = exchange.mcp.server.engine.tools();
     let Some(takes_parts) = tools.takes_parts(&exchange.caller, tool, &found.wants).await else {
         let message = format!("tool `{tool}`, whose call asks for something, is not there now");
         return Err(not_now(message, "send it again when the tool's server is back"));
@@ -152,7 +152,7 @@ pub(crate) async fn ask(
         let waiting = RequestState { run, asks: vec![ask], wanted };
         return Ok(Some(asking(exchange, requests, &json!(waiting), &calling.bound())));
     }
-    let mut said = InputResponses::default();
+    let mut collected = InputResponses::default();
     for (key, want) in possible {
         let (method, params) = request(exchange, want);
         if let Some(id) = params["elicitationId"].as_str() {
@@ -161,11 +161,11 @@ pub(crate) async fn ask(
         match hear(calling, asked, method, params).await {
             ClientAnswer::Answer(answer) => {
                 ExpectedAnswer::of(want, judge).check(engine, key, &answer)?;
-                said.inputs.insert(key.clone(), answer);
+                collected.inputs.insert(key.clone(), answer);
             }
             // What that means is for the server to say that asked.
             ClientAnswer::Refused(error) if judge == FormValidator::Upstream => {
-                said.refused.insert(key.clone(), error.to_value());
+                collected.refused.insert(key.clone(), error.to_value());
             }
             ClientAnswer::Closed => return Ok(None),
             ClientAnswer::Refused(_) | ClientAnswer::Nothing => {
@@ -173,7 +173,7 @@ pub(crate) async fn ask(
             }
         }
     }
-    give(calling, run, ask, said).await?;
+    give(calling, run, ask, collected).await?;
     Ok(None)
 }
 
@@ -183,37 +183,37 @@ pub(crate) async fn bring(
     waiting: RequestState,
     retry: &Retry,
 ) -> Result<RunReport, RpcError> {
-    let said = said(calling.engine(), waiting.wanted, &responses(retry)?)?;
+    let matched = matching_responses(calling.engine(), waiting.wanted, &responses(retry)?)?;
     match waiting.asks.first() {
-        Some(ask) => give(calling, waiting.run, *ask, said).await,
+        Some(ask) => give(calling, waiting.run, *ask, matched).await,
         None => calling.now(waiting.run).await,
     }
 }
 
 /// What a client's answers say to what it was asked for.
-pub(crate) fn said(
+pub(crate) fn matching_responses(
     engine: &Engine,
     wanted: BTreeMap<String, ExpectedAnswer>,
     responses: &Map<String, Value>,
 ) -> Result<InputResponses, RpcError> {
-    let mut said = InputResponses::default();
+    let mut matched = InputResponses::default();
     for (key, expected) in wanted {
         if let Some(response) = responses.get(&key) {
             expected.check(engine, &key, response)?;
-            said.inputs.insert(key, response.clone());
+            matched.inputs.insert(key, response.clone());
         }
     }
-    Ok(said)
+    Ok(matched)
 }
 
 async fn give(
     calling: &ActiveCall<'_>,
     run: RunId,
     ask: AskId,
-    said: InputResponses,
+    responses: InputResponses,
 ) -> Result<RunReport, RpcError> {
     let asks = calling.engine().asks();
-    match asks.give(calling.caller(), ask, said, calling.left_ms()).await {
+    match asks.give(calling.caller(), ask, responses, calling.left_ms()).await {
         Ok(report) => Ok(report),
         // Someone else answered meanwhile, or this very answer came before.
         Err(refusal) if is_closed(&refusal) => calling.now(run).await,

@@ -37,7 +37,7 @@ pub(crate) enum Message<'a> {
 pub(crate) struct RequestMessage<'a> {
     pub(crate) id: Id,
     /// What is to be done, with what.
-    pub(crate) what: MethodCall<'a>,
+    pub(crate) call: MethodCall<'a>,
 }
 
 /// A method and its parameters.
@@ -89,7 +89,7 @@ pub(crate) fn read(bytes: &[u8], depth_max: usize) -> Result<Message<'_>, Unread
     let Frame { method, params, result, error, .. } = frame;
     match (method, id, result, error) {
         (Some(method), Some((_, id)), None, None) => {
-            Ok(Message::Request(RequestMessage { id, what: MethodCall { method, params } }))
+            Ok(Message::Request(RequestMessage { id, call: MethodCall { method, params } }))
         }
         (Some(method), None, None, None) => {
             Ok(Message::Notification(MethodCall { method, params }))
@@ -173,8 +173,8 @@ pub(crate) struct PlainCall {
 }
 
 /// `_meta`, which is an object or null: a list would otherwise be taken for an object's values.
-fn meta_object<'de, D: Deserializer<'de>>(said: D) -> Result<Meta<'de>, D::Error> {
-    said.deserialize_option(MetaObject)
+fn meta_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Meta<'de>, D::Error> {
+    deserializer.deserialize_option(MetaObject)
 }
 
 struct MetaObject;
@@ -190,8 +190,8 @@ impl<'de> Visitor<'de> for MetaObject {
         Ok(Meta::default())
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, said: D) -> Result<Self::Value, D::Error> {
-        said.deserialize_map(self)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told_apart() {
+    fn malformed_messages_are_told_apart() {
         let deep = format!("{{\"params\": {}1{}}}", "[".repeat(9), "]".repeat(9));
         for (written, code, id) in [
             ("", PARSE_ERROR, None),
@@ -335,8 +335,8 @@ mod tests {
     fn the_three_kinds_are_read() {
         let request = br#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"b": 1}}"#;
         let Ok(Message::Request(asked)) = read(request, 8) else { panic!("no request") };
-        assert_eq!((asked.id.as_json(), &*asked.what.method), ("\"a\"", "m"));
-        assert_eq!(asked.what.params.map(RawValue::get), Some("{\"b\": 1}"));
+        assert_eq!((asked.id.as_json(), &*asked.call.method), ("\"a\"", "m"));
+        assert_eq!(asked.call.params.map(RawValue::get), Some("{\"b\": 1}"));
         let notification = read(br#"{"jsonrpc":"2.0","method":"n"}"#, 8);
         assert!(matches!(notification, Ok(Message::Notification(_))));
         let response = read(br#"{"jsonrpc":"2.0","id":7,"error":{"code":1}}"#, 8);

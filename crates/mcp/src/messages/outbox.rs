@@ -1,12 +1,12 @@
 //! What goes to the client before a request's answer: notifications, and in the versions with a
-//! handshake requests of ours. Each transport brings a way.
+//! handshake requests of ours. Each transport brings a channel.
 
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::{Arc, Weak};
 use wire::jsonrpc::{RpcError, notification};
 
-/// A way to the client of one request.
+/// A channel to the client of one request.
 pub(crate) trait ClientChannel: Send + Sync {
     /// Sends a message if there is room for it, and drops it otherwise: for news during a
     /// call runs, which must not wait for a slow client.
@@ -46,8 +46,8 @@ impl From<AskError> for RpcError {
 pub(crate) struct Outbox(Option<Arc<dyn ClientChannel>>);
 
 impl Outbox {
-    pub(crate) fn new(way: Arc<dyn ClientChannel>) -> Self {
-        Self(Some(way))
+    pub(crate) fn new(channel: Arc<dyn ClientChannel>) -> Self {
+        Self(Some(channel))
     }
 
     /// Whether anything can be sent at all: a client that takes no stream cannot hear us.
@@ -57,30 +57,30 @@ impl Outbox {
 
     /// Notifies if there is room.
     pub(crate) fn tell(&self, method: &str, params: &Value) {
-        if let Some(way) = &self.0 {
-            way.try_send(notification(method, params));
+        if let Some(channel) = &self.0 {
+            channel.try_send(notification(method, params));
         }
     }
 
     /// Notifies, waiting for room; whether the client is still there.
     pub(crate) async fn notify(&self, method: &str, params: &Value) -> bool {
         match &self.0 {
-            Some(way) => way.send(notification(method, params)).await,
+            Some(channel) => channel.send(notification(method, params)).await,
             None => false,
         }
     }
 
-    /// A way to tell the client something when the request is over, for as long as its session
+    /// A channel to the client for when the request is over, for as long as its session
     /// lasts; none without a session.
     pub(crate) fn later(&self) -> Option<WeakOutbox> {
         let Outbox(news) = self.0.as_ref()?.news()?;
-        news.map(|way| WeakOutbox(Arc::downgrade(&way)))
+        news.map(|channel| WeakOutbox(Arc::downgrade(&channel)))
     }
 
     /// Asks the client; only in the versions with a handshake.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, AskError> {
         match &self.0 {
-            Some(way) => way.ask(method, params).await,
+            Some(channel) => channel.ask(method, params).await,
             None => Err(AskError::Silent(RpcError::new(
                 wire::jsonrpc::INTERNAL_ERROR,
                 "the client takes no stream, so nothing can be asked of it",
@@ -89,14 +89,14 @@ impl Outbox {
     }
 }
 
-/// A way to a client that may be gone by then: it keeps nothing of the session.
+/// A channel to a client that may be gone by then: it keeps nothing of the session.
 pub(crate) struct WeakOutbox(Weak<dyn ClientChannel>);
 
 impl WeakOutbox {
     /// Notifies if the client is there and there is room.
     pub(crate) fn tell(&self, method: &str, params: &Value) {
-        if let Some(way) = self.0.upgrade() {
-            way.try_send(notification(method, params));
+        if let Some(channel) = self.0.upgrade() {
+            channel.try_send(notification(method, params));
         }
     }
 }

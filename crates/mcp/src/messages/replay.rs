@@ -39,8 +39,8 @@ struct Log {
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// Its place: the stream and the number in it.
-    pub(crate) place: EventPosition,
+    /// Its position: the stream and the number in it.
+    pub(crate) position: EventPosition,
     pub(crate) message: Arc<str>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct EventPosition {
 }
 
 impl EventPosition {
-    /// The place of this id, if it is one of ours.
+    /// The position of this id, if it is one of ours.
     pub(crate) fn read(id: &str) -> Option<Self> {
         let (stream, number) = id.split_once('-')?;
         Some(Self { stream: stream.parse().ok()?, number: number.parse().ok()? })
@@ -154,7 +154,7 @@ impl Replay {
             Some(message) => {
                 log.read = log.read.max(number);
                 LogRead::Event(Event {
-                    place: EventPosition { stream: self.number, number },
+                    position: EventPosition { stream: self.number, number },
                     message,
                 })
             }
@@ -185,7 +185,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// After which event it reads on.
-    pub(crate) fn place(&self) -> EventPosition {
+    pub(crate) fn position(&self) -> EventPosition {
         EventPosition { stream: self.replay.number, number: self.at }
     }
 
@@ -195,7 +195,7 @@ impl Reader {
             self.woken.mark_unchanged();
             match self.replay.take(self.turn, self.at) {
                 LogRead::Event(event) => {
-                    self.at = event.place.number;
+                    self.at = event.position.number;
                     return Some(event);
                 }
                 LogRead::Over => return None,
@@ -221,21 +221,21 @@ mod tests {
     fn all(reader: &mut Reader) -> Vec<String> {
         let mut told = Vec::new();
         while let Some(Some(event)) = reader.next().now_or_never() {
-            told.push(format!("{} {}", event.place, event.message));
+            told.push(format!("{} {}", event.position, event.message));
         }
         told
     }
 
     #[test]
-    fn who_comes_back_misses_nothing_and_gets_nothing_twice() {
+    fn a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice() {
         let replay = replay();
         for message in ["a", "b", "c"] {
             replay.push(message.to_owned());
         }
         let mut first = replay.reader(None);
         assert_eq!(all(&mut first), ["3-1 a", "3-2 b", "3-3 c"]);
-        let place = EventPosition::read("3-1").unwrap();
-        let mut again = replay.reader(Some(place.number));
+        let position = EventPosition::read("3-1").unwrap();
+        let mut again = replay.reader(Some(position.number));
         assert_eq!(all(&mut again), ["3-2 b", "3-3 c"]);
         assert_eq!(block_on(first.next()), None, "taken over");
         replay.push("d".to_owned());
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_much_is_kept_and_the_newest_always() {
+    fn the_replay_buffer_is_bounded_and_keeps_the_newest() {
         let replay = Arc::new(Replay { events_max: 2, ..Replay::new(0) });
         for message in ["a", "b", "c"] {
             replay.push(message.to_owned());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_already_is_not_sent_twice() {
+    fn a_message_that_waits_already_is_not_sent_twice() {
         let replay = replay();
         replay.push_once("a".to_owned());
         replay.push_once("a".to_owned());
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_names_a_place() {
+    fn an_event_id_names_a_position() {
         assert_eq!(EventPosition::read("12-7"), Some(EventPosition { stream: 12, number: 7 }));
         for id in ["", "7", "a-1", "1-", "-1", "1-2-3", "1--2"] {
             assert_eq!(EventPosition::read(id), None, "{id}");

@@ -100,7 +100,7 @@ pub(crate) fn is_cancelled(answered: &AnswerResult) -> bool {
     answered.as_ref().is_err_and(|error| error.code == CANCELLED)
 }
 
-/// A request's place among those that are under way.
+/// A request's entry among those that are under way.
 struct RequestGuard {
     id: Id,
     under_way: UnderWay,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many_and_each_has_its_own_id() {
+    fn open_requests_are_bounded_and_have_distinct_ids() {
         let requests = Requests::new(2);
         let begin =
             |number: u64| requests.begin(&Id::number(number), Cancelled::default(), quick());

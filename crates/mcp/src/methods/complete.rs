@@ -27,7 +27,7 @@ pub(crate) async fn complete(exchange: Exchange) -> AnswerResult {
         typed: &argument.value,
         chosen: chosen.as_ref(),
     };
-    for shelf in exchange.door.shelves(&exchange.caller) {
+    for shelf in exchange.mcp.shelves(&exchange.caller) {
         let found = shelf.complete(&exchange.caller, &completion).await.map_err(failed)?;
         if let Some(found) = found {
             return Ok(completed(found));
@@ -80,14 +80,14 @@ fn completed(Completions { mut values, total, more }: Completions) -> Outcome {
 }
 
 fn is_known(exchange: &Exchange, of: &Reference) -> bool {
-    let door = &exchange.door;
+    let mcp = &exchange.mcp;
     let caller = &exchange.caller;
     match of {
         Reference::Prompt { name } => {
-            door.shelves(caller).iter().any(|shelf| shelf.prompt_spec(caller, name).is_some())
+            mcp.shelves(caller).iter().any(|shelf| shelf.prompt_spec(caller, name).is_some())
         }
         Reference::Resource { uri } => {
-            all_templates(door, caller).iter().any(|spec| spec.uri_template == *uri)
+            all_templates(mcp, caller).iter().any(|spec| spec.uri_template == *uri)
         }
     }
 }

@@ -4,10 +4,10 @@
 
 use super::resources;
 use crate::answer::{AnswerResult, Outcome};
-use crate::door::Door;
 use crate::exchange::Exchange;
 use crate::messages::outbox::Outbox;
 use crate::sessions::{Session, SubscriptionChange, WATCHED_MAX};
+use crate::state::McpState;
 use engine::ListChanges;
 use futures::future::{BoxFuture, Either, join_all, select};
 use kernel::contracts::shelf::Changes;
@@ -49,9 +49,9 @@ impl Filter {
         resource_subscriptions: Vec::new(),
     };
 
-    /// The news of this, as far as it is wanted.
-    fn told(&self, heard: Notice) -> Vec<(&'static str, Map<String, Value>)> {
-        match heard {
+    /// The notifications of this notice that are wanted.
+    fn notifications(&self, notice: Notice) -> Vec<(&'static str, Map<String, Value>)> {
+        match notice {
             Notice::Lists(ListChanges { tools, prompts, resources }) => [
                 ("notifications/tools/list_changed", self.tools_list_changed, tools),
                 ("notifications/prompts/list_changed", self.prompts_list_changed, prompts),
@@ -76,17 +76,17 @@ pub(crate) async fn listen(exchange: Exchange) -> AnswerResult {
         notifications: Filter,
     }
     let Listen { notifications: mut filter } = exchange.params()?;
-    let door = &exchange.door;
+    let mcp = &exchange.mcp;
     if filter.resource_subscriptions.len() > WATCHED_MAX {
         let message = format!("at most {WATCHED_MAX} resources can be watched on one stream");
         return Err(RpcError::invalid_params(message));
     }
-    let mut closing = door.doors.closing();
-    let mut news = News::new(door, &exchange.caller.realm);
+    let mut closing = mcp.server.closing();
+    let mut news = News::new(mcp, &exchange.caller.realm);
     let mut kept = Vec::new();
     let uris = std::mem::take(&mut filter.resource_subscriptions);
     // All at once, and each for itself: a server that is slow or away takes nothing from the rest.
-    let found = uris.iter().map(|uri| resources::changes(door, &exchange.caller, uri));
+    let found = uris.iter().map(|uri| resources::changes(mcp, &exchange.caller, uri));
     for (found, uri) in join_all(found).await.into_iter().zip(&uris) {
         if let Ok(Some(changes)) = found {
             news.watch(uri.clone(), changes);
@@ -107,7 +107,7 @@ pub(crate) async fn listen(exchange: Exchange) -> AnswerResult {
         return Err(gone());
     }
     while let Either::Left((heard, _)) = select(pin!(news.next()), pin!(closing.begun())).await {
-        for (method, params) in filter.told(heard) {
+        for (method, params) in filter.notifications(heard) {
             if !exchange.outbox.notify(method, &tagged(params)).await {
                 return Err(gone());
             }
@@ -124,7 +124,7 @@ struct Resource {
 /// `resources/subscribe`.
 pub(crate) async fn subscribe(exchange: Exchange, session: Arc<Session>) -> AnswerResult {
     let Resource { uri } = exchange.params()?;
-    let found = resources::changes(&exchange.door, &exchange.caller, &uri).await?;
+    let found = resources::changes(&exchange.mcp, &exchange.caller, &uri).await?;
     let Some(changes) = found else {
         return Err(resources::not_found(exchange.client.version, &uri));
     };
@@ -141,14 +141,14 @@ pub(crate) async fn unsubscribe(exchange: Exchange, session: Arc<Session>) -> An
 
 /// Tells a session's client the news of its realm, until the session is gone or the server closes.
 pub(crate) async fn herald(
-    door: Arc<Door>,
+    mcp: Arc<McpState>,
     realm: RealmId,
     outbox: Outbox,
     mut wishes: mpsc::Receiver<SubscriptionChange>,
 ) {
-    let mut closing = door.doors.closing();
-    let mut news = News::new(&door, &realm);
-    drop(door);
+    let mut closing = mcp.server.closing();
+    let mut news = News::new(&mcp, &realm);
+    drop(mcp);
     loop {
         let wish = {
             let heard = pin!(news.next());
@@ -156,7 +156,7 @@ pub(crate) async fn herald(
             let closed = pin!(closing.begun());
             match select(heard, select(wished, closed)).await {
                 Either::Left((heard, _)) => {
-                    for (method, params) in Filter::LISTS.told(heard) {
+                    for (method, params) in Filter::LISTS.notifications(heard) {
                         outbox.notify(method, &Value::Object(params)).await;
                     }
                     continue;
@@ -191,8 +191,8 @@ struct News {
 
 impl News {
     /// News of what is there for a realm from now on.
-    fn new(door: &Door, realm: &RealmId) -> Self {
-        Self::of(door.doors.engine.catalog().list_changes(realm))
+    fn new(mcp: &McpState, realm: &RealmId) -> Self {
+        Self::of(mcp.server.engine.catalog().list_changes(realm))
     }
 
     fn of(mut lists: watch::Receiver<ListChanges>) -> Self {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn news_are_told_once_each_and_forgotten_ones_not() {
+    fn each_change_is_notified_once_and_dropped_ones_not() {
         let lists = watch::Sender::new(ListChanges::default());
         let mut news = News::of(lists.subscribe());
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -280,20 +280,27 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_wanted_is_told() {
+    fn only_wanted_notifications_are_sent() {
         let filter: Filter =
             serde_json::from_value(json!({"promptsListChanged": true, "more": 1})).unwrap();
         let all = ListChanges { tools: 1, prompts: 2, resources: 1 };
-        let methods: Vec<&str> =
-            filter.told(Notice::Lists(all)).into_iter().map(|(method, _)| method).collect();
+        let methods: Vec<&str> = filter
+            .notifications(Notice::Lists(all))
+            .into_iter()
+            .map(|(method, _)| method)
+            .collect();
         assert_eq!(methods, ["notifications/prompts/list_changed"]);
         assert_eq!(json!(filter), json!({"promptsListChanged": true}));
-        assert_eq!(Filter::LISTS.told(Notice::Lists(all)).len(), 3);
+        assert_eq!(Filter::LISTS.notifications(Notice::Lists(all)).len(), 3);
         let tools = ListChanges { tools: 1, ..ListChanges::default() };
-        let (method, _) = Filter::LISTS.told(Notice::Lists(tools)).remove(0);
+        let (method, _) = Filter::LISTS.notifications(Notice::Lists(tools)).remove(0);
         assert_eq!(method, "notifications/tools/list_changed");
-        assert_eq!(Filter::LISTS.told(Notice::Lists(tools)).len(), 1, "one change is told once");
-        let (method, params) = filter.told(Notice::Updated("a://b".to_owned())).remove(0);
+        assert_eq!(
+            Filter::LISTS.notifications(Notice::Lists(tools)).len(),
+            1,
+            "one change is told once"
+        );
+        let (method, params) = filter.notifications(Notice::Updated("a://b".to_owned())).remove(0);
         assert_eq!(method, "notifications/resources/updated");
         assert_eq!(Value::Object(params), json!({"uri": "a://b"}));
     }

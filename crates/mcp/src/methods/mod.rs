@@ -5,5 +5,5 @@ pub(crate) mod tasks;
 pub(crate) mod prompts;
 pub(crate) mod resources;
 pub(crate) mod complete;
-pub(crate) mod hello;
+pub(crate) mod handshake;
 pub(crate) mod listen;

@@ -28,7 +28,7 @@ pub(crate) async fn list(exchange: Exchange) -> AnswerResult {
     let after = after(&exchange, PROMPTS)?;
     let version = exchange.client.version;
     let prompts = all(&exchange);
-    let max = exchange.door.doors.limits().mcp_list_items_max;
+    let max = exchange.mcp.server.limits().mcp_list_items_max;
     let (page, last) = page_of(&prompts, |spec| spec.name.as_str(), after.as_deref(), max);
     let next = last.map(|last| cursor(&exchange, PROMPTS, last));
     let items = joined(page.iter().map(|spec| shown(spec, version)));
@@ -48,7 +48,7 @@ pub(crate) async fn get(exchange: Exchange) -> AnswerResult {
     let bound = SealScope::new(&exchange.caller, what);
     let given = given(&exchange, &retry, &bound)?;
     let asked = PromptQuery { name, arguments, given, bound };
-    for shelf in exchange.door.shelves(&exchange.caller) {
+    for shelf in exchange.mcp.shelves(&exchange.caller) {
         if let Some(spec) = shelf.prompt_spec(&exchange.caller, &asked.name) {
             has_required(&spec, &asked.arguments)?;
         }
@@ -134,7 +134,7 @@ fn has_required(spec: &PromptSpec, arguments: &Map<String, Value>) -> Result<(),
 /// All prompts by name; one that several shelves hold is the first one's.
 fn all(exchange: &Exchange) -> Vec<Arc<PromptSpec>> {
     let mut prompts = BTreeMap::new();
-    for shelf in exchange.door.shelves(&exchange.caller) {
+    for shelf in exchange.mcp.shelves(&exchange.caller) {
         for spec in shelf.prompts(&exchange.caller) {
             prompts.entry(spec.name.clone()).or_insert(spec);
         }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_arguments_are_named() {
         let given = |value: Value| has_required(&spec(), value.as_object().unwrap());
         assert_eq!(given(json!({"a": "1", "c": ""})), Ok(()));
         let refused = given(json!({"b": "1"})).unwrap_err();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_server_lists_is_passed_on() {
+    fn the_listing_of_an_upstream_prompt_is_passed_on() {
         let listed = json!({"name": "p", "title": "P", "arguments": [{"name": "a", "title": "A"}],
             "icons": [{"src": "https://a.test/p.png"}], "_meta": {"x": 1}});
         let mut passed = spec();

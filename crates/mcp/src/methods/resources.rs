@@ -3,11 +3,11 @@
 
 use crate::answer::{AnswerResult, Outcome};
 use crate::client::Version;
-use crate::door::Door;
 use crate::exchange::Exchange;
 use crate::lists::{
     LIST_TTL_MS, ListedItem, after, bad_cursor, cursor, failed, has_titles, joined, listed, page_of,
 };
+use crate::state::McpState;
 use edge::request::params::short;
 use kernel::contracts::shelf::{Changes, ResourceSpec, TemplateSpec};
 use kernel::contracts::{ListPage, PageRequest};
@@ -27,14 +27,14 @@ const RESOURCES_TTL_MS: u64 = 0;
 
 /// `resources/list`: shelf after shelf, each in its own order.
 pub(crate) async fn list(exchange: Exchange) -> AnswerResult {
-    let shelves = exchange.door.shelves(&exchange.caller);
+    let shelves = exchange.mcp.shelves(&exchange.caller);
     let (first, mut inner) = match after(&exchange, RESOURCES)? {
         None => (0, None),
-        Some(place) => {
-            begin(&place).filter(|(first, _)| *first < shelves.len()).ok_or_else(bad_cursor)?
+        Some(position) => {
+            begin(&position).filter(|(first, _)| *first < shelves.len()).ok_or_else(bad_cursor)?
         }
     };
-    let max = exchange.door.doors.limits().mcp_list_items_max.max(1);
+    let max = exchange.mcp.server.limits().mcp_list_items_max.max(1);
     let mut found: Vec<ResourceSpec> = Vec::new();
     let mut next = None;
     for (index, shelf) in shelves.iter().enumerate().skip(first) {
@@ -53,13 +53,13 @@ pub(crate) async fn list(exchange: Exchange) -> AnswerResult {
     }
     let version = exchange.client.version;
     let items = joined(found.iter().map(|spec| resource(spec, version)));
-    let next = next.map(|place| cursor(&exchange, RESOURCES, &place));
+    let next = next.map(|position| cursor(&exchange, RESOURCES, &position));
     Ok(listed(version, RESOURCES, &items, next.as_deref(), RESOURCES_TTL_MS))
 }
 
 /// Where a page begins: the shelf, and its own cursor.
-fn begin(place: &str) -> Option<(usize, Option<String>)> {
-    let (shelf, inner) = place.split_once(':')?;
+fn begin(position: &str) -> Option<(usize, Option<String>)> {
+    let (shelf, inner) = position.split_once(':')?;
     Some((shelf.parse().ok()?, Some(inner.to_owned()).filter(|inner| !inner.is_empty())))
 }
 
@@ -67,10 +67,10 @@ fn begin(place: &str) -> Option<(usize, Option<String>)> {
 pub(crate) async fn templates(exchange: Exchange) -> AnswerResult {
     let after = after(&exchange, TEMPLATES)?;
     let version = exchange.client.version;
-    let mut all = all_templates(&exchange.door, &exchange.caller);
+    let mut all = all_templates(&exchange.mcp, &exchange.caller);
     all.sort_by(|left, right| left.uri_template.cmp(&right.uri_template));
     all.dedup_by(|left, right| left.uri_template == right.uri_template);
-    let max = exchange.door.doors.limits().mcp_list_items_max;
+    let max = exchange.mcp.server.limits().mcp_list_items_max;
     let (page, last) = page_of(&all, |spec| spec.uri_template.as_str(), after.as_deref(), max);
     let next = last.map(|last| cursor(&exchange, TEMPLATES, last));
     let items = joined(page.iter().map(|spec| template(spec, version)));
@@ -78,8 +78,8 @@ pub(crate) async fn templates(exchange: Exchange) -> AnswerResult {
 }
 
 /// The templates of all shelves.
-pub(crate) fn all_templates(door: &Door, caller: &Caller) -> Vec<TemplateSpec> {
-    door.shelves(caller).iter().flat_map(|shelf| shelf.templates(caller)).collect()
+pub(crate) fn all_templates(mcp: &McpState, caller: &Caller) -> Vec<TemplateSpec> {
+    mcp.shelves(caller).iter().flat_map(|shelf| shelf.templates(caller)).collect()
 }
 
 /// `resources/read`.
@@ -88,7 +88,7 @@ pub(crate) async fn read(exchange: Exchange) -> AnswerResult {
     let version = exchange.client.version;
     let caller = &exchange.caller;
     let mut passed = None;
-    for shelf in exchange.door.shelves_for(caller, &uri) {
+    for shelf in exchange.mcp.shelves_for(caller, &uri) {
         match shelf.read(caller, &uri).await {
             Ok(Some(contents)) => return Ok(read_result(version, &contents)),
             Ok(None) => {}
@@ -127,12 +127,12 @@ pub(crate) fn not_found(version: Version, uri: &str) -> RpcError {
 
 /// What wakes when the resource changes; none where no shelf holds it.
 pub(crate) async fn changes(
-    door: &Door,
+    mcp: &McpState,
     caller: &Caller,
     uri: &str,
 ) -> Result<Option<Box<dyn Changes>>, RpcError> {
     let mut passed = None;
-    for shelf in door.shelves_for(caller, uri) {
+    for shelf in mcp.shelves_for(caller, uri) {
         match shelf.changes(caller, uri).await {
             Ok(Some(changes)) => return Ok(Some(changes)),
             Ok(None) => {}
@@ -162,16 +162,16 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_place_is_a_shelf_and_where_it_went_on() {
+    fn a_list_cursor_is_a_shelf_and_its_own_cursor() {
         assert_eq!(begin("2:plan:a:b"), Some((2, Some("plan:a:b".to_owned()))));
         assert_eq!(begin("0:"), Some((0, None)));
-        for place in ["", "1", ":x", "x:", "-1:"] {
-            assert_eq!(begin(place), None, "{place}");
+        for position in ["", "1", ":x", "x:", "-1:"] {
+            assert_eq!(begin(position), None, "{position}");
         }
     }
 
     #[test]
-    fn what_is_not_there_has_its_number_in_each_version() {
+    fn a_missing_resource_has_its_error_number_in_each_version() {
         let modern = not_found(Version::July2026, "a://b");
         assert_eq!((modern.code, modern.data), (INVALID_PARAMS, Some(json!({"uri": "a://b"}))));
         let legacy = not_found(Version::June2025, "a://b");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_not_there_are_not_written() {
+    fn absent_members_are_not_written() {
         let spec = ResourceSpec {
             uri: "a://b".to_owned(),
             name: "b".to_owned(),

@@ -8,7 +8,7 @@ use crate::calls::elicit::{self, ElicitError, ElicitOutcome};
 use crate::calls::input_required::{Retry, responses};
 use crate::calls::pending_run::why;
 use crate::calls::result::{self, TaskStatus, not_now, trouble};
-use crate::calls::run_input::{is_closed, said, wanted_in_parts};
+use crate::calls::run_input::{is_closed, matching_responses, wanted_in_parts};
 use crate::exchange::Exchange;
 use edge::views::content::whole;
 use engine::refusal::{RefusalCode, RefusalKind};
@@ -38,12 +38,13 @@ struct TaskParams {
 /// `tasks/get`: where a task stands, with its result, its error, or what it asks for.
 pub(crate) async fn get(exchange: Exchange) -> AnswerResult {
     let (report, _) = find(&exchange).await?;
-    let engine = &exchange.door.doors.engine;
+    let engine = &exchange.mcp.server.engine;
     let requests = requests(&exchange, &report).await?;
-    let said = engine.runs().own_words(&report).await.map_err(trouble)?;
+    let raw_failure = engine.runs().own_words(&report).await.map_err(trouble)?;
     // A task runs without its client: what it could not be asked for is explained in words.
-    let said = said.filter(|said| !matches!(said, RawFailure::Lacks(_)));
-    let status = match &said {
+    let raw_failure =
+        raw_failure.filter(|raw_failure| !matches!(raw_failure, RawFailure::Lacks(_)));
+    let status = match &raw_failure {
         // An error of the protocol is no result.
         Some(RawFailure::Error(_)) => TaskStatus::Failed,
         Some(RawFailure::Result(_) | RawFailure::Lacks(_) | RawFailure::Reply(_)) | None => {
@@ -54,7 +55,7 @@ pub(crate) async fn get(exchange: Exchange) -> AnswerResult {
     match status {
         TaskStatus::InputRequired => task["inputRequests"] = Value::Object(requests),
         TaskStatus::Failed => {
-            task["error"] = match said {
+            task["error"] = match raw_failure {
                 Some(RawFailure::Error(error)) => error,
                 Some(RawFailure::Result(_) | RawFailure::Lacks(_) | RawFailure::Reply(_))
                 | None => error(&report),
@@ -62,7 +63,8 @@ pub(crate) async fn get(exchange: Exchange) -> AnswerResult {
         }
         TaskStatus::Working | TaskStatus::Cancelled => {}
         TaskStatus::Completed => {
-            let result = outcome(&exchange, report, said).await?.write(exchange.client.version);
+            let result =
+                outcome(&exchange, report, raw_failure).await?.write(exchange.client.version);
             let task = task.to_string();
             let members = task.strip_prefix('{').and_then(|task| task.strip_suffix('}'));
             let members = format!("{},\"result\":{result}", members.unwrap_or_default());
@@ -95,7 +97,7 @@ pub(crate) async fn update(exchange: Exchange) -> AnswerResult {
     give(&exchange, report, &answers).await?;
     for (ask, reply) in answers.replies {
         // Not waited for: the client looks at the task again. It is durable when this returns.
-        let engine = &exchange.door.doors.engine;
+        let engine = &exchange.mcp.server.engine;
         match engine.asks().reply(&exchange.caller, ask, reply, None, 0).await {
             Ok(_) => {}
             Err(refusal) if is_closed(&refusal) => {}
@@ -108,7 +110,7 @@ pub(crate) async fn update(exchange: Exchange) -> AnswerResult {
 /// `tasks/cancel`: ends a task. One that is over stays as it is.
 pub(crate) async fn cancel(exchange: Exchange) -> AnswerResult {
     let (report, _) = find(&exchange).await?;
-    match exchange.door.doors.engine.runs().cancel(&exchange.caller, report.run.id).await {
+    match exchange.mcp.server.engine.runs().cancel(&exchange.caller, report.run.id).await {
         Ok(_) => Ok(Outcome::empty()),
         Err(refusal) if refusal.code == RefusalCode::RunOver => Ok(Outcome::empty()),
         Err(refusal) => Err(trouble(refusal)),
@@ -127,7 +129,7 @@ async fn find(exchange: &Exchange) -> Result<(RunReport, Retry), RpcError> {
     }
     let TaskParams { task_id, retry } = exchange.params()?;
     let Ok(run) = task_id.parse::<RunId>() else { return Err(no_task(&task_id)) };
-    match exchange.door.doors.engine.runs().report(&exchange.caller, run).await {
+    match exchange.mcp.server.engine.runs().report(&exchange.caller, run).await {
         Ok(report) => Ok((report, retry)),
         Err(refusal) if refusal.kind() == RefusalKind::NotFound => Err(no_task(&task_id)),
         Err(refusal) => Err(trouble(refusal)),
@@ -145,8 +147,8 @@ async fn requests(exchange: &Exchange, report: &RunReport) -> Result<Map<String,
     if let Some(wanted) = wanted_in_parts(exchange, report).await? {
         return Ok(wanted.asked_for(exchange).0);
     }
-    let chars_max = exchange.door.doors.limits().mcp_shown_chars_max;
-    let asks = exchange.door.doors.engine.asks();
+    let chars_max = exchange.mcp.server.limits().mcp_shown_chars_max;
+    let asks = exchange.mcp.server.engine.asks();
     let request = |asked: &SessionAsk| {
         let ask = &asked.row.ask;
         let params = elicit::request_or_text(ask, &exchange.client, chars_max)?;
@@ -168,7 +170,7 @@ struct Answers {
 struct TaskInput {
     /// The ask that is open for what is wanted.
     ask: AskId,
-    said: InputResponses,
+    responses: InputResponses,
     /// Whether something is left to be asked for.
     is_part: bool,
 }
@@ -182,7 +184,7 @@ async fn give(
     if answers.others.is_empty() || !report.session.key.space.is_call() {
         return Ok(());
     }
-    let engine = &exchange.door.doors.engine;
+    let engine = &exchange.mcp.server.engine;
     let caller = &exchange.caller;
     let run = report.run.id;
     let wait_ms = engine.limits().mcp_task_after_ms;
@@ -206,7 +208,7 @@ async fn give(
         // What is left is asked for again before the client looks at the task again, if that does
         // not take long. All else is not waited for.
         let wait_ms = if giving.is_part { wait_ms } else { 0 };
-        match engine.asks().give(caller, giving.ask, giving.said, wait_ms).await {
+        match engine.asks().give(caller, giving.ask, giving.responses, wait_ms).await {
             Ok(_) => return Ok(()),
             // The rest of what is said here may still be wanted.
             Err(refusal) if is_closed(&refusal) => {
@@ -228,26 +230,30 @@ async fn giving(
 ) -> Result<Option<TaskInput>, RpcError> {
     let Some(wanted) = wanted_in_parts(exchange, report).await? else { return Ok(None) };
     let (_, expected) = wanted.asked_for(exchange);
-    let mut said = said(&exchange.door.doors.engine, expected, &answers.others)?;
-    if said.inputs.is_empty() {
+    let mut responses = matching_responses(&exchange.mcp.server.engine, expected, &answers.others)?;
+    if responses.inputs.is_empty() {
         return Ok(None);
     }
     let ask = wanted.ask();
     // The ask is closed with what is given: a reply to it has to go along.
     let reply = answers.replies.iter().find(|(of, _)| *of == ask);
     if let Some((key, answer)) = reply.and_then(|(_, reply)| wanted.answer_of(reply)) {
-        said.inputs.entry(key).or_insert(answer);
+        responses.inputs.entry(key).or_insert(answer);
     }
-    let is_part = said.inputs.len() < wanted.count();
-    Ok(Some(TaskInput { ask, said, is_part }))
+    let is_part = responses.inputs.len() < wanted.count();
+    Ok(Some(TaskInput { ask, responses, is_part }))
 }
 
 /// The result of a task that has one.
-async fn outcome(exchange: &Exchange, report: RunReport, said: Option<RawFailure>) -> AnswerResult {
-    let engine: &Engine = &exchange.door.doors.engine;
+async fn outcome(
+    exchange: &Exchange,
+    report: RunReport,
+    raw_failure: Option<RawFailure>,
+) -> AnswerResult {
+    let engine: &Engine = &exchange.mcp.server.engine;
     let spec = result::called(engine, &exchange.caller, &report);
     if report.run.status != RunStatus::Completed {
-        return result::failed(spec.as_deref(), &report, said, exchange.client.version);
+        return result::failed(spec.as_deref(), &report, raw_failure, exchange.client.version);
     }
     let output = report.run.answer.unwrap_or_default();
     let output = whole(engine, &exchange.caller, output).await;
@@ -273,7 +279,7 @@ async fn own_ask(
     key: &str,
 ) -> Result<Option<SessionAsk>, RpcError> {
     let Ok(ask) = key.parse::<AskId>() else { return Ok(None) };
-    match exchange.door.doors.engine.asks().get(&exchange.caller, ask).await {
+    match exchange.mcp.server.engine.asks().get(&exchange.caller, ask).await {
         Ok(found) => Ok((found.row.ask.run == report.run.id).then_some(found)),
         Err(refusal) if refusal.kind() == RefusalKind::NotFound => Ok(None),
         Err(refusal) => Err(trouble(refusal)),
@@ -289,7 +295,7 @@ fn reply(
     if found.row.status != AskStatus::Open {
         return Ok(None);
     }
-    let engine = &exchange.door.doors.engine;
+    let engine = &exchange.mcp.server.engine;
     let asked = &found.row.ask;
     let ask = asked.id;
     let unfit = |wrong: &str| {

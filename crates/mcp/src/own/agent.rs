@@ -52,7 +52,7 @@ pub(super) fn filled(
 ) -> Value {
     let agent = &known.agent;
     let root = root(agent, around);
-    let said =
+    let prompt_message =
         |role: &str, text: String| json!({"role": role, "content": {"type": "text", "text": text}});
     // A text that cannot be filled is shown as it is written: someone may still read it.
     let text =
@@ -61,16 +61,19 @@ pub(super) fn filled(
         .prompt
         .iter()
         .map(|step| match step.role {
-            PromptRole::Assistant => said("assistant", text(&step.content)),
+            PromptRole::Assistant => prompt_message("assistant", text(&step.content)),
             // MCP has no voice of its own for the operator.
-            PromptRole::System | PromptRole::User => said("user", text(&step.content)),
+            PromptRole::System | PromptRole::User => prompt_message("user", text(&step.content)),
         })
         .collect();
     if messages.is_empty() {
-        messages.push(said("user", format!("You are {}. {}", agent.title, agent.description)));
+        messages.push(prompt_message(
+            "user",
+            format!("You are {}. {}", agent.title, agent.description),
+        ));
     }
     let request = given.get(REQUEST).and_then(Value::as_str).unwrap_or_default();
-    messages.push(said("user", request.to_owned()));
+    messages.push(prompt_message("user", request.to_owned()));
     json!({"description": spec(known).description, "messages": messages})
 }
 

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_told_as_what_they_are() {
+    fn contents_have_the_media_type_of_their_bytes() {
         let read = |bytes: &[u8]| of_bytes("u", bytes.to_vec());
         let json = json!({"uri": "u", "mimeType": "application/json", "text": "{\"a\":1}"});
         assert_eq!(read(b"{\"a\":1}"), json);

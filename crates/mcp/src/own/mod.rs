@@ -105,8 +105,8 @@ impl OwnShelf {
     }
 
     async fn contents(&self, caller: &Caller, uri: &str) -> Result<Option<Vec<Value>>, Fault> {
-        let Some(place) = ResourceUri::read(uri) else { return Ok(None) };
-        let content = match place {
+        let Some(resource) = ResourceUri::read(uri) else { return Ok(None) };
+        let content = match resource {
             ResourceUri::Plan(id) => visible_plan(&self.engine, caller, &id)
                 .map(|plan| contents::of_value(uri, &*plan.source)),
             ResourceUri::Session(id) => {
@@ -162,8 +162,8 @@ impl OwnShelf {
     }
 
     async fn waking(&self, caller: &Caller, uri: &str) -> Result<Option<Box<dyn Changes>>, Fault> {
-        let Some(place) = ResourceUri::read(uri) else { return Ok(None) };
-        Ok(match place {
+        let Some(resource) = ResourceUri::read(uri) else { return Ok(None) };
+        Ok(match resource {
             ResourceUri::Plan(id) => PlanChanges::of(&self.engine, caller, id)
                 .map(|changes| Box::new(changes) as Box<dyn Changes>),
             ResourceUri::Session(id) | ResourceUri::History(id) => {
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_a_caller_may_not_see_is_not_there() {
+    async fn resources_that_a_caller_may_not_read_are_absent() {
         let folder = tempfile::tempdir().unwrap();
         let own = own(folder.path());
         let uri = "waypost://plans/secret%2Fb";
@@ -546,8 +546,8 @@ mod tests {
         let read = own.read(&ann, &ResourceUri::Session(id).to_string()).await.unwrap().unwrap();
         assert!(read[0]["text"].as_str().unwrap().contains("\"context\":{}"), "{read:?}");
         let mut woken = Vec::new();
-        for place in [ResourceUri::Session(id), ResourceUri::History(id)] {
-            woken.push(own.changes(&ann, &place.to_string()).await.unwrap().unwrap());
+        for resource in [ResourceUri::Session(id), ResourceUri::History(id)] {
+            woken.push(own.changes(&ann, &resource.to_string()).await.unwrap().unwrap());
         }
         let request = RunRequest {
             target: RunTarget::Plan("open/a".into()),

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_takes_are_the_prompts_arguments() {
+    fn the_inputs_of_a_plan_are_the_prompts_arguments() {
         let spec = spec(&settle());
         assert_eq!(spec.name, "trade--settle");
         assert_eq!(spec.description.as_deref(), Some("Settles a trade."));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_say_which_tool_to_call_with_what() {
+    fn the_prompt_says_which_tool_to_call_with_which_arguments() {
         let given = json!({"trade": "17", "amount": "2.5", "lines": "[1]", "mode": "3"});
         let filled = filled(&settle(), given.as_object().unwrap());
         let text = filled["messages"][0]["content"]["text"].as_str().unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_become_what_the_schema_asks_for() {
+    fn text_arguments_become_values_of_the_schema() {
         let number = json!({"type": "integer"});
         assert_eq!(typed(&number, "12"), json!(12));
         assert_eq!(typed(&number, "twelve"), json!("twelve"));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_goes_on_with_what_its_schema_lists() {
+    fn an_argument_is_completed_with_the_values_of_its_schema() {
         let settle = settle();
         assert_eq!(choices(&settle, "mode", ""), ["Fast", "safe", "3"]);
         assert_eq!(choices(&settle, "mode", "f"), ["Fast"]);

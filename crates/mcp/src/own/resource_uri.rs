@@ -121,18 +121,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_is_read_as_it_is_written() {
+    fn every_resource_uri_is_read_as_it_is_written() {
         let plan = ResourceUri::Plan("trade/settle: ä".into());
         assert_eq!(plan.to_string(), "waypost://plans/trade%2Fsettle%3A%20%C3%A4");
         let hash = ContentHash::of(b"x");
-        for place in [
+        for resource in [
             plan,
             ResourceUri::Session(SessionId(7)),
             ResourceUri::History(SessionId(7)),
             ResourceUri::Run(RunId(8)),
             ResourceUri::Blob(hash),
         ] {
-            assert_eq!(ResourceUri::read(&place.to_string()), Some(place));
+            assert_eq!(ResourceUri::read(&resource.to_string()), Some(resource));
         }
         let colons = ResourceUri::read("waypost://plans/math::add");
         assert_eq!(
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_no_place() {
+    fn foreign_and_malformed_uris_are_not_ours() {
         for uri in [
             "test://static-text",
             "waypost:plans/a",

@@ -4,17 +4,17 @@
 
 use crate::answer::AnswerResult;
 use crate::client::Version;
-use crate::door::Door;
 use crate::messages::outbox::{AskError, ClientChannel, Outbox};
 use crate::messages::pieces::Pieces;
 use crate::messages::replay::{Reader, Replay, STANDALONE};
 use crate::messages::requests::is_cancelled;
 use crate::sessions::{self, Session};
+use crate::state::McpState;
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use edge::request::doors::{Closing, Shared, StreamPlace};
+use edge::request::server_state::{Closing, Shared, StreamPlace};
 use futures::future::{BoxFuture, Either, ready, select};
 use futures::{Stream, StreamExt, stream};
 use kernel::contracts::Clock;
@@ -36,7 +36,7 @@ const STILL_HERE: &[u8] = b": still here\n\n";
 /// How soon a client that lost its stream comes back.
 const RETRY_MS: u64 = 1_000;
 /// How many messages wait to be sent before an answer.
-const TOLD_MAX: usize = 64;
+const MESSAGES_MAX: usize = 64;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -72,8 +72,8 @@ impl Accept {
     }
 
     /// Room for one more stream of this caller, if its client takes one.
-    pub(crate) fn room(self, doors: &Shared, caller: &Caller) -> Option<StreamPlace> {
-        self.events.then(|| doors.free_stream(caller).ok()).flatten()
+    pub(crate) fn room(self, server: &Shared, caller: &Caller) -> Option<StreamPlace> {
+        self.events.then(|| server.free_stream(caller).ok()).flatten()
     }
 
     /// The response to a request as a whole answer.
@@ -132,7 +132,7 @@ pub(crate) fn written(id: &Id, version: Version, answered: &AnswerResult) -> Str
     }
 }
 
-/// A way by a channel; a session's client can be asked for something, too.
+/// Sends by a channel of tokio; a session's client can be asked for something, too.
 pub(crate) struct Channel {
     /// Where messages go.
     pub(crate) sender: mpsc::Sender<String>,
@@ -141,10 +141,10 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// A way, and where its messages come out.
+    /// A channel, and where its messages come out.
     pub(crate) fn open(session: Option<Arc<Session>>) -> (Self, mpsc::Receiver<String>) {
-        let (sender, told) = mpsc::channel(TOLD_MAX);
-        (Self { sender, session }, told)
+        let (sender, messages) = mpsc::channel(MESSAGES_MAX);
+        (Self { sender, session }, messages)
     }
 }
 
@@ -179,13 +179,13 @@ pub(crate) struct PendingAnswer {
     version: Version,
     answering: Option<BoxFuture<'static, AnswerResult>>,
     answered: Option<AnswerResult>,
-    told: Option<mpsc::Receiver<String>>,
+    messages: Option<mpsc::Receiver<String>>,
 }
 
 /// Its answer, step by step.
 enum Step {
     /// Something to send.
-    Told(String),
+    Message(String),
     /// It is answered; nothing comes after this.
     Answered(AnswerResult),
 }
@@ -196,9 +196,9 @@ impl PendingAnswer {
         id: Id,
         version: Version,
         answering: BoxFuture<'static, AnswerResult>,
-        told: Option<mpsc::Receiver<String>>,
+        messages: Option<mpsc::Receiver<String>>,
     ) -> Self {
-        Self { id, version, answering: Some(answering), answered: None, told }
+        Self { id, version, answering: Some(answering), answered: None, messages }
     }
 
     fn written(&self, answered: &AnswerResult) -> String {
@@ -232,14 +232,14 @@ impl PendingAnswer {
         // What was reported before the answer is sent before it. With the answer all of that is
         // there, and is taken at once: tokio may put off a task that polls a channel, as if it were
         // empty.
-        if let Some(told) = &mut self.told {
+        if let Some(messages) = &mut self.messages {
             let heard = match &self.answered {
-                Some(_) => Poll::Ready(told.try_recv().ok()),
-                None => told.poll_recv(context),
+                Some(_) => Poll::Ready(messages.try_recv().ok()),
+                None => messages.poll_recv(context),
             };
             match heard {
-                Poll::Ready(Some(message)) => return Poll::Ready(Step::Told(message)),
-                Poll::Ready(None) => self.told = None,
+                Poll::Ready(Some(message)) => return Poll::Ready(Step::Message(message)),
+                Poll::Ready(None) => self.messages = None,
                 Poll::Pending => {}
             }
         }
@@ -252,21 +252,21 @@ impl PendingAnswer {
 
 /// Answers a stateless request. A client that goes away drops the work.
 pub(crate) async fn stateless(
-    doors: &Shared,
+    server: &Shared,
     caller: &Caller,
     mut handling: PendingAnswer,
     accept: Accept,
     permit: Option<StreamPlace>,
 ) -> Response {
-    let clock = doors.engine.clock();
-    let first = match handling.first(clock.as_ref(), doors.limits().mcp_quiet_ms).await {
+    let clock = server.engine.clock();
+    let first = match handling.first(clock.as_ref(), server.limits().mcp_quiet_ms).await {
         Some(Step::Answered(answered)) => {
             return accept.answer(&handling, &answered, status_of(&answered));
         }
-        Some(Step::Told(message)) => event(None, &message),
+        Some(Step::Message(message)) => event(None, &message),
         None => Bytes::from_static(STILL_HERE),
     };
-    let Some(permit) = permit.or_else(|| accept.room(doors, caller)) else {
+    let Some(permit) = permit.or_else(|| accept.room(server, caller)) else {
         let answered = alone(&mut handling).await;
         return accept.answer(&handling, &answered, status_of(&answered));
     };
@@ -281,39 +281,39 @@ pub(crate) async fn stateless(
 
 /// Answers a request of a session. Once it is a stream, the work continues without the client.
 pub(crate) async fn resumable(
-    door: &Arc<Door>,
+    mcp: &Arc<McpState>,
     session: &Arc<Session>,
     mut handling: PendingAnswer,
     accept: Accept,
     permit: Option<StreamPlace>,
 ) -> Response {
-    let doors = &door.doors;
-    let clock = doors.engine.clock().as_ref();
-    let told = match handling.first(clock, doors.limits().mcp_quiet_ms).await {
+    let server = &mcp.server;
+    let clock = server.engine.clock().as_ref();
+    let early = match handling.first(clock, server.limits().mcp_quiet_ms).await {
         Some(Step::Answered(answered)) => {
             return accept.answer(&handling, &answered, StatusCode::OK);
         }
-        Some(Step::Told(message)) => Some(message),
+        Some(Step::Message(message)) => Some(message),
         None => None,
     };
-    let Some(permit) = permit.or_else(|| accept.room(doors, session.caller())) else {
+    let Some(permit) = permit.or_else(|| accept.room(server, session.caller())) else {
         let answered = alone(&mut handling).await;
         return accept.answer(&handling, &answered, StatusCode::OK);
     };
     let replay = session.new_stream();
     let reader = replay.reader(None);
-    if let Some(message) = told {
+    if let Some(message) = early {
         replay.push(message);
     }
-    door.spawn.task("mcp answer", Box::pin(carry(handling, replay)));
-    follow(doors, session, reader, permit)
+    mcp.spawn.task("mcp answer", Box::pin(carry(handling, replay)));
+    follow(server, session, reader, permit)
 }
 
 /// The answer of a request whose client hears nothing else.
 async fn alone(handling: &mut PendingAnswer) -> AnswerResult {
     loop {
         match handling.step().await {
-            Step::Told(_) => {}
+            Step::Message(_) => {}
             Step::Answered(answered) => return answered,
         }
     }
@@ -323,7 +323,7 @@ async fn alone(handling: &mut PendingAnswer) -> AnswerResult {
 async fn carry(mut handling: PendingAnswer, replay: Arc<Replay>) {
     loop {
         match handling.step().await {
-            Step::Told(message) => replay.push(message),
+            Step::Message(message) => replay.push(message),
             Step::Answered(answered) => {
                 // Who cancelled waits for nothing.
                 if !is_cancelled(&answered) {
@@ -338,24 +338,24 @@ async fn carry(mut handling: PendingAnswer, replay: Arc<Replay>) {
 
 /// A stream of a session as an answer.
 pub(crate) fn follow(
-    doors: &Shared,
+    server: &Shared,
     session: &Arc<Session>,
     reader: Reader,
     permit: StreamPlace,
 ) -> Response {
-    let place = reader.place();
+    let position = reader.position();
     // Older clients take an event without data for a broken message.
     let first = if session.version >= Version::November2025 {
-        Bytes::from(format!("id: {place}\nretry: {RETRY_MS}\ndata:\n\n"))
+        Bytes::from(format!("id: {position}\nretry: {RETRY_MS}\ndata:\n\n"))
     } else {
         Bytes::from_static(STILL_HERE)
     };
     let following = SessionConnection {
         reader,
         session: session.clone(),
-        clock: doors.engine.clock().clone(),
+        clock: server.engine.clock().clone(),
         // An answer may still come while the server closes; news do not.
-        closing: (place.stream == STANDALONE).then(|| doors.closing()),
+        closing: (position.stream == STANDALONE).then(|| server.closing()),
         first: Some(first),
         _permit: permit,
     };
@@ -385,7 +385,7 @@ impl RequestStream {
         let step = engine::timeout(self.clock.as_ref(), HEARTBEAT_MS, self.handling.step()).await;
         Some(match step {
             None => Bytes::from_static(STILL_HERE),
-            Some(Step::Told(message)) => event(None, &message),
+            Some(Step::Message(message)) => event(None, &message),
             Some(Step::Answered(answered)) => {
                 self.over = true;
                 event(None, &self.handling.written(&answered))
@@ -420,7 +420,7 @@ impl SessionConnection {
         match next {
             None => Some(Bytes::from_static(STILL_HERE)),
             Some(None) => None,
-            Some(Some(next)) => Some(event(Some(&next.place.to_string()), &next.message)),
+            Some(Some(next)) => Some(event(Some(&next.position.to_string()), &next.message)),
         }
     }
 }
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_takes_is_read() {
+    fn the_accept_header_is_read() {
         assert_eq!(accepted(&[]), Some((true, true)));
         assert_eq!(accepted(&["*/*"]), Some((true, true)));
         assert_eq!(accepted(&["application/json, text/event-stream"]), Some((true, true)));
@@ -506,7 +506,7 @@ mod tests {
         let mut steps = Vec::new();
         while let Some(step) = handling.step().now_or_never() {
             steps.push(match step {
-                Step::Told(message) => message,
+                Step::Message(message) => message,
                 Step::Answered(answered) => handling.written(&answered),
             });
         }
@@ -514,25 +514,26 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_goes_before_the_answer() {
-        let (way, told) = Channel::open(None);
+    fn messages_go_before_the_answer() {
+        let (channel, messages) = Channel::open(None);
         let answering = async move {
-            way.try_send("a".to_owned());
-            way.send("b".to_owned()).await;
-            assert!(way.ask("roots/list", Value::Null).await.is_err());
+            channel.try_send("a".to_owned());
+            channel.send("b".to_owned()).await;
+            assert!(channel.ask("roots/list", Value::Null).await.is_err());
             Ok(Outcome::empty())
         };
         let id = Id::number(1);
-        let mut handling = PendingAnswer::new(id, Version::June2025, answering.boxed(), Some(told));
+        let mut handling =
+            PendingAnswer::new(id, Version::June2025, answering.boxed(), Some(messages));
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
         assert_eq!(steps(&mut handling), ["a", "b", answer]);
     }
 
     #[tokio::test]
-    async fn what_was_told_goes_before_the_answer_of_a_task_that_did_much() {
-        let (way, told) = Channel::open(None);
+    async fn messages_go_before_the_answer_of_a_task_that_used_its_budget() {
+        let (channel, messages) = Channel::open(None);
         let answering = async move {
-            way.try_send("a".to_owned());
+            channel.try_send("a".to_owned());
             // From here on whatever this task asks of a channel has to wait for its next turn.
             while tokio::task::coop::has_budget_remaining() {
                 tokio::task::coop::consume_budget().await;
@@ -540,7 +541,8 @@ mod tests {
             Ok(Outcome::empty())
         };
         let id = Id::number(1);
-        let mut handling = PendingAnswer::new(id, Version::June2025, answering.boxed(), Some(told));
+        let mut handling =
+            PendingAnswer::new(id, Version::June2025, answering.boxed(), Some(messages));
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
         assert_eq!(steps(&mut handling), ["a", answer]);
     }

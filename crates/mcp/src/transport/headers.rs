@@ -39,14 +39,14 @@ pub(crate) fn check(
     headers: &HeaderMap,
     version: &str,
     method: &str,
-    said: &RequestMembers<'_>,
+    members: &RequestMembers<'_>,
 ) -> Result<(), RpcError> {
     same(headers, &VERSION, Some(version))?;
     same(headers, &METHOD, Some(method))?;
     let subject = match method {
-        "tools/call" | "prompts/get" => said.name,
-        "resources/read" => said.uri,
-        "tasks/get" | "tasks/update" | "tasks/cancel" => said.task_id,
+        "tools/call" | "prompts/get" => members.name,
+        "resources/read" => members.uri,
+        "tasks/get" | "tasks/update" | "tasks/cancel" => members.task_id,
         _ => None,
     };
     // Where the body does not say it, the method will.
@@ -60,7 +60,7 @@ pub(crate) fn check(
 pub(crate) fn check_arguments(
     headers: &HeaderMap,
     schema: &Value,
-    said: &RequestMembers<'_>,
+    members: &RequestMembers<'_>,
 ) -> Result<(), RpcError> {
     let Some(properties) = schema["properties"].as_object() else { return Ok(()) };
     let mut annotated = properties
@@ -70,7 +70,7 @@ pub(crate) fn check_arguments(
     if annotated.peek().is_none() {
         return Ok(());
     }
-    let arguments: Map<String, Value> = said
+    let arguments: Map<String, Value> = members
         .arguments
         .and_then(|arguments| serde_json::from_str(arguments.get()).ok())
         .unwrap_or_default();
@@ -156,8 +156,8 @@ mod tests {
     fn checked(given: &[(&str, &str)], method: &str, params: &Value) -> Option<i64> {
         let params = params.to_string();
         let raw: &RawValue = serde_json::from_str(&params).unwrap();
-        let said = RequestMembers::read(Some(raw)).unwrap();
-        let checked = check(&headers(given), "2026-07-28", method, &said);
+        let members = RequestMembers::read(Some(raw)).unwrap();
+        let checked = check(&headers(given), "2026-07-28", method, &members);
         checked.err().map(|error| error.code)
     }
 
@@ -213,8 +213,8 @@ mod tests {
             "free": {"type": "string"}}});
         let params = json!({"arguments": arguments}).to_string();
         let raw: &RawValue = serde_json::from_str(&params).unwrap();
-        let said = RequestMembers::read(Some(raw)).unwrap();
-        check_arguments(&headers(given), &schema, &said).err().map(|error| error.code)
+        let members = RequestMembers::read(Some(raw)).unwrap();
+        check_arguments(&headers(given), &schema, &members).err().map(|error| error.code)
     }
 
     #[test]

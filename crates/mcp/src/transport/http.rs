@@ -5,8 +5,8 @@
 use super::delivery::{self, wants_events};
 use super::headers::header;
 use super::post::{PostRefusal, no_session, post, session, session_id};
-use crate::door::Door;
 use crate::messages::replay::{EventPosition, STANDALONE};
+use crate::state::McpState;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -25,22 +25,22 @@ const METHODS: &str = "POST, GET, DELETE, OPTIONS";
 /// What a client that comes back saw last.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Answers every request to `/mcp`, in the frame of all doors.
-pub async fn serve(State(door): State<Arc<Door>>, request: Request) -> Response {
-    let answering = |request, visitor: Visitor| answer(door.clone(), visitor.caller, request);
-    framed(&door.doors, request, answering).await
+/// Answers every request to `/mcp`, in the frame of all endpoints.
+pub async fn serve(State(mcp): State<Arc<McpState>>, request: Request) -> Response {
+    let answering = |request, visitor: Visitor| answer(mcp.clone(), visitor.caller, request);
+    framed(&mcp.server, request, answering).await
 }
 
 /// The same for a caller who is known already.
-pub async fn answer(door: Arc<Door>, caller: Arc<Caller>, request: Request) -> Response {
+pub async fn answer(mcp: Arc<McpState>, caller: Arc<Caller>, request: Request) -> Response {
     let origin = request.headers().get(ORIGIN).cloned();
     let method = request.method().clone();
     let mut response = match method {
-        Method::POST => post(door, &caller, request).await,
-        Method::GET => told(open(&door, &caller, request.headers())),
-        Method::DELETE => told(end(&door, &caller, request.headers())),
+        Method::POST => post(mcp, &caller, request).await,
+        Method::GET => response_of(open(&mcp, &caller, request.headers())),
+        Method::DELETE => response_of(end(&mcp, &caller, request.headers())),
         Method::OPTIONS => preflight(request.headers()),
-        _ => told(Err(wrong_method("`/mcp` takes POST, GET and DELETE"))),
+        _ => response_of(Err(wrong_method("`/mcp` takes POST, GET and DELETE"))),
     };
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(METHODS));
@@ -58,14 +58,18 @@ pub async fn answer(door: Arc<Door>, caller: Arc<Caller>, request: Request) -> R
 }
 
 /// `GET`: the stream of what belongs to no request, or one that was lost.
-fn open(door: &Arc<Door>, caller: &Caller, headers: &HeaderMap) -> Result<Response, PostRefusal> {
+fn open(
+    mcp: &Arc<McpState>,
+    caller: &Caller,
+    headers: &HeaderMap,
+) -> Result<Response, PostRefusal> {
     if header(headers, HEADER_VERSION) == Some(MODERN) {
         return Err(wrong_method("without a session, post `subscriptions/listen` for changes"));
     }
     if !wants_events(headers) {
         return Err(wrong_method("GET opens a stream: `Accept` must take `text/event-stream`"));
     }
-    let session = session(door, caller, headers)?;
+    let session = session(mcp, caller, headers)?;
     let lost = || {
         let why = "the stream of `Last-Event-ID` is not kept any more, or never was";
         PostRefusal::invalid(StatusCode::BAD_REQUEST, why)
@@ -73,24 +77,24 @@ fn open(door: &Arc<Door>, caller: &Caller, headers: &HeaderMap) -> Result<Respon
     let (stream, after) = match header(headers, LAST_EVENT_ID) {
         None => (STANDALONE, None),
         Some(id) => {
-            let place = EventPosition::read(id).ok_or_else(lost)?;
-            (place.stream, Some(place.number))
+            let position = EventPosition::read(id).ok_or_else(lost)?;
+            (position.stream, Some(position.number))
         }
     };
     let replay = session.stream(stream).ok_or_else(lost)?;
-    let Ok(permit) = door.doors.free_stream(caller) else {
+    let Ok(permit) = mcp.server.free_stream(caller) else {
         let refused = PostRefusal::too_many("there is no room for one more stream now");
-        return Err(refused.quota(door.doors.stream_quota(caller)));
+        return Err(refused.quota(mcp.server.stream_quota(caller)));
     };
-    Ok(delivery::follow(&door.doors, &session, replay.reader(after), permit))
+    Ok(delivery::follow(&mcp.server, &session, replay.reader(after), permit))
 }
 
 /// `DELETE`: the session is over.
-fn end(door: &Door, caller: &Caller, headers: &HeaderMap) -> Result<Response, PostRefusal> {
+fn end(mcp: &McpState, caller: &Caller, headers: &HeaderMap) -> Result<Response, PostRefusal> {
     if header(headers, HEADER_VERSION) == Some(MODERN) {
         return Err(wrong_method("this version has no sessions that could be ended"));
     }
-    if !door.sessions.end(session_id(headers)?, caller) {
+    if !mcp.sessions.end(session_id(headers)?, caller) {
         return Err(no_session());
     }
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -109,7 +113,7 @@ fn preflight(headers: &HeaderMap) -> Response {
     response
 }
 
-fn told(answered: Result<Response, PostRefusal>) -> Response {
+fn response_of(answered: Result<Response, PostRefusal>) -> Response {
     answered.unwrap_or_else(|refused| refused.response(None))
 }
 

@@ -7,15 +7,15 @@ use crate::acts::act_of;
 use crate::answer::AnswerResult;
 use crate::client::{Client, Version};
 use crate::dispatch::{self, INITIALIZE, InSession, MethodEntry};
-use crate::door::Door;
 use crate::exchange::{Exchange, ResolvedCall};
 use crate::lists;
 use crate::messages::message::{self, Message, Meta, MethodCall, RequestMembers, RequestMessage};
 use crate::messages::outbox::Outbox;
 use crate::messages::requests::{Cancelled, REQUESTS_MAX};
-use crate::methods::hello;
+use crate::methods::handshake;
 use crate::methods::listen::{self, LISTEN};
 use crate::sessions::Session;
+use crate::state::McpState;
 use axum::extract::Request;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -23,7 +23,7 @@ use axum::response::{IntoResponse, Response};
 use edge::acts::out_of_scope;
 use edge::problem::rate_limit;
 use edge::request::body::{self, is_deeper};
-use edge::request::doors::missing_scope;
+use edge::request::server_state::missing_scope;
 use edge::request::trace;
 use engine::refusal::Quota;
 use futures::FutureExt;
@@ -91,25 +91,25 @@ impl From<RpcError> for PostRefusal {
 }
 
 /// Answers a `POST`.
-pub(crate) async fn post(door: Arc<Door>, caller: &Arc<Caller>, request: Request) -> Response {
+pub(crate) async fn post(mcp: Arc<McpState>, caller: &Arc<Caller>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Some(accept) = Accept::read(&parts.headers) else {
         let why = "`Accept` must take `application/json` or `text/event-stream`";
         return PostRefusal::invalid(StatusCode::NOT_ACCEPTABLE, why).response(None);
     };
-    let bytes = match body::read(&door.doors, body).await {
+    let bytes = match body::read(&mcp.server, body).await {
         Ok(bytes) => bytes,
         Err(failure) => {
             return PostRefusal::new(failure.status(), failure.rpc_error()).response(None);
         }
     };
-    let arrival = IncomingMessage { door: &door, caller, headers: &parts.headers, accept };
+    let arrival = IncomingMessage { mcp: &mcp, caller, headers: &parts.headers, accept };
     let (answered, id) = if bytes.trim_ascii_start().first() == Some(&b'[') {
         // Rare, and large: it need not be a part of every request.
         (Box::pin(arrival.batch(&bytes)).await, None)
     } else {
-        match message::read(&bytes, door.doors.limits().body_depth_max) {
-            Ok(Message::Request(asked)) => (arrival.request(&asked).await, Some(asked.id)),
+        match message::read(&bytes, mcp.server.limits().body_depth_max) {
+            Ok(Message::Request(request)) => (arrival.request(&request).await, Some(request.id)),
             Ok(Message::Notification(noted)) => (arrival.notification(&noted), None),
             Ok(Message::Response { id, answer }) => (arrival.response(id, answer), None),
             Err(unread) => (Err((*unread.error).into()), unread.id),
@@ -120,17 +120,17 @@ pub(crate) async fn post(door: Arc<Door>, caller: &Arc<Caller>, request: Request
 
 /// The caller's session that these headers name.
 pub(crate) fn session(
-    door: &Door,
+    mcp: &McpState,
     caller: &Caller,
     headers: &HeaderMap,
 ) -> Result<Arc<Session>, PostRefusal> {
     if let Some(version) = header(headers, &VERSION)
         && Version::named(version).is_none_or(Version::is_modern)
     {
-        return Err(hello::unsupported(version).into());
+        return Err(handshake::unsupported(version).into());
     }
     let id = session_id(headers)?;
-    door.sessions.find(id, caller).ok_or_else(no_session)
+    mcp.sessions.find(id, caller).ok_or_else(no_session)
 }
 
 /// The session id in these headers.
@@ -150,31 +150,31 @@ pub(crate) fn no_session() -> PostRefusal {
 
 /// A message that came in.
 struct IncomingMessage<'a> {
-    door: &'a Arc<Door>,
+    mcp: &'a Arc<McpState>,
     caller: &'a Arc<Caller>,
     headers: &'a HeaderMap,
     accept: Accept,
 }
 
 impl IncomingMessage<'_> {
-    async fn request(&self, asked: &RequestMessage<'_>) -> Result<Response, PostRefusal> {
-        let said = RequestMembers::read(asked.what.params)?;
-        let method: &str = &asked.what.method;
+    async fn request(&self, request: &RequestMessage<'_>) -> Result<Response, PostRefusal> {
+        let members = RequestMembers::read(request.call.params)?;
+        let method: &str = &request.call.method;
         self.within_scopes(method)?;
-        if self.is_stateless(method, &said.meta) {
-            return self.stateless(asked, &said).await;
+        if self.is_stateless(method, &members.meta) {
+            return self.stateless(request, &members).await;
         }
         if method == INITIALIZE {
-            return self.initialize(asked);
+            return self.initialize(request);
         }
-        self.in_session(asked, &said.meta).await
+        self.in_session(request, &members.meta).await
     }
 
     /// Refuses a method that the scopes of the credential do not cover: a client that learns which
     /// one is missing can get another credential.
     fn within_scopes(&self, method: &str) -> Result<(), PostRefusal> {
-        let doors = &self.door.doors;
-        let missing = act_of(method).and_then(|act| missing_scope(doors, self.caller, act));
+        let server = &self.mcp.server;
+        let missing = act_of(method).and_then(|act| missing_scope(server, self.caller, act));
         missing.map_or(Ok(()), |scope| Err(self.out_of_scope(scope)))
     }
 
@@ -190,7 +190,7 @@ impl IncomingMessage<'_> {
     }
 
     fn out_of_scope(&self, scope: Scope) -> PostRefusal {
-        let challenge = self.door.doors.entrance.step_up(scope, self.caller.scopes);
+        let challenge = self.mcp.server.entrance.step_up(scope, self.caller.scopes);
         PostRefusal { challenge, ..PostRefusal::new(StatusCode::FORBIDDEN, out_of_scope(scope)) }
     }
 
@@ -202,33 +202,33 @@ impl IncomingMessage<'_> {
 
     async fn stateless(
         &self,
-        asked: &RequestMessage<'_>,
-        said: &RequestMembers<'_>,
+        request: &RequestMessage<'_>,
+        members: &RequestMembers<'_>,
     ) -> Result<Response, PostRefusal> {
-        let method: &str = &asked.what.method;
+        let method: &str = &request.call.method;
         // Before all else, so that a client of an older version learns what is amiss.
         let line = dispatch::modern(method)
             .map_err(|error| PostRefusal::new(StatusCode::NOT_FOUND, error))?;
-        let (client, called) = self.client(method, said)?;
+        let (client, called) = self.client(method, members)?;
         let listens = method == LISTEN;
         if listens && !self.accept.events {
             let why = "the answer is a stream: `Accept` must take `text/event-stream`";
             return Err(PostRefusal::invalid(StatusCode::NOT_ACCEPTABLE, why));
         }
         let hears = listens || client.progress.is_some() || client.log.is_some();
-        let doors = &self.door.doors;
+        let server = &self.mcp.server;
         let permit =
-            (hears && line.tells()).then(|| self.accept.room(doors, self.caller)).flatten();
+            (hears && line.tells()).then(|| self.accept.room(server, self.caller)).flatten();
         if listens && permit.is_none() {
             let refused = PostRefusal::too_many("there is no room for one more stream now");
-            return Err(refused.quota(doors.stream_quota(self.caller)));
+            return Err(refused.quota(server.stream_quota(self.caller)));
         }
-        let (outbox, told) = way_before_answer(permit.is_some(), None);
+        let (outbox, messages) = channel_before_answer(permit.is_some(), None);
         let version = client.version;
-        let exchange = Exchange { called, ..self.exchange(asked, client, outbox) };
+        let exchange = Exchange { called, ..self.exchange(request, client, outbox) };
         let answering = (line.handler)(exchange);
-        let handling = PendingAnswer::new(asked.id.clone(), version, answering, told);
-        Ok(delivery::stateless(doors, self.caller, handling, self.accept, permit).await)
+        let handling = PendingAnswer::new(request.id.clone(), version, answering, messages);
+        Ok(delivery::stateless(server, self.caller, handling, self.accept, permit).await)
     }
 
     /// The client of a stateless request, once headers and body say the same, and what the request
@@ -236,10 +236,10 @@ impl IncomingMessage<'_> {
     fn client(
         &self,
         method: &str,
-        said: &RequestMembers<'_>,
+        members: &RequestMembers<'_>,
     ) -> Result<(Client, Option<ResolvedCall>), RpcError> {
-        let strict = !self.door.lenient;
-        let meta = &said.meta;
+        let strict = !self.mcp.lenient;
+        let meta = &members.meta;
         if strict {
             headers::has_version(self.headers)?;
             meta.check()?;
@@ -249,31 +249,31 @@ impl IncomingMessage<'_> {
             None => Cow::Borrowed(header(self.headers, &VERSION).unwrap_or(MODERN)),
         };
         if strict {
-            headers::check(self.headers, &version, method, said)?;
+            headers::check(self.headers, &version, method, members)?;
         }
-        let version = hello::supported(&version)?;
-        let name = said.name.filter(|_| method == "tools/call").and_then(message::text);
-        let tool = name.and_then(|name| lists::find(self.door, self.caller, &name));
+        let version = handshake::supported(&version)?;
+        let name = members.name.filter(|_| method == "tools/call").and_then(message::text);
+        let tool = name.and_then(|name| lists::find(self.mcp, self.caller, &name));
         if strict && let Some(tool) = &tool {
-            headers::check_arguments(self.headers, &tool.spec().input_schema, said)?;
+            headers::check_arguments(self.headers, &tool.spec().input_schema, members)?;
         }
-        let called = tool.map(|tool| ResolvedCall { tool, params: said.plain() });
+        let called = tool.map(|tool| ResolvedCall { tool, params: members.plain() });
         Ok((meta.client(version)?, called))
     }
 
-    fn initialize(&self, asked: &RequestMessage<'_>) -> Result<Response, PostRefusal> {
-        let door = self.door;
-        let client = hello::greeted(asked.what.params, door.lenient)?;
-        let (session, wishes) = Session::begin(&door.doors, self.caller, &client, None);
-        door.sessions
+    fn initialize(&self, request: &RequestMessage<'_>) -> Result<Response, PostRefusal> {
+        let mcp = self.mcp;
+        let client = handshake::initialized_client(request.call.params, mcp.lenient)?;
+        let (session, wishes) = Session::begin(&mcp.server, self.caller, &client, None);
+        mcp.sessions
             .add(&session)
             .map_err(|error| PostRefusal::new(StatusCode::TOO_MANY_REQUESTS, error))
             .map_err(|refused| refused.quota(session.quota()))?;
         let realm = self.caller.realm.clone();
-        let herald = listen::herald(door.clone(), realm, session.news(), wishes);
-        door.spawn.task("mcp session", Box::pin(herald));
-        let greeting = Ok(hello::greeting(client.version));
-        let message = written(&asked.id, client.version, &greeting);
+        let herald = listen::herald(mcp.clone(), realm, session.news(), wishes);
+        mcp.spawn.task("mcp session", Box::pin(herald));
+        let greeting = Ok(handshake::greeting(client.version));
+        let message = written(&request.id, client.version, &greeting);
         let mut response = self.accept.whole(StatusCode::OK, message);
         if let Ok(id) = HeaderValue::from_str(session.id()) {
             response.headers_mut().insert(HeaderName::from_static(HEADER_SESSION), id);
@@ -283,18 +283,18 @@ impl IncomingMessage<'_> {
 
     async fn in_session(
         &self,
-        asked: &RequestMessage<'_>,
+        request: &RequestMessage<'_>,
         meta: &Meta<'_>,
     ) -> Result<Response, PostRefusal> {
-        let session = session(self.door, self.caller, self.headers)?;
-        let line = known(asked)?;
+        let session = session(self.mcp, self.caller, self.headers)?;
+        let line = known(request)?;
         let permit =
-            line.tells().then(|| self.accept.room(&self.door.doors, self.caller)).flatten();
-        let (outbox, told) = way_before_answer(permit.is_some(), Some(session.clone()));
+            line.tells().then(|| self.accept.room(&self.mcp.server, self.caller)).flatten();
+        let (outbox, messages) = channel_before_answer(permit.is_some(), Some(session.clone()));
         let progress = meta.progress()?;
-        let answering = self.begin(&session, line, asked, progress, outbox)?;
-        let handling = PendingAnswer::new(asked.id.clone(), session.version, answering, told);
-        Ok(delivery::resumable(self.door, &session, handling, self.accept, permit).await)
+        let answering = self.begin(&session, line, request, progress, outbox)?;
+        let handling = PendingAnswer::new(request.id.clone(), session.version, answering, messages);
+        Ok(delivery::resumable(self.mcp, &session, handling, self.accept, permit).await)
     }
 
     /// Begins to answer a request of a session, which can be cancelled from then on. Its client may
@@ -303,28 +303,30 @@ impl IncomingMessage<'_> {
         &self,
         session: &Arc<Session>,
         line: &MethodEntry<InSession>,
-        asked: &RequestMessage<'_>,
+        request: &RequestMessage<'_>,
         progress: Option<Value>,
         outbox: Outbox,
     ) -> Result<BoxFuture<'static, AnswerResult>, PostRefusal> {
         let client =
             Client { version: session.version, can: session.can, log: session.log(), progress };
-        let exchange = self.exchange(asked, client, outbox);
+        let exchange = self.exchange(request, client, outbox);
         let cancelled = exchange.cancelled.clone();
         let answering = (line.handler)(exchange, session.clone());
-        session.requests.begin(&asked.id, cancelled, answering).map_err(|error| match error.code {
-            INTERNAL_ERROR => PostRefusal::new(StatusCode::TOO_MANY_REQUESTS, error),
-            _ => error.into(),
+        session.requests.begin(&request.id, cancelled, answering).map_err(|error| {
+            match error.code {
+                INTERNAL_ERROR => PostRefusal::new(StatusCode::TOO_MANY_REQUESTS, error),
+                _ => error.into(),
+            }
         })
     }
 
-    fn exchange(&self, asked: &RequestMessage<'_>, client: Client, outbox: Outbox) -> Exchange {
+    fn exchange(&self, request: &RequestMessage<'_>, client: Client, outbox: Outbox) -> Exchange {
         Exchange {
-            door: self.door.clone(),
+            mcp: self.mcp.clone(),
             caller: self.caller.clone(),
             client,
-            id: asked.id.clone(),
-            params: asked.what.params.map(RawValue::to_owned),
+            id: request.id.clone(),
+            params: request.call.params.map(RawValue::to_owned),
             outbox,
             trace: trace::of(self.headers),
             called: None,
@@ -336,7 +338,7 @@ impl IncomingMessage<'_> {
         let meta = RequestMembers::read(noted.params)?.meta;
         // Without a session a client cancels by closing the stream; nothing else is worth noting.
         if !self.is_stateless(&noted.method, &meta) {
-            let session = session(self.door, self.caller, self.headers)?;
+            let session = session(self.mcp, self.caller, self.headers)?;
             dispatch::notified(&noted.method, noted.params, &session.requests);
         }
         Ok(StatusCode::ACCEPTED.into_response())
@@ -347,7 +349,7 @@ impl IncomingMessage<'_> {
         id: &RawValue,
         answer: Result<&RawValue, &RawValue>,
     ) -> Result<Response, PostRefusal> {
-        let session = session(self.door, self.caller, self.headers)?;
+        let session = session(self.mcp, self.caller, self.headers)?;
         self.may_respond()?;
         session.answer(id, answer);
         Ok(StatusCode::ACCEPTED.into_response())
@@ -356,13 +358,13 @@ impl IncomingMessage<'_> {
     /// Several messages at once, which only the oldest version has.
     async fn batch(&self, bytes: &[u8]) -> Result<Response, PostRefusal> {
         let invalid = |why: &str| PostRefusal::invalid(StatusCode::BAD_REQUEST, why);
-        let depth_max = self.door.doors.limits().body_depth_max;
+        let depth_max = self.mcp.server.limits().body_depth_max;
         if is_deeper(bytes, depth_max) {
             return Err(invalid(&format!("the messages nest deeper than {depth_max} levels")));
         }
         let items: Vec<&RawValue> =
             serde_json::from_slice(bytes).map_err(|error| *message::malformed(&error).error)?;
-        let session = session(self.door, self.caller, self.headers)
+        let session = session(self.mcp, self.caller, self.headers)
             .ok()
             .filter(|session| session.version == Version::March2025)
             .ok_or_else(|| invalid("send one message at a time; only 2025-03-26 has batches"))?;
@@ -372,7 +374,7 @@ impl IncomingMessage<'_> {
         let mut answers: Vec<BoxFuture<'static, String>> = Vec::new();
         for item in items {
             match message::read(item.get().as_bytes(), depth_max) {
-                Ok(Message::Request(asked)) => answers.push(self.one_of_many(&session, &asked)),
+                Ok(Message::Request(request)) => answers.push(self.one_of_many(&session, &request)),
                 Ok(Message::Notification(noted)) => {
                     dispatch::notified(&noted.method, noted.params, &session.requests);
                 }
@@ -381,8 +383,8 @@ impl IncomingMessage<'_> {
                     session.answer(id, answer);
                 }
                 Err(unread) => {
-                    let told = jsonrpc::error(unread.id.as_ref(), &unread.error);
-                    answers.push(ready(told).boxed());
+                    let answer = jsonrpc::error(unread.id.as_ref(), &unread.error);
+                    answers.push(ready(answer).boxed());
                 }
             }
         }
@@ -397,13 +399,13 @@ impl IncomingMessage<'_> {
     fn one_of_many(
         &self,
         session: &Arc<Session>,
-        asked: &RequestMessage<'_>,
+        request: &RequestMessage<'_>,
     ) -> BoxFuture<'static, String> {
-        let id = asked.id.clone();
+        let id = request.id.clone();
         let version = session.version;
-        let begun = known(asked).and_then(|line| {
-            let progress = RequestMembers::read(asked.what.params)?.meta.progress()?;
-            self.begin(session, line, asked, progress, Outbox::default())
+        let begun = known(request).and_then(|line| {
+            let progress = RequestMembers::read(request.call.params)?.meta.progress()?;
+            self.begin(session, line, request, progress, Outbox::default())
         });
         async move {
             let answered = match begun {
@@ -416,20 +418,20 @@ impl IncomingMessage<'_> {
     }
 }
 
-/// A way for what is sent before an answer, and where it comes out. Where nothing can be sent there
-/// is no channel, and nothing to wait for but the answer.
-fn way_before_answer(
+/// A channel for what is sent before an answer, and where it comes out. Where nothing can be sent
+/// there is no channel, and nothing to wait for but the answer.
+fn channel_before_answer(
     is_open: bool,
     session: Option<Arc<Session>>,
 ) -> (Outbox, Option<mpsc::Receiver<String>>) {
     if !is_open {
         return (Outbox::default(), None);
     }
-    let (way, told) = Channel::open(session);
-    (Outbox::new(Arc::new(way)), Some(told))
+    let (channel, messages) = Channel::open(session);
+    (Outbox::new(Arc::new(channel)), Some(messages))
 }
 
 /// Who answers a request of a session. That no one does is an answer like any other.
-fn known(asked: &RequestMessage<'_>) -> Result<&'static MethodEntry<InSession>, PostRefusal> {
-    dispatch::legacy(&asked.what.method).map_err(|error| PostRefusal::new(StatusCode::OK, error))
+fn known(request: &RequestMessage<'_>) -> Result<&'static MethodEntry<InSession>, PostRefusal> {
+    dispatch::legacy(&request.call.method).map_err(|error| PostRefusal::new(StatusCode::OK, error))
 }

@@ -7,17 +7,17 @@ use crate::acts::act_of;
 use crate::answer::AnswerResult;
 use crate::client::{Client, Version};
 use crate::dispatch::{self, INITIALIZE};
-use crate::door::Door;
 use crate::exchange::Exchange;
 use crate::messages::message::{self, Message, Meta, RequestMembers, RequestMessage};
 use crate::messages::outbox::Outbox;
 use crate::messages::requests::{Cancelled, REQUESTS_MAX, Requests, is_cancelled};
-use crate::methods::hello;
+use crate::methods::handshake;
 use crate::methods::listen;
 use crate::sessions::Session;
+use crate::state::McpState;
 use edge::acts::out_of_scope;
 use edge::request::auth::Visitor;
-use edge::request::doors::missing_scope;
+use edge::request::server_state::missing_scope;
 use futures::future::{BoxFuture, Either, pending, select};
 use identity::VerifiedCaller;
 use kernel::tool::call::Caller;
@@ -38,7 +38,7 @@ const LINES_MAX: usize = 256;
 const DRAIN_MS: u64 = 3_000;
 
 /// Serves one client until it closes its end, or its credential ends.
-pub async fn serve<R, W>(door: Arc<Door>, client: Visitor, input: R, output: W)
+pub async fn serve<R, W>(mcp: Arc<McpState>, client: Visitor, input: R, output: W)
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -52,14 +52,14 @@ where
         // No one waits if the client left first.
         let _ = done.send(());
     };
-    door.spawn.task("mcp output", Box::pin(writing));
+    mcp.spawn.task("mcp output", Box::pin(writing));
     let requests = Requests::new(REQUESTS_MAX);
     let Visitor { caller, verified, .. } = client;
-    let mut lapsed = pin!(lapsed(&door, verified, caller.realm.clone()));
-    let mut pipe = Pipe { door: door.clone(), caller, sender, requests, session: None };
+    let mut lapsed = pin!(lapsed(&mcp, verified, caller.realm.clone()));
+    let mut pipe = Pipe { mcp: mcp.clone(), caller, sender, requests, session: None };
     let mut input = BufReader::new(input);
     while !pipe.sender.is_closed() {
-        let next = line(&mut input, door.doors.limits().body_bytes_max);
+        let next = line(&mut input, mcp.server.limits().body_bytes_max);
         let read = match select(pin!(next), lapsed.as_mut()).await {
             Either::Left((read, _)) => read,
             Either::Right(((), _)) => {
@@ -79,13 +79,13 @@ where
         }
     }
     // Streams of news end, and no one answers what we ask.
-    door.doors.close();
+    mcp.server.close();
     let Pipe { sender, requests, session, .. } = pipe;
     drop(sender);
     if let Some(session) = session {
         session.give_up_asking();
     }
-    let clock = door.doors.engine.clock().as_ref();
+    let clock = mcp.server.engine.clock().as_ref();
     if engine::timeout(clock, DRAIN_MS, &mut finished).await.is_none() {
         requests.end_all();
         let _ = engine::timeout(clock, DRAIN_MS, finished).await;
@@ -94,16 +94,16 @@ where
 
 /// Waits until the client's credential is not good any more, or its realm is gone; for ever where
 /// it needs no credential.
-async fn lapsed(door: &Door, verified: Option<Arc<VerifiedCaller>>, realm: RealmId) {
+async fn lapsed(mcp: &McpState, verified: Option<Arc<VerifiedCaller>>, realm: RealmId) {
     match verified {
-        Some(verified) => door.doors.lapse(&verified, &realm).await,
+        Some(verified) => mcp.server.lapse(&verified, &realm).await,
         None => pending().await,
     }
 }
 
 /// One client's pipe.
 struct Pipe {
-    door: Arc<Door>,
+    mcp: Arc<McpState>,
     /// Who is at its other end.
     caller: Arc<Caller>,
     sender: mpsc::Sender<String>,
@@ -118,11 +118,11 @@ impl Pipe {
         if bytes.trim_ascii().is_empty() {
             return;
         }
-        match message::read(bytes, self.door.doors.limits().body_depth_max) {
-            Ok(Message::Request(asked)) => match self.begin(&asked) {
+        match message::read(bytes, self.mcp.server.limits().body_depth_max) {
+            Ok(Message::Request(request)) => match self.begin(&request) {
                 Ok(BeginResult::Answered(message)) => self.say(message).await,
                 Ok(BeginResult::UnderWay) => {}
-                Err(error) => self.say(jsonrpc::error(Some(&asked.id), &error)).await,
+                Err(error) => self.say(jsonrpc::error(Some(&request.id), &error)).await,
             },
             Ok(Message::Notification(noted)) => {
                 dispatch::notified(&noted.method, noted.params, &self.requests);
@@ -139,11 +139,11 @@ impl Pipe {
     }
 
     /// Begins to answer a request.
-    fn begin(&mut self, asked: &RequestMessage<'_>) -> Result<BeginResult, RpcError> {
-        let meta = RequestMembers::read(asked.what.params)?.meta;
-        let method: &str = &asked.what.method;
-        let doors = &self.door.doors;
-        let missing = act_of(method).and_then(|act| missing_scope(doors, &self.caller, act));
+    fn begin(&mut self, request: &RequestMessage<'_>) -> Result<BeginResult, RpcError> {
+        let meta = RequestMembers::read(request.call.params)?.meta;
+        let method: &str = &request.call.method;
+        let server = &self.mcp.server;
+        let missing = act_of(method).and_then(|act| missing_scope(server, &self.caller, act));
         if let Some(scope) = missing {
             return Err(out_of_scope(scope));
         }
@@ -151,12 +151,12 @@ impl Pipe {
             let line = dispatch::modern(method)?;
             let client = self.stateless_client(&meta)?;
             let version = client.version;
-            let exchange = self.exchange(asked, client);
+            let exchange = self.exchange(request, client);
             let cancelled = exchange.cancelled.clone();
-            return self.run(asked, version, cancelled, (line.handler)(exchange));
+            return self.run(request, version, cancelled, (line.handler)(exchange));
         }
         if method == INITIALIZE {
-            return self.initialize(asked);
+            return self.initialize(request);
         }
         let Some(session) = self.session.clone() else {
             let message = "there is no session; begin with `initialize`, or say in `_meta` of \
@@ -167,64 +167,64 @@ impl Pipe {
         let version = session.version;
         let progress = meta.progress()?;
         let client = Client { version, can: session.can, log: session.log(), progress };
-        let exchange = self.exchange(asked, client);
+        let exchange = self.exchange(request, client);
         let cancelled = exchange.cancelled.clone();
-        self.run(asked, version, cancelled, (line.handler)(exchange, session))
+        self.run(request, version, cancelled, (line.handler)(exchange, session))
     }
 
     fn stateless_client(&self, meta: &Meta<'_>) -> Result<Client, RpcError> {
-        if !self.door.lenient {
+        if !self.mcp.lenient {
             meta.check()?;
         }
         let version = meta.version()?.unwrap_or(Cow::Borrowed(MODERN));
-        meta.client(hello::supported(&version)?)
+        meta.client(handshake::supported(&version)?)
     }
 
-    fn initialize(&mut self, asked: &RequestMessage<'_>) -> Result<BeginResult, RpcError> {
+    fn initialize(&mut self, request: &RequestMessage<'_>) -> Result<BeginResult, RpcError> {
         if self.session.is_some() {
             return Err(RpcError::new(INVALID_REQUEST, "the session has begun already"));
         }
-        let client = hello::greeted(asked.what.params, self.door.lenient)?;
-        let news = Outbox::new(Arc::new(self.way(None)));
-        let (session, wishes) = Session::begin(&self.door.doors, &self.caller, &client, Some(news));
+        let client = handshake::initialized_client(request.call.params, self.mcp.lenient)?;
+        let news = Outbox::new(Arc::new(self.channel(None)));
+        let (session, wishes) = Session::begin(&self.mcp.server, &self.caller, &client, Some(news));
         let realm = self.caller.realm.clone();
-        let herald = listen::herald(self.door.clone(), realm, session.news(), wishes);
-        self.door.spawn.task("mcp session", Box::pin(herald));
+        let herald = listen::herald(self.mcp.clone(), realm, session.news(), wishes);
+        self.mcp.spawn.task("mcp session", Box::pin(herald));
         self.session = Some(session);
-        let greeting = Ok(hello::greeting(client.version));
-        Ok(BeginResult::Answered(written(&asked.id, client.version, &greeting)))
+        let greeting = Ok(handshake::greeting(client.version));
+        Ok(BeginResult::Answered(written(&request.id, client.version, &greeting)))
     }
 
-    fn exchange(&self, asked: &RequestMessage<'_>, client: Client) -> Exchange {
+    fn exchange(&self, request: &RequestMessage<'_>, client: Client) -> Exchange {
         let session = self.session.clone().filter(|_| !client.version.is_modern());
         Exchange {
-            door: self.door.clone(),
+            mcp: self.mcp.clone(),
             caller: self.caller.clone(),
             client,
-            id: asked.id.clone(),
-            params: asked.what.params.map(RawValue::to_owned),
-            outbox: Outbox::new(Arc::new(self.way(session))),
+            id: request.id.clone(),
+            params: request.call.params.map(RawValue::to_owned),
+            outbox: Outbox::new(Arc::new(self.channel(session))),
             trace: None,
             called: None,
             cancelled: Cancelled::default(),
         }
     }
 
-    fn way(&self, session: Option<Arc<Session>>) -> Channel {
+    fn channel(&self, session: Option<Arc<Session>>) -> Channel {
         Channel { sender: self.sender.clone(), session }
     }
 
     /// Answers beside the others: a slow request holds no one up.
     fn run(
         &self,
-        asked: &RequestMessage<'_>,
+        request: &RequestMessage<'_>,
         version: Version,
         cancelled: Cancelled,
         answering: BoxFuture<'static, AnswerResult>,
     ) -> Result<BeginResult, RpcError> {
-        let answering = self.requests.begin(&asked.id, cancelled, answering)?;
+        let answering = self.requests.begin(&request.id, cancelled, answering)?;
         let sender = self.sender.clone();
-        let id = asked.id.clone();
+        let id = request.id.clone();
         let task = async move {
             let answered = answering.await;
             if !is_cancelled(&answered) {
@@ -232,12 +232,12 @@ impl Pipe {
                 let _ = sender.send(written(&id, version, &answered)).await;
             }
         };
-        self.door.spawn.task("mcp request", Box::pin(task));
+        self.mcp.spawn.task("mcp request", Box::pin(task));
         Ok(BeginResult::UnderWay)
     }
 
     async fn refuse_length(&self) {
-        let max = self.door.doors.limits().body_bytes_max;
+        let max = self.mcp.server.limits().body_bytes_max;
         let message = format!(
             "the message has more than {max} bytes; send less, or raise `body_bytes_max` in \
              `[limits]`"

@@ -39,7 +39,7 @@ impl Ourselves {
                 let cwd = cwd.as_deref().unwrap_or(Path::new("."));
                 is_waypost(command) && self.are_served(args, cwd)
             }
-            // Neither of these doors lists what we have.
+            // Neither of these endpoints lists what we have.
             UpstreamKind::Rest(_) | UpstreamKind::Rpc { .. } => false,
             UpstreamKind::A2a(agent) => match &agent.card {
                 // Our own registry lists no cards but ours.

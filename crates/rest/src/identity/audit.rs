@@ -5,8 +5,8 @@ use axum::Json;
 use edge::problem::{Failure, Result};
 use edge::request::auth::Visitor;
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Administrator, Doors, for_whole_server};
 use edge::request::params::{Params, no_such, page, short};
+use edge::request::server_state::{Administrator, ServerState, for_whole_server};
 use kernel::contracts::identity::audit::{AuditFilter, LocatedEntry};
 use kernel::identity::audit::{ChainName, Entry, Ruling};
 use kernel::identity::chain::{BadHead, Head};
@@ -49,28 +49,28 @@ pub(crate) struct CheckQuery {
 
 /// `GET /audit`, newest first.
 pub(crate) async fn list(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     Params(query): Params<EntriesQuery>,
 ) -> Result<Json<Page<AuditEntry>>> {
-    let chain = chain(&doors, query.chain.as_deref(), &visitor, &caller)?;
+    let chain = chain(&server, query.chain.as_deref(), &visitor, &caller)?;
     let since = query.since.as_deref().map(moment).transpose()?;
     let filter = AuditFilter { act: query.act, subject: query.subject, since };
     let of = Purpose::of(&caller, "/api/v1/audit").filtered(&(&chain, &filter));
-    let page = page(query.limit, doors.cursors.start(&of, query.cursor)?, doors.limits());
-    let found = doors.engine.audits().entries(&caller, &chain, &filter, &page).await?;
+    let page = page(query.limit, server.cursors.start(&of, query.cursor)?, server.limits());
+    let found = server.engine.audits().entries(&caller, &chain, &filter, &page).await?;
     let items = found.items.into_iter().map(entry).collect();
-    Ok(Json(Page { items, next_cursor: doors.cursors.next(&of, found.next_cursor) }))
+    Ok(Json(Page { items, next_cursor: server.cursors.next(&of, found.next_cursor) }))
 }
 
 /// `GET /audit/head`.
 pub(crate) async fn head(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     Params(query): Params<ChainQuery>,
 ) -> Result<Json<AuditHead>> {
-    let chain = chain(&doors, query.chain.as_deref(), &visitor, &caller)?;
-    let state = doors.engine.audits().head(&caller, &chain).await?;
+    let chain = chain(&server, query.chain.as_deref(), &visitor, &caller)?;
+    let state = server.engine.audits().head(&caller, &chain).await?;
     Ok(Json(AuditHead {
         chain: chain.to_string(),
         head: state.head.to_string(),
@@ -80,15 +80,15 @@ pub(crate) async fn head(
 
 /// `GET /audit/verify`: reads the whole chain.
 pub(crate) async fn verify(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     Params(query): Params<CheckQuery>,
 ) -> Result<Json<AuditCheck>> {
-    let chain = chain(&doors, query.chain.as_deref(), &visitor, &caller)?;
+    let chain = chain(&server, query.chain.as_deref(), &visitor, &caller)?;
     let known = query.head.as_deref().map(kept_head).transpose()?;
     let known: Vec<Head> = known.into_iter().collect();
     let until = query.unchecked_until.unwrap_or_default();
-    let seen = doors.engine.audits().verify(&caller, &chain, &known, until).await?;
+    let seen = server.engine.audits().verify(&caller, &chain, &known, until).await?;
     Ok(Json(AuditCheck {
         chain: chain.to_string(),
         valid: seen.is_valid(),
@@ -103,7 +103,7 @@ pub(crate) async fn verify(
 /// The chain that is meant: the realm's, or for who administers all of it the server's, or that of
 /// any realm: one that was removed is entered no more, and its audit stays.
 fn chain(
-    doors: &Doors,
+    server: &ServerState,
     named: Option<&str>,
     visitor: &Visitor,
     caller: &Caller,
@@ -115,7 +115,7 @@ fn chain(
         (Some(_), Some(realm)) => ChainName::of(&realm.into()),
         (Some(other), None) => return Err(no_such("chain", other, &["realm", "server"])),
     };
-    for_whole_server(doors, visitor, "the audit of the server, or of another realm,")?;
+    for_whole_server(server, visitor, "the audit of the server, or of another realm,")?;
     Ok(chain)
 }
 

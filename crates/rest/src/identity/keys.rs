@@ -11,9 +11,9 @@ use edge::problem::{Failure, Result};
 use edge::request::auth::Visitor;
 use edge::request::body::{JsonBody, OptionalBody};
 use edge::request::cursors::Purpose;
-use edge::request::doors::Administrator;
 use edge::request::pages::{PageQuery, paged};
 use edge::request::params::{Params, PathName, short};
+use edge::request::server_state::Administrator;
 use engine::refusal::Refusal;
 use identity::keys::{Expiry, KeyRefusal, KeyWithText, NewKey};
 use kernel::contracts::identity::api_keys::StoredKey;
@@ -36,37 +36,37 @@ const OVERLAP_MS_MAX: u64 = 30 * DAY_MS;
 
 /// `GET /keys`, by id: those that the caller administers, revoked ones included.
 pub(crate) async fn list(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<ApiKey>>> {
-    let keys = doors.identity.list(&maker(&visitor, &caller));
+    let keys = server.identity.list(&maker(&visitor, &caller));
     let of = Purpose::of(&caller, "/api/v1/keys");
-    let now = doors.engine.clock().now();
-    let directory = doors.identity.directory();
+    let now = server.engine.clock().now();
+    let directory = server.identity.directory();
     let show = |stored: StoredKey| shown(&stored, now, &directory);
-    paged(&doors, &of, keys, query, |stored| stored.key.id.as_str(), show)
+    paged(&server, &of, keys, query, |stored| stored.key.id.as_str(), show)
 }
 
 /// `GET /keys/{id}`.
 pub(crate) async fn show(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     PathName(name): PathName,
 ) -> Result<Json<ApiKey>> {
-    let keys = doors.identity.list(&maker(&visitor, &caller));
+    let keys = server.identity.list(&maker(&visitor, &caller));
     let found = keys.iter().find(|stored| stored.key.id.as_str() == name);
     let stored = found.ok_or_else(|| missing(&name))?;
-    Ok(Json(shown(stored, doors.engine.clock().now(), &doors.identity.directory())))
+    Ok(Json(shown(stored, server.engine.clock().now(), &server.identity.directory())))
 }
 
 /// `POST /keys`.
 pub(crate) async fn create(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     JsonBody(body): JsonBody<KeyBody>,
 ) -> Result<Response> {
-    let now = doors.engine.clock().now();
+    let now = server.engine.clock().now();
     let realms = match body.of {
         Some(_) => entered(body.realms, body.roles.as_deref())?,
         None => grants(&caller.realm, body.realms, body.roles.as_deref())?,
@@ -79,21 +79,21 @@ pub(crate) async fn create(
         expires: expiry(body.expires_in_days, now)?,
     };
     let maker = maker(&visitor, &caller);
-    let made = doors.identity.create(&maker, new).await;
+    let made = server.identity.create(&maker, new).await;
     if let Err(refusal @ KeyRefusal::Exceeds(_)) = &made {
-        note_beyond(&doors, &caller, refusal);
+        note_beyond(&server, &caller, refusal);
     }
     let made = made.map_err(not_made)?;
     let id = made.stored.key.id.clone();
     tracing::info!(key = %id, by = %maker.subject, "an API key was created");
     let location = [(LOCATION, format!("/api/v1/keys/{id}"))];
-    let issued = issued(&made, now, &doors.identity.directory());
+    let issued = issued(&made, now, &server.identity.directory());
     Ok((StatusCode::CREATED, location, issued).into_response())
 }
 
 /// `POST /keys/{id}/rotate`.
 pub(crate) async fn rotate(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     PathName(name): PathName,
     OptionalBody(body): OptionalBody<RotateBody>,
@@ -105,24 +105,24 @@ pub(crate) async fn rotate(
     }
     let id = key_id(&name)?;
     let maker = maker(&visitor, &caller);
-    let made = doors.identity.rotate(&maker, &id, overlap_ms).await;
+    let made = server.identity.rotate(&maker, &id, overlap_ms).await;
     if let Err(refusal @ KeyRefusal::Exceeds(_)) = &made {
-        note_beyond(&doors, &caller, refusal);
+        note_beyond(&server, &caller, refusal);
     }
     let made = made.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(key = %id, by = %maker.subject, "an API key was rotated");
-    Ok(issued(&made, doors.engine.clock().now(), &doors.identity.directory()))
+    Ok(issued(&made, server.engine.clock().now(), &server.identity.directory()))
 }
 
 /// `DELETE /keys/{id}`: also where it was revoked before.
 pub(crate) async fn revoke(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     PathName(name): PathName,
 ) -> Result<StatusCode> {
     let id = key_id(&name)?;
     let maker = maker(&visitor, &caller);
-    let revoked = doors.identity.revoke(&maker, &id).await;
+    let revoked = server.identity.revoke(&maker, &id).await;
     revoked.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(key = %id, by = %maker.subject, "an API key was revoked");
     Ok(StatusCode::NO_CONTENT)
@@ -145,8 +145,8 @@ fn grants(
     }
     let mut grants = BTreeMap::new();
     for (name, roles) in &realms {
-        let place = place_of(name);
-        grants.insert(pattern(name, &place)?, roles_of(roles, &place)?);
+        let pointer = pointer_of(name);
+        grants.insert(pattern(name, &pointer)?, roles_of(roles, &pointer)?);
     }
     Ok(Grants(grants))
 }
@@ -163,30 +163,30 @@ fn entered(
     }
     let mut entered = Grants::default();
     for (name, roles) in &realms.unwrap_or_default() {
-        let place = place_of(name);
+        let pointer = pointer_of(name);
         if !roles.is_empty() {
             let message = "roles cannot be given beside `of`";
-            return Err(Failure::wrong_value(&place, message).hint(hint));
+            return Err(Failure::wrong_value(&pointer, message).hint(hint));
         }
-        entered.give(pattern(name, &place)?, &Roles::default());
+        entered.give(pattern(name, &pointer)?, &Roles::default());
     }
     Ok(entered)
 }
 
 /// Where a realm stands in a body.
-fn place_of(realm: &str) -> String {
+fn pointer_of(realm: &str) -> String {
     child_pointer("/realms", realm)
 }
 
-fn pattern(name: &str, place: &str) -> Result<RealmPattern> {
-    RealmPattern::parse(name).map_err(|bad| Failure::wrong_value(place, bad.to_string()))
+fn pattern(name: &str, pointer: &str) -> Result<RealmPattern> {
+    RealmPattern::parse(name).map_err(|bad| Failure::wrong_value(pointer, bad.to_string()))
 }
 
-fn roles_of(names: &[String], place: &str) -> Result<Roles> {
+fn roles_of(names: &[String], pointer: &str) -> Result<Roles> {
     let role = |(index, name): (usize, &String)| {
         let all = || Role::ALL.iter().map(|role| role.name());
-        let place = format!("{place}/{index}");
-        Role::from_name(name).ok_or_else(|| no_such("role", name, all(), &place))
+        let pointer = format!("{pointer}/{index}");
+        Role::from_name(name).ok_or_else(|| no_such("role", name, all(), &pointer))
     };
     names.iter().enumerate().map(role).collect()
 }
@@ -198,8 +198,8 @@ fn scopes(names: &[String]) -> Result<Scopes> {
     }
     let scope = |(index, name): (usize, &String)| {
         let all = || Scope::ALL.iter().map(|scope| scope.name());
-        let place = format!("/scopes/{index}");
-        Scope::from_name(name).ok_or_else(|| no_such("scope", name, all(), &place))
+        let pointer = format!("/scopes/{index}");
+        Scope::from_name(name).ok_or_else(|| no_such("scope", name, all(), &pointer))
     };
     names.iter().enumerate().map(scope).collect()
 }
@@ -208,13 +208,13 @@ fn no_such(
     noun: &str,
     given: &str,
     known: impl Iterator<Item = &'static str>,
-    place: &str,
+    pointer: &str,
 ) -> Failure {
     let known: Vec<&str> = known.collect();
     let hint = meant(given, known.iter().copied());
     let hint = hint.unwrap_or_else(|| format!("one of {}", known.join(", ")));
     let message = format!("there is no {noun} `{}`", short(given));
-    Failure::wrong_value(place, message).hint(hint)
+    Failure::wrong_value(pointer, message).hint(hint)
 }
 
 fn expiry(days: Option<u32>, now: Millis) -> Result<Expiry> {

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use edge::problem::{Failure, Result};
-use edge::request::doors::{Doors, Shared};
+use edge::request::server_state::{ServerState, Shared};
 use kernel::values::caller::Scope;
 use wire::rest::{AuthorizationServerMetadata, ResourceMetadata};
 
@@ -15,10 +15,10 @@ const FIRST_SCOPES: [Scope; 2] = [Scope::Read, Scope::Use];
 
 /// `GET /.well-known/oauth-protected-resource`, with and without `/mcp` at its end: nothing else
 /// here is a resource of its own.
-pub(crate) async fn resource(State(doors): State<Shared>) -> Result<Json<ResourceMetadata>> {
-    let base = base(&doors)?;
+pub(crate) async fn resource(State(server): State<Shared>) -> Result<Json<ResourceMetadata>> {
+    let base = base(&server)?;
     // Where there are issuers, people log in there; we give tokens only for keys.
-    let issuers = doors.identity.issuers();
+    let issuers = server.identity.issuers();
     let authorization_servers = if issuers.is_empty() { vec![base.to_owned()] } else { issuers };
     Ok(Json(ResourceMetadata {
         resource: format!("{base}/mcp"),
@@ -30,9 +30,9 @@ pub(crate) async fn resource(State(doors): State<Shared>) -> Result<Json<Resourc
 
 /// `GET /.well-known/oauth-authorization-server`.
 pub(crate) async fn authorization_server(
-    State(doors): State<Shared>,
+    State(server): State<Shared>,
 ) -> Result<Json<AuthorizationServerMetadata>> {
-    let base = base(&doors)?;
+    let base = base(&server)?;
     let methods = ["client_secret_post", "client_secret_basic"];
     Ok(Json(AuthorizationServerMetadata {
         issuer: base.to_owned(),
@@ -45,8 +45,8 @@ pub(crate) async fn authorization_server(
 }
 
 /// The address at which clients reach this server, where they need credentials.
-fn base(doors: &Doors) -> Result<&str> {
-    doors.entrance.base().ok_or_else(|| {
+fn base(server: &ServerState) -> Result<&str> {
+    server.entrance.base().ok_or_else(|| {
         let message = "this server asks for no credentials, so there is nothing to log in at";
         Failure::new(StatusCode::NOT_FOUND, "not_found", message)
     })

@@ -15,7 +15,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
 use edge::request::auth::Visitor;
-use edge::request::doors::Doors;
+use edge::request::server_state::ServerState;
 use identity::keys::Maker;
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::roles::{Role, Roles};
@@ -41,8 +41,8 @@ fn maker(visitor: &Visitor, caller: &Caller) -> Maker {
 }
 
 /// Keeps in the audit that who administers a realm asked for more than that.
-fn note_beyond(doors: &Doors, caller: &Caller, refusal: &impl ToString) {
-    doors.engine.audits().note_beyond(caller, Act::Administer, refusal.to_string());
+fn note_beyond(server: &ServerState, caller: &Caller, refusal: &impl ToString) {
+    server.engine.audits().note_beyond(caller, Act::Administer, refusal.to_string());
 }
 
 /// The roles in each realm, as they are shown.

@@ -5,25 +5,25 @@ use axum::Json;
 use edge::problem::Result;
 use edge::request::auth::Visitor;
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Administrator, for_whole_server};
 use edge::request::pages::{PageQuery, paged};
 use edge::request::params::Params;
+use edge::request::server_state::{Administrator, for_whole_server};
 use policy::decide::ListedPolicy;
 use wire::rest::{Page, Policies, Policy};
 
 /// `GET /policies`, by id. They are of all realms, and may name what is in them.
 pub(crate) async fn list(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Policies>> {
-    for_whole_server(&doors, &visitor, "the list of policies")?;
-    let files = doors.policies.as_ref();
+    for_whole_server(&server, &visitor, "the list of policies")?;
+    let files = server.policies.as_ref();
     let read = files.map(|files| files.policies());
     let listed = read.as_ref().map(|read| read.listed()).unwrap_or_default();
     let of = Purpose::of(&caller, "/api/v1/policies");
     let Json(Page { items, next_cursor }) =
-        paged(&doors, &of, listed, query, |policy| &*policy.id, shown)?;
+        paged(&server, &of, listed, query, |policy| &*policy.id, shown)?;
     Ok(Json(Policies {
         version: read.map(|read| read.version().to_string()),
         builtin: files.is_none_or(|files| files.builtin()),

@@ -11,9 +11,9 @@ use edge::problem::{Failure, Result};
 use edge::request::auth::Visitor;
 use edge::request::body::JsonBody;
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Administrator, Doors};
 use edge::request::pages::{PageQuery, paged};
 use edge::request::params::{Params, PathName, short};
+use edge::request::server_state::{Administrator, ServerState};
 use engine::refusal::Refusal;
 use identity::principals::{PrincipalRefusal, SeenPrincipal};
 use kernel::definition::plan::mistake::Mistake;
@@ -29,49 +29,49 @@ use wire::rest::{DataDomain, Page, Principal, PrincipalBody, PrincipalKind, Prin
 
 /// `GET /principals`, by id: those that the caller administers.
 pub(crate) async fn list(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<Principal>>> {
-    let seen = doors.identity.list_principals(&maker(&visitor, &caller));
+    let seen = server.identity.list_principals(&maker(&visitor, &caller));
     let of = Purpose::of(&caller, "/api/v1/principals");
     let show = |seen: SeenPrincipal| shown(&seen);
-    paged(&doors, &of, seen, query, |seen| &*seen.known.principal.id, show)
+    paged(&server, &of, seen, query, |seen| &*seen.known.principal.id, show)
 }
 
 /// `GET /principals/{id}`.
 pub(crate) async fn show(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     PathName(name): PathName,
 ) -> Result<Response> {
-    let seen = doors.identity.principal(&maker(&visitor, &caller), &name);
+    let seen = server.identity.principal(&maker(&visitor, &caller), &name);
     seen.map(|seen| answer(&seen)).ok_or_else(|| missing(&name))
 }
 
 /// `PUT /principals/{id}`: 201 for the first version, 200 for the next ones.
 pub(crate) async fn store(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     PathName(name): PathName,
     headers: HeaderMap,
     JsonBody(body): JsonBody<Map<String, Value>>,
 ) -> Result<(StatusCode, Response)> {
     let condition = Condition::of(&headers)?;
-    let issuers = doors.identity.issuer_names();
-    let has_policies = doors.policies.as_ref().is_some_and(|served| !served.policies().is_empty());
+    let issuers = server.identity.issuer_names();
+    let has_policies = server.policies.as_ref().is_some_and(|served| !served.policies().is_empty());
     let names = KnownNames { issuers: Some(&issuers), has_policies };
     let read = read_value(&name, &Value::Object(body), names);
     let (principal, _) = read.map_err(|mistakes| invalid(&mistakes))?;
     let maker = maker(&visitor, &caller);
-    let version = doors.identity.principal(&maker, &name).and_then(|seen| seen.version());
+    let version = server.identity.principal(&maker, &name).and_then(|seen| seen.version());
     let version = ready(Ok::<_, Failure>(version));
     let expected = condition.expected("principal", &name, version).await.inspect_err(|_| {
-        note_refusal(&doors, &caller, &name, &PrincipalRefusal::Stale);
+        note_refusal(&server, &caller, &name, &PrincipalRefusal::Stale);
     })?;
-    let stored = doors.identity.put_principal(&maker, principal, expected).await;
+    let stored = server.identity.put_principal(&maker, principal, expected).await;
     if let Err(refusal) = &stored {
-        note_refusal(&doors, &caller, &name, refusal);
+        note_refusal(&server, &caller, &name, refusal);
     }
     let stored = stored.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(principal = %name, by = %maker.subject, "a principal was stored");
@@ -81,12 +81,12 @@ pub(crate) async fn store(
 
 /// Keeps in the audit what tells about principals that the caller may not see, and what it may not
 /// do. Ids are one namespace for all realms, so a refusal says that one is taken.
-fn note_refusal(doors: &Doors, caller: &Caller, name: &str, refusal: &PrincipalRefusal) {
+fn note_refusal(server: &ServerState, caller: &Caller, name: &str, refusal: &PrincipalRefusal) {
     match refusal {
-        PrincipalRefusal::Exceeds(_) => note_beyond(doors, caller, refusal),
+        PrincipalRefusal::Exceeds(_) => note_beyond(server, caller, refusal),
         PrincipalRefusal::Taken | PrincipalRefusal::Clash(_) | PrincipalRefusal::Stale => {
             let object = Object::new("principal", name);
-            doors.engine.audits().note_refused(caller, object, refusal.to_string());
+            server.engine.audits().note_refused(caller, object, refusal.to_string());
         }
         _ => {}
     }
@@ -94,27 +94,27 @@ fn note_refusal(doors: &Doors, caller: &Caller, name: &str, refusal: &PrincipalR
 
 /// `POST /principals/{id}/disable`: also where it is disabled already.
 pub(crate) async fn disable(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     PathName(name): PathName,
 ) -> Result<Response> {
     let maker = maker(&visitor, &caller);
-    let disabled = doors.identity.disable_principal(&maker, &name).await;
+    let disabled = server.identity.disable_principal(&maker, &name).await;
     let disabled = disabled.map_err(|refusal| not_changed(&name, refusal))?;
     // Durable before it is answered; a second request tries again what failed.
-    doors.gateway.forget_subject(&name).await.map_err(not_forgotten)?;
+    server.gateway.forget_subject(&name).await.map_err(not_forgotten)?;
     tracing::info!(principal = %name, by = %maker.subject, "a principal was disabled");
     Ok(answer(&disabled))
 }
 
 /// `POST /principals/{id}/enable`: also where it is not disabled.
 pub(crate) async fn enable(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     PathName(name): PathName,
 ) -> Result<Response> {
     let maker = maker(&visitor, &caller);
-    let enabled = doors.identity.enable_principal(&maker, &name).await;
+    let enabled = server.identity.enable_principal(&maker, &name).await;
     let enabled = enabled.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(principal = %name, by = %maker.subject, "a principal was enabled");
     Ok(answer(&enabled))

@@ -10,9 +10,9 @@ use edge::problem::{Failure, Result};
 use edge::request::auth::Visitor;
 use edge::request::body::JsonBody;
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Administrator, Doors};
 use edge::request::pages::{PageQuery, paged};
 use edge::request::params::{Params, PathName, short};
+use edge::request::server_state::{Administrator, ServerState};
 use engine::refusal::{Refusal, RefusalCode};
 use identity::keys::Maker;
 use identity::realms::RealmRefusal;
@@ -28,52 +28,52 @@ use wire::rest::{Page, Realm, RealmBody, RealmOrigin};
 
 /// `GET /realms`, by name: those that the caller administers.
 pub(crate) async fn list(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<Realm>>> {
-    let realms = administered(&doors, &maker(&visitor, &caller));
+    let realms = administered(&server, &maker(&visitor, &caller));
     let of = Purpose::of(&caller, "/api/v1/realms");
-    paged(&doors, &of, realms, query, |realm| realm.name.as_str(), |realm| realm)
+    paged(&server, &of, realms, query, |realm| realm.name.as_str(), |realm| realm)
 }
 
 /// `GET /realms/{name}`: also one that was removed, for who may make it.
 pub(crate) async fn show(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     PathName(name): PathName,
 ) -> Result<Json<Realm>> {
     let maker = maker(&visitor, &caller);
-    let found = administered(&doors, &maker).into_iter().find(|realm| realm.name == name);
+    let found = administered(&server, &maker).into_iter().find(|realm| realm.name == name);
     let removed = || {
-        let record = doors.identity.made_realm(&name.as_str().into())?;
-        maker.administers_everything().then(|| of_record(&doors, &record))
+        let record = server.identity.made_realm(&name.as_str().into())?;
+        maker.administers_everything().then(|| of_record(&server, &record))
     };
     Ok(Json(found.or_else(removed).ok_or_else(|| missing(&name))?))
 }
 
 /// `POST /realms`.
 pub(crate) async fn create(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     JsonBody(body): JsonBody<RealmBody>,
 ) -> Result<Response> {
     let maker = maker(&visitor, &caller);
     let name = body.name;
     let by = maker.subject.clone();
-    let made = doors.realms.create(maker, name.clone()).await;
+    let made = server.realms.create(maker, name.clone()).await;
     if let Err(refusal @ RealmRefusal::NotAllowed) = &made {
-        note_beyond(&doors, &caller, refusal);
+        note_beyond(&server, &caller, refusal);
     }
     let made = made.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(realm = %made.name, %by, "a realm was made");
     let location = [(LOCATION, format!("/api/v1/realms/{}", made.name))];
-    Ok((StatusCode::CREATED, location, Json(of_record(&doors, &made))).into_response())
+    Ok((StatusCode::CREATED, location, Json(of_record(&server, &made))).into_response())
 }
 
 /// `DELETE /realms/{name}`: also where it was removed before.
 pub(crate) async fn remove(
-    Administrator { doors, caller }: Administrator,
+    Administrator { server, caller }: Administrator,
     visitor: Visitor,
     PathName(name): PathName,
 ) -> Result<Json<Realm>> {
@@ -90,13 +90,13 @@ pub(crate) async fn remove(
     }
     let maker = maker(&visitor, &caller);
     let by = maker.subject.clone();
-    let removed = doors.realms.remove(maker, name.clone()).await;
+    let removed = server.realms.remove(maker, name.clone()).await;
     if let Err(refusal @ RealmRefusal::NotAllowed) = &removed {
-        note_beyond(&doors, &caller, refusal);
+        note_beyond(&server, &caller, refusal);
     }
     let removed = removed.map_err(|refusal| not_changed(&name, refusal))?;
     tracing::info!(realm = %removed.name, %by, "a realm was removed");
-    Ok(Json(of_record(&doors, &removed)))
+    Ok(Json(of_record(&server, &removed)))
 }
 
 fn missing(name: &str) -> Failure {
@@ -127,12 +127,12 @@ fn not_changed(name: &str, refusal: RealmRefusal) -> Failure {
     }
 }
 
-fn administered(doors: &Doors, maker: &Maker) -> Vec<Realm> {
-    let directory = doors.identity.directory();
+fn administered(server: &ServerState, maker: &Maker) -> Vec<Realm> {
+    let directory = server.identity.directory();
     let seen = directory.realms.0.iter().filter(|(name, _)| administers(maker, name));
     let shown = seen.map(|(name, settings)| {
-        let made = doors.identity.made_realm(name);
-        shown(doors, name, settings, made.as_ref())
+        let made = server.identity.made_realm(name);
+        shown(server, name, settings, made.as_ref())
     });
     shown.collect()
 }
@@ -144,22 +144,22 @@ fn administers(maker: &Maker, realm: &RealmId) -> bool {
 }
 
 /// A realm that was made here, also one that was removed.
-fn of_record(doors: &Doors, record: &RealmRecord) -> Realm {
-    let directory = doors.identity.directory();
+fn of_record(server: &ServerState, record: &RealmRecord) -> Realm {
+    let directory = server.identity.directory();
     let settings = directory.realms.0.get(&record.name).cloned().unwrap_or_default();
-    shown(doors, &record.name, &settings, Some(record))
+    shown(server, &record.name, &settings, Some(record))
 }
 
 fn shown(
-    doors: &Doors,
+    server: &ServerState,
     name: &RealmId,
     settings: &RealmSettings,
     made: Option<&RealmRecord>,
 ) -> Realm {
-    let directory = doors.identity.directory();
+    let directory = server.identity.directory();
     let RealmSettings { max_find_limit, run_as, default_agent, .. } = settings;
     let removal = made.and_then(|record| record.removed.as_ref());
-    let is_configured = doors.identity.is_configured(name) && removal.is_none();
+    let is_configured = server.identity.is_configured(name) && removal.is_none();
     Realm {
         name: name.to_string(),
         origin: if is_configured { RealmOrigin::Settings } else { RealmOrigin::Stored },

@@ -13,9 +13,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use edge::problem::{Failure, Result};
 use edge::request::body::read_within;
-use edge::request::doors::{Doors, Shared};
 use edge::request::forwarded::Peer;
 use edge::request::realms::{Sender, realm};
+use edge::request::server_state::{ServerState, Shared};
 use identity::CredentialRefusal;
 use identity::token::{Token, TokenRefusal};
 use kernel::identity::audit::Object;
@@ -48,11 +48,11 @@ struct Client {
 
 /// `POST /oauth/token`.
 pub(crate) async fn issue(
-    State(doors): State<Shared>,
+    State(server): State<Shared>,
     request: Request,
 ) -> Result<Response, NoToken> {
     let (parts, body) = request.into_parts();
-    let body = read_within(&doors, body, FORM_BYTES_MAX).await.map_err(unread)?;
+    let body = read_within(&server, body, FORM_BYTES_MAX).await.map_err(unread)?;
     let mut form = form(&body)?;
     let mut given = |name: &str| form.remove(name).filter(|value| !value.is_empty());
     match given("grant_type").as_deref() {
@@ -67,24 +67,24 @@ pub(crate) async fn issue(
     let secret = given("client_secret").map(Secret::from);
     let scope = given("scope");
     let Client { id, secret } = client(&parts.headers, id, secret)?;
-    let token = doors.identity.token(&id, secret.expose(), scope.as_deref());
-    let token = token.map_err(|refusal| not_given(&doors, &parts, refusal))?;
-    keep(&doors, &id, &token)?;
+    let token = server.identity.token(&id, secret.expose(), scope.as_deref());
+    let token = token.map_err(|refusal| not_given(&server, &parts, refusal))?;
+    keep(&server, &id, &token)?;
     Ok(answer(token))
 }
 
 /// Keeps in the audit that a token was given, for which key, and what it allows; nothing of its
 /// text. It is kept in the realm of a request that names none.
-fn keep(doors: &Doors, key: &str, token: &Token) -> Result<()> {
+fn keep(server: &ServerState, key: &str, token: &Token) -> Result<()> {
     let Token { subject, realms, scopes, expires_in_s, .. } = token;
-    let directory = doors.identity.directory();
+    let directory = server.identity.directory();
     let sender = Sender { subject, grants: realms, directory: &directory };
     let realm = realm(&Uri::default(), &HeaderMap::new(), sender);
     let caller = Caller::new(realm.unwrap_or_else(|_| default_realm()), subject.clone());
     let scopes = scopes.map(|scopes| scopes.iter().map(Scope::name).collect::<Vec<_>>());
     let detail = json!({"scopes": scopes, "expiresInS": expires_in_s});
     let object = Object::new("key", key);
-    Ok(doors.engine.audits().note_done(&caller, "token.issue", object, detail)?)
+    Ok(server.engine.audits().note_done(&caller, "token.issue", object, detail)?)
 }
 
 /// The id and the secret of the client: in the header or in the form, not in both.
@@ -159,14 +159,14 @@ fn answer(token: Token) -> Response {
     response
 }
 
-fn not_given(doors: &Doors, parts: &Parts, refusal: TokenRefusal) -> NoToken {
+fn not_given(server: &ServerState, parts: &Parts, refusal: TokenRefusal) -> NoToken {
     match refusal {
         TokenRefusal::InvalidScope => refused("invalid_scope", &refusal.to_string()),
         TokenRefusal::Failed => {
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             NoToken::Other(Failure::new(status, "token_failed", refusal.to_string()))
         }
-        TokenRefusal::InvalidClient(why) => match denied(doors, parts, why) {
+        TokenRefusal::InvalidClient(why) => match denied(server, parts, why) {
             Ok(()) => unknown_client(&refusal.to_string()),
             Err(failure) => NoToken::Other(failure),
         },
@@ -174,10 +174,10 @@ fn not_given(doors: &Doors, parts: &Parts, refusal: TokenRefusal) -> NoToken {
 }
 
 /// Counts a failed attempt: too many of one address are not answered as what they are.
-fn denied(doors: &Doors, parts: &Parts, why: &'static str) -> Result<()> {
+fn denied(server: &ServerState, parts: &Parts, why: &'static str) -> Result<()> {
     let peer = parts.extensions.get::<Peer>();
-    let from = doors.entrance.address_of(peer, parts.uri.path(), &parts.headers)?;
-    match doors.identity.failed(from, why) {
+    let from = server.entrance.address_of(peer, parts.uri.path(), &parts.headers)?;
+    match server.identity.failed(from, why) {
         CredentialRefusal::Invalid(reason) => {
             tracing::debug!(%from, reason, "a token is not given");
             Ok(())

@@ -4,7 +4,7 @@ use super::realms_of;
 use axum::Json;
 use axum::extract::State;
 use edge::request::auth::Visitor;
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use identity::VerifiedCaller;
 use kernel::identity::directory::Directory;
 use kernel::identity::roles::{Role, Roles};
@@ -12,9 +12,9 @@ use kernel::values::caller::Scope;
 use wire::rest::{AccessMode, OwnKey, WhoAmI};
 
 /// `GET /whoami`.
-pub(crate) async fn show(State(doors): State<Shared>, visitor: Visitor) -> Json<WhoAmI> {
+pub(crate) async fn show(State(server): State<Shared>, visitor: Visitor) -> Json<WhoAmI> {
     Json(match &visitor.verified {
-        Some(verified) => with_credential(&visitor, verified, &doors.identity.directory()),
+        Some(verified) => with_credential(&visitor, verified, &server.identity.directory()),
         None => local(&visitor),
     })
 }
@@ -28,16 +28,16 @@ fn with_credential(visitor: &Visitor, verified: &VerifiedCaller, directory: &Dir
     });
     let roles = directory.roles(&visitor.caller.realm, &visitor.caller.subject);
     let realms = Some(realms_of(&verified.realms));
-    WhoAmI { realms, key, mode: AccessMode::Credentials, ..told(visitor, &roles) }
+    WhoAmI { realms, key, mode: AccessMode::Credentials, ..who_am_i(visitor, &roles) }
 }
 
 /// This machine has no roles; these come closest to what it may do.
 fn local(visitor: &Visitor) -> WhoAmI {
     let role = if visitor.administers() { Role::Admin } else { Role::Member };
-    told(visitor, &Roles::of(&[role]))
+    who_am_i(visitor, &Roles::of(&[role]))
 }
 
-fn told(visitor: &Visitor, roles: &Roles) -> WhoAmI {
+fn who_am_i(visitor: &Visitor, roles: &Roles) -> WhoAmI {
     let caller = &visitor.caller;
     let names = |scope: Scope| scope.name().to_owned();
     WhoAmI {

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use edge::problem::{Failure, Result};
 use edge::request::auth::Visitor;
 use edge::request::body::JsonBody;
-use edge::request::doors::{Administrator, for_whole_server};
+use edge::request::server_state::{Administrator, for_whole_server};
 use engine::refusal::{Refusal, RefusalCode};
 use futures::future::{Either, select};
 use kernel::contracts::StoreError;
@@ -18,14 +18,14 @@ use wire::rest;
 /// when the client goes away, and when the server stops. It holds the server's secret and what is
 /// in all realms, so that who administers one of them may not write it.
 pub(crate) async fn write(
-    Administrator { doors, .. }: Administrator,
+    Administrator { server, .. }: Administrator,
     visitor: Visitor,
     JsonBody(body): JsonBody<rest::BackupBody>,
 ) -> Result<Json<rest::BackupAnswer>> {
-    for_whole_server(&doors, &visitor, "a backup")?;
+    for_whole_server(&server, &visitor, "a backup")?;
     let into = PathBuf::from(body.dir);
-    let mut closing = doors.closing();
-    let made = match select(pin!(doors.backup.write(into)), pin!(closing.begun())).await {
+    let mut closing = server.closing();
+    let made = match select(pin!(server.backup.write(into)), pin!(closing.begun())).await {
         Either::Left((made, _)) => made.map_err(refused)?,
         Either::Right(((), _)) => return Err(Refusal::from(StoreError::Closed).into()),
     };

@@ -9,7 +9,7 @@ use axum::{Extension, Json};
 use edge::instance::{CHALLENGE, CHALLENGE_CHARS_MAX, proof};
 use edge::problem::{Failure, Result};
 use edge::request::auth::{Visitor, asks_for_more};
-use edge::request::doors::{Shared, Who};
+use edge::request::server_state::{Shared, Who};
 use kernel::identity::roles::Role;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::info::Info;
@@ -23,7 +23,7 @@ const READERS: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
 
 /// `GET /livez`: the process answers, and a client that sends a challenge learns which one it is.
 pub(crate) async fn livez(
-    State(doors): State<Shared>,
+    State(server): State<Shared>,
     visitor: Option<Extension<Visitor>>,
     headers: HeaderMap,
 ) -> Json<Health> {
@@ -35,9 +35,9 @@ pub(crate) async fn livez(
             visitor.administers() && visitor.is_everywhere(&[Role::Admin])
         });
         Instance {
-            proof: proof(&doors.token, challenge),
+            proof: proof(&server.token, challenge),
             pid: is_told.then(std::process::id),
-            data: is_told.then(|| doors.data.display().to_string()),
+            data: is_told.then(|| server.data.display().to_string()),
         }
     });
     Json(Health { instance, ..is("live") })
@@ -46,16 +46,16 @@ pub(crate) async fn livez(
 /// `GET /readyz`: work can be taken. With `?verbose`, who reads in all realms learns whether what
 /// the files say is served, and what of it is not: they are every realm's.
 pub(crate) async fn readyz(
-    State(doors): State<Shared>,
+    State(server): State<Shared>,
     visitor: Option<Extension<Visitor>>,
     uri: Uri,
 ) -> Result<Json<Health>> {
     let reads_all = |visitor: &Extension<Visitor>| visitor.is_everywhere(&READERS);
     let is_told = asks_for_more(&uri) && visitor.as_ref().is_some_and(reads_all);
-    let unserved = is_told.then(|| doors.reloads.unserved());
+    let unserved = is_told.then(|| server.reloads.unserved());
     let reload_refused = unserved.as_ref().map(|unserved| !unserved.is_empty());
     let reload_refused_of = unserved.unwrap_or_default();
-    match doors.engine.healthy() {
+    match server.engine.healthy() {
         Ok(()) => Ok(Json(Health { reload_refused, reload_refused_of, ..is("ready") })),
         // Whatever the reason, a load balancer must hear 503.
         Err(refusal) => Err(Failure::with_status(StatusCode::SERVICE_UNAVAILABLE, refusal)),
@@ -78,13 +78,13 @@ fn is(status: &str) -> Health {
 
 /// `GET /metrics`: what is counted over all realms, with names in them, is for who reads in all of
 /// them. All others see the states of their own realm.
-pub(crate) async fn metrics(Who { doors, caller }: Who, visitor: Visitor) -> Result<Response> {
+pub(crate) async fn metrics(Who { server, caller }: Who, visitor: Visitor) -> Result<Response> {
     let is_whole = visitor.is_everywhere(&READERS);
-    let reading = Reading::of(&doors, &caller, is_whole).await;
+    let reading = Reading::of(&server, &caller, is_whole).await;
     let mut registry = Registry::with_prefix("waypost");
     registry.register("build", "What is running", Info::new(vec![("version", VERSION)]));
     if is_whole {
-        doors.telemetry.register(&mut registry);
+        server.telemetry.register(&mut registry);
     }
     registry.register_collector(Box::new(reading));
     let mut body = String::new();

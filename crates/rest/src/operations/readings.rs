@@ -2,7 +2,7 @@
 //! server tell of all realms, so that they are only for who may read in all of them.
 
 use edge::gateway::Member;
-use edge::request::doors::Doors;
+use edge::request::server_state::ServerState;
 use engine::{BreakerState, Counts, RefusalCode, SinkState};
 use kernel::contracts::StoreFigures;
 use kernel::contracts::figures::{COMMIT_MS, OpenAsks, OpenSessions};
@@ -70,26 +70,26 @@ struct UpstreamReading {
 
 impl Reading {
     /// How it is now. A store that cannot be read has metrics too.
-    pub(crate) async fn of(doors: &Doors, caller: &Caller, is_whole: bool) -> Self {
-        let engine = &doors.engine;
+    pub(crate) async fn of(server: &ServerState, caller: &Caller, is_whole: bool) -> Self {
+        let engine = &server.engine;
         let refused = refused(&engine.tools().breakers(&caller.realm));
-        let open = doors.limits().streams_max.saturating_sub(doors.streams.available_permits());
+        let open = server.limits().streams_max.saturating_sub(server.streams.available_permits());
         Self {
             is_whole,
             counts: engine.counts(),
             streams_open: open as u64,
             sinks: engine.feed().sinks(caller).await.unwrap_or_default(),
-            upstreams: upstreams(doors, caller, &refused),
+            upstreams: upstreams(server, caller, &refused),
             tools_refused: refused.iter().filter(is_tool).count() as u64,
             unwell: engine.healthy().err().map(|refusal| refusal.code),
             store: engine.admin().store_figures(),
             asks: engine.asks().open(caller).await.ok(),
             sessions: engine.sessions().open(caller).await.ok(),
-            answers: doors.answers.given(),
-            reloads: doors.reloads.counts(),
-            reload_refused: !doors.reloads.unserved().is_empty(),
-            has_webhooks: doors.has_webhooks,
-            started: doors.started,
+            answers: server.answers.given(),
+            reloads: server.reloads.counts(),
+            reload_refused: !server.reloads.unserved().is_empty(),
+            has_webhooks: server.has_webhooks,
+            started: server.started,
             now: engine.clock().now(),
         }
     }
@@ -157,15 +157,15 @@ impl Reading {
         counters("status", "runs_ended", "Runs that ended").encode(encoder, ended)?;
         let answers = self.answers.iter().map(|(status, count)| (status.as_str(), *count));
         counters("code", "http_responses", "Answers of all endpoints").encode(encoder, answers)?;
-        let told = counters("outcome", "reloads", "Files that changed and were read again");
-        told.encode(encoder, self.reloads)?;
+        let metric = counters("outcome", "reloads", "Files that changed and were read again");
+        metric.encode(encoder, self.reloads)?;
         if self.has_webhooks {
             let Counts { notices_taken, notices_failed, webhooks_ended, webhooks_live, .. } =
                 self.counts;
             let outcomes =
                 [("taken", notices_taken), ("failed", notices_failed), ("ended", webhooks_ended)];
-            let told = counters("outcome", "pushes", "Updates that were posted to webhooks");
-            told.encode(encoder, outcomes)?;
+            let metric = counters("outcome", "pushes", "Updates that were posted to webhooks");
+            metric.encode(encoder, outcomes)?;
             let name = "webhooks_live";
             let help = "Webhooks that there may be more for";
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
@@ -230,40 +230,42 @@ impl Reading {
         let of = |value: fn(&SinkState) -> u64| {
             self.sinks.iter().map(move |sink| (sink.name.as_str(), value(sink)))
         };
-        let told = counters("sink", "events_delivered", "Events that a sink took");
-        told.encode(encoder, of(|sink| sink.delivered))?;
-        let told = counters("sink", "events_failed", "Events that were given up, by sink");
-        told.encode(encoder, of(|sink| sink.failed))?;
-        let told = gauges("sink", "events_retrying", "Events that are tried again, by sink");
-        told.encode(encoder, of(|sink| sink.retrying))?;
-        let told = gauges("sink", "sink_gone", "Whether a sink rests because its receiver is gone");
-        told.encode(encoder, of(|sink| u64::from(sink.gone)))?;
-        let told =
+        let metric = counters("sink", "events_delivered", "Events that a sink took");
+        metric.encode(encoder, of(|sink| sink.delivered))?;
+        let metric = counters("sink", "events_failed", "Events that were given up, by sink");
+        metric.encode(encoder, of(|sink| sink.failed))?;
+        let metric = gauges("sink", "events_retrying", "Events that are tried again, by sink");
+        metric.encode(encoder, of(|sink| sink.retrying))?;
+        let metric =
+            gauges("sink", "sink_gone", "Whether a sink rests because its receiver is gone");
+        metric.encode(encoder, of(|sink| u64::from(sink.gone)))?;
+        let metric =
             gauges("sink", "sink_unconfigured", "Whether a sink with a place is not configured");
-        told.encode(encoder, of(|sink| u64::from(!sink.configured)))?;
-        let told = gauges("sink", "event_lag", "Rows of the feed that are still ahead of a sink");
-        told.encode(encoder, of(|sink| sink.lag))
+        metric.encode(encoder, of(|sink| u64::from(!sink.configured)))?;
+        let metric = gauges("sink", "event_lag", "Rows of the feed that are still ahead of a sink");
+        metric.encode(encoder, of(|sink| sink.lag))
     }
 
     fn encode_upstreams(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let of = |value: fn(&UpstreamReading) -> u64| {
             self.upstreams.iter().map(move |upstream| (upstream.name.as_str(), value(upstream)))
         };
-        let told = gauges("upstream", "upstream_up", "Whether an upstream is connected and listed");
-        told.encode(encoder, of(|upstream| u64::from(upstream.up)))?;
-        let told = gauges("upstream", "upstream_tools", "How many tools an upstream has");
-        told.encode(encoder, of(|upstream| upstream.tools))?;
-        let told =
+        let metric =
+            gauges("upstream", "upstream_up", "Whether an upstream is connected and listed");
+        metric.encode(encoder, of(|upstream| u64::from(upstream.up)))?;
+        let metric = gauges("upstream", "upstream_tools", "How many tools an upstream has");
+        metric.encode(encoder, of(|upstream| upstream.tools))?;
+        let metric =
             counters("upstream", "upstream_restarts", "How often an upstream was reconnected");
-        told.encode(encoder, of(|upstream| upstream.restarts))?;
-        let told =
+        metric.encode(encoder, of(|upstream| upstream.restarts))?;
+        let metric =
             gauges("upstream", "upstream_breaker_open", "Whether calls of an upstream are refused");
-        told.encode(encoder, of(|upstream| u64::from(upstream.refused)))?;
+        metric.encode(encoder, of(|upstream| u64::from(upstream.refused)))?;
         let agents = self.upstreams.iter();
         let agents = agents.filter_map(|agent| Some((agent.name.as_str(), agent.card_changes?)));
-        let told =
+        let metric =
             counters("upstream", "upstream_card_changes", "How often the card of an agent changed");
-        told.encode(encoder, agents)
+        metric.encode(encoder, agents)
     }
 }
 
@@ -290,7 +292,11 @@ fn is_tool(guarded: &&BreakerScope) -> bool {
 }
 
 /// All upstreams that this caller may read and that are not left alone.
-fn upstreams(doors: &Doors, caller: &Caller, refused: &[BreakerScope]) -> Vec<UpstreamReading> {
+fn upstreams(
+    server: &ServerState,
+    caller: &Caller,
+    refused: &[BreakerScope],
+) -> Vec<UpstreamReading> {
     let read = |member: Member| {
         let status = member.upstream?.status();
         let guarded = BreakerScope::Upstream(member.facts.name.as_str().into());
@@ -303,7 +309,7 @@ fn upstreams(doors: &Doors, caller: &Caller, refused: &[BreakerScope]) -> Vec<Up
             card_changes: status.agent.map(|agent| agent.changes),
         })
     };
-    doors.readable_upstreams(caller).into_iter().filter_map(read).collect()
+    server.readable_upstreams(caller).into_iter().filter_map(read).collect()
 }
 
 /// Metrics of one name, and the label that tells them apart.
@@ -454,7 +460,7 @@ mod tests {
             "waypost_start_time_seconds 0.5",
             "# EOF",
         ] {
-            assert!(body.lines().any(|told| told == line), "{line} is not in\n{body}");
+            assert!(body.lines().any(|metric| metric == line), "{line} is not in\n{body}");
         }
     }
 }

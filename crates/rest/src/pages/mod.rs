@@ -94,7 +94,7 @@ mod tests {
     use axum::http::HeaderName;
 
     #[test]
-    fn what_others_wrote_is_text() {
+    fn texts_of_others_are_escaped() {
         let text = "`hub` said \"<script>alert('x')</script>\" & `<b>`\u{1b}[2J";
         assert_eq!(
             with_code(text),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_loads_nothing_and_is_kept_nowhere() {
+    fn a_page_loads_nothing_and_is_not_cached() {
         let response = page(StatusCode::OK, "Done", &["all of `it`".to_owned()]);
         let header = |name: HeaderName| response.headers()[name].to_str().unwrap().to_owned();
         assert!(header(CONTENT_SECURITY_POLICY).starts_with("default-src 'none'"));

@@ -1,6 +1,6 @@
-//! Pipelines: the routes at which their cases come in, `/api/v1/pipelines` with the same door under
-//! each name, and which paths cases took. A route is found when a request comes, for pipelines can
-//! change while we serve.
+//! Pipelines: the routes at which their cases come in, `/api/v1/pipelines` with the same endpoint
+//! under each name, and which paths cases took. A route is found when a request comes, for
+//! pipelines can change while we serve.
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Request};
@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result, Shape};
 use edge::request::body::{parse, read};
 use edge::request::cursors::Purpose;
-use edge::request::doors::{Doors, Shared, Who};
 use edge::request::key::{Key, replayed, replayed_failure};
 use edge::request::pages::{PageQuery, paged};
 use edge::request::params::{Params, PathName, not_found, short};
+use edge::request::server_state::{ServerState, Shared, Who};
 use edge::request::trace;
 use edge::views::content::whole;
 use edge::views::rows;
@@ -33,48 +33,48 @@ const AN_OBJECT: &str = "send the case as a JSON object";
 
 /// `GET /pipelines`, by name.
 pub(crate) async fn list(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(query): Params<PageQuery>,
 ) -> Result<Json<Page<PipelineSummary>>> {
-    let pipelines = doors.engine.catalog().pipelines(&caller);
+    let pipelines = server.engine.catalog().pipelines(&caller);
     let of = Purpose::of(&caller, "/api/v1/pipelines");
     let show = |known: Arc<Pipeline>| rows::pipeline(&known);
-    paged(&doors, &of, pipelines, query, |known| known.name.as_str(), show)
+    paged(&server, &of, pipelines, query, |known| known.name.as_str(), show)
 }
 
 /// `GET /pipelines/{name}`.
 pub(crate) async fn show(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
 ) -> Result<Json<PipelineAnswer>> {
-    let pipeline = named(&doors, &caller, &name)?;
+    let pipeline = named(&server, &caller, &name)?;
     Ok(Json(rows::pipeline_answer(&pipeline)))
 }
 
 /// `GET /pipelines/{name}/stats`.
 pub(crate) async fn stats(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
 ) -> Result<Json<PipelineStats>> {
-    let pipeline = named(&doors, &caller, &name)?;
-    let rows = doors.engine.cases().tallies(&caller, &pipeline.name).await?;
-    let chars_max = doors.limits().tally_reason_chars_max;
+    let pipeline = named(&server, &caller, &name)?;
+    let rows = server.engine.cases().tallies(&caller, &pipeline.name).await?;
+    let chars_max = server.limits().tally_reason_chars_max;
     Ok(Json(rows::pipeline_stats(&pipeline, rows, chars_max)))
 }
 
 /// `POST /pipelines/{name}/cases`: what the pipeline's own route does.
 pub(crate) async fn submit(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     request: Request,
 ) -> Result<Response> {
-    let pipeline = named(&doors, &caller, &name)?;
-    taken(&doors, &caller, &pipeline, request).await
+    let pipeline = named(&server, &caller, &name)?;
+    taken(&server, &caller, &pipeline, request).await
 }
 
 /// A request at a pipeline's route.
 pub async fn serve(
-    doors: &Shared,
+    server: &Shared,
     caller: &Caller,
     pipeline: &Arc<Pipeline>,
     request: Request,
@@ -86,13 +86,13 @@ pub async fn serve(
             .header(ALLOW, HeaderValue::from_static("POST"))
             .shaped(Shape::Plain));
     }
-    taken(doors, caller, pipeline, request).await.map_err(|failure| failure.shaped(Shape::Plain))
+    taken(server, caller, pipeline, request).await.map_err(|failure| failure.shaped(Shape::Plain))
 }
 
-fn named(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Pipeline>> {
-    let found = doors.engine.catalog().pipeline(caller, &PipelineName::from(name));
+fn named(server: &ServerState, caller: &Caller, name: &str) -> Result<Arc<Pipeline>> {
+    let found = server.engine.catalog().pipeline(caller, &PipelineName::from(name));
     found.ok_or_else(|| {
-        let pipelines = doors.engine.catalog().pipelines(caller);
+        let pipelines = server.engine.catalog().pipelines(caller);
         let names = pipelines.iter().map(|known| known.name.as_str());
         not_found("pipeline", name, names, "`GET /api/v1/pipelines` lists the pipelines")
     })
@@ -100,18 +100,18 @@ fn named(doors: &Doors, caller: &Caller, name: &str) -> Result<Arc<Pipeline>> {
 
 /// Takes a case in, and answers with the outcome.
 async fn taken(
-    doors: &Shared,
+    server: &Shared,
     caller: &Caller,
     pipeline: &Arc<Pipeline>,
     request: Request,
 ) -> Result<Response> {
     let (mut parts, body) = request.into_parts();
-    let key = Key::from_request_parts(&mut parts, doors).await?;
+    let key = Key::from_request_parts(&mut parts, server).await?;
     let trace = trace::of(&parts.headers);
-    let sent = read(doors, body).await?;
+    let sent = read(server, body).await?;
     // A body may take its time, and pipelines can change meanwhile.
-    let pipeline = &named(doors, caller, pipeline.name.as_str())?;
-    let body = object(&sent, doors.limits().body_depth_max)?;
+    let pipeline = &named(server, caller, pipeline.name.as_str())?;
+    let body = object(&sent, server.limits().body_depth_max)?;
     let case = pipeline.admit(&body).map_err(refused)?;
     let options = SubmitOptions {
         wait_ms: pipeline.request_timeout_ms,
@@ -122,18 +122,18 @@ async fn taken(
     drop(sent);
     let road = CasePath::by(case.handler.is_some());
     let told = CaseView { pipeline, id: case_id(&case, pipeline), road };
-    let report = doors.engine.cases().submit(caller, pipeline, case, options).await?;
-    told.report(opened(doors, caller, report).await)
+    let report = server.engine.cases().submit(caller, pipeline, case, options).await?;
+    told.report(opened(server, caller, report).await)
 }
 
-/// The same with a whole answer: a client of this door knows nothing of blobs.
-async fn opened(doors: &Doors, caller: &Caller, report: CaseReport) -> CaseReport {
+/// The same with a whole answer: a client of this endpoint knows nothing of blobs.
+async fn opened(server: &ServerState, caller: &Caller, report: CaseReport) -> CaseReport {
     let mut report = match report {
         CaseReport::Ran(report) => report,
         CaseReport::Waits { .. } | CaseReport::Late(_) => return report,
     };
     if let Some(answer) = report.run.answer.take() {
-        let engine = &doors.engine;
+        let engine = &server.engine;
         let mut answer = whole(engine, caller, answer).await;
         if let Some(result) = answer.get_mut("result") {
             *result = whole(engine, caller, result.take()).await;
@@ -143,7 +143,7 @@ async fn opened(doors: &Doors, caller: &Caller, report: CaseReport) -> CaseRepor
     CaseReport::Ran(report)
 }
 
-/// A body as an object. Whatever else it is, is one mistake to a client of this door.
+/// A body as an object. Whatever else it is, is one mistake to a client of this endpoint.
 fn object(sent: &[u8], depth_max: usize) -> Result<Value> {
     let failure = match parse::<Map<String, Value>>(sent, depth_max) {
         Ok(body) => return Ok(Value::Object(body)),

@@ -21,7 +21,7 @@ fn pipeline() -> Pipeline {
 }
 
 #[test]
-fn whatever_is_no_object_is_one_mistake() {
+fn a_body_that_is_no_object_is_one_mistake() {
     for (sent, code) in [
         ("", "no_body"),
         (" \n", "no_body"),
@@ -41,7 +41,7 @@ fn whatever_is_no_object_is_one_mistake() {
 }
 
 #[test]
-fn fields_that_are_missing_are_named() {
+fn missing_fields_are_named() {
     let missing = BadCase::Missing(vec!["tradeId".to_owned(), "reason".to_owned()]);
     let failure = refused(missing);
     assert_eq!(failure.status(), StatusCode::BAD_REQUEST);
@@ -51,7 +51,7 @@ fn fields_that_are_missing_are_named() {
 }
 
 #[test]
-fn every_limit_has_its_words() {
+fn every_limit_has_its_message() {
     assert_eq!(stopped_by("steps"), "Step limit reached (safety stop)");
     assert_eq!(stopped_by("time"), "Time limit reached (safety stop)");
     assert_eq!(stopped_by("x"), "Limit `x` reached (safety stop)");

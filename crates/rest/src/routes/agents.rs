@@ -4,7 +4,7 @@ use crate::agents;
 use axum::routing::{delete, get, put};
 use edge::acts::Right::Engine;
 use edge::openapi::{Answer, BODY, Body, Content, WRITE, answer, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::rest::{Agent, AgentAnswer, AgentSummary, Page};

@@ -4,7 +4,7 @@ use crate::{plans, tools};
 use axum::routing::{delete, get, post, put};
 use edge::acts::Right::{Engine, Open};
 use edge::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::rest::{

@@ -5,10 +5,10 @@ use crate::identity::{audit, keys, metadata, policies, principals, realms, token
 use axum::routing::{delete, get, post, put};
 use edge::acts::{
     ActTarget,
-    Right::{Door, Engine, Open},
+    Right::{Endpoint, Engine, Open},
 };
 use edge::openapi::{Answer, BODY, Body, Content, READ, WRITE, answer, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::rest::{
@@ -22,27 +22,33 @@ pub(super) const KEYS: &[Route<Shared>] = &[
     Route::get("/api/v1/whoami", || get(whoami::show), Open("it is about oneself"))
         .says("whoAmI", "Who sends this request, as the server sees it")
         .answers(&[json_answer(200, of::<WhoAmI>, "subject, realm, roles and scopes")]),
-    Route::get("/api/v1/keys", || get(keys::list), Door(Act::Administer, ActTarget::Server))
+    Route::get("/api/v1/keys", || get(keys::list), Endpoint(Act::Administer, ActTarget::Server))
         .says("listKeys", "The API keys, by id, without their texts; for administrators")
         .parameters(&["limit", "cursor"])
         .answers(&[json_answer(200, of::<Page<ApiKey>>, "a page of keys")])
         .refusals(&[&[400, 401], READ]),
-    Route::post("/api/v1/keys", || post(keys::create), Door(Act::Administer, ActTarget::Server))
-        .says("createKey", "Creates an API key, whose text no later answer has; for administrators")
-        .body(Body::Json(of::<KeyBody>))
-        .answers(&[
-            json_answer(201, of::<IssuedKey>, "the key with its text").headers(&["Location"])
-        ])
-        .refusals(&[&[401, 409], BODY, WRITE]),
-    Route::get("/api/v1/keys/{id}", || get(keys::show), Door(Act::Administer, ActTarget::Server))
-        .says("showKey", "One API key, without its text; for administrators")
-        .parameters(&["keyId"])
-        .answers(&[json_answer(200, of::<ApiKey>, "the key")])
-        .refusals(&[&[400, 401, 404], READ]),
+    Route::post(
+        "/api/v1/keys",
+        || post(keys::create),
+        Endpoint(Act::Administer, ActTarget::Server),
+    )
+    .says("createKey", "Creates an API key, whose text no later answer has; for administrators")
+    .body(Body::Json(of::<KeyBody>))
+    .answers(&[json_answer(201, of::<IssuedKey>, "the key with its text").headers(&["Location"])])
+    .refusals(&[&[401, 409], BODY, WRITE]),
+    Route::get(
+        "/api/v1/keys/{id}",
+        || get(keys::show),
+        Endpoint(Act::Administer, ActTarget::Server),
+    )
+    .says("showKey", "One API key, without its text; for administrators")
+    .parameters(&["keyId"])
+    .answers(&[json_answer(200, of::<ApiKey>, "the key")])
+    .refusals(&[&[400, 401, 404], READ]),
     Route::post(
         "/api/v1/keys/{id}/rotate",
         || post(keys::rotate),
-        Door(Act::Administer, ActTarget::Server),
+        Endpoint(Act::Administer, ActTarget::Server),
     )
     .says(
         "rotateKey",
@@ -55,7 +61,7 @@ pub(super) const KEYS: &[Route<Shared>] = &[
     Route::delete(
         "/api/v1/keys/{id}",
         || delete(keys::revoke),
-        Door(Act::Administer, ActTarget::Server),
+        Endpoint(Act::Administer, ActTarget::Server),
     )
     .says("revokeKey", "Revokes an API key and its tokens, for good; for administrators")
     .parameters(&["keyId"])
@@ -73,7 +79,7 @@ pub(super) const PRINCIPALS: &[Route<Shared>] = &[
     Route::get(
         "/api/v1/principals",
         || get(principals::list),
-        Door(Act::Administer, ActTarget::Server),
+        Endpoint(Act::Administer, ActTarget::Server),
     )
     .says("listPrincipals", "The principals, by id; for administrators")
     .parameters(&["limit", "cursor"])
@@ -82,7 +88,7 @@ pub(super) const PRINCIPALS: &[Route<Shared>] = &[
     Route::get(
         "/api/v1/principals/{id}",
         || get(principals::show),
-        Door(Act::Administer, ActTarget::Server),
+        Endpoint(Act::Administer, ActTarget::Server),
     )
     .says("showPrincipal", "One principal; for administrators")
     .parameters(&["principalId"])
@@ -91,7 +97,7 @@ pub(super) const PRINCIPALS: &[Route<Shared>] = &[
     Route::put(
         "/api/v1/principals/{id}",
         || put(principals::store),
-        Door(Act::Administer, ActTarget::Server),
+        Endpoint(Act::Administer, ActTarget::Server),
     )
     .says("storePrincipal", "Stores a principal, or its next version; for administrators")
     .parameters(&["principalId", "ifMatch", "ifNoneMatch"])
@@ -104,7 +110,7 @@ pub(super) const PRINCIPALS: &[Route<Shared>] = &[
     Route::post(
         "/api/v1/principals/{id}/disable",
         || post(principals::disable),
-        Door(Act::Administer, ActTarget::Server),
+        Endpoint(Act::Administer, ActTarget::Server),
     )
     .says(
         "disablePrincipal",
@@ -116,7 +122,7 @@ pub(super) const PRINCIPALS: &[Route<Shared>] = &[
     Route::post(
         "/api/v1/principals/{id}/enable",
         || post(principals::enable),
-        Door(Act::Administer, ActTarget::Server),
+        Endpoint(Act::Administer, ActTarget::Server),
     )
     .says("enablePrincipal", "Lets a principal do again what its roles permit; for administrators")
     .parameters(&["principalId"])
@@ -126,15 +132,19 @@ pub(super) const PRINCIPALS: &[Route<Shared>] = &[
 
 /// Whose data there is.
 pub(super) const REALMS: &[Route<Shared>] = &[
-    Route::get("/api/v1/realms", || get(realms::list), Door(Act::Administer, ActTarget::Server))
-        .says("listRealms", "The realms, by name, with what is set for each; for administrators")
-        .parameters(&["limit", "cursor"])
-        .answers(&[json_answer(200, of::<Page<Realm>>, "a page of realms")])
-        .refusals(&[&[400, 401], READ]),
+    Route::get(
+        "/api/v1/realms",
+        || get(realms::list),
+        Endpoint(Act::Administer, ActTarget::Server),
+    )
+    .says("listRealms", "The realms, by name, with what is set for each; for administrators")
+    .parameters(&["limit", "cursor"])
+    .answers(&[json_answer(200, of::<Page<Realm>>, "a page of realms")])
+    .refusals(&[&[400, 401], READ]),
     Route::post(
         "/api/v1/realms",
         || post(realms::create),
-        Door(Act::Administer, ActTarget::Server),
+        Endpoint(Act::Administer, ActTarget::Server),
     )
     .says("createRealm", "Makes a realm; for administrators of the whole server")
     .body(Body::Json(of::<RealmBody>))
@@ -143,7 +153,7 @@ pub(super) const REALMS: &[Route<Shared>] = &[
     Route::get(
         "/api/v1/realms/{name}",
         || get(realms::show),
-        Door(Act::Administer, ActTarget::Server),
+        Endpoint(Act::Administer, ActTarget::Server),
     )
     .says("showRealm", "One realm, with what is set for it; for administrators")
     .parameters(&["realmName"])
@@ -152,7 +162,7 @@ pub(super) const REALMS: &[Route<Shared>] = &[
     Route::delete(
         "/api/v1/realms/{name}",
         || delete(realms::remove),
-        Door(Act::Administer, ActTarget::Server),
+        Endpoint(Act::Administer, ActTarget::Server),
     )
     .says(
         "removeRealm",
@@ -168,7 +178,7 @@ pub(super) const REALMS: &[Route<Shared>] = &[
 pub(super) const POLICIES: &[Route<Shared>] = &[Route::get(
     "/api/v1/policies",
     || get(policies::list),
-    Door(Act::Administer, ActTarget::Server),
+    Endpoint(Act::Administer, ActTarget::Server),
 )
 .says("listPolicies", "The policies of files, by id; for administrators of `*`")
 .parameters(&["limit", "cursor"])

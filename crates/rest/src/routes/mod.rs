@@ -13,7 +13,7 @@ mod operations;
 use crate::guard::guarded;
 use axum::Router;
 use edge::openapi::{PLAIN, PROBLEM};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::{Group, group};
 
 /// Every route of this crate.
@@ -39,6 +39,6 @@ pub const TABLE: &[Group<Shared>] = &[
 ];
 
 /// The router of the table, behind what the endpoint itself asks policy about.
-pub fn router(doors: &Shared) -> Router<Shared> {
-    edge::routes::router(TABLE, |right, handler| guarded(doors, right, handler))
+pub fn router(server: &Shared) -> Router<Shared> {
+    edge::routes::router(TABLE, |right, handler| guarded(server, right, handler))
 }

@@ -6,10 +6,10 @@ use crate::operations::health;
 use axum::routing::{get, post};
 use edge::acts::{
     ActTarget, HEALTH,
-    Right::{Door, Engine},
+    Right::{Endpoint, Engine},
 };
 use edge::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::rest::{BackupAnswer, BackupBody, Health};
@@ -23,14 +23,18 @@ pub(super) const STORED: &[Route<Shared>] = &[
         .parameters(&["blobHash"])
         .answers(&[answer(200, Content::AnyJson, "the value")])
         .refusals(&[&[400, 404], READ]),
-    Route::post("/api/v1/backup", || post(backup::write), Door(Act::Administer, ActTarget::Server))
-        .says(
-            "writeBackup",
-            "Writes a backup into a folder of the server's machine; for administrators",
-        )
-        .body(Body::Json(of::<BackupBody>))
-        .answers(&[json_answer(200, of::<BackupAnswer>, "what is in the backup")])
-        .refusals(&[&[401, 409], BODY, WRITE]),
+    Route::post(
+        "/api/v1/backup",
+        || post(backup::write),
+        Endpoint(Act::Administer, ActTarget::Server),
+    )
+    .says(
+        "writeBackup",
+        "Writes a backup into a folder of the server's machine; for administrators",
+    )
+    .body(Body::Json(of::<BackupBody>))
+    .answers(&[json_answer(200, of::<BackupAnswer>, "what is in the backup")])
+    .refusals(&[&[401, 409], BODY, WRITE]),
 ];
 
 /// Health and metrics.
@@ -46,7 +50,7 @@ pub(super) const OPERATIONS: &[Route<Shared>] = &[
     Route::get("/health", || get(health::health), HEALTH)
         .says("health", "Whether the process answers, as clients of pipelines ask it")
         .answers(&[json_answer(200, of::<Health>, "`UP`")]),
-    Route::get("/metrics", || get(health::metrics), Door(Act::Read, ActTarget::Server))
+    Route::get("/metrics", || get(health::metrics), Endpoint(Act::Read, ActTarget::Server))
         .says("metrics", "Counters and gauges as OpenMetrics")
         .answers(&[answer(200, Content::Text(METRICS_TYPE), "the metrics")])
         .refusals(&[&[500]]),

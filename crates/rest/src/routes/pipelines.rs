@@ -4,7 +4,7 @@ use crate::pipelines;
 use axum::routing::{get, post};
 use edge::acts::Right::Engine;
 use edge::openapi::{BODY, Body, READ, WRITE, case_answer, json_answer, of, pending_case};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::rest::{CaseBody, Page, PipelineAnswer, PipelineStats, PipelineSummary};
@@ -28,7 +28,7 @@ pub(super) const PIPELINES: &[Route<Shared>] = &[
         .refusals(&[&[400, 404], READ]),
 ];
 
-/// The door of cases, with errors in the words of a pipeline's own route.
+/// The route of cases, with errors in the words of a pipeline's own route.
 pub(super) const CASES: &[Route<Shared>] = &[Route::post(
     "/api/v1/pipelines/{name}/cases",
     || post(pipelines::submit),

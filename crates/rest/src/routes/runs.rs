@@ -4,7 +4,7 @@ use crate::{asks, runs};
 use axum::routing::{get, post};
 use edge::acts::Right::Engine;
 use edge::openapi::{Answer, BODY, Body, READ, WRITE, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::rest::{Ask, AskReply, Page, ReplyAnswer, RunAnswer, RunBody};

@@ -6,7 +6,7 @@ use crate::streams::session;
 use axum::routing::{delete, get, post};
 use edge::acts::Right::Engine;
 use edge::openapi::{BODY, Body, Content, READ, WRITE, answer, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::rest::{ContextAnswer, ForkBody, HistoryEntry, Page, PruneAnswer, PruneBody, Session};

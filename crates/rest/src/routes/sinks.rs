@@ -4,7 +4,7 @@ use crate::sinks;
 use axum::routing::{delete, get, post};
 use edge::acts::Right::Engine;
 use edge::openapi::{Content, READ, WRITE, answer, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::rest::{Delivery, Page, Sink};

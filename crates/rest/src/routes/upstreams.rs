@@ -4,10 +4,10 @@ use crate::{logins, providers, upstreams};
 use axum::routing::{delete, get, post, put};
 use edge::acts::{
     ActTarget,
-    Right::{Door, Engine, Open},
+    Right::{Endpoint, Engine, Open},
 };
 use edge::openapi::{Answer, BODY, Body, Content, READ, WRITE, answer, json_answer, of};
-use edge::request::doors::Shared;
+use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
 use wire::rest::{LoginProof, Page, Provider, Upstream, UpstreamLogin};
@@ -27,7 +27,7 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     Route::get(
         "/api/v1/upstreams/{name}",
         || get(upstreams::show),
-        Door(Act::Read, ActTarget::Upstream),
+        Endpoint(Act::Read, ActTarget::Upstream),
     )
     .says("showUpstream", "One upstream")
     .parameters(&["upstreamName"])
@@ -36,7 +36,7 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     Route::post(
         "/api/v1/upstreams/{name}/check",
         || post(upstreams::check),
-        Door(Act::Operate, ActTarget::Upstream),
+        Endpoint(Act::Operate, ActTarget::Upstream),
     )
     .says("checkUpstream", "Connects to an upstream now and lists what it has; for administrators")
     .parameters(&["upstreamName"])
@@ -45,7 +45,7 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     Route::post(
         "/api/v1/upstreams/{name}/login",
         || post(logins::begin),
-        Door(Act::LogIn, ActTarget::Upstream),
+        Endpoint(Act::LogIn, ActTarget::Upstream),
     )
     .says("beginLogin", "Begins a login at an upstream, on a page for a person; for administrators")
     .parameters(&["upstreamName"])
@@ -54,7 +54,7 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     Route::delete(
         "/api/v1/upstreams/{name}/login",
         || delete(logins::end),
-        Door(Act::LogIn, ActTarget::Upstream),
+        Endpoint(Act::LogIn, ActTarget::Upstream),
     )
     .says("endLogin", "Forgets what a login at an upstream brought; for administrators")
     .parameters(&["upstreamName"])
@@ -63,7 +63,7 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     Route::post(
         "/api/v1/upstreams/{name}/my-login",
         || post(logins::begin_own),
-        Door(Act::Read, ActTarget::Upstream),
+        Endpoint(Act::Read, ActTarget::Upstream),
     )
     .says("beginOwnLogin", "Begins a login of the caller's own at an upstream, on a page")
     .parameters(&["upstreamName"])
@@ -72,7 +72,7 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     Route::put(
         "/api/v1/upstreams/{name}/my-login",
         || put(logins::prove_own),
-        Door(Act::Read, ActTarget::Upstream),
+        Endpoint(Act::Read, ActTarget::Upstream),
     )
     .says("proveOwnLogin", "Sends the code of a login that the caller began: it is the caller's")
     .parameters(&["upstreamName"])
@@ -82,7 +82,7 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     Route::delete(
         "/api/v1/upstreams/{name}/my-login",
         || delete(logins::end_own),
-        Door(Act::Read, ActTarget::Upstream),
+        Endpoint(Act::Read, ActTarget::Upstream),
     )
     .says("endOwnLogin", "Forgets the caller's own login at an upstream")
     .parameters(&["upstreamName"])
@@ -111,7 +111,7 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     Route::get(
         "/api/v1/providers/{refName}",
         || get(providers::show),
-        Door(Act::Read, ActTarget::Provider),
+        Endpoint(Act::Read, ActTarget::Provider),
     )
     .says("showProvider", "One stored provider")
     .parameters(&["refName"])
@@ -120,7 +120,7 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     Route::put(
         "/api/v1/providers/{refName}",
         || put(providers::store),
-        Door(Act::Define, ActTarget::Provider),
+        Endpoint(Act::Define, ActTarget::Provider),
     )
     .says(
         "storeProvider",
@@ -137,7 +137,7 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     Route::delete(
         "/api/v1/providers/{refName}",
         || delete(providers::remove),
-        Door(Act::Define, ActTarget::Provider),
+        Endpoint(Act::Define, ActTarget::Provider),
     )
     .says("removeProvider", "Removes a stored provider and stops it; for administrators")
     .parameters(&["refName"])

@@ -1,6 +1,6 @@
 //! `/api/v1/events`: the journals of all sessions of the caller's realm as server-sent events. A
-//! `snapshot` first, then each event under its place in the feed. It has no end: a client that is
-//! cut off comes back with the last `id` and misses nothing.
+//! `snapshot` first, then each event under its position in the feed. It has no end: a client that
+//! is cut off comes back with the last `id` and misses nothing.
 
 use crate::sessions::open_asks;
 use axum::http::HeaderMap;
@@ -8,9 +8,11 @@ use axum::response::Response;
 use axum::response::sse::Event;
 use edge::problem::{Failure, Result};
 use edge::request::cursors::{Purpose, refused};
-use edge::request::doors::{Doors, Who};
 use edge::request::params::Params;
-use edge::stream::{LAST_EVENT_ID, RETRY, Source, SourceItem, answer, broken_off, permit, told};
+use edge::request::server_state::{ServerState, Who};
+use edge::stream::{
+    LAST_EVENT_ID, RETRY, Source, SourceItem, answer, broken_off, named_event, permit,
+};
 use engine::Watch;
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::contracts::FeedRow;
@@ -36,32 +38,32 @@ pub(crate) struct FeedQuery {
 
 /// `GET /events`.
 pub(crate) async fn follow(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     Params(query): Params<FeedQuery>,
     headers: HeaderMap,
 ) -> Result<Response> {
     let of = Purpose::feed(&caller);
-    let wanted = wanted(&doors, &of, query, &headers)?;
-    let permit = permit(&doors, &caller)?;
+    let wanted = wanted(&server, &of, query, &headers)?;
+    let permit = permit(&server, &caller)?;
     // It shows what others wrote, for as long as it is open.
-    let from = json!({"from": wanted.map(|place| place.row)});
-    doors.engine.audits().note_shown(&caller, Object::only("events"), from)?;
+    let from = json!({"from": wanted.map(|position| position.row)});
+    server.engine.audits().note_shown(&caller, Object::only("events"), from)?;
     // Before the first read: what is committed after it wakes us.
-    let watch = doors.engine.feed().watch_all();
-    let (gone, end) = doors.engine.feed().bounds(&caller).await?;
-    let place = match wanted {
+    let watch = server.engine.feed().watch_all();
+    let (gone, end) = server.engine.feed().bounds(&caller).await?;
+    let position = match wanted {
         None => FeedPosition { row: gone + 1, sent: 0 },
-        Some(place) => place.within(gone, end)?,
+        Some(position) => position.within(gone, end)?,
     };
     let feed =
-        Feed { caller, of, end, waiting: VecDeque::new(), read: place.row - 1, place, watch };
-    Ok(answer(doors, feed, permit))
+        Feed { caller, of, end, waiting: VecDeque::new(), read: position.row - 1, position, watch };
+    Ok(answer(server, feed, permit))
 }
 
 /// A client that comes back says in the header what it saw last; that is later than what its URL
 /// once said.
 fn wanted(
-    doors: &Doors,
+    server: &ServerState,
     of: &Purpose,
     query: FeedQuery,
     headers: &HeaderMap,
@@ -73,8 +75,8 @@ fn wanted(
             None => return Ok(None),
         },
     };
-    let place = doors.cursors.open(of, &text).map_err(|why| refused(why, bad_cursor))?;
-    FeedPosition::parse(&place).map(Some).ok_or_else(bad_cursor)
+    let position = server.cursors.open(of, &text).map_err(|why| refused(why, bad_cursor))?;
+    FeedPosition::parse(&position).map(Some).ok_or_else(bad_cursor)
 }
 
 fn bad_cursor() -> Failure {
@@ -83,7 +85,7 @@ fn bad_cursor() -> Failure {
         .into()
 }
 
-/// A place in the feed: so many events of this row were sent. Clients get it sealed.
+/// A position in the feed: so many events of this row were sent. Clients get it sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FeedPosition {
     row: u64,
@@ -93,9 +95,9 @@ struct FeedPosition {
 impl FeedPosition {
     fn parse(text: &str) -> Option<Self> {
         let (row, sent) = text.split_once('-')?;
-        let place = Self { row: number(row)?, sent: number(sent)? };
+        let position = Self { row: number(row)?, sent: number(sent)? };
         // Rows are counted from one.
-        (place.row > 0).then_some(place)
+        (position.row > 0).then_some(position)
     }
 
     /// The same, if it is neither past the end nor older than what is kept.
@@ -119,11 +121,11 @@ impl fmt::Display for FeedPosition {
     }
 }
 
-/// A place as clients see it, where everything up to this row is behind it: what comes after
+/// A position as clients see it, where everything up to this row is behind it: what comes after
 /// is asked for with it.
-pub(crate) fn after_row(doors: &Doors, caller: &Caller, row: u64) -> String {
-    let place = FeedPosition { row: row.saturating_add(1), sent: 0 };
-    doors.cursors.seal(&Purpose::feed(caller), &place.to_string())
+pub(crate) fn after_row(server: &ServerState, caller: &Caller, row: u64) -> String {
+    let position = FeedPosition { row: row.saturating_add(1), sent: 0 };
+    server.cursors.seal(&Purpose::feed(caller), &position.to_string())
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -131,7 +133,7 @@ fn number(text: &str) -> Option<u64> {
     if plain { u64::from_str_radix(text, 16).ok() } else { None }
 }
 
-/// One client's place in the feed.
+/// One client's position in the feed.
 struct Feed {
     /// Whose stream it is.
     caller: Arc<Caller>,
@@ -143,29 +145,29 @@ struct Feed {
     waiting: VecDeque<(FeedPosition, String)>,
     /// The last row that was read.
     read: u64,
-    /// The place of the last event that was sent.
-    place: FeedPosition,
+    /// The position of the last event that was sent.
+    position: FeedPosition,
     watch: Watch,
 }
 
 impl Source for Feed {
     type Event = Event;
 
-    async fn first(&mut self, doors: &Doors) -> Result<Option<Event>> {
-        let asks = open_asks(doors, &self.caller, None).await?;
+    async fn first(&mut self, server: &ServerState) -> Result<Option<Event>> {
+        let asks = open_asks(server, &self.caller, None).await?;
         let realm = self.caller.realm.as_str().to_owned();
-        let cursor = after_row(doors, &self.caller, self.end);
-        Ok(Some(told("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY)))
+        let cursor = after_row(server, &self.caller, self.end);
+        Ok(Some(named_event("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY)))
     }
 
-    async fn look(&mut self, doors: &Doors) -> Result<SourceItem> {
+    async fn look(&mut self, server: &ServerState) -> Result<SourceItem> {
         loop {
-            if let Some((place, body)) = self.waiting.pop_front() {
-                self.place = place;
-                let id = doors.cursors.seal(&self.of, &place.to_string());
+            if let Some((position, body)) = self.waiting.pop_front() {
+                self.position = position;
+                let id = server.cursors.seal(&self.of, &position.to_string());
                 return Ok(SourceItem::Event(Event::default().id(id).data(body)));
             }
-            let rows = doors.engine.feed().rows(&self.caller, self.read, ROWS_MAX).await?;
+            let rows = server.engine.feed().rows(&self.caller, self.read, ROWS_MAX).await?;
             let Some(last) = rows.last() else { return Ok(SourceItem::Nothing) };
             self.read = last.cursor;
             for row in &rows {
@@ -178,7 +180,7 @@ impl Source for Feed {
         self.watch.changed().await;
     }
 
-    fn broken(&self, _doors: &Doors, failure: Failure) -> Event {
+    fn broken(&self, _server: &ServerState, failure: Failure) -> Event {
         broken_off(&failure)
     }
 }
@@ -189,11 +191,11 @@ impl Feed {
         let events: Vec<&RawValue> =
             serde_json::from_str(&row.body).map_err(|error| unreadable(&error))?;
         for (index, event) in events.into_iter().enumerate() {
-            let place = FeedPosition { row: row.cursor, sent: index as u64 + 1 };
-            if place > self.place {
+            let position = FeedPosition { row: row.cursor, sent: index as u64 + 1 };
+            if position > self.position {
                 let body = FeedEvent { session: row.session.to_string(), event };
                 let body = serde_json::to_string(&body).map_err(|error| unreadable(&error))?;
-                self.waiting.push_back((place, body));
+                self.waiting.push_back((position, body));
             }
         }
         Ok(())
@@ -210,9 +212,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_read_as_it_was_written() {
-        for place in [FeedPosition { row: 1, sent: 0 }, FeedPosition { row: u64::MAX, sent: 17 }] {
-            assert_eq!(FeedPosition::parse(&place.to_string()), Some(place));
+    fn a_feed_cursor_is_read_as_it_was_written() {
+        for position in [FeedPosition { row: 1, sent: 0 }, FeedPosition { row: u64::MAX, sent: 17 }]
+        {
+            assert_eq!(FeedPosition::parse(&position.to_string()), Some(position));
         }
         for text in ["", "1", "-", "1-", "-1", "0-0", "+1-0", "1-0-0", "g-0", "1 -0"] {
             assert_eq!(FeedPosition::parse(text), None, "{text}");
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_within_what_is_kept() {
+    fn a_feed_cursor_is_within_the_kept_events() {
         let code = |row, sent| match (FeedPosition { row, sent }).within(4, 9) {
             Ok(_) => "ok",
             Err(failure) => failure.code(),

@@ -7,9 +7,11 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event;
 use edge::problem::{Failure, Result};
-use edge::request::doors::{Doors, Who};
 use edge::request::params::{Params, PathName, session_ref};
-use edge::stream::{LAST_EVENT_ID, RETRY, Source, SourceItem, answer, broken_off, permit, told};
+use edge::request::server_state::{ServerState, Who};
+use edge::stream::{
+    LAST_EVENT_ID, RETRY, Source, SourceItem, answer, broken_off, named_event, permit,
+};
 use edge::views::rows;
 use engine::{SessionStream, SessionUpdate};
 use kernel::journal::projection::SessionRow;
@@ -28,17 +30,17 @@ pub(crate) struct StreamQuery {
 
 /// `GET /sessions/{id}/events`.
 pub(crate) async fn follow(
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     PathName(name): PathName,
     Params(query): Params<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response> {
     let after = after(&query, &headers)?;
-    let permit = permit(&doors, &caller)?;
+    let permit = permit(&server, &caller)?;
     let wanted = session_ref(&name, query.space.as_deref());
     // A place that is not kept any more is refused before the answer, not in a stream.
-    let (row, events) = doors.engine.sessions().follow(&caller, &wanted, after).await?;
-    Ok(answer(doors, FollowedSession { caller, begins: Some(row), events }, permit))
+    let (row, events) = server.engine.sessions().follow(&caller, &wanted, after).await?;
+    Ok(answer(server, FollowedSession { caller, begins: Some(row), events }, permit))
 }
 
 /// A client that comes back says in the header what it saw last; that is later than what its URL
@@ -68,13 +70,13 @@ struct FollowedSession {
 impl Source for FollowedSession {
     type Event = Event;
 
-    async fn first(&mut self, doors: &Doors) -> Result<Option<Event>> {
+    async fn first(&mut self, server: &ServerState) -> Result<Option<Event>> {
         let Some(row) = self.begins.take() else { return Ok(None) };
-        let session = sessions::session(doors, &self.caller, row).await?;
-        Ok(Some(told("snapshot", &session).retry(RETRY)))
+        let session = sessions::session(server, &self.caller, row).await?;
+        Ok(Some(named_event("snapshot", &session).retry(RETRY)))
     }
 
-    async fn look(&mut self, _doors: &Doors) -> Result<SourceItem> {
+    async fn look(&mut self, _server: &ServerState) -> Result<SourceItem> {
         let row = match self.events.look().await? {
             SessionUpdate::Event { seq, body } => {
                 return Ok(SourceItem::Event(Event::default().id(seq.to_string()).data(body)));
@@ -85,14 +87,14 @@ impl Source for FollowedSession {
             return Ok(SourceItem::Nothing);
         }
         let end = rest::StreamEnd { status: rows::status(row.status) };
-        Ok(SourceItem::Last(told("end", &end)))
+        Ok(SourceItem::Last(named_event("end", &end)))
     }
 
     async fn woken(&mut self) {
         self.events.woken().await;
     }
 
-    fn broken(&self, _doors: &Doors, failure: Failure) -> Event {
+    fn broken(&self, _server: &ServerState, failure: Failure) -> Event {
         broken_off(&failure)
     }
 }

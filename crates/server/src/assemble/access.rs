@@ -1,7 +1,7 @@
 //! Who may call a server: decided once, when the store is open, since stored keys count.
 
 use super::error::{AssembleError, ProjectPart, stored, wrong};
-use super::ground::Ground;
+use super::platform::Platform;
 use super::policies::FilePolicies;
 use super::setup::Setup;
 use crate::secrets::vault::System;
@@ -183,11 +183,11 @@ fn mcp_address(server: &ServerConfig, address: SocketAddr) -> String {
 pub(super) async fn admitted(
     by: IdentitySources,
     policies: Option<FilePolicies>,
-    asked: &AccessSettings<'_>,
-    ground: &Ground,
+    settings: &AccessSettings<'_>,
+    platform: &Platform,
 ) -> Result<Admission, AssembleError> {
-    let Ground { system, keys, .. } = ground;
-    let AccessSettings { address, server, admin_key, .. } = *asked;
+    let Platform { system, keys, .. } = platform;
+    let AccessSettings { address, server, admin_key, .. } = *settings;
     let identity = known(by, admin_key, keys, system).await?;
     for (realm, principal) in identity.directory().stuck_realms() {
         tracing::warn!(%realm, %principal, "the realm acts as a principal that cannot be used, so \
@@ -198,16 +198,16 @@ pub(super) async fn admitted(
             again; remove it from the settings");
     }
     let files = policies.map(|policies| policies.opened(&identity, system));
-    if asked.access(&identity, system.clock.now())? == Access::Local {
+    if settings.access(&identity, system.clock.now())? == Access::Local {
         let entrance = Entrance::local(address, server, admin_key);
-        let client = asked.client(&entrance)?;
+        let client = settings.client(&entrance)?;
         let policy = within(Arc::new(AllowAll), &identity);
         return Ok(Admission { identity, entrance, client, policy, files });
     }
     identity.watch_issuers();
     let base = base(server, address);
     let entrance = Entrance::checked(address, server, between(server), identity.clone(), &base);
-    let client = asked.client(&entrance)?;
+    let client = settings.client(&entrance)?;
     let policy: Arc<dyn Policy> = match &files {
         Some(files) => files.clone(),
         None => Arc::new(RolePolicy::new(identity.clone())),

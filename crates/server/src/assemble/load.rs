@@ -33,8 +33,8 @@ impl ProjectDefinitions {
     }
 }
 
-/// Takes out what goes into the catalog.
-pub(super) fn brought(mut setup: Setup) -> (ProjectDefinitions, Setup) {
+/// Takes out of the setup what goes into the catalog.
+pub(super) fn take_definitions(mut setup: Setup) -> (ProjectDefinitions, Setup) {
     let project = &mut setup.project;
     let all = ProjectFiles {
         agents: std::mem::take(&mut project.agents),
@@ -56,24 +56,24 @@ pub(super) async fn load(
     engine: &Engine,
     definitions: &dyn Definitions,
     identity: &Identity,
-    brought: &ProjectDefinitions,
+    project: &ProjectDefinitions,
 ) -> Result<Vec<Mistake>, AssembleError> {
     let realm = default_realm();
     let limits = engine.limits();
-    let files = brought.files.of(&realm);
+    let files = project.files.of(&realm);
     let models = engine.catalog().model_names();
-    let mut warnings = without_models(&brought.files, &models, limits);
-    let loading = RealmLoader { engine, definitions, files: &brought.files, models: &models };
+    let mut warnings = without_models(&project.files, &models, limits);
+    let loading = RealmLoader { engine, definitions, files: &project.files, models: &models };
     warnings.extend(loading.agents(&realm, &files).await?);
-    warnings.extend(agents::no_default(brought.default.as_ref(), &loading.known(&realm)));
+    warnings.extend(agents::no_default(project.default.as_ref(), &loading.known(&realm)));
     let found = engine.catalog().load_plans(&realm, files.plans.clone());
     warnings.extend(found.map_err(wrong(ProjectPart::Plans))?);
     engine.catalog().load_stored_plans(&realm).await.map_err(stored)?;
     let ruled = engine.catalog().set_rules(&realm, &files);
     ruled.map_err(wrong(ProjectPart::Plans))?;
-    let usable = (!brought.alone).then_some(models.as_slice());
+    let usable = (!project.alone).then_some(models.as_slice());
     let mut misplaced = pipelines::misplaced(&readable(&files.pipelines, limits), usable);
-    misplaced.extend(pipelines::misplaced_own(&brought.files, usable, limits));
+    misplaced.extend(pipelines::misplaced_own(&project.files, usable, limits));
     match engine.catalog().set_pipelines(&realm, files.pipelines) {
         Ok(found) if misplaced.is_empty() => warnings.extend(found),
         Ok(_) => return Err(wrong(ProjectPart::Pipelines)(misplaced)),
@@ -83,7 +83,7 @@ pub(super) async fn load(
     for realm in beside::names(&realms) {
         warnings.extend(loading.beside(realm).await?);
     }
-    warnings.extend(brought.files.strangers(&realms));
+    warnings.extend(project.files.strangers(&realms));
     loading.tell_kept(&realms).await?;
     warnings.extend(engine.catalog().idle_rules());
     Ok(warnings)

@@ -1,19 +1,19 @@
-//! Builds everything: settings and a data folder become a store, an engine and its doors. The one
-//! place where parts meet; constructors receive, nothing is looked up.
+//! Builds everything: settings and a data folder become a store, an engine and its endpoints. The
+//! one place where parts meet; constructors receive, nothing is looked up.
 
-pub(crate) mod zones;
+pub(crate) mod time_zones;
 pub(crate) mod sinks;
 pub(crate) mod pipelines;
 mod setup;
 mod error;
-mod ground;
+mod platform;
 pub(crate) mod policies;
 mod access;
-mod held;
+mod offline;
 mod backends;
 mod load;
 mod parts;
-mod served;
+mod endpoints;
 mod check;
 pub(crate) mod reload;
 mod rights;
@@ -30,26 +30,26 @@ use edge::connections::{CONNECTIONS_MAX, connections_within};
 use edge::gateway::{Gateway, GatewayParts, StoredProvider, stored_providers};
 use edge::realms::keeper::{OfRealms, RealmKeeper};
 use edge::request::auth::{Entrance, Visitor};
-use edge::request::doors::{Shared, SinkFacts};
+use edge::request::server_state::{Shared, SinkFacts};
+use endpoints::{ServerParts, a2a_endpoint, mcp_state, server_state};
 use engine::{Engine, UnfinishedRuns};
 use error::{stored, wrong};
-use ground::Ground;
 use identity::Identity;
 use kernel::contracts::{Definitions, Spawn, StoreLoss};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
-use load::{brought, load};
-use mcp::Door;
+use load::{load, take_definitions};
+use mcp::McpState;
 use parts::{
     EngineParts, audit_parts, engine_parts, observing, sharing, upstream_realms, with_extra,
 };
+use platform::Platform;
 use project::config::ServerConfig;
 use project::realm::default_realm;
 use project::tables::decisions::AuditConfig;
 use project::tables::public_url::PublicUrl;
 use project::upstream_entries::{Entry, Ourselves, Upstreams};
 use serde_json::json;
-use served::{ServerParts, a2a_endpoint, doors, mcp_door};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use upstreams::{LoginPlaces, RemoteParts, Scope};
@@ -57,14 +57,14 @@ use upstreams::{LoginPlaces, RemoteParts, Scope};
 pub(crate) use backends::opened;
 pub use check::{ProjectReport, ToCheck, check_project};
 pub use error::{AssembleError, ProjectPart};
-pub(crate) use ground::system;
-pub use held::{HeldKeys, HeldVault, good_keys};
+pub use offline::{OfflineKeys, OfflineVault, good_keys};
+pub(crate) use platform::system;
 pub use policies::unfit_documents;
 pub use setup::{Extra, Setup};
 
 /// A server that is ready to serve.
 pub struct Assembled {
-    /// All doors. Only `Assembled::behind` puts something before them: it also has `/mcp` go
+    /// All routes. Only `Assembled::behind` puts something before them: it also has `/mcp` go
     /// through the router, which is answered without it otherwise.
     pub(crate) router: Router,
     /// What is behind them.
@@ -73,8 +73,8 @@ pub struct Assembled {
     pub warnings: Vec<Mistake>,
     /// What the server before left undone.
     pub undone: UnfinishedRuns,
-    pub(crate) doors: Shared,
-    pub(crate) door: Arc<Door>,
+    pub(crate) server: Shared,
+    pub(crate) mcp: Arc<McpState>,
     pub(crate) spawn: Arc<dyn Spawn>,
     /// Who is at the other end of a pipe, where that is known.
     pub(crate) client: Option<Visitor>,
@@ -82,27 +82,27 @@ pub struct Assembled {
     pub(crate) ports: Vec<OpenPort>,
     /// How many connections are open at the same time.
     pub(crate) connections_max: usize,
-    /// Whether something stands before the doors.
+    /// Whether something stands before the router.
     pub(crate) is_behind: bool,
 }
 
 impl Assembled {
     /// Opens the ports that pipelines want for themselves, beside the one that the server listens
     /// on; they are served with it. Gives where they are.
-    pub async fn open_ports(&mut self, server: SocketAddr) -> Result<Vec<OwnPort>, PortError> {
+    pub async fn open_ports(&mut self, main: SocketAddr) -> Result<Vec<OwnPort>, PortError> {
         let (shown, opened): (Vec<OwnPort>, Vec<OpenPort>) =
-            ports::open(&self.doors, server).await?.into_iter().unzip();
+            ports::open(&self.server, main).await?.into_iter().unzip();
         self.ports.extend(opened);
         Ok(shown)
     }
 
-    /// Puts something before all doors, such as a layer that changes requests or answers.
+    /// Puts something before all routes, such as a layer that changes requests or answers.
     pub fn behind(&mut self, before: impl FnOnce(Router) -> Router) {
         self.router = before(std::mem::take(&mut self.router));
         self.is_behind = true;
     }
 
-    /// All doors, with what stands before them, for one who answers requests in process.
+    /// All routes, with what stands before them, for one who answers requests in process.
     pub fn router(&self) -> Router {
         self.router.clone()
     }
@@ -115,97 +115,96 @@ impl Assembled {
 
     /// What this server proves to know to a client that sends a challenge ([`edge::instance`]).
     pub fn token(&self) -> &str {
-        &self.doors.token
+        &self.server.token
     }
 
     /// Who is known.
     pub fn identity(&self) -> Arc<Identity> {
-        self.doors.identity.clone()
+        self.server.identity.clone()
     }
 
     /// What ends it in good order, also for one who serves it no more.
     pub fn stopper(&self) -> Stopper {
-        Stopper { doors: self.doors.clone() }
+        Stopper { server: self.server.clone() }
     }
 }
 
 /// Ends a server in good order.
 #[derive(Clone)]
 pub struct Stopper {
-    doors: Shared,
+    server: Shared,
 }
 
 impl Stopper {
     /// Ends the engine, then the upstreams, which its last calls may still need, and sends what
     /// telemetry they left.
     pub async fn stop(&self) {
-        if let Err(error) = self.doors.identity.store_uses().await {
+        if let Err(error) = self.server.identity.store_uses().await {
             tracing::debug!(%error, "the last uses of keys were not stored");
         }
-        if let Err(error) = self.doors.identity.store_failures().await {
+        if let Err(error) = self.server.identity.store_failures().await {
             tracing::warn!(%error, "failed credentials of the last minute are not in the audit");
         }
-        self.doors.engine.stop().await;
-        self.doors.gateway.stop().await;
-        self.doors.telemetry.stop().await;
+        self.server.engine.stop().await;
+        self.server.gateway.stop().await;
+        self.server.telemetry.stop().await;
     }
 }
 
 /// Builds a server on the current tokio runtime and lets it resume what it left undone.
 pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let Backends { upstreams, configs, models, sinks, ourselves, policies } = behind(&setup)?;
-    let (brought, mut setup) = brought(setup);
+    let (project, mut setup) = take_definitions(setup);
     let extra = std::mem::take(&mut setup.extra);
-    let ground = Ground::open(&setup)?;
+    let platform = Platform::open(&setup)?;
     let realm = default_realm();
-    let definitions = ground.opened.definitions.clone();
+    let definitions = platform.opened.definitions.clone();
     let mut warnings = std::mem::take(&mut setup.project.config.warnings);
     warnings.append(&mut setup.project.clients.warnings);
     // After the store is open: files of sinks are in its folder.
     warnings.extend(sinks.iter().flat_map(ConfiguredSinks::warnings));
-    let outlets = opened_sinks(sinks, &ground.system)?;
-    let by = IdentitySources::to_server(&setup, &ground.opened);
-    let asked = AccessSettings::of(&setup);
+    let outlets = opened_sinks(sinks, &platform.system)?;
+    let by = IdentitySources::to_server(&setup, &platform.opened);
+    let access = AccessSettings::of(&setup);
     let Admission { identity, entrance, client, policy, files } =
-        admitted(by, policies, &asked, &ground).await?;
+        admitted(by, policies, &access, &platform).await?;
     let (providers, left_out) = provided(definitions.as_ref(), &identity, &upstreams).await?;
     warnings.extend(left_out);
-    let remote = remote_parts(&setup, &ground, &entrance, &ourselves);
+    let remote = remote_parts(&setup, &platform, &entrance, &ourselves);
     if let Some(files) = &files {
         let unfit = unfit_documents(&files.policies(), &configs, remote.clone()).await;
         if !unfit.is_empty() {
             return Err(wrong(ProjectPart::Policies)(unfit));
         }
     }
-    let telemetry = observing(&setup, &ground);
-    let kept = setup.project.config.audit;
-    let told = EngineParts {
+    let telemetry = observing(&setup, &platform);
+    let audit_config = setup.project.config.audit;
+    let inputs = EngineParts {
         tools: extra.tools,
         awaited: upstreams.prefixes(),
         upstreams_of: upstream_realms(&upstreams, &providers, &realm),
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
         policy: extra.policy.unwrap_or(policy),
-        audit: audit_parts(&ground, kept, &entrance),
+        audit: audit_parts(&platform, audit_config, &entrance),
         realms: sharing(&identity, &entrance),
     };
-    let parts = engine_parts(&setup, &ground, told);
+    let parts = engine_parts(&setup, &platform, inputs);
     let engine = Engine::start(parts).map_err(wrong(ProjectPart::Tools))?;
-    warnings.extend(load(&engine, definitions.as_ref(), &identity, &brought).await?);
-    let store = ground.opened.realms.clone();
-    let blobs = ground.opened.blobs.clone();
+    warnings.extend(load(&engine, definitions.as_ref(), &identity, &project).await?);
+    let store = platform.opened.realms.clone();
+    let blobs = platform.opened.blobs.clone();
     let vault = remote.vault.clone();
-    let files_of_realms = brought.files();
+    let files_of_realms = project.files();
     let realms = OfRealms { store, blobs, vault, files: files_of_realms };
     let undone = undone(&engine, &identity).await?;
-    let realms = go_on(&engine, identity, realms, &ground, kept).await?;
+    let realms = go_on(&engine, identity, realms, &platform, audit_config).await?;
     let sinks = begun_sinks(outlets, &engine, &realms, &mut warnings).await?;
     let variables = setup.variables.clone();
     let identity = realms.identity.clone();
-    let served = engine.clone();
     let policies = files.clone();
     let parts = GatewayParts {
-        engine: served,
+        engine: engine.clone(),
         definitions,
         remote,
         variables,
@@ -216,13 +215,13 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let gateway = Arc::new(Gateway::start(parts, upstreams.entries(), configs));
     warnings.extend(begin_stored(&gateway, &providers).await);
     realms.serve_behind(gateway.clone());
-    let served = engine.clone();
-    let inside = ServerParts { engine: served, entrance, realms, gateway, telemetry, sinks, files };
-    let doors = doors(&setup, &ground, inside);
-    let a2a = a2a_endpoint(&setup, &ground, &doors, extra.choose_skill);
-    let door = mcp_door(&setup, &ground, &doors, extra.shelves);
-    let router = router(&doors, a2a, door.clone(), extra.routes);
-    let spawn = ground.system.spawn;
+    let inside =
+        ServerParts { engine: engine.clone(), entrance, realms, gateway, telemetry, sinks, files };
+    let server = server_state(&setup, &platform, inside);
+    let a2a = a2a_endpoint(&setup, &platform, &server, extra.choose_skill);
+    let mcp = mcp_state(&setup, &platform, &server, extra.shelves);
+    let router = router(&server, a2a, mcp.clone(), extra.routes);
+    let spawn = platform.system.spawn;
     let ports = Vec::new();
     let connections_max = CONNECTIONS_MAX;
     Ok(Assembled {
@@ -230,8 +229,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         engine,
         warnings,
         undone,
-        doors,
-        door,
+        server,
+        mcp,
         spawn,
         client,
         ports,
@@ -246,19 +245,19 @@ async fn go_on(
     engine: &Engine,
     identity: Arc<Identity>,
     realms: OfRealms,
-    ground: &Ground,
-    kept: AuditConfig,
+    platform: &Platform,
+    audit_config: AuditConfig,
 ) -> Result<Arc<RealmKeeper>, AssembleError> {
     engine.audits().note_start().await.map_err(stored)?;
-    if let Some(StoreLoss { expected, found }) = ground.opened.loss {
+    if let Some(StoreLoss { expected, found }) = platform.opened.loss {
         let detail = json!({"expected": expected.to_string(), "found": found.to_string()});
         engine.audits().note_own("server.loss", detail).await.map_err(stored)?;
     }
-    let spawn = ground.system.spawn.clone();
+    let spawn = platform.system.spawn.clone();
     let keeper = RealmKeeper::new(engine.clone(), identity, realms, spawn);
     keeper.resume();
     engine.admin().keep_recovering();
-    if let Some(days) = kept.keep_days {
+    if let Some(days) = audit_config.keep_days {
         engine.audits().keep_pruning(days.get());
     }
     Ok(keeper)
@@ -273,14 +272,14 @@ async fn undone(engine: &Engine, identity: &Identity) -> Result<UnfinishedRuns, 
 /// What connections to upstreams are made of.
 fn remote_parts(
     setup: &Setup,
-    ground: &Ground,
+    platform: &Platform,
     entrance: &Entrance,
     ourselves: &Ourselves,
 ) -> RemoteParts {
-    let vault = Arc::new(FileVault::open(&setup.data, &ground.keys, ground.system.clone()));
+    let vault = Arc::new(FileVault::open(&setup.data, &platform.keys, platform.system.clone()));
     let login = login_places(setup.address, &setup.project.config.server, entrance);
-    let System { clock, entropy, spawn } = ground.system.clone();
-    let limits = ground.limits.clone();
+    let System { clock, entropy, spawn } = platform.system.clone();
+    let limits = platform.limits.clone();
     let parts = RemoteParts {
         spawn,
         clock,
@@ -296,7 +295,7 @@ fn remote_parts(
     parts.apart_from(move |url| ourselves.are_named_by(url))
 }
 
-/// Where logins come back to. On a pipe there is no door for them.
+/// Where logins come back to. On a pipe there is no route for them.
 fn login_places(
     address: SocketAddr,
     server: &ServerConfig,

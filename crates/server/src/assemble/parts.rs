@@ -1,9 +1,9 @@
 //! What the engine is given when it starts: which tools and models there are and which are still to
 //! come, who decides and who observes, and what the audit keeps.
 
-use super::ground::Ground;
+use super::platform::Platform;
 use super::setup::Setup;
-use crate::assemble::zones::SystemZones;
+use crate::assemble::time_zones::SystemTimeZones;
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::vault::System;
 use edge::gateway::StoredProvider;
@@ -45,11 +45,15 @@ pub(super) struct EngineParts {
 }
 
 /// What the engine is made of.
-pub(super) fn engine_parts(setup: &Setup, ground: &Ground, told: EngineParts) -> engine::Parts {
+pub(super) fn engine_parts(
+    setup: &Setup,
+    platform: &Platform,
+    inputs: EngineParts,
+) -> engine::Parts {
     let EngineParts { tools, awaited, upstreams_of, models, observers, policy, audit, realms } =
-        told;
-    let OpenStore { store, definitions, blobs, deliveries, marks, .. } = &ground.opened;
-    let System { clock, entropy, spawn } = ground.system.clone();
+        inputs;
+    let OpenStore { store, definitions, blobs, deliveries, marks, .. } = &platform.opened;
+    let System { clock, entropy, spawn } = platform.system.clone();
     let config = &setup.project.config;
     let built_in = setup.project.built_in();
     engine::Parts {
@@ -69,10 +73,10 @@ pub(super) fn engine_parts(setup: &Setup, ground: &Ground, told: EngineParts) ->
         schemas: Arc::new(JsonSchemas::default()),
         marks: marks.clone(),
         clock,
-        zones: Arc::new(SystemZones),
+        zones: Arc::new(SystemTimeZones),
         entropy,
         spawn,
-        limits: ground.limits.clone(),
+        limits: platform.limits.clone(),
         session_ttls: config.session_ttls.clone(),
         realms,
     }
@@ -119,23 +123,27 @@ pub(super) fn with_extra(models: Models, extra: Vec<(String, Model)>) -> Models 
 }
 
 /// Who observes the engine, as the variables say; one that reaches nothing outside exports nothing.
-pub(super) fn observing(setup: &Setup, ground: &Ground) -> Telemetry {
+pub(super) fn observing(setup: &Setup, platform: &Platform) -> Telemetry {
     let config = match setup.alone {
         true => telemetry::config::Config::read(&|_: &str| None),
         false => telemetry::config::Config::read(setup.variables.as_ref()),
     };
-    let System { clock, spawn, .. } = ground.system.clone();
-    let limits = ground.limits.clone();
+    let System { clock, spawn, .. } = platform.system.clone();
+    let limits = platform.limits.clone();
     Telemetry::start(&config, &telemetry::Parts { clock, spawn, limits })
 }
 
 /// The audit, with rows that are chained by the server's secret. In local mode only what is
 /// journaled is kept.
-pub(super) fn audit_parts(ground: &Ground, kept: AuditConfig, entrance: &Entrance) -> AuditParts {
-    let AuditConfig { strict, reads, .. } = kept;
+pub(super) fn audit_parts(
+    platform: &Platform,
+    config: AuditConfig,
+    entrance: &Entrance,
+) -> AuditParts {
+    let AuditConfig { strict, reads, .. } = config;
     let is_local = entrance.base().is_none();
-    let audit = ground.opened.audit.clone();
-    let keys = Arc::new(AuditKeys::new(&ground.keys));
+    let audit = platform.opened.audit.clone();
+    let keys = Arc::new(AuditKeys::new(&platform.keys));
     audit.begin(keys.clone());
     AuditParts { audit, keys, rules: AuditRules { unjournaled: !is_local, reads, strict } }
 }

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_of_ours_is_no_pipelines() {
+    fn a_route_of_the_server_belongs_to_no_pipeline() {
         let pipelines = [
             pipeline("a", json!({"route": "/trade/failures"}), stub()),
             pipeline("b", json!({"route": "/run"}), stub()),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_one_pipelines() {
+    fn a_port_belongs_to_one_pipeline() {
         let of = |name: &str, port: u16| {
             pipeline(name, json!({"route": format!("/{name}"), "port": port}), stub())
         };
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_is_one_pipelines_whatever_its_port_is() {
+    fn a_route_belongs_to_one_pipeline_on_any_port() {
         let pipelines = [
             pipeline("a", json!({"route": "/trades"}), stub()),
             pipeline("b", json!({"route": "/trades", "port": 8080}), stub()),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_read_whole_or_not_at_all() {
+    fn changed_policies_are_read_whole_or_not_at_all() {
         let good = files("permit(principal, action, resource);");
         let bad = files("allow all;");
         let (read, warnings) = read_again(Some(&files("")), Some(&good)).unwrap();

@@ -87,7 +87,7 @@ pub struct Extra {
     pub tools: Vec<Arc<dyn Tool>>,
     /// More prompts and resources.
     pub shelves: Vec<Arc<dyn Shelf>>,
-    /// More doors, in the same frame as ours: strangers do not get through to them.
+    /// More routes, in the same frame as ours: strangers do not get through to them.
     pub routes: Router,
     /// More models, by the names that agents know them by.
     pub models: Vec<(String, Model)>,

@@ -2,7 +2,7 @@
 //! engine began to recover.
 
 use crate::secrets::vault::System;
-use edge::request::doors::SinkFacts;
+use edge::request::server_state::SinkFacts;
 use engine::refusal::Refusal;
 use engine::{Engine, HeadRules, SinkRules, SinkState};
 use kernel::contracts::sink::EventSink;

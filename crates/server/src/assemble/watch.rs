@@ -1,20 +1,20 @@
-//! Looks at a project's files while they are served, and has them read again when they changed and
+//! Polls a project's files while they are served, and has them read again when they changed and
 //! are quiet: who may do what always, plans and the like where that is wanted. What is wrong is
 //! logged with its place, and changes nothing.
 
-mod look;
-mod subject;
+mod snapshot;
+mod file_group;
 
 use crate::assemble::Assembled;
 use crate::assemble::reload::{Outcome, OwnMistakes, ProjectSnapshot, Reload};
 use crate::assemble::rights::{Rights, RightsRead, RightsReload};
 use edge::counters::{FilesPart, Reloads};
 use edge::gateway::{Gateway, Lookup, UpstreamChanges};
+use file_group::{FileGroup, listed};
 use futures::future::{Either, select};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::PRINCIPALS_FILE;
 use kernel::values::ids::Millis;
-use look::{FileSnapshot, gather, named};
 use project::config::Config;
 use project::folder::{
     CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, REALMS_FOLDER, RightsFiles,
@@ -22,15 +22,15 @@ use project::folder::{
 use project::policies::POLICIES_FOLDER;
 use project::realms::PROPERTIES_FILE;
 use project::upstream_entries::Entry;
+use snapshot::{FileSnapshot, gather, named};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use subject::{Subject, listed};
 use tokio::sync::{mpsc, oneshot};
 use upstreams::UpstreamConfig;
 
-/// How long to wait before the next look.
-const LOOK_MS: u64 = 500;
+/// How long to wait before the next poll.
+const POLL_MS: u64 = 500;
 /// How deep below the watched folders files are searched for.
 const DEPTH_MAX: usize = 3;
 /// The same below the folder of realms, each of which has such folders.
@@ -115,11 +115,11 @@ impl Watch {
         Self { of: WatchScope::RightsAndServers, ..self }
     }
 
-    /// Begins to look. Files are read on a thread of their own: no request waits for a disk.
+    /// Begins to poll. Files are read on a thread of their own: no request waits for a disk.
     pub fn begin(self, assembled: &Assembled) -> WatchGuard {
         let clock = assembled.engine.clock().clone();
-        let keeper = &assembled.doors.realms;
-        let policies = assembled.doors.policies.clone();
+        let keeper = &assembled.server.realms;
+        let policies = assembled.server.policies.clone();
         let engine = assembled.engine.clone();
         let identity = keeper.identity.clone();
         let mut watcher = Watcher {
@@ -128,20 +128,20 @@ impl Watch {
             rights_reload: RightsReload::new(engine, identity, policies, self.rights),
             last: FileSnapshot::default(),
             settings: self.settings,
-            rights: Subject::default(),
-            files: Subject::default(),
-            reloads: assembled.doors.reloads.clone(),
+            rights: FileGroup::default(),
+            files: FileGroup::default(),
+            reloads: assembled.server.reloads.clone(),
             config: self.config,
-            gateway: assembled.doors.gateway.clone(),
+            gateway: assembled.server.gateway.clone(),
             upstreams_are_due: false,
             of: self.of,
         };
-        let (looks, mut due) = mpsc::channel::<Millis>(1);
+        let (polls, mut due) = mpsc::channel::<Millis>(1);
         assembled.spawn.thread(
             "watch",
             Box::pin(async move {
                 while let Some(now) = due.recv().await {
-                    watcher.look(now);
+                    watcher.poll(now);
                     watcher.take_upstreams().await;
                     watcher.rights_reload.record().await;
                 }
@@ -152,11 +152,11 @@ impl Watch {
             "watch",
             Box::pin(async move {
                 loop {
-                    let pause = clock.sleep_until(clock.now().plus_ms(LOOK_MS));
+                    let pause = clock.sleep_until(clock.now().plus_ms(POLL_MS));
                     if let Either::Right(_) = select(pause, &mut ended).await {
                         return;
                     }
-                    if looks.send(clock.now()).await.is_err() {
+                    if polls.send(clock.now()).await.is_err() {
                         return;
                     }
                 }
@@ -189,19 +189,19 @@ impl Source {
     }
 }
 
-/// Who looks.
+/// Polls the files and has what changed taken.
 struct Watcher {
     source: Source,
     reload: Reload,
     rights_reload: RightsReload,
-    /// What the last look saw.
+    /// What the last poll saw.
     last: FileSnapshot,
     /// The settings as they were reported last.
     settings: FileSnapshot,
     /// Policies and principals.
-    rights: Subject,
+    rights: FileGroup,
     /// All other files, where they are taken.
-    files: Subject,
+    files: FileGroup,
     /// Who counts what became of them.
     reloads: Arc<Reloads>,
     config: Option<ConfigAgain>,
@@ -212,11 +212,11 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn look(&mut self, now: Millis) {
-        let look = FileSnapshot::at(&self.watched(), &self.last, now);
-        self.last = look.clone();
+    fn poll(&mut self, now: Millis) {
+        let snapshot = FileSnapshot::at(&self.watched(), &self.last, now);
+        self.last = snapshot.clone();
         let folder = &self.source.folder;
-        let (settings, others) = look.split(|path| is_settings(path, folder));
+        let (settings, others) = snapshot.split(|path| is_settings(path, folder));
         let (rights, files) = others.split(|path| is_rights(path, folder));
         self.tell_settings(settings);
         if let Some(due) = self.rights.due(rights) {

@@ -1,5 +1,5 @@
-//! All routes of a server, of all endpoints: the router, the list of acts and `/openapi.json` follow
-//! from their tables. Protocols stand beside the tables: OpenAPI cannot describe them.
+//! All routes of a server, of all endpoints: the router, the list of acts and `/openapi.json`
+//! follow from their tables. Protocols stand beside the tables: OpenAPI cannot describe them.
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
@@ -12,16 +12,16 @@ use edge::acts::Right;
 use edge::openapi::{Content, PROBLEM, RouteSpec, answer, hash_of, with_pipelines};
 use edge::problem::{Failure, Result};
 use edge::request::answer::documents::{Document, Documents};
-use edge::request::doors::{EndpointState, Shared, Who};
 use edge::request::frame::frame;
 use edge::request::params::short;
+use edge::request::server_state::{EndpointState, Shared, Who};
 use edge::routes::{Group, Route, group, specs};
 use engine::refusal::Refusal;
 use kernel::definition::plan::mistake::meant;
 use kernel::tool::call::Caller;
 use kernel::values::canonical;
 use kernel::values::ids::ContentHash;
-use mcp::Door;
+use mcp::McpState;
 use rest::pages::welcome::{self, Reader};
 use serde_json::Value;
 use std::convert::Infallible;
@@ -30,13 +30,13 @@ use wire::a2a::GRPC_SERVICE;
 
 /// `/openapi.json`, by the hash of the pipelines in it.
 struct Description {
-    doors: Shared,
+    server: Shared,
     made: Documents<ContentHash>,
 }
 
 impl EndpointState for Description {
-    fn doors(&self) -> &Shared {
-        &self.doors
+    fn server(&self) -> &Shared {
+        &self.server
     }
 }
 
@@ -75,13 +75,13 @@ pub fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
     table().map(|route| (route.method, route.path))
 }
 
-/// Method and path of every door and who asks about it. Pipelines' own routes are not among them:
+/// Method and path of every route and who asks about it. Pipelines' own routes are not among them:
 /// the engine asks about each case.
 pub fn rights() -> impl Iterator<Item = (&'static str, &'static str, Right)> {
     table().map(|route| (route.method, route.path, route.right)).chain([MCP, compat::RPC])
 }
 
-/// What the doors are, as OpenAPI 3.1.
+/// What the routes are, as OpenAPI 3.1.
 pub fn document() -> Value {
     edge::openapi::document(table())
 }
@@ -89,12 +89,12 @@ pub fn document() -> Value {
 /// `GET /openapi.json`, with the routes of the pipelines that its caller may read now.
 async fn described(
     State(description): State<Arc<Description>>,
-    Who { doors, caller }: Who,
+    Who { server, caller }: Who,
     headers: HeaderMap,
 ) -> Response {
     // The rest of it never changes, and takes a while to make.
     static FIXED: LazyLock<Value> = LazyLock::new(document);
-    let pipelines = doors.engine.catalog().pipelines(&caller);
+    let pipelines = server.engine.catalog().pipelines(&caller);
     let made = description.made.get(Some(hash_of(&pipelines)), || {
         let document = with_pipelines(FIXED.clone(), &pipelines);
         Ok::<_, Infallible>(Document::new(&document, canonical::digest(&document).as_str()))
@@ -109,27 +109,32 @@ async fn described(
 }
 
 /// All endpoints in their frame, with the routes that code brings.
-pub(crate) fn router(doors: &Shared, a2a: a2a::Shared, door: Arc<Door>, more: Router) -> Router {
-    let description = Description { doors: doors.clone(), made: Documents::default() };
+pub(crate) fn router(
+    server: &Shared,
+    a2a: a2a::Shared,
+    mcp: Arc<McpState>,
+    more: Router,
+) -> Router {
+    let description = Description { server: server.clone(), made: Documents::default() };
     let described = edge::routes::router(DESCRIPTION, |_, handler| handler);
     more.with_state::<Shared>(())
-        .merge(rest::router(doors))
+        .merge(rest::router(server))
         .merge(compat::router())
         .merge(a2a::router().with_state(a2a))
         .merge(described.with_state(Arc::new(description)))
         .fallback(beside_the_tables)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(doors.clone(), frame))
+        .layer(from_fn_with_state(server.clone(), frame))
         // It is in the same frame by itself: most requests come here, and a layer has its price.
-        .route(MCP.1, any(mcp::http::serve).with_state(door))
-        .with_state(doors.clone())
+        .route(MCP.1, any(mcp::http::serve).with_state(mcp))
+        .with_state(server.clone())
 }
 
-/// Why a pipeline cannot have this path, if so: a door of ours is there, or would hide it.
+/// Why a pipeline cannot have this path, if so: a route of ours is there, or would hide it.
 pub(crate) fn taken_by(path: &str) -> Option<String> {
     let bare = if path.len() > 1 { path.trim_end_matches('/') } else { path };
-    if let Some((method, door, _)) = rights().find(|(_, door, _)| is_like(door, bare)) {
-        return Some(format!("it is `{method} {door}`"));
+    if let Some((method, route, _)) = rights().find(|(_, route, _)| is_like(route, bare)) {
+        return Some(format!("it is `{method} {route}`"));
     }
     let under = |ours: &&&str| {
         let rest = path.strip_prefix(ours.trim_end_matches('/'));
@@ -138,34 +143,34 @@ pub(crate) fn taken_by(path: &str) -> Option<String> {
     OURS.iter().find(under).map(|ours| format!("what is under `{ours}` is the server's own"))
 }
 
-/// Whether a request for this path reaches this door.
-fn is_like(door: &str, path: &str) -> bool {
-    let door: Vec<&str> = door.split('/').collect();
+/// Whether a request for this path reaches this route.
+fn is_like(route: &str, path: &str) -> bool {
+    let route: Vec<&str> = route.split('/').collect();
     let path: Vec<&str> = path.split('/').collect();
-    let same = |(door, given): (&&str, &&str)| door.starts_with('{') || door == given;
-    door.len() == path.len() && door.iter().zip(&path).all(same)
+    let same = |(route, given): (&&str, &&str)| route.starts_with('{') || route == given;
+    route.len() == path.len() && route.iter().zip(&path).all(same)
 }
 
 /// A path that is in no table may be a pipeline's. At the root strangers are told where they
 /// are.
 async fn beside_the_tables(who: Result<Who>, request: Request) -> Result<Response> {
     let welcome = welcome::is_wanted(&request).then(|| welcome::is_browser(&request));
-    let Who { doors, caller } = match (who, welcome) {
+    let Who { server, caller } = match (who, welcome) {
         (Err(_), Some(is_browser)) => return Ok(welcome::show(is_browser, Reader::Stranger)),
         (who, _) => who?,
     };
-    match (doors.pipeline_at(&caller, request.uri().path()), welcome) {
-        (Some(pipeline), _) => rest::pipelines::serve(&doors, &caller, &pipeline, request).await,
+    match (server.pipeline_at(&caller, request.uri().path()), welcome) {
+        (Some(pipeline), _) => rest::pipelines::serve(&server, &caller, &pipeline, request).await,
         (None, Some(is_browser)) => Ok(welcome::show(is_browser, Reader::Caller)),
-        (None, None) => Err(unknown_path(&doors, &caller, request.uri())),
+        (None, None) => Err(unknown_path(&server, &caller, request.uri())),
     }
 }
 
-fn unknown_path(doors: &Shared, caller: &Caller, uri: &Uri) -> Failure {
+fn unknown_path(server: &Shared, caller: &Caller, uri: &Uri) -> Failure {
     let path = short(uri.path());
     let known = rights().map(|(_, known, _)| known);
     let mut candidates: Vec<String> = known.filter_map(|known| like(known, &path)).collect();
-    let pipelines = doors.engine.catalog().pipelines(caller);
+    let pipelines = server.engine.catalog().pipelines(caller);
     candidates.extend(pipelines.iter().map(|pipeline| pipeline.route.clone()));
     let hint = if path.starts_with("/api/v1/plans/") || path.starts_with("/api/v1/tools/") {
         Some("percent-encode the name: `/` is `%2F`".to_owned())

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_one_comes_first() {
+    fn a_given_secret_comes_first() {
         let data = tempfile::tempdir().unwrap();
         let given = "0F".repeat(SECRET_BYTES);
         assert_eq!(shown(&keyring(data.path(), Some(&given)).unwrap()), shown(&of(15)));
@@ -167,7 +167,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn others_may_not_read_it() {
+    fn other_users_may_not_read_the_secret_file() {
         use std::os::unix::fs::PermissionsExt;
         let data = tempfile::tempdir().unwrap();
         keyring(data.path(), None).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_told_and_stays() {
+    fn a_damaged_secret_file_is_an_error_and_stays() {
         let data = tempfile::tempdir().unwrap();
         keyring(data.path(), None).unwrap();
         let path = data.path().join(SECRET_FILE);

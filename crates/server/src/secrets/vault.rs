@@ -143,7 +143,7 @@ struct Files {
     /// begin again with a version that someone may remember.
     newest: u64,
     /// The files that cannot be opened and were reported.
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 impl Files {
@@ -151,7 +151,7 @@ impl Files {
         let folder = data.join(FOLDER);
         sweep(&folder);
         let envelopes = Envelopes::new(keys, PURPOSE);
-        Self { folder, envelopes, entropy, newest: 0, told: BTreeSet::new() }
+        Self { folder, envelopes, entropy, newest: 0, reported: BTreeSet::new() }
     }
 
     fn read(&mut self, key: &str) -> Result<Option<VaultEntry>, VaultError> {
@@ -200,7 +200,7 @@ impl Files {
         let name = name_of(key);
         self.newest = next;
         self.replace(&name, &sealed).map_err(|why| self.failed("written", &why))?;
-        self.told.remove(&name);
+        self.reported.remove(&name);
         Ok(next)
     }
 
@@ -304,7 +304,7 @@ impl Files {
 
     /// Tells once that a file is no good to us.
     fn tell_closed(&mut self, name: &str, why: &Unopened) {
-        if self.told.insert(name.to_owned()) {
+        if self.reported.insert(name.to_owned()) {
             tracing::warn!(
                 file = %self.folder.join(name).display(),
                 "what a login brought cannot be opened, and counts as gone: {why}; restore the \
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_there_after_a_restart_until_it_is_removed() {
+    fn an_entry_outlasts_a_restart_until_it_is_removed() {
         let data = tempfile::tempdir().unwrap();
         assert!(!FileVault::is_there(data.path()));
         let mut first = vault(&data, 7);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_a_place_goes_as_a_whole() {
+    fn all_entries_under_a_prefix_are_removed_together() {
         let data = tempfile::tempdir().unwrap();
         let all = ["t", "acme/t", "acme/crm/t", "acme/crm/bob/t", "beta/crm/bob/t", "acmes/crm/t"];
         let left = |under: &str| -> Vec<&str> {
@@ -456,17 +456,17 @@ mod tests {
     }
 
     #[test]
-    fn with_another_key_all_is_gone_and_comes_back_with_the_right_one() {
+    fn entries_are_readable_with_their_own_key_alone() {
         let data = tempfile::tempdir().unwrap();
         write(&mut vault(&data, 7), "a", "x");
         let mut other = vault(&data, 8);
         assert_eq!(read(&mut other, "a"), None);
         assert_eq!(read(&mut other, "a"), None);
-        assert_eq!(other.told.len(), 1, "told once");
+        assert_eq!(other.reported.len(), 1, "told once");
         assert_eq!(read(&mut vault(&data, 7), "a").as_deref(), Some("x"));
         write(&mut other, "a", "y");
         assert_eq!(read(&mut other, "a").as_deref(), Some("y"));
-        assert!(other.told.is_empty());
+        assert!(other.reported.is_empty());
     }
 
     #[test]
@@ -488,7 +488,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn others_can_neither_read_nor_list_it() {
+    fn other_users_can_neither_read_nor_list_the_vault() {
         use std::os::unix::fs::PermissionsExt;
         let data = tempfile::tempdir().unwrap();
         let mut vault = vault(&data, 7);
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_used_is_told() {
+    fn an_unusable_vault_folder_is_an_error() {
         let data = tempfile::tempdir().unwrap();
         fs::write(data.path().join(FOLDER), "a file").unwrap();
         let mut vault = vault(&data, 7);
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_many_who_write_over_the_same_version_one_does() {
+    async fn of_many_writes_over_one_version_one_succeeds() {
         let data = tempfile::tempdir().unwrap();
         let vault = open(&data);
         let first = vault.write("a", &"first".into(), VaultCondition::Absent).await.unwrap();

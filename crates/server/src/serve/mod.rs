@@ -18,7 +18,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use edge::connections::{ConnectionGuard, Connections, Peer};
-use edge::request::doors::{Closing, Doors};
+use edge::request::server_state::{Closing, ServerState};
 use engine::Engine;
 use futures::future::{BoxFuture, Either, join_all, join3, select};
 use hyper::Request;
@@ -29,7 +29,7 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::{TowerToHyperService, TowerToHyperServiceFuture};
 use kernel::contracts::Spawn;
-use mcp::Door;
+use mcp::McpState;
 use mcp::{http, stdio};
 use std::convert::Infallible;
 use std::future::Future;
@@ -64,14 +64,14 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let stopper = assembled.stopper();
-    let Assembled { router, engine, doors, door, spawn, .. } = assembled;
+    let Assembled { router, engine, server, mcp, spawn, .. } = assembled;
     let Assembled { ports, connections_max, is_behind, .. } = assembled;
     let graceful = GracefulShutdown::new();
     let connections = Connections::new(connections_max);
     {
         let floor = ListenerContext {
             engine: &engine,
-            doors: &doors,
+            server: &server,
             spawn: spawn.as_ref(),
             graceful: &graceful,
             connections,
@@ -80,7 +80,7 @@ pub async fn serve(
         };
         let own =
             ports.into_iter().map(|port| (port.listener, ListenerService::new(port.router, None)));
-        let all = ListenerService::new(router, (!is_behind).then_some(door));
+        let all = ListenerService::new(router, (!is_behind).then_some(mcp));
         let entries = std::iter::once((listener, all)).chain(own);
         let accepting = entries.map(|(listener, service)| floor.accept_all(listener, service));
         let serving =
@@ -88,7 +88,7 @@ pub async fn serve(
         // Listeners are closed with what accepts on them.
         drop(select(Box::pin(serving), pin!(shutdown)).await);
     }
-    doors.close();
+    server.close();
     let drained = engine::timeout(engine.clock().as_ref(), DRAIN_MS, graceful.shutdown()).await;
     if drained.is_none() {
         tracing::warn!(limit_ms = DRAIN_MS, "requests that were still open are cut off");
@@ -99,7 +99,7 @@ pub async fn serve(
 /// What connections of all listeners share.
 struct ListenerContext<'a> {
     engine: &'a Engine,
-    doors: &'a Doors,
+    server: &'a ServerState,
     spawn: &'a dyn Spawn,
     graceful: &'a GracefulShutdown,
     connections: Arc<Connections>,
@@ -136,7 +136,7 @@ impl ListenerContext<'_> {
         let task: BoxFuture<'static, ()> = match &self.tls {
             None => Box::pin(accepted.answer(stream)),
             Some(tls) => {
-                Box::pin(accepted.answer_by_tls(stream, tls.clone(), self.doors.closing()))
+                Box::pin(accepted.answer_by_tls(stream, tls.clone(), self.server.closing()))
             }
         };
         self.spawn.task("connection", task);
@@ -146,7 +146,7 @@ impl ListenerContext<'_> {
         if error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code)) {
             self.connections.make_room();
         }
-        if self.connections.may_tell() {
+        if self.connections.may_log() {
             tracing::warn!(%error, "a connection could not be accepted");
         }
         self.pause(ACCEPT_PAUSE_MS).await;
@@ -178,10 +178,10 @@ impl ListenerContext<'_> {
 /// What answers the requests of a listener.
 #[derive(Clone)]
 struct ListenerService {
-    doors: TowerToHyperService<Router>,
-    /// The door that most requests go to, where nothing stands before it: these need no router,
+    router: TowerToHyperService<Router>,
+    /// The endpoint that most requests go to, where nothing stands before it: these need no router,
     /// which makes a dozen things for each request.
-    mcp: Option<Arc<Door>>,
+    mcp: Option<Arc<McpState>>,
 }
 
 /// An answer that is being made.
@@ -191,19 +191,19 @@ type ServiceFuture = Either<
 >;
 
 impl ListenerService {
-    fn new(router: Router, mcp: Option<Arc<Door>>) -> Self {
-        Self { doors: TowerToHyperService::new(router), mcp }
+    fn new(router: Router, mcp: Option<Arc<McpState>>) -> Self {
+        Self { router: TowerToHyperService::new(router), mcp }
     }
 
     fn answer(&self, request: Request<Incoming>) -> ServiceFuture {
         match &self.mcp {
-            Some(door) if request.uri().path() == MCP_PATH => {
-                let door = door.clone();
+            Some(mcp) if request.uri().path() == MCP_PATH => {
+                let mcp = mcp.clone();
                 let request = request.map(Body::new);
-                let answering = async move { Ok(http::serve(State(door), request).await) };
+                let answering = async move { Ok(http::serve(State(mcp), request).await) };
                 Either::Left(Box::pin(answering))
             }
-            Some(_) | None => Either::Right(self.doors.call(request)),
+            Some(_) | None => Either::Right(self.router.call(request)),
         }
     }
 }
@@ -285,7 +285,7 @@ where
 {
     let stopper = assembled.stopper();
     match assembled.client {
-        Some(client) => stdio::serve(assembled.door, client, input, output).await,
+        Some(client) => stdio::serve(assembled.mcp, client, input, output).await,
         None => tracing::error!("the client on the pipe has no credential, and is not served"),
     }
     stopper.stop().await;

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_went_back_is_told_and_nothing_is_served() {
+    async fn a_server_whose_store_lost_commits_serves_only_the_reason() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

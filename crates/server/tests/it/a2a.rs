@@ -167,7 +167,7 @@ async fn a_question_is_answered_by_a_message_to_its_task() {
 }
 
 #[tokio::test]
-async fn what_is_recorded_is_answered_although_the_wait_is_over() {
+async fn recorded_results_are_answered_although_the_wait_is_over() {
     let house = house(&format!("{SETTINGS}[limits]\na2a_wait_ms_max = 1\n")).await;
     for round in 0..5 {
         // What a run does without waiting for anyone is recorded with its start, or with the answer
@@ -199,7 +199,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_no_rejects_and_the_inbox_settles_the_same_ask() {
+async fn a_refused_approval_rejects_and_the_inbox_settles_the_same_ask() {
     let house = house(SETTINGS).await;
     let task = send(&house, message("m1", "it/approval", json!({"data": {}}))).await;
     let denied = send(&house, reply("m2", &task, json!({"text": "no"}))).await;
@@ -353,7 +353,7 @@ async fn tasks_are_listed_page_by_page() {
 }
 
 #[tokio::test]
-async fn errors_are_told_by_the_table_in_both_bindings() {
+async fn errors_follow_the_table_in_both_bindings() {
     let house = house(SETTINGS).await;
     let missing = json!({"id": format!("run_{:032x}", 1)});
     let bad = |part: Value| json!({"message": message("m1", ADD, part)});
@@ -396,7 +396,7 @@ async fn errors_are_told_by_the_table_in_both_bindings() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_of_this_version_is_refused() {
+async fn requests_of_other_versions_are_refused() {
     let house = house(SETTINGS).await;
     let get = json!({"jsonrpc": "2.0", "id": "a", "method": "GetTask", "params": {"id": "x"}});
     for (version, number) in

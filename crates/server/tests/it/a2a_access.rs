@@ -140,7 +140,7 @@ async fn a_page_token_is_good_for_its_caller_alone() {
 }
 
 #[tokio::test]
-async fn who_may_only_read_starts_nothing_and_other_realms_are_closed() {
+async fn a_viewer_starts_nothing_and_enters_no_other_realm() {
     let guarded = guarded().await;
     let viewer = guarded.key(Role::Viewer).await;
     let member = guarded.key(Role::Member).await;
@@ -170,7 +170,7 @@ async fn who_may_only_read_starts_nothing_and_other_realms_are_closed() {
 }
 
 #[tokio::test]
-async fn who_may_only_read_learns_that_the_default_agent_is_not_theirs_to_start() {
+async fn a_viewer_learns_that_it_may_not_start_the_default_agent() {
     let guarded = guarded().await;
     let agent = json!({"name": "Helper", "llmConfigRef": "openai"});
     let admin = [("x-api-key", ADMIN_KEY)];

@@ -440,7 +440,7 @@ async fn service_parameters_are_metadata() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_and_harms_nobody() {
+async fn malformed_messages_are_refused_and_harm_nobody() {
     let served = Served::new(&format!("{SETTINGS}[limits]\nbody_bytes_max = 65536\n")).await;
     let bodies: [(&str, Vec<u8>); 7] = [
         ("nothing at all", Vec::new()),
@@ -473,7 +473,7 @@ async fn what_is_no_message_is_refused_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn what_is_no_call_of_grpc_is_answered_by_http() {
+async fn requests_that_are_no_grpc_calls_are_answered_by_http() {
     let served = Served::new(SETTINGS).await;
     let path = format!("{GRPC_SERVICE}/ListTasks");
     let older = format!("POST {path} HTTP/1.1\r\ncontent-type: application/grpc");
@@ -622,7 +622,7 @@ async fn every_operation_asks_for_a_credential_over_grpc() {
 }
 
 #[tokio::test]
-async fn who_may_only_read_makes_and_removes_no_webhook_over_grpc() {
+async fn a_read_only_token_makes_and_removes_no_webhook_over_grpc() {
     let guarded = Guarded::start(&format!("{OPEN}[a2a]\nexpose = [\"math::*\"]\n")).await;
     let made = guarded.made(Role::Member, &[], Expiry::Usual).await;
     let own = made.text.expose();

@@ -467,7 +467,7 @@ async fn policy_judges_each_method_by_its_name_and_people_are_asked_first() {
 }
 
 #[tokio::test]
-async fn what_is_no_method_of_its_own_is_not_sent_to_an_open_server() {
+async fn protocol_methods_and_malformed_names_are_not_sent_to_an_open_server() {
     let plain = started("/rpc", Router::new().route("/rpc", post(bare))).await;
     let settings = format!("[providers.fs]\ntype = \"rpc\"\nbase_url = \"{plain}\"\nopen = true\n");
     let config = Config::parse("waypost.toml", &settings).unwrap();
@@ -539,7 +539,7 @@ async fn an_instruction_for_a_tool_that_is_not_seen_is_kept_as_a_denied_call() {
 }
 
 #[tokio::test]
-async fn who_may_call_nothing_is_refused_before_anything_is_stored() {
+async fn a_caller_without_a_callable_tool_is_refused_before_anything_is_stored() {
     let guarded = Guarded::start(&format!("{OPEN}[a2a]\nproxy = true\n")).await;
     let viewer = guarded.key(Role::Viewer).await;
     let member = guarded.key(Role::Member).await;
@@ -581,7 +581,7 @@ impl Policy for Only {
 }
 
 #[tokio::test]
-async fn who_may_call_something_of_a_server_without_a_list_may_use_the_proxy() {
+async fn a_caller_of_any_tool_of_an_open_server_may_use_the_proxy() {
     let plain = started("", Router::new().route("/rpc", post(bare))).await;
     let map = kept(json!({"fs": plain}).to_string());
     // All tools of the server, one of them, and none.

@@ -258,7 +258,7 @@ async fn a_webhook_that_is_made_while_its_task_ends_gets_the_end() {
 }
 
 #[tokio::test]
-async fn what_a_receiver_does_not_take_is_posted_again_before_what_follows() {
+async fn a_refused_update_is_posted_again_before_the_next() {
     let house = house(&format!("{SETTINGS}{PUSH}")).await;
     let receiver = Receiver::new(&["503 Not now", "500 Oh", OK]);
     send_with(&house, add("m1"), receiver.config()).await;

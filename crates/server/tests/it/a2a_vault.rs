@@ -184,7 +184,7 @@ async fn a_question_is_answered_by_a_message_to_its_task_and_by_no_other() {
 }
 
 #[tokio::test]
-async fn a_no_fails_and_a_cancelled_task_is_cancelled_once() {
+async fn a_refused_approval_fails_and_a_cancelled_task_is_cancelled_once() {
     let house = house().await;
     let id = send(&house, json!({"message": message("it/approval", json!({}))})).await;
     in_state(&house, &id, "INPUT_REQUIRED").await;
@@ -208,7 +208,7 @@ async fn a_no_fails_and_a_cancelled_task_is_cancelled_once() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_has_the_codes_and_beginnings_of_the_profile() {
+async fn errors_have_the_codes_and_texts_of_the_profile() {
     let house = house().await;
     let unknown = format!("run_{:032x}", 1);
     let nothing = json!({"role": "user", "parts": []});

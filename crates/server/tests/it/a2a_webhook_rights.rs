@@ -74,7 +74,7 @@ fn v03(method: &str, params: &Value) -> Asked<'static> {
 }
 
 #[tokio::test]
-async fn who_may_not_send_a_message_makes_and_removes_no_webhook() {
+async fn a_caller_that_may_not_send_messages_makes_and_removes_no_webhook() {
     let settings = format!("{OPEN}[a2a]\nexpose = [\"interaction::*\"]\n{PUSH}");
     let guarded = Guarded::start(&settings).await;
     let receiver = Receiver::new(&[OK]);
@@ -138,7 +138,7 @@ async fn who_may_not_send_a_message_makes_and_removes_no_webhook() {
 }
 
 #[tokio::test]
-async fn what_is_done_with_a_webhook_is_kept_with_where_it_goes() {
+async fn acts_on_a_webhook_are_audited_with_its_address() {
     let more = "[audit]\nstrict = true\n";
     let settings = format!("{OPEN}[a2a]\nexpose = [\"interaction::*\"]\n{PUSH}{more}");
     let guarded = Guarded::start(&settings).await;

@@ -1,4 +1,4 @@
-//! Policy at the doors: each of them names an act, and what policy denies is refused there.
+//! Policy at the endpoints: each of them names an act, and what policy denies is refused there.
 
 use crate::desk::{self, DESK, Wait, case};
 use crate::house::{House, question, read, refused, request, text};
@@ -47,7 +47,7 @@ async fn house() -> (House, Arc<Denying>) {
     (House::furnished(desk::project(&[("desk", DESK)], ""), extra).await, policy)
 }
 
-/// A request at this door; what it names is not there.
+/// A request for this route; what it names is not there.
 fn at(method: &str, path: &str) -> Request<Body> {
     let parts = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
     let path = parts.collect::<Vec<_>>().join("/");
@@ -55,10 +55,10 @@ fn at(method: &str, path: &str) -> Request<Body> {
 }
 
 #[tokio::test]
-async fn what_a_door_keeps_itself_is_asked_about_there() {
+async fn acts_that_endpoints_guard_are_asked_by_the_endpoint() {
     let (house, policy) = house().await;
     for (method, path, right) in rights() {
-        let Right::Door(act, of) = right else { continue };
+        let Right::Endpoint(act, of) = right else { continue };
         let answer = read(house.open(at(method, path)).await).await;
         assert_ne!(answer.body["code"], "forbidden", "{method} {path}: {answer:?}");
         policy.deny(&[act]);
@@ -135,7 +135,7 @@ async fn changes(house: &House) -> Vec<Change> {
 }
 
 #[tokio::test]
-async fn who_may_do_nothing_changes_nothing_at_any_door() {
+async fn a_caller_without_rights_changes_nothing_at_any_route() {
     let (house, policy) = house().await;
     let caller = Caller::new("default", "local");
     let changes = changes(&house).await;
@@ -144,7 +144,7 @@ async fn who_may_do_nothing_changes_nothing_at_any_door() {
     for denied in [Act::ALL, but_read.as_slice()] {
         policy.deny(denied);
         for (method, path, right) in rights() {
-            let (Right::Engine(act) | Right::Door(act, _)) = right else { continue };
+            let (Right::Engine(act) | Right::Endpoint(act, _)) = right else { continue };
             let status = house.open(at(method, path)).await.status();
             let is_change = method != "GET" && act != Act::Read && path != "/rpc";
             assert!(!is_change || status.is_client_error(), "{method} {path}: {status}");

@@ -31,7 +31,7 @@ async fn an_entity_is_kept_as_it_came() {
     assert_eq!(house.get(&at("/reader")).await.body, expected);
     assert_eq!(house.get(&at(&format!("/id/{id}"))).await.body, expected);
     assert_eq!(house.get(&at("/list")).await.body, json!([expected]));
-    // It is the same agent at the other door.
+    // It is the same agent at the other endpoint.
     let shown = house.get("/api/v1/agents/reader").await;
     assert_eq!((&shown.body["version"], &shown.body["agent"]), (&json!(1), &expected));
 }
@@ -55,7 +55,7 @@ async fn a_name_is_one_agents_whether_it_comes_with_an_id_or_not() {
 }
 
 #[tokio::test]
-async fn a_realm_must_be_named_at_all_six() {
+async fn a_realm_must_be_named_at_all_six_routes() {
     let house = House::demo().await;
     house.post(&at(""), entity()).await;
     for query in ["", "?realm=", "?realm=%20"] {
@@ -77,7 +77,7 @@ async fn a_realm_must_be_named_at_all_six() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found_and_what_is_removed_is_told() {
+async fn a_missing_agent_is_404_and_a_removal_is_confirmed() {
     let house = House::demo().await;
     let id = house.post(&at(""), entity()).await.body["id"].clone();
     let id = id.as_str().unwrap();
@@ -95,7 +95,7 @@ async fn what_is_not_there_is_not_found_and_what_is_removed_is_told() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_an_agent_is_refused_in_the_doors_own_shape() {
+async fn an_invalid_agent_is_refused_in_the_endpoints_own_shape() {
     let house = House::demo().await;
     let refused = house.post(&at(""), json!({"refName": "x", "enabledTools": ["a b"]})).await;
     assert_eq!((refused.status, &refused.body["code"]), (422, &json!("invalid_agent")));

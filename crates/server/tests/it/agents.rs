@@ -45,7 +45,7 @@ async fn an_agent_is_stored_in_versions_and_removed() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_with_its_place() {
+async fn each_mistake_of_an_agent_has_its_pointer() {
     let house = House::demo().await;
     let body = json!({"llmConfigRef": "openai", "promptSteps": [{"content": "{{ nwo }}"}],
         "limits": {"steps": 0}, "aprove": ["*"]});
@@ -107,7 +107,7 @@ async fn the_only_agent_is_the_default_one() {
 }
 
 #[tokio::test]
-async fn what_cannot_work_is_told_at_the_start() {
+async fn agents_that_cannot_work_are_warned_of_at_the_start() {
     let data = tempfile::tempdir().unwrap();
     let address = crate::house::ADDRESS.parse().unwrap();
     let mut project = demo_with_agents(&[FILED]);

@@ -265,7 +265,7 @@ async fn no_one_gives_sees_or_changes_more_than_they_administer() {
 }
 
 #[tokio::test]
-async fn what_no_key_can_be_is_refused_at_its_place() {
+async fn each_mistake_of_a_key_has_its_pointer() {
     let house = asking("").await;
     for (body, place) in [
         (json!({"name": " "}), "/name"),

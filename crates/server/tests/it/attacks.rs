@@ -140,7 +140,7 @@ async fn nobody_approves_what_they_asked_for_with_a_key_of_somebody_else() {
 }
 
 #[tokio::test]
-async fn who_asks_with_a_key_of_somebody_else_approves_it_in_no_name() {
+async fn nobody_behind_a_borrowed_key_approves_its_request() {
     let guarded = Guarded::with_policies(OPEN, Some(TWO)).await;
     knows(&guarded, "ann", "approver").await;
     knows(&guarded, "eve", "admin").await;

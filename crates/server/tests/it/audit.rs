@@ -46,7 +46,7 @@ async fn changes_of_keys_and_denials_are_listed_for_administrators() {
 }
 
 #[tokio::test]
-async fn only_administrators_read_it_and_only_those_of_all_realms_the_servers() {
+async fn only_administrators_read_the_audit_and_only_those_of_all_realms_the_servers() {
     let house = asking(STRICT).await;
     let member = Key::created(&house, ADMIN, json!({"name": "member"})).await;
     let own = json!({"name": "admin of one realm", "roles": ["admin"]});
@@ -87,7 +87,7 @@ async fn a_chain_is_verified_against_a_head_that_was_kept() {
 }
 
 #[tokio::test]
-async fn who_is_shown_what_others_wrote_is_kept() {
+async fn reads_of_data_of_others_are_audited() {
     for (setting, keeps) in [("", true), ("\nreads = false", false)] {
         let house = asking(&format!("{STRICT}{setting}")).await;
         let ann = Key::created(&house, ADMIN, json!({"name": "ann"})).await;
@@ -117,7 +117,7 @@ async fn who_is_shown_what_others_wrote_is_kept() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_given_is_kept_without_its_text() {
+async fn an_issued_token_is_audited_without_its_text() {
     let house = asking(STRICT).await;
     let key = Key::created(&house, ADMIN, json!({"name": "ci"})).await;
     let secret = encoded(&json!(key.text));
@@ -136,7 +136,7 @@ async fn a_token_that_is_given_is_kept_without_its_text() {
 }
 
 #[tokio::test]
-async fn who_tries_the_id_of_a_principal_that_it_may_not_see_is_kept_as_denied() {
+async fn trying_the_id_of_a_hidden_principal_is_audited_as_denied() {
     let house = asking(STRICT).await;
     let own = json!({"name": "admin of one realm", "roles": ["admin"]});
     let own = Key::created(&house, ADMIN, own).await;
@@ -166,7 +166,7 @@ async fn who_tries_the_id_of_a_principal_that_it_may_not_see_is_kept_as_denied()
 }
 
 #[tokio::test]
-async fn what_a_request_says_of_itself_is_kept_with_what_it_does() {
+async fn headers_of_a_request_are_audited_with_its_act() {
     let house = asking(STRICT).await;
     let key = Key::created(&house, ADMIN, json!({"name": "ci"})).await;
     let body = json!({"planId": "math::conditional_add", "input": {"a": 1, "b": 2}});
@@ -190,7 +190,7 @@ async fn what_a_request_says_of_itself_is_kept_with_what_it_does() {
 }
 
 #[tokio::test]
-async fn a_call_is_kept_with_a_digest_of_its_arguments() {
+async fn a_call_is_audited_with_a_digest_of_its_arguments() {
     let house = asking(STRICT).await;
     let key = Key::created(&house, ADMIN, json!({"name": "ci"})).await;
     let body = json!({"arguments": {"a": 1, "b": 2}});
@@ -206,7 +206,7 @@ async fn a_call_is_kept_with_a_digest_of_its_arguments() {
 }
 
 #[tokio::test]
-async fn what_a_realm_does_as_a_principal_needs_the_rights_of_both_and_is_kept_with_both() {
+async fn acting_as_the_realms_principal_needs_the_rights_of_both_and_is_audited_with_both() {
     let settings = format!("{STRICT}\n[realms.default]\nrun_as_user_id = \"service\"");
     let house = asking(&settings).await;
     let key = Key::created(&house, ADMIN, json!({"name": "ci", "roles": ["operator"]})).await;
@@ -266,7 +266,7 @@ async fn answered(house: &House, key: &Key, mut request: Request<Body>) -> Answe
 }
 
 #[tokio::test]
-async fn a_call_of_what_is_not_seen_is_kept_as_denied_at_every_door() {
+async fn calling_a_hidden_tool_is_audited_as_denied_at_every_endpoint() {
     let house = asking(&format!("{STRICT}\n{SETTINGS}")).await;
     let posted =
         |path: &str, body: Value| request(Method::POST, path, Body::from(body.to_string()));
@@ -278,7 +278,7 @@ async fn a_call_of_what_is_not_seen_is_kept_as_denied_at_every_door() {
     };
     let named = |name: &str| json!({"name": name, "arguments": numbers});
     let skill = json!({"message": message("m1", ADD, json!({"data": numbers}))});
-    for (request, act, object, door) in [
+    for (request, act, object, endpoint) in [
         (by_rest(tool), "call", ("tool", tool), "rest /api/v1/tools/{name}/call"),
         (posted("/rpc", asked(1, "math.add", numbers.clone())), "call", ("tool", tool), "rpc /rpc"),
         (
@@ -306,7 +306,7 @@ async fn a_call_of_what_is_not_seen_is_kept_as_denied_at_every_door() {
         let entry = &items[0];
         assert_eq!(entry["verdict"], "deny", "{what}: {entry}");
         assert_eq!(entry["object"], json!({"kind": object.0, "id": object.1}), "{what}: {entry}");
-        assert!(door.is_empty() || entry["door"] == door, "{what}: {entry}");
+        assert!(endpoint.is_empty() || entry["door"] == endpoint, "{what}: {entry}");
     }
     let member = Key::created(&house, ADMIN, json!({"name": "m"})).await;
     let unknown = answered(&house, &member, by_rest("math::nothing")).await;
@@ -320,7 +320,7 @@ async fn a_call_of_what_is_not_seen_is_kept_as_denied_at_every_door() {
 }
 
 #[tokio::test]
-async fn who_asks_for_more_than_its_realm_is_kept_as_denied() {
+async fn asking_for_more_than_ones_realm_is_audited_as_denied() {
     let house = asking(STRICT).await;
     let own = json!({"name": "admin of one realm", "roles": ["admin"]});
     let own = Key::created(&house, ADMIN, own).await;

@@ -68,7 +68,7 @@ async fn only_administrators_write_backups() {
 }
 
 #[tokio::test]
-async fn who_administers_one_realm_cannot_copy_all_of_them() {
+async fn an_administrator_of_one_realm_writes_no_backup() {
     let house = asking("[realms.acme]\nmax_find_limit = 100").await;
     let folder = tempfile::tempdir().unwrap();
     for realm in ["acme", "default"] {

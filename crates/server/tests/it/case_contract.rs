@@ -57,7 +57,7 @@ async fn an_unknown_reason_is_the_agents() {
 }
 
 #[tokio::test]
-async fn what_is_no_case_is_refused_and_leaves_nothing() {
+async fn malformed_cases_are_refused_and_leave_nothing() {
     let (house, _) =
         desk_with(&[("desk", DESK)], "body_bytes_max = 1000\nbody_depth_max = 8").await;
     let missing = |fields: &str| format!("Missing required field(s): {fields}");
@@ -117,7 +117,7 @@ async fn a_body_keeps_its_allowed_fields_only() {
 }
 
 #[tokio::test]
-async fn a_limit_is_an_honest_answer() {
+async fn a_reached_limit_is_said_in_the_answer() {
     let (house, _) = desk().await;
     let answer = post(&house, "T-300", "in circles").await;
     let expected = json!({"status": "error", "path": "agent",
@@ -136,7 +136,7 @@ async fn a_limit_is_an_honest_answer() {
 }
 
 #[tokio::test]
-async fn what_the_runner_cannot_follow_is_left_to_a_person() {
+async fn decisions_that_cannot_be_executed_are_left_to_a_person() {
     let (house, _) = desk().await;
     for (id, reason, error) in [
         ("T-400", "dance", Some("Unsupported intent: DANCE")),
@@ -263,7 +263,7 @@ async fn requests_for_one_case_stand_in_line_and_the_line_has_an_end() {
 }
 
 #[tokio::test]
-async fn a_case_that_fails_is_told() {
+async fn a_failed_case_is_answered_as_an_error() {
     let (house, _) = desk().await;
     let failed = post(&house, "T-800", "Give up").await;
     assert_eq!(failed.refusal(), refused(500, "run_failed", &[]), "{failed:?}");
@@ -299,7 +299,7 @@ async fn a_key_takes_a_case_once() {
 }
 
 #[tokio::test]
-async fn what_is_large_is_read_and_told_whole() {
+async fn a_large_case_is_read_and_answered_whole() {
     let (house, _) = desk_with(&[("desk", DESK)], "context_inline_bytes_max = 64").await;
     let large = |id: &str, reason: &str| {
         json!({"tradeId": id, "reason": reason, "altIds": ["x".repeat(200)]}).to_string()
@@ -316,7 +316,7 @@ async fn what_is_large_is_read_and_told_whole() {
 }
 
 #[tokio::test]
-async fn a_question_is_told_while_another_part_still_works() {
+async fn a_question_is_answered_while_another_branch_still_runs() {
     let slow = DESK.replace("requestTimeoutMs: 60000", "requestTimeoutMs: 100");
     let (house, gate) = desk_with(&[("desk", &slow)], "").await;
     let key = [("idempotency-key", "k")];
@@ -352,7 +352,7 @@ async fn a_route_takes_posts_from_this_machine_only() {
     let stranger = Request::post(ROUTE).header("host", "evil.test").body(Body::empty()).unwrap();
     let answer = read(house.open(stranger).await).await;
     assert_eq!(answer.refusal(), refused(403, "host_not_allowed", &[]));
-    assert!(answer.body["error"].is_string(), "in the door's own shape: {answer:?}");
+    assert!(answer.body["error"].is_string(), "in the route's own shape: {answer:?}");
     let near = house.get("/desk/case").await;
     assert_eq!(near.refusal(), refused(404, "not_found", &[]));
     assert_eq!(near.header("content-type"), "application/problem+json");

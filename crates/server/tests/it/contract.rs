@@ -23,7 +23,7 @@ struct Contract {
     bodies: Mutex<HashMap<String, Arc<Value>>>,
 }
 
-/// Doors that speak a protocol of their own, which the document cannot tell.
+/// Endpoints that speak a protocol of their own, which the document cannot tell.
 const PROTOCOLS: [&str; 2] = ["/mcp", "/rpc"];
 
 /// Holds one answer against the document.
@@ -48,7 +48,7 @@ impl Contract {
     }
 
     fn hold(&self, method: &Method, path: &str, answer: &Answer) {
-        // Some doors are open with a slash at the end too.
+        // Some endpoints are open with a slash at the end too.
         let path = path.split('?').next().unwrap_or_default().trim_end_matches('/');
         let Some(operation) = self.operation(method, path) else {
             // The frame refuses strangers before it looks at the path.

@@ -20,7 +20,7 @@ use project::config::Config;
 use project::folder::Project;
 use project::policies::{PolicyFile, PolicyFiles};
 use serde_json::{Value, json};
-use server::{AssembleError, HeldKeys, Setup, assemble};
+use server::{AssembleError, OfflineKeys, Setup, assemble};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -146,7 +146,7 @@ pub fn told(answer: &Answer) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_credential_is_good_or_refused_at_every_door() {
+async fn a_credential_is_good_or_refused_at_every_endpoint() {
     let guarded = Guarded::start(OPEN).await;
     let good = guarded.key(Role::Viewer).await;
     let bearer = format!("Bearer {good}");
@@ -358,7 +358,7 @@ async fn roles_permit_what_they_say_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_few_doors_are_open_and_tell_nothing() {
+async fn open_endpoints_tell_nothing() {
     let guarded = Guarded::start(OPEN).await;
     for path in ["/livez", "/readyz", "/health", "/health-check"] {
         let answer = guarded.get(path, &[]).await;
@@ -423,7 +423,7 @@ async fn an_event_stream_ends_soon_after_its_key() {
 }
 
 #[tokio::test]
-async fn a_server_without_credentials_refuses_what_was_forwarded() {
+async fn a_server_without_credentials_refuses_forwarded_requests() {
     let house = House::demo().await;
     for name in ["forwarded", "via", "x-real-ip", "x-forwarded-for", "x-forwarded-host"] {
         let mut asked = request(Method::GET, "/api/v1/sessions", Body::empty());
@@ -507,7 +507,7 @@ async fn a_provider_that_reaches_the_servers_own_network_needs_an_administrator(
 }
 
 #[tokio::test]
-async fn a_member_meets_nothing_of_another() {
+async fn a_member_sees_nothing_of_another() {
     let guarded = Guarded::start(OPEN).await;
     let ann = guarded.key(Role::Member).await;
     let bob = guarded.key(Role::Member).await;
@@ -602,7 +602,7 @@ async fn two_members_use_the_same_session_id_and_never_meet() {
 #[tokio::test]
 async fn the_first_key_is_made_before_the_start_and_opens_a_pipe() {
     let data = tempfile::tempdir().unwrap();
-    let held = HeldKeys::take(&data.path().join("data"), None).await.unwrap();
+    let held = OfflineKeys::take(&data.path().join("data"), None).await.unwrap();
     let new = new_key(Role::Member, None, Expiry::Never);
     let made = held.identity().create(&held.maker(), new).await.unwrap();
     drop(held);

@@ -159,7 +159,7 @@ async fn a_new_secret_takes_the_cursors_of_the_old_one_until_that_is_gone() {
 }
 
 #[tokio::test]
-async fn nobody_names_a_row() {
+async fn a_row_number_is_no_cursor() {
     let (house, local) = (asking("").await, house().await);
     for path in [SESSIONS, "/api/v1/asks", "/api/v1/plans", "/api/v1/tools"] {
         for made_up in ["1", "42", "math::add"] {

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 /// The route of its pipeline.
 pub const ROUTE: &str = "/desk/cases";
 
-/// A pipeline with the seed's handlers and some more. What its agent does a case's reason says.
+/// A pipeline with the usual handlers and some more. What its agent does a case's reason says.
 pub const DESK: &str = r#"
 description: Cases of a desk.
 addresses: {inbound: desk.in, agent: desk.agent, events: desk.events}

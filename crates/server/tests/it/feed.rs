@@ -90,7 +90,7 @@ async fn count(house: &House, keys: &[&str]) -> usize {
 }
 
 #[tokio::test]
-async fn all_sessions_are_told_in_order() {
+async fn the_feed_sends_all_sessions_in_order() {
     let house = House::demo().await;
     let first = finished(&house, "a").await;
     let waiting = house.greeting().await;
@@ -111,7 +111,7 @@ async fn all_sessions_are_told_in_order() {
 }
 
 #[tokio::test]
-async fn what_happens_is_told_when_it_does() {
+async fn an_event_is_sent_when_it_happens() {
     let house = House::demo().await;
     finished(&house, "a").await;
     let (client, snapshot) = Client::connect(&house, PATH, None).await;
@@ -148,7 +148,7 @@ async fn a_client_that_is_cut_off_after_any_event_misses_nothing() {
 }
 
 #[tokio::test]
-async fn a_place_that_is_none_is_refused() {
+async fn a_malformed_feed_cursor_is_refused() {
     let house = House::demo().await;
     finished(&house, "a").await;
     for place in ["x", "", "7", "1-0", "ffff-0", "0-0", "1-0-0"] {
@@ -160,7 +160,7 @@ async fn a_place_that_is_none_is_refused() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_a_list_is_no_place() {
+async fn a_cursor_of_a_list_is_no_feed_cursor() {
     let house = House::demo().await;
     finished(&house, "a").await;
     finished(&house, "b").await;
@@ -174,7 +174,7 @@ async fn a_cursor_of_a_list_is_no_place() {
 }
 
 #[tokio::test]
-async fn places_are_the_same_after_a_restart() {
+async fn feed_cursors_are_the_same_after_a_restart() {
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(Project::demo, &data, None).await;
     finished(&house, "a").await;
@@ -193,7 +193,7 @@ async fn places_are_the_same_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_place_before_what_was_removed_is_gone() {
+async fn a_feed_cursor_before_removed_events_is_gone() {
     let house = House::demo().await;
     finished(&house, "a").await;
     let (mut client, _) = Client::connect(&house, PATH, None).await;

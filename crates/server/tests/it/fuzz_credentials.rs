@@ -1,6 +1,6 @@
-//! Credentials and what comes beside them, as no client should send them, at the doors of a server
-//! that asks for them. Whatever comes, there is an answer in time, it is no failure of ours, nobody
-//! is let in without the whole key, and who has it is let in as ever.
+//! Credentials and what comes beside them, as no client should send them, at the endpoints of a
+//! server that asks for them. Whatever comes, there is an answer in time, it is no failure of ours,
+//! nobody is let in without the whole key, and who has it is let in as ever.
 
 use crate::credentials::Guarded;
 use crate::house::request;
@@ -197,7 +197,7 @@ fn value(rng: &mut Rng, key: &str) -> Vec<u8> {
 }
 
 #[test]
-fn nobody_is_let_in_without_the_whole_key_whatever_is_sent() {
+fn no_request_without_the_whole_key_is_served() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let _inside = runtime.enter();
     let guarded = runtime.block_on(Guarded::start(SETTINGS));

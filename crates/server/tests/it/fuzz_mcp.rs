@@ -45,7 +45,7 @@ struct Heard {
     said: Vec<Said>,
 }
 
-/// A door under fire.
+/// An endpoint under fire.
 struct Target<'a> {
     runtime: &'a Runtime,
     house: House,
@@ -251,7 +251,7 @@ fn hunt(name: &'static str, path: &'static str, cases: u64) -> (u64, BTreeMap<St
     (looked, target.tally)
 }
 
-/// Each of these answers was given: a hunt that is turned away at the door finds nothing.
+/// Each of these answers was given: a hunt that is turned away at the entrance finds nothing.
 pub(super) fn reached(looked: u64, tally: &BTreeMap<String, u64>, kinds: &[&str]) {
     let missing: Vec<&&str> = kinds.iter().filter(|kind| !tally.contains_key(**kind)).collect();
     assert!(looked < RPC_CASES || missing.is_empty(), "never answered {missing:?}: {tally:?}");

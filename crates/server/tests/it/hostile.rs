@@ -1,6 +1,6 @@
 //! The hostile corpus at every endpoint that takes a body, and in every file of a project: each
 //! case is refused, or has the result that is documented, in time; and then the server answers as
-//! before. A new route needs a line in `DOORS`. gRPC, which takes no JSON, is in `fuzz_a2a`.
+//! before. A new route needs a line in `TARGETS`. gRPC, which takes no JSON, is in `fuzz_a2a`.
 
 use crate::desk::{self, DESK, desk_with};
 use crate::house::{Answer, House, read, request};
@@ -44,7 +44,7 @@ const A2A_VERSION: &str = "1.0";
 type Wrap = fn(&str) -> String;
 
 /// One endpoint.
-struct Door {
+struct Target {
     method: &'static str,
     route: &'static str,
     path: &'static str,
@@ -58,16 +58,16 @@ struct Door {
     version: Option<&'static str>,
 }
 
-const fn door(method: &'static str, route: &'static str, path: &'static str) -> Door {
-    Door { method, route, path, plan: None, prompt: None, value: None, version: None }
+const fn target(method: &'static str, route: &'static str, path: &'static str) -> Target {
+    Target { method, route, path, plan: None, prompt: None, value: None, version: None }
 }
 
 /// One of A2A 1.0.
-const fn a2a(route: &'static str, path: &'static str) -> Door {
-    Door { version: Some(A2A_VERSION), ..door("POST", route, path) }
+const fn a2a(route: &'static str, path: &'static str) -> Target {
+    Target { version: Some(A2A_VERSION), ..target("POST", route, path) }
 }
 
-impl Door {
+impl Target {
     const fn plan(mut self, wrap: Wrap) -> Self {
         self.plan = Some(wrap);
         self
@@ -84,86 +84,87 @@ impl Door {
     }
 }
 
-/// Every route that takes a body, and the doors beside the table of routes.
-const DOORS: &[Door] = &[
-    door("POST", "/api/v1/runs", "/api/v1/runs")
+/// Every route that takes a body, and the routes beside the table of routes.
+const TARGETS: &[Target] = &[
+    target("POST", "/api/v1/runs", "/api/v1/runs")
         .plan(|plan| format!("{{\"plan\":{plan},\"input\":{}}}", input()))
         .value(|text| format!("{{\"planId\":{text},\"input\":{text}}}")),
-    door("POST", "/api/v1/runs/{id}/cancel", "/api/v1/runs/RUN/cancel"),
-    door("POST", "/api/v1/runs/{id}/pause", "/api/v1/runs/RUN/pause"),
-    door("POST", "/api/v1/runs/{id}/continue", "/api/v1/runs/RUN/continue"),
-    door("POST", "/api/v1/runs/{id}/retry", "/api/v1/runs/RUN/retry"),
-    door("POST", "/api/v1/sessions/prune", "/api/v1/sessions/prune")
+    target("POST", "/api/v1/runs/{id}/cancel", "/api/v1/runs/RUN/cancel"),
+    target("POST", "/api/v1/runs/{id}/pause", "/api/v1/runs/RUN/pause"),
+    target("POST", "/api/v1/runs/{id}/continue", "/api/v1/runs/RUN/continue"),
+    target("POST", "/api/v1/runs/{id}/retry", "/api/v1/runs/RUN/retry"),
+    target("POST", "/api/v1/sessions/prune", "/api/v1/sessions/prune")
         .value(|text| format!("{{\"olderThanMs\":{text}}}")),
-    door("POST", "/api/v1/sessions/{id}/fork", "/api/v1/sessions/none/fork")
+    target("POST", "/api/v1/sessions/{id}/fork", "/api/v1/sessions/none/fork")
         .value(|text| format!("{{\"at\":{text}}}")),
-    door(
+    target(
         "POST",
         "/api/v1/sinks/{name}/deliveries/{event}/resend",
         "/api/v1/sinks/none/deliveries/none/resend",
     ),
-    door("POST", "/api/v1/sinks/{name}/resume", "/api/v1/sinks/none/resume"),
-    door("POST", "/api/v1/asks/{id}", "/api/v1/asks/ASK")
+    target("POST", "/api/v1/sinks/{name}/resume", "/api/v1/sinks/none/resume"),
+    target("POST", "/api/v1/asks/{id}", "/api/v1/asks/ASK")
         .value(|text| format!("{{\"action\":{text},\"content\":{text},\"answer\":{text}}}")),
-    door("PUT", "/api/v1/plans/{id}", "/api/v1/plans/hostile%2Fcase").plan(str::to_owned),
-    door("POST", "/api/v1/plans/validate", "/api/v1/plans/validate").plan(str::to_owned),
-    door("POST", "/api/v1/plans/draft", "/api/v1/plans/draft")
+    target("PUT", "/api/v1/plans/{id}", "/api/v1/plans/hostile%2Fcase").plan(str::to_owned),
+    target("POST", "/api/v1/plans/validate", "/api/v1/plans/validate").plan(str::to_owned),
+    target("POST", "/api/v1/plans/draft", "/api/v1/plans/draft")
         .value(|text| format!("{{\"goal\":{text},\"tools\":[{text}]}}")),
-    door("PUT", "/api/v1/agents/{refName}", "/api/v1/agents/hostile").prompt(|text| {
+    target("PUT", "/api/v1/agents/{refName}", "/api/v1/agents/hostile").prompt(|text| {
         format!("{{\"llmConfigRef\":\"none\",\"promptSteps\":[{{\"content\":{text}}}]}}")
     }),
-    door("POST", "/api/v1/pipelines/{name}/cases", "/api/v1/pipelines/desk/cases"),
-    door("POST", "/api/v1/tools/{name}/call", "/api/v1/tools/math%3A%3Aadd/call")
+    target("POST", "/api/v1/pipelines/{name}/cases", "/api/v1/pipelines/desk/cases"),
+    target("POST", "/api/v1/tools/{name}/call", "/api/v1/tools/math%3A%3Aadd/call")
         .value(|text| format!("{{\"arguments\":{{\"a\":{text},\"b\":1}}}}")),
-    door("POST", "/api/v1/upstreams/{name}/check", "/api/v1/upstreams/none/check"),
-    door("POST", "/api/v1/upstreams/{name}/login", "/api/v1/upstreams/none/login"),
-    door("POST", "/api/v1/upstreams/{name}/my-login", "/api/v1/upstreams/none/my-login"),
-    door("PUT", "/api/v1/upstreams/{name}/my-login", "/api/v1/upstreams/none/my-login")
+    target("POST", "/api/v1/upstreams/{name}/check", "/api/v1/upstreams/none/check"),
+    target("POST", "/api/v1/upstreams/{name}/login", "/api/v1/upstreams/none/login"),
+    target("POST", "/api/v1/upstreams/{name}/my-login", "/api/v1/upstreams/none/my-login"),
+    target("PUT", "/api/v1/upstreams/{name}/my-login", "/api/v1/upstreams/none/my-login")
         .value(|text| format!("{{\"code\":{text}}}")),
-    door("PUT", "/api/v1/providers/{refName}", "/api/v1/providers/hostile")
+    target("PUT", "/api/v1/providers/{refName}", "/api/v1/providers/hostile")
         .value(|text| format!("{{\"providerType\":\"MCP\",\"baseUrl\":{text}}}")),
-    door("POST", "/api/v1/keys", "/api/v1/keys")
+    target("POST", "/api/v1/keys", "/api/v1/keys")
         .value(|text| format!("{{\"name\":{text},\"roles\":[{text}]}}")),
-    door("POST", "/api/v1/keys/{id}/rotate", "/api/v1/keys/none/rotate")
+    target("POST", "/api/v1/keys/{id}/rotate", "/api/v1/keys/none/rotate")
         .value(|text| format!("{{\"overlapMs\":{text}}}")),
-    door("POST", "/api/v1/realms", "/api/v1/realms").value(|text| format!("{{\"name\":{text}}}")),
-    door("PUT", "/api/v1/principals/{id}", "/api/v1/principals/hostile").value(|text| {
+    target("POST", "/api/v1/realms", "/api/v1/realms").value(|text| format!("{{\"name\":{text}}}")),
+    target("PUT", "/api/v1/principals/{id}", "/api/v1/principals/hostile").value(|text| {
         format!("{{\"name\":{text},\"realms\":{{\"a\":[{text}]}},\"properties\":{{\"a\":{text}}}}}")
     }),
-    door("POST", "/api/v1/principals/{id}/disable", "/api/v1/principals/none/disable"),
-    door("POST", "/api/v1/principals/{id}/enable", "/api/v1/principals/none/enable"),
-    door("POST", "/system/permissions/check", "/system/permissions/check").value(permission),
-    door("POST", "/system/permissions/evaluate", "/system/permissions/evaluate").value(permission),
-    door("POST", "/system/permissions/fd/evaluate", "/system/permissions/fd/evaluate"),
-    door("POST", "/oauth/token", "/oauth/token"),
+    target("POST", "/api/v1/principals/{id}/disable", "/api/v1/principals/none/disable"),
+    target("POST", "/api/v1/principals/{id}/enable", "/api/v1/principals/none/enable"),
+    target("POST", "/system/permissions/check", "/system/permissions/check").value(permission),
+    target("POST", "/system/permissions/evaluate", "/system/permissions/evaluate")
+        .value(permission),
+    target("POST", "/system/permissions/fd/evaluate", "/system/permissions/fd/evaluate"),
+    target("POST", "/oauth/token", "/oauth/token"),
     // A text that is a folder's name would make a backup: only what is none is sent.
-    door("POST", "/api/v1/backup", "/api/v1/backup"),
-    door("POST", "/api/agent/config", "/api/agent/config").prompt(|text| {
+    target("POST", "/api/v1/backup", "/api/v1/backup"),
+    target("POST", "/api/agent/config", "/api/agent/config").prompt(|text| {
         format!(
             "{{\"refName\":\"hostile\",\"llmConfigRef\":\"none\",\
              \"promptSteps\":[{{\"content\":{text}}}]}}"
         )
     }),
-    door("POST", TALK, TALK)
+    target("POST", TALK, TALK)
         .value(|text| format!("{{\"thread_id\":{text},\"user_request\":{text}}}")),
-    door("POST", "/resume", "/resume").value(|text| {
+    target("POST", "/resume", "/resume").value(|text| {
         format!("{{\"thread_id\":{text},\"clarification_responses\":[{{\"call_id\":{text}}}]}}")
     }),
-    door("POST", "/sessions", "/sessions").value(|text| format!("{{\"sessionId\":{text}}}")),
-    door("POST", "/sessions/{id}/execute-plan", "/sessions/s/execute-plan")
+    target("POST", "/sessions", "/sessions").value(|text| format!("{{\"sessionId\":{text}}}")),
+    target("POST", "/sessions/{id}/execute-plan", "/sessions/s/execute-plan")
         .plan(|plan| format!("{{\"plan\":{plan},\"initialArgs\":{}}}", input())),
-    door("POST", "/sessions/{id}/resume", "/sessions/s/resume")
+    target("POST", "/sessions/{id}/resume", "/sessions/s/resume")
         .value(|text| format!("{{\"input\":{text},\"stepId\":{text}}}")),
-    door("POST", "/capabilities/discover", "/capabilities/discover")
+    target("POST", "/capabilities/discover", "/capabilities/discover")
         .value(|text| format!("{{\"query\":{text}}}")),
-    door("POST", "/admin/capabilities", "/admin/capabilities")
+    target("POST", "/admin/capabilities", "/admin/capabilities")
         .plan(|plan| format!("{{\"type\":\"plan\",\"definition\":{plan}}}")),
-    door("POST", "/mcp", "/mcp"),
-    door("POST", "/rpc", "/rpc").value(|text| {
+    target("POST", "/mcp", "/mcp"),
+    target("POST", "/rpc", "/rpc").value(|text| {
         let params = format!("{{\"name\":{text},\"arguments\":{{}}}}");
         format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}")
     }),
-    door("POST", desk::ROUTE, desk::ROUTE),
+    target("POST", desk::ROUTE, desk::ROUTE),
     a2a("/a2a/v1", "/a2a/v1").value(|text| called("SendMessage", &new_message(text))),
     a2a("/a2a/v1/message:send", "/a2a/v1/message:send").value(new_message),
     a2a("/a2a/v1/message:stream", "/a2a/v1/message:stream").value(new_message),
@@ -172,19 +173,19 @@ const DOORS: &[Door] = &[
     a2a("/a2a/v1/tasks/{id}/pushNotificationConfigs", "/a2a/v1/tasks/RUN/pushNotificationConfigs")
         .value(webhook),
     // Of 0.3, at the same addresses and below them.
-    door("POST", "/a2a/v1", "/a2a/v1").value(|text| called("message/send", &old_message(text))),
-    door("POST", "/a2a/v1/v1/message:send", "/a2a/v1/v1/message:send").value(proto_message),
-    door("POST", "/a2a/v1/v1/message:stream", "/a2a/v1/v1/message:stream").value(proto_message),
-    door("POST", "/a2a/v1/v1/tasks/{id}:cancel", "/a2a/v1/v1/tasks/RUN:cancel"),
-    door(
+    target("POST", "/a2a/v1", "/a2a/v1").value(|text| called("message/send", &old_message(text))),
+    target("POST", "/a2a/v1/v1/message:send", "/a2a/v1/v1/message:send").value(proto_message),
+    target("POST", "/a2a/v1/v1/message:stream", "/a2a/v1/v1/message:stream").value(proto_message),
+    target("POST", "/a2a/v1/v1/tasks/{id}:cancel", "/a2a/v1/v1/tasks/RUN:cancel"),
+    target(
         "POST",
         "/a2a/v1/v1/tasks/{id}/pushNotificationConfigs",
         "/a2a/v1/v1/tasks/RUN/pushNotificationConfigs",
     )
     .value(|text| format!("{{\"parent\":{text},\"config\":{}}}", webhook(text))),
     // AgentVault's profile: what is none of its methods is the name of a tool.
-    door("POST", "/a2a", "/a2a").value(|text| called("tasks/send", &vault_message(text))),
-    door("POST", "/a2a/", "/a2a/").value(|text| {
+    target("POST", "/a2a", "/a2a").value(|text| called("tasks/send", &vault_message(text))),
+    target("POST", "/a2a/", "/a2a/").value(|text| {
         format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":{text},\"params\":{{{text}:{text}}}}}")
     }),
 ];
@@ -295,15 +296,15 @@ impl Watch {
 
     /// Sends a body and expects an answer in time that is no failure of ours; then the server is
     /// as well as before.
-    async fn look(&self, door: &Door, name: &str, body: &[u8]) {
-        let what = format!("{} {}: {name}", door.method, door.path);
+    async fn look(&self, target: &Target, name: &str, body: &[u8]) {
+        let what = format!("{} {}: {name}", target.method, target.path);
         let watched = self.dog.begin(what.clone());
-        let answer = self.answer(door, body).await;
+        let answer = self.answer(target, body).await;
         let took = watched.elapsed();
         drop(watched);
         let shown: String = answer.text.chars().take(500).collect();
         let is_stuck = (answer.status, &answer.body["code"]) == (500, &json!("run_stuck"));
-        let is_expected = answer.status < 500 || (is_stuck && door.route == TALK);
+        let is_expected = answer.status < 500 || (is_stuck && target.route == TALK);
         assert!(is_expected, "{what}: {} {shown}", answer.status);
         assert!(took <= LIMIT, "{what}: it took {took:?}");
         let watched = self.dog.begin(format!("`/livez` after {what}"));
@@ -311,15 +312,15 @@ impl Watch {
         drop(watched);
     }
 
-    async fn answer(&self, door: &Door, body: &[u8]) -> Answer {
-        let path = door.path.replace("RUN", NO_RUN).replace(ASK, &self.ask);
-        let method = Method::from_bytes(door.method.as_bytes()).unwrap();
+    async fn answer(&self, target: &Target, body: &[u8]) -> Answer {
+        let path = target.path.replace("RUN", NO_RUN).replace(ASK, &self.ask);
+        let method = Method::from_bytes(target.method.as_bytes()).unwrap();
         let mut request = request(method, &path, Body::from(body.to_vec()));
-        if let Some(version) = door.version {
+        if let Some(version) = target.version {
             request.headers_mut().insert("a2a-version", HeaderValue::from_static(version));
         }
         // What speaks a protocol of its own is not in `/openapi.json`.
-        if BESIDE.contains(&door.path) || door.path.starts_with(A2A) {
+        if BESIDE.contains(&target.path) || target.path.starts_with(A2A) {
             return read(self.house.open(request).await).await;
         }
         self.house.send(request).await
@@ -336,12 +337,12 @@ fn without_panics(work: impl Future<Output = ()>) {
 #[test]
 fn every_route_that_takes_a_body_is_attacked() {
     let known: BTreeSet<(&str, String)> =
-        DOORS.iter().map(|door| (door.method, door.route.to_owned())).collect();
+        TARGETS.iter().map(|target| (target.method, target.route.to_owned())).collect();
     let takes_body = |(method, _): &(&str, &str)| ["POST", "PUT", "PATCH"].contains(method);
     let table = routes().filter(takes_body).map(|(method, path)| (method, path.to_owned()));
     let beside = BESIDE.iter().map(|path| ("POST", (*path).to_owned()));
     let served: BTreeSet<(&str, String)> = table.chain(beside).chain(of_a2a()).collect();
-    assert_eq!(known, served, "each route that takes a body has a line in `DOORS`");
+    assert_eq!(known, served, "each route that takes a body has a line in `TARGETS`");
 }
 
 /// The routes of A2A that take a body: JSON-RPC of 1.0 and 0.3 at one address, the operations of
@@ -365,15 +366,15 @@ fn no_hostile_text_holds_the_server_up() {
             let name = case.name;
             let text = Value::from(case.text()).to_string();
             let plan = plan(case);
-            for door in DOORS {
-                if let Some(wrap) = door.plan {
-                    watch.look(door, name, wrap(&plan).as_bytes()).await;
+            for target in TARGETS {
+                if let Some(wrap) = target.plan {
+                    watch.look(target, name, wrap(&plan).as_bytes()).await;
                 }
-                if let Some(wrap) = door.prompt.filter(|_| case.kind == Kind::Template) {
-                    watch.look(door, name, wrap(&text).as_bytes()).await;
+                if let Some(wrap) = target.prompt.filter(|_| case.kind == Kind::Template) {
+                    watch.look(target, name, wrap(&text).as_bytes()).await;
                 }
-                if let Some(wrap) = door.value.filter(|_| text.len() <= VALUE_BYTES_MAX) {
-                    watch.look(door, name, wrap(&text).as_bytes()).await;
+                if let Some(wrap) = target.value.filter(|_| text.len() <= VALUE_BYTES_MAX) {
+                    watch.look(target, name, wrap(&text).as_bytes()).await;
                 }
             }
         }
@@ -386,8 +387,8 @@ fn no_hostile_body_holds_the_server_up() {
         let watch = Watch::new().await;
         for case in of(Kind::Body) {
             let bytes = case.bytes();
-            for door in DOORS {
-                watch.look(door, case.name, &bytes).await;
+            for target in TARGETS {
+                watch.look(target, case.name, &bytes).await;
             }
         }
     });
@@ -398,13 +399,13 @@ fn no_field_takes_what_does_not_fit() {
     let document = openapi();
     without_panics(async {
         let watch = Watch::new().await;
-        for door in DOORS {
-            let operation = &document["paths"][door.route][door.method.to_lowercase()];
+        for target in TARGETS {
+            let operation = &document["paths"][target.route][target.method.to_lowercase()];
             let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
             for field in fields(&document, schema) {
                 for misfit in MISFITS {
                     let body = format!("{{{}:{misfit}}}", Value::from(field.as_str()));
-                    watch.look(door, &body, body.as_bytes()).await;
+                    watch.look(target, &body, body.as_bytes()).await;
                 }
             }
         }

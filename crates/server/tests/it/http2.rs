@@ -355,7 +355,7 @@ async fn a_flood_of_resets_ends_its_connection_and_no_other() {
 }
 
 #[tokio::test]
-async fn what_is_neither_version_is_refused() {
+async fn bytes_of_neither_http_version_are_refused() {
     let served = Served::new().await;
     for bytes in
         [&b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nnonsense"]

@@ -44,7 +44,7 @@ async fn a_reply_is_given_once() {
 }
 
 #[tokio::test]
-async fn the_session_doors_know_keys_too() {
+async fn the_session_endpoints_take_keys() {
     let house = House::demo().await;
     house.post("/sessions", json!({"sessionId": "a"})).await;
     let path = "/sessions/a/execute-plan";

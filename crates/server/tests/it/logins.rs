@@ -78,7 +78,7 @@ fn vault_files(data: &TempDir) -> usize {
 }
 
 #[tokio::test]
-async fn somebody_logs_in_and_the_tools_work() {
+async fn tools_work_after_a_login() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| behind(&login), &data, None).await;
@@ -162,7 +162,7 @@ async fn a_stored_provider_has_logins_too() {
 }
 
 #[tokio::test]
-async fn a_login_that_cannot_be_finished_is_told_as_text() {
+async fn an_unfinishable_login_is_answered_as_text() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| behind(&login), &data, None).await;
@@ -268,7 +268,7 @@ async fn logins_are_counted() {
 }
 
 #[tokio::test]
-async fn strangers_keep_nobody_out_whom_we_sent() {
+async fn invalid_callbacks_do_not_block_a_login_under_way() {
     let login = LoginServer::start();
     let hub = format!("[mcp.servers.hub]\nurl = \"{}/mcp\"\n", login.base);
     let settings = format!("[limits]\nlogins_per_minute = 1\n{hub}");
@@ -284,7 +284,7 @@ async fn strangers_keep_nobody_out_whom_we_sent() {
 }
 
 #[tokio::test]
-async fn others_learn_that_an_administrator_logs_in() {
+async fn other_callers_learn_that_an_administrator_logs_in() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| behind(&login), &data, Some("secret")).await;
@@ -307,7 +307,7 @@ async fn others_learn_that_an_administrator_logs_in() {
 }
 
 #[tokio::test]
-async fn who_we_are_can_be_read_where_it_can_be_reached() {
+async fn the_client_document_is_served_under_a_public_url() {
     let house = House::demo().await;
     let missing = house.get("/oauth/client.json").await;
     assert_eq!((missing.status, &missing.body["code"]), (404, &json!("no_client_document")));

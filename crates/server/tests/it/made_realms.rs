@@ -110,7 +110,7 @@ async fn a_realm_is_made_entered_and_removed() {
 }
 
 #[tokio::test]
-async fn what_is_not_ones_own_to_remove_stays() {
+async fn own_default_and_configured_realms_cannot_be_removed() {
     let house = house().await;
     make(&house, ADMIN, "acme").await;
     let own = send(&house, ADMIN, Method::DELETE, "/api/v1/realms/acme?realm=acme", Value::Null);

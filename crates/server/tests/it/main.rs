@@ -1,4 +1,4 @@
-//! The doors in process: a whole server over a temporary data folder, one module per surface.
+//! The endpoints in process: a whole server over a temporary data folder, one module per surface.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, reason = "tests")]
 
 mod contract;

@@ -114,7 +114,7 @@ async fn an_old_state_is_refused() {
 }
 
 #[tokio::test]
-async fn a_no_is_a_no_and_a_dismissed_form_leaves_the_ask_open() {
+async fn a_declined_form_ends_the_call_and_a_dismissed_one_leaves_the_ask_open() {
     let place = Place::new("").await;
     let asked = greeting(&place).await;
     let declined =
@@ -135,7 +135,7 @@ async fn a_no_is_a_no_and_a_dismissed_form_leaves_the_ask_open() {
 }
 
 #[tokio::test]
-async fn somebody_else_may_answer_meanwhile() {
+async fn an_ask_answered_in_the_inbox_settles_the_call() {
     let place = Place::new("").await;
     let asked = greeting(&place).await;
     let body = json!({"action": "accept", "content": {"name": "Inbox"}}).to_string();
@@ -205,7 +205,7 @@ async fn a_failed_step_can_be_skipped() {
 }
 
 #[tokio::test]
-async fn a_tool_may_want_something_first() {
+async fn a_tool_may_ask_its_caller_first() {
     let place = Place::new("").await;
     let call = json!({"name": "it__wants", "arguments": {}});
     let response = place.ask("tools/call", &json!({"sampling": {}}), call.clone()).await;
@@ -225,7 +225,7 @@ async fn a_tool_may_want_something_first() {
 }
 
 #[tokio::test]
-async fn what_takes_longer_than_a_client_waits_goes_on_without_it() {
+async fn a_call_that_takes_longer_than_its_client_waits_goes_on() {
     let limits = Limits { mcp_task_after_ms: 50, mcp_call_wait_ms: 50, ..Limits::default() };
     let place = Place::within(limits).await;
     let created = place.call(&tasks(), json!({"name": "it--long_plan"})).await;

@@ -55,7 +55,7 @@ fn call(name: &str, arguments: Value, more: Value) -> Request<Body> {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_told_so() {
+async fn malformed_requests_are_jsonrpc_errors() {
     let house = House::demo().await;
     let cases: &[(&[u8], i64)] = &[
         (b"", -32700),
@@ -117,7 +117,7 @@ async fn ids_come_back_as_they_came() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_too_much_are_not_read() {
+async fn oversized_bodies_are_not_read() {
     let house = House::limited("body_bytes_max = 4000\nbody_depth_max = 16").await;
     let nested = |depth: usize| {
         let open = "[".repeat(depth);
@@ -397,7 +397,7 @@ async fn an_old_state_is_no_state() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none_change_nothing() {
+async fn malformed_answers_change_nothing() {
     let house = House::demo().await;
     let (state, key) = waiting(&house).await;
     let key = key.as_str();
@@ -492,7 +492,7 @@ async fn a_session_id_cannot_be_guessed_or_bent() {
 }
 
 #[tokio::test]
-async fn what_nobody_asked_for_is_dropped() {
+async fn answers_nobody_asked_for_are_dropped() {
     let house = House::demo().await;
     let client = Client::hello(&house, "2025-11-25", json!({"elicitation": {}})).await;
     for id in [json!(0), json!(1), json!(-1), json!(u64::MAX), json!("x"), json!("1")] {
@@ -521,7 +521,7 @@ async fn what_nobody_asked_for_is_dropped() {
 }
 
 #[tokio::test]
-async fn many_at_once_are_refused_as_one() {
+async fn oversized_batches_and_lists_are_refused_whole() {
     let house = House::demo().await;
     let pings: Vec<Value> = (0..MANY).map(|id| asked(id, "ping", json!({}))).collect();
     let batch = Value::Array(pings);

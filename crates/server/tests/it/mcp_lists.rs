@@ -151,7 +151,7 @@ async fn a_history_goes_on_where_it_is_listed() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_is_none_is_refused() {
+async fn a_malformed_cursor_is_refused() {
     let house = House::within(Limits { mcp_list_items_max: 3, ..Limits::default() }).await;
     let first = result(&house, "tools/list", json!({})).await;
     for (method, cursor) in [
@@ -258,7 +258,7 @@ async fn histories_and_blobs_are_resources() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_with_its_uri() {
+async fn a_missing_resource_is_an_error_with_its_uri() {
     let house = House::demo().await;
     for uri in [
         "test://nothing",
@@ -282,7 +282,7 @@ async fn what_is_not_there_is_told_with_its_uri() {
 }
 
 #[tokio::test]
-async fn templates_tell_where_resources_are() {
+async fn templates_describe_the_uris_of_resources() {
     let house = House::demo().await;
     let list = result(&house, "resources/templates/list", json!({})).await;
     let expected = [

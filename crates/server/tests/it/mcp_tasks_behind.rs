@@ -124,7 +124,7 @@ async fn a_task_shows_all_that_it_asks_for_and_takes_each_answer_by_itself() {
 }
 
 #[tokio::test]
-async fn what_is_answered_in_the_inbox_is_asked_of_the_client_no_more() {
+async fn an_ask_answered_in_the_inbox_is_no_longer_asked_of_the_client() {
     let pair = Pair::set("").await;
     let task = pair.two().await;
     let both = keys(&task);

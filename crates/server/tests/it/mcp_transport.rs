@@ -147,7 +147,7 @@ async fn an_answer_is_a_stream_once_something_is_told() {
 }
 
 #[tokio::test]
-async fn who_closes_a_stateless_stream_cancels_the_call() {
+async fn closing_a_stateless_stream_cancels_the_call() {
     let (house, strings) = furnished_within(quiet(10)).await;
     let slow = || modern("tools/call", json!({"name": "it_slow", "arguments": {}}));
     // A long silence makes a stream, too, so that the connection is seen to live.
@@ -162,7 +162,7 @@ async fn who_closes_a_stateless_stream_cancels_the_call() {
 }
 
 #[tokio::test]
-async fn a_session_begins_with_hello_and_ends_for_good() {
+async fn a_session_begins_with_initialize_and_ends_for_good() {
     let house = House::demo().await;
     let client = Client::hello(&house, "2025-06-18", json!({})).await;
     let noted =
@@ -201,7 +201,7 @@ async fn a_session_begins_with_hello_and_ends_for_good() {
 }
 
 #[tokio::test]
-async fn a_lost_stream_is_taken_up_where_it_was_left() {
+async fn a_lost_stream_is_resumed_after_its_last_event() {
     let (house, strings) = furnished_within(quiet(10)).await;
     let client = Client::hello(&house, "2025-11-25", json!({})).await;
     let params = json!({"name": "it_tells", "arguments": {}, "_meta": {"progressToken": 5}});
@@ -274,7 +274,7 @@ async fn a_sessions_client_is_asked_on_the_stream_of_its_call() {
 }
 
 #[tokio::test]
-async fn a_sessions_stream_brings_news() {
+async fn a_sessions_stream_has_notifications() {
     let (house, strings) = furnished("").await;
     let client = Client::hello(&house, "2025-06-18", json!({})).await;
     let unknown = client.ask("resources/subscribe", json!({"uri": "it://other"})).await;
@@ -318,7 +318,7 @@ async fn opened(client: &Client<'_>, tool: &str) -> Value {
 }
 
 #[tokio::test]
-async fn only_who_was_given_a_page_hears_that_it_was_opened() {
+async fn only_the_client_that_got_a_page_hears_that_it_was_opened() {
     const HOST: &str = "the host program";
     let (house, _) = furnished("").await;
     let can = json!({"elicitation": {"url": {}}});
@@ -348,7 +348,7 @@ async fn only_who_was_given_a_page_hears_that_it_was_opened() {
 }
 
 #[tokio::test]
-async fn who_listens_hears_what_it_asked_for() {
+async fn a_listener_gets_the_notifications_it_asked_for() {
     let (house, strings) = furnished("").await;
     let wanted = json!({"notifications": {"promptsListChanged": true,
         "resourceSubscriptions": [FAILING, WATCHED, "it://other"]}});
@@ -375,7 +375,7 @@ async fn who_listens_hears_what_it_asked_for() {
 }
 
 #[tokio::test]
-async fn nobody_puts_itself_before_what_is_ours_or_what_another_lists() {
+async fn no_upstream_shadows_resources_of_the_server_or_of_another() {
     let (house, _) = furnished("").await;
     let read = async |uri: &str| {
         let answer = ask(&house, "resources/read", json!({"uri": uri})).await;
@@ -391,7 +391,7 @@ async fn nobody_puts_itself_before_what_is_ours_or_what_another_lists() {
 }
 
 #[tokio::test]
-async fn there_are_only_so_many_sessions_and_streams() {
+async fn sessions_and_streams_are_bounded() {
     let (house, _) = furnished("[limits]\nmcp_sessions_max = 2\nstreams_max = 3\n").await;
     let one = Client::hello(&house, "2025-06-18", json!({})).await;
     let two = Client::hello(&house, "2025-06-18", json!({})).await;

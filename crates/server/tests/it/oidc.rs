@@ -1,5 +1,5 @@
-//! Access tokens of an issuer at the doors: who calls is what the token says, and clients of `/mcp`
-//! learn where to log in.
+//! Access tokens of an issuer at the endpoints: who calls is what the token says, and clients of
+//! `/mcp` learn where to log in.
 
 use crate::api_keys::{asking, get, send};
 use crate::house::{House, read, refused, request};
@@ -100,11 +100,11 @@ async fn a_caller_with_a_token_of_an_issuer_is_its_subject() {
     assert_eq!(refusal.refusal(), refused(401, "unauthorized", &[]));
     assert!(refusal.header("www-authenticate").contains("error=\"invalid_token\""));
     let nowhere = issuer.token(&[("aud", json!("other"))]);
-    assert_eq!(get(&house, &nowhere, "/livez").await.status, 401, "at every door");
+    assert_eq!(get(&house, &nowhere, "/livez").await.status, 401, "at every endpoint");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_for_mcp_opens_no_other_door() {
+async fn a_token_for_mcp_is_good_at_no_other_endpoint() {
     let issuer = Issuer::open().await;
     let house = issuer.house().await;
     let token = issuer.token(&[("aud", json!("https://wp.example.com/mcp"))]);

@@ -23,7 +23,7 @@ async fn health_follows_the_engine() {
 }
 
 #[tokio::test]
-async fn only_who_reads_in_all_realms_learns_more_of_what_is_ready() {
+async fn only_a_reader_of_all_realms_sees_verbose_readiness() {
     let house = asking("").await;
     let body = json!({"name": "ann", "realms": {"default": ["admin"]}});
     let ann = Key::created(&house, ADMIN, body).await;
@@ -90,7 +90,7 @@ async fn metrics_count_what_happened() {
 }
 
 #[tokio::test]
-async fn who_administers_one_realm_learns_nothing_of_the_machine() {
+async fn an_administrator_of_one_realm_learns_nothing_of_the_machine() {
     let house = asking("").await;
     let body = json!({"name": "acme", "realms": {"default": ["admin"]}});
     let of_realm = Key::created(&house, ADMIN, body).await.text;

@@ -218,7 +218,7 @@ async fn log_in(house: &House, login: &LoginServer, who: &str) {
 }
 
 #[tokio::test]
-async fn a_run_uses_the_login_of_who_started_it_and_of_nobody_who_touches_it() {
+async fn a_run_uses_only_the_login_of_the_caller_that_started_it() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     // A call waits half of this for a login that is not done.
@@ -254,7 +254,7 @@ async fn a_run_uses_the_login_of_who_started_it_and_of_nobody_who_touches_it() {
 }
 
 #[tokio::test]
-async fn the_code_of_a_login_comes_with_the_answer_of_who_began_it() {
+async fn the_code_of_a_login_is_taken_only_from_the_caller_that_began_it() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = listing(&login, || project(&login), &data).await;
@@ -299,7 +299,7 @@ const HIDDEN_FROM_ANN: &str = "forbid (principal == Subject::\"ann\", \
     action == Action::\"read\", resource == Upstream::\"hub\");";
 
 #[tokio::test]
-async fn who_may_not_read_an_upstream_finishes_no_login_there_by_an_answer() {
+async fn a_caller_that_may_not_read_an_upstream_finishes_no_login_there() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let hiding = || ruled(&login, HIDDEN_FROM_ANN);
@@ -363,7 +363,7 @@ async fn a_realm_that_acts_as_a_principal_calls_with_the_login_of_that_principal
 }
 
 #[tokio::test]
-async fn who_logs_in_too_often_keeps_nobody_else_from_it() {
+async fn logins_of_one_caller_do_not_use_up_those_of_others() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     // Each caller may do a quarter of this.
@@ -399,7 +399,7 @@ async fn as_ann(house: &House, method: Method, path: &str, body: Value) -> Answe
 }
 
 #[tokio::test]
-async fn nobody_uses_or_changes_the_login_of_whom_they_act_as() {
+async fn an_impersonator_neither_uses_nor_changes_the_login_of_its_subject() {
     let login = LoginServer::start();
     let data = tempfile::tempdir().unwrap();
     let allowing = || ruled(&login, ACTS_AS_ANN);

@@ -61,7 +61,7 @@ async fn preflight(
 }
 
 #[tokio::test]
-async fn a_browser_is_told_what_a_listed_page_may_send() {
+async fn a_preflight_lists_what_a_listed_page_may_send() {
     let guarded = Guarded::start(LISTED).await;
     let sent = "authorization, x-api-key, content-type, x-realm, idempotency-key, mcp-session-id, \
                 mcp-protocol-version, last-event-id";

@@ -118,7 +118,7 @@ async fn a_port_of_its_own_asks_for_credentials_where_the_server_does() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_told() {
+async fn a_taken_port_is_an_error_that_names_it() {
     let data = tempfile::tempdir().unwrap();
     let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let taken = holder.local_addr().unwrap();
@@ -133,7 +133,7 @@ async fn a_port_that_is_taken_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_pipeline_stops_the_start() {
+async fn a_mistake_in_a_pipeline_stops_the_start() {
     let text = plain(None);
     let wrong = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
@@ -163,7 +163,7 @@ async fn what_is_wrong_with_a_pipeline_stops_the_start() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_its_model_stops_the_start_too() {
+async fn a_mistake_in_a_pipelines_model_stops_the_start() {
     let rules = plain(None).replace("version: 1", "version: 7");
     for (text, told) in [
         (rules, "this version of rules is not known"),

@@ -147,7 +147,7 @@ async fn a_cancelled_run_is_a_failed_one_here() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_executed_is_refused() {
+async fn plans_that_cannot_be_executed_are_refused() {
     let house = House::demo().await;
     session(&house, "s").await;
     for (body, expected) in [

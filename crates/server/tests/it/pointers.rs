@@ -26,7 +26,7 @@ fn filters(levels: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_pointer_that_is_too_long_or_too_deep_is_refused_at_every_door() {
+async fn a_pointer_that_is_too_long_or_too_deep_is_refused_at_every_endpoint() {
     let house = House::demo().await;
     let session = house.post("/sessions", json!({"sessionId": "s"})).await;
     assert_eq!(session.status, 201, "{session:?}");
@@ -38,10 +38,10 @@ async fn a_pointer_that_is_too_long_or_too_deep_is_refused_at_every_door() {
         (parentheses(100_000), "it has 200017 bytes, more than 8192"),
     ] {
         let body = json!({"plan": pointing(&pointer)});
-        for door in ["/api/v1/runs", "/sessions/s/execute-plan"] {
-            let answer = house.post(door, body.clone()).await;
+        for path in ["/api/v1/runs", "/sessions/s/execute-plan"] {
+            let answer = house.post(path, body.clone()).await;
             let expected = refused(422, "invalid_plan", &[format!("/plan{at}").as_str()]);
-            assert_eq!(answer.refusal(), expected, "{door}: {answer:?}");
+            assert_eq!(answer.refusal(), expected, "{path}: {answer:?}");
         }
         let checked = house.post("/api/v1/plans/validate", pointing(&pointer)).await;
         assert_eq!((checked.status, &checked.body["valid"]), (200, &json!(false)), "{checked:?}");

@@ -44,7 +44,7 @@ fn words(decision: &str, scope: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn policies_are_listed_for_who_administers_everything() {
+async fn policies_are_listed_for_administrators_of_all_realms() {
     let guarded = Guarded::with_policies(OPEN, Some(FILE)).await;
     let listed = guarded.get_as(ADMIN_KEY, POLICIES).await;
     assert_eq!(listed.status, 200, "{listed:?}");
@@ -191,7 +191,7 @@ async fn only_administrators_ask_about_others() {
 }
 
 #[tokio::test]
-async fn no_role_brings_what_the_realm_does_not_enable() {
+async fn no_role_permits_agents_that_the_realm_does_not_enable() {
     let settings = format!("{OPEN}[realms.default]\nenabled_agents = [\"desk\"]\n");
     let guarded = Guarded::with_policies(&settings, Some(FILE)).await;
     let admin = guarded.key(Role::Admin).await;
@@ -247,7 +247,7 @@ const OWN: &str = r#"
 "#;
 
 #[tokio::test]
-async fn who_stored_a_definition_can_be_the_only_one_to_change_it() {
+async fn a_policy_can_let_only_the_author_change_a_definition() {
     let guarded = Guarded::with_policies(OPEN, Some(OWN)).await;
     let ann = guarded.key(Role::Member).await;
     let bob = guarded.key(Role::Member).await;
@@ -266,7 +266,7 @@ async fn who_stored_a_definition_can_be_the_only_one_to_change_it() {
 }
 
 #[tokio::test]
-async fn of_two_who_store_at_the_same_moment_the_second_is_judged_about_the_first() {
+async fn of_two_concurrent_writers_the_second_is_judged_against_the_first() {
     let guarded = Guarded::with_policies(OPEN, Some(OWN)).await;
     let ann = guarded.key(Role::Member).await;
     let bob = guarded.key(Role::Member).await;

@@ -86,7 +86,7 @@ async fn principals_are_stored_shown_and_listed() {
 }
 
 #[tokio::test]
-async fn what_the_file_says_is_changed_there_alone() {
+async fn principals_of_the_file_are_changed_only_there() {
     let house = knowing_ann().await;
     let (status, told) = put(&house, ADMIN, "ann", member()).await;
     assert_eq!((status, &told["code"]), (409, &json!("principal_in_file")), "{told}");
@@ -180,7 +180,7 @@ async fn no_one_gives_or_sees_more_than_they_administer() {
 }
 
 #[tokio::test]
-async fn what_no_principal_can_be_is_refused_at_its_place() {
+async fn each_mistake_of_a_principal_has_its_pointer() {
     let house = knowing_ann().await;
     for (id, body, place) in [
         ("bob", json!({"realms": {"A": []}}), "/realms/A"),
@@ -212,7 +212,7 @@ async fn no_built_in_role_lets_anyone_act_as_another() {
 }
 
 #[tokio::test]
-async fn who_may_act_as_another_does_it_in_both_names() {
+async fn impersonation_carries_both_names() {
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::of(|| {
         let extra = Extra { policy: Some(Arc::new(AllowAll)), ..Extra::default() };

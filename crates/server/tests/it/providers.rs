@@ -49,7 +49,7 @@ async fn a_provider_is_stored_started_and_removed() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_not_stored() {
+async fn unusable_providers_are_not_stored() {
     let house = house().await;
     let url = "http://127.0.0.1:1/mcp";
     for (body, words) in [
@@ -105,7 +105,7 @@ fn begin_and_leave(house: &House, method: Method, body: &Value) {
 }
 
 #[tokio::test]
-async fn what_is_stored_and_what_runs_never_part() {
+async fn the_stored_and_the_running_provider_stay_the_same() {
     let house = house().await;
     let body = json!({"providerType": "MCP", "baseUrl": "http://127.0.0.1:1/mcp"});
     begin_and_leave(&house, Method::PUT, &body);
@@ -138,7 +138,7 @@ async fn hear(listener: TcpListener, heard: mpsc::UnboundedSender<String>) {
 }
 
 #[tokio::test]
-async fn what_is_stored_as_it_runs_goes_on() {
+async fn storing_the_same_provider_does_not_restart_it() {
     let house = house().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -156,7 +156,7 @@ async fn what_is_stored_as_it_runs_goes_on() {
 }
 
 #[tokio::test]
-async fn what_may_be_secret_in_an_address_is_for_administrators() {
+async fn secrets_in_an_address_are_shown_only_to_administrators() {
     let house = House::build(Project::demo(), Some("secret")).await;
     let url = "http://127.0.0.1:1/mcp?key=hunter2";
     let body = json!({"providerType": "MCP", "baseUrl": url});

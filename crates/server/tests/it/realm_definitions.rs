@@ -26,7 +26,7 @@ fn in_acme(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_stored_for_a_realm_is_there_after_a_restart() {
+async fn definitions_of_a_realm_outlast_a_restart() {
     let data = tempfile::tempdir().unwrap();
     let (house, stopper) = House::over(|| project(ACME), &data, Some(ADMIN)).await;
     let helper = json!({"name": "Helper", "llmConfigRef": "openai"});
@@ -141,7 +141,7 @@ async fn files_of_a_realm_are_there_alone_and_take_precedence() {
 }
 
 #[tokio::test]
-async fn a_mistake_in_a_file_of_a_realm_is_told_at_the_start() {
+async fn a_mistake_in_a_file_of_a_realm_is_reported_at_the_start() {
     let mut project = with_own();
     let broken = saying("realms/acme/plans/it/broken.yaml", "it/broken", "{jsonPath: nowhere}");
     let own = project.of_realms.values_mut().next().unwrap();

@@ -39,9 +39,9 @@ async fn strangers_are_refused() {
         assert_eq!(&with_headers(&house, &headers).await, expected, "{headers:?}");
     }
     let request = Request::post("/sessions").header("host", "evil.test").body(Body::empty());
-    let seed = house.send(request.unwrap()).await;
-    assert_eq!(seed.status, 403);
-    assert!(seed.body["error"].is_string(), "the seed's door tells it in the seed's shape");
+    let session = house.send(request.unwrap()).await;
+    assert_eq!(session.status, 403);
+    assert!(session.body["error"].is_string(), "the endpoint's error has its own shape");
     assert_eq!(house.get("/api/v1/sessions").await.body["items"], json!([]));
 }
 
@@ -106,7 +106,7 @@ async fn no_answer_is_taken_for_what_it_is_not() {
 }
 
 #[tokio::test]
-async fn unknown_paths_and_methods_are_told_with_a_hint() {
+async fn unknown_paths_and_methods_are_refused_with_a_hint() {
     let house = House::demo().await;
     let near = house.get("/api/v1/sesions").await;
     assert_eq!(near.refusal(), refused(404, "not_found", &[]));
@@ -115,9 +115,9 @@ async fn unknown_paths_and_methods_are_told_with_a_hint() {
     let nothing = house.get("/nothing-is-here").await;
     let listed = json!("`GET /openapi.json` lists the routes");
     assert_eq!((nothing.status, &nothing.body["hint"]), (404, &listed));
-    let seed = house.get("/sessions/a/b/c").await;
-    assert_eq!(seed.status, 404);
-    assert!(seed.body["error"].is_string(), "{seed:?}");
+    let session = house.get("/sessions/a/b/c").await;
+    assert_eq!(session.status, 404);
+    assert!(session.body["error"].is_string(), "{session:?}");
     let method = house.delete("/livez").await;
     assert_eq!(method.refusal(), refused(405, "method_not_allowed", &[]));
     assert_eq!(method.body["hint"], "use GET");
@@ -176,7 +176,7 @@ async fn a_browser_gets_a_page_at_the_root_and_others_get_text() {
 }
 
 #[tokio::test]
-async fn strangers_are_told_at_the_root_where_they_are_and_how_to_come_in() {
+async fn the_root_page_tells_strangers_how_to_authenticate() {
     let guarded = Guarded::start(OPEN).await;
     for kinds in ["*/*", "application/json", "text/html"] {
         let told = guarded.get("/", &[("accept", kinds)]).await;

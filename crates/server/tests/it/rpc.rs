@@ -58,7 +58,7 @@ async fn a_method_is_a_tool_by_any_of_its_names() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_request_is_an_error() {
+async fn malformed_requests_are_jsonrpc_errors() {
     let house = House::limited("body_depth_max = 8").await;
     let deep = format!("{{\"params\": {}{}}}", "[".repeat(8), "]".repeat(8));
     for (body, expected) in [
@@ -140,7 +140,7 @@ async fn a_batch_is_answered_in_its_order() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_says_for_whom() {
+async fn a_waiting_call_names_its_ask() {
     let house = House::demo().await;
     let response = ask(&house, "interaction::greeting", json!({})).await;
     let result = &response["result"];
@@ -212,7 +212,7 @@ async fn tools_are_listed_and_called_as_in_mcp() {
 }
 
 #[tokio::test]
-async fn what_is_kept_out_is_no_method() {
+async fn denied_tools_are_unknown_methods() {
     let mut project = Project::demo();
     project.plans.clear();
     let rules = "[tools]\ndeny = [\"math::*\"]\n";

@@ -33,7 +33,7 @@ async fn a_caller_that_calls_too_often_gets_429() {
 }
 
 #[tokio::test]
-async fn what_is_kept_out_is_neither_listed_nor_called() {
+async fn denied_tools_are_neither_listed_nor_called() {
     let settings = "[tools]\nallow = [\"math::*\", \"validate::*\", \"test::*\"]\n\
                     deny = [\"math::fan_out\"]\n";
     let house = House::build(ruled(settings), None).await;

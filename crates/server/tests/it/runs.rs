@@ -96,7 +96,7 @@ async fn a_named_session_is_made_once_and_has_one_run_at_a_time() {
 }
 
 #[tokio::test]
-async fn an_inline_plan_runs_and_a_wrong_one_is_told_value_by_value() {
+async fn an_inline_plan_runs_and_a_wrong_one_has_an_error_for_each_value() {
     let house = House::demo().await;
     let done = house.run(json!({"plan": {
         "planId": "it/inline", "description": "echoes", "startStepId": "end",
@@ -144,7 +144,7 @@ async fn a_text_that_nests_too_deep_is_a_mistake_in_its_plan() {
 }
 
 #[tokio::test]
-async fn what_cannot_run_is_refused() {
+async fn runs_that_cannot_start_are_refused() {
     let house = House::demo().await;
     for (body, expected) in [
         (json!({}), refused(400, "no_plan", &[])),

@@ -68,14 +68,14 @@ async fn a_server_answers_and_ends_when_it_is_told_to() {
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }
 
-/// Every answer with a status that no door has.
+/// Every answer with a status that no route has.
 async fn marked(mut response: Response) -> Response {
     *response.status_mut() = StatusCode::IM_A_TEAPOT;
     response
 }
 
 #[tokio::test]
-async fn what_stands_before_the_doors_stands_before_each_of_them() {
+async fn a_layer_around_the_router_is_around_every_endpoint() {
     for (is_behind, status) in [(false, "405 Method Not Allowed"), (true, "418 I'm a teapot")] {
         let data = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

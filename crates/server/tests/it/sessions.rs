@@ -150,7 +150,7 @@ async fn old_sessions_are_removed_unless_they_wait() {
 }
 
 #[tokio::test]
-async fn old_runs_are_removed_and_what_stood_before_is_gone() {
+async fn old_runs_are_removed_and_cursors_before_them_are_gone() {
     let house = House::demo().await;
     let first = completed(&house, "s").await;
     let cut = house.get("/api/v1/sessions/s/export").await.body["events"].as_array().unwrap().len();

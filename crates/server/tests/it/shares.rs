@@ -41,7 +41,7 @@ async fn open(house: &House, key: &str, path: &str) -> Response<Body> {
 }
 
 #[tokio::test]
-async fn who_has_its_share_of_event_streams_open_opens_no_more() {
+async fn a_caller_opens_no_more_event_streams_than_its_share() {
     let house = asking("[limits]\nstreams_max = 4").await;
     let ann = member(&house, "ann").await;
     let bob = member(&house, "bob").await;
@@ -65,7 +65,7 @@ async fn who_has_its_share_of_event_streams_open_opens_no_more() {
 }
 
 #[tokio::test]
-async fn who_has_its_share_of_requests_under_way_begins_no_more() {
+async fn a_caller_begins_no_more_requests_than_its_share() {
     let house = asking("[limits]\nrequests_active_max = 4").await;
     let ann = member(&house, "ann").await;
     let bob = member(&house, "bob").await;
@@ -93,7 +93,7 @@ async fn who_has_its_share_of_requests_under_way_begins_no_more() {
 }
 
 #[tokio::test]
-async fn who_reads_no_answers_gets_no_more_of_them_and_takes_nothing_from_others() {
+async fn unread_answers_count_against_their_callers_share_alone() {
     // A caller has a quarter, which is less than two or three of these documents.
     let house = asking("[limits]\nanswers_bytes_max = 1000000").await;
     let ann = member(&house, "ann").await;
@@ -140,7 +140,7 @@ async fn ping(house: &House, key: &str, session: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn who_uses_its_share_of_mcp_sessions_begins_no_more_and_ends_no_one_elses() {
+async fn a_caller_begins_no_more_mcp_sessions_than_its_share_and_ends_none_of_others() {
     let house = asking("[limits]\nmcp_sessions_max = 4").await;
     let ann = member(&house, "ann").await;
     let bob = member(&house, "bob").await;
@@ -172,7 +172,7 @@ async fn called(house: &House, key: &str, tool: &str, arguments: Value) -> [Valu
 }
 
 #[tokio::test]
-async fn inside_json_rpc_who_calls_too_often_learns_its_own_numbers() {
+async fn rate_limits_over_json_rpc_are_each_callers_own() {
     let house = asking("[tools.limits.\"math::*\"]\nper_minute = 2").await;
     let ann = member(&house, "ann").await;
     let bob = member(&house, "bob").await;
@@ -196,7 +196,7 @@ async fn inside_json_rpc_who_calls_too_often_learns_its_own_numbers() {
 }
 
 #[tokio::test]
-async fn who_has_stored_its_share_starts_nothing_more_wherever_it_asks() {
+async fn a_caller_that_has_stored_its_share_starts_nothing_at_any_endpoint() {
     // One run takes more than 200 bytes, and several take less than 20,000.
     let house = asking("[limits]\nstored_bytes_max = 20000\ncaller_share_percent = 1").await;
     let ann = member(&house, "ann").await;

@@ -272,7 +272,7 @@ async fn only_an_administrator_forgets_a_sink() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told() {
+async fn missing_sinks_are_404_with_a_hint() {
     let house = house(None).await;
     let missing = house.get("/api/v1/sinks/hok/deliveries").await;
     assert_eq!((missing.status, &missing.body["hint"]), (404, &json!("did you mean `hook`?")));
@@ -302,7 +302,7 @@ async fn a_session_is_removed_when_its_events_are_out_or_somebody_insists() {
 }
 
 #[tokio::test]
-async fn metrics_are_told_by_sink() {
+async fn metrics_are_counted_by_sink() {
     let house = house(None).await;
     settled(&house).await;
     let metrics = house.get("/metrics").await;

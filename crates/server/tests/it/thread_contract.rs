@@ -268,7 +268,7 @@ async fn a_stuck_run_is_an_error_that_names_its_ask() {
 }
 
 #[tokio::test]
-async fn a_limit_that_is_reached_is_an_honest_answer() {
+async fn a_reached_limit_is_said_in_the_answer() {
     let mut agent = assistant();
     agent["limits"] = json!({"steps": 1});
     let (house, _) = office_of(agent, [calls([("list_events", json!({}))]), text("never")]).await;
@@ -282,7 +282,7 @@ async fn a_limit_that_is_reached_is_an_honest_answer() {
 }
 
 #[tokio::test]
-async fn what_takes_longer_is_running_and_says_where_to_look() {
+async fn a_slow_request_is_202_with_its_location() {
     let gate = Arc::new(Semaphore::new(0));
     let (house, _) = office([later(&gate, "at last")]).await;
     let answer = house.post("/run?wait=0.05", said("w", "take your time")).await;

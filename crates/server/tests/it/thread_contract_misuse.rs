@@ -16,7 +16,7 @@ async fn two_asked(house: &House, thread: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_does_not_cover_exactly_what_is_asked_runs_nothing() {
+async fn answers_that_do_not_cover_exactly_the_questions_run_nothing() {
     let (house, office) = office([calls([event("a"), event("b")]), text("done")]).await;
     let ids = two_asked(&house, "t").await;
     let one = &ids[0];
@@ -107,7 +107,7 @@ async fn every_question_is_answered_with_something() {
 }
 
 #[tokio::test]
-async fn a_thread_that_waits_for_nothing_is_told_apart() {
+async fn a_resume_that_fits_no_open_ask_is_refused() {
     let (house, office) = office([calls([event("a")]), text("done"), calls([event("b")])]).await;
     let nobody = house.post("/resume", approvals("nobody", &[(&json!("call_x"), None)])).await;
     assert_eq!(nobody.refusal(), refused(404, "not_found", &[]));
@@ -148,7 +148,7 @@ async fn of_two_resumes_at_once_one_counts() {
 }
 
 #[tokio::test]
-async fn bodies_that_cannot_be_read_are_told_apart() {
+async fn malformed_bodies_are_told_apart() {
     let (house, _) = office([]).await;
     for (path, body, status, code) in [
         ("/run", "", 400, "no_body"),

@@ -1,4 +1,5 @@
-//! The trace that a request belongs to: in through every door, out with whatever is called for it.
+//! The trace that a request belongs to: in through every endpoint, out with whatever is called for
+//! it.
 
 use crate::a2a::message;
 use crate::a2a_grpc::{called, collected};
@@ -120,8 +121,13 @@ fn plan(arguments: &Value) -> Value {
     })
 }
 
-/// The same call through each door that takes the header.
-async fn through_each_door(house: &House, arguments: &Value, parent: &str, heard: impl Fn(&str)) {
+/// The same call through each endpoint that takes the header.
+async fn through_each_endpoint(
+    house: &House,
+    arguments: &Value,
+    parent: &str,
+    heard: impl Fn(&str),
+) {
     let span = [("traceparent", parent)];
     let plan = plan(arguments);
     let answer = house.post_with("/api/v1/runs", &span, json!({"plan": plan})).await;
@@ -161,8 +167,9 @@ async fn through_each_door(house: &House, arguments: &Value, parent: &str, heard
 /// The same call as a skill, in every version and binding.
 async fn through_a2a(house: &House, skill: &str, parent: &str, heard: &impl Fn(&str)) {
     // A repeated message would be answered without a call.
-    let id = |door: &str| format!("{door} {skill} {parent}");
-    let new = |door: &str| json!({"message": message(&id(door), skill, json!({"data": {}}))});
+    let id = |endpoint: &str| format!("{endpoint} {skill} {parent}");
+    let new =
+        |endpoint: &str| json!({"message": message(&id(endpoint), skill, json!({"data": {}}))});
     let metadata = json!({SKILLS_EXTENSION: {"skill": skill}});
     let old = json!({"message": {"kind": "message", "messageId": id("0.3"), "role": "user",
         "parts": [{"kind": "data", "data": {}}], "metadata": metadata}});
@@ -177,9 +184,9 @@ async fn through_a2a(house: &House, skill: &str, parent: &str, heard: &impl Fn(&
         request.headers_mut().insert("a2a-version", version.parse().unwrap());
         timeout(LIMIT, read(house.open(request).await)).await.expect("no answer came")
     };
-    let is_done = |answer: &Answer, door: &str| {
-        assert!(answer.text.to_lowercase().contains("completed"), "{door}: {answer:?}");
-        heard(door);
+    let is_done = |answer: &Answer, endpoint: &str| {
+        assert!(answer.text.to_lowercase().contains("completed"), "{endpoint}: {answer:?}");
+        heard(endpoint);
     };
     let answer = posted("/a2a/v1", "1.0", rpc("SendMessage", new("JSON-RPC"))).await;
     is_done(&answer, "JSON-RPC");
@@ -195,14 +202,14 @@ async fn through_a2a(house: &House, skill: &str, parent: &str, heard: &impl Fn(&
 }
 
 #[tokio::test]
-async fn every_door_takes_the_trace_of_its_caller() {
+async fn every_endpoint_takes_the_trace_of_its_caller() {
     let (house, called) = house().await;
     // Reads are sent at once, writes as runs of their own.
     for method in ["GET", "POST"] {
         let arguments = json!({"url": called.url(), "method": method});
         for parent in [PARENT, UNRECORDED] {
-            through_each_door(&house, &arguments, parent, |door| {
-                called.was_called_in(parent, &format!("{method} through {door}"));
+            through_each_endpoint(&house, &arguments, parent, |endpoint| {
+                called.was_called_in(parent, &format!("{method} through {endpoint}"));
             })
             .await;
         }
@@ -214,15 +221,15 @@ async fn a_wrong_trace_is_no_reason_to_refuse_anything() {
     let (house, called) = house().await;
     let arguments = json!({"url": called.url()});
     for wrong in WRONG {
-        through_each_door(&house, &arguments, wrong, |door| {
-            assert_eq!(called.span(), None, "`{wrong}` through {door}");
+        through_each_endpoint(&house, &arguments, wrong, |endpoint| {
+            assert_eq!(called.span(), None, "`{wrong}` through {endpoint}");
         })
         .await;
     }
 }
 
 #[tokio::test]
-async fn what_an_mcp_call_says_itself_goes_before_the_header() {
+async fn the_traceparent_of_an_mcp_call_goes_before_the_header() {
     let (house, called) = house().await;
     let params = |span: Value| {
         let arguments = json!({"url": called.url()});

@@ -636,7 +636,7 @@ async fn progress_logs_questions_and_failures_pass_through_a_run() {
 }
 
 #[tokio::test]
-async fn what_the_client_lacks_is_told_as_without_us() {
+async fn missing_capabilities_are_refused_as_without_us() {
     let wants = BTreeMap::from([("turn".to_owned(), sample())]);
     let script = Script { wants, ..Script::ending(End::Output(json!({"content": []}))) };
     let none = json!({});

@@ -70,7 +70,7 @@ async fn a_check_answers_how_it_is_now() {
 }
 
 #[tokio::test]
-async fn only_who_administers_may_check() {
+async fn only_administrators_may_check() {
     let house = House::build(Project::demo(), Some("secret")).await;
     let refused = house.post("/api/v1/upstreams/none/check", json!({})).await;
     assert_eq!(refused.status, 401, "{refused:?}");
@@ -105,7 +105,7 @@ async fn echo(headers: HeaderMap, Json(asked): Json<Value>) -> Response {
 }
 
 #[tokio::test]
-async fn what_an_upstream_repeats_of_our_token_is_nowhere() {
+async fn a_token_that_an_upstream_repeats_is_shown_nowhere() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let router = Router::new().route("/mcp", post(echo));

@@ -1,4 +1,4 @@
-//! What went wrong, as doors tell it.
+//! What went wrong, as endpoints tell it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -8,8 +8,8 @@ use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
-use edge::request::doors::StreamPlace;
 use edge::request::frame::LastWords;
+use edge::request::server_state::StreamPlace;
 use edge::stream::{Piece, Source, pieces};
 use futures::{StreamExt, stream};
 use http_body_util::StreamBody;
@@ -82,7 +82,7 @@ pub(super) fn many(
     permit: StreamPlace,
     streamed: StreamDeadline,
 ) -> Response {
-    let coming = Box::pin(pieces(a2a.doors.clone(), source, permit));
+    let coming = Box::pin(pieces(a2a.server.clone(), source, permit));
     let frames = stream::unfold(Some((coming, streamed)), |state| async move {
         let (mut coming, streamed) = state?;
         let status = loop {

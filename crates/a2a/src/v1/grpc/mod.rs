@@ -46,7 +46,7 @@ pub(crate) async fn serve(a2a: &Shared, request: Request) -> Response {
     }
     let method = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
     let (arrived, body) = IncomingRequest::of(a2a, request);
-    let clock = a2a.doors.engine.clock();
+    let clock = a2a.server.engine.clock();
     let deadline = match Deadline::of(&arrived.headers, clock.now()) {
         Ok(deadline) => deadline,
         Err(error) => return refused(&error),
@@ -105,7 +105,7 @@ struct Call<'a> {
 impl Call<'_> {
     fn read<T: DeserializeOwned>(&mut self) -> Result<T> {
         let bytes = std::mem::take(&mut self.bytes);
-        let depth_max = self.arrived.a2a.doors.limits().body_depth_max;
+        let depth_max = self.arrived.a2a.server.limits().body_depth_max;
         proto::read(self.operation.request(), &bytes, depth_max).map_err(|why| {
             let field = if why.place.is_empty() { "message" } else { why.place.as_str() };
             invalid(field, format!("the message cannot be read: {why}"))
@@ -128,7 +128,7 @@ impl Call<'_> {
     }
 
     fn stream(&self, client: &Client, followed: FollowedTask<Proto>) -> Result<Response> {
-        let clock: Arc<dyn Clock> = client.a2a.doors.engine.clock().clone();
+        let clock: Arc<dyn Clock> = client.a2a.server.engine.clock().clone();
         let permit = client.permit()?;
         let deadline = self.deadline;
         Ok(many(client.a2a.clone(), followed, permit, StreamDeadline { clock, deadline }))
@@ -142,7 +142,7 @@ async fn done(
     body: Body,
     deadline: Option<Deadline>,
 ) -> Result<Response> {
-    let body = read(&arrived.a2a.doors, body).await.map_err(|failure| failed(&failure))?;
+    let body = read(&arrived.a2a.server, body).await.map_err(|failure| failed(&failure))?;
     arrived.check_version()?;
     let bytes = unframed(&body)?;
     drop(body);

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_has_a_document_gets_nothing_but_its_tag() {
+    fn a_client_that_has_a_document_gets_only_its_tag() {
         let document = Document::new(&json!({"a": 1}), "abc");
         let none: [&[&str]; 5] = [&[], &["\"ab\""], &["abc"], &["W/\"ab\", \"abcd\""], &[""]];
         for given in none {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_documents_are_kept_and_no_more() {
+    fn the_number_of_cached_documents_is_bounded() {
         let documents = Documents::default();
         let get = |key: Option<usize>, value: usize| {
             let made = documents.get(key, || Ok::<_, ()>(Document::new(&json!(value), "x")));

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_that_is_whole_ends_with_a_newline() {
+    async fn a_whole_json_answer_ends_with_a_newline() {
         let answer = ended(Json(json!({"a": 1})).into_response());
         assert_eq!(answer.body().size_hint().exact(), Some(8));
         assert_eq!(text(answer).await, "{\"a\":1}\n");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_else_stays_as_it_is() {
+    async fn other_answers_get_no_newline() {
         let json = [(CONTENT_TYPE, "application/json")];
         assert_eq!(text(ended("plain".into_response())).await, "plain");
         assert_eq!(text(ended((StatusCode::NO_CONTENT, json.clone()).into_response())).await, "");

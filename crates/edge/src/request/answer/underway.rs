@@ -1,6 +1,6 @@
 //! Requests under way, and the bytes of answers that nobody has taken yet. A request is under way
 //! from its beginning until the last of its answer was sent or given up. So a client that asks and
-//! does not read keeps only its own share of places and of memory. Event streams have limits of
+//! does not read keeps only its own share of permits and of memory. Event streams have limits of
 //! their own and count by their unsent bytes alone.
 
 use crate::problem::{Failure, Result};
@@ -34,7 +34,7 @@ const STREAMS: [&str; 2] = ["text/event-stream", "application/grpc"];
 /// All requests under way.
 pub struct Underway {
     max: usize,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     shares: Shares,
     unsent: Arc<Unsent>,
 }
@@ -61,11 +61,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The place of a request, among those of its caller and among all.
+/// The permit of a request, among those of its caller and among all.
 #[derive(Debug, Default)]
 pub struct RequestPermit {
     _share: Share,
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Underway {
@@ -75,20 +75,20 @@ impl Underway {
         let unsent_shares = engine.shares(SharedLimit::UnsentBytes);
         Self {
             max: limits.requests_active_max,
-            places: Arc::new(Semaphore::new(limits.requests_active_max)),
+            permits: Arc::new(Semaphore::new(limits.requests_active_max)),
             shares: engine.shares(SharedLimit::Requests),
             unsent: Arc::new(Unsent::new(limits.answers_bytes_max, unsent_shares)),
         }
     }
 
-    /// A place for a request of this caller, or why there is none. Who shows no credential only
+    /// A permit for a request of this caller, or why there is none. Who shows no credential only
     /// needs room for the answer.
     pub fn begin(&self, reader: Reader<'_>) -> Result<RequestPermit> {
         self.check_room(reader)?;
         let Some(caller) = reader.caller() else { return Ok(RequestPermit::default()) };
         let share = self.shares.try_take(caller).map_err(|full| beyond_share(&full))?;
-        match self.places.clone().try_acquire_owned() {
-            Ok(place) => Ok(RequestPermit { _share: share, _place: Some(place) }),
+        match self.permits.clone().try_acquire_owned() {
+            Ok(permit) => Ok(RequestPermit { _share: share, _permit: Some(permit) }),
             Err(_) => Err(match self.shares.crowded(caller) {
                 Some(full) => beyond_share(&full),
                 None => too_many(format!("{} requests are under way already", self.max)).hint(
@@ -122,8 +122,8 @@ impl Underway {
         })
     }
 
-    /// The same answer, which keeps its place and counts until the last of it was sent.
-    pub fn held(&self, place: RequestPermit, reader: Reader<'_>, answer: Response) -> Response {
+    /// The same answer, which keeps its permit and counts until the last of it was sent.
+    pub fn counted(&self, permit: RequestPermit, reader: Reader<'_>, answer: Response) -> Response {
         let exact = answer.body().size_hint().exact();
         if exact == Some(0) {
             return answer;
@@ -133,13 +133,14 @@ impl Underway {
         let parts = self.unsent.parts(reader).into_iter();
         let holders: Arc<[Holder]> = parts.map(|(holder, _)| holder).collect();
         let bytes = exact.and_then(|bytes| usize::try_from(bytes).ok());
-        let kept = AnswerPermits {
-            _place: (!is_stream).then_some(place),
+        let permits = AnswerPermits {
+            _permit: (!is_stream).then_some(permit),
             _whole: bytes.map(|bytes| self.unsent.hold(&holders, bytes)),
         };
         let each = bytes.is_none().then(|| (self.unsent.clone(), holders));
         let asker = reader.caller().map(ReadsFor::of);
-        answer.map(|inner| Body::new(CountedBody { inner, kept: Arc::new(kept), each, asker }))
+        answer
+            .map(|inner| Body::new(CountedBody { inner, permits: Arc::new(permits), each, asker }))
     }
 }
 
@@ -246,7 +247,7 @@ impl Drop for BytesPermit {
 
 /// What an answer keeps until the last of it was sent.
 struct AnswerPermits {
-    _place: Option<RequestPermit>,
+    _permit: Option<RequestPermit>,
     _whole: Option<BytesPermit>,
 }
 
@@ -254,7 +255,7 @@ struct AnswerPermits {
 /// the connection for the client to make room.
 struct CountedBody {
     inner: Body,
-    kept: Arc<AnswerPermits>,
+    permits: Arc<AnswerPermits>,
     /// As whose each piece counts, where the size of all was not known.
     each: Option<(Arc<Unsent>, Arc<[Holder]>)>,
     /// For whom more of it is read.
@@ -277,7 +278,7 @@ impl HttpBody for CountedBody {
         let counted = frame.map_data(|bytes| {
             let piece = self.each.as_ref();
             let piece = piece.map(|(unsent, holders)| unsent.hold(holders, bytes.len()));
-            Bytes::from_owner(CountedBytes { bytes, _held: piece, _kept: self.kept.clone() })
+            Bytes::from_owner(CountedBytes { bytes, _held: piece, _permits: self.permits.clone() })
         });
         Poll::Ready(Some(Ok(counted)))
     }
@@ -295,7 +296,7 @@ impl HttpBody for CountedBody {
 struct CountedBytes {
     bytes: Bytes,
     _held: Option<BytesPermit>,
-    _kept: Arc<AnswerPermits>,
+    _permits: Arc<AnswerPermits>,
 }
 
 impl AsRef<[u8]> for CountedBytes {
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_nothing_uses_up_its_own_share_and_no_one_elses() {
+    fn unread_answers_use_up_only_their_callers_share() {
         let unsent = unsent(800);
         let ann = Caller::new("red", "ann");
         let bob = Caller::new("red", "bob");
@@ -390,14 +391,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_taken_of_a_body_counts_until_it_is_dropped() {
+    async fn a_frame_of_a_body_counts_until_it_is_dropped() {
         let unsent = unsent(800);
         let who = Caller::new("red", "ann");
         let holders: Arc<[Holder]> =
             unsent.parts(reader(Some(&who))).into_iter().map(|(one, _)| one).collect();
         let whole = Some(unsent.hold(&holders, 5));
-        let kept = Arc::new(AnswerPermits { _place: None, _whole: whole });
-        let mut body = CountedBody { inner: Body::from("hello"), kept, each: None, asker: None };
+        let permits = Arc::new(AnswerPermits { _permit: None, _whole: whole });
+        let mut body = CountedBody { inner: Body::from("hello"), permits, each: None, asker: None };
         let taken = http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
         drop(body);
         assert_eq!(unsent.all.load(Ordering::Relaxed), 5, "it is in the buffer of a connection");
@@ -406,12 +407,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_body_reads_is_for_who_takes_it() {
+    async fn a_body_reads_on_behalf_of_its_caller() {
         let asker = Some(ReadsFor::of(&Caller::new("red", "ann")));
         let reading = async { Ok::<_, Infallible>(format!("{:?}", ReadsFor::current())) };
         let inner = Body::from_stream(futures::stream::once(reading));
-        let kept = Arc::new(AnswerPermits { _place: None, _whole: None });
-        let body = CountedBody { inner, kept, each: None, asker: asker.clone() };
+        let permits = Arc::new(AnswerPermits { _permit: None, _whole: None });
+        let body = CountedBody { inner, permits, each: None, asker: asker.clone() };
         let read = http_body_util::BodyExt::collect(body).await.unwrap().to_bytes();
         assert_eq!(read, format!("{asker:?}"));
     }

@@ -1,4 +1,4 @@
-//! Doors that are open to strangers, on a server that asks everybody else for a credential.
+//! Endpoints that are open to strangers, on a server that asks everybody else for a credential.
 
 use axum::http::{Method, Uri};
 use kernel::values::percent::decoded;
@@ -12,7 +12,7 @@ pub const MCP_METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 pub const MCP_PATH: &str = "/mcp";
 const READY_PATH: &str = "/readyz";
 pub const HEALTH_PATH: &str = "/health";
-/// Doors that are open to strangers, and tell nothing that they could not know.
+/// Endpoints that are open to strangers, and tell nothing that they could not know.
 pub const OPEN_PATHS: [&str; 13] = [
     "/livez",
     READY_PATH,

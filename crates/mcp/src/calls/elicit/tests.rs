@@ -195,7 +195,7 @@ fn an_approval_shows_what_would_be_called() {
 }
 
 #[test]
-fn what_is_too_long_to_show_is_not_approved_by_a_form() {
+fn calls_too_long_to_show_are_not_approved_by_a_form() {
     let calls = vec![call(1, json!({})), call(2, json!({"text": "\u{e9}".repeat(100)}))];
     let long = ask(AskBody::Approve { calls });
     let params = request(&long, &modern(), 100).unwrap();
@@ -220,7 +220,7 @@ fn what_is_too_long_to_show_is_not_approved_by_a_form() {
 }
 
 #[test]
-fn nothing_in_what_is_decided_is_hidden() {
+fn invisible_characters_of_a_call_are_shown_escaped() {
     let hiding = AskedCall {
         tool: "mail.send\u{200b}".into(),
         ..call(1, json!({"cc\u{e0041}": "\u{2066}x\u{200d}y", "to": "alice\u{202e}moc.live@bob"}))
@@ -295,7 +295,7 @@ fn a_client_that_shows_no_forms_is_not_asked() {
 }
 
 #[test]
-fn a_second_try_says_what_was_wrong() {
+fn a_repeated_question_says_what_was_wrong() {
     let params = again(question("go on?"), "`answer` must be a text");
     let message = params["message"].as_str().unwrap();
     assert_eq!(message, "That did not fit: `answer` must be a text\n\ngo on?");

@@ -134,7 +134,7 @@ fn a_refusal_that_helps_is_a_result() {
 }
 
 #[test]
-fn what_a_failed_tool_said_itself_is_passed_on() {
+fn the_result_of_a_failed_tool_is_passed_on() {
     let own = json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}],
         "structuredContent": 7, "isError": true, "more": {"kept": 1}, "_meta": {"own": 1}});
     let failed = |result: &Value| {
@@ -155,7 +155,7 @@ fn what_a_failed_tool_said_itself_is_passed_on() {
 }
 
 #[test]
-fn what_a_fault_has_for_programs_is_a_structure_where_none_is_promised() {
+fn a_fault_detail_is_structured_content_where_no_schema_is_promised() {
     let detail = Map::from_iter([("version".to_owned(), json!(4))]);
     let fault = Fault::new("Conflict", "it was changed").hint("read it").detail(detail);
     let told = |schema: Option<Value>, version: Version| -> [Value; 2] {
@@ -186,7 +186,7 @@ fn what_a_fault_has_for_programs_is_a_structure_where_none_is_promised() {
 }
 
 #[test]
-fn what_the_client_lacks_is_told_as_the_protocol_has_it() {
+fn missing_capabilities_are_the_error_of_the_protocol() {
     let lacks = Abilities { sample: true, ..Abilities::default() };
     let refused =
         |code| refused(None, Refusal::new(code, "InputWanted: no model"), Version::July2026);

@@ -8,7 +8,7 @@ use axum::response::Response;
 use axum::routing::get;
 use edge::problem::Failure;
 use edge::request::auth::Visitor;
-use edge::request::doors::{Administrator, Who};
+use edge::request::server_state::{Administrator, Who};
 use kernel::tool::call::Caller;
 use serde_json::Value;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ async fn body(response: Response) -> Value {
 async fn two_callers_of_one_server_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let assembled = assembled_in(folder.path()).await;
-    let router = compat::router().with_state(assembled.doors.clone());
+    let router = compat::router().with_state(assembled.server.clone());
     let here = visitor_of("here");
     let there = visitor_of("there");
     let created = answered(&router, Some(&here), Method::POST, "/sessions").await;
@@ -56,7 +56,7 @@ async fn two_callers_of_one_server_are_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_door_knows_who_calls_and_who_administers() {
+async fn a_handler_knows_who_calls_and_who_administers() {
     async fn who(Who { caller, .. }: Who) -> String {
         format!("{} {}", caller.realm, caller.admin)
     }
@@ -66,7 +66,7 @@ async fn a_door_knows_who_calls_and_who_administers() {
     let folder = tempfile::tempdir().unwrap();
     let assembled = assembled_in(folder.path()).await;
     let router =
-        Router::new().route("/", get(who).post(administrator)).with_state(assembled.doors.clone());
+        Router::new().route("/", get(who).post(administrator)).with_state(assembled.server.clone());
     let plain = visitor_of("here");
     let administering = Arc::new((*plain.caller).clone().administering());
     let admin = Visitor { administrator: Some(administering), ..plain.clone() };

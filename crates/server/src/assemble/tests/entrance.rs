@@ -110,7 +110,7 @@ fn without_a_key_only_this_machine_administers() {
 }
 
 #[test]
-fn what_was_forwarded_is_refused_in_local_mode() {
+fn forwarded_requests_are_refused_in_local_mode() {
     let forwarded = HeaderName::from_static("x-forwarded-for");
     let entrance = local(None, AdminRule::Local);
     for path in ["/", "/livez", "/mcp"] {
@@ -120,13 +120,13 @@ fn what_was_forwarded_is_refused_in_local_mode() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_asks_for_credentials_is_open_at_few_doors() {
+async fn a_server_that_asks_for_credentials_has_few_open_paths() {
     let folder = tempfile::tempdir().unwrap();
     let key = "k".repeat(32);
     let text = "[server]\nhosts = [\"wp.example.com\"]\norigins = [\"https://app.example.com\"]\n";
     let config = Config::parse("waypost.toml", text).unwrap();
     let assembled = assembled_with(folder.path(), config, Some(key.as_str())).await;
-    let entrance = &assembled.doors.entrance;
+    let entrance = &assembled.server.entrance;
     for path in OPEN_PATHS {
         assert_eq!(told(entrance, path, &[]), "stranger", "{path}");
         for near in [format!("{path}/"), format!("{path}x"), format!("/x{path}")] {
@@ -177,7 +177,7 @@ async fn a_malformed_credential_is_400_and_not_counted() {
     let text = "[server]\npublic_url = \"https://wp.example.com\"\n";
     let config = Config::parse("waypost.toml", text).unwrap();
     let assembled = assembled_with(folder.path(), config, Some(key.as_str())).await;
-    let entrance = &assembled.doors.entrance;
+    let entrance = &assembled.server.entrance;
     for malformed in ["Bearer a\tb", "Bearer", "Basic %", "a"] {
         for _ in 0..FAILURES_MAX {
             let answer = told(entrance, "/mcp", &[(AUTHORIZATION, malformed)]);
@@ -199,7 +199,7 @@ async fn a_challenge_says_what_a_client_can_do() {
     let text = "[server]\npublic_url = \"https://wp.example.com/x\"\n";
     let config = Config::parse("waypost.toml", text).unwrap();
     let assembled = assembled_with(folder.path(), config, Some(key.as_str())).await;
-    let entrance = &assembled.doors.entrance;
+    let entrance = &assembled.server.entrance;
     let metadata = "https://wp.example.com/x/.well-known/oauth-protected-resource/mcp";
     let of_mcp = format!("resource_metadata=\"{metadata}\", scope=\"read use\"");
     for (path, sent, challenge) in [

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use kernel::tool::call::Caller;
 use kernel::values::caller::{Scope, Scopes};
-use mcp::Door;
+use mcp::McpState;
 use mcp::http::answer;
 use project::config::Config;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const ACCEPTS: &str = r#"{"jsonrpc": "2.0", "id": 1, "result": {"action": "accep
 
 /// What this caller is answered in this session.
 async fn sent(
-    door: &Arc<Door>,
+    mcp: &Arc<McpState>,
     caller: &Arc<Caller>,
     session: Option<&HeaderValue>,
     method: Method,
@@ -31,16 +31,16 @@ async fn sent(
         request = request.header(HEADER_SESSION, session);
     }
     let request = request.body(Body::from(body)).unwrap();
-    answer(door.clone(), caller.clone(), request).await
+    answer(mcp.clone(), caller.clone(), request).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_belongs_to_the_caller_that_began_it() {
     let folder = tempfile::tempdir().unwrap();
     let assembled = assembled_in(folder.path()).await;
-    let door = &assembled.door;
+    let mcp = &assembled.mcp;
     let ann = Arc::new(Caller::new("here", "ann"));
-    let begun = sent(door, &ann, None, Method::POST, INITIALIZE).await;
+    let begun = sent(mcp, &ann, None, Method::POST, INITIALIZE).await;
     assert_eq!(begun.status(), StatusCode::OK);
     let session = begun.headers().get(HEADER_SESSION).cloned();
     assert!(session.is_some());
@@ -51,13 +51,13 @@ async fn a_session_belongs_to_the_caller_that_began_it() {
     ];
     for stranger in strangers.map(Arc::new) {
         for (method, body) in [(Method::POST, PING), (Method::DELETE, "")] {
-            let refused = sent(door, &stranger, session.as_ref(), method, body).await;
+            let refused = sent(mcp, &stranger, session.as_ref(), method, body).await;
             assert_eq!(refused.status(), StatusCode::NOT_FOUND, "{stranger:?}");
         }
     }
-    let pinged = sent(door, &ann, session.as_ref(), Method::POST, PING).await;
+    let pinged = sent(mcp, &ann, session.as_ref(), Method::POST, PING).await;
     assert_eq!(pinged.status(), StatusCode::OK);
-    let ended = sent(door, &ann, session.as_ref(), Method::DELETE, "").await;
+    let ended = sent(mcp, &ann, session.as_ref(), Method::DELETE, "").await;
     assert_eq!(ended.status(), StatusCode::NO_CONTENT);
     assembled.stopper().stop().await;
 }
@@ -67,18 +67,18 @@ async fn a_caller_that_begins_many_sessions_ends_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let config = Config::parse("waypost.toml", "[limits]\nmcp_sessions_max = 2\n").unwrap();
     let assembled = assembled_with(folder.path(), config, None).await;
-    let door = &assembled.door;
+    let mcp = &assembled.mcp;
     let ann = Caller::new("here", "ann");
     let bob = Caller::new("here", "bob");
     let ann = Arc::new(ann);
     let bob = Arc::new(bob);
-    let begun = sent(door, &ann, None, Method::POST, INITIALIZE).await;
+    let begun = sent(mcp, &ann, None, Method::POST, INITIALIZE).await;
     let session = begun.headers().get(HEADER_SESSION).cloned();
     for _ in 0..4 {
-        let another = sent(door, &bob, None, Method::POST, INITIALIZE).await;
+        let another = sent(mcp, &bob, None, Method::POST, INITIALIZE).await;
         assert_eq!(another.status(), StatusCode::OK);
     }
-    let pinged = sent(door, &ann, session.as_ref(), Method::POST, PING).await;
+    let pinged = sent(mcp, &ann, session.as_ref(), Method::POST, PING).await;
     assert_eq!(pinged.status(), StatusCode::OK, "the first session is the oldest");
     assembled.stopper().stop().await;
 }
@@ -87,9 +87,9 @@ async fn a_caller_that_begins_many_sessions_ends_its_own() {
 async fn a_credential_that_only_reads_answers_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let assembled = assembled_in(folder.path()).await;
-    let door = &assembled.door;
+    let mcp = &assembled.mcp;
     let ann = Arc::new(Caller::new("here", "ann"));
-    let begun = sent(door, &ann, None, Method::POST, INITIALIZE).await;
+    let begun = sent(mcp, &ann, None, Method::POST, INITIALIZE).await;
     let session = begun.headers().get(HEADER_SESSION).cloned();
     for (scopes, status) in [
         (&[Scope::Read] as &[Scope], StatusCode::FORBIDDEN),
@@ -99,7 +99,7 @@ async fn a_credential_that_only_reads_answers_nothing() {
     ] {
         let scopes: Scopes = scopes.iter().copied().collect();
         let narrow = Arc::new(Caller { scopes: Some(scopes), ..Caller::clone(&ann) });
-        let told = sent(door, &narrow, session.as_ref(), Method::POST, ACCEPTS).await;
+        let told = sent(mcp, &narrow, session.as_ref(), Method::POST, ACCEPTS).await;
         assert_eq!(told.status(), status, "{scopes:?}");
     }
     assembled.stopper().stop().await;

@@ -1,7 +1,7 @@
-//! What a look at a project notices, and when it acts upon it.
+//! What a poll of a project notices, and when it acts upon it.
 
-use super::look::FRESH_MS;
-use super::subject::NAMES_MAX;
+use super::file_group::NAMES_MAX;
+use super::snapshot::FRESH_MS;
 use super::*;
 use kernel::contracts::PageRequest;
 use kernel::contracts::identity::audit::AuditFilter;
@@ -38,7 +38,7 @@ fn gathered(folder: &Path) -> BTreeSet<PathBuf> {
     paths
 }
 
-fn look(folder: &Path, before: &FileSnapshot, now: Millis) -> FileSnapshot {
+fn snapshot(folder: &Path, before: &FileSnapshot, now: Millis) -> FileSnapshot {
     FileSnapshot::at(&gathered(folder), before, now)
 }
 
@@ -47,21 +47,21 @@ fn files_are_known_by_name_and_content() {
     let place = folder(&[("a/one.yaml", "1"), ("a/two.json", "2"), ("a/.hidden.yaml", "h")]);
     fs::write(place.path().join("a/notes.md"), "no").unwrap();
     let none = FileSnapshot::default();
-    let first = look(place.path(), &none, LATER);
+    let first = snapshot(place.path(), &none, LATER);
     let one = place.path().join("a/one.yaml");
     let names = |now: &FileSnapshot, before: &FileSnapshot| now.names_beside(before, place.path());
     assert_eq!(names(&first, &none), ["a/one.yaml", "a/two.json"]);
 
     // Written again with the same text: nothing changed.
     fs::write(&one, "1").unwrap();
-    let touched = look(place.path(), &first, written(&one));
+    let touched = snapshot(place.path(), &first, written(&one));
     assert!(touched.same(&first));
     assert_eq!(names(&touched, &first), Vec::<String>::new());
 
     fs::write(&one, "9").unwrap();
     fs::remove_file(place.path().join("a/two.json")).unwrap();
     fs::write(place.path().join("a/three.yml"), "3").unwrap();
-    let changed = look(place.path(), &touched, written(&one));
+    let changed = snapshot(place.path(), &touched, written(&one));
     assert!(!changed.same(&touched));
     assert_eq!(names(&changed, &touched), ["a/one.yaml", "a/three.yml", "a/two.json"]);
 }
@@ -70,34 +70,34 @@ fn files_are_known_by_name_and_content() {
 fn a_file_that_changed_lately_is_read_whatever_its_time_says() {
     let place = folder(&[("a/one.yaml", "1")]);
     let path = place.path().join("a/one.yaml");
-    let first = look(place.path(), &FileSnapshot::default(), LATER);
+    let first = snapshot(place.path(), &FileSnapshot::default(), LATER);
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     // Another text of the same length, at the same time.
     fs::write(&path, "2").unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-    assert!(look(place.path(), &first, LATER).same(&first), "its time is believed later");
-    assert!(!look(place.path(), &first, written(&path)).same(&first), "and not now");
+    assert!(snapshot(place.path(), &first, LATER).same(&first), "its time is believed later");
+    assert!(!snapshot(place.path(), &first, written(&path)).same(&first), "and not now");
     let long_before = Millis(written(&path).0 - 2 * FRESH_MS);
-    assert!(look(place.path(), &first, long_before).same(&first), "nor read again and again");
+    assert!(snapshot(place.path(), &first, long_before).same(&first), "nor read again and again");
 }
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_be_read_is_seen_to_come_and_to_go() {
+fn unreadable_files_are_seen_to_come_and_to_go() {
     let place = folder(&[("plans/a/one.yaml", "1")]);
     let plans = place.path().join("plans");
     let lost = place.path().join("plans/a/lost.yaml");
-    let first = look(&plans, &FileSnapshot::default(), LATER);
+    let first = snapshot(&plans, &FileSnapshot::default(), LATER);
     std::os::unix::fs::symlink("nowhere", &lost).unwrap();
-    let with = look(&plans, &first, LATER);
+    let with = snapshot(&plans, &first, LATER);
     assert_eq!(with.names_beside(&first, &plans), ["a/lost.yaml"]);
     fs::write(plans.join("a/nowhere"), "2").unwrap();
-    let read = look(&plans, &with, LATER);
+    let read = snapshot(&plans, &with, LATER);
     assert_eq!(read.names_beside(&with, &plans), ["a/lost.yaml"], "the link leads somewhere now");
     fs::remove_file(&lost).unwrap();
-    assert!(look(&plans, &read, LATER).same(&first));
+    assert!(snapshot(&plans, &read, LATER).same(&first));
     // So is a whole folder.
-    let nowhere = look(&plans.join("b"), &FileSnapshot::default(), LATER);
+    let nowhere = snapshot(&plans.join("b"), &FileSnapshot::default(), LATER);
     assert_eq!(nowhere.names_beside(&FileSnapshot::default(), &plans), ["b"]);
 }
 
@@ -124,8 +124,8 @@ fn settings_and_rights_are_told_apart() {
     ]);
     let mut paths = gathered(place.path());
     paths.extend(SETTINGS.iter().map(|file| place.path().join(file)));
-    let look = FileSnapshot::at(&paths, &FileSnapshot::default(), LATER);
-    let (settings, others) = look.split(|path| is_settings(path, place.path()));
+    let snapshot = FileSnapshot::at(&paths, &FileSnapshot::default(), LATER);
+    let (settings, others) = snapshot.split(|path| is_settings(path, place.path()));
     let (rights, files) = others.split(|path| is_rights(path, place.path()));
     let none = FileSnapshot::default();
     let expected = [".mcp.json", "application.properties", "waypost.toml"];
@@ -219,7 +219,7 @@ async fn files_are_taken_for_every_realm_and_what_is_stored_there_stays() {
     let data = tempfile::tempdir().unwrap();
     let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
     let engine = assembled.engine.clone();
-    let keeper = &assembled.doors.realms;
+    let keeper = &assembled.server.realms;
     let mut reload = Reload::new(engine, keeper, ProjectSnapshot::default());
     let catalog = assembled.engine.catalog();
     let ids = |realm: &str| -> Vec<String> {
@@ -266,7 +266,7 @@ async fn a_mistake_of_one_realm_keeps_nothing_from_the_others() {
     let data = tempfile::tempdir().unwrap();
     let assembled = crate::assemble::assembled_with(data.path(), config, None).await;
     let engine = assembled.engine.clone();
-    let keeper = &assembled.doors.realms;
+    let keeper = &assembled.server.realms;
     let mut reload = Reload::new(engine, keeper, ProjectSnapshot::default());
     let mut take = || {
         let (parts, unread) = source.read().unwrap();

@@ -14,7 +14,7 @@ fn a_mistyped_path_is_recognised() {
 }
 
 #[test]
-fn no_pipeline_hides_a_door_of_ours() {
+fn no_pipeline_hides_a_route_of_the_server() {
     for (path, told) in [
         ("/run", Some("it is `POST /run`")),
         ("/run/", Some("it is `POST /run`")),
@@ -98,7 +98,7 @@ fn every_reference_leads_somewhere_and_nothing_is_left_over() {
 }
 
 #[test]
-fn every_line_of_the_table_is_there_once() {
+fn every_route_is_in_the_table_once() {
     let mut lines: Vec<_> = routes().collect();
     lines.sort_unstable();
     let count = lines.len();

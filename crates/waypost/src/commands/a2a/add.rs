@@ -2,7 +2,7 @@
 
 use super::reference::Reference;
 use crate::commands::mcp::add::tell_plain;
-use crate::commands::mcp::writing::{TableContext, append};
+use crate::commands::mcp::settings_file::{TableContext, append};
 use crate::commands::upstream::lookup;
 use crate::context::Context;
 use crate::environment::locations::project_folder;

@@ -11,7 +11,7 @@ use clap::Args;
 use kernel::contracts::backup::BackupError;
 use kernel::identity::key::ApiKey;
 use serde_json::{Value, json};
-use server::{HeldKeys, good_keys};
+use server::{OfflineKeys, good_keys};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -66,7 +66,8 @@ pub(crate) async fn run(args: RestoreArgs, context: &Context) -> Result<Exit> {
 
 /// Ends these keys for good.
 async fn revoke(data: &Path, keys: &[ApiKey], context: &Context) -> Result<()> {
-    let held = HeldKeys::take(data, context.environment.text(SECRET_KEY)).await.map_err(refused)?;
+    let held =
+        OfflineKeys::take(data, context.environment.text(SECRET_KEY)).await.map_err(refused)?;
     for key in keys {
         let revoked = held.identity().revoke(&held.maker(), &key.id).await;
         revoked.map_err(|why| Failure::new(Exit::Failed, "stored", why.to_string()))?;

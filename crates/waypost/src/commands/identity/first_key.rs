@@ -13,7 +13,7 @@ use kernel::identity::key::ApiKey;
 use kernel::values::caller::Scope;
 use kernel::values::ids::Millis;
 use project::realm::DEFAULT_REALM;
-use server::HeldKeys;
+use server::OfflineKeys;
 use std::path::Path;
 use std::sync::Arc;
 use wire::rest::{self, IssuedKey, KeyStatus};
@@ -22,7 +22,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// Makes the key in the folder that is held.
 pub(super) async fn create(
-    held: &HeldKeys,
+    held: &OfflineKeys,
     args: &CreateArgs,
     data: &Path,
     output: Output,

@@ -15,7 +15,7 @@ use crate::terminal::table::Cell;
 use clap::{Args, Subcommand};
 use project::folder::CONFIG_FILE;
 use serde_json::json;
-use server::HeldKeys;
+use server::OfflineKeys;
 use wire::rest::{ApiKey, IssuedKey, RotateBody};
 
 const EXAMPLES: &str = "\
@@ -99,7 +99,7 @@ async fn made(args: &CreateArgs, context: &Context) -> Result<IssuedKey> {
         return created_by_server(&context.client().await?, args, context).await;
     }
     let data = args.data.as_deref().unwrap_or(&usual);
-    let error = match HeldKeys::take(data, context.environment.text(SECRET_KEY)).await {
+    let error = match OfflineKeys::take(data, context.environment.text(SECRET_KEY)).await {
         Ok(held) => return first_key::create(&held, args, data, context.output).await,
         Err(error) => error,
     };

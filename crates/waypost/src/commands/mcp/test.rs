@@ -15,7 +15,7 @@ use kernel::values::fault::Fault;
 use project::folder::Project;
 use project::upstream_entries::{Upstreams, shown};
 use serde_json::json;
-use server::HeldVault;
+use server::OfflineVault;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +95,7 @@ async fn tested_by_server(client: &Client, args: &TestArgs, context: &Context) -
 async fn here(args: &TestArgs, context: &Context) -> Result<Upstream> {
     let given = context.environment.text(SECRET_KEY);
     let data = context.project.as_ref().map(|folder| folder.join(".waypost"));
-    let held = data.as_deref().map_or(Ok(None), |data| HeldVault::take(data, given));
+    let held = data.as_deref().map_or(Ok(None), |data| OfflineVault::take(data, given));
     match (held, data) {
         (Ok(held), _) => alone(args, context, held).await,
         (Err(error), Some(data)) if error.holder().is_some() => {
@@ -111,7 +111,7 @@ async fn here(args: &TestArgs, context: &Context) -> Result<Upstream> {
 }
 
 /// Connects with what logins brought, where anything did.
-async fn alone(args: &TestArgs, context: &Context, held: Option<HeldVault>) -> Result<Upstream> {
+async fn alone(args: &TestArgs, context: &Context, held: Option<OfflineVault>) -> Result<Upstream> {
     let name = args.name.as_str();
     let (project, upstreams) = of_project(context)?;
     let (entry, config) = named(name, &upstreams, &context.environment)?;

@@ -3,7 +3,7 @@
 
 use super::access::{IdentitySources, known};
 use super::error::{AssembleError, stored};
-use super::ground::{store_parts, system};
+use super::platform::{store_parts, system};
 use crate::secrets::chain::AuditKeys;
 use crate::secrets::secret::keyring;
 use crate::secrets::vault::FileVault;
@@ -23,13 +23,13 @@ use std::sync::Arc;
 use stores::{FolderHold, OpenStore, StoreLocation};
 
 /// The vault of a data folder: two who renew the same login take it from each other.
-pub struct HeldVault {
+pub struct OfflineVault {
     /// What logins brought.
     pub vault: Arc<dyn Vault>,
     _hold: FolderHold,
 }
 
-impl HeldVault {
+impl OfflineVault {
     /// Takes the folder for as long as this lives, or says who has it; none where no one ever
     /// logged in. `given` is `WAYPOST_SECRET_KEY`.
     pub fn take(data: &Path, given: Option<&str>) -> Result<Option<Self>, AssembleError> {
@@ -61,12 +61,12 @@ pub async fn good_keys(data: &Path) -> Result<Vec<ApiKey>, AssembleError> {
 }
 
 /// The keys of a data folder: the first key of a server is made before it starts.
-pub struct HeldKeys {
+pub struct OfflineKeys {
     identity: Arc<Identity>,
     _opened: OpenStore,
 }
 
-impl HeldKeys {
+impl OfflineKeys {
     /// Takes the folder for as long as this lives, or says who has it; a new one is made ready.
     /// `given` is `WAYPOST_SECRET_KEY`.
     pub async fn take(data: &Path, given: Option<&str>) -> Result<Self, AssembleError> {

@@ -1,5 +1,5 @@
-//! How a request came in, as the audit keeps it: by which door, in which trace, and what it says of
-//! itself. Nothing is decided by that.
+//! How a request came in, as the audit keeps it: at which endpoint, in which trace, and what it
+//! says of itself. Nothing is decided by that.
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -19,8 +19,8 @@ const HEADERS_MAX: usize = 8;
 const NAME_CHARS_MAX: usize = 100;
 const VALUE_CHARS_MAX: usize = 200;
 
-/// The way of a request. The door is its kind, and its route without the names in it.
-pub fn way_of(request: &Request, is_own: bool, trace: Option<TraceParent>) -> Via {
+/// How a request came in. The endpoint is its kind, and its route without the names in it.
+pub fn via_of(request: &Request, is_own: bool, trace: Option<TraceParent>) -> Via {
     let path = request.uri().path();
     let kind = match path {
         _ if is_own => "pipeline",
@@ -63,8 +63,8 @@ mod tests {
     use axum::body::Body;
 
     #[test]
-    fn the_door_is_its_kind_and_its_route() {
-        for (path, is_own, door) in [
+    fn the_audit_names_the_kind_of_endpoint_and_the_route() {
+        for (path, is_own, endpoint) in [
             ("/mcp", false, "mcp /mcp"),
             ("/mcp", true, "pipeline /mcp"),
             ("/mcp/more", false, "rest /mcp/more"),
@@ -73,12 +73,12 @@ mod tests {
             ("/a2a/default", false, "a2a /a2a/default"),
         ] {
             let request = axum::http::Request::get(path).body(Body::empty()).unwrap();
-            assert_eq!(way_of(&request, is_own, None).door(), Some(door));
+            assert_eq!(via_of(&request, is_own, None).door(), Some(endpoint));
         }
     }
 
     #[test]
-    fn what_a_request_says_of_itself_is_kept_within_bounds() {
+    fn headers_for_the_audit_are_bounded() {
         let mut headers = HeaderMap::new();
         let mut add = |name: &str, value: &str| {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();

@@ -1,14 +1,14 @@
 //! Files that are read again together: when that is due, and what is said of what became of them.
 
-use super::look::FileSnapshot;
+use super::snapshot::FileSnapshot;
 use crate::assemble::reload::Outcome;
 use edge::counters::{FilesPart, Reloads};
 use kernel::definition::plan::mistake::Mistake;
 use std::collections::BTreeMap;
 
-/// What is wrong is checked again after so many looks: it may be mended where no one looks, such
-/// as at another server whose tools are wanted.
-const AGAIN_LOOKS: u32 = 8;
+/// What is wrong is checked again after so many polls: it may be mended where nothing is polled,
+/// such as at another server whose tools are wanted.
+const RETRY_POLLS: u32 = 8;
 /// So many files are named in a log line.
 pub(super) const NAMES_MAX: usize = 8;
 
@@ -23,30 +23,30 @@ pub(super) enum ReloadReason {
 
 /// Files that are read again together.
 #[derive(Debug, Default)]
-pub(super) struct Subject {
-    /// What the last look saw.
+pub(super) struct FileGroup {
+    /// What the last poll saw.
     last: FileSnapshot,
     /// What was there when it was read last; nothing before the first time.
     tried: Option<FileSnapshot>,
     /// What is wrong with what was read last, as it was reported.
     wrong: BTreeMap<FilesPart, Vec<String>>,
-    /// Looks since then.
-    looks: u32,
+    /// Polls since then.
+    polls: u32,
 }
 
-impl Subject {
+impl FileGroup {
     /// Whether files that look so now are to be read, and why. Those that still change are not.
     pub(super) fn due(&mut self, now: FileSnapshot) -> Option<ReloadReason> {
         let is_quiet = self.last.same(&now);
         let is_known = self.tried.as_ref().is_some_and(|tried| tried.same(&now));
         self.last = now;
-        self.looks += 1;
-        let is_due_again = !self.wrong.is_empty() && self.looks >= AGAIN_LOOKS;
+        self.polls += 1;
+        let is_due_again = !self.wrong.is_empty() && self.polls >= RETRY_POLLS;
         if !is_quiet || (is_known && !is_due_again) {
             return None;
         }
         self.tried = Some(self.last.clone());
-        self.looks = 0;
+        self.polls = 0;
         Some(if is_known { ReloadReason::Again } else { ReloadReason::Changed })
     }
 

@@ -1,9 +1,9 @@
-//! What all MCP requests share: the engine's doors, the shelves, the secret, the sessions.
+//! What all MCP requests share: the state of the server, the shelves, the secret, the sessions.
 
 use super::cache::Lists;
 use super::seal::Seal;
 use super::sessions::Sessions;
-use edge::request::doors::{Doors, Shared};
+use edge::request::server_state::{ServerState, Shared};
 use kernel::contracts::Spawn;
 use kernel::contracts::policy::Resource;
 use kernel::contracts::shelf::Shelf;
@@ -11,10 +11,10 @@ use kernel::tool::call::Caller;
 use outbound::seal::Keyring;
 use std::sync::Arc;
 
-/// The MCP door of one server.
-pub struct Door {
+/// The MCP endpoint of one server.
+pub struct McpState {
     /// The engine and who may come in.
-    pub(crate) doors: Shared,
+    pub(crate) server: Shared,
     /// What code brings; asked before the upstreams.
     first: Vec<Arc<dyn Shelf>>,
     /// Ours; asked last.
@@ -30,10 +30,10 @@ pub struct Door {
     pub(crate) lenient: bool,
 }
 
-impl Door {
-    /// A door before what code brings and what is ours, which seals with these secrets.
+impl McpState {
+    /// The endpoint of what code brings and what is ours, which seals with these secrets.
     pub fn new(
-        doors: Shared,
+        server: Shared,
         first: Vec<Arc<dyn Shelf>>,
         own: Arc<dyn Shelf>,
         keys: &Keyring,
@@ -41,7 +41,7 @@ impl Door {
         lenient: bool,
     ) -> Self {
         Self {
-            doors,
+            server,
             first,
             own,
             seal: Seal::new(keys),
@@ -57,7 +57,7 @@ impl Door {
     /// is ours, the engine asks about one by one. Ours is the last: it has the longest lists, and a
     /// client that ignores cursors should see the others.
     pub(crate) fn shelves(&self, caller: &Caller) -> Vec<Arc<dyn Shelf>> {
-        let Doors { engine, gateway, .. } = &*self.doors;
+        let ServerState { engine, gateway, .. } = &*self.server;
         let running = gateway.running(&caller.realm);
         let upstreams = engine
             .admin()

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use stores::{FatalHandler, OpenStore};
 
 /// What all parts of a server stand on.
-pub(super) struct Ground {
+pub(super) struct Platform {
     pub(super) system: System,
     pub(super) limits: Arc<Limits>,
     /// What is stored in the data folder.
@@ -24,7 +24,7 @@ pub(super) struct Ground {
     pub(super) card_keys: Arc<CardKeys>,
 }
 
-impl Ground {
+impl Platform {
     /// Opens the data folder, on the current tokio runtime.
     pub(super) fn open(setup: &Setup) -> Result<Self, AssembleError> {
         let system = system();

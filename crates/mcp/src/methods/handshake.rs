@@ -1,5 +1,5 @@
-//! How a client and we get to know each other: the handshake of the older versions, discovery in
-//! the stateless one, and the small courtesies beside them.
+//! Who the client and the server are and which version they speak: `initialize` of the older
+//! versions, discovery in the stateless one, and `ping` and the level of logs beside them.
 
 use crate::answer::{AnswerResult, Outcome, server_info};
 use crate::client::{Client, ClientCapabilities, Version};
@@ -30,7 +30,10 @@ result that says what to correct. Sessions, plans and blobs can be read as resou
 pub(crate) const SUPPORTED: [&str; 1] = [MODERN];
 
 /// `initialize`: the client, in the version that both of us speak.
-pub(crate) fn greeted(params: Option<&RawValue>, lenient: bool) -> Result<Client, RpcError> {
+pub(crate) fn initialized_client(
+    params: Option<&RawValue>,
+    lenient: bool,
+) -> Result<Client, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Initialize {
@@ -38,16 +41,16 @@ pub(crate) fn greeted(params: Option<&RawValue>, lenient: bool) -> Result<Client
         capabilities: Option<Value>,
     }
     let text = params.map_or("{}", RawValue::get);
-    let said: Initialize = serde_json::from_str(text).map_err(|error| {
+    let hello: Initialize = serde_json::from_str(text).map_err(|error| {
         RpcError::invalid_params(format!("the parameters of `initialize` do not fit: {error}"))
     })?;
-    let capabilities = match said.capabilities {
+    let capabilities = match hello.capabilities {
         Some(capabilities) if capabilities.is_object() => capabilities,
         None if lenient => json!({}),
         _ => return Err(RpcError::invalid_params("`capabilities` must be an object")),
     };
     let can = ClientCapabilities { tasks: false, ..ClientCapabilities::read(&capabilities) };
-    let version = agreed(&said.protocol_version);
+    let version = agreed(&hello.protocol_version);
     Ok(Client { version, can, log: None, progress: None })
 }
 
@@ -129,8 +132,8 @@ fn capabilities(version: Version) -> Value {
 mod tests {
     use super::*;
 
-    fn greeted_with(params: &Value, lenient: bool) -> Result<Client, RpcError> {
-        greeted(Some(&serde_json::value::to_raw_value(params).unwrap()), lenient)
+    fn initialized_with(params: &Value, lenient: bool) -> Result<Client, RpcError> {
+        initialized_client(Some(&serde_json::value::to_raw_value(params).unwrap()), lenient)
     }
 
     #[test]
@@ -144,33 +147,33 @@ mod tests {
             ("", Version::November2025),
         ] {
             let params = json!({"protocolVersion": asked, "capabilities": {}, "clientInfo": {}});
-            assert_eq!(greeted_with(&params, false).unwrap().version, agreed, "{asked}");
+            assert_eq!(initialized_with(&params, false).unwrap().version, agreed, "{asked}");
         }
     }
 
     #[test]
-    fn what_is_missing_is_refused_unless_we_are_lenient() {
+    fn missing_members_are_refused_unless_lenient() {
         let bare = json!({"protocolVersion": "2025-06-18"});
-        assert_eq!(greeted_with(&bare, false).unwrap_err().code, -32602);
-        assert_eq!(greeted_with(&bare, true).unwrap().can, ClientCapabilities::default());
+        assert_eq!(initialized_with(&bare, false).unwrap_err().code, -32602);
+        assert_eq!(initialized_with(&bare, true).unwrap().can, ClientCapabilities::default());
         for params in [json!({}), json!({"protocolVersion": 7}), json!([])] {
-            assert_eq!(greeted_with(&params, true).unwrap_err().code, -32602, "{params}");
+            assert_eq!(initialized_with(&params, true).unwrap_err().code, -32602, "{params}");
         }
-        assert_eq!(greeted(None, true).unwrap_err().code, -32602);
+        assert_eq!(initialized_client(None, true).unwrap_err().code, -32602);
     }
 
     #[test]
     fn tasks_are_for_the_stateless_version() {
         let params = json!({"protocolVersion": "2025-11-25",
             "capabilities": {"roots": {}, "extensions": {TASKS: {}}}});
-        let can = greeted_with(&params, false).unwrap().can;
+        let can = initialized_with(&params, false).unwrap().can;
         assert_eq!(can, ClientCapabilities { roots: true, ..ClientCapabilities::default() });
         assert!(capabilities(Version::July2026)["extensions"][TASKS].is_object());
         assert!(capabilities(Version::June2025).get("extensions").is_none());
     }
 
     #[test]
-    fn a_version_that_is_not_ours_is_told_with_ours() {
+    fn an_unknown_version_is_answered_with_the_supported_ones() {
         assert_eq!(supported("2026-07-28"), Ok(Version::July2026));
         for name in ["2025-11-25", "v999.0.0"] {
             let error = supported(name).unwrap_err();

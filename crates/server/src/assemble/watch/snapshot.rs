@@ -1,4 +1,4 @@
-//! What a look at files sees. A file is known by its name and its content; length and time only say
+//! What a poll of files sees. A file is known by its name and its content; length and time only say
 //! when it has to be read.
 
 use kernel::values::ids::{ContentHash, Millis};

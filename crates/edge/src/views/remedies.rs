@@ -6,7 +6,7 @@ use kernel::ask::{Ask, FixAction, Reply};
 use wire::rest;
 
 /// The rule that holds an ask.
-pub(super) fn held(by: RuleHold) -> rest::HeldAsk {
+pub(super) fn rule_hold(by: RuleHold) -> rest::HeldAsk {
     let RuleHold { rule, does, try_no, of, until } = by;
     rest::HeldAsk {
         rule: rule.to_string(),

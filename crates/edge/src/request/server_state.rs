@@ -1,5 +1,5 @@
 //! What every handler has at hand: the engine, the entrance, the upstreams, and the few things that
-//! doors share.
+//! endpoints share.
 
 use crate::backup::FolderBackup;
 use crate::counters::{Answers, Reloads};
@@ -36,8 +36,8 @@ use std::task::Poll;
 use telemetry::Telemetry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// The doors of one server.
-pub struct Doors {
+/// What all endpoints of one server share.
+pub struct ServerState {
     /// What decides and does.
     pub engine: Engine,
     /// Who may come in.
@@ -105,28 +105,29 @@ pub struct SinkFacts {
     pub types: Option<Vec<Pattern>>,
 }
 
-/// The doors as handlers get them.
-pub type Shared = Arc<Doors>;
+/// The state as handlers get it.
+pub type Shared = Arc<ServerState>;
 
-/// What the handlers of an endpoint have at hand: the doors, and what is its own beside them.
+/// What the handlers of an endpoint have at hand: the state of the server, and what is its own
+/// beside it.
 pub trait EndpointState: Send + Sync {
-    fn doors(&self) -> &Shared;
+    fn server(&self) -> &Shared;
 }
 
 impl EndpointState for Shared {
-    fn doors(&self) -> &Shared {
+    fn server(&self) -> &Shared {
         self
     }
 }
 
 impl<T: EndpointState> EndpointState for Arc<T> {
-    fn doors(&self) -> &Shared {
-        (**self).doors()
+    fn server(&self) -> &Shared {
+        (**self).server()
     }
 }
 
-impl Doors {
-    /// Doors before this engine and these upstreams, with what makes realms and backups, seals
+impl ServerState {
+    /// The state around this engine and these upstreams, with what makes realms and backups, seals
     /// places and measures.
     pub fn new(
         engine: Engine,
@@ -296,7 +297,7 @@ pub struct Closing(watch::Receiver<bool>);
 impl Closing {
     /// Waits for it.
     pub async fn begun(&mut self) {
-        // The sender lives as long as the doors; if it is gone, so is the server.
+        // The sender lives as long as the state; if it is gone, so is the server.
         let _ = self.0.wait_for(|closing| *closing).await;
     }
 }
@@ -309,9 +310,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Visitor {
     }
 }
 
-/// Who calls, as the frame established it, and at which doors.
+/// Who calls, as the frame established it, and the state of the server.
 pub struct Who {
-    pub doors: Shared,
+    pub server: Shared,
     pub caller: Arc<Caller>,
 }
 
@@ -320,41 +321,41 @@ impl<S: EndpointState> FromRequestParts<S> for Who {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
         let caller = visitor(parts)?.caller.clone();
-        Ok(Self { doors: state.doors().clone(), caller })
+        Ok(Self { server: state.server().clone(), caller })
     }
 }
 
 /// A caller who may administer. Asked for before a body is read: a stranger learns nothing of it.
 pub struct Administrator {
-    pub doors: Shared,
+    pub server: Shared,
     pub caller: Arc<Caller>,
 }
 
 impl FromRequestParts<Shared> for Administrator {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self> {
+    async fn from_request_parts(parts: &mut Parts, server: &Shared) -> Result<Self> {
         let caller = visitor(parts)?.administrator.clone();
-        let caller = caller.ok_or_else(|| doors.entrance.no_administrator())?;
-        Ok(Self { doors: doors.clone(), caller })
+        let caller = caller.ok_or_else(|| server.entrance.no_administrator())?;
+        Ok(Self { server: server.clone(), caller })
     }
 }
 
 /// Who sends this request.
 fn visitor(parts: &Parts) -> Result<&Visitor> {
-    // Every door is in the frame: without it no one may come in.
+    // Every route is in the frame: without it no one may come in.
     parts.extensions.get::<Visitor>().ok_or_else(no_caller)
 }
 
 /// Refuses who does not administer the whole server: this is of no realm, or of all of them.
-pub fn for_whole_server(doors: &Doors, visitor: &Visitor, what: &str) -> Result<()> {
+pub fn for_whole_server(server: &ServerState, visitor: &Visitor, what: &str) -> Result<()> {
     if visitor.is_everywhere(&[Role::Admin]) {
         return Ok(());
     }
     let message = format!("{what} needs the role `admin` in `*`");
     let act = Act::Administer;
     let caller = visitor.foremost();
-    doors.engine.audits().note_beyond(caller, act, message.clone());
+    server.engine.audits().note_beyond(caller, act, message.clone());
     let code = RefusalCode::Forbidden(act);
     Err(Refusal::new(code, message).hint("ask an administrator of the server").into())
 }
@@ -367,15 +368,15 @@ pub fn no_caller() -> Failure {
 
 /// The scope that the credential of a caller does not have for an act, if one is missing: then the
 /// caller is refused, and the audit keeps that.
-pub fn missing_scope(doors: &Doors, caller: &Caller, act: Act) -> Option<Scope> {
+pub fn missing_scope(server: &ServerState, caller: &Caller, act: Act) -> Option<Scope> {
     let _missing = caller.scopes.filter(|scopes| !scopes.allow(act))?;
-    doors.engine.audits().note_out_of_scope(caller, act);
+    server.engine.audits().note_out_of_scope(caller, act);
     Some(act.scope())
 }
 
 /// Refuses to change an agent that a file brings.
-pub fn refuse_filed_agent(doors: &Doors, caller: &Caller, name: &AgentName) -> Result<()> {
-    let known = doors.engine.catalog().agent(caller, name);
+pub fn refuse_filed_agent(server: &ServerState, caller: &Caller, name: &AgentName) -> Result<()> {
+    let known = server.engine.catalog().agent(caller, name);
     if known.is_none_or(|known| known.version.is_some()) {
         return Ok(());
     }
@@ -402,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_the_next_poll_asks_for_it_itself() {
+    fn waiting_for_the_next_poll_wakes_its_own_task() {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
         let mut context = Context::from_waker(&waker);

@@ -1,7 +1,7 @@
-//! What a server shows to those outside: what all endpoints stand on, and the endpoints that have a
-//! state of their own.
+//! The state that all endpoints of a server share, and the endpoints that have a state of their
+//! own: A2A and MCP.
 
-use super::ground::Ground;
+use super::platform::Platform;
 use super::setup::Setup;
 use crate::secrets::backup::BESIDE;
 use a2a::{A2a, ChooseSkill, PushParts};
@@ -10,10 +10,10 @@ use edge::gateway::Gateway;
 use edge::realms::keeper::RealmKeeper;
 use edge::request::auth::Entrance;
 use edge::request::cursors::Cursors;
-use edge::request::doors::{Doors, Shared, SinkFacts};
+use edge::request::server_state::{ServerState, Shared, SinkFacts};
 use engine::Engine;
 use kernel::contracts::shelf::Shelf;
-use mcp::{Door, OwnShelf};
+use mcp::{McpState, OwnShelf};
 use policy::CedarPolicy;
 use project::a2a_serving::A2aServing;
 use project::upstream_entries::server_map;
@@ -29,7 +29,7 @@ struct EmptyShelf;
 
 impl Shelf for EmptyShelf {}
 
-/// What is behind the doors.
+/// What is behind the endpoints.
 pub(super) struct ServerParts {
     pub(super) engine: Engine,
     pub(super) entrance: Entrance,
@@ -43,32 +43,33 @@ pub(super) struct ServerParts {
     pub(super) files: Option<Arc<CedarPolicy>>,
 }
 
-/// The doors before all that.
-pub(super) fn doors(setup: &Setup, ground: &Ground, inside: ServerParts) -> Shared {
+/// The state that endpoints share, around all that.
+pub(super) fn server_state(setup: &Setup, platform: &Platform, inside: ServerParts) -> Shared {
     let ServerParts { engine, entrance, realms, gateway, telemetry, sinks, files } = inside;
-    let backup = FolderBackup { store: ground.opened.backup.clone(), beside: BESIDE };
-    let cursors = Cursors::new(&ground.keys);
-    let mut doors = Doors::new(engine, entrance, realms, gateway, backup, cursors, telemetry);
-    doors.usual_agent.clone_from(&setup.project.config.agents.default);
-    doors.has_webhooks = setup.project.config.a2a.push.is_some();
-    doors.sinks = sinks;
-    doors.policies = files;
-    doors.data = std::path::absolute(&setup.data).unwrap_or_else(|_| setup.data.clone());
-    Arc::new(doors)
+    let backup = FolderBackup { store: platform.opened.backup.clone(), beside: BESIDE };
+    let cursors = Cursors::new(&platform.keys);
+    let mut server =
+        ServerState::new(engine, entrance, realms, gateway, backup, cursors, telemetry);
+    server.usual_agent.clone_from(&setup.project.config.agents.default);
+    server.has_webhooks = setup.project.config.a2a.push.is_some();
+    server.sinks = sinks;
+    server.policies = files;
+    server.data = std::path::absolute(&setup.data).unwrap_or_else(|_| setup.data.clone());
+    Arc::new(server)
 }
 
-/// The endpoint of A2A at these doors, which posts to webhooks from now on.
+/// The endpoint of A2A with this state, which posts to webhooks from now on.
 pub(super) fn a2a_endpoint(
     setup: &Setup,
-    ground: &Ground,
-    doors: &Shared,
+    platform: &Platform,
+    server: &Shared,
     choose: Option<ChooseSkill>,
 ) -> a2a::Shared {
     let serving = serving(setup);
-    let webhooks = ground.opened.webhooks.clone();
-    let parts = |allowed| Arc::new(PushParts::new(webhooks, &ground.keys, allowed));
+    let webhooks = platform.opened.webhooks.clone();
+    let parts = |allowed| Arc::new(PushParts::new(webhooks, &platform.keys, allowed));
     let push = serving.push.clone().map(parts);
-    let a2a = A2a::new(doors.clone(), serving, ground.card_keys.clone(), push, choose);
+    let a2a = A2a::new(server.clone(), serving, platform.card_keys.clone(), push, choose);
     let a2a = Arc::new(a2a);
     a2a::keep(&a2a);
     a2a
@@ -100,23 +101,23 @@ fn vault_card(path: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(&text).map_err(|why| format!("it is no JSON object: {why}"))
 }
 
-/// The door for MCP, before what code brings and what is ours.
-pub(super) fn mcp_door(
+/// The endpoint of MCP, for what code brings and what is ours.
+pub(super) fn mcp_state(
     setup: &Setup,
-    ground: &Ground,
-    doors: &Shared,
+    platform: &Platform,
+    server: &Shared,
     extra: Vec<Arc<dyn Shelf>>,
-) -> Arc<Door> {
-    let own = own_shelf(setup.only_extra, doors);
-    let spawn = ground.system.spawn.clone();
+) -> Arc<McpState> {
+    let own = own_shelf(setup.only_extra, server);
+    let spawn = platform.system.spawn.clone();
     let lenient = setup.project.config.mcp.lenient;
-    Arc::new(Door::new(doors.clone(), extra, own, &ground.keys, spawn, lenient))
+    Arc::new(McpState::new(server.clone(), extra, own, &platform.keys, spawn, lenient))
 }
 
 /// Our own prompts and resources, unless only what code brings is offered.
-fn own_shelf(only_extra: bool, doors: &Doors) -> Arc<dyn Shelf> {
+fn own_shelf(only_extra: bool, server: &ServerState) -> Arc<dyn Shelf> {
     if only_extra {
         return Arc::new(EmptyShelf);
     }
-    Arc::new(OwnShelf::new(doors.engine.clone(), doors.cursors.clone()))
+    Arc::new(OwnShelf::new(server.engine.clone(), server.cursors.clone()))
 }

@@ -62,7 +62,7 @@ async fn serve(State(a2a): State<Shared>, request: Request) -> Response {
 }
 
 async fn answered(arrived: IncomingRequest, body: Body) -> Response {
-    let bytes = match read(&arrived.a2a.doors, body).await {
+    let bytes = match read(&arrived.a2a.server, body).await {
         Ok(bytes) => bytes,
         Err(failure) => {
             let StatusError { status, error } = told(&failed(&failure));

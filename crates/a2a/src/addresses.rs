@@ -36,7 +36,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/a2a/v1/", any(serve))
         .route("/a2a/v1/{*rest}", any(serve))
         .route(&format!("{GRPC_SERVICE}/{{method}}"), any(called))
-        .merge(vault::door::routes())
+        .merge(vault::addresses::routes())
 }
 
 async fn well_known(State(a2a): State<Shared>, request: Request) -> Response {

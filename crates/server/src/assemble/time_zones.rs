@@ -7,12 +7,12 @@ use kernel::values::ids::Millis;
 
 /// Knows all time zones.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SystemZones;
+pub(crate) struct SystemTimeZones;
 
 /// A day and a time as people read them, and as models do not mistake them.
 const WORDS: &str = "%A, %Y-%m-%d %H:%M";
 
-impl Zones for SystemZones {
+impl Zones for SystemTimeZones {
     fn local(&self, now: Millis, zone: &str) -> Option<String> {
         let zone = TimeZone::get(zone).ok()?;
         let at = Timestamp::from_millisecond(now.0).ok()?.to_zoned(zone);
@@ -32,12 +32,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_reads_as_a_clock_shows_it_there() {
+    fn a_moment_is_written_in_local_time() {
         let moment = Millis(1_709_210_096_789);
-        let local = |zone| SystemZones.local(moment, zone);
+        let local = |zone| SystemTimeZones.local(moment, zone);
         assert_eq!(local("UTC").as_deref(), Some("Thursday, 2024-02-29 12:34"));
         assert_eq!(local("Asia/Tokyo").as_deref(), Some("Thursday, 2024-02-29 21:34"));
         assert_eq!(local("Atlantis/Capital"), None);
-        assert!(SystemZones.local(moment, &SystemZones.default_zone()).is_some());
+        assert!(SystemTimeZones.local(moment, &SystemTimeZones.default_zone()).is_some());
     }
 }
