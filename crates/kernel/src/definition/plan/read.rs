@@ -46,51 +46,51 @@ impl Origin {
     }
 
     /// The mistake with this plan's file.
-    pub(crate) fn filed(&self, mut mistake: Mistake) -> Mistake {
+    pub fn filed(&self, mut mistake: Mistake) -> Mistake {
         mistake.file.clone_from(&self.file);
         mistake
     }
 
     /// All of them with this plan's file.
-    pub(crate) fn all_filed(&self, mistakes: Vec<Mistake>) -> Vec<Mistake> {
+    pub fn all_filed(&self, mistakes: Vec<Mistake>) -> Vec<Mistake> {
         mistakes.into_iter().map(|mistake| self.filed(mistake)).collect()
     }
 }
 
 /// A node and the JSON Pointer to it.
 #[derive(Debug)]
-pub(crate) struct Spot<'n> {
-    pub(crate) node: &'n Node,
-    pub(crate) pointer: String,
+pub struct Spot<'n> {
+    pub node: &'n Node,
+    pub pointer: String,
 }
 
 impl<'n> Spot<'n> {
-    pub(crate) fn root(node: &'n Node) -> Self {
+    pub fn root(node: &'n Node) -> Self {
         Self { node, pointer: String::new() }
     }
 
-    pub(crate) fn is_map(&self) -> bool {
+    pub fn is_map(&self) -> bool {
         matches!(self.node.kind, NodeKind::Map(_))
     }
 
     /// A field that is there, null or not.
-    pub(crate) fn value(&self, key: &str) -> Option<Spot<'n>> {
+    pub fn value(&self, key: &str) -> Option<Spot<'n>> {
         let node = self.node.get(key)?;
         Some(Spot { node, pointer: child_pointer(&self.pointer, key) })
     }
 
     /// A field that is there and not null.
-    pub(crate) fn field(&self, key: &str) -> Option<Spot<'n>> {
+    pub fn field(&self, key: &str) -> Option<Spot<'n>> {
         self.value(key).filter(|field| field.node.kind != NodeKind::Null)
     }
 }
 
 /// Reads values and collects what is wrong with them. A function that gives nothing for a value
 /// that is there has noted a mistake.
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     pub(crate) origin: &'a Origin,
     pub(crate) limits: &'a Limits,
-    pub(crate) mistakes: Vec<Mistake>,
+    pub mistakes: Vec<Mistake>,
     /// Whether a run pinned the plan: a pointer that cannot be read is then a fault of that run.
     pub(crate) pinned: bool,
     /// Whether we made the plan, or may have: it can have keys that nobody else writes.
@@ -101,23 +101,23 @@ pub(crate) struct Reader<'a> {
 pub(crate) const UNKNOWN_KEYS_MAX: usize = 100;
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(origin: &'a Origin, limits: &'a Limits) -> Self {
+    pub fn new(origin: &'a Origin, limits: &'a Limits) -> Self {
         Self { origin, limits, mistakes: Vec::new(), pinned: false, made: false }
     }
 
-    pub(crate) fn note(&mut self, spot: &Spot<'_>, mistake: Mistake) {
+    pub fn note(&mut self, spot: &Spot<'_>, mistake: Mistake) {
         let mistake = mistake.at(spot.node.begin(), spot.pointer.as_str());
         self.mistakes.push(self.origin.filed(mistake));
     }
 
     /// Notes that a value is of the wrong kind.
-    pub(crate) fn wrong(&mut self, spot: &Spot<'_>, wanted: &str) {
+    pub fn wrong(&mut self, spot: &Spot<'_>, wanted: &str) {
         let mistake = Mistake::error(format!("expected {wanted}, found {}", spot.node.what()));
         self.note(spot, mistake.hint(format!("write {wanted} here")));
     }
 
     /// Whether it is a map; keys that it should not have are noted.
-    pub(crate) fn object(&mut self, spot: &Spot<'_>, what: &str, known: &[&str]) -> bool {
+    pub fn object(&mut self, spot: &Spot<'_>, what: &str, known: &[&str]) -> bool {
         let NodeKind::Map(entries) = &spot.node.kind else {
             self.wrong(spot, &format!("a map for {what}"));
             return false;
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A field that is required.
-    pub(crate) fn need<'n>(&mut self, spot: &Spot<'n>, key: &str) -> Option<Spot<'n>> {
+    pub fn need<'n>(&mut self, spot: &Spot<'n>, key: &str) -> Option<Spot<'n>> {
         let field = spot.value(key);
         if field.is_none() {
             let mistake = Mistake::error(format!("`{key}` is missing"));
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         spot.field(key).and_then(|field| self.name(&field))
     }
 
-    pub(crate) fn text<'n>(&mut self, spot: &Spot<'n>) -> Option<&'n str> {
+    pub fn text<'n>(&mut self, spot: &Spot<'n>) -> Option<&'n str> {
         let text = spot.node.text();
         if text.is_none() {
             let mistake = Mistake::error(format!("expected a text, found {}", spot.node.what()));
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
-    pub(crate) fn flag(&mut self, spot: &Spot<'_>) -> Option<bool> {
+    pub fn flag(&mut self, spot: &Spot<'_>) -> Option<bool> {
         if let NodeKind::Bool(flag) = spot.node.kind {
             return Some(flag);
         }
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    pub(crate) fn list<'n>(&mut self, spot: &Spot<'n>) -> Option<Vec<Spot<'n>>> {
+    pub fn list<'n>(&mut self, spot: &Spot<'n>) -> Option<Vec<Spot<'n>>> {
         let NodeKind::List(items) = &spot.node.kind else {
             self.wrong(spot, "a list");
             return None;
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list with at least one item.
-    pub(crate) fn filled<'n>(&mut self, spot: &Spot<'n>) -> Option<Vec<Spot<'n>>> {
+    pub fn filled<'n>(&mut self, spot: &Spot<'n>) -> Option<Vec<Spot<'n>>> {
         let items = self.list(spot)?;
         if items.is_empty() {
             self.note(
@@ -444,7 +444,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    pub(crate) fn note_key(&mut self, spot: &Spot<'_>, key: &Key, mistake: Mistake) {
+    pub fn note_key(&mut self, spot: &Spot<'_>, key: &Key, mistake: Mistake) {
         let pointer = child_pointer(&spot.pointer, &key.text);
         self.mistakes.push(self.origin.filed(mistake.at(key.begin(), pointer)));
     }
@@ -454,7 +454,7 @@ impl<'a> Reader<'a> {
 const POINTER_KEY: &str = "jsonPath";
 
 /// Names in backticks, for a hint.
-pub(crate) fn quoted(names: &[&str]) -> String {
+pub fn quoted(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
