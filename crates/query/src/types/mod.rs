@@ -1,8 +1,19 @@
-//! The types of records that a server declares, and the fields that every record has. Plain
-//! values: where they are read from, and how a record is validated, is decided elsewhere.
+//! The types of records that a server declares, the fields that every record has, and what differs
+//! between two sets of types. Plain values: where they are read from, and how a record is
+//! validated, is decided elsewhere.
 
+mod changes;
+
+use regex::{Error, Regex, RegexBuilder};
 use serde_json::Value;
+use std::fmt;
 use std::sync::LazyLock;
+
+pub use changes::{Change, TypeChanges, changes};
+
+/// How many bytes a pattern may have, and how many it may take when it is compiled.
+const PATTERN_BYTES_MAX: usize = 1024;
+const COMPILED_BYTES_MAX: usize = 1024 * 1024;
 
 /// All types of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,6 +44,7 @@ pub struct Field {
     /// The only values that it may have; any, if there are none.
     pub choices: Vec<Value>,
     pub bounds: Bounds,
+    pub pattern: Option<Pattern>,
     pub indexed: bool,
     pub unique: bool,
 }
@@ -43,6 +55,10 @@ pub struct Bounds {
     pub min: Option<f64>,
     pub max: Option<f64>,
 }
+
+/// A regular expression that a part of a text must match. Matching takes linear time.
+#[derive(Debug, Clone)]
+pub struct Pattern(Regex);
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
@@ -128,6 +144,55 @@ impl RecordType {
     pub fn all_fields(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter().chain(built_in_fields())
     }
+
+    /// The field that a path such as `address.city` leads to, through objects only.
+    pub fn field(&self, path: &str) -> Option<&Field> {
+        let mut names = path.split('.');
+        let first = names.next()?;
+        let mut field = self.all_fields().find(|field| field.name == first)?;
+        for name in names {
+            let Kind::Object(inner) = &field.kind else { return None };
+            field = inner.iter().find(|field| field.name == name)?;
+        }
+        Some(field)
+    }
+
+    /// The paths of fields that no two records have alike, together: those of single fields, then
+    /// those that the type lists.
+    pub fn all_unique(&self) -> Vec<Vec<String>> {
+        let mut all = Vec::new();
+        marked(&self.fields, "", |field| field.unique, &mut all);
+        all.extend(self.unique.iter().cloned());
+        all
+    }
+
+    /// The same of indexes, without those that unique fields have in any case.
+    pub fn all_indexes(&self) -> Vec<Vec<String>> {
+        let mut all = Vec::new();
+        marked(&self.fields, "", |field| field.indexed, &mut all);
+        all.extend(self.indexes.iter().cloned());
+        let unique = self.all_unique();
+        all.retain(|paths| !unique.contains(paths));
+        all
+    }
+}
+
+/// Adds the paths of the marked fields. What is in an array has no mark.
+fn marked(fields: &[Field], within: &str, mark: fn(&Field) -> bool, all: &mut Vec<Vec<String>>) {
+    for field in fields {
+        let path = joined(within, &field.name);
+        if let Kind::Object(inner) = &field.kind {
+            marked(inner, &path, mark, all);
+        }
+        if mark(field) {
+            all.push(vec![path]);
+        }
+    }
+}
+
+/// The path of a field in the field of another path, which is empty for a record.
+fn joined(within: &str, name: &str) -> String {
+    if within.is_empty() { name.to_owned() } else { format!("{within}.{name}") }
 }
 
 impl Field {
@@ -140,9 +205,43 @@ impl Field {
             default: None,
             choices: Vec::new(),
             bounds: Bounds::default(),
+            pattern: None,
             indexed: false,
             unique: false,
         }
+    }
+}
+
+impl Pattern {
+    /// The pattern that this text is; else why it is none, in one line.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.len() > PATTERN_BYTES_MAX {
+            return Err(format!("it has more than {PATTERN_BYTES_MAX} bytes"));
+        }
+        match RegexBuilder::new(text).size_limit(COMPILED_BYTES_MAX).build() {
+            Ok(regex) => Ok(Self(regex)),
+            Err(Error::CompiledTooBig(_)) => Err("it is too large when it is compiled".to_owned()),
+            Err(error) => {
+                let why = error.to_string();
+                let last = why.lines().last().unwrap_or_default().trim();
+                Err(last.strip_prefix("error: ").unwrap_or(last).to_owned())
+            }
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+/// Two that are written alike are alike.
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
     }
 }
 
@@ -158,6 +257,23 @@ impl Kind {
             kind = inner;
         }
         kind
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::String => f.write_str("string"),
+            Kind::Integer => f.write_str("integer"),
+            Kind::Number => f.write_str("number"),
+            Kind::Boolean => f.write_str("boolean"),
+            Kind::Date => f.write_str("date"),
+            Kind::DateTime => f.write_str("datetime"),
+            Kind::Object(_) => f.write_str("object"),
+            Kind::Array(of) => write!(f, "array of {of}"),
+            Kind::Json => f.write_str("json"),
+            Kind::Reference(to) => write!(f, "reference to {to}"),
+        }
     }
 }
 
@@ -228,5 +344,36 @@ mod tests {
         let ambiguous = "rootType `Order` is ambiguous: shop.Order, farm.Order";
         assert_eq!(message, Err(ambiguous.to_owned()));
         assert!(types.find("farm.Order").is_ok());
+    }
+
+    #[test]
+    fn a_path_leads_through_objects_and_not_into_arrays() {
+        let city = Field { unique: true, ..Field::new("city", Kind::String) };
+        let address = Kind::Object(vec![city]);
+        let indexed = Field { indexed: true, unique: true, ..Field::new("number", Kind::Integer) };
+        let lines = Field::new("lines", Kind::array(address.clone()));
+        let fields = vec![Field::new("address", address), indexed, lines];
+        let mut order = RecordType::new("", "orders", "Order", fields);
+        order.indexes.push(vec!["refName".to_owned()]);
+        let named = |path: &str| order.field(path).map(|field| field.name.as_str());
+        assert_eq!(named("address.city"), Some("city"));
+        assert_eq!(named("dataDomain.ownerId"), Some("ownerId"));
+        assert_eq!(named("lines.city"), None);
+        assert_eq!(named("address.city.x"), None);
+        assert_eq!(named("gone"), None);
+        assert_eq!(order.all_unique(), [["address.city"], ["number"]]);
+        assert_eq!(order.all_indexes(), [["refName"]]);
+    }
+
+    #[test]
+    fn a_pattern_matches_a_part_of_a_text_in_linear_time() {
+        let pattern = Pattern::new("[A-Z]-\\d+").unwrap();
+        assert!(pattern.is_match("box A-12 of B") && !pattern.is_match("a-12"));
+        assert_eq!(Pattern::new("[A-Z]-\\d+"), Ok(pattern));
+        let refused = |text: &str| Pattern::new(text).unwrap_err();
+        assert!(refused("(?=a)b").starts_with("look-around"), "{}", refused("(?=a)b"));
+        assert!(refused("(a)\\1").starts_with("backreferences"), "{}", refused("(a)\\1"));
+        assert_eq!(refused(&"a".repeat(1025)), "it has more than 1024 bytes");
+        assert_eq!(refused("(\\w{99}){99}"), "it is too large when it is compiled");
     }
 }
