@@ -19,6 +19,7 @@ pub mod models;
 pub mod event_sinks;
 pub mod config;
 pub mod agents;
+pub mod entities;
 pub mod policies;
 pub mod rules;
 pub mod folder;

@@ -24,8 +24,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "project",
         &[
-            "kernel", "wire", "outbound", "demo", "engine", "tools", "upstreams", "llms", "sinks",
-            "telemetry",
+            "kernel", "wire", "outbound", "query", "demo", "engine", "tools", "upstreams", "llms",
+            "sinks", "telemetry",
         ],
     ),
     (
