@@ -1,13 +1,16 @@
 //! A project folder: `waypost.toml`, `principals.yaml`, `application.properties`, `.mcp.json`,
 //! `plans/<domain>/<name>.{yaml,yml,json}`, `agents/<name>.{yaml,yml,json}`,
-//! `pipelines/<name>.{yaml,yml,json}` and `policies/<name>.cedar`; `realms/<realm>/` has plans,
-//! agents and pipelines of one realm. The demo is such a folder too, carried inside the binary.
+//! `pipelines/<name>.{yaml,yml,json}`, `entities/<Type>.{yaml,yml,json}` and
+//! `policies/<name>.cedar`; `realms/<realm>/` has plans, agents, pipelines and types of one realm.
+//! The demo is such a folder too, carried inside the binary.
 
 mod single;
 mod realms;
+mod entities;
 mod demo;
 
 use crate::config::Config;
+use crate::entities::EntityFile;
 use crate::event_sinks::{self, ResolvedSink};
 use crate::models::{self, ModelEntry};
 use crate::policies::PolicyFiles;
@@ -36,6 +39,7 @@ pub use demo::{
     DEMO_AGENTS, DEMO_PIPELINE_PLANS, DEMO_PIPELINES, DEMO_PLANS, DEMO_PROXY, DEMO_PROXY_SERVER,
     DEMO_RULES, DEMO_SETTINGS,
 };
+pub use entities::EntityFiles;
 pub use realms::{REALMS_FOLDER, RealmFiles, unfit};
 pub use single::{FilePrincipals, RightsFiles};
 
@@ -331,7 +335,15 @@ const PIPELINES: Kind<PipelineFile> = Kind {
     word: "pipeline",
     by_domain: false,
     too_large: "say it in fewer words",
-    made: |file, text| PipelineFile { default_name: default_name(&file), file, text },
+    made: |file, text| PipelineFile { default_name: PipelineName::from(stem(&file)), file, text },
+};
+
+const ENTITIES: Kind<EntityFile> = Kind {
+    folder: "entities",
+    word: "type",
+    by_domain: false,
+    too_large: "put fields that belong together into a type of their own",
+    made: |file, text| EntityFile { name: stem(&file), file, text },
 };
 
 /// What the binary carries of a kind, by path.
@@ -339,7 +351,7 @@ fn embedded<T>(kind: &Kind<T>, files: &[(&str, &str)]) -> Vec<T> {
     files.iter().map(|(file, text)| (kind.made)((*file).to_owned(), (*text).to_owned())).collect()
 }
 
-/// Walks `plans/<domain>/`, `agents/` and `pipelines/`.
+/// Walks `plans/<domain>/`, `agents/`, `pipelines/` and `entities/`.
 struct Loader<'a> {
     folder: &'a Path,
     /// Where in the project's folder these are.
@@ -456,9 +468,9 @@ fn default_id(file: &str) -> PlanId {
 }
 
 /// The name of a file without what says how it is written.
-fn default_name(file: &str) -> PipelineName {
-    let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    PipelineName::from(stem.unwrap_or_default())
+fn stem(file: &str) -> String {
+    let stem = Path::new(file).file_stem();
+    stem.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn mistake(file: String, message: String, hint: &str) -> ProjectError {

@@ -1,8 +1,8 @@
 //! Files of single realms: `realms/<name>/` has `plans`, `agents` and `pipelines` like the project
-//! itself. They are that realm's alone, and take the place of files of the project that define the
+//! itself, and `entities`, which are loaded beside them. They are that realm's alone, and take the place of files of the project that define the
 //! same.
 
-use super::{AGENTS, Loader, PIPELINES, PLANS, ProjectError, children, is_plan, mistake};
+use super::{AGENTS, ENTITIES, Loader, PIPELINES, PLANS, ProjectError, children, is_plan, mistake};
 use engine::ProjectFiles;
 use kernel::definition::pipeline::{Pipeline, PipelineLlm};
 use kernel::definition::plan::mistake::Mistake;
@@ -137,13 +137,14 @@ fn files_of(loader: &Loader<'_>) -> Result<ProjectFiles, ProjectError> {
 
 /// What is where we do not look would be missed in silence.
 fn check_folder(folder: &Path, shown: &str) -> Result<(), ProjectError> {
-    let known = [PLANS.folder, AGENTS.folder, PIPELINES.folder];
+    let known = [PLANS.folder, AGENTS.folder, PIPELINES.folder, ENTITIES.folder];
     for path in children(folder)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_known = known.contains(&name.as_str());
         if (path.is_dir() && !is_known) || is_plan(&path) {
             let what = "nothing is read here";
-            let hint = "a realm has `plans`, `agents` and `pipelines` of its own, and nothing else";
+            let hint = "a realm has `plans`, `agents`, `pipelines` and `entities` of its own, and \
+                nothing else";
             return Err(mistake(format!("{shown}/{name}"), what.to_owned(), hint));
         }
     }

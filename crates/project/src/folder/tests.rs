@@ -302,3 +302,34 @@ fn unknown_files_in_realm_folders_are_reported() {
         assert!(told.starts_with(place), "{told}");
     }
 }
+
+#[test]
+fn types_are_named_after_their_files_and_a_realm_has_its_own() {
+    let folder = project(&[
+        ("entities/Order.yaml", "fields: {}"),
+        ("entities/City.json", "{}"),
+        ("entities/cities.csv", "no"),
+        ("realms/acme/entities/Order.yml", "fields: {}"),
+        ("realms/acme/plans/a/x.yaml", "a: 1"),
+        ("realms/blue/plans/a/x.yaml", "a: 1"),
+    ]);
+    assert!(load(folder.path()).is_ok());
+    let files = EntityFiles::load(folder.path(), 1024).unwrap();
+    let named = |file: &EntityFile| (file.file.clone(), file.name.clone());
+    let pair = |file: &str, name: &str| (file.to_owned(), name.to_owned());
+    let all: Vec<(String, String)> = files.all.iter().map(named).collect();
+    assert_eq!(all, [pair("entities/City.json", "City"), pair("entities/Order.yaml", "Order")]);
+    let own = |(realm, files): (&RealmId, &Vec<EntityFile>)| {
+        (realm.to_string(), files.iter().map(named).collect::<Vec<_>>())
+    };
+    let own: Vec<(String, Vec<(String, String)>)> = files.own.iter().map(own).collect();
+    assert_eq!(own, [("acme".to_owned(), vec![pair("realms/acme/entities/Order.yml", "Order")])]);
+    let lost = project(&[("entities/shop/Order.yaml", "fields: {}")]);
+    let error = EntityFiles::load(lost.path(), 1024).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "entities/shop/Order.yaml: error: the type is in a folder of its own; \
+         hint: move it to `entities/`"
+    );
+    assert_eq!(EntityFiles::load(project(&[]).path(), 1024).unwrap(), EntityFiles::default());
+}
