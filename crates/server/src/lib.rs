@@ -28,4 +28,4 @@ pub use routes::{document as openapi, rights, routes};
 pub use secrets::backup::{HeldBackup, restore};
 pub use serve::tls::{Tls, TlsError};
 pub use serve::{refuse_all, serve, serve_stdio};
-pub use stores::loss_of;
+pub use stores::losses_of;

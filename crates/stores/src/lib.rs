@@ -26,7 +26,7 @@ use kernel::contracts::sink::Deliveries;
 use kernel::contracts::webhooks::Webhooks;
 use kernel::contracts::{Blobs, Clock, CrashMarks, Definitions, Spawn, Store, StoreLoss};
 use kernel::values::ids::Millis;
-use sqlite::{DATABASE, FolderLock};
+use sqlite::{FolderLock, MAIN};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -55,16 +55,16 @@ pub struct OpenStore {
     pub marks: Arc<dyn CrashMarks>,
     /// Copies of all of it.
     pub backup: Arc<dyn Backup>,
-    /// Writes that it had lost when it was opened, if that was accepted.
-    pub loss: Option<StoreLoss>,
+    /// Writes that its databases had lost when it was opened, if that was accepted.
+    pub losses: Vec<StoreLoss>,
 }
 
 /// Opens the store at a place and starts its threads. A new place is made ready; one that another
-/// process holds, that a newer release wrote, or that has lost its database or acknowledged writes
-/// is refused.
+/// process holds, that a newer release wrote, or that has lost its main database or acknowledged
+/// writes is refused.
 pub fn open(place: &StoreLocation, parts: Parts) -> Result<OpenStore, OpenError> {
     let folder = place.folder();
-    let (store, loss) = sqlite::open(place, &parts)?;
+    let (store, losses) = sqlite::open(place, &parts)?;
     let store = Arc::new(store);
     let marks = crash_marks::FileMarks::open(folder)
         .map_err(|why| OpenError::Folder { folder: folder.to_owned(), why })?;
@@ -83,7 +83,7 @@ pub fn open(place: &StoreLocation, parts: Parts) -> Result<OpenStore, OpenError>
         webhooks: store,
         marks: Arc::new(marks),
         backup: Arc::new(backup),
-        loss,
+        losses,
     })
 }
 
@@ -97,19 +97,20 @@ pub fn hold(folder: &Path, now: Millis) -> Result<FolderHold, OpenError> {
     Ok(FolderHold { _lock: FolderLock::take(folder, now)? })
 }
 
-/// The loss that the next opening of an unlocked folder would find; `None` if it is unreadable.
-pub fn loss_of(folder: &Path) -> Option<StoreLoss> {
-    sqlite::loss_of(folder)
+/// The losses that the next opening of an unlocked folder would find; none of a database that is
+/// unreadable.
+pub fn losses_of(folder: &Path) -> Vec<StoreLoss> {
+    sqlite::losses_of(folder)
 }
 
 /// Makes backups of a data folder whose store is not open; others are refused as long as this
-/// lives. Nothing in the folder changes but its lock, and the log goes back into the database.
+/// lives. Nothing in the folder changes but its lock, and the logs go back into the databases.
 pub fn backup_at_rest(
     folder: &Path,
     spawn: Arc<dyn Spawn>,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Backup>, OpenError> {
-    if !folder.join(DATABASE).is_file() {
+    if !folder.join(MAIN.file).is_file() {
         let why = std::io::Error::other("there is no database in it");
         return Err(OpenError::Folder { folder: folder.to_owned(), why });
     }

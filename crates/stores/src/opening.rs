@@ -68,14 +68,14 @@ pub enum OpenError {
         .folder.display()
     )]
     Lost { folder: PathBuf, left: String },
-    /// The database is not as far as it was: acknowledged writes are lost.
+    /// A database is not as far as it was: acknowledged writes are lost.
     #[error(
-        "the database of data folder `{}` went back: {loss}; its log was lost or damaged, or an \
-         older copy took its place; restore what is missing or a backup, or accept the loss by \
+        "the store of data folder `{}` went back: {}; a log was lost or damaged, or an older copy \
+         took the place of a database; restore what is missing or a backup, or accept the loss by \
          `waypost up --after-loss`",
-        .folder.display()
+        .folder.display(), joined(.losses)
     )]
-    WentBack { folder: PathBuf, loss: StoreLoss },
+    WentBack { folder: PathBuf, losses: Vec<StoreLoss> },
     /// A newer release wrote it.
     #[error(
         "database `{}` has schema {found} and this release knows {known}; run the newer release",
@@ -128,6 +128,11 @@ pub enum OpenError {
         /// SQLite's message.
         why: String,
     },
+}
+
+fn joined(losses: &[StoreLoss]) -> String {
+    let losses: Vec<String> = losses.iter().map(StoreLoss::to_string).collect();
+    losses.join("; ")
 }
 
 /// The process that holds a data folder, as far as it says so.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How far a store has come. None of its numbers ever becomes smaller.
+/// How far a database of a store has come. None of its numbers ever becomes smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StorePosition {
     /// How often it was opened.
@@ -30,6 +30,8 @@ impl fmt::Display for StorePosition {
 /// A store went back: writes that were acknowledged are not in it any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLoss {
+    /// Which of its databases: `waypost.db`.
+    pub database: &'static str,
     /// How far it had come at least.
     pub expected: StorePosition,
     /// How far it has come now.
@@ -38,7 +40,7 @@ pub struct StoreLoss {
 
 impl fmt::Display for StoreLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { expected, found } = self;
-        write!(f, "it had come to {expected}, and is at {found}")
+        let Self { database, expected, found } = self;
+        write!(f, "`{database}` had come to {expected}, and is at {found}")
     }
 }

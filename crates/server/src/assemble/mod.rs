@@ -249,8 +249,12 @@ async fn go_on(
     audit_config: AuditConfig,
 ) -> Result<Arc<RealmKeeper>, AssembleError> {
     engine.audits().note_start().await.map_err(stored)?;
-    if let Some(StoreLoss { expected, found }) = platform.opened.loss {
-        let detail = json!({"expected": expected.to_string(), "found": found.to_string()});
+    for StoreLoss { database, expected, found } in &platform.opened.losses {
+        let detail = json!({
+            "database": database,
+            "expected": expected.to_string(),
+            "found": found.to_string(),
+        });
         engine.audits().note_own("server.loss", detail).await.map_err(stored)?;
     }
     let spawn = platform.system.spawn.clone();

@@ -1,6 +1,7 @@
-//! Backups of a data folder, and how one becomes a data folder again. First the database is copied
-//! as of one moment, then the blobs, which never change: so every blob that the copy names is there
-//! to be copied. What lies beside the store follows, and last a file that says what is inside.
+//! Backups of a data folder, and how one becomes a data folder again. First the main database is
+//! copied as of one moment, then each of the others as of a later one: what a run in the copy wrote
+//! to them is in theirs. Then the blobs, which never change: so every blob that a copy names is
+//! there to be copied. What lies beside the store follows, and last a file that says what is inside.
 
 mod draft;
 mod copying;
@@ -8,7 +9,7 @@ mod copying;
 use crate::blobs::{self, Sweeping};
 use crate::files::{found, is_full, private_file};
 use crate::opening::Parts;
-use crate::sqlite::{self, DATABASE, FolderLock, NEXT_POSITION, POSITION};
+use crate::sqlite::{self, DATABASES, FolderLock, MAIN};
 use copying::Copying;
 use draft::Draft;
 use futures::future::{BoxFuture, ready};
@@ -20,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Mutex, oneshot};
 
-/// What a data folder has that is of no use in another: the log is in the copy of the database, the
-/// position is that of the original, which goes on, and the rest says who has the folder open.
-const NOT_COPIED: [&str; 7] =
-    ["waypost.db-wal", "waypost.db-shm", "lock", "address", "working", POSITION, NEXT_POSITION];
+/// What a data folder has that is of no use in another: it says who has the folder open. Logs of
+/// databases are not copied either, for they are in the copies, nor are positions: those are of the
+/// originals, which go on.
+const NOT_COPIED: [&str; 3] = ["lock", "address", "working"];
 
 /// Makes backups of one data folder.
 pub(crate) struct FolderBackup {
@@ -110,7 +111,14 @@ impl Source {
         let draft = Draft::begin(into, Some(&self.folder))?;
         let copy = draft.folder();
         let mut copying = Copying::new(is_wanted);
-        copying.database(&self.folder.join(DATABASE), self.vfs.as_deref(), &copy.join(DATABASE))?;
+        for database in DATABASES {
+            let from = self.folder.join(database.file);
+            let is_there = database.is_in(&self.folder).map_err(|error| failed(&from, &error))?;
+            // Without the main one there is no backup.
+            if is_there || database.file == MAIN.file {
+                copying.database(&from, self.vfs.as_deref(), &copy.join(database.file))?;
+            }
+        }
         let inside = copying.rest(&self.folder, copy, beside)?;
         let files = copying.files;
         let bytes = copying.bytes;
@@ -138,8 +146,9 @@ pub fn restore(from: &Path, into: &Path, beside: &[&str]) -> Result<Manifest, Ba
     let data = draft.folder();
     let is_wanted = || true;
     let mut copying = Copying::new(&is_wanted);
-    let database = data.join(DATABASE);
-    copying.file(&from.join(DATABASE), &database)?;
+    for database in DATABASES {
+        copying.file(&from.join(database.file), &data.join(database.file))?;
+    }
     copying.rest(from, data, beside)?;
     if (copying.files, copying.bytes) != (manifest.files, manifest.bytes) {
         return Err(BackupError::Unsound(format!(
@@ -152,14 +161,20 @@ pub fn restore(from: &Path, into: &Path, beside: &[&str]) -> Result<Manifest, Ba
             manifest.bytes
         )));
     }
-    if let Some(damage) = sqlite::damage(&database) {
-        return Err(BackupError::Unsound(format!(
-            "the database of backup `{}` is damaged: {damage}; restore another one",
-            from.display()
-        )));
+    for database in DATABASES {
+        let copy = data.join(database.file);
+        if copy.is_file()
+            && let Some(damage) = sqlite::damage(&copy)
+        {
+            return Err(BackupError::Unsound(format!(
+                "database `{}` of backup `{}` is damaged: {damage}; restore another one",
+                database.file,
+                from.display()
+            )));
+        }
     }
     draft.sync()?;
-    draft.finish(DATABASE)?;
+    draft.finish(MAIN.file)?;
     Ok(manifest)
 }
 
@@ -169,7 +184,7 @@ fn left_out(folder: &Path, beside: &[&str]) -> Result<Vec<String>, BackupError> 
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(unread)? {
         let name = entry.map_err(unread)?.file_name().to_string_lossy().into_owned();
-        let is_known = name == DATABASE
+        let is_known = DATABASES.iter().any(|database| database.owns(&name))
             || name == blobs::FOLDER
             || NOT_COPIED.contains(&name.as_str())
             || beside.contains(&name.as_str());

@@ -78,6 +78,21 @@ pub(crate) struct Opening {
     pub(crate) fatal: FatalHandler,
 }
 
+impl Opening {
+    /// One of a database in which nothing is known yet: neither sessions nor an audit.
+    pub(crate) fn new(node: u64, fatal: FatalHandler) -> Self {
+        Self {
+            node,
+            tally_reasons_max: 0,
+            fences: Arc::default(),
+            pins: KnownPins::default(),
+            audit_keys: Arc::default(),
+            removed: Arc::default(),
+            fatal,
+        }
+    }
+}
+
 /// The statements of most appends, held for as long as appends share a transaction: to look one up
 /// by its text, and to put it back, takes a good part of the time that it takes to run it.
 pub(crate) struct Statements<'c> {

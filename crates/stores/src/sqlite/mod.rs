@@ -7,11 +7,13 @@ mod queue;
 mod task;
 mod transaction;
 mod readers;
+mod database;
 pub(crate) mod files;
 pub(crate) mod tables;
 mod schema;
 mod append;
 mod writer;
+mod databases;
 mod read;
 mod large_removal;
 mod prune;
@@ -23,36 +25,52 @@ pub(crate) use files::copy::{copy, damage};
 pub(crate) use files::lock::FolderLock;
 pub(crate) use tables::refs::LooseBlob;
 
-use crate::files::{make_folder, sync_folder};
+use crate::files::make_folder;
 use crate::opening::{FatalHandler, OpenError, Parts, StoreLocation};
 use append::Opening;
+use database::Database;
+use databases::{Databases, OpenDatabase};
+use files::connect;
 use files::lock::LockPlace;
-pub(crate) use files::missing::DATABASE;
-use files::position::{self, PositionFile};
-pub(crate) use files::position::{NEXT_POSITION, POSITION};
-use kernel::contracts::{Clock, StoreLoss, StorePosition};
-use queue::{Shared, Writes};
+use files::missing;
+use files::position::PositionFile;
+use kernel::contracts::{Clock, StoreLoss};
+use queue::Writes;
 use readers::Readers;
-use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tables::audit::AuditKeys;
 use tables::deliveries::Uncounted;
 use tables::fences::Fences;
-use tables::pin_cache::KnownPins;
 use tables::removed_realms::RemovedRealms;
-use writer::Writer;
 
-/// Enough that a long list does not hold up a load; each costs its cache.
-const READERS: usize = 2;
+/// The database of sessions and of all else that `SqliteStore` has.
+pub(crate) static MAIN: Database = Database {
+    file: "waypost.db",
+    position: "position",
+    migrations: schema::MIGRATIONS,
+    prepare: schema::release_calls,
+    stored_bytes: "SELECT s.realm, r.owner, sum(r.bytes) FROM runs AS r \
+         JOIN sessions AS s ON s.pk = r.session \
+         GROUP BY s.realm, r.owner ORDER BY s.realm, r.owner",
+};
 
-/// All that is in one SQLite database: sessions, stored configuration, the log of deliveries, and
+/// All databases that a data folder can have, the main one first. The others are made after it, and
+/// copied after it: what a run in the copy wrote to them is in their copies.
+pub(crate) static DATABASES: &[&Database] = &[
+    &MAIN,
+    #[cfg(test)]
+    &tests::NOTES,
+];
+
+/// All that is in the main database: sessions, stored configuration, the log of deliveries, and
 /// what the blobs' files need of it.
 pub(crate) struct SqliteStore {
     writes: Writes,
-    readers: Readers,
+    readers: Arc<Readers>,
+    /// This one and those beside it.
+    databases: Databases,
     /// The sessions that were written lately, as they are.
     fences: Arc<Fences>,
     audit_keys: Arc<AuditKeys>,
@@ -73,57 +91,43 @@ pub(crate) struct SqliteStore {
     uncounted: Uncounted,
 }
 
-/// Opens the store in a folder and starts its threads. A folder that has lost its database gets a
-/// new one if it is to be renewed, and is refused otherwise. So is a database that has lost
-/// acknowledged writes, unless that was accepted: then it says what it has lost.
+/// Opens the store in a folder and starts its threads. A folder that has lost its main database
+/// gets a new one if it is to be renewed, and is refused otherwise. So is one whose databases have
+/// lost acknowledged writes, unless that was accepted: then it says what they have lost.
 pub(crate) fn open(
     place: &StoreLocation,
     parts: &Parts,
-) -> Result<(SqliteStore, Option<StoreLoss>), OpenError> {
+) -> Result<(SqliteStore, Vec<StoreLoss>), OpenError> {
     let folder = place.folder();
     let unusable = |why| OpenError::Folder { folder: folder.to_owned(), why };
-    let now = parts.clock.now();
     make_folder(folder).map_err(unusable)?;
-    let lock = FolderLock::take(folder, now)?;
-    files::missing::look(folder, matches!(place, StoreLocation::RenewedFolder(_)))?;
-    let expected = position::read(folder).map_err(unusable)?;
-    let lock_place = lock.place().clone();
-    let path = folder.join(files::missing::DATABASE);
-    let vfs = parts.vfs.as_deref();
-    let mut connection = files::connect::writer(&path, vfs)?;
+    let lock = Arc::new(FolderLock::take(folder, parts.clock.now())?);
+    missing::look(folder, matches!(place, StoreLocation::RenewedFolder(_)))?;
     // Before anything is written, which would hide a part of it.
-    let loss = judged_loss(&connection, expected, place)?;
-    let node = schema::prepare(&mut connection, &path, now)?;
-    let removed = RemovedRealms::load(&connection);
-    let removed = removed.map_err(|error| files::connect::refused(&path, &error))?;
-    let removed = Arc::new(removed);
-    // SQLite syncs the folder for its logs; the database's own name is ours to make durable.
-    sync_folder(folder).map_err(unusable)?;
-    let connections: Vec<_> =
-        (0..READERS).map(|_| files::connect::reader(&path, vfs)).collect::<Result<_, _>>()?;
-    let positions = Arc::new(PositionFile::new(folder));
-    positions.write(&connection);
+    let losses = judged_losses(place, parts.vfs.as_deref())?;
+    let databases = Databases::new(folder, &lock);
+    let main = databases.prepare(&MAIN, parts)?;
+    let node = main.node;
+    let path = folder.join(MAIN.file);
+    let removed = RemovedRealms::load(&main.connection);
+    let removed = Arc::new(removed.map_err(|error| connect::refused(&path, &error))?);
     let fences = Arc::<Fences>::default();
     let audit_keys = Arc::<AuditKeys>::default();
     let opening = Opening {
-        node,
         tally_reasons_max: parts.limits.tally_reasons_max,
         fences: fences.clone(),
-        pins: KnownPins::default(),
         audit_keys: audit_keys.clone(),
         removed: removed.clone(),
-        fatal: parts.fatal.clone(),
+        ..Opening::new(node, parts.fatal.clone())
     };
-    let shared = Arc::<Shared>::default();
-    let (writes, jobs) = Writes::new(shared.clone(), parts.limits.append_queue_max);
-    let writer = Writer::new(connection, lock, opening, shared, parts.clock.clone())
-        .telling(positions.clone());
-    parts.spawn.critical_thread("store-writer", Box::pin(writer.run(jobs)));
-    let readers = Readers::start(&*parts.spawn, connections);
+    let main = databases.start(main, opening, parts)?;
     tracing::info!(folder = %folder.display(), node, "the store is open");
+    accept(folder, &losses).map_err(unusable)?;
+    let OpenDatabase { writes, readers, positions, .. } = main;
     let store = SqliteStore {
         writes,
         readers,
+        databases,
         fences,
         audit_keys,
         removed,
@@ -131,46 +135,58 @@ pub(crate) fn open(
         fatal: parts.fatal.clone(),
         clock: parts.clock.clone(),
         path,
-        lock_place,
+        lock_place: lock.place().clone(),
         lock_was_lost: AtomicBool::new(false),
         positions,
         deliveries_max: parts.limits.deliveries_kept_max,
         uncounted: Uncounted::default(),
     };
-    Ok((store, loss))
+    Ok((store, losses))
 }
 
-/// What the database has lost of what was expected. Where that was not accepted it is refused, and
-/// left as it is: something may still be read out of a damaged log.
-fn judged_loss(
-    connection: &Connection,
-    expected: Option<StorePosition>,
-    place: &StoreLocation,
-) -> Result<Option<StoreLoss>, OpenError> {
+/// What the databases have lost of what was expected. Where that was not accepted the folder is
+/// refused, and left as it is: something may still be read out of a damaged log.
+fn judged_losses(place: &StoreLocation, vfs: Option<&str>) -> Result<Vec<StoreLoss>, OpenError> {
     let folder = place.folder();
-    let unread = |error| files::connect::refused(&folder.join(DATABASE), &error);
-    let Some(loss) = position::loss(connection, expected).map_err(unread)? else {
-        return Ok(None);
-    };
-    let StoreLoss { expected, found } = loss;
-    if matches!(place, StoreLocation::FolderAfterLoss(_)) {
-        tracing::warn!(%expected, %found, "the store went back, and that was accepted");
-        return Ok(Some(loss));
+    let mut losses = Vec::new();
+    for database in DATABASES {
+        losses.extend(missing::loss(folder, database, vfs)?);
     }
-    tracing::error!(%expected, %found, "the store went back: acknowledged writes are lost");
-    let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-    Err(OpenError::WentBack { folder: folder.to_owned(), loss })
+    let is_accepted = matches!(place, StoreLocation::FolderAfterLoss(_));
+    for StoreLoss { database, expected, found } in &losses {
+        if is_accepted {
+            let what = "the store went back, and that was accepted";
+            tracing::warn!(database, %expected, %found, "{what}");
+        } else {
+            let what = "the store went back: acknowledged writes are lost";
+            tracing::error!(database, %expected, %found, "{what}");
+        }
+    }
+    if is_accepted || losses.is_empty() {
+        return Ok(losses);
+    }
+    Err(OpenError::WentBack { folder: folder.to_owned(), losses })
 }
 
-/// The loss of a folder's database, read without changing it.
-pub(crate) fn loss_of(folder: &Path) -> Option<StoreLoss> {
-    let path = folder.join(DATABASE);
-    let expected = position::read(folder).ok()?;
-    if expected.is_none() || !path.is_file() {
-        return None;
+/// Accepts what was lost, but for the main database: its opening did that.
+fn accept(folder: &Path, losses: &[StoreLoss]) -> std::io::Result<()> {
+    let is_lost = |file: &str| losses.iter().any(|loss| loss.database == file);
+    let beside = DATABASES.iter().filter(|database| database.file != MAIN.file);
+    for database in beside.filter(|database| is_lost(database.file)) {
+        missing::accept(folder, database)?;
     }
-    let connection = files::connect::existing(&path, None).ok()?;
-    // A damaged log stays as it is.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
-    position::loss(&connection, expected).ok()?
+    Ok(())
 }
+
+/// The losses of a folder's databases, read without changing them. One that cannot be read says
+/// nothing, and a folder without the main one is refused for another reason.
+pub(crate) fn losses_of(folder: &Path) -> Vec<StoreLoss> {
+    if !folder.join(MAIN.file).is_file() {
+        return Vec::new();
+    }
+    let losses = DATABASES.iter().map(|database| missing::loss(folder, database, None));
+    losses.filter_map(|loss| loss.ok().flatten()).collect()
+}
+
+#[cfg(test)]
+mod tests;

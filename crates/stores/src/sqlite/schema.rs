@@ -1,7 +1,7 @@
-//! The schema and its migrations: plain SQL, embedded, each applied once. One that is there is
-//! never changed.
+//! Schemas and their migrations: each applied once, and checked to be the one that was.
 
 use crate::opening::OpenError;
+use crate::sqlite::database::{Database, Migration};
 use crate::sqlite::files::connect::refused;
 use crate::sqlite::tables::refs;
 use kernel::contracts::Holder;
@@ -9,14 +9,8 @@ use kernel::values::ids::{ContentHash, Millis};
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::path::Path;
 
-struct Migration {
-    version: i64,
-    name: &'static str,
-    sql: &'static str,
-}
-
-/// A change of a table is one more line.
-const MIGRATIONS: &[Migration] =
+/// Those of the main database. A change of a table is one more line.
+pub(crate) const MIGRATIONS: &[Migration] =
     &[Migration { version: 1, name: "init", sql: include_str!("migrations/0001_init.sql") }];
 
 const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (
@@ -26,11 +20,17 @@ const APPLIED: &str = "CREATE TABLE IF NOT EXISTS migrations (
     applied_at INTEGER NOT NULL
 )";
 
-/// Brings the schema up to this release, in one transaction, lets go of what calls of an earlier
-/// process held, and gives the node's number: one that no earlier opening had.
+/// Lets go of what calls of an earlier process held.
+pub(crate) fn release_calls(connection: &Connection, now: Millis) -> rusqlite::Result<()> {
+    refs::release_all(connection, Holder::CALL, now)
+}
+
+/// Brings a database up to this release, in one transaction with what else its opening does, and
+/// gives the opening's number: one that no earlier opening had.
 pub(crate) fn prepare(
     connection: &mut Connection,
     path: &Path,
+    database: &Database,
     now: Millis,
 ) -> Result<u64, OpenError> {
     let unusable = |error: rusqlite::Error| refused(path, &error);
@@ -39,14 +39,14 @@ pub(crate) fn prepare(
     transaction.execute_batch(APPLIED).map_err(unusable)?;
     let applied = applied(&transaction).map_err(unusable)?;
     for (version, checksum) in &applied {
-        check(path, *version, checksum)?;
+        check(path, database.migrations, *version, checksum)?;
     }
-    for migration in MIGRATIONS {
+    for migration in database.migrations {
         if !applied.iter().any(|(version, _)| *version == migration.version) {
             apply(&transaction, migration, now).map_err(unusable)?;
         }
     }
-    refs::release_all(&transaction, Holder::CALL, now).map_err(unusable)?;
+    (database.prepare)(&transaction, now).map_err(unusable)?;
     let node = next_node(&transaction).map_err(unusable)?;
     transaction.commit().map_err(unusable)?;
     Ok(node)
@@ -60,9 +60,14 @@ fn applied(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
     rows.collect()
 }
 
-fn check(path: &Path, version: i64, checksum: &str) -> Result<(), OpenError> {
-    let known = MIGRATIONS.last().map_or(0, |migration| migration.version);
-    let Some(migration) = MIGRATIONS.iter().find(|migration| migration.version == version) else {
+fn check(
+    path: &Path,
+    migrations: &[Migration],
+    version: i64,
+    checksum: &str,
+) -> Result<(), OpenError> {
+    let known = migrations.last().map_or(0, |migration| migration.version);
+    let Some(migration) = migrations.iter().find(|migration| migration.version == version) else {
         return Err(OpenError::Newer { path: path.to_owned(), found: version, known });
     };
     if checksum_of(migration) != checksum {

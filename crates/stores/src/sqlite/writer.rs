@@ -1,5 +1,6 @@
-//! The single writer: it takes all queued jobs, commits them in one transaction, and only then
-//! answers. Many sessions share the transaction and its sync; none can undo another's rows.
+//! The single writer of a database: it takes all queued jobs, commits them in one transaction, and
+//! only then answers. Many sessions share the transaction and its sync; none can undo another's
+//! rows.
 
 use super::append::{Opening, Statements, write_append};
 use super::error::{
@@ -39,8 +40,8 @@ type Answer = Result<(), StoreError>;
 pub(crate) struct Writer {
     connection: Connection,
     opening: Opening,
-    /// Let go of only when the connection is closed.
-    lock: FolderLock,
+    /// Let go of only when the connection is closed. Writers of other databases hold it, too.
+    lock: Arc<FolderLock>,
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
     /// Told when it has ended.
@@ -91,7 +92,7 @@ impl Writer {
     /// Writes on this connection; it keeps the folder's lock until it ends.
     pub(crate) fn new(
         connection: Connection,
-        lock: FolderLock,
+        lock: Arc<FolderLock>,
         opening: Opening,
         shared: Arc<Shared>,
         clock: Arc<dyn Clock>,
@@ -470,10 +471,10 @@ mod tests {
     use super::super::schema;
     use super::*;
     use crate::opening::FatalHandler;
+    use crate::sqlite::MAIN;
     use crate::sqlite::files::connect;
     use crate::sqlite::tables::audit::AuditKeys;
     use crate::sqlite::tables::keys;
-    use crate::sqlite::tables::pin_cache::KnownPins;
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use kernel::contracts::{AppendedEvents, OnCommit, Read, Ticket};
@@ -525,17 +526,9 @@ mod tests {
         fn on(folder: &Path, fatal: FatalHandler, vfs: Option<&str>) -> Self {
             let path = folder.join("waypost.db");
             let mut connection = connect::writer(&path, vfs).unwrap();
-            let node = schema::prepare(&mut connection, &path, Millis(0)).unwrap();
-            let opening = Opening {
-                node,
-                tally_reasons_max: 8,
-                fences: Arc::default(),
-                pins: KnownPins::default(),
-                audit_keys: Arc::default(),
-                removed: Arc::default(),
-                fatal,
-            };
-            let lock = FolderLock::take(folder, Millis(0)).unwrap();
+            let node = schema::prepare(&mut connection, &path, &MAIN, Millis(0)).unwrap();
+            let opening = Opening { tally_reasons_max: 8, ..Opening::new(node, fatal) };
+            let lock = Arc::new(FolderLock::take(folder, Millis(0)).unwrap());
             let shared = Arc::<Shared>::default();
             let (writes, jobs) = Writes::new(shared.clone(), 8);
             let clock = Arc::new(Ticking(AtomicI64::new(0)));

@@ -72,8 +72,8 @@ pub trait Lists: Send + Sync {
     /// costs nothing here.
     fn open_sessions<'a>(&'a self, realm: &'a RealmId) -> Read<'a, Vec<OpenSessions>>;
 
-    /// About how many bytes the runs of every realm store that are there, by realm and owner. All
-    /// runs are read: a frequent caller keeps what it learned.
+    /// About how many bytes the runs of every realm store that are there, by realm and owner, each
+    /// once or more often. All runs are read: a frequent caller keeps what it learned.
     fn stored_bytes(&self) -> Read<'_, Vec<StoredBytes>>;
 
     /// How often cases of a pipeline took which path, the most frequent first. Removing sessions

@@ -1,9 +1,10 @@
-//! How far the database had come, in a small file beside it. SQLite takes a log that is gone or
+//! How far a database had come, in a small file beside it. SQLite takes a log that is gone or
 //! damaged for one that ended early: only a second file says that more was acknowledged.
 
 use crate::files::{found, private_file};
 use crate::locks::held;
-use kernel::contracts::{StoreLoss, StorePosition};
+use crate::sqlite::database::Database;
+use kernel::contracts::StorePosition;
 use kernel::values::ids::ContentHash;
 use rusqlite::Connection;
 use std::fs;
@@ -12,21 +13,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The file, and its next version until that has its name.
-pub(crate) const POSITION: &str = "position";
-pub(crate) const NEXT_POSITION: &str = "position.new";
-
 /// How often it is written at most: what was acknowledged since may be lost unnoticed.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// A database whose log is lost may have no tables at all.
-const TABLES: &str = "SELECT count(*) FROM sqlite_schema WHERE name IN ('meta', 'sqlite_sequence')";
+const HAS_TABLE: &str = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1)";
 
-/// `sqlite_sequence` keeps the highest number that a row of the journal ever had.
 const REACHED: &str = "SELECT \
      coalesce((SELECT value FROM meta WHERE name = 'epoch'), 0), \
-     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'journal'), 0), \
      coalesce((SELECT value FROM meta WHERE name = 'changes'), 0)";
+
+/// `sqlite_sequence` keeps the highest number that a row of the journal ever had. A database
+/// without a journal may not have this table.
+const FEED: &str = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'journal'), 0)";
 
 const CHANGED: &str = "INSERT INTO meta (name, value) VALUES ('changes', 1) \
      ON CONFLICT (name) DO UPDATE SET value = value + 1";
@@ -39,45 +38,39 @@ pub(crate) fn changed(connection: &Connection) -> rusqlite::Result<()> {
 
 /// How far a database has come. What a reader sees of one is synced.
 pub(crate) fn reached(connection: &Connection) -> rusqlite::Result<StorePosition> {
-    let tables: i64 = connection.query_row(TABLES, (), |row| row.get(0))?;
-    if tables < 2 {
+    let has = |table: &str| connection.query_row(HAS_TABLE, [table], |row| row.get::<_, bool>(0));
+    if !has("meta")? {
         return Ok(StorePosition::default());
     }
+    let feed = match has("sqlite_sequence")? {
+        true => connection.prepare_cached(FEED)?.query_row((), |row| row.get::<_, i64>(0))?,
+        false => 0,
+    };
     connection.prepare_cached(REACHED)?.query_row((), |row| {
-        let [opened, feed, changes] = [0_usize, 1, 2].map(|column| row.get::<_, i64>(column));
         Ok(StorePosition {
-            opened: opened?.unsigned_abs(),
-            feed: feed?.unsigned_abs(),
-            changes: changes?.unsigned_abs(),
+            opened: row.get::<_, i64>(0)?.unsigned_abs(),
+            feed: feed.unsigned_abs(),
+            changes: row.get::<_, i64>(1)?.unsigned_abs(),
         })
     })
 }
 
-/// The writes that a database has lost, compared with the position in its folder.
-pub(crate) fn loss(
-    connection: &Connection,
-    expected: Option<StorePosition>,
-) -> rusqlite::Result<Option<StoreLoss>> {
-    let Some(expected) = expected else { return Ok(None) };
-    let found = reached(connection)?;
-    Ok(found.is_behind(expected).then_some(StoreLoss { expected, found }))
-}
-
-/// How far the folder says that its database had come. A new folder and a restored one do not say
+/// How far the folder says that this database had come. A new folder and a restored one do not say
 /// it, and what a power cut left of the file says nothing.
-pub(crate) fn read(folder: &Path) -> io::Result<Option<StorePosition>> {
-    let Some(bytes) = found(fs::read(folder.join(POSITION)))? else { return Ok(None) };
+pub(crate) fn read(folder: &Path, database: &Database) -> io::Result<Option<StorePosition>> {
+    let file = folder.join(database.position);
+    let Some(bytes) = found(fs::read(&file))? else { return Ok(None) };
     let position = parsed(&String::from_utf8_lossy(&bytes));
     if position.is_none() {
-        let file = folder.join(POSITION);
         tracing::warn!(file = %file.display(), "torn: this start does not notice lost writes");
     }
     Ok(position)
 }
 
-/// The file of an open store.
+/// The file of an open database.
 pub(crate) struct PositionFile {
     folder: PathBuf,
+    database: &'static Database,
     last: Mutex<Last>,
 }
 
@@ -90,8 +83,8 @@ struct Last {
 
 impl PositionFile {
     /// The file in this folder. Whatever is in it is replaced by the first write.
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), last: Mutex::default() }
+    pub(crate) fn new(folder: &Path, database: &'static Database) -> Self {
+        Self { folder: folder.to_owned(), database, last: Mutex::default() }
     }
 
     /// Whether enough time has passed since this was last true.
@@ -110,7 +103,8 @@ impl PositionFile {
         let reached = match reached(connection) {
             Ok(reached) => reached,
             Err(error) => {
-                tracing::warn!(%error, "how far the store has come could not be read");
+                let database = self.database.file;
+                tracing::warn!(database, %error, "how far it has come could not be read");
                 return;
             }
         };
@@ -123,7 +117,7 @@ impl PositionFile {
             // Told once: a disk that is full stays so for a while.
             Err(error) => {
                 if !last.is_failing {
-                    let file = self.folder.join(POSITION);
+                    let file = self.folder.join(self.database.position);
                     tracing::warn!(file = %file.display(), %error, "it cannot be written");
                 }
                 last.is_failing = true;
@@ -133,16 +127,16 @@ impl PositionFile {
 
     /// One file takes the place of the other: whoever reads sees one of them.
     fn replace(&self, position: StorePosition) -> io::Result<()> {
-        let next = self.folder.join(NEXT_POSITION);
+        let next = self.folder.join(self.database.next_position());
         found(fs::remove_file(&next))?;
         private_file(&next)?.write_all(told(position).as_bytes())?;
-        fs::rename(&next, self.folder.join(POSITION))
+        fs::rename(&next, self.folder.join(self.database.position))
     }
 }
 
-/// Removes the file: another database begins.
-pub(crate) fn forget(folder: &Path) -> io::Result<()> {
-    found(fs::remove_file(folder.join(POSITION))).map(|_| ())
+/// Removes the file: nothing is expected of this database any more.
+pub(crate) fn forget(folder: &Path, database: &Database) -> io::Result<()> {
+    found(fs::remove_file(folder.join(database.position))).map(|_| ())
 }
 
 fn told(StorePosition { opened, feed, changes }: StorePosition) -> String {
@@ -167,6 +161,7 @@ fn parsed(text: &str) -> Option<StorePosition> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqlite::MAIN;
 
     const POINT: StorePosition = StorePosition { opened: 3, feed: 120, changes: 7 };
 
@@ -192,13 +187,13 @@ mod tests {
     #[test]
     fn a_position_is_written_at_most_once_a_second() {
         let folder = tempfile::tempdir().unwrap();
-        let file = PositionFile::new(folder.path());
+        let file = PositionFile::new(folder.path(), &MAIN);
         let due = [0, 400, 1_000, 1_900, 2_000].map(|ms| file.is_due(Duration::from_millis(ms)));
         assert_eq!(due, [true, false, true, false, true]);
-        assert_eq!(read(folder.path()).unwrap(), None);
+        assert_eq!(read(folder.path(), &MAIN).unwrap(), None);
         file.replace(POINT).unwrap();
-        assert_eq!(read(folder.path()).unwrap(), Some(POINT));
-        forget(folder.path()).unwrap();
-        assert_eq!(read(folder.path()).unwrap(), None);
+        assert_eq!(read(folder.path(), &MAIN).unwrap(), Some(POINT));
+        forget(folder.path(), &MAIN).unwrap();
+        assert_eq!(read(folder.path(), &MAIN).unwrap(), None);
     }
 }

@@ -138,8 +138,10 @@ impl Ownership for SqliteStore {
             // Recovery comes by all the time, and a claim is worth what the lock is worth.
             self.check_lock()?;
             let node = self.node;
+            let elapsed = self.clock.elapsed();
+            self.databases.note_positions(elapsed).await;
             let positions = self.positions.clone();
-            let is_due = positions.is_due(self.clock.elapsed());
+            let is_due = positions.is_due(elapsed);
             let due = move |connection: &Connection| {
                 if is_due {
                     positions.write(connection);

@@ -252,15 +252,7 @@ impl Lists for SqliteStore {
     }
 
     fn stored_bytes(&self) -> Read<'_, Vec<StoredBytes>> {
-        self.readers.read(|connection| {
-            let sql = "SELECT s.realm, r.owner, sum(r.bytes) FROM runs AS r \
-                 JOIN sessions AS s ON s.pk = r.session \
-                 GROUP BY s.realm, r.owner ORDER BY s.realm, r.owner";
-            many(connection, sql, (), |row| {
-                let realm = RealmId(row.get(0)?);
-                Ok(StoredBytes { realm, owner: row.get(1)?, bytes: count(row, 2)? })
-            })
-        })
+        Box::pin(self.databases.stored_bytes())
     }
 
     fn tallies<'a>(

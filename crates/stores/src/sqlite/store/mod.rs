@@ -9,7 +9,6 @@ mod realms;
 use super::SqliteStore;
 use kernel::contracts::{OnCommit, Read, Store, StoreError, StoreFigures};
 use kernel::values::ids::SessionKey;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 impl SqliteStore {
@@ -18,14 +17,6 @@ impl SqliteStore {
         let fences = self.fences.clone();
         let key = key.clone();
         move || fences.forget(&key)
-    }
-
-    /// How many bytes the database and its log have on the disk.
-    fn bytes(&self) -> (u64, u64) {
-        let mut log = self.path.clone().into_os_string();
-        log.push("-wal");
-        let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-        (bytes(&self.path), bytes(Path::new(&log)))
     }
 
     /// Ends the process if another one can hold the folder too, at the second look in a row that
@@ -46,9 +37,8 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn figures(&self) -> Option<StoreFigures> {
-        let (database, log) = self.bytes();
-        let bytes = database.saturating_add(log);
-        Some(StoreFigures { bytes, wal_bytes: log, ..self.writes.figures() })
+        let (bytes, wal_bytes) = self.databases.bytes();
+        Some(StoreFigures { bytes, wal_bytes, ..self.writes.figures() })
     }
 
     fn on_commit(&self, woken: OnCommit) {
@@ -56,14 +46,10 @@ impl Store for SqliteStore {
     }
 
     fn healthy(&self) -> Result<(), StoreError> {
-        self.writes.healthy()
+        self.databases.healthy()
     }
 
     fn close(&self) -> Read<'_, ()> {
-        Box::pin(async move {
-            // Readers first: the writer's last checkpoint then has the database to itself.
-            self.readers.close();
-            self.writes.close().await
-        })
+        Box::pin(self.databases.close())
     }
 }

@@ -146,7 +146,7 @@ impl RunQuery<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::schema;
+    use crate::sqlite::{MAIN, schema};
     use kernel::values::ids::SessionId;
     use std::path::Path;
 
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn every_page_and_count_is_answered_by_an_index() {
         let mut connection = Connection::open_in_memory().unwrap();
-        schema::prepare(&mut connection, Path::new("memory"), Millis(0)).unwrap();
+        schema::prepare(&mut connection, Path::new("memory"), &MAIN, Millis(0)).unwrap();
         let realm = RealmId::from("r");
         let sought = [OwnerFilter::Anyones, OwnerFilter::NoOnes, OwnerFilter::Of("ann".into())];
         let sessions = [None, Some(SessionId(1))];

@@ -111,15 +111,20 @@ fn holder(data: &Path, is_served: bool) -> Finding {
     }
 }
 
-/// A database that has lost acknowledged writes, where no process holds the folder. The lock is
+/// The databases that have lost acknowledged writes, where no process holds the folder. The lock is
 /// kept meanwhile.
-fn went_back(data: &Path) -> Option<Finding> {
-    let lock = File::open(data.join("lock")).ok()?;
-    lock.try_lock().ok()?;
-    let loss = server::loss_of(data)?;
-    let what = format!("the store went back, so acknowledged writes are lost: {loss}");
-    let hint = "restore what is missing or a backup, or accept it: `waypost up --after-loss`";
-    Some(Finding::fail("store", what, hint))
+fn went_back(data: &Path) -> Vec<Finding> {
+    let Ok(lock) = File::open(data.join("lock")) else { return Vec::new() };
+    if lock.try_lock().is_err() {
+        return Vec::new();
+    }
+    let losses = server::losses_of(data).into_iter();
+    let findings = losses.map(|loss| {
+        let what = format!("the store went back, so acknowledged writes are lost: {loss}");
+        let hint = "restore what is missing or a backup, or accept it: `waypost up --after-loss`";
+        Finding::fail("store", what, hint)
+    });
+    findings.collect()
 }
 
 fn space(folder: &Path) -> Finding {
