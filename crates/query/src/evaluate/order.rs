@@ -11,7 +11,7 @@ use crate::parser::parse_path;
 use crate::tree::Path;
 use jiff::Timestamp;
 use serde_json::Value;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 /// A field to sort by, as it is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,15 +46,34 @@ pub fn read_sort(text: &str) -> Result<Vec<WrittenSort>, QueryFault> {
 /// Sorts the records of one realm.
 pub fn sort(fields: &[SortField], realm: &str, records: &mut [Value]) {
     records.sort_by_cached_key(|record| {
-        let row = Row { realm, record };
-        let directed = |field: &SortField| {
-            let key = key(&field.path, row, field.descends);
-            if field.descends { Directed::Down(Reverse(key)) } else { Directed::Up(key) }
+        let Position(keys) = position(fields, Row { realm, record });
+        let directed = |(place, key): (usize, Key)| match fields.get(place) {
+            Some(SortField { descends: true, .. }) => Directed::Down(Reverse(key)),
+            Some(_) | None => Directed::Up(key),
         };
-        let id = record.get("id").map_or(Key::Absent, |id| Key::of(id, false));
-        let keys = fields.iter().map(directed).chain([Directed::Up(id)]);
-        keys.collect::<Vec<Directed>>()
+        keys.into_iter().enumerate().map(directed).collect::<Vec<Directed>>()
     });
+}
+
+/// Where a record stands in an order: its value in each field, and at the end its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position(pub Vec<Key>);
+
+/// The position of a record.
+pub fn position(fields: &[SortField], row: Row<'_>) -> Position {
+    let keys = fields.iter().map(|field| key(&field.path, row, field.descends));
+    let id = row.record.get("id").map_or(Key::Absent, |id| Key::of(id, false));
+    Position(keys.chain([id]).collect())
+}
+
+/// Which of two positions of the same order comes first.
+pub fn compare(fields: &[SortField], left: &Position, right: &Position) -> Ordering {
+    let pairs = left.0.iter().zip(&right.0).enumerate();
+    let directed = |(place, (left, right)): (usize, (&Key, &Key))| {
+        let descends = fields.get(place).is_some_and(|field| field.descends);
+        if descends { right.cmp(left) } else { left.cmp(right) }
+    };
+    pairs.map(directed).find(|ordering| ordering.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +84,7 @@ enum Directed {
 
 /// A value as something that has an order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Key {
+pub enum Key {
     Absent,
     Bool(bool),
     Number(Number),
@@ -76,7 +95,8 @@ pub(super) enum Key {
 }
 
 impl Key {
-    pub(super) fn of(value: &Value, is_time: bool) -> Self {
+    /// The key of a value; of a text as a moment, if the field holds times.
+    pub fn of(value: &Value, is_time: bool) -> Self {
         match value {
             Value::Null => Key::Absent,
             Value::Bool(value) => Key::Bool(*value),

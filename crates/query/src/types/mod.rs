@@ -175,6 +175,13 @@ impl RecordType {
         all.retain(|paths| !unique.contains(paths));
         all
     }
+
+    /// The paths of the declared fields that refer to records, each with the name of their type.
+    pub fn references(&self) -> Vec<(String, &str)> {
+        let mut found = Vec::new();
+        add_references(&self.fields, "", &mut found);
+        found
+    }
 }
 
 /// Adds the paths of the marked fields. What is in an array has no mark.
@@ -193,6 +200,24 @@ fn marked(fields: &[Field], within: &str, mark: fn(&Field) -> bool, all: &mut Ve
 /// The path of a field in the field of another path, which is empty for a record.
 fn joined(within: &str, name: &str) -> String {
     if within.is_empty() { name.to_owned() } else { format!("{within}.{name}") }
+}
+
+fn add_references<'f>(fields: &'f [Field], within: &str, found: &mut Vec<(String, &'f str)>) {
+    for field in fields {
+        let path = joined(within, &field.name);
+        match field.kind.element() {
+            Kind::Reference(to) => found.push((path, to.as_str())),
+            Kind::Object(inner) => add_references(inner, &path, found),
+            Kind::String
+            | Kind::Integer
+            | Kind::Number
+            | Kind::Boolean
+            | Kind::Date
+            | Kind::DateTime
+            | Kind::Array(_)
+            | Kind::Json => {}
+        }
+    }
 }
 
 impl Field {
