@@ -1,6 +1,7 @@
 //! The query language over typed records: reading a query, checking it against the types that are
-//! declared, and what it means. Pure code: no IO, no clock, no tasks. Whoever stores records
-//! decides how they are found; what must come out is defined in `evaluate`.
+//! declared, and what it means; and the contract and rules of whoever stores records. Pure code: no
+//! IO, no clock, no tasks. A store decides how records are found; what must come out is defined in
+//! `evaluate` and `records`.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
@@ -18,3 +19,4 @@ pub mod checked;
 pub mod check;
 pub mod plan;
 pub mod evaluate;
+pub mod records;

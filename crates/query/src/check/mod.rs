@@ -41,7 +41,8 @@ impl HiddenFields {
         names.insert(path.split('.'));
     }
 
-    fn of(&self, record_type: &RecordType) -> Option<&NameSet> {
+    /// What is hidden in records of this type.
+    pub(crate) fn of(&self, record_type: &RecordType) -> Option<&NameSet> {
         self.types.get(&record_type.full_name())
     }
 }
