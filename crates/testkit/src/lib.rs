@@ -1,5 +1,5 @@
 //! For tests only: specs of tools, scenes, damage to data folders, the process harness, the
-//! receivers that serve as oracles, the simulation, a store in memory, the contract suite of
+//! receivers that serve as oracles, the simulation, stores in memory, the contract suite of
 //! stores, servers that behave badly or want a login, an issuer of tokens, the client that the
 //! official suite looks at, the fakes of model providers, and a collector of spans. Nothing here
 //! imports `server`: what does is in `fixture`.
@@ -23,6 +23,7 @@ pub mod caller;
 pub mod kill;
 pub mod sim;
 pub mod model_store;
+pub mod model_records;
 pub mod contract;
 pub mod fuzz;
 pub mod upstream;

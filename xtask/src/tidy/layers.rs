@@ -79,7 +79,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "upstreams", "stores", "llms", "sinks", "telemetry", "project", "server",
         ],
     ),
-    ("testkit", &["kernel", "wire", "engine", "stores", "tools", "upstreams", "project"]),
+    ("testkit", &["kernel", "wire", "query", "engine", "stores", "tools", "upstreams", "project"]),
     ("fixture", &["kernel", "wire", "engine", "tools", "project", "server", "testkit"]),
     (
         "bench",

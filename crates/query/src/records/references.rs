@@ -152,6 +152,16 @@ pub(super) fn references_in(
     found
 }
 
+/// The ids in a field of references.
+pub fn referred_ids<'v>(record: &'v Value, path: &str) -> Vec<&'v str> {
+    let names: Vec<&str> = path.split('.').collect();
+    let mut found = Vec::new();
+    each_at(record, &names, &mut |reference| {
+        found.extend(reference.get("entityId").and_then(Value::as_str));
+    });
+    found
+}
+
 /// The fields that can refer to records of this type, with the types that have them.
 pub fn referring_fields<'t>(
     types: &'t TypeSet,

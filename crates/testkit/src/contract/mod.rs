@@ -17,6 +17,7 @@ pub mod principals;
 pub mod audit;
 pub mod realms;
 pub mod webhooks;
+pub mod records;
 
 /// The tests of one arm, an expression that gives a new one: put it into a module of its own.
 #[macro_export]

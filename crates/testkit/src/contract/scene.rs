@@ -133,9 +133,14 @@ impl Scene {
 
 /// Sees whether a store keeps a promise, within a time.
 pub fn keep(arm: impl Arm + 'static, promise: fn(Scene)) {
+    within_limit(move || promise(Scene::new(Box::new(arm))));
+}
+
+/// Runs the test of a promise, and panics if it takes too long.
+pub fn within_limit(test: impl FnOnce() + Send + 'static) {
     let (done, is_done) = mpsc::channel();
     let kept = thread::spawn(move || {
-        promise(Scene::new(Box::new(arm)));
+        test();
         let _ = done.send(());
     });
     match is_done.recv_timeout(PROMISE_LIMIT) {

@@ -1,4 +1,4 @@
-//! Quick tests of several crates together: the contract of stores, journals of every release,
+//! Quick tests of several crates together: the contracts of stores, journals of every release,
 //! transcripts, and adapters of models against fakes.
 #![allow(
     clippy::unwrap_used,
@@ -8,6 +8,7 @@
 )]
 
 mod store_contract;
+mod records_contract;
 mod journals;
 mod transcripts;
 mod llms;
