@@ -1,8 +1,8 @@
 //! The addresses of A2A: which binding a request speaks, which extensions it names, and the cards.
 
+use super::binding::RestRequest;
 use super::incoming_request::IncomingRequest;
-use super::v1::rest::{self, RestRequest};
-use super::v1::{grpc, rpc};
+use super::v1::{grpc, rest, rpc};
 use super::{card, vault};
 use crate::state::Shared;
 use axum::Router;
@@ -57,10 +57,7 @@ async fn only_read() -> Failure {
 fn shown(arrived: &IncomingRequest, realm: &RealmId) -> Response {
     match card::public(arrived, realm) {
         Ok(response) => response,
-        Err(error) => {
-            let body = axum::Json(error.to_rest());
-            (StatusCode::NOT_FOUND, body).into_response()
-        }
+        Err(error) => (StatusCode::NOT_FOUND, axum::Json(error.to_rest())).into_response(),
     }
 }
 

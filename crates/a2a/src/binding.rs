@@ -1,12 +1,12 @@
 //! What the bindings of all versions share: what is read from a request, and what an operation is
 //! answered with.
 
-use super::error::{Result, failed, invalid, required};
+use super::error::{Result, invalid, required};
 use super::incoming_request::IncomingRequest;
 use super::operations::{Client, Dialect};
 use super::stream::SseWriter;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use edge::request::body::{is_deeper, parse_maybe};
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -52,6 +52,26 @@ pub(super) fn response(status: StatusCode, media_type: &'static str, text: Strin
     (status, headers, text).into_response()
 }
 
+/// The response with the headers that an error brings.
+pub(super) fn with_headers(mut response: Response, error: &A2aError) -> Response {
+    for (name, value) in &error.headers {
+        let header = (HeaderName::try_from(name), HeaderValue::try_from(value));
+        if let (Ok(name), Ok(value)) = header {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// One request over HTTP: the path is that below the address and the realm.
+pub(super) struct RestRequest<'a> {
+    pub(super) verb: Method,
+    pub(super) realm: Option<&'a str>,
+    pub(super) path: &'a [&'a str],
+    /// Whether it is a path of 0.3.
+    pub(super) is_old: bool,
+}
+
 /// Why an operation is refused.
 pub(super) enum OperationError {
     /// The path is there; these verbs are understood.
@@ -63,6 +83,11 @@ impl From<A2aError> for OperationError {
     fn from(error: A2aError) -> Self {
         Self::Error(error)
     }
+}
+
+/// Refuses every other verb.
+pub(super) fn only(verb: &Method, allowed: &'static str) -> Result<(), OperationError> {
+    if verb.as_str() == allowed { Ok(()) } else { Err(OperationError::Verb(allowed)) }
 }
 
 /// An operation on one task, by the end of its path.
@@ -125,7 +150,7 @@ pub(super) fn body<T: DeserializeOwned + Default>(
     bytes: &[u8],
 ) -> Result<T> {
     let depth_max = arrived.a2a.server.limits().body_depth_max;
-    parse_maybe(bytes, depth_max).map_err(|failure| failed(&failure))
+    parse_maybe(bytes, depth_max).map_err(|failure| failure.a2a())
 }
 
 /// The members of a request that stand in the query.
@@ -174,6 +199,14 @@ pub(super) fn method(frame: &Frame<'_>) -> Result<String> {
     Ok(method.to_owned())
 }
 
+/// Parameters by name.
+pub(super) fn read_params<T: DeserializeOwned>(params: &str) -> Result<T> {
+    if !params.starts_with('{') {
+        return Err(invalid("params", "`params` is an object"));
+    }
+    serde_json::from_str(params).map_err(|why| invalid("params", why.to_string()))
+}
+
 /// One request of JSON-RPC, once it is known to be one.
 pub(super) struct Call<'c> {
     pub(super) id: &'c Id,
@@ -184,11 +217,7 @@ pub(super) struct Call<'c> {
 impl Call<'_> {
     /// Its parameters.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        let text = self.params;
-        if !text.starts_with('{') {
-            return Err(invalid("params", "`params` is an object"));
-        }
-        serde_json::from_str(text).map_err(|why| invalid("params", why.to_string()))
+        read_params(self.params)
     }
 
     /// The realm that the parameters name.

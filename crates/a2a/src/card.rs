@@ -26,8 +26,9 @@ use wire::a2a::{
     ASKS_EXTENSION, GRPC, HTTP_JSON, JSONRPC, KEY_SET, SKILLS_EXTENSION, VERSION, VERSION_UNNAMED,
 };
 
-/// For how many seconds a card may be kept.
-const MAX_AGE_S: u64 = 300;
+/// For how long cards and keys may be kept by everybody, and only by who asked for them.
+const PUBLIC: &str = "public, max-age=300";
+const PRIVATE: &str = "private, max-age=300";
 const DAY_S: i64 = 24 * 60 * 60;
 /// The skill of a card that has none to show; cards must have one.
 const EXTENDED: &str = "extended";
@@ -204,19 +205,21 @@ pub(super) fn public(arrived: &IncomingRequest, realm: &RealmId) -> Result<Respo
         Ok(document_of(a2a, &card(a2a, &arrived.base, realm, caller), for_both))
     })?;
     // Who has a credential may see more than others: nobody keeps that for them.
-    let kept =
-        if a2a.server.entrance.base().is_some() && caller.is_some() { "private" } else { "public" };
-    let mut response = document.answer(&arrived.headers);
-    let text = |text: String| HeaderValue::try_from(text).ok();
-    let values = [
-        (CACHE_CONTROL, text(format!("{kept}, max-age={MAX_AGE_S}"))),
-        (LAST_MODIFIED, text(http_date(a2a.server.started))),
-        (VARY, text("Authorization, X-Api-Key, Host".to_owned())),
-    ];
-    for (name, value) in values {
-        response.headers_mut().extend(value.map(|value| (name, value)));
-    }
+    let is_private = a2a.server.entrance.base().is_some() && caller.is_some();
+    let mut response = sent(&document, arrived, is_private);
+    let modified = HeaderValue::try_from(http_date(a2a.server.started)).ok();
+    response.headers_mut().extend(modified.map(|at| (LAST_MODIFIED, at)));
     Ok(response)
+}
+
+/// A card for who sends this request.
+pub(super) fn sent(document: &Document, arrived: &IncomingRequest, is_private: bool) -> Response {
+    let kept = if is_private { PRIVATE } else { PUBLIC };
+    let mut response = document.answer(&arrived.headers);
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(kept));
+    headers.insert(VARY, HeaderValue::from_static("Authorization, X-Api-Key, Host"));
+    response
 }
 
 /// What a card follows from now; none where it must be made each time. Read before the card is
@@ -242,11 +245,7 @@ pub(super) fn inputs(
 
 /// The keys that sign cards: open to everyone, like the cards.
 pub(super) fn key_set(a2a: &A2a) -> Response {
-    let mut response = axum::Json(a2a.card_keys.key_set()).into_response();
-    let kept = format!("public, max-age={MAX_AGE_S}");
-    let kept = HeaderValue::try_from(kept).ok().map(|kept| (CACHE_CONTROL, kept));
-    response.headers_mut().extend(kept);
-    response
+    ([(CACHE_CONTROL, PUBLIC)], axum::Json(a2a.card_keys.key_set())).into_response()
 }
 
 /// A moment as HTTP writes it (RFC 9110, 5.6.7).

@@ -1,6 +1,6 @@
 //! Refusals of the engine as errors of A2A. What is not the caller's is not found.
 
-use edge::problem::{Failure, used_up};
+use edge::problem::used_up;
 use engine::refusal::{Refusal, RefusalKind};
 use serde_json::{Map, Value};
 use wire::a2a::error::{A2aError, ErrorKind};
@@ -76,11 +76,6 @@ pub(super) fn refused_task(refusal: Refusal, id: &str) -> A2aError {
         RefusalKind::NotFound => no_task(id),
         _ => refused(refusal, "id"),
     }
-}
-
-/// What the frame of the server refuses.
-pub(super) fn failed(failure: &Failure) -> A2aError {
-    failure.a2a()
 }
 
 #[cfg(test)]

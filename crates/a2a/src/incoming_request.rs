@@ -1,7 +1,7 @@
 //! A request of A2A before it is read: who sends it, to which realm, in which version and media
 //! type.
 
-use super::error::{Result, failed, invalid};
+use super::error::{Result, invalid};
 use super::operations::{Client, Dialect};
 use crate::state::Shared;
 use axum::body::Body;
@@ -159,7 +159,7 @@ fn no_credential() -> A2aError {
 
 /// The same caller in another realm than the one that the frame chose.
 fn entered(a2a: &Shared, visitor: &Visitor, realm: &RealmId) -> Result<Arc<Caller>> {
-    let not_allowed = || failed(&realms::not_allowed());
+    let not_allowed = || realms::not_allowed().a2a();
     let verified = visitor.verified.as_ref().ok_or_else(not_allowed)?;
     if visitor.caller.subject != verified.subject {
         let why = "who acts for another names the realm with `X-Realm`";
@@ -171,7 +171,7 @@ fn entered(a2a: &Shared, visitor: &Visitor, realm: &RealmId) -> Result<Arc<Calle
     let sender = Sender { subject, grants, directory: &directory };
     let realm = realms::named(realm.as_str(), sender).map_err(|failure| {
         a2a.server.identity.realm_refused(verified, realm.as_str());
-        failed(&failure)
+        failure.a2a()
     })?;
     let via = visitor.caller.via.clone();
     Ok(Arc::new(Caller { via, ..verified.caller(realm, &directory) }))

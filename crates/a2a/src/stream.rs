@@ -1,7 +1,7 @@
 //! A task as a stream of events: the task first, then what happens to it. A stream of a message
 //! ends when the task asks its client; that of a subscriber stays.
 
-use super::error::{Result, failed, unsupported};
+use super::error::{Result, unsupported};
 use super::operations::{Client, SentMessage};
 use super::task_stream::TaskStream;
 use super::view::Viewer;
@@ -123,7 +123,7 @@ impl<W: EventWriter> Source for FollowedTask<W> {
     }
 
     fn broken(&self, _server: &ServerState, failure: Failure) -> W::Event {
-        self.written.error(failed(&failure))
+        self.written.error(failure.a2a())
     }
 }
 
@@ -196,6 +196,6 @@ impl Client {
     }
 
     pub(super) fn permit(&self) -> Result<StreamPlace> {
-        permit(&self.a2a.server, &self.caller).map_err(|failure| failed(&failure))
+        permit(&self.a2a.server, &self.caller).map_err(|failure| failure.a2a())
     }
 }

@@ -3,6 +3,7 @@
 //! version is decided here too.
 
 use super::client::Version;
+use crate::lock;
 use axum::body::Bytes;
 use engine::{Engine, ListVersion};
 use kernel::tool::call::{Caller, Reach, ToolSpec};
@@ -14,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// How many callers' lists are kept, one for each caller and shape of version.
 const LISTS_MAX: usize = 1_024;
@@ -201,11 +202,6 @@ fn offered(engine: &Engine, caller: &Caller, runs: bool) -> Vec<Arc<ToolSpec>> {
         specs.retain(|spec| spec.listed.is_some() || is_other(spec));
     }
     specs
-}
-
-/// A lock that a panic elsewhere does not take from us: what it guards is changed in one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a tool may look like in a version.

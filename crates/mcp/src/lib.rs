@@ -21,7 +21,14 @@ mod methods;
 mod dispatch;
 mod transport;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use acts::METHODS;
 pub use own::OwnShelf;
 pub use state::McpState;
 pub use transport::{http, stdio};
+
+/// A lock that a panic elsewhere does not take from us: what it guards is changed in one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

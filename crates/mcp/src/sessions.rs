@@ -3,6 +3,7 @@
 //! outlives the process: a client whose session is gone begins another one.
 
 use super::client::{Client, ClientCapabilities, Version};
+use crate::lock;
 use crate::messages::outbox::{AskError, ClientChannel, Outbox};
 use crate::messages::replay::{Replay, STANDALONE};
 use crate::messages::requests::{REQUESTS_MAX, Requests};
@@ -19,7 +20,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 use wire::jsonrpc::{INTERNAL_ERROR, Id, RpcError, notification, request};
 
@@ -455,8 +456,4 @@ fn refused(error: &RawValue) -> RpcError {
         Ok(Written { code, message, data }) => RpcError { code, message, data },
         Err(_) => RpcError::new(INTERNAL_ERROR, "the client refused without a reason"),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -25,7 +25,7 @@ pub use edge::instance;
 pub use mcp::METHODS;
 pub use ports::{OwnPort, PortError};
 pub use routes::{document as openapi, rights, routes};
-pub use secrets::backup::{HeldBackup, restore};
+pub use secrets::backup::{backup_at_rest, restore};
 pub use serve::tls::{Tls, TlsError};
 pub use serve::{refuse_all, serve, serve_stdio};
 pub use stores::losses_of;

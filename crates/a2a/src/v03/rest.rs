@@ -1,6 +1,8 @@
 //! 0.3 over HTTP: the paths below `/v1`, and the JSON of its proto.
 
-use crate::binding::{Answer, OnTask, OnWebhook, OperationError, body, on_task, query};
+use crate::binding::{
+    Answer, OnTask, OnWebhook, OperationError, RestRequest, body, on_task, only, query,
+};
 use crate::card::extended_for_both;
 use crate::error::{Result, invalid};
 use crate::incoming_request::IncomingRequest;
@@ -17,33 +19,22 @@ use wire::a2a::request::{
 use wire::a2a::v03::Binding::Rest;
 use wire::a2a::v03::rest::{PushRequest, SendRequest};
 
-/// One request: the path is that below `/v1`.
-pub(crate) struct RestRequest<'a> {
-    pub(crate) verb: Method,
-    pub(crate) realm: Option<&'a str>,
-    pub(crate) path: &'a [&'a str],
-}
-
-/// `/a2a/v1/v1/..`, and below the name of a realm.
+/// `/a2a/v1/v1/..`, and below the name of a realm: the path is that below `/v1`.
 pub(crate) async fn done(
     arrived: &IncomingRequest,
     asked: RestRequest<'_>,
     bytes: Bytes,
 ) -> Result<Answer, OperationError> {
-    let RestRequest { verb, realm, path } = asked;
+    let RestRequest { verb, realm, path, .. } = asked;
     if arrived.version()? != Dialect::V03 {
         let why = "this path is of A2A 0.3; send it without `A2A-Version`";
         return Err(A2aError::new(ErrorKind::VersionNotSupported, why).into());
     }
     let realm = arrived.realm(realm, "")?;
     let client = Client { dialect: Dialect::V03, ..arrived.client(&realm)? };
-    let is = |wanted: &Method, allowed: &'static str| match verb == *wanted {
-        true => Ok(()),
-        false => Err(OperationError::Verb(allowed)),
-    };
     match path {
         [operation @ ("message:send" | "message:stream")] => {
-            is(&Method::POST, "POST")?;
+            only(&verb, "POST")?;
             let asked: SendRequest = body(arrived, &bytes)?;
             // A body is counted as long as it is there, and a task may take its time.
             drop(bytes);
@@ -55,7 +46,7 @@ pub(crate) async fn done(
             Ok(Answer::of(&Rest.event(&client.send(request).await?, false)))
         }
         ["tasks"] => {
-            is(&Method::GET, "GET")?;
+            only(&verb, "GET")?;
             list(&client, &query::<ListTasksRequest>(arrived)?).await
         }
         ["tasks", last] => on_task(arrived, &client, &verb, OnTask::of(last)).await,
@@ -64,7 +55,7 @@ pub(crate) async fn done(
             webhook(arrived, &client, &verb, wanted, &bytes).await
         }
         ["card"] => {
-            is(&Method::GET, "GET")?;
+            only(&verb, "GET")?;
             Ok(Answer::Body(extended_for_both(arrived, &realm, &client.caller)?))
         }
         _ => {

@@ -1,8 +1,11 @@
 //! The binding of HTTP with JSON: operations by verb and path.
 
-use crate::binding::{Answer, OnTask, OnWebhook, OperationError, body, on_task, query, response};
+use crate::binding::{
+    Answer, OnTask, OnWebhook, OperationError, RestRequest, body, on_task, only, query, response,
+    with_headers,
+};
 use crate::card::extended;
-use crate::error::{Result, failed, invalid};
+use crate::error::{Result, invalid};
 use crate::incoming_request::IncomingRequest;
 use crate::operations::Client;
 use crate::push::ConfigPage;
@@ -10,7 +13,7 @@ use crate::stream::SseWriter;
 use crate::v03;
 use axum::body::{Body, Bytes};
 use axum::http::header::ALLOW;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use edge::request::body::read;
 use serde_json::{Value, json};
@@ -20,15 +23,6 @@ use wire::a2a::request::{
     ListPushNotificationConfigsRequest, ListTasksRequest, SendMessageRequest,
     TaskPushNotificationConfig,
 };
-
-/// One request: the path is that below the address and the realm.
-pub(crate) struct RestRequest<'a> {
-    pub(crate) verb: Method,
-    pub(crate) realm: Option<&'a str>,
-    pub(crate) path: &'a [&'a str],
-    /// Whether it is a path of 0.3.
-    pub(crate) is_old: bool,
-}
 
 /// `/a2a/v1/..`.
 pub(crate) async fn serve(
@@ -42,7 +36,7 @@ pub(crate) async fn serve(
     let answered = match read(&arrived.a2a.server, body).await {
         Ok(bytes) => done(&arrived, asked, bytes).await,
         Err(failure) => {
-            let error = failed(&failure);
+            let error = failure.a2a();
             return with_type(failure.status(), kind, &told(&error));
         }
     };
@@ -64,39 +58,24 @@ pub(crate) async fn serve(
     }
 }
 
-/// The answer with the headers that an error brings.
-fn with_headers(mut response: Response, error: &A2aError) -> Response {
-    for (name, value) in &error.headers {
-        let header = (HeaderName::try_from(name), HeaderValue::try_from(value));
-        if let (Ok(name), Ok(value)) = header {
-            response.headers_mut().insert(name, value);
-        }
-    }
-    response
-}
-
 async fn done(
     arrived: &IncomingRequest,
     asked: RestRequest<'_>,
     bytes: Bytes,
 ) -> Result<Answer, OperationError> {
-    let RestRequest { verb, realm, path, is_old } = asked;
-    if !is_old {
+    if !asked.is_old {
         arrived.check_version()?;
     }
     if !bytes.trim_ascii().is_empty() {
         arrived.check_type(&[MEDIA_TYPE, "application/json"])?;
     }
-    if is_old {
-        return v03::rest::done(arrived, v03::rest::RestRequest { verb, realm, path }, bytes).await;
+    if asked.is_old {
+        return v03::rest::done(arrived, asked, bytes).await;
     }
-    let is = |wanted: &Method, allowed: &'static str| match verb == *wanted {
-        true => Ok(()),
-        false => Err(OperationError::Verb(allowed)),
-    };
+    let RestRequest { verb, realm, path, .. } = asked;
     match path {
         [operation @ ("message:send" | "message:stream")] => {
-            is(&Method::POST, "POST")?;
+            only(&verb, "POST")?;
             let request: SendMessageRequest = body(arrived, &bytes)?;
             // A body is counted as long as it is there, and a task may take its time.
             drop(bytes);
@@ -108,7 +87,7 @@ async fn done(
             Ok(Answer::of(&client.send(request).await?))
         }
         ["tasks"] => {
-            is(&Method::GET, "GET")?;
+            only(&verb, "GET")?;
             let request: ListTasksRequest = query(arrived)?;
             let realm = arrived.realm(realm, &request.tenant)?;
             Ok(Answer::of(&arrived.client(&realm)?.list(&request).await?))
@@ -118,7 +97,7 @@ async fn done(
             on_task(arrived, &client, &verb, OnTask::of(last)).await
         }
         ["extendedAgentCard"] => {
-            is(&Method::GET, "GET")?;
+            only(&verb, "GET")?;
             let realm = arrived.realm(realm, &tenant(arrived))?;
             let client = arrived.client(&realm)?;
             Ok(Answer::Body(extended(arrived, &realm, &client.caller)?))

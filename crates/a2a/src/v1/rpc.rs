@@ -2,7 +2,7 @@
 
 use crate::binding::{Answer, Call, frame, method, response, text};
 use crate::card::extended;
-use crate::error::{Result, failed, invalid};
+use crate::error::{Result, required};
 use crate::incoming_request::{IncomingRequest, JSON};
 use crate::operations::{Client, Dialect};
 use crate::push::ConfigPage;
@@ -25,7 +25,7 @@ use wire::jsonrpc::{self, Id};
 pub(crate) async fn serve(arrived: IncomingRequest, realm: Option<&str>, body: Body) -> Response {
     let bytes = match read(&arrived.a2a.server, body).await {
         Ok(bytes) => bytes,
-        Err(failure) => return refused(None, &failed(&failure), Some(failure.status())),
+        Err(failure) => return refused(None, &failure.a2a(), Some(failure.status())),
     };
     let RpcRequest { id, dialect, method, params } = match request(&arrived, &bytes) {
         Ok(request) => request,
@@ -62,14 +62,9 @@ fn request(arrived: &IncomingRequest, bytes: &[u8]) -> Result<RpcRequest, (Optio
         let why = "`id` is required, and is a text or a whole number";
         return Err(without_id(A2aError::new(ErrorKind::InvalidRequest, why)));
     };
-    let method = match method(&frame) {
-        Ok(method) => method,
-        Err(error) => return Err((Some(id), error)),
-    };
-    let dialect = match arrived.version() {
-        Ok(dialect) => dialect,
-        Err(error) => return Err((Some(id), error)),
-    };
+    let with_id = |error: A2aError| (Some(id.clone()), error);
+    let method = method(&frame).map_err(with_id)?;
+    let dialect = arrived.version().map_err(with_id)?;
     let params = frame.params.map_or("{}", RawValue::get).to_owned();
     Ok(RpcRequest { id, dialect, method, params })
 }
@@ -85,17 +80,19 @@ async fn done(arrived: &IncomingRequest, path: Option<&str>, call: Call<'_>) -> 
         }
         "GetTask" => {
             let asked: GetTaskRequest = call.read()?;
-            text(&client.get(named(&asked.id)?, asked.history_length).await?)
+            text(&client.get(required("id", &asked.id)?, asked.history_length).await?)
         }
         "ListTasks" => text(&client.list(&call.read::<ListTasksRequest>()?).await?),
         "CancelTask" => {
             let asked: CancelTaskRequest = call.read()?;
-            text(&client.cancel(named(&asked.id)?).await?)
+            text(&client.cancel(required("id", &asked.id)?).await?)
         }
         "SubscribeToTask" => {
             let asked: SubscribeToTaskRequest = call.read()?;
             let written = SseWriter::Rpc(call.id.clone());
-            return Ok(Answer::Stream(client.subscribed(named(&asked.id)?, written).await?));
+            return Ok(Answer::Stream(
+                client.subscribed(required("id", &asked.id)?, written).await?,
+            ));
         }
         "GetExtendedAgentCard" => extended(arrived, &realm, &client.caller)?,
         method => match webhooks(&client, &call).await? {
@@ -128,11 +125,6 @@ async fn webhooks(client: &Client, call: &Call<'_>) -> Result<Option<Value>> {
         }
         _ => return Ok(None),
     }))
-}
-
-/// The id of a task, which is required.
-pub(super) fn named(id: &str) -> Result<&str> {
-    if id.is_empty() { Err(invalid("id", "`id` is required")) } else { Ok(id) }
 }
 
 fn unknown(method: &str) -> A2aError {

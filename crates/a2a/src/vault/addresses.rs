@@ -1,10 +1,10 @@
 //! The addresses of the profile, and its JSON-RPC: one request in, one answer or one stream out.
 
-use super::super::binding::{frame, method, response};
-use super::super::error::{Result, failed, invalid};
+use super::super::binding::{frame, method, read_params, response};
+use super::super::error::{Result, invalid};
 use super::super::incoming_request::{IncomingRequest, JSON};
 use super::error::{StatusError, told};
-use super::{METHODS, ROUTES, card, registry, tasks};
+use super::{METHODS, ROUTES, card, registry};
 use crate::state::Shared;
 use axum::Router;
 use axum::body::Body;
@@ -65,7 +65,7 @@ async fn answered(arrived: IncomingRequest, body: Body) -> Response {
     let bytes = match read(&arrived.a2a.server, body).await {
         Ok(bytes) => bytes,
         Err(failure) => {
-            let StatusError { status, error } = told(&failed(&failure));
+            let StatusError { status, error } = told(&failure.a2a());
             let is_large = failure.status() == StatusCode::PAYLOAD_TOO_LARGE;
             let status = if is_large { failure.status() } else { status };
             return response(status, JSON, jsonrpc::error(None, &error));
@@ -113,7 +113,7 @@ impl Call {
 
     /// The task that the parameters name.
     fn task(&self) -> Result<String> {
-        let named: OfTask = tasks::read(&self.params)?;
+        let named: OfTask = read_params(&self.params)?;
         let id = named.id.filter(|id| !id.is_empty());
         id.ok_or_else(|| invalid("id", "`id` is required"))
     }
@@ -123,7 +123,7 @@ impl Call {
         // What is not in the table is the name of a tool.
         let known = METHODS.iter().map(|(name, _)| *name).find(|name| *name == self.method);
         let result = match known.unwrap_or_default() {
-            "tasks/send" => client.vault_send(tasks::read(&self.params)?).await?.to_string(),
+            "tasks/send" => client.vault_send(read_params(&self.params)?).await?.to_string(),
             "tasks/get" => client.vault_get(&self.task()?).await?.to_string(),
             "tasks/cancel" => client.vault_cancel(&self.task()?).await?.to_string(),
             "tasks/sendSubscribe" => return client.vault_subscribe(&self.task()?).await,

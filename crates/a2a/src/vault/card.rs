@@ -1,13 +1,11 @@
 //! The card of AgentVault: a document of its own, for the clients that read no other. Strangers see
 //! in it what they see in the card of A2A.
 
-use super::super::card::{inputs, shown};
+use super::super::card::{inputs, sent, shown};
 use super::super::error::{Result, no_realm};
 use super::super::incoming_request::IncomingRequest;
 use super::super::skills::{self, Skill};
 use crate::state::A2a;
-use axum::http::HeaderValue;
-use axum::http::header::{CACHE_CONTROL, VARY};
 use axum::response::Response;
 use edge::request::answer::documents::Document;
 use kernel::values::canonical;
@@ -19,8 +17,6 @@ use wire::a2a::vault::{self, AgentCard, AuthScheme, Capabilities, Provider};
 
 /// The version of the card's form, and of the profile.
 const VERSION: &str = "1.0";
-/// For how many seconds a card may be kept.
-const MAX_AGE_S: u64 = 300;
 /// What stands in the address of another realm than the usual one, before its name.
 const OTHER_REALM: &str = "?realm=";
 /// Addresses of this machine: the profile's clients take them only by this name.
@@ -159,18 +155,8 @@ pub(super) fn public(arrived: &IncomingRequest) -> Result<Response> {
             Document::new(&card, canonical::digest(&card).as_str())
         })
     })?;
-    let has_secrets = a2a.server.entrance.base().is_some() && arrived.caller.is_some();
-    let kept = if has_secrets { "private" } else { "public" };
-    let mut response = document.answer(&arrived.headers);
-    let text = |text: String| HeaderValue::try_from(text).ok();
-    let values = [
-        (CACHE_CONTROL, text(format!("{kept}, max-age={MAX_AGE_S}"))),
-        (VARY, text("Authorization, X-Api-Key, Host".to_owned())),
-    ];
-    for (name, value) in values {
-        response.headers_mut().extend(value.map(|value| (name, value)));
-    }
-    Ok(response)
+    let is_private = a2a.server.entrance.base().is_some() && arrived.caller.is_some();
+    Ok(sent(&document, arrived, is_private))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The methods of the profile that answer at once.
 
-use super::super::error::{Result, invalid, refused, unsupported};
+use super::super::binding::read_params;
+use super::super::error::{Result, refused, unsupported};
 use super::super::incoming;
 use super::super::operations::Client;
 use super::super::task_stream::TaskReport;
@@ -11,7 +12,6 @@ use engine::{CallRequest, UnseenCall};
 use kernel::event::Occasion;
 use kernel::values::caller::Act;
 use kernel::values::ids::RunId;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::task::TaskState;
@@ -19,14 +19,6 @@ use wire::a2a::vault::{SendParams, state_word};
 
 /// The address, as the journal keeps it.
 const ADDRESS: &str = "/a2a";
-
-/// Parameters by name.
-pub(super) fn read<T: DeserializeOwned>(params: &str) -> Result<T> {
-    if !params.starts_with('{') {
-        return Err(invalid("params", "`params` is an object"));
-    }
-    serde_json::from_str(params).map_err(|why| invalid("params", why.to_string()))
-}
 
 impl Client {
     /// `tasks/send`: starts a task, or answers what one asks. Its id.
@@ -106,7 +98,7 @@ impl Client {
         }
         let occasion = Occasion::at("a2a", ADDRESS);
         let Some(found) = direct_call::find(&a2a.server, caller, method) else {
-            let arguments: Map<String, Value> = read(params).unwrap_or_default();
+            let arguments: Map<String, Value> = read_params(params).unwrap_or_default();
             let unseen = UnseenCall {
                 names: direct_call::names(method).collect(),
                 arguments: Value::Object(arguments),
@@ -118,7 +110,7 @@ impl Client {
             let why = format!("there is no method `{shown}`, and no tool of this name");
             return Err(A2aError::new(ErrorKind::MethodNotFound, why));
         };
-        let arguments: Map<String, Value> = read(params)?;
+        let arguments: Map<String, Value> = read_params(params)?;
         let wait_ms = a2a.server.limits().run_wait_ms;
         let request = CallRequest::new(found, Value::Object(arguments), wait_ms);
         let request = CallRequest { trace: self.trace, occasion, ..request };

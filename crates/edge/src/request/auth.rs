@@ -301,6 +301,14 @@ fn bad_credential(why: Malformed) -> Failure {
         .hint("send `Authorization: Bearer <key>` or `X-Api-Key: <key>`, once")
 }
 
+/// Whoever sends bad credentials from one address must wait.
+pub fn too_many_failures(retry_after_s: u64) -> Failure {
+    let message = "too many credentials from this address were not valid";
+    Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message)
+        .hint("wait, and send a valid one")
+        .retry_ms(retry_after_s.saturating_mul(1_000))
+}
+
 fn unauthorized(message: &str) -> Failure {
     Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
 }
@@ -346,12 +354,7 @@ impl Checked {
                     .hint("it may be mistyped, expired or revoked; `waypost key add` makes one");
                 self.challenged(failure, path, Some("invalid_token"))
             }
-            CredentialRefusal::TooMany { retry_after_s } => {
-                let message = "too many credentials from this address were not valid";
-                Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message)
-                    .hint("wait, and send a valid one")
-                    .retry_ms(retry_after_s.saturating_mul(1_000))
-            }
+            CredentialRefusal::TooMany { retry_after_s } => too_many_failures(*retry_after_s),
         }
     }
 

@@ -2,8 +2,9 @@
 //! client that lost its connection gets what it missed, and nothing twice. Who comes back takes
 //! the stream over; a reader that is still there is dropped.
 
+use crate::lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// The stream of what belongs to no request.
@@ -164,7 +165,7 @@ impl Replay {
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.log)
     }
 }
 

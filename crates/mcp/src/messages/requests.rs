@@ -1,12 +1,13 @@
 //! Requests that are under way, so that each can be cancelled and no one has too many.
 
 use crate::answer::AnswerResult;
+use crate::lock;
 use edge::request::params::short;
 use futures::future::{AbortHandle, Abortable, Aborted, BoxFuture};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use wire::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST, Id, RpcError};
 use wire::mcp::CANCELLED;
 
@@ -110,10 +111,6 @@ impl Drop for RequestGuard {
     fn drop(&mut self) {
         lock(&self.under_way).remove(&self.id);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use edge::problem::{Failure, Result};
+use edge::request::auth::too_many_failures;
 use edge::request::body::read_within;
 use edge::request::forwarded::Peer;
 use edge::request::realms::{Sender, realm};
@@ -182,13 +183,7 @@ fn denied(server: &ServerState, parts: &Parts, why: &'static str) -> Result<()> 
             tracing::debug!(%from, reason, "a token is not given");
             Ok(())
         }
-        CredentialRefusal::TooMany { retry_after_s } => {
-            let message = "too many credentials from this address were not valid";
-            let status = StatusCode::TOO_MANY_REQUESTS;
-            Err(Failure::new(status, "too_many_failures", message)
-                .hint("wait, and send a valid one")
-                .retry_ms(retry_after_s.saturating_mul(1_000)))
-        }
+        CredentialRefusal::TooMany { retry_after_s } => Err(too_many_failures(retry_after_s)),
     }
 }
 

@@ -1,12 +1,10 @@
 //! `/api/v1/whoami`, `/api/v1/keys`, `/api/v1/principals`, `/api/v1/realms`, `/api/v1/policies`,
 //! `/oauth/token` and what OAuth clients read first.
 
+use super::ADMINISTER;
 use crate::identity::{audit, keys, metadata, policies, principals, realms, token, whoami};
 use axum::routing::{delete, get, post, put};
-use edge::acts::{
-    ActTarget,
-    Right::{Endpoint, Engine, Open},
-};
+use edge::acts::Right::{Engine, Open};
 use edge::openapi::{Answer, BODY, Body, Content, READ, WRITE, answer, json_answer, of};
 use edge::request::server_state::Shared;
 use edge::routes::Route;
@@ -22,7 +20,7 @@ pub(super) const KEYS: &[Route<Shared>] = &[
     Route::get("/api/v1/whoami", || get(whoami::show), Open("it is about oneself"))
         .says("whoAmI", "Who sends this request, as the server sees it")
         .answers(&[json_answer(200, of::<WhoAmI>, "subject, realm, roles and scopes")]),
-    Route::get("/api/v1/keys", || get(keys::list), Endpoint(Act::Administer, ActTarget::Server))
+    Route::get("/api/v1/keys", || get(keys::list), ADMINISTER)
         .says("listKeys", "The API keys, by id, without their texts; for administrators")
         .parameters(&["limit", "cursor"])
         .answers(&[json_answer(200, of::<Page<ApiKey>>, "a page of keys")])
@@ -30,7 +28,7 @@ pub(super) const KEYS: &[Route<Shared>] = &[
     Route::post(
         "/api/v1/keys",
         || post(keys::create),
-        Endpoint(Act::Administer, ActTarget::Server),
+        ADMINISTER,
     )
     .says("createKey", "Creates an API key, whose text no later answer has; for administrators")
     .body(Body::Json(of::<KeyBody>))
@@ -39,7 +37,7 @@ pub(super) const KEYS: &[Route<Shared>] = &[
     Route::get(
         "/api/v1/keys/{id}",
         || get(keys::show),
-        Endpoint(Act::Administer, ActTarget::Server),
+        ADMINISTER,
     )
     .says("showKey", "One API key, without its text; for administrators")
     .parameters(&["keyId"])
@@ -48,7 +46,7 @@ pub(super) const KEYS: &[Route<Shared>] = &[
     Route::post(
         "/api/v1/keys/{id}/rotate",
         || post(keys::rotate),
-        Endpoint(Act::Administer, ActTarget::Server),
+        ADMINISTER,
     )
     .says(
         "rotateKey",
@@ -61,7 +59,7 @@ pub(super) const KEYS: &[Route<Shared>] = &[
     Route::delete(
         "/api/v1/keys/{id}",
         || delete(keys::revoke),
-        Endpoint(Act::Administer, ActTarget::Server),
+        ADMINISTER,
     )
     .says("revokeKey", "Revokes an API key and its tokens, for good; for administrators")
     .parameters(&["keyId"])
@@ -76,114 +74,78 @@ const fn principal(status: u16, about: &'static str) -> Answer {
 
 /// People and programs that are known by name.
 pub(super) const PRINCIPALS: &[Route<Shared>] = &[
-    Route::get(
-        "/api/v1/principals",
-        || get(principals::list),
-        Endpoint(Act::Administer, ActTarget::Server),
-    )
-    .says("listPrincipals", "The principals, by id; for administrators")
-    .parameters(&["limit", "cursor"])
-    .answers(&[json_answer(200, of::<Page<Principal>>, "a page of principals")])
-    .refusals(&[&[400, 401], READ]),
-    Route::get(
-        "/api/v1/principals/{id}",
-        || get(principals::show),
-        Endpoint(Act::Administer, ActTarget::Server),
-    )
-    .says("showPrincipal", "One principal; for administrators")
-    .parameters(&["principalId"])
-    .answers(&[principal(200, "the principal; one of a file has no `ETag`")])
-    .refusals(&[&[400, 401, 404], READ]),
-    Route::put(
-        "/api/v1/principals/{id}",
-        || put(principals::store),
-        Endpoint(Act::Administer, ActTarget::Server),
-    )
-    .says("storePrincipal", "Stores a principal, or its next version; for administrators")
-    .parameters(&["principalId", "ifMatch", "ifNoneMatch"])
-    .body(Body::Json(of::<PrincipalBody>))
-    .answers(&[
-        principal(200, "the next version is stored"),
-        principal(201, "the principal is stored for the first time"),
-    ])
-    .refusals(&[&[401, 409, 412], BODY, WRITE]),
-    Route::post(
-        "/api/v1/principals/{id}/disable",
-        || post(principals::disable),
-        Endpoint(Act::Administer, ActTarget::Server),
-    )
-    .says(
-        "disablePrincipal",
-        "Ends all that a principal may do, until it is enabled; for administrators",
-    )
-    .parameters(&["principalId"])
-    .answers(&[principal(200, "the principal, which is disabled")])
-    .refusals(&[&[400, 401, 404], WRITE]),
-    Route::post(
-        "/api/v1/principals/{id}/enable",
-        || post(principals::enable),
-        Endpoint(Act::Administer, ActTarget::Server),
-    )
-    .says("enablePrincipal", "Lets a principal do again what its roles permit; for administrators")
-    .parameters(&["principalId"])
-    .answers(&[principal(200, "the principal, which is not disabled")])
-    .refusals(&[&[400, 401, 404], WRITE]),
+    Route::get("/api/v1/principals", || get(principals::list), ADMINISTER)
+        .says("listPrincipals", "The principals, by id; for administrators")
+        .parameters(&["limit", "cursor"])
+        .answers(&[json_answer(200, of::<Page<Principal>>, "a page of principals")])
+        .refusals(&[&[400, 401], READ]),
+    Route::get("/api/v1/principals/{id}", || get(principals::show), ADMINISTER)
+        .says("showPrincipal", "One principal; for administrators")
+        .parameters(&["principalId"])
+        .answers(&[principal(200, "the principal; one of a file has no `ETag`")])
+        .refusals(&[&[400, 401, 404], READ]),
+    Route::put("/api/v1/principals/{id}", || put(principals::store), ADMINISTER)
+        .says("storePrincipal", "Stores a principal, or its next version; for administrators")
+        .parameters(&["principalId", "ifMatch", "ifNoneMatch"])
+        .body(Body::Json(of::<PrincipalBody>))
+        .answers(&[
+            principal(200, "the next version is stored"),
+            principal(201, "the principal is stored for the first time"),
+        ])
+        .refusals(&[&[401, 409, 412], BODY, WRITE]),
+    Route::post("/api/v1/principals/{id}/disable", || post(principals::disable), ADMINISTER)
+        .says(
+            "disablePrincipal",
+            "Ends all that a principal may do, until it is enabled; for administrators",
+        )
+        .parameters(&["principalId"])
+        .answers(&[principal(200, "the principal, which is disabled")])
+        .refusals(&[&[400, 401, 404], WRITE]),
+    Route::post("/api/v1/principals/{id}/enable", || post(principals::enable), ADMINISTER)
+        .says(
+            "enablePrincipal",
+            "Lets a principal do again what its roles permit; for administrators",
+        )
+        .parameters(&["principalId"])
+        .answers(&[principal(200, "the principal, which is not disabled")])
+        .refusals(&[&[400, 401, 404], WRITE]),
 ];
 
 /// Whose data there is.
 pub(super) const REALMS: &[Route<Shared>] = &[
-    Route::get(
-        "/api/v1/realms",
-        || get(realms::list),
-        Endpoint(Act::Administer, ActTarget::Server),
-    )
-    .says("listRealms", "The realms, by name, with what is set for each; for administrators")
-    .parameters(&["limit", "cursor"])
-    .answers(&[json_answer(200, of::<Page<Realm>>, "a page of realms")])
-    .refusals(&[&[400, 401], READ]),
-    Route::post(
-        "/api/v1/realms",
-        || post(realms::create),
-        Endpoint(Act::Administer, ActTarget::Server),
-    )
-    .says("createRealm", "Makes a realm; for administrators of the whole server")
-    .body(Body::Json(of::<RealmBody>))
-    .answers(&[json_answer(201, of::<Realm>, "the realm").headers(&["Location"])])
-    .refusals(&[&[401, 409], BODY, WRITE]),
-    Route::get(
-        "/api/v1/realms/{name}",
-        || get(realms::show),
-        Endpoint(Act::Administer, ActTarget::Server),
-    )
-    .says("showRealm", "One realm, with what is set for it; for administrators")
-    .parameters(&["realmName"])
-    .answers(&[json_answer(200, of::<Realm>, "the realm")])
-    .refusals(&[&[400, 401, 404], READ]),
-    Route::delete(
-        "/api/v1/realms/{name}",
-        || delete(realms::remove),
-        Endpoint(Act::Administer, ActTarget::Server),
-    )
-    .says(
-        "removeRealm",
-        "Removes a realm with all that it owns, its audit excepted; for administrators of the \
+    Route::get("/api/v1/realms", || get(realms::list), ADMINISTER)
+        .says("listRealms", "The realms, by name, with what is set for each; for administrators")
+        .parameters(&["limit", "cursor"])
+        .answers(&[json_answer(200, of::<Page<Realm>>, "a page of realms")])
+        .refusals(&[&[400, 401], READ]),
+    Route::post("/api/v1/realms", || post(realms::create), ADMINISTER)
+        .says("createRealm", "Makes a realm; for administrators of the whole server")
+        .body(Body::Json(of::<RealmBody>))
+        .answers(&[json_answer(201, of::<Realm>, "the realm").headers(&["Location"])])
+        .refusals(&[&[401, 409], BODY, WRITE]),
+    Route::get("/api/v1/realms/{name}", || get(realms::show), ADMINISTER)
+        .says("showRealm", "One realm, with what is set for it; for administrators")
+        .parameters(&["realmName"])
+        .answers(&[json_answer(200, of::<Realm>, "the realm")])
+        .refusals(&[&[400, 401, 404], READ]),
+    Route::delete("/api/v1/realms/{name}", || delete(realms::remove), ADMINISTER)
+        .says(
+            "removeRealm",
+            "Removes a realm with all that it owns, its audit excepted; for administrators of the \
          whole server",
-    )
-    .parameters(&["realmName"])
-    .answers(&[json_answer(200, of::<Realm>, "the realm, which nothing enters any more")])
-    .refusals(&[&[400, 401, 404, 409], WRITE]),
+        )
+        .parameters(&["realmName"])
+        .answers(&[json_answer(200, of::<Realm>, "the realm, which nothing enters any more")])
+        .refusals(&[&[400, 401, 404, 409], WRITE]),
 ];
 
 /// Who may do what, as policies say.
-pub(super) const POLICIES: &[Route<Shared>] = &[Route::get(
-    "/api/v1/policies",
-    || get(policies::list),
-    Endpoint(Act::Administer, ActTarget::Server),
-)
-.says("listPolicies", "The policies of files, by id; for administrators of `*`")
-.parameters(&["limit", "cursor"])
-.answers(&[json_answer(200, of::<Policies>, "a page of policies, and their version")])
-.refusals(&[&[400, 401], READ])];
+pub(super) const POLICIES: &[Route<Shared>] =
+    &[Route::get("/api/v1/policies", || get(policies::list), ADMINISTER)
+        .says("listPolicies", "The policies of files, by id; for administrators of `*`")
+        .parameters(&["limit", "cursor"])
+        .answers(&[json_answer(200, of::<Policies>, "a page of policies, and their version")])
+        .refusals(&[&[400, 401], READ])];
 
 /// What was decided.
 pub(super) const AUDIT: &[Route<Shared>] = &[

@@ -12,9 +12,14 @@ mod operations;
 
 use crate::guard::guarded;
 use axum::Router;
+use edge::acts::{ActTarget, Right};
 use edge::openapi::{PLAIN, PROBLEM};
 use edge::request::server_state::Shared;
 use edge::routes::{Group, group};
+use kernel::values::caller::Act;
+
+/// The endpoint asks whether the caller may administer.
+const ADMINISTER: Right = Right::Endpoint(Act::Administer, ActTarget::Server);
 
 /// Every route of this crate.
 pub const TABLE: &[Group<Shared>] = &[

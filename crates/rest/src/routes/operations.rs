@@ -1,5 +1,6 @@
 //! Blobs, backups, health and metrics.
 
+use super::ADMINISTER;
 use crate::blobs;
 use crate::operations::backup;
 use crate::operations::health;
@@ -23,18 +24,14 @@ pub(super) const STORED: &[Route<Shared>] = &[
         .parameters(&["blobHash"])
         .answers(&[answer(200, Content::AnyJson, "the value")])
         .refusals(&[&[400, 404], READ]),
-    Route::post(
-        "/api/v1/backup",
-        || post(backup::write),
-        Endpoint(Act::Administer, ActTarget::Server),
-    )
-    .says(
-        "writeBackup",
-        "Writes a backup into a folder of the server's machine; for administrators",
-    )
-    .body(Body::Json(of::<BackupBody>))
-    .answers(&[json_answer(200, of::<BackupAnswer>, "what is in the backup")])
-    .refusals(&[&[401, 409], BODY, WRITE]),
+    Route::post("/api/v1/backup", || post(backup::write), ADMINISTER)
+        .says(
+            "writeBackup",
+            "Writes a backup into a folder of the server's machine; for administrators",
+        )
+        .body(Body::Json(of::<BackupBody>))
+        .answers(&[json_answer(200, of::<BackupAnswer>, "what is in the backup")])
+        .refusals(&[&[401, 409], BODY, WRITE]),
 ];
 
 /// Health and metrics.

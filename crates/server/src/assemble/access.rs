@@ -12,11 +12,6 @@ use identity::policy::RolePolicy;
 use identity::realm_policy::RealmPolicy;
 use identity::{Identity, IdentityError, IdentityParts, principals};
 use kernel::contracts::Policy;
-use kernel::contracts::identity::api_keys::ApiKeys;
-use kernel::contracts::identity::audit::Audit;
-use kernel::contracts::identity::claims::Claims;
-use kernel::contracts::identity::principals::Principals;
-use kernel::contracts::identity::realms::StoredRealms;
 use kernel::identity::exposure::{self, Access, Exposure, StartRefusal, Transport};
 use kernel::identity::issuer::IssuerEntry;
 use kernel::identity::principal::Principal;
@@ -33,34 +28,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use stores::OpenStore;
 
-/// What decides who may call.
-pub(super) struct AccessSettings<'a> {
-    address: SocketAddr,
-    server: &'a ServerConfig,
-    /// `WAYPOST_ADMIN_KEY`.
-    admin_key: Option<&'a str>,
-    /// `WAYPOST_API_KEY`, of the client on a pipe.
-    api_key: Option<&'a str>,
-    /// Whether everybody needs a credential, wherever the server is reached.
-    never_local: bool,
-    /// Whether the server serves no one but the program that it is a part of.
-    alone: bool,
-}
-
-impl<'a> AccessSettings<'a> {
-    /// What a server is built from says so.
-    pub(super) fn of(setup: &'a Setup) -> Self {
-        Self {
-            address: setup.address,
-            server: &setup.project.config.server,
-            admin_key: setup.admin_key.as_deref(),
-            api_key: setup.api_key.as_deref(),
-            never_local: setup.never_local,
-            alone: setup.alone,
-        }
-    }
-}
-
 /// Who is known, and who may call.
 pub(super) struct Admission {
     pub(super) identity: Arc<Identity>,
@@ -73,22 +40,13 @@ pub(super) struct Admission {
     pub(super) files: Option<Arc<CedarPolicy>>,
 }
 
-/// By what it is known who calls.
+/// By what it is known who calls, beside what is stored.
+#[derive(Default)]
 pub(super) struct IdentitySources {
-    /// The keys that are stored.
-    keys: Arc<dyn ApiKeys>,
-    /// What tokens of issuers claimed.
-    claims: Arc<dyn Claims>,
-    /// The principals that are stored.
-    principals: Arc<dyn Principals>,
-    /// Those of the project's file.
+    /// The principals of the project's file.
     principals_file: Vec<Arc<Principal>>,
     /// The realms that the settings name.
     realms: Realms,
-    /// Those that were made at run time.
-    made_realms: Arc<dyn StoredRealms>,
-    /// Where failed credentials are kept.
-    audit: Arc<dyn Audit>,
     /// Whose tokens are taken.
     issuers: Vec<IssuerEntry>,
     /// The address of `/mcp`, where it has one.
@@ -96,34 +54,13 @@ pub(super) struct IdentitySources {
 }
 
 impl IdentitySources {
-    /// By what a server has: what is stored, its issuers, its file of principals and its realms.
-    pub(super) fn to_server(setup: &Setup, opened: &OpenStore) -> Self {
+    fn of(setup: &Setup) -> Self {
         let Config { server, issuers, realms, .. } = &setup.project.config;
-        let principals = setup.project.principals.clone();
-        let realms = existing(realms.clone());
-        let mcp = mcp_address(server, setup.address);
-        Self::of(opened, issuers.clone(), principals, realms, Some(mcp))
-    }
-
-    /// By what is stored, by these issuers' tokens and by the principals of a file, where there is
-    /// one, in these realms.
-    pub(super) fn of(
-        opened: &OpenStore,
-        issuers: Vec<IssuerEntry>,
-        principals: Option<Vec<Arc<Principal>>>,
-        realms: Realms,
-        mcp: Option<String>,
-    ) -> Self {
         Self {
-            keys: opened.api_keys.clone(),
-            claims: opened.claims.clone(),
-            principals: opened.principals.clone(),
-            principals_file: principals.unwrap_or_default(),
-            realms,
-            made_realms: opened.realms.clone(),
-            audit: opened.audit.clone(),
-            issuers,
-            mcp,
+            principals_file: setup.project.principals.clone().unwrap_or_default(),
+            realms: existing(realms.clone()),
+            issuers: issuers.clone(),
+            mcp: Some(format!("{}/mcp", base(server, setup.address))),
         }
     }
 }
@@ -136,24 +73,24 @@ fn existing(mut configured: BTreeMap<RealmId, RealmSettings>) -> Realms {
 
 /// Everyone who is known.
 pub(super) async fn known(
+    opened: &OpenStore,
     by: IdentitySources,
     admin_key: Option<&str>,
     seal: &Keyring,
     system: &System,
 ) -> Result<Arc<Identity>, AssembleError> {
-    let IdentitySources { keys, claims, principals, principals_file, realms, made_realms, .. } = by;
-    let IdentitySources { audit, issuers, mcp, .. } = by;
+    let IdentitySources { principals_file, realms, issuers, mcp } = by;
     let System { clock, entropy, spawn } = system.clone();
     let parts = IdentityParts {
-        keys,
-        claims,
-        principals,
+        keys: opened.api_keys.clone(),
+        claims: opened.claims.clone(),
+        principals: opened.principals.clone(),
         principals_file,
         realms,
-        made_realms,
+        made_realms: opened.realms.clone(),
         issuers,
         mcp,
-        audit: Some(audit),
+        audit: Some(opened.audit.clone()),
         admin_key: admin_key.map(Secret::from),
         seal: seal.clone(),
         clock,
@@ -168,27 +105,25 @@ pub(super) async fn known(
     })
 }
 
-/// The address at which clients find a server with these settings that listens there.
+/// The address at which clients find a server with these settings that listens there: never what a
+/// request names.
 fn base(server: &ServerConfig, address: SocketAddr) -> String {
     let public = server.public_url.as_ref().map(|url| url.as_str().to_owned());
     public.unwrap_or_else(|| server.local_url(address))
 }
 
-/// The address of `/mcp`, which tokens may be for: never what a request names.
-fn mcp_address(server: &ServerConfig, address: SocketAddr) -> String {
-    format!("{}/mcp", base(server, address))
-}
-
 /// Who is known and who may call, or why the server must not start.
 pub(super) async fn admitted(
-    by: IdentitySources,
+    setup: &Setup,
     policies: Option<FilePolicies>,
-    settings: &AccessSettings<'_>,
     platform: &Platform,
 ) -> Result<Admission, AssembleError> {
-    let Platform { system, keys, .. } = platform;
-    let AccessSettings { address, server, admin_key, .. } = *settings;
-    let identity = known(by, admin_key, keys, system).await?;
+    let Platform { system, keys, opened, .. } = platform;
+    let address = setup.address;
+    let server = &setup.project.config.server;
+    let admin_key = setup.admin_key.as_deref();
+    let by = IdentitySources::of(setup);
+    let identity = known(opened, by, admin_key, keys, system).await?;
     for (realm, principal) in identity.directory().stuck_realms() {
         tracing::warn!(%realm, %principal, "the realm acts as a principal that cannot be used, so \
             that nothing can be run or called there; see `run_as_user_id` in its settings");
@@ -198,16 +133,16 @@ pub(super) async fn admitted(
             again; remove it from the settings");
     }
     let files = policies.map(|policies| policies.opened(&identity, system));
-    if settings.access(&identity, system.clock.now())? == Access::Local {
+    if access(setup, &identity, system.clock.now())? == Access::Local {
         let entrance = Entrance::local(address, server, admin_key);
-        let client = settings.client(&entrance)?;
+        let client = client(setup, &entrance)?;
         let policy = within(Arc::new(AllowAll), &identity);
         return Ok(Admission { identity, entrance, client, policy, files });
     }
     identity.watch_issuers();
     let base = base(server, address);
     let entrance = Entrance::checked(address, server, between(server), identity.clone(), &base);
-    let client = settings.client(&entrance)?;
+    let client = client(setup, &entrance)?;
     let policy: Arc<dyn Policy> = match &files {
         Some(files) => files.clone(),
         None => Arc::new(RolePolicy::new(identity.clone())),
@@ -224,41 +159,41 @@ fn within(policy: Arc<dyn Policy>, identity: &Arc<Identity>) -> Arc<dyn Policy> 
     }
 }
 
-impl AccessSettings<'_> {
-    fn access(&self, identity: &Identity, now: Millis) -> Result<Access, StartRefusal> {
-        // One that listens to others follows the rule all the same.
-        if self.alone && self.address.ip().is_loopback() {
-            return Ok(Access::Local);
-        }
-        let admin_key = self.admin_key.filter(|key| !key.is_empty());
-        let names = self.server.foreign_names();
-        let access = exposure::access(&Exposure {
-            listens_on_loopback: self.address.ip().is_loopback(),
-            names: &names,
-            origins: &self.server.origins,
-            never_local: self.never_local,
-            transport: transport(self.server),
-            has_admin_key: admin_key.is_some(),
-            has_keys: identity.directory().keys.values().any(|key| key.check(now).is_ok()),
-            has_issuers: !identity.issuers().is_empty(),
-        })?;
-        if let Some(key) = admin_key {
-            exposure::check_admin_key(access, key)?;
-        }
-        Ok(access)
+fn access(setup: &Setup, identity: &Identity, now: Millis) -> Result<Access, StartRefusal> {
+    let listens_on_loopback = setup.address.ip().is_loopback();
+    // One that listens to others follows the rule all the same.
+    if setup.alone && listens_on_loopback {
+        return Ok(Access::Local);
     }
+    let server = &setup.project.config.server;
+    let admin_key = setup.admin_key.as_deref().filter(|key| !key.is_empty());
+    let names = server.foreign_names();
+    let access = exposure::access(&Exposure {
+        listens_on_loopback,
+        names: &names,
+        origins: &server.origins,
+        never_local: setup.never_local,
+        transport: transport(server),
+        has_admin_key: admin_key.is_some(),
+        has_keys: identity.directory().keys.values().any(|key| key.check(now).is_ok()),
+        has_issuers: !identity.issuers().is_empty(),
+    })?;
+    if let Some(key) = admin_key {
+        exposure::check_admin_key(access, key)?;
+    }
+    Ok(access)
+}
 
-    /// Who is at the other end of a pipe. On one, it must be someone.
-    fn client(&self, entrance: &Entrance) -> Result<Option<Visitor>, StartRefusal> {
-        let api_key = self.api_key.filter(|key| !key.is_empty());
-        // Without a port we are on a pipe.
-        let is_piped = self.address.port() == 0;
-        match entrance.piped(api_key) {
-            Ok(Some(client)) => Ok(Some(client)),
-            Ok(None) | Err(_) if !is_piped => Ok(None),
-            Ok(None) => Err(no_client("this server asks everybody for a credential".to_owned())),
-            Err(failure) => Err(no_client(format!("`WAYPOST_API_KEY`: {}", failure.message()))),
-        }
+/// Who is at the other end of a pipe. On one, it must be someone.
+fn client(setup: &Setup, entrance: &Entrance) -> Result<Option<Visitor>, StartRefusal> {
+    let api_key = setup.api_key.as_deref().filter(|key| !key.is_empty());
+    // Without a port we are on a pipe.
+    let is_piped = setup.address.port() == 0;
+    match entrance.piped(api_key) {
+        Ok(Some(client)) => Ok(Some(client)),
+        Ok(None) | Err(_) if !is_piped => Ok(None),
+        Ok(None) => Err(no_client("this server asks everybody for a credential".to_owned())),
+        Err(failure) => Err(no_client(format!("`WAYPOST_API_KEY`: {}", failure.message()))),
     }
 }
 

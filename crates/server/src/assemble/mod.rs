@@ -23,7 +23,7 @@ use crate::assemble::sinks::{ConfiguredSinks, Outlets, left_behind};
 use crate::ports::{self, OpenPort, OwnPort, PortError};
 use crate::routes::router;
 use crate::secrets::vault::{FileVault, System};
-use access::{AccessSettings, Admission, IdentitySources, admitted};
+use access::{Admission, admitted};
 use axum::Router;
 use backends::{Backends, behind};
 use edge::connections::{CONNECTIONS_MAX, connections_within};
@@ -164,10 +164,8 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     // After the store is open: files of sinks are in its folder.
     warnings.extend(sinks.iter().flat_map(ConfiguredSinks::warnings));
     let outlets = opened_sinks(sinks, &platform.system)?;
-    let by = IdentitySources::to_server(&setup, &platform.opened);
-    let access = AccessSettings::of(&setup);
     let Admission { identity, entrance, client, policy, files } =
-        admitted(by, policies, &access, &platform).await?;
+        admitted(&setup, policies, &platform).await?;
     let (providers, left_out) = provided(definitions.as_ref(), &identity, &upstreams).await?;
     warnings.extend(left_out);
     let remote = remote_parts(&setup, &platform, &entrance, &ourselves);

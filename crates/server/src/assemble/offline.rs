@@ -13,7 +13,6 @@ use identity::keys::Maker;
 use kernel::contracts::{Clock, Vault};
 use kernel::identity::grants::{Grants, RealmPattern};
 use kernel::identity::key::ApiKey;
-use kernel::identity::realm::Realms;
 use kernel::identity::roles::{Role, Roles};
 use kernel::limits::Limits;
 use kernel::tool::call::Caller;
@@ -80,8 +79,8 @@ impl OfflineKeys {
         opened.audit.begin(Arc::new(AuditKeys::new(&keys)));
         // Tokens of issuers are not taken here, and of principals only those that are stored are
         // known: the folder does not say where its project is.
-        let by = IdentitySources::of(&opened, Vec::new(), None, Realms::default(), None);
-        let identity = known(by, None, &keys, &system).await?;
+        let by = IdentitySources::default();
+        let identity = known(&opened, by, None, &keys, &system).await?;
         Ok(Self { identity, _opened: opened })
     }
 

@@ -7,7 +7,7 @@ use a2a::CARD_KEYS_FILE;
 use edge::backup::{FolderBackup, answer};
 use engine::system::clock::{SystemClock, TokioSpawn};
 use kernel::contracts::backup::BackupError;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use stores::OpenError;
 use wire::rest::BackupAnswer;
@@ -15,24 +15,12 @@ use wire::rest::BackupAnswer;
 /// What the server keeps beside its store.
 pub(crate) const BESIDE: &[&str] = &[SECRET_FILE, CARD_KEYS_FILE, vault::FOLDER];
 
-/// A data folder that no server has open, for a backup of it. No one else can use the folder as
-/// long as this lives.
-pub struct HeldBackup {
-    backup: FolderBackup,
-}
-
-impl HeldBackup {
-    /// Takes the folder, or says who has it. Call it on a tokio runtime.
-    pub fn take(data: &Path) -> Result<Self, OpenError> {
-        let spawn = TokioSpawn::new(tokio::runtime::Handle::current());
-        let store = stores::backup_at_rest(data, Arc::new(spawn), Arc::new(SystemClock))?;
-        Ok(Self { backup: FolderBackup { store, beside: BESIDE } })
-    }
-
-    /// Writes a backup into this folder: an absolute path, absent or empty.
-    pub async fn write(&self, into: PathBuf) -> Result<BackupAnswer, BackupError> {
-        self.backup.write(into).await
-    }
+/// Takes a data folder that no server has open, for a backup of it, or says who has it. No one else
+/// can use the folder as long as this lives. Call it on a tokio runtime.
+pub fn backup_at_rest(data: &Path) -> Result<FolderBackup, OpenError> {
+    let spawn = TokioSpawn::new(tokio::runtime::Handle::current());
+    let store = stores::backup_at_rest(data, Arc::new(spawn), Arc::new(SystemClock))?;
+    Ok(FolderBackup { store, beside: BESIDE })
 }
 
 /// Makes a data folder, absent or empty, out of a backup. Blocks until that is done.

@@ -2,6 +2,7 @@
 //! anything is sent has its status in the headers.
 
 use super::frame::{Deadline, LATE, LATE_WHY, framed};
+use crate::binding::with_headers;
 use crate::error::Result;
 use crate::state::Shared;
 use axum::body::{Body, Bytes};
@@ -50,14 +51,7 @@ pub(super) fn ended(status: &Status) -> Response {
 
 /// The same for an error, with the headers that it brings.
 pub(super) fn refused(error: &A2aError) -> Response {
-    let mut response = ended(&Status::of(error));
-    for (name, value) in &error.headers {
-        let header = (HeaderName::try_from(name), HeaderValue::try_from(value));
-        if let (Ok(name), Ok(value)) = header {
-            response.headers_mut().insert(name, value);
-        }
-    }
-    response
+    with_headers(ended(&Status::of(error)), error)
 }
 
 /// For how long a stream may be read.

@@ -4,9 +4,8 @@
 mod frame;
 mod answer;
 
-use super::rpc::named;
 use crate::card::extended;
-use crate::error::{Result, failed, invalid};
+use crate::error::{Result, invalid, required};
 use crate::incoming_request::IncomingRequest;
 use crate::operations::Client;
 use crate::push::ConfigPage;
@@ -142,7 +141,7 @@ async fn done(
     body: Body,
     deadline: Option<Deadline>,
 ) -> Result<Response> {
-    let body = read(&arrived.a2a.server, body).await.map_err(|failure| failed(&failure))?;
+    let body = read(&arrived.a2a.server, body).await.map_err(|failure| failure.a2a())?;
     arrived.check_version()?;
     let bytes = unframed(&body)?;
     drop(body);
@@ -163,7 +162,7 @@ async fn done(
         Operation::GetTask => {
             let request: GetTaskRequest = call.read()?;
             let client = call.client(&request.tenant)?;
-            call.one(&client.get(named(&request.id)?, request.history_length).await?)
+            call.one(&client.get(required("id", &request.id)?, request.history_length).await?)
         }
         Operation::ListTasks => {
             let request: ListTasksRequest = call.read()?;
@@ -173,12 +172,12 @@ async fn done(
         Operation::CancelTask => {
             let request: CancelTaskRequest = call.read()?;
             let client = call.client(&request.tenant)?;
-            call.one(&client.cancel(named(&request.id)?).await?)
+            call.one(&client.cancel(required("id", &request.id)?).await?)
         }
         Operation::SubscribeToTask => {
             let request: SubscribeToTaskRequest = call.read()?;
             let client = call.client(&request.tenant)?;
-            let followed = client.follow(named(&request.id)?, call.events()).await?;
+            let followed = client.follow(required("id", &request.id)?, call.events()).await?;
             call.stream(&client, followed)?
         }
         Operation::GetExtendedAgentCard => {
@@ -190,40 +189,29 @@ async fn done(
             // We wrote it: reading it cannot fail.
             call.one(&serde_json::from_str::<serde_json::Value>(&card).unwrap_or_default())
         }
-        Operation::CreateTaskPushNotificationConfig => call.create_webhook().await?,
-        Operation::GetTaskPushNotificationConfig => call.webhook().await?,
-        Operation::ListTaskPushNotificationConfigs => call.webhooks().await?,
-        Operation::DeleteTaskPushNotificationConfig => call.delete_webhook().await?,
+        Operation::CreateTaskPushNotificationConfig => {
+            let config: TaskPushNotificationConfig = call.read()?;
+            let client = call.client(&config.tenant)?;
+            call.one(&client.create_webhook(&config).await?)
+        }
+        Operation::GetTaskPushNotificationConfig => {
+            let request: PushNotificationConfigRequest = call.read()?;
+            let client = call.client(&request.tenant)?;
+            call.one(&client.webhook(&request.task_id, &request.id).await?)
+        }
+        Operation::ListTaskPushNotificationConfigs => {
+            let request: ListPushNotificationConfigsRequest = call.read()?;
+            let client = call.client(&request.tenant)?;
+            let page = ConfigPage { size: request.page_size, token: &request.page_token };
+            call.one(&client.webhooks(&request.task_id, page).await?)
+        }
+        Operation::DeleteTaskPushNotificationConfig => {
+            let request: PushNotificationConfigRequest = call.read()?;
+            let client = call.client(&request.tenant)?;
+            client.delete_webhook(&request.task_id, &request.id).await?;
+            call.one(&serde_json::json!({}))
+        }
     })
-}
-
-/// The operations on webhooks.
-impl Call<'_> {
-    async fn create_webhook(&mut self) -> Result<Response> {
-        let config: TaskPushNotificationConfig = self.read()?;
-        let client = self.client(&config.tenant)?;
-        Ok(self.one(&client.create_webhook(&config).await?))
-    }
-
-    async fn webhook(&mut self) -> Result<Response> {
-        let asked: PushNotificationConfigRequest = self.read()?;
-        let client = self.client(&asked.tenant)?;
-        Ok(self.one(&client.webhook(&asked.task_id, &asked.id).await?))
-    }
-
-    async fn webhooks(&mut self) -> Result<Response> {
-        let asked: ListPushNotificationConfigsRequest = self.read()?;
-        let client = self.client(&asked.tenant)?;
-        let page = ConfigPage { size: asked.page_size, token: &asked.page_token };
-        Ok(self.one(&client.webhooks(&asked.task_id, page).await?))
-    }
-
-    async fn delete_webhook(&mut self) -> Result<Response> {
-        let asked: PushNotificationConfigRequest = self.read()?;
-        let client = self.client(&asked.tenant)?;
-        client.delete_webhook(&asked.task_id, &asked.id).await?;
-        Ok(self.one(&serde_json::json!({})))
-    }
 }
 
 fn unknown(method: &str) -> A2aError {

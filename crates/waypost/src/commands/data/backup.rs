@@ -12,7 +12,7 @@ use crate::terminal::output::{Output, counted};
 use clap::Args;
 use kernel::contracts::backup::BackupError;
 use serde_json::json;
-use server::{AssembleError, HeldBackup};
+use server::{AssembleError, backup_at_rest};
 use std::path::{Path, PathBuf};
 use wire::rest::{BackupAnswer, BackupBody};
 
@@ -54,7 +54,7 @@ async fn written(data: Option<&Path>, into: PathBuf, context: &Context) -> Resul
     }
     let usual = || project_folder(None).join(DATA_FOLDER);
     let data = data.map_or_else(usual, Path::to_path_buf);
-    let error = match HeldBackup::take(&data).map_err(AssembleError::from) {
+    let error = match backup_at_rest(&data).map_err(AssembleError::from) {
         Ok(held) => return held.write(into).await.map_err(|error| unmade(&error)),
         Err(error) => error,
     };
