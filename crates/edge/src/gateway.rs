@@ -17,7 +17,7 @@ use kernel::values::fault::Fault;
 use kernel::values::ids::RealmId;
 use policy::CedarPolicy;
 use project::realm::default_realm;
-use project::upstream_entries::{Entry, Facts, Ourselves, config_of, stored};
+use project::upstream_entries::{Entry, Ourselves, config_of, stored};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +73,7 @@ pub struct Gateway {
 #[derive(Clone)]
 pub struct Member {
     /// What may be shown of it.
-    pub facts: Facts,
+    pub facts: wire::rest::Upstream,
     /// It, while it runs.
     pub upstream: Option<Arc<Upstream>>,
 }
@@ -215,7 +215,7 @@ impl Gateway {
     }
 
     /// The configured upstream of this name that is there for a realm.
-    pub fn configured(&self, realm: &RealmId, name: &str) -> Option<Facts> {
+    pub fn configured(&self, realm: &RealmId, name: &str) -> Option<wire::rest::Upstream> {
         let is_it =
             |known: &&ConfiguredUpstream| known.entry.name == name && known.entry.is_for(realm);
         self.all_configured().iter().find(is_it).map(|known| known.member.facts.clone())

@@ -68,6 +68,8 @@ impl Redactor {
     pub fn url(mut self, url: &Url) -> Self {
         let values = url.query_pairs().map(|(_, value)| value.into_owned());
         self.words.extend(url.query().map(str::to_owned).into_iter().chain(values));
+        // One who has no password may be a key.
+        self.words.extend(url.password().is_none().then(|| decoded(url.username())));
         self.credentials(in_url(url))
     }
 
@@ -123,6 +125,15 @@ impl Redactor {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// The value of a JSON text with no credential left; null where it is none.
+    pub fn json(&self, text: &str) -> Value {
+        let mut value: Value = serde_json::from_str(text).unwrap_or_default();
+        if self.may_be_in(text) {
+            self.mask(&mut value);
+        }
+        value
     }
 
     /// Whether a JSON text may have a credential in it. Only then its values need a look: most
@@ -304,6 +315,7 @@ mod tests {
         assert_eq!(Redactor::default().url(&key).masked("k3y-without-a-user"), "***");
         let user = Url::parse("https://admin@a.test/").unwrap();
         assert_eq!(Redactor::default().url(&user).masked("admin"), "admin");
+        assert_eq!(Redactor::default().url(&user).told("admin"), "***");
     }
 
     #[test]

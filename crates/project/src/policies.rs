@@ -35,12 +35,11 @@ impl PolicyFiles {
     /// Those of this project; none where it has no folder for them.
     pub fn load(project: &Path) -> Result<Option<Self>, Vec<Mistake>> {
         let folder = project.join(POLICIES_FOLDER);
-        let mut paths = match names(&folder) {
+        let paths = match visible(&folder) {
             Ok(paths) => paths,
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(why) => return Err(vec![unreadable(POLICIES_FOLDER.to_owned(), &why)]),
         };
-        paths.sort();
         let mut found = Self::default();
         let mut mistakes = Vec::new();
         for path in paths {
@@ -79,8 +78,8 @@ pub fn is_policy(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "cedar")
 }
 
-/// What is in the folder, hidden files left out.
-fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// What is in the folder, in order; hidden files are left out.
+pub(crate) fn visible(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -88,12 +87,13 @@ fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
             paths.push(entry.path());
         }
     }
+    paths.sort();
     Ok(paths)
 }
 
 /// Policies where no one looks for them would be missed in silence, and with them what they forbid.
 fn lost(path: &Path, name: &str) -> Option<Mistake> {
-    let inside = names(path).unwrap_or_default();
+    let inside = visible(path).unwrap_or_default();
     inside.iter().any(|inner| is_policy(inner)).then(|| {
         let what = Mistake::error("there are policies in a folder of their own");
         filed(format!("{POLICIES_FOLDER}/{name}"), what.hint("move them to `policies/`"))

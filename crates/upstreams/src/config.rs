@@ -1,7 +1,9 @@
 //! Configuration of an upstream server as plain data. Crate `project` parses it from files.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use outbound::addresses::web_url;
+use outbound::redaction::Redactor;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -31,6 +33,40 @@ pub struct UpstreamConfig {
     pub roots: Vec<String>,
     /// Where it is configured, for messages: `.mcp.json`, `waypost.toml:12`.
     pub origin: String,
+}
+
+impl UpstreamConfig {
+    /// What it was given, which is told to no one.
+    pub fn hidden(&self) -> Redactor {
+        let (given, addresses, auth, secret) = match &self.kind {
+            UpstreamKind::Http { url, headers, oauth } => {
+                (headers, [Some(url), None], None, oauth.client_secret.as_ref())
+            }
+            UpstreamKind::Rpc { url, headers, .. } => (headers, [Some(url), None], None, None),
+            UpstreamKind::Stdio { env, .. } => (env, [None, None], None, None),
+            UpstreamKind::Rest(rest) => {
+                let document = match &rest.document {
+                    Document::Url(url) => Some(url),
+                    Document::File(_) => None,
+                };
+                (&rest.headers, [rest.base_url.as_ref(), document], rest.auth.as_ref(), None)
+            }
+            UpstreamKind::A2a(agent) => {
+                let card = match &agent.card {
+                    CardPlace::Url(url) | CardPlace::Registry { url, .. } => Some(url),
+                    CardPlace::File(_) => None,
+                };
+                let secret = agent.client.as_ref().map(|client| &client.secret);
+                (&agent.headers, [card, None], agent.auth.as_ref(), secret)
+            }
+        };
+        let secrets = auth.map(RestAuth::secrets).unwrap_or_default();
+        let hidden = Redactor::default().headers(given).credentials(secrets);
+        let addresses = addresses.into_iter().flatten();
+        let addresses = addresses.filter_map(|address| web_url("it", address).ok());
+        let hidden = addresses.fold(hidden, |hidden, address| hidden.url(&address));
+        hidden.credentials(secret.map(Secret::expose))
+    }
 }
 
 /// In which era of MCP a server is spoken to.
@@ -165,10 +201,6 @@ pub struct RestConfig {
     pub include: Option<Vec<String>>,
     /// Whether the server may be at an address that is not public, whatever name leads there.
     pub allow_private: bool,
-    /// How long one request may take, redirects included; as its upstream says where this is none.
-    pub timeout_ms: Option<u64>,
-    /// How many bytes an answer may have; as the limits say where this is none.
-    pub response_bytes_max: Option<usize>,
 }
 
 impl RestConfig {
@@ -181,8 +213,6 @@ impl RestConfig {
             headers: Vec::new(),
             include: None,
             allow_private: false,
-            timeout_ms: None,
-            response_bytes_max: None,
         }
     }
 }
@@ -191,6 +221,19 @@ impl RestAuth {
     /// A key as AgentVault's clients send it.
     pub fn vault_key(key: Secret) -> Self {
         RestAuth::ApiKey { name: KEY_HEADER.to_owned(), place: KeyPlace::Header, value: key }
+    }
+
+    /// What it shows, as it is written and as it is sent.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        match self {
+            RestAuth::ApiKey { value: secret, .. } | RestAuth::Bearer(secret) => {
+                vec![secret.expose().to_owned()]
+            }
+            RestAuth::Basic { user, password } => {
+                let pair = STANDARD.encode(format!("{user}:{}", password.expose()));
+                vec![password.expose().to_owned(), pair]
+            }
+        }
     }
 }
 
@@ -371,5 +414,67 @@ mod tests {
         assert!(!shown.contains("abc"), "{shown}");
         assert!(shown.ends_with("***"), "{shown}");
         assert_eq!(Secret::from("abc".to_owned()).expose(), "abc");
+    }
+
+    fn config(kind: UpstreamKind) -> UpstreamConfig {
+        UpstreamConfig {
+            name: "a".to_owned(),
+            prefix: "a.".to_owned(),
+            kind,
+            trusted: false,
+            journal: true,
+            timeout_ms: None,
+            era: EraSetting::Auto,
+            roots: Vec::new(),
+            origin: "waypost.toml:1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn secrets_of_a_rest_server_are_masked_in_its_errors() {
+        let given = |auth: RestAuth| {
+            let document = Document::Url("http://a.example/doc?key=hunter1".to_owned());
+            let headers = vec![("X".to_owned(), Secret::new("Token hunter2"))];
+            let rest = RestConfig { auth: Some(auth), headers, ..RestConfig::new(document) };
+            let text = "?key=hunter1, hunter2, hunter2-and-more";
+            config(UpstreamKind::Rest(rest)).hidden().told(text)
+        };
+        let secret = || Secret::new("hunter2-and-more");
+        let name = "key".to_owned();
+        let place = KeyPlace::Query;
+        for auth in [
+            RestAuth::ApiKey { name, place, value: secret() },
+            RestAuth::Bearer(secret()),
+            RestAuth::Basic { user: "me".to_owned(), password: secret() },
+        ] {
+            assert_eq!(given(auth), "?***, ***, ***");
+        }
+    }
+
+    #[test]
+    fn an_encoded_password_is_masked_as_well() {
+        let auth = RestAuth::Basic { user: "me".to_owned(), password: Secret::new("pass:word") };
+        let document = Document::File("a.yaml".into());
+        let rest = RestConfig { auth: Some(auth), ..RestConfig::new(document) };
+        let text = "no user of `Basic bWU6cGFzczp3b3Jk` has pass:word";
+        let told = config(UpstreamKind::Rest(rest)).hidden().told(text);
+        assert_eq!(told, "no user of `Basic ***` has ***");
+    }
+
+    #[test]
+    fn secrets_of_an_upstream_are_masked_in_its_errors() {
+        let hidden = config(UpstreamKind::Http {
+            url: "http://u:hunter2@a.example/mcp?key=hunter3".to_owned(),
+            headers: vec![("X".to_owned(), Secret::new("hunter4"))],
+            oauth: OauthConfig {
+                client_id: Some("client".to_owned()),
+                client_secret: Some("hunter5".into()),
+                ..OauthConfig::default()
+            },
+        })
+        .hidden();
+        let text = "no answer at http://u:hunter2@a.example/mcp?key=hunter3 (hunter4): hunter5";
+        assert_eq!(hidden.told(text), "no answer at http://***@a.example/mcp?*** (***): ***");
+        assert_eq!(hidden.told("the key hunter3 is unknown"), "the key *** is unknown");
     }
 }

@@ -4,12 +4,12 @@
 use super::keys::{Begin, SinkKeys};
 use super::{ResolvedSink, SinkContext};
 use crate::layer::Location;
-use crate::settings::{Located, Text};
+use crate::settings::{Located, Text, meaning};
 use crate::upstream_entries::expand::{self, expanded};
 use crate::upstream_entries::sendable::{address, shown_url};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::grants::RealmPattern;
 use kernel::tool::rules::Pattern;
 use kernel::values::secret::Secret;
@@ -96,17 +96,13 @@ fn way(
 ) -> Result<SinkDestination, Mistake> {
     let missing = |key: &str, hint: &str| Mistake::error(format!("`{key}` is missing")).hint(hint);
     let Some(said) = &keys.kind else { return Err(missing("type", ALL_TYPES)) };
-    let word = said.text.as_str();
-    let Some((kind, own)) = KINDS.iter().find(|(kind, _)| *kind == word) else {
-        let hint = meant(word, KINDS.iter().map(|(kind, _)| *kind));
-        let what = format!("`{word}` is no type of sink");
-        let hint = hint.unwrap_or_else(|| ALL_TYPES.to_owned());
-        return Err(said.mistake(Mistake::error(what).hint(hint)));
-    };
+    let kind = said.text.as_str();
+    let own = meaning(kind, KINDS, "is no type of sink", ALL_TYPES);
+    let own = own.map_err(|mistake| said.mistake(mistake))?;
     if let Some(mistake) = misplaced(&there, kind, own) {
         return Err(mistake);
     }
-    match *kind {
+    match kind {
         "stdout" => Ok(SinkDestination::Stdout),
         "file" => {
             let hint = "it is the file that gets a line for each event, such as \

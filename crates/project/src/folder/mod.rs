@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::entities::EntityFile;
 use crate::event_sinks::{self, ResolvedSink};
 use crate::models::{self, ModelEntry};
-use crate::policies::PolicyFiles;
+use crate::policies::{PolicyFiles, visible};
 use crate::upstream_entries::{
     Ourselves, Upstreams, Variables, WrittenEntries, absolute, client_files,
 };
@@ -441,15 +441,7 @@ impl<'a> Loader<'a> {
 /// What a folder holds, in order of name, hidden files left out.
 fn children(folder: &Path) -> Result<Vec<PathBuf>, ProjectError> {
     let unreadable = |why| ProjectError::Unreadable { path: folder.to_owned(), why };
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        if !entry.file_name().to_string_lossy().starts_with('.') {
-            paths.push(entry.path());
-        }
-    }
-    paths.sort();
-    Ok(paths)
+    visible(folder).map_err(unreadable)
 }
 
 /// Whether a file can hold a plan, by its name.

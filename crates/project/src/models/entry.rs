@@ -4,11 +4,11 @@
 use super::ModelContext;
 use super::keys::ModelKeys;
 use crate::layer::Location;
-use crate::settings::{Located, Named, Text};
+use crate::settings::{Located, Named, Text, meaning};
 use crate::upstream_entries::Variables;
 use crate::upstream_entries::expand::{self, expanded};
 use crate::upstream_entries::sendable::headers_of;
-use kernel::definition::plan::mistake::{Mistake, meant};
+use kernel::definition::plan::mistake::Mistake;
 use kernel::values::secret::Secret;
 use llms::config::{ModelConfig, ModelKind, Price, Remote};
 use std::fs;
@@ -212,15 +212,11 @@ fn provider(keys: &ModelKeys) -> Result<Option<Provider>, Mistake> {
         };
     };
     let word = said.text.as_str();
-    if let Some((_, provider)) = PROVIDERS.iter().find(|(name, _)| *name == word) {
-        return Ok(*provider);
-    }
-    let hint = if LIKE_OPENAI.contains(&word.to_ascii_lowercase().as_str()) {
-        "it speaks as OpenAI does: write `provider = \"openai\"` and its `base_url`".to_owned()
-    } else {
-        let near = meant(word, PROVIDERS.iter().map(|(name, _)| *name));
-        near.unwrap_or_else(|| all.to_owned())
+    let what = "is no provider of models";
+    let provider = match LIKE_OPENAI.contains(&word.to_ascii_lowercase().as_str()) {
+        true => Err(Mistake::error(format!("`{word}` {what}"))
+            .hint("it speaks as OpenAI does: write `provider = \"openai\"` and its `base_url`")),
+        false => meaning(word, PROVIDERS, what, all),
     };
-    let what = format!("`{word}` is no provider of models");
-    Err(said.mistake(Mistake::error(what).hint(hint)))
+    provider.map_err(|mistake| said.mistake(mistake))
 }

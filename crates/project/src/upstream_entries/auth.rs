@@ -76,12 +76,8 @@ pub(super) fn header(auth: RestAuth) -> Option<String> {
 }
 
 fn key_place(text: &Text) -> Result<KeyPlace, Mistake> {
-    match text.text.as_str() {
-        "header" => Ok(KeyPlace::Header),
-        "query" => Ok(KeyPlace::Query),
-        other => {
-            let what = format!("`{other}` is no place for a key");
-            Err(text.mistake(Mistake::error(what).hint("it is `header` or `query`")))
-        }
-    }
+    let places = [("header", KeyPlace::Header), ("query", KeyPlace::Query)];
+    let hint = "it is `header` or `query`";
+    let place = meaning(&text.text, &places, "is no place for a key", hint);
+    place.map_err(|mistake| text.mistake(mistake))
 }

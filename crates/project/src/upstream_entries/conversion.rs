@@ -165,7 +165,10 @@ mod tests {
         assert_eq!(table.plain, ["X-Plain"]);
         let config = crate::config::Config::parse("waypost.toml", &table.text).unwrap();
         let facts = config.upstreams[0].facts();
-        assert_eq!((facts.name.as_str(), facts.prefix.as_str(), facts.kind), ("trips", "", "a2a"));
+        assert_eq!(
+            (facts.name.as_str(), facts.prefix.as_str(), facts.kind.as_str()),
+            ("trips", "", "a2a")
+        );
         assert_eq!(facts.target, "org/trips at https://r.example");
         assert_eq!(facts.headers, ["X-Api-Key", "X-Key", "X-Plain"]);
     }

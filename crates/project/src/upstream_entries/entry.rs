@@ -12,8 +12,11 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
 use std::path::Path;
 use upstreams::{EraSetting, UpstreamConfig};
+use wire::rest::Upstream;
 
 /// What logins go with.
+/// The state of one that is left alone.
+const DISABLED: &str = "disabled";
 const BEHIND_A_URL: &str = "an MCP server behind a URL";
 
 /// An upstream as it is written down.
@@ -26,34 +29,6 @@ pub struct Entry {
     pub(super) kind: Option<Kind>,
     /// Those that say something of this kind.
     pub keys: Keys,
-}
-
-/// What may be shown of an upstream: names and places, never a value that may be a secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
-    pub name: String,
-    /// What stands before the names of its tools and prompts.
-    pub prefix: String,
-    /// What it is: `http`, `stdio`, `rest`, `rpc` or `a2a`.
-    pub kind: &'static str,
-    /// Where it is: its program, or its address without query and password.
-    pub target: String,
-    /// Where it is configured.
-    pub origin: String,
-    /// The names of the headers that go with every request.
-    pub headers: Vec<String>,
-    /// The names of the variables that it gets.
-    pub env: Vec<String>,
-    /// Whether what it says of its tools' effects is taken as it is.
-    pub trusted: bool,
-    /// Whether its calls are recorded as runs.
-    pub journal: bool,
-    /// How long one call of it may take.
-    pub timeout_ms: Option<u64>,
-    /// In which era it is spoken to, where it speaks MCP.
-    pub era: Option<EraSetting>,
-    /// Whether it is left alone.
-    pub disabled: bool,
 }
 
 impl Entry {
@@ -176,13 +151,15 @@ impl Entry {
         }
     }
 
-    /// What may be shown of it.
-    pub fn facts(&self) -> Facts {
+    /// What may be shown of it while it does not run: names and places, never a value that may be a
+    /// secret.
+    pub fn facts(&self) -> Upstream {
         let keys = &self.keys;
-        Facts {
+        let era = self.kind.filter(|kind| kind.speaks_mcp()).map(|_| self.era());
+        Upstream {
             name: self.name.clone(),
             prefix: self.prefix(),
-            kind: self.kind.map_or("", Kind::word),
+            kind: self.kind.map_or("", Kind::word).to_owned(),
             target: self.kind.map(|kind| kind.target(keys)).unwrap_or_default(),
             origin: self.place.to_string(),
             headers: header_names(keys),
@@ -190,8 +167,9 @@ impl Entry {
             trusted: keys.trusted == Some(true),
             journal: keys.journal != Some(false),
             timeout_ms: keys.timeout_ms,
-            era: self.kind.filter(|kind| kind.speaks_mcp()).map(|_| self.era()),
-            disabled: self.is_disabled(),
+            state: DISABLED.to_owned(),
+            era_setting: era.map(|era| era.word().to_owned()),
+            ..Upstream::default()
         }
     }
 

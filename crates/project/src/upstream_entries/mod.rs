@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use upstreams::UpstreamConfig;
 
 pub use conversion::{ConvertedEntry, NewAgent, agent_table, converted};
-pub use entry::{Entry, Facts};
+pub use entry::Entry;
 pub use expand::Variables;
 pub use keys::{AgentKeys, KeyTable, ProviderKeys, ServerKeys};
 pub use ourselves::{Ourselves, is_loopback};

@@ -88,8 +88,10 @@ mod tests {
         let map = read(text, "7");
         assert_eq!(map.faults, Vec::<String>::new());
         let facts: Vec<_> = map.entries.iter().map(Entry::facts).collect();
-        let mut told: Vec<_> =
-            facts.iter().map(|one| (one.name.as_str(), one.kind, one.target.as_str())).collect();
+        let mut told: Vec<_> = facts
+            .iter()
+            .map(|one| (one.name.as_str(), one.kind.as_str(), one.target.as_str()))
+            .collect();
         told.sort_unstable();
         assert_eq!(
             told,

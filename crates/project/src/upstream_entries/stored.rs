@@ -130,14 +130,14 @@ mod tests {
         let body = json!({"providerType": "MCP", "baseUrl": "https://a.example/mcp",
             "headers": {"Authorization": "Bearer ${WAYPOST_PROVIDER_CRM}"}});
         let facts = entry(body).unwrap().facts();
-        assert_eq!((facts.kind, facts.prefix.as_str()), ("http", "crm."));
+        assert_eq!((facts.kind.as_str(), facts.prefix.as_str()), ("http", "crm."));
         assert_eq!(facts.origin, "stored provider `crm`");
         let seed = json!({"refName": "crm", "displayName": "CRM", "baseUrl": "https://a.example"});
         assert_eq!(entry(seed).unwrap().facts().kind, "rest", "as the stored form says by default");
         let agent = json!({"providerType": "A2A", "baseUrl": "https://a.example",
             "headers": {"X-Api-Key": "${WAYPOST_PROVIDER_CRM}"}});
         let facts = entry(agent).unwrap().facts();
-        assert_eq!((facts.kind, facts.target.as_str()), ("a2a", "https://a.example"));
+        assert_eq!((facts.kind.as_str(), facts.target.as_str()), ("a2a", "https://a.example"));
         let file = json!({"providerType": "A2A", "baseUrl": "cards/a.json"});
         assert!(entry(file).unwrap_err().contains("is not the address of an agent"));
         let literal = json!({"baseUrl": "https://a.example", "headers": {"X-Key": "hunter2"}});

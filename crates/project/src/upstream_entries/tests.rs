@@ -484,7 +484,7 @@ fn a_variable_names_one_upstream_by_its_url() {
     assert_eq!((all[0].name.as_str(), all[0].prefix.as_str()), ("assistant", ""));
     assert_eq!(all[0].origin, "environment ASSISTANT_MCP_URL");
     let facts = upstreams.entries()[0].facts();
-    assert_eq!((facts.kind, facts.target.as_str()), ("http", "http://127.0.0.1:8000/mcp"));
+    assert_eq!((facts.kind.as_str(), facts.target.as_str()), ("http", "http://127.0.0.1:8000/mcp"));
     let unset = |name: &str| (name == ASSISTANT_URL).then(String::new);
     assert!(Upstreams::combine(Path::new(""), nothing, &unset).unwrap().entries().is_empty());
 }

@@ -134,10 +134,7 @@ impl AgentChannel {
 fn read(shown: &Credentials, status: u16, bytes: &[u8]) -> Reply {
     let hidden = shown.hidden();
     let text = std::str::from_utf8(bytes).unwrap_or_default();
-    let mut body = serde_json::from_str::<Value>(text).unwrap_or_default();
-    if hidden.may_be_in(text) {
-        hidden.mask(&mut body);
-    }
+    let body = hidden.json(text);
     let told = hidden.told(&String::from_utf8_lossy(bytes));
     let told = told.trim().chars().take(TOLD_CHARS_MAX).collect();
     Reply { status, body, told, ended: None }

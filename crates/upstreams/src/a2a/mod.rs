@@ -45,7 +45,7 @@ use outbound::client::GuardedClient;
 use reqwest::{Method, Url};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio::io::AsyncReadExt;
 
 /// How large a card may be.
@@ -79,16 +79,7 @@ pub(crate) async fn load(
     }
     let OpenedAgent { card, is_signed, channel, endpoint } =
         loader.opened(prepared, &document).await?;
-    let mut agent = Agent {
-        channel,
-        endpoint,
-        extensions: extensions(&card),
-        parts: parts.clone(),
-        board: Arc::downgrade(board),
-        origin: upstream.origin.clone(),
-        timeout_ms: upstream.timeout_ms,
-        followers: Followers::default(),
-    };
+    let mut agent = loader.agent(&card, channel, endpoint, Arc::downgrade(board));
     let extended = loader.extended(&card, &agent, &public, known).await?;
     let (card, digest, is_signed) = match extended {
         Some(ExtendedCard { card: extended, digest, is_signed: is_also }) => {
@@ -215,6 +206,26 @@ impl Loader<'_> {
             return Err(self.fault("CredentialMissing", &why));
         };
         self.in_keyring(&Keyring { id, command }).await
+    }
+
+    /// The agent of this card; its status board also signals the stop.
+    fn agent(
+        &self,
+        card: &Card,
+        channel: AgentChannel,
+        endpoint: Endpoint,
+        board: Weak<Board>,
+    ) -> Agent {
+        Agent {
+            channel,
+            endpoint,
+            extensions: extensions(card),
+            parts: self.parts.clone(),
+            board,
+            origin: self.upstream.origin.clone(),
+            timeout_ms: self.upstream.timeout_ms,
+            followers: Followers::default(),
+        }
     }
 
     /// The headers of the settings, and this.

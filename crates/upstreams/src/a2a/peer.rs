@@ -1,10 +1,10 @@
 //! An agent that a command talks to. Its card is read once and nothing is stored. Addresses and
 //! credentials follow the same rules as for an upstream.
 
-use super::agent::{Agent, Followers};
+use super::agent::Agent;
 use super::dialect::Operation;
 use super::location::AgentLocation;
-use super::{Loader, OpenedAgent, extensions};
+use super::{Loader, OpenedAgent};
 use crate::RemoteParts;
 use crate::config::{A2aConfig, CardPlace, EraSetting, UpstreamConfig, UpstreamKind};
 use crate::rest::Credentials;
@@ -53,17 +53,7 @@ impl Peer {
         let document = loader.document(&prepared).await?;
         let OpenedAgent { card, channel, endpoint, .. } =
             loader.opened(prepared, &document).await?;
-        let agent = Agent {
-            channel,
-            endpoint,
-            extensions: extensions(&card),
-            parts: parts.clone(),
-            board: Weak::new(),
-            origin: upstream.origin,
-            timeout_ms: None,
-            followers: Followers::default(),
-        };
-        Ok(Self { agent })
+        Ok(Self { agent: loader.agent(&card, channel, endpoint, Weak::new()) })
     }
 
     /// Says in a message which skill of this agent it is for.

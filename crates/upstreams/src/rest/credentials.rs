@@ -29,7 +29,6 @@ impl Credentials {
     /// The same of these headers and this way to show who we are.
     pub(crate) fn of(given: &[(String, Secret)], auth: Option<&RestAuth>) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
-        let mut secrets = Vec::new();
         for (name, value) in given {
             let (name, value) = secret_header(name, value.expose())?;
             headers.append(name, value);
@@ -41,24 +40,21 @@ impl Credentials {
                 let (_, value) =
                     secret_header("authorization", &format!("Bearer {}", token.expose()))?;
                 headers.insert(AUTHORIZATION, value);
-                secrets.push(token.expose().to_owned());
             }
             Some(RestAuth::Basic { user, password }) => {
                 let pair = STANDARD.encode(format!("{user}:{}", password.expose()));
                 let (_, value) = secret_header("authorization", &format!("Basic {pair}"))?;
                 headers.insert(AUTHORIZATION, value);
-                secrets.extend([pair, password.expose().to_owned()]);
             }
             Some(RestAuth::ApiKey { name, place: KeyPlace::Header, value }) => {
                 let (name, sent) = secret_header(name, value.expose())?;
                 headers.insert(name, sent);
-                secrets.push(value.expose().to_owned());
             }
             Some(RestAuth::ApiKey { name, place: KeyPlace::Query, value }) => {
                 query = Some((name.clone(), value.clone()));
-                secrets.push(value.expose().to_owned());
             }
         }
+        let secrets = auth.map(RestAuth::secrets).unwrap_or_default();
         let hidden = Redactor::default().headers(given).credentials(secrets);
         Ok(Self { headers, query, hidden })
     }

@@ -159,7 +159,8 @@ impl Loader {
                     true => self.credentials.clone(),
                     false => Credentials::default(),
                 };
-                let wait_ms = self.timeout_ms().unwrap_or(self.parts.limits.call_timeout_ms);
+                let limits = &self.parts.limits;
+                let wait_ms = self.upstream.timeout_ms.unwrap_or(limits.call_timeout_ms);
                 let sender = self.sender(credentials.hiding(url), Some(wait_ms));
                 let destination = BodyDestination { bytes_max, blobs: None };
                 let answer =
@@ -190,7 +191,6 @@ impl Loader {
         let document = OpenApi::parse(text)?;
         let base = self.places.server(&document, !self.credentials.is_empty())?;
         let supplied = self.credentials.supplied();
-        let limits = &self.parts.limits;
         let reading = ReadOptions {
             supplied: &supplied,
             trusted: self.upstream.trusted,
@@ -203,22 +203,15 @@ impl Loader {
             patterns.is_none_or(|patterns| patterns.iter().any(|pattern| pattern.fits(name)))
         };
         let (operations, mut warnings) = operation::all(&document, &reading, wanted);
-        let sender = Arc::new(self.sender(self.credentials.clone(), self.timeout_ms()));
-        let own_max = self.config.response_bytes_max;
-        let bytes_max = own_max.unwrap_or(limits.call_output_bytes_max);
-        let blob_bytes_max = own_max.map_or(limits.blob_bytes_max, |bytes| bytes as u64);
+        let sender = Arc::new(self.sender(self.credentials.clone(), self.upstream.timeout_ms));
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for operation in operations {
             let what = format!("{} `{}`", operation.method, operation.name);
             match self.places.server_of(&operation, &base) {
-                Ok(base) => tools.push(Arc::new(RestTool::new(
-                    &self.upstream,
-                    operation,
-                    base,
-                    sender.clone(),
-                    bytes_max,
-                    blob_bytes_max,
-                ))),
+                Ok(base) => {
+                    let tool = RestTool::new(&self.upstream, operation, base, sender.clone());
+                    tools.push(Arc::new(tool));
+                }
                 Err(why) => warnings.push(Warning { operation: what, why }),
             }
         }
@@ -250,10 +243,6 @@ impl Loader {
         let outbound = self.outbound.clone();
         let parts = self.parts.clone();
         Sender { outbound, credentials, parts, timeout_ms }
-    }
-
-    fn timeout_ms(&self) -> Option<u64> {
-        self.config.timeout_ms.or(self.upstream.timeout_ms)
     }
 
     /// The fault of a document that did not come.

@@ -28,10 +28,6 @@ pub(super) struct RestTool {
     operation: Operation,
     base: Url,
     sender: Arc<Sender>,
-    /// How many bytes an answer may have, if that is less than an output may.
-    bytes_max: usize,
-    /// The same of one that goes into a blob while it comes.
-    blob_bytes_max: u64,
 }
 
 impl RestTool {
@@ -41,8 +37,6 @@ impl RestTool {
         operation: Operation,
         base: Url,
         sender: Arc<Sender>,
-        bytes_max: usize,
-        blob_bytes_max: u64,
     ) -> Self {
         let spec = ToolSpec {
             name: format!("{}{}", upstream.prefix, operation.name).into(),
@@ -60,7 +54,7 @@ impl RestTool {
         };
         let spec = Arc::new(spec);
         let upstream = upstream.name.as_str().into();
-        Self { spec, upstream, operation, base, sender, bytes_max, blob_bytes_max }
+        Self { spec, upstream, operation, base, sender }
     }
 
     async fn send(&self, call: &Call) -> Result<ToolOutput> {
@@ -76,9 +70,9 @@ impl RestTool {
             Reach::Reads => Effect::Reads,
             Reach::Writes | Reach::Runs => Effect::Writes,
         };
-        let bytes_max = self.bytes_max.min(call.output_bytes_max);
-        let blobs = call.context.blobs.clone().at_most(self.blob_bytes_max);
-        let destination = BodyDestination { bytes_max, blobs: Some(&blobs) };
+        let bytes_max = call.output_bytes_max;
+        let blobs = Some(&call.context.blobs);
+        let destination = BodyDestination { bytes_max, blobs };
         let answer = self.sender.send(request, effect, destination).await?;
         if let Some(blob) = answer.stored {
             return Ok(ToolOutput::Blob(blob));

@@ -56,10 +56,7 @@ pub(super) fn read(
 ) -> Result<RpcOutcome, InvalidAnswer> {
     let told = || short(hidden.told(&String::from_utf8_lossy(&reply.body)).trim());
     let text = std::str::from_utf8(&reply.body).unwrap_or_default();
-    let mut body = serde_json::from_str::<Value>(text).unwrap_or_default();
-    if hidden.may_be_in(text) {
-        hidden.mask(&mut body);
-    }
+    let body = hidden.json(text);
     // A gateway has words of its own for an answer that did not come, also in JSON.
     let is_gateways = matches!(reply.status, 502 | 504) && body.get("jsonrpc").is_none();
     if let Some(error) = body.get("error").filter(|error| error.is_object() && !is_gateways) {
@@ -96,10 +93,7 @@ fn refused(error: &Value, hidden: &Redactor) -> RpcOutcome {
 /// How a server answered, for a proxy that passes failures on: nothing that is hidden is in it.
 pub(super) fn replied(reply: &Reply, hidden: &Redactor) -> Value {
     let text = String::from_utf8_lossy(&reply.body);
-    let mut body = serde_json::from_str::<Value>(&text).unwrap_or_default();
-    if hidden.may_be_in(&text) {
-        hidden.mask(&mut body);
-    }
+    let body = hidden.json(&text);
     let told = short(hidden.told(&text).trim());
     let mut replied = json!({"httpStatus": reply.status, "body": told});
     let kind = body.get("result").and_then(plain_kind);

@@ -168,41 +168,35 @@ struct ChosenContent<'d> {
 /// The media type that is sent: JSON before a form before parts before text before bytes.
 fn choose(content: Option<&Map<String, Value>>) -> Option<ChosenContent<'_>> {
     let content = content?;
-    let find =
-        |fits: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| fits(&essence(media)));
-    let named = |media: &str| media.parse::<reqwest::header::HeaderValue>().is_ok();
+    let find = |kind: Kind, fits: &dyn Fn(&str) -> bool| {
+        let (media, content) = content.iter().find(|(media, _)| fits(&essence(media)))?;
+        Some(ChosenContent { media: media.clone(), kind, content })
+    };
     // What stands for many types cannot be sent: `application/*+json`.
-    let is_open = |media: &str| media.contains('*');
-    let plain = || find(&|media: &str| media == "application/json");
-    let other = || find(&|media: &str| is_json(media) && !is_open(media) && named(media));
-    if let Some((media, content)) = plain().or_else(other) {
-        return Some(ChosenContent { media: media.clone(), kind: Kind::Json, content });
-    }
-    if let Some((_, content)) = find(&|media: &str| is_json(media) || media == "*/*") {
-        let media = "application/json".to_owned();
-        return Some(ChosenContent { media, kind: Kind::Json, content });
-    }
-    if let Some((media, content)) =
-        find(&|media: &str| media == "application/x-www-form-urlencoded")
-    {
-        let kind = Kind::Form(styles(content));
-        return Some(ChosenContent { media: media.clone(), kind, content });
-    }
-    if let Some((media, content)) = find(&|media: &str| media == "multipart/form-data") {
-        let kind = Kind::Multipart(Fields::default());
-        return Some(ChosenContent { media: media.clone(), kind, content });
-    }
-    let text = |media: &str| {
+    let is_one =
+        |media: &str| !media.contains('*') && media.parse::<reqwest::header::HeaderValue>().is_ok();
+    let is_text = |media: &str| {
         media.starts_with("text/") || media.ends_with("xml") || media.ends_with("yaml")
     };
-    if let Some((media, content)) =
-        find(&|media: &str| text(media) && !is_open(media) && named(media))
-    {
-        return Some(ChosenContent { media: media.clone(), kind: Kind::Text, content });
-    }
-    let bytes = |media: &str| !media.starts_with("multipart/") && !is_open(media) && named(media);
-    let (media, content) = find(&bytes)?;
-    Some(ChosenContent { media: media.clone(), kind: Kind::Bytes, content })
+    find(Kind::Json, &|media: &str| media == "application/json")
+        .or_else(|| find(Kind::Json, &|media: &str| is_json(media) && is_one(media)))
+        .or_else(|| {
+            let open = find(Kind::Json, &|media: &str| is_json(media) || media == "*/*")?;
+            Some(ChosenContent { media: "application/json".to_owned(), ..open })
+        })
+        .or_else(|| {
+            let is_form = |media: &str| media == "application/x-www-form-urlencoded";
+            let form = find(Kind::Form(BTreeMap::new()), &is_form)?;
+            Some(ChosenContent { kind: Kind::Form(styles(form.content)), ..form })
+        })
+        .or_else(|| {
+            let kind = Kind::Multipart(Fields::default());
+            find(kind, &|media: &str| media == "multipart/form-data")
+        })
+        .or_else(|| find(Kind::Text, &|media: &str| is_text(media) && is_one(media)))
+        .or_else(|| {
+            find(Kind::Bytes, &|media: &str| !media.starts_with("multipart/") && is_one(media))
+        })
 }
 
 /// What a document says of how the fields of a body are written.

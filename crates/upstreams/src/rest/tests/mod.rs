@@ -193,13 +193,22 @@ impl Drop for Written {
 }
 
 async fn loaded(config: RestConfig, parts: &RemoteParts) -> Result<Vec<Arc<dyn Tool>>, Fault> {
+    loaded_within(config, None, parts).await
+}
+
+/// The same, of an upstream whose calls may take so long.
+async fn loaded_within(
+    config: RestConfig,
+    timeout_ms: Option<u64>,
+    parts: &RemoteParts,
+) -> Result<Vec<Arc<dyn Tool>>, Fault> {
     let upstream = UpstreamConfig {
         name: "shop".to_owned(),
         prefix: "shop.".to_owned(),
         kind: UpstreamKind::Rest(config.clone()),
         trusted: false,
         journal: true,
-        timeout_ms: None,
+        timeout_ms,
         era: EraSetting::Auto,
         roots: Vec::new(),
         origin: "waypost.toml:3".to_owned(),
@@ -461,13 +470,10 @@ async fn errors_contain_no_secrets() {
 async fn a_call_times_out() {
     let (address, _peer) = peer(vec![answer("200 OK", "", "")]).await;
     let file = Written::new("late", PETSTORE);
-    let config = RestConfig {
-        base_url: Some(format!("http://{address}")),
-        timeout_ms: Some(50),
-        ..RestConfig::new(file.document())
-    };
+    let base_url = Some(format!("http://{address}"));
+    let config = RestConfig { base_url, ..RestConfig::new(file.document()) };
     let parts = RemoteParts { clock: Arc::new(Over), ..parts() };
-    let tools = loaded(config, &parts).await.unwrap();
+    let tools = loaded_within(config, Some(50), &parts).await.unwrap();
     for (tool, arguments, how) in [
         ("shop.listPets", json!({}), CallProgress::Failed),
         ("shop.addPet", json!({"name": "x"}), CallProgress::Unknown),

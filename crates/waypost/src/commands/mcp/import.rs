@@ -201,7 +201,7 @@ fn listed(all: &[Candidate]) -> String {
         let facts = candidate.entry.facts();
         let name = candidate.table.as_ref().map_or(facts.name, |table| table.name.clone());
         let why = candidate.left_out.clone().unwrap_or_default();
-        vec![name, facts.kind.to_owned(), facts.target, facts.origin, why]
+        vec![name, facts.kind, facts.target, facts.origin, why]
     };
     table(&["name", "kind", "target", "from", "left out"], all.iter().map(row))
 }
