@@ -116,40 +116,53 @@ enum Command {
     /// Talk with an agent
     Chat(chat::ChatArgs),
     /// List, check, draw, test, run, draft, store and remove plans
-    Plan(plan::PlanArgs),
+    #[command(subcommand)]
+    Plan(plan::PlanCommand),
     /// List and test pipelines, send cases, and see who decided them
-    Pipeline(pipeline::PipelineArgs),
+    #[command(subcommand)]
+    Pipeline(pipeline::PipelineCommand),
     /// List, show, compare, store and remove agents
-    Agent(agent::AgentArgs),
+    #[command(subcommand)]
+    Agent(agent::AgentCommand),
     /// Print the JSON Schema of a plan, an agent or a pipeline, for editors
     Schema(schema::SchemaArgs),
     /// List, show, follow, pause, retry, copy, cancel and remove sessions
-    Session(session::SessionArgs),
+    #[command(subcommand)]
+    Session(session::SessionCommand),
     /// List open asks and answer them
     Inbox(inbox::InboxArgs),
     /// List, show and call tools
-    Tool(tool::ToolArgs),
+    #[command(subcommand)]
+    Tool(tool::ToolCommand),
     /// Connect MCP clients, and the servers behind this one
-    Mcp(mcp::McpArgs),
+    #[command(subcommand)]
+    Mcp(mcp::McpCommand),
     /// Look at, talk to, add and check agents that speak A2A
-    #[command(name = "a2a")]
-    A2a(a2a::A2aArgs),
+    #[command(subcommand, name = "a2a")]
+    A2a(a2a::A2aCommand),
     /// Add, list, rotate and revoke the keys of callers
-    Key(key::KeyArgs),
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// List, show, store, disable and enable named people and programs
-    Principal(principal::PrincipalArgs),
+    #[command(subcommand)]
+    Principal(principal::PrincipalCommand),
     /// List, show, make and remove the realms of a server
-    Realm(realm::RealmArgs),
+    #[command(subcommand)]
+    Realm(realm::RealmCommand),
     /// List, check, test and explain the policies of a project
-    Policy(policy::PolicyArgs),
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Show who you are to the server
     Whoami(whoami::WhoamiArgs),
     /// List, verify and export what was decided
-    Audit(audit::AuditArgs),
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Follow what happens in all sessions, and see where events go
-    Events(events::EventsArgs),
+    #[command(subcommand)]
+    Events(events::EventsCommand),
     /// Show the settings that hold, and where each comes from
-    Config(config::ConfigArgs),
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Check what a server needs here
     Doctor(doctor::DoctorArgs),
     /// Write a backup of all data, while it is served or not
@@ -157,7 +170,8 @@ enum Command {
     /// Make a data folder from a backup
     Restore(restore::RestoreArgs),
     /// Serve what the examples need
-    Example(example::ExampleArgs),
+    #[command(subcommand)]
+    Example(example::ExampleCommand),
     /// Print the script that completes our commands in a shell
     Completions(completions::CompletionsArgs),
     /// Print or write the manual pages

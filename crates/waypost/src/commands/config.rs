@@ -7,8 +7,9 @@ use crate::environment::{DATA_FOLDER, Environment, SECRET_KEY};
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::{load_project, parts_of_command};
 use crate::settings::{Setting, Settings, file_of};
+use crate::terminal::output::counted;
 use crate::terminal::table::table;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use kernel::definition::plan::mistake::Mistake;
 use policy::decide::Policies;
 use serde_json::{Value, json};
@@ -25,15 +26,9 @@ Examples:
   waypost config path";
 
 /// What `waypost config` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct ConfigArgs {
-    #[command(subcommand)]
-    command: ConfigCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum ConfigCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum ConfigCommand {
     /// Show every setting; of a secret only whether it is set
     Show {
         /// Say where each value comes from: a line of a file, a variable, a flag or a default
@@ -54,10 +49,10 @@ enum ConfigCommand {
     },
 }
 
-impl ConfigArgs {
+impl ConfigCommand {
     /// The project's folder.
     pub(crate) fn project(&self) -> PathBuf {
-        match &self.command {
+        match self {
             ConfigCommand::Show { dir, .. }
             | ConfigCommand::Check { dir }
             | ConfigCommand::Path { dir } => project_folder(dir.as_deref()),
@@ -66,9 +61,9 @@ impl ConfigArgs {
 }
 
 /// Runs `waypost config`.
-pub(crate) async fn run(args: &ConfigArgs, context: &Context) -> Result<Exit> {
-    let folder = args.project();
-    match &args.command {
+pub(crate) async fn run(command: &ConfigCommand, context: &Context) -> Result<Exit> {
+    let folder = command.project();
+    match command {
         ConfigCommand::Show { origin, .. } => show(context, &folder, *origin),
         ConfigCommand::Check { .. } => check(context, &folder).await,
         ConfigCommand::Path { .. } => path(context, &folder),
@@ -132,7 +127,8 @@ async fn check(context: &Context, folder: &Path) -> Result<Exit> {
     for warning in warnings {
         context.output.talk(&warning.to_string());
     }
-    context.output.data(&found, &format!("ok: {}", counted(&counts)))
+    let told: Vec<String> = counts.iter().map(|(word, count)| counted(*count, word)).collect();
+    context.output.data(&found, &format!("ok: {}", told.join(", ")))
 }
 
 /// The mistakes of policies that do not fit the tools of OpenAPI documents which are files. What
@@ -163,15 +159,6 @@ fn refused(errors: &[&Mistake], has_data: bool) -> Failure {
         ),
         false => failure,
     }
-}
-
-/// `1 plan, 2 agents`.
-fn counted(counts: &[(&str, usize)]) -> String {
-    let told = |(word, count): &(&str, usize)| match *count {
-        1 => format!("1 {word}"),
-        _ => format!("{count} {word}s"),
-    };
-    counts.iter().map(told).collect::<Vec<String>>().join(", ")
 }
 
 fn path(context: &Context, folder: &Path) -> Result<Exit> {

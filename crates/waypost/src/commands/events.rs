@@ -7,7 +7,7 @@ use crate::remote::suggestions::{self, SINKS};
 use crate::remote::tail::{self, EventFilter, PrintOptions};
 use crate::terminal::output::{counted, one_line};
 use crate::terminal::table::Cell;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use kernel::tool::rules::Pattern;
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
@@ -26,15 +26,9 @@ Examples:
   waypost events forget hook               # a sink that is not configured any more";
 
 /// What `waypost events` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct EventsArgs {
-    #[command(subcommand)]
-    command: EventsCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum EventsCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum EventsCommand {
     /// Follow the events of all sessions; it ends with Ctrl-C
     Tail {
         /// Begin after this event: a cursor that was printed before
@@ -86,9 +80,9 @@ enum EventsCommand {
 const RESEND_SECONDS: u64 = 60;
 
 /// Runs `waypost events`.
-pub(crate) async fn run(args: EventsArgs, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(command: EventsCommand, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
-    match args.command {
+    match command {
         EventsCommand::Tail { after, kind } => {
             let request = Request::to(&["events"]).with("after", after);
             let only = kind.map(|pattern| EventFilter { pattern, names });

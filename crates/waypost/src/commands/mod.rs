@@ -3,6 +3,7 @@
 //! folder.
 
 mod upstream;
+mod stored;
 pub(crate) mod init;
 pub(crate) mod up;
 pub(crate) mod plan;
@@ -32,7 +33,7 @@ const LIST_ITEMS_MAX: usize = 10_000;
 
 /// What a command takes that lists all of a kind.
 #[derive(Debug, Args)]
-struct Most {
+pub(crate) struct Most {
     /// How many at most
     #[arg(long, default_value_t = 200, value_parser = crate::commands::limit)]
     limit: usize,

@@ -151,6 +151,18 @@ impl Client {
         self.answer(builder).await
     }
 
+    /// Reads what may not be there.
+    pub(crate) async fn find<T: DeserializeOwned>(
+        &self,
+        request: Request<'_>,
+    ) -> Result<Option<T>> {
+        match self.get(request).await {
+            Ok(body) => read(&body).map(Some),
+            Err(failure) if failure.code == "not_found" => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Changes something.
     pub(crate) async fn post(&self, request: Request<'_>, body: &Value) -> Result<Value> {
         self.sent(Method::POST, request, body).await

@@ -28,6 +28,11 @@ pub(crate) const PIPELINES: Names =
 pub(crate) const SESSIONS: Names = Names { list: "sessions", member: "key", command: "session ls" };
 
 impl Names {
+    /// A request for the item of this name.
+    pub(crate) fn item(self, word: &str) -> Request<'_> {
+        Request::to(&[self.list, word])
+    }
+
     /// The file of the present project that would have this name.
     fn file_of(self, word: &str) -> Option<String> {
         let is_plain = |part: &str| !part.is_empty() && part != ".." && !part.contains('\\');
@@ -57,6 +62,11 @@ fn with_key<'p>(page: &'p Value, key: &str) -> Vec<&'p str> {
     let items = page["items"].as_array().into_iter().flatten();
     let found = items.filter(|item| item[SESSIONS.member] == *key);
     found.filter_map(|item| item["id"].as_str()).collect()
+}
+
+/// Reads the item of this name. Where there is none, the failure names the one that was meant.
+pub(crate) async fn get_or_suggest(client: &Client, names: Names, word: &str) -> Result<Value> {
+    or_suggest(client, names, word, client.get(names.item(word))).await
 }
 
 /// The same answer. A failure because the server knows no such thing names the one that was meant.

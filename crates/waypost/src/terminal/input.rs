@@ -2,7 +2,7 @@
 
 use crate::exit::{Failure, Result};
 use serde_json::{Map, Value};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// Words of a command line as one JSON value: nothing is `{}`, `key=value ..` an object, one JSON
@@ -55,6 +55,15 @@ fn is_pair(word: &str) -> bool {
 pub(crate) fn file(path: &Path) -> Result<String> {
     std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
+}
+
+/// The text of a file that failures call by this name; empty where there is none.
+pub(crate) fn file_or_empty(path: &Path, name: &str) -> Result<String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(Failure::usage(format!("cannot read `{name}`: {error}"))),
+    }
 }
 
 fn standard_input() -> Result<String> {

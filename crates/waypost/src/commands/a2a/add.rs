@@ -1,16 +1,12 @@
 //! `waypost a2a add`: writes one agent into the project's `waypost.toml`.
 
 use super::reference::Reference;
-use crate::commands::mcp::add::tell_plain;
-use crate::commands::mcp::settings_file::{TableContext, append};
-use crate::commands::upstream::lookup;
+use crate::commands::mcp::settings_file;
 use crate::context::Context;
 use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
-use crate::settings::Settings;
 use clap::Args;
 use project::upstream_entries::{NewAgent, agent_table};
-use serde_json::json;
 use std::path::{Path, PathBuf, absolute};
 
 const EXAMPLES: &str = "\
@@ -61,17 +57,8 @@ pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
         prefix: args.prefix.as_deref(),
         allow_private: args.agent.allow_private,
     });
-    let settings = Settings::load(Some(folder.as_path()), &context.environment)?;
-    let variables = lookup(&context.environment);
-    let beside = TableContext { folder: &folder, settings: &settings, variables: &variables };
-    let file = append(std::slice::from_ref(&table), &beside)?;
-    let output = context.output;
-    let text = format!("{file}: added `[a2a.agents.{name}]`");
-    output.data(&json!({"name": name, "file": file}), &text)?;
-    tell_plain(context, &file, &[table]);
-    output.talk("this project's server takes it up when it is started again");
-    output.talk(&format!("now try: {} mcp test {name}", context.program));
-    Ok(Exit::Ok)
+    let taken_up = "this project's server takes it up when it is started again";
+    settings_file::add("a2a.agents", table, taken_up, &folder, context)
 }
 
 /// Where its card is, as the project's settings say it: a file is named from the project's folder.

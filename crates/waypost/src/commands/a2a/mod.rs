@@ -12,7 +12,7 @@ mod check;
 use crate::context::Context;
 use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Result};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -24,15 +24,9 @@ Examples:
   waypost a2a check http://127.0.0.1:8420         # whether it keeps to the specification";
 
 /// What `waypost a2a` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct A2aArgs {
-    #[command(subcommand)]
-    command: A2aCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum A2aCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum A2aCommand {
     /// Show the card of an agent
     Card(card::CardArgs),
     /// Send an agent a message, and wait until its task is over or asks something
@@ -45,10 +39,10 @@ enum A2aCommand {
     Check(check::CheckArgs),
 }
 
-impl A2aArgs {
+impl A2aCommand {
     /// The project's folder.
     pub(crate) fn project(&self) -> PathBuf {
-        match &self.command {
+        match self {
             A2aCommand::Add(args) => project_folder(args.dir.as_deref()),
             A2aCommand::Card(_)
             | A2aCommand::Send(_)
@@ -59,8 +53,8 @@ impl A2aArgs {
 }
 
 /// Runs `waypost a2a`.
-pub(crate) async fn run(args: A2aArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: A2aCommand, context: &Context) -> Result<Exit> {
+    match command {
         A2aCommand::Card(args) => card::run(&args, context).await,
         A2aCommand::Send(args) => send::run(&args, context).await,
         A2aCommand::Tasks(args) => tasks::run(&args, context).await,

@@ -2,6 +2,7 @@
 //! here, with the position of each mistake, before anything is sent.
 
 use crate::commands::Most;
+use crate::commands::stored::{StoreResult, StoredKind};
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
@@ -11,7 +12,7 @@ use crate::terminal::output::printable;
 use crate::terminal::table::Cell;
 use crate::terminal::unified::{TitledText, unified};
 use crate::terminal::yaml;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use kernel::definition::agent::Agent;
 use kernel::definition::agent_reader::read_text;
 use kernel::definition::plan::mistake::Mistake;
@@ -29,15 +30,9 @@ Examples:
   waypost agent rm assistant";
 
 /// What `waypost agent` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct AgentArgs {
-    #[command(subcommand)]
-    command: AgentCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum AgentCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum AgentCommand {
     /// List the server's agents
     Ls(Most),
     /// Show one agent as YAML
@@ -66,15 +61,20 @@ enum AgentCommand {
     },
 }
 
+const STORED: StoredKind = StoredKind { names: AGENTS, member: "refName" };
+
 /// Runs `waypost agent`.
-pub(crate) async fn run(args: AgentArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: AgentCommand, context: &Context) -> Result<Exit> {
+    match command {
         AgentCommand::Ls(Most { limit }) => list(context, limit).await,
         AgentCommand::Show { name } => get(context, &name).await,
         AgentCommand::Apply { files } => apply(context, &files).await,
         AgentCommand::Diff { file } => diff(context, &file).await,
-        AgentCommand::Rm { name, dry_run: false } => remove(context, &name).await,
-        AgentCommand::Rm { name, dry_run: true } => would_remove(context, &name).await,
+        AgentCommand::Rm { name, dry_run: false } => STORED.remove(context, &name).await,
+        AgentCommand::Rm { name, dry_run: true } => {
+            let version = |answer: AgentAnswer| answer.summary.version;
+            STORED.would_remove(context, &name, version).await
+        }
     }
 }
 
@@ -99,8 +99,7 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
 
 async fn get(context: &Context, name: &str) -> Result<Exit> {
     let client = context.client().await?;
-    let asked = client.get(Request::to(&["agents", name]));
-    let body = suggestions::or_suggest(&client, AGENTS, name, asked).await?;
+    let body = suggestions::get_or_suggest(&client, AGENTS, name).await?;
     context.show(&body, |answer: AgentAnswer| {
         context.output.text(printable(&yaml::agent(&answer.agent)?).trim_end())?;
         context.output.talk(&match answer.summary.version {
@@ -115,32 +114,21 @@ async fn apply(context: &Context, files: &[PathBuf]) -> Result<Exit> {
     let offered = offered(context, files)?;
     let client = context.client().await?;
     for agent in &offered {
-        let StoreResult { result, version } = store(context, &client, agent).await?;
-        let name = agent.name.as_str();
-        let line = json!({"refName": name, "result": result, "version": version});
-        let version = version.map_or("a file".to_owned(), |version| format!("version {version}"));
-        let text = format!("{result:<9}  {name}  {version}");
-        context.output.data(&line, &text)?;
+        let stored = store(context, &client, agent).await?;
+        STORED.tell(context, agent.name.as_str(), stored)?;
     }
     Ok(Exit::Ok)
-}
-
-/// The outcome of storing an agent.
-struct StoreResult {
-    result: &'static str,
-    /// The one that holds now; none where a file has it.
-    version: Option<u64>,
 }
 
 /// Stores an agent where it differs.
 async fn store(context: &Context, client: &Client, agent: &Agent) -> Result<StoreResult> {
     let name = agent.name.as_str();
-    let kept = stored_agent(client, name).await?;
+    let kept: Option<AgentAnswer> = client.find(AGENTS.item(name)).await?;
     let wanted = with_stored_id(agent, kept.as_ref());
     if let Some(kept) = kept.as_ref().filter(|kept| kept.agent == wanted) {
         return Ok(StoreResult { result: "unchanged", version: kept.summary.version });
     }
-    let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
+    let request = AGENTS.item(name).keyed(context.admin_key()?);
     // Of two who apply at once one gets an error, instead of being overwritten.
     let request = match kept.as_ref().map(|kept| kept.summary.version) {
         None => request.only_if("If-None-Match", "*".to_owned()),
@@ -159,7 +147,7 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit> {
     let mut exit = Exit::Ok;
     for agent in &offered {
         let name = agent.name.as_str();
-        let kept = stored_agent(&client, name).await?;
+        let kept: Option<AgentAnswer> = client.find(AGENTS.item(name)).await?;
         let new = yaml::agent(&with_stored_id(agent, kept.as_ref()))?;
         let (old_name, old) = match &kept {
             Some(kept) => {
@@ -180,31 +168,6 @@ async fn diff(context: &Context, file: &Path) -> Result<Exit> {
         exit = Exit::Failed;
     }
     Ok(exit)
-}
-
-async fn remove(context: &Context, name: &str) -> Result<Exit> {
-    let client = context.client().await?;
-    let request = Request::to(&["agents", name]).keyed(context.admin_key()?);
-    suggestions::or_suggest(&client, AGENTS, name, client.delete(request)).await?;
-    let document = json!({"refName": name, "removed": true});
-    context.output.done(&document, &format!("removed `{name}`"))
-}
-
-async fn would_remove(context: &Context, name: &str) -> Result<Exit> {
-    let client = context.client().await?;
-    let asked = client.get(Request::to(&["agents", name]));
-    let body = suggestions::or_suggest(&client, AGENTS, name, asked).await?;
-    let answer: AgentAnswer = read(&body)?;
-    let version = answer.summary.version;
-    let told = match version {
-        Some(version) => format!(
-            "version {version} of `{name}` would be removed; runs that began continue with it; \
-             nothing was removed"
-        ),
-        None => format!("`{name}` would stay: it is from a file of the server's project"),
-    };
-    let document = json!({"dryRun": true, "refName": name, "removed": version.is_some()});
-    context.output.data(&document, &told)
 }
 
 /// The agents of these files, all of them right.
@@ -231,15 +194,6 @@ fn offered(context: &Context, files: &[PathBuf]) -> Result<Vec<Agent>> {
     }
     let what = "there are mistakes in the agents";
     Err(Failure::new(Exit::Usage, "invalid_agent", what).lines(mistakes))
-}
-
-/// The agent as the server has it, if it has one.
-async fn stored_agent(client: &Client, name: &str) -> Result<Option<AgentAnswer>> {
-    match client.get(Request::to(&["agents", name])).await {
-        Ok(body) => read(&body).map(Some),
-        Err(failure) if failure.code == "not_found" => Ok(None),
-        Err(failure) => Err(failure),
-    }
 }
 
 /// What the file says, with the id that the server gave it where the file says none.

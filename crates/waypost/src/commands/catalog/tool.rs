@@ -8,7 +8,7 @@ use crate::remote::client::{Request, read};
 use crate::terminal::input;
 use crate::terminal::output::Fields;
 use crate::terminal::table::Cell;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use kernel::values::names::{Alphabet, outward};
 use serde_json::{Value, json};
 use wire::rest::{CallAnswer, PendingCall, Tool};
@@ -22,15 +22,9 @@ Examples:
   waypost tool call http::request @request.json";
 
 /// What `waypost tool` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct ToolArgs {
-    #[command(subcommand)]
-    command: ToolCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum ToolCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum ToolCommand {
     /// List the tools, and the plans as tools
     Ls(Most),
     /// Show one tool with its schemas and its name in MCP
@@ -49,8 +43,8 @@ enum ToolCommand {
 }
 
 /// Runs `waypost tool`.
-pub(crate) async fn run(args: ToolArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: ToolCommand, context: &Context) -> Result<Exit> {
+    match command {
         ToolCommand::Ls(Most { limit }) => list(context, limit).await,
         ToolCommand::Show { name } => show(context, &name).await,
         ToolCommand::Call { name, arguments } => call(context, &name, &arguments).await,

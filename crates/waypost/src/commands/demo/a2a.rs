@@ -4,8 +4,8 @@
 use super::narrator::Narrator;
 use super::stage::{Stage, StoryRequest, text_at};
 use super::waiting::WaitDeadline;
-use super::{mistaken, unbound};
-use crate::assembly::{Keys, NOWHERE, assemble, refused};
+use super::{listen, mistaken, served_while};
+use crate::assembly::{Keys, assemble, refused};
 use crate::environment::Environment;
 use crate::exit::Result;
 use crate::process::folder::TemporaryFolder;
@@ -14,8 +14,6 @@ use project::config::Config;
 use project::folder::Project;
 use serde_json::json;
 use std::net::SocketAddr;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
 const SUPPLIER: &str = "[tools]\ndemo = true\n\
                         [a2a]\nname = \"Tea supplier\"\ndescription = \"Takes orders of tea\"\n\
@@ -79,22 +77,11 @@ async fn served<T>(
     story: impl AsyncFnOnce(SocketAddr) -> Result<T>,
 ) -> Result<T> {
     let folder = TemporaryFolder::new()?;
-    let listener = TcpListener::bind(NOWHERE).await.map_err(|error| unbound(&error))?;
-    let address = listener.local_addr().map_err(|error| unbound(&error))?;
+    let (listener, address) = listen().await?;
     let keys = Keys::of(&Environment::bare());
     let assembled = assemble(project, folder.path().to_path_buf(), address, keys).await;
     let assembled = assembled.map_err(refused)?;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let serving = server::serve(assembled, listener, None, async move {
-        // No one sends anything: the story drops it.
-        let _ = stopped.await;
-    });
-    let telling = async {
-        let told = story(address).await;
-        drop(stop);
-        told
-    };
-    let ((), told) = tokio::join!(serving, telling);
+    let told = served_while(assembled, listener, story(address)).await;
     drop(folder);
     told
 }
@@ -109,14 +96,12 @@ impl Scene {
     async fn tell(&self) -> Result<()> {
         let supplier = &self.supplier;
         let shop = &self.shop;
-        supplier
-            .say(
-                "A supplier of tea runs a Waypost server of its own. Its card says what other \
-                 agents can ask of it, and is signed.",
-            )
-            .await?;
+        let text = "A supplier of tea runs a Waypost server of its own. Its card says what other \
+                    agents can ask of it, and is signed.";
         let shown = ["/name", "/skills/*/id", "/skills/*/description", "/signatures"];
-        supplier.ask(StoryRequest::get("/.well-known/agent-card.json").showing(&shown)).await?;
+        supplier
+            .tell(text, StoryRequest::get("/.well-known/agent-card.json").showing(&shown))
+            .await?;
 
         shop.say(
             "A shop has written the supplier's address into its settings. Each skill of the \
@@ -127,24 +112,22 @@ impl Scene {
         let shown = ["/state", "/version", "/agent/address", "/tools"];
         shop.ask(StoryRequest::get("/api/v1/upstreams/supplier").showing(&shown)).await?;
 
-        shop.say(
-            "A plan of the shop orders tea. The supplier wants to have that approved, so the \
-             question reaches the shop, and the run waits.",
-        )
-        .await?;
+        let text = "A plan of the shop orders tea. The supplier wants to have that approved, so \
+                    the question reaches the shop, and the run waits.";
         let body = json!({"planId": "restock"});
         let shown = ["/run/status", "/run/asks/*/title", "/run/asks/*/body"];
-        let waits = shop.ask(StoryRequest::post("/api/v1/runs", body).showing(&shown)).await?;
+        let waits =
+            shop.tell(text, StoryRequest::post("/api/v1/runs", body).showing(&shown)).await?;
         let ask = text_at(&waits, "/run/asks/0/id")?;
 
         supplier.say("On the supplier's side it is a task that waits for its client.").await?;
         self.tasks().await?;
 
-        shop.say("A user of the shop approves. The answer goes back, and both runs end.").await?;
+        let text = "A user of the shop approves. The answer goes back, and both runs end.";
         let path = format!("/api/v1/asks/{ask}");
         let approved = json!({"action": "accept", "content": {"reply": "approve"}});
         let approved = StoryRequest::post(&path, approved);
-        shop.ask(approved.showing(&["/run/status", "/run/answer"])).await?;
+        shop.tell(text, approved.showing(&["/run/status", "/run/answer"])).await?;
         self.tasks().await
     }
 

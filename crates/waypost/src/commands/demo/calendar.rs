@@ -9,29 +9,25 @@ const THREAD: &str = "demo-calendar";
 pub(super) async fn tell(stage: &Stage) -> Result<()> {
     let said = |text: &str| json!({"thread_id": THREAD, "user_request": text});
     let short = ["/status", "/response"];
-    stage
-        .say("An agent has a model, tools and limits. This one only reads: no one is asked.")
-        .await?;
+    let text = "An agent has a model, tools and limits. This one only reads: no one is asked.";
     let look = said("what is on my calendar tomorrow?");
-    stage.ask(StoryRequest::post("/run", look).showing(&short)).await?;
+    stage.tell(text, StoryRequest::post("/run", look).showing(&short)).await?;
 
-    stage
-        .say("Now it is to change something. It shows exactly what it would send, and waits.")
-        .await?;
+    let text = "Now it is to change something. It shows exactly what it would send, and waits.";
     let create = said("create a meeting called Standup tomorrow at 9am");
     let asked = StoryRequest::post("/run", create).showing(&["/status", "/pending_action"]);
-    let asked = stage.ask(asked).await?;
+    let asked = stage.tell(text, asked).await?;
     let call = text_at(&asked, "/pending_action/tool_calls/0/call_id")?;
     let start = text_at(&asked, "/pending_action/tool_calls/0/arguments/start")?;
 
-    stage.say("A person says yes. The call is made once, whatever happens to the process.").await?;
+    let text = "A person says yes. The call is made once, whatever happens to the process.";
     let yes = json!({"thread_id": THREAD, "approvals": [{"call_id": call, "approved": true}]});
-    stage.ask(StoryRequest::post("/resume", yes).showing(&short)).await?;
+    stage.tell(text, StoryRequest::post("/resume", yes).showing(&short)).await?;
 
-    stage.say("The conversation continues, and the meeting is there.").await?;
+    let text = "The conversation continues, and the meeting is there.";
     // The date, because after midnight `tomorrow` would be another day.
     let day = start.split('T').next().unwrap_or_default();
     let look = said(&format!("what is on my calendar on {day}?"));
-    stage.ask(StoryRequest::post("/run", look).showing(&short)).await?;
+    stage.tell(text, StoryRequest::post("/run", look).showing(&short)).await?;
     Ok(())
 }

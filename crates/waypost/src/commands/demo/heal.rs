@@ -133,20 +133,16 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
     let paid = run(stage, "shop/pay").await?;
     acts(stage, &paid).await?;
 
-    stage
-        .say(
-            "An order cannot be shipped: its country is misspelt. A model proposes other \
-             arguments. Since shipping changes something, a person sees what would change.",
-        )
-        .await?;
+    let text = "An order cannot be shipped: its country is misspelt. A model proposes other \
+                arguments. Since shipping changes something, a person sees what would change.";
     let body = json!({"planId": "shop/ship"});
     let shown = ["/run/status", "/run/asks/0/fault", "/run/asks/0/proposal"];
-    let stuck = stage.ask(StoryRequest::post("/api/v1/runs", body).showing(&shown)).await?;
+    let stuck = stage.tell(text, StoryRequest::post("/api/v1/runs", body).showing(&shown)).await?;
     let ask = text_at(&stuck, "/run/asks/0/id")?;
-    stage.say("The person takes it.").await?;
+    let text = "The person takes it.";
     let path = format!("/api/v1/asks/{ask}");
     let taken = StoryRequest::post(&path, json!({"action": "edit", "proposal": true}));
-    stage.ask(taken.showing(&["/run/status", "/run/answer"])).await?;
+    stage.tell(text, taken.showing(&["/run/status", "/run/answer"])).await?;
     Ok(())
 }
 

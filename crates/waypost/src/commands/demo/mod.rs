@@ -32,7 +32,7 @@ use project::config::Config;
 use project::folder::{DEMO_SETTINGS, Project};
 use project::two_teams::two_teams;
 use serde_json::json;
-use server::Extra;
+use server::{Assembled, Extra};
 use stage::Stage;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
@@ -214,29 +214,51 @@ async fn perform(
 ) -> Result<()> {
     let Setting { project, extra, keys, admin } = setting;
     let folder = TemporaryFolder::new()?;
-    let listener = TcpListener::bind(NOWHERE).await.map_err(|error| unbound(&error))?;
-    let address = listener.local_addr().map_err(|error| unbound(&error))?;
+    let (listener, address) = listen().await?;
     let starting = assemble_with(project, folder.path().to_path_buf(), address, keys, extra);
     let assembled = tokio::select! {
         assembled = starting => assembled.map_err(refused)?,
         () = signals.next() => return Err(context.interrupted()),
     };
+    let telling = async {
+        tokio::select! {
+            told = tell(stories, teller, address, admin) => told,
+            () = signals.next() => Err(context.interrupted()),
+        }
+    };
+    let told = served_while(assembled, listener, telling).await;
+    drop(folder);
+    told
+}
+
+/// Serves until the story is told.
+async fn served_while<T>(
+    assembled: Assembled,
+    listener: TcpListener,
+    story: impl Future<Output = T>,
+) -> T {
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = server::serve(assembled, listener, None, async move {
-        // No one sends anything: the story drops it.
+        // No one sends anything: the end of the story drops it.
         let _ = stopped.await;
     });
     let telling = async {
-        let told = tokio::select! {
-            told = tell(stories, teller, address, admin) => told,
-            () = signals.next() => Err(context.interrupted()),
-        };
+        let told = story.await;
         drop(stop);
         told
     };
     let ((), told) = tokio::join!(serving, telling);
-    drop(folder);
     told
+}
+
+/// Listens on a free port of this machine.
+async fn listen() -> Result<(TcpListener, SocketAddr)> {
+    let unbound = |error: std::io::Error| {
+        Failure::new(Exit::Failed, "listen", format!("cannot listen on this machine: {error}"))
+    };
+    let listener = TcpListener::bind(NOWHERE).await.map_err(unbound)?;
+    let address = listener.local_addr().map_err(unbound)?;
+    Ok((listener, address))
 }
 
 async fn tell(
@@ -262,10 +284,6 @@ fn list(output: Output) -> Result<Exit> {
     let items: Vec<_> = stories.clone().map(item).collect();
     let row = |story: &Story| vec![word(story), story.about().to_owned()];
     output.data(&json!({"items": items}), &table(&["story", "about"], stories.map(row)))
-}
-
-fn unbound(error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, "listen", format!("cannot listen on this machine: {error}"))
 }
 
 #[cfg(test)]

@@ -19,9 +19,9 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
         .await?;
     let ann = key_of(stage, "ann").await?;
     let ann = Sender { variable: "ANN", key: &ann };
-    stage.say("The server knows who calls, in which team, and as what.").await?;
+    let text = "The server knows who calls, in which team, and as what.";
     let shown = ["/subject", "/realm", "/roles"];
-    stage.ask(StoryRequest::get("/api/v1/whoami").by(ann).showing(&shown)).await?;
+    stage.tell(text, StoryRequest::get("/api/v1/whoami").by(ann).showing(&shown)).await?;
     let ask = booked(stage, ann).await?;
     answered(stage, ann, &ask).await?;
     audited(stage).await
@@ -29,21 +29,17 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
 
 /// Ann books: a little, too much, and so much that a lead is asked. Gives the ask.
 async fn booked(stage: &Stage, ann: Sender<'_>) -> Result<Value> {
-    stage
-        .say("She books a small sum. Her role permits it, and no policy has anything against it.")
-        .await?;
-    stage.ask(StoryRequest::post(CALL, sum(20)).by(ann)).await?;
+    let text = "She books a small sum. Her role permits it, and no policy has anything against it.";
+    stage.tell(text, StoryRequest::post(CALL, sum(20)).by(ann)).await?;
 
-    stage.say("A policy forbids more than 5,000, to everybody.").await?;
+    let text = "A policy forbids more than 5,000, to everybody.";
     let refused = StoryRequest::post(CALL, sum(6_000)).by(ann).refused();
-    stage.ask(refused.showing(&["/status", "/code", "/detail"])).await?;
+    stage.tell(text, refused.showing(&["/status", "/code", "/detail"])).await?;
 
-    stage
-        .say("Another one wants a lead to approve more than 500. The call waits, as a run.")
-        .await?;
+    let text = "Another one wants a lead to approve more than 500. The call waits, as a run.";
     let asked = StoryRequest::post(CALL, sum(600)).by(ann);
     let shown = ["/run/status", "/ask/title", "/ask/body", "/ask/mayAnswer", "/ask/other"];
-    let answer = stage.ask(asked.showing(&shown)).await?;
+    let answer = stage.tell(text, asked.showing(&shown)).await?;
     Ok(answer["ask"].clone())
 }
 
@@ -52,9 +48,9 @@ async fn answered(stage: &Stage, ann: Sender<'_>, ask: &Value) -> Result<()> {
     let path = format!("/api/v1/asks/{}", text_at(ask, "/id")?);
     let call = text_at(ask, "/calls/0/callId")?;
     let yes = json!({"decisions": [{"callId": call, "approve": true}]});
-    stage.say("Ann cannot approve it herself: the policy wants another person.").await?;
+    let text = "Ann cannot approve it herself: the policy wants another person.";
     let refused = StoryRequest::post(&path, yes.clone()).by(ann).refused();
-    stage.ask(refused.showing(&["/status", "/detail", "/hint"])).await?;
+    stage.tell(text, refused.showing(&["/status", "/detail", "/hint"])).await?;
 
     stage.say("For Cleo, who is of the other team, it does not exist.").await?;
     let cleo = key_of(stage, "cleo").await?;
@@ -71,23 +67,19 @@ async fn answered(stage: &Stage, ann: Sender<'_>, ask: &Value) -> Result<()> {
 
 /// What was kept of it.
 async fn audited(stage: &Stage) -> Result<()> {
-    stage
-        .say("All of it is in the audit of the team: who called, and which policy decided ..")
-        .await?;
+    let text = "All of it is in the audit of the team: who called, and which policy decided ..";
     let shown = ["/items/*/subject", "/items/*/verdict", "/items/*/policies"];
     let calls = StoryRequest::get("/api/v1/audit?act=call").with(TEAM).by(stage.admin());
-    stage.ask(calls.showing(&shown)).await?;
+    stage.tell(text, calls.showing(&shown)).await?;
 
-    stage.say(".. and who answered, or tried to.").await?;
+    let text = ".. and who answered, or tried to.";
     let shown = ["/items/*/subject", "/items/*/verdict", "/items/*/reply"];
     let answers = StoryRequest::get("/api/v1/audit?act=answer").with(TEAM).by(stage.admin());
-    stage.ask(answers.showing(&shown)).await?;
+    stage.tell(text, answers.showing(&shown)).await?;
 
-    stage
-        .say("Its rows are a chain: one that is changed, removed or added later is found.")
-        .await?;
+    let text = "Its rows are a chain: one that is changed, removed or added later is found.";
     let check = StoryRequest::get("/api/v1/audit/verify").with(TEAM).by(stage.admin());
-    stage.ask(check.showing(&["/valid", "/rows", "/flaws"])).await?;
+    stage.tell(text, check.showing(&["/valid", "/rows", "/flaws"])).await?;
     Ok(())
 }
 

@@ -133,6 +133,12 @@ impl Stage {
         Err(unexpected(status, asked.path))
     }
 
+    /// Says what comes next, then sends the request that does it.
+    pub(super) async fn tell(&self, text: &str, asked: StoryRequest<'_>) -> Result<Value> {
+        self.say(text).await?;
+        self.ask(asked).await
+    }
+
     /// Reads without showing it.
     pub(super) async fn quietly(&self, path: &str) -> Result<Value> {
         let (status, answer) = self.client.send(Method::GET, path, &[], None).await?;

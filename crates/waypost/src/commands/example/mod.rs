@@ -6,17 +6,11 @@ mod filesystem_server;
 
 use crate::context::Context;
 use crate::exit::{Exit, Result};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 /// What `waypost example` takes.
-#[derive(Debug, Args)]
-pub(crate) struct ExampleArgs {
-    #[command(subcommand)]
-    command: ExampleCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum ExampleCommand {
+pub(crate) enum ExampleCommand {
     /// Serve the calendars and maps of the calendar example over MCP
     CalendarServer(calendar_server::CalendarServerArgs),
     /// Serve the files of one folder over MCP and plain JSON-RPC
@@ -24,8 +18,8 @@ enum ExampleCommand {
 }
 
 /// Runs `waypost example`.
-pub(crate) async fn run(args: ExampleArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: ExampleCommand, context: &Context) -> Result<Exit> {
+    match command {
         ExampleCommand::CalendarServer(args) => calendar_server::run(&args, context).await,
         ExampleCommand::FilesystemServer(args) => filesystem_server::run(&args, context).await,
     }

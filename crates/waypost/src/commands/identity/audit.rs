@@ -34,15 +34,9 @@ const VERIFY_SECONDS: u64 = 3_600;
 const PAGE_ITEMS: usize = 200;
 
 /// What `waypost audit` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct AuditArgs {
-    #[command(subcommand)]
-    command: AuditCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum AuditCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum AuditCommand {
     /// List what was decided, newest first
     #[command(alias = "ls")]
     Tail(TailArgs),
@@ -54,7 +48,7 @@ enum AuditCommand {
 
 /// Which audit.
 #[derive(Debug, Args)]
-struct Which {
+pub(crate) struct Which {
     /// That of the server itself instead of the realm's
     #[arg(long)]
     of_server: bool,
@@ -64,7 +58,7 @@ struct Which {
 }
 
 #[derive(Debug, Args)]
-struct TailArgs {
+pub(crate) struct TailArgs {
     #[command(flatten)]
     which: Which,
     /// Only this act, such as `call` or `key.create`
@@ -81,7 +75,7 @@ struct TailArgs {
 }
 
 #[derive(Debug, Args)]
-struct VerifyArgs {
+pub(crate) struct VerifyArgs {
     #[command(flatten)]
     which: Which,
     /// A head that was kept, `<row>:<64 hexadecimal digits>`
@@ -111,8 +105,8 @@ struct ExportSummary {
 }
 
 /// Runs `waypost audit`.
-pub(crate) async fn run(args: AuditArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: AuditCommand, context: &Context) -> Result<Exit> {
+    match command {
         AuditCommand::Tail(args) => tail(args, context).await,
         AuditCommand::Verify(args) => verify(args, context).await,
         AuditCommand::Export(which) => export(&which, context).await,
@@ -180,17 +174,11 @@ async fn compared(
     context: &Context,
 ) -> Result<Vec<String>> {
     let mut there = Rows::default();
-    let mut cursor: Option<String> = None;
-    loop {
-        let page = entries(client, which, cursor.as_ref(), context).await?;
-        for entry in &page.items {
-            there.add(entry);
-        }
-        match page.next_cursor {
-            Some(next) => cursor = Some(next),
-            None => break,
-        }
-    }
+    let adding = |entry: &Value| {
+        there.add(entry);
+        Ok(())
+    };
+    each_entry(client, which, context, adding).await?;
     there.close();
     // Read last: what is removed meanwhile is not taken for missing.
     let head = client.get(which.request(&["audit", "head"], context)?).await?;
@@ -242,28 +230,28 @@ async fn export(which: &Which, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
     let head = client.get(which.request(&["audit", "head"], context)?).await?;
     context.output.document(&head)?;
-    let mut cursor: Option<String> = None;
-    loop {
-        let page = entries(&client, which, cursor.as_ref(), context).await?;
-        for entry in &page.items {
-            context.output.document(entry)?;
-        }
-        match page.next_cursor {
-            Some(next) => cursor = Some(next),
-            None => return Ok(Exit::Ok),
-        }
-    }
+    each_entry(&client, which, context, |entry| context.output.document(entry)).await?;
+    Ok(Exit::Ok)
 }
 
-async fn entries(
+/// Does this with every entry, newest first.
+async fn each_entry(
     client: &Client,
     which: &Which,
-    cursor: Option<&String>,
     context: &Context,
-) -> Result<Page<Value>> {
-    let request = which.request(&["audit"], context)?;
-    let request = request.with("limit", Some(PAGE_ITEMS)).with("cursor", cursor);
-    read(&client.get(request).await?)
+    mut todo: impl FnMut(&Value) -> Result<()>,
+) -> Result<()> {
+    let request = which.request(&["audit"], context)?.with("limit", Some(PAGE_ITEMS));
+    let mut cursor: Option<String> = None;
+    loop {
+        let page = client.get(request.clone().with("cursor", cursor.as_ref())).await?;
+        let page: Page<Value> = read(&page)?;
+        page.items.iter().try_for_each(&mut todo)?;
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 impl Which {

@@ -2,6 +2,7 @@
 //! the first one can be made in a data folder that no server holds.
 
 use super::first_key;
+use super::grants;
 use super::new_key::CreateArgs;
 use crate::assembly::refused;
 use crate::commands::{LIST_ITEMS_MAX, Most, age};
@@ -12,7 +13,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::remote::address;
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::table::Cell;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use project::folder::CONFIG_FILE;
 use serde_json::json;
 use server::OfflineKeys;
@@ -28,22 +29,9 @@ Examples:
   waypost key revoke abcdefghij                     # ends at once, with what it has open";
 
 /// What `waypost key` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct KeyArgs {
-    #[command(subcommand)]
-    command: KeyCommand,
-}
-
-impl KeyArgs {
-    /// Whether a key is made: then `--realm` says what it may enter.
-    pub(crate) fn creates(&self) -> bool {
-        matches!(self.command, KeyCommand::Add(_))
-    }
-}
-
 #[derive(Debug, Subcommand)]
-enum KeyCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum KeyCommand {
     /// Make a key and print it, this once; also in a folder that no server holds
     Add(CreateArgs),
     /// List the keys that you may administer, without their texts
@@ -67,9 +55,16 @@ enum KeyCommand {
     },
 }
 
+impl KeyCommand {
+    /// Whether a key is made: then `--realm` says what it may enter.
+    pub(crate) fn creates(&self) -> bool {
+        matches!(self, KeyCommand::Add(_))
+    }
+}
+
 /// Runs `waypost key`.
-pub(crate) async fn run(args: KeyArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: KeyCommand, context: &Context) -> Result<Exit> {
+    match command {
         KeyCommand::Add(args) => create(&args, context).await,
         KeyCommand::Ls(Most { limit }) => list(context, limit).await,
         KeyCommand::Rotate { id, overlap } => rotate(context, &id, overlap).await,
@@ -85,7 +80,7 @@ async fn create(args: &CreateArgs, context: &Context) -> Result<Exit> {
         || "it never expires".to_owned(),
         |expires_at| format!("it expires at {expires_at}"),
     );
-    let about = format!("key {} (`{}`): {}; {until}", key.id, key.name, grants(key));
+    let about = format!("key {} (`{}`): {}; {until}", key.id, key.name, grants(&key.realms));
     tell(&issued, &about, context)
 }
 
@@ -127,7 +122,7 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let heads = ["id", "name", "roles", "scopes", "status", "expires", "last used"];
     let none = "there are no keys: `waypost key add` makes one";
     context.table(&body, Listing { noun: "key", heads: &heads, none }, |key: ApiKey| {
-        let roles = grants(&key);
+        let roles = grants(&key.realms);
         let scopes = key.scopes.map(|scopes| scopes.join(", ")).unwrap_or_default();
         vec![
             Cell::id(key.id),
@@ -171,7 +166,7 @@ async fn would_revoke(context: &Context, id: &str) -> Result<Exit> {
         "key {id} (`{}`: {}, {}) would end at once; what it did stays in the audit; nothing was \
          changed",
         key.name,
-        grants(&key),
+        grants(&key.realms),
         key.status.name()
     );
     context.output.data(&json!({"dryRun": true, "id": id}), &told)
@@ -189,12 +184,6 @@ fn tell(issued: &IssuedKey, about: &str, context: &Context) -> Result<Exit> {
     output.data(&document, &issued.text)
 }
 
-/// `member of acme, viewer of shop-*`.
-fn grants(key: &ApiKey) -> String {
-    let one = |(realm, roles): (&String, &Vec<String>)| format!("{} of {realm}", roles.join("+"));
-    key.realms.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,6 +196,6 @@ mod tests {
             "by": "local", "createdAt": "2026-11-16T00:00:00.000Z",
         }))
         .unwrap();
-        assert_eq!(grants(&key), "member+approver of acme, viewer of shop-*");
+        assert_eq!(grants(&key.realms), "member+approver of acme, viewer of shop-*");
     }
 }

@@ -10,3 +10,11 @@ pub(crate) mod realm;
 pub(crate) mod policy;
 pub(crate) mod whoami;
 pub(crate) mod audit;
+
+use std::collections::BTreeMap;
+
+/// `member of acme, viewer of shop-*`.
+fn grants(realms: &BTreeMap<String, Vec<String>>) -> String {
+    let one = |(realm, roles): (&String, &Vec<String>)| format!("{} of {realm}", roles.join("+"));
+    realms.iter().map(one).collect::<Vec<_>>().join(", ")
+}

@@ -10,7 +10,7 @@ use wire::rest::KeyBody;
 
 /// What `waypost key add` takes.
 #[derive(Debug, Args)]
-pub(super) struct CreateArgs {
+pub(crate) struct CreateArgs {
     /// What people call it
     #[arg(long)]
     pub(super) name: String,

@@ -32,15 +32,9 @@ Examples:
   waypost policy explain '{subject: ann, roles: [clerk], act: call, resource: {tool: pay}}'";
 
 /// What `waypost policy` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct PolicyArgs {
-    #[command(subcommand)]
-    command: PolicyCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum PolicyCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum PolicyCommand {
     /// List the policies of a project
     #[command(alias = "show")]
     Ls(Folder),
@@ -59,7 +53,7 @@ enum PolicyCommand {
 
 /// The project, with or without the name of its option.
 #[derive(Debug, Args)]
-struct Folder {
+pub(crate) struct Folder {
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
     #[arg(value_name = "DIR", conflicts_with = "dir")]
     folder: Option<PathBuf>,
@@ -69,16 +63,16 @@ struct Folder {
 }
 
 #[derive(Debug, Args)]
-struct Place {
+pub(crate) struct Place {
     /// The project's folder [default: this one, or the nearest above it with a waypost.toml]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-impl PolicyArgs {
+impl PolicyCommand {
     /// The folder of the project that the command is about.
     pub(crate) fn project(&self) -> PathBuf {
-        let dir = match &self.command {
+        let dir = match self {
             PolicyCommand::Ls(place)
             | PolicyCommand::Validate(place)
             | PolicyCommand::Test(place) => place.folder.as_ref().or(place.dir.as_ref()),
@@ -89,12 +83,12 @@ impl PolicyArgs {
 }
 
 /// Runs `waypost policy`.
-pub(crate) fn run(args: &PolicyArgs, context: &Context) -> Result<Exit> {
+pub(crate) fn run(command: &PolicyCommand, context: &Context) -> Result<Exit> {
     let read = LoadedPolicies::of(
-        load_project(&args.project(), &context.environment)?,
+        load_project(&command.project(), &context.environment)?,
         &context.environment,
     );
-    match &args.command {
+    match command {
         PolicyCommand::Ls(_) => show(context, &read.policies()?),
         PolicyCommand::Validate(_) => validate(context, &read),
         PolicyCommand::Test(_) => test(context, &read),

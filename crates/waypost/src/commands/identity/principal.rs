@@ -1,13 +1,14 @@
 //! `waypost principal`: people and programs that a server knows by name. Files are checked here,
 //! with the position of each mistake, before anything is sent.
 
+use super::grants;
 use crate::commands::Most;
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Client, Request, read};
 use crate::terminal::input;
 use crate::terminal::table::Cell;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use kernel::identity::principal_reader::{KnownNames, read_text};
 use kernel::limits::Limits;
 use kernel::values::members::take;
@@ -25,15 +26,9 @@ Examples:
   waypost key add --name laptop --of ann";
 
 /// What `waypost principal` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct PrincipalArgs {
-    #[command(subcommand)]
-    command: PrincipalCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum PrincipalCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum PrincipalCommand {
     /// List the principals that you may administer
     Ls(Most),
     /// Show one principal
@@ -59,8 +54,8 @@ enum PrincipalCommand {
 }
 
 /// Runs `waypost principal`.
-pub(crate) async fn run(args: PrincipalArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: PrincipalCommand, context: &Context) -> Result<Exit> {
+    match command {
         PrincipalCommand::Ls(Most { limit }) => list(context, limit).await,
         PrincipalCommand::Show { id } => get(context, &id).await,
         PrincipalCommand::Apply { file } => apply(context, &file).await,
@@ -76,7 +71,7 @@ async fn list(context: &Context, limit: usize) -> Result<Exit> {
     let none = "there are no principals: `waypost principal apply` stores some";
     let listing = Listing { noun: "principal", heads: &heads, none };
     context.table(&body, listing, |principal: Principal| {
-        let roles = grants(&principal);
+        let roles = grants(&principal.definition.realms);
         let Principal { id, origin, definition, disabled_at, .. } = principal;
         let kind = definition.kind.name();
         let identities = definition.identities.join(", ");
@@ -118,11 +113,7 @@ async fn store(
     wanted: &Value,
 ) -> Result<&'static str> {
     let request = || Ok::<_, Failure>(Request::to(&["principals", id]).keyed(context.admin_key()?));
-    let kept = match client.get(request()?).await {
-        Ok(body) => Some(body),
-        Err(failure) if failure.code == "not_found" => None,
-        Err(failure) => return Err(failure),
-    };
+    let kept: Option<Value> = client.find(request()?).await?;
     if kept.as_ref().is_some_and(|kept| kept["definition"] == *wanted) {
         return Ok("unchanged");
     }
@@ -163,12 +154,6 @@ async fn switch(context: &Context, id: &str, to: &str) -> Result<Exit> {
     context.output.done(&body, &talk)
 }
 
-/// `member of acme, viewer of shop-*`.
-fn grants(principal: &Principal) -> String {
-    let one = |(realm, roles): (&String, &Vec<String>)| format!("{} of {realm}", roles.join("+"));
-    principal.definition.realms.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +163,9 @@ mod tests {
         let definition = json!({"realms": {"acme": ["member", "approver"], "shop-*": ["viewer"]}});
         let principal = json!({"id": "ann", "origin": "file", "definition": definition});
         let principal: Principal = serde_json::from_value(principal).unwrap();
-        assert_eq!(grants(&principal), "member+approver of acme, viewer of shop-*");
+        assert_eq!(
+            grants(&principal.definition.realms),
+            "member+approver of acme, viewer of shop-*"
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::context::{Context, Listing};
 use crate::exit::{Exit, Failure, Result};
 use crate::remote::client::{Request, read};
 use crate::terminal::output::Fields;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use project::realm::default_realm;
 use serde_json::json;
 use wire::rest::{Realm, RealmOrigin};
@@ -20,15 +20,9 @@ Examples:
   waypost realm rm acme-eu               # with all that it owns, for good; its audit stays";
 
 /// What `waypost realm` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct RealmArgs {
-    #[command(subcommand)]
-    command: RealmCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum RealmCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum RealmCommand {
     /// List the realms that you may administer
     Ls(Most),
     /// Show what is set for one realm, and what is left of one that was removed
@@ -52,8 +46,8 @@ enum RealmCommand {
 }
 
 /// Runs `waypost realm`.
-pub(crate) async fn run(args: RealmArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: RealmCommand, context: &Context) -> Result<Exit> {
+    match command {
         RealmCommand::Ls(Most { limit }) => list(context, limit).await,
         RealmCommand::Show { name } => show(context, &name).await,
         RealmCommand::Add { name } => add(context, &name).await,

@@ -1,16 +1,13 @@
 //! `waypost mcp add`: writes one server into the project's `waypost.toml`.
 
-use super::settings_file::{TableContext, append};
+use super::settings_file;
 use crate::commands::header;
-use crate::commands::upstream::lookup;
 use crate::context::Context;
 use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
-use crate::settings::Settings;
 use clap::Args;
 use project::layer::Location;
 use project::upstream_entries::{ConvertedEntry, Entry, converted};
-use serde_json::json;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -60,17 +57,8 @@ fn variable(text: &str) -> Result<(String, String), String> {
 pub(super) fn run(args: &AddArgs, context: &Context) -> Result<Exit> {
     let table = table(args)?;
     let folder = project_folder(args.dir.as_deref());
-    let settings = Settings::load(Some(folder.as_path()), &context.environment)?;
-    let variables = lookup(&context.environment);
-    let beside = TableContext { folder: &folder, settings: &settings, variables: &variables };
-    let file = append(std::slice::from_ref(&table), &beside)?;
-    let output = context.output;
-    let text = format!("{file}: added `[mcp.servers.{}]`", table.name);
-    output.data(&json!({"name": table.name, "file": file}), &text)?;
-    tell_plain(context, &file, &[table]);
-    output.talk("this project's server takes it up within a second, if it runs");
-    output.talk(&format!("now try: {} mcp test {}", context.program, args.name));
-    Ok(Exit::Ok)
+    let taken_up = "this project's server takes it up within a second, if it runs";
+    settings_file::add("mcp.servers", table, taken_up, &folder, context)
 }
 
 fn table(args: &AddArgs) -> Result<ConvertedEntry> {
@@ -102,18 +90,6 @@ fn table(args: &AddArgs) -> Result<ConvertedEntry> {
         Failure::usage(format!("`{}` cannot be the name of an upstream", args.name))
             .hint("a name is 1 to 64 letters, digits, `_` and `-`")
     })
-}
-
-/// Tells which values are written out, since they may be secrets.
-pub(in crate::commands) fn tell_plain(context: &Context, file: &str, tables: &[ConvertedEntry]) {
-    let plain: Vec<String> = tables.iter().flat_map(|table| table.plain.clone()).collect();
-    if !plain.is_empty() {
-        let names = plain.join("`, `");
-        context.output.talk(&format!(
-            "{file} holds what `{names}` are set to; if that is secret, write `${{NAME}}` there \
-             and put the value into `.env`"
-        ));
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,10 @@
 //! `waypost mcp import`: imports the servers of another client's settings. Its files are only read.
 
-use super::add::tell_plain;
-use super::settings_file::{TableContext, append};
-use crate::commands::upstream::lookup;
+use super::settings_file::{add_all, tell_plain};
 use crate::context::Context;
 use crate::environment::locations::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
-use crate::settings::Settings;
 use crate::terminal::table::table;
 use clap::Args;
 use kernel::definition::plan::mistake::Mistake;
@@ -62,7 +59,7 @@ pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit> {
         .filter_map(|candidate| candidate.table.clone())
         .collect();
     let is_written = args.write && !tables.is_empty();
-    let written = if is_written { Some(write(&folder, &tables, context)?) } else { None };
+    let written = if is_written { Some(add_all(&tables, &folder, context)?) } else { None };
     let servers: Vec<Value> = candidates.iter().map(as_json).collect();
     let warnings: Vec<String> = found.warnings.iter().map(Mistake::to_string).collect();
     let report = json!({"servers": servers, "written": written, "warnings": warnings});
@@ -82,12 +79,6 @@ pub(super) fn run(args: &ImportArgs, context: &Context) -> Result<Exit> {
         None => {}
     }
     Ok(Exit::Ok)
-}
-
-fn write(folder: &Path, tables: &[ConvertedEntry], context: &Context) -> Result<String> {
-    let settings = Settings::load(Some(folder), &context.environment)?;
-    let variables = lookup(&context.environment);
-    append(tables, &TableContext { folder, settings: &settings, variables: &variables })
 }
 
 /// What the files hold that the command line names.

@@ -5,11 +5,11 @@ use super::snippet::{ClientArgs, NAME, Program, snippet, way};
 use crate::commands::word;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Result};
+use crate::terminal::input::file_or_empty;
 use crate::terminal::unified::{TitledText, unified};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -42,11 +42,7 @@ pub(super) fn run(args: &InstallArgs, context: &Context) -> Result<Exit> {
         None => program.path().ok_or_else(|| no_home(program))?,
     };
     let file = path.display().to_string();
-    let old = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(Failure::usage(format!("cannot read `{file}`: {error}"))),
-    };
+    let old = file_or_empty(&path, &file)?;
     let new = with(program, &old, &text).map_err(|why| {
         Failure::usage(format!("`{file}` cannot be changed: {why}"))
             .hint(format!("`waypost mcp snippet {}` prints what it needs", word(&program)))

@@ -9,7 +9,7 @@ mod browser;
 mod login;
 mod logout;
 pub(super) mod settings_file;
-pub(super) mod add;
+mod add;
 mod import;
 mod rm;
 mod install;
@@ -18,7 +18,7 @@ use crate::commands::doctor;
 use crate::context::Context;
 use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Result};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -36,15 +36,9 @@ Examples:
   waypost mcp serve --stdio --server http://127.0.0.1:8420    # a bridge to a server that runs";
 
 /// What `waypost mcp` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct McpArgs {
-    #[command(subcommand)]
-    command: McpCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum McpCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum McpCommand {
     /// Serve one client over standard input and output, until it closes them
     Serve(serve::ServeArgs),
     /// Print what a client's settings need to find us
@@ -69,10 +63,10 @@ enum McpCommand {
     Import(import::ImportArgs),
 }
 
-impl McpArgs {
+impl McpCommand {
     /// The project's folder; the demo has none.
     pub(crate) fn project(&self) -> Option<PathBuf> {
-        let dir = match &self.command {
+        let dir = match self {
             McpCommand::Serve(args) => return args.project(),
             McpCommand::Snippet(args) => &args.client.dir,
             McpCommand::Install(args) => &args.client.dir,
@@ -90,8 +84,8 @@ impl McpArgs {
 }
 
 /// Runs `waypost mcp`.
-pub(crate) async fn run(args: McpArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: McpCommand, context: &Context) -> Result<Exit> {
+    match command {
         McpCommand::Serve(args) => serve::run(&args, context).await,
         McpCommand::Snippet(args) => snippet::run(&args, context),
         McpCommand::Install(args) => install::run(&args, context),

@@ -5,13 +5,13 @@ use crate::context::Context;
 use crate::environment::locations::{project_folder, shown};
 use crate::exit::{Exit, Failure, Result};
 use crate::settings::{Settings, file_of};
+use crate::terminal::input::file_or_empty;
 use clap::Args;
 use kernel::definition::plan::mistake::meant;
 use project::atomic_file::{FileAccess, replace_file};
 use project::config::Config;
 use serde_json::json;
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -40,11 +40,7 @@ pub(super) fn run(args: &RmArgs, context: &Context) -> Result<Exit> {
     let path = file_of(&folder)?;
     let file = shown(&path);
     let name = &args.name;
-    let present = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(Failure::usage(format!("cannot read `{file}`: {error}"))),
-    };
+    let present = file_or_empty(&path, &file)?;
     let place = place_of(&settings.config, name)?;
     let left = without(&present, name);
     let names = |config: &Config| -> Vec<String> {

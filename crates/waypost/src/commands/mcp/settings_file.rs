@@ -1,40 +1,78 @@
 //! Appends tables to a project's `waypost.toml`. The present text and its comments are kept, and an
 //! entry that could not be used is not written.
 
-use crate::commands::upstream::mistaken;
+use crate::commands::upstream::{lookup, mistaken};
+use crate::context::Context;
 use crate::environment::locations::shown;
-use crate::exit::{Failure, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::settings::{Settings, file_of};
+use crate::terminal::input::file_or_empty;
 use kernel::definition::plan::mistake::Mistake;
 use project::config::Config;
 use project::folder::Project;
 use project::upstream_entries::{ConvertedEntry, Entry, Upstreams, Variables, WrittenEntries};
+use serde_json::json;
 use std::fs::OpenOptions;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// What the tables come to stand beside.
-pub(in crate::commands) struct TableContext<'a> {
+struct TableContext<'a> {
     /// The project's folder.
-    pub(in crate::commands) folder: &'a Path,
+    folder: &'a Path,
     /// The settings of all files, as they are.
-    pub(in crate::commands) settings: &'a Settings,
-    pub(in crate::commands) variables: &'a Variables<'a>,
+    settings: &'a Settings,
+    variables: &'a Variables<'a>,
+}
+
+/// Adds a table to this list of the project's settings and says so, and when a server has it.
+pub(in crate::commands) fn add(
+    list: &str,
+    table: ConvertedEntry,
+    taken_up: &str,
+    folder: &Path,
+    context: &Context,
+) -> Result<Exit> {
+    let name = table.name.clone();
+    let tables = [table];
+    let file = add_all(&tables, folder, context)?;
+    let output = context.output;
+    let text = format!("{file}: added `[{list}.{name}]`");
+    output.data(&json!({"name": name, "file": file}), &text)?;
+    tell_plain(context, &file, &tables);
+    output.talk(taken_up);
+    output.talk(&format!("now try: {} mcp test {name}", context.program));
+    Ok(Exit::Ok)
 }
 
 /// Adds these tables to the project's settings; where.
-pub(in crate::commands) fn append(
+pub(super) fn add_all(
     tables: &[ConvertedEntry],
-    beside: &TableContext<'_>,
+    folder: &Path,
+    context: &Context,
 ) -> Result<String> {
+    let settings = Settings::load(Some(folder), &context.environment)?;
+    let variables = lookup(&context.environment);
+    append(tables, &TableContext { folder, settings: &settings, variables: &variables })
+}
+
+/// Tells which values are written out, since they may be secrets.
+pub(super) fn tell_plain(context: &Context, file: &str, tables: &[ConvertedEntry]) {
+    let plain: Vec<String> = tables.iter().flat_map(|table| table.plain.clone()).collect();
+    if !plain.is_empty() {
+        let names = plain.join("`, `");
+        context.output.talk(&format!(
+            "{file} holds what `{names}` are set to; if that is secret, write `${{NAME}}` there \
+             and put the value into `.env`"
+        ));
+    }
+}
+
+fn append(tables: &[ConvertedEntry], beside: &TableContext<'_>) -> Result<String> {
     let path = file_of(beside.folder)?;
     let file = shown(&path);
     let added = |present: &str| addition(&file, present, tables, beside);
-    let present = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(Failure::usage(format!("cannot read `{file}`: {error}"))),
-    };
+    let present = file_or_empty(&path, &file)?;
     // Asked before the file is opened: what cannot be added makes none.
     added(&present)?;
     write(&path, &added)?;

@@ -10,7 +10,7 @@ use crate::commands::Most;
 use crate::context::Context;
 use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Result};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -23,15 +23,9 @@ Examples:
   waypost pipeline stats trade                                 # who decided, and why";
 
 /// What `waypost pipeline` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct PipelineArgs {
-    #[command(subcommand)]
-    command: PipelineCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum PipelineCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum PipelineCommand {
     /// List the server's pipelines
     Ls(Most),
     /// Check a pipeline's file, and say which path cases would take; offline
@@ -45,10 +39,10 @@ enum PipelineCommand {
     },
 }
 
-impl PipelineArgs {
+impl PipelineCommand {
     /// The project that the command is about.
     pub(crate) fn project(&self) -> PathBuf {
-        match &self.command {
+        match self {
             PipelineCommand::Test(args) => args.project(),
             PipelineCommand::Ls(_) | PipelineCommand::Send(_) | PipelineCommand::Stats { .. } => {
                 project_folder(None)
@@ -58,8 +52,8 @@ impl PipelineArgs {
 }
 
 /// Runs `waypost pipeline`.
-pub(crate) async fn run(args: PipelineArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: PipelineCommand, context: &Context) -> Result<Exit> {
+    match command {
         PipelineCommand::Ls(Most { limit }) => ls::run(context, limit).await,
         PipelineCommand::Test(args) => test::run(context, &args),
         PipelineCommand::Send(args) => send::run(context, args).await,

@@ -13,7 +13,7 @@ use wire::rest::Ask;
 
 /// What `waypost pipeline send` takes.
 #[derive(Debug, Args)]
-pub(super) struct SendArgs {
+pub(crate) struct SendArgs {
     /// The pipeline's name
     name: String,
     /// The case: `key=value ..`, a JSON text, @file, or - for standard input

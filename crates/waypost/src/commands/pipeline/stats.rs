@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Result};
 use crate::remote::client::Request;
 use crate::remote::suggestions::{self, PIPELINES};
-use crate::terminal::output::{Fields, one_line};
+use crate::terminal::output::{Fields, counted, one_line};
 use crate::terminal::table::table;
 use kernel::definition::pipeline::OTHER_REASONS;
 use wire::rest::{PipelineStats, ReasonCount};
@@ -63,10 +63,10 @@ fn shared(count: u64, total: u64) -> String {
 fn hints(stats: &PipelineStats) -> Vec<String> {
     let named = stats.unknown.iter().filter(|unknown| unknown.reason != OTHER_REASONS);
     let hint = |unknown: &ReasonCount| {
-        let (cases, them) = if unknown.count == 1 { ("case", "it") } else { ("cases", "them") };
+        let cases = counted(unknown.count, "case");
+        let them = if unknown.count == 1 { "it" } else { "them" };
         let reason = one_line(&unknown.reason);
-        let count = unknown.count;
-        format!("{count} {cases} said `{reason}`: a handler would take {them} off the model")
+        format!("{cases} said `{reason}`: a handler would take {them} off the model")
     };
     named.take(HINTS_MAX).map(hint).collect()
 }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 /// What `waypost pipeline test` takes.
 #[derive(Debug, Args)]
-pub(super) struct TestArgs {
+pub(crate) struct TestArgs {
     /// The pipeline's file
     file: PathBuf,
     /// A case to find the path of: a JSON text or @file; may be given again

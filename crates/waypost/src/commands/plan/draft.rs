@@ -18,7 +18,7 @@ use wire::rest::{DraftAnswer, DraftBody, PlanDraft, PlanMistake, PlanSummary};
 const DRAFT_SECONDS: u64 = 600;
 
 #[derive(Debug, Args)]
-pub(super) struct DraftArgs {
+pub(crate) struct DraftArgs {
     /// What the plan is for, in words
     goal: String,
     /// The model that writes it; `default`, or the only one, if absent

@@ -30,6 +30,7 @@ use record::Recording;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use stored::STORED;
 use wire::rest::{PlanAnswer, PlanSummary, RunAnswer, RunBody};
 
 const EXAMPLES: &str = "\
@@ -50,15 +51,9 @@ Examples:
   waypost plan rm hello/greet";
 
 /// What `waypost plan` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct PlanArgs {
-    #[command(subcommand)]
-    command: PlanCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum PlanCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum PlanCommand {
     /// List the server's plans
     Ls(ListArgs),
     /// Show one plan as the server has it
@@ -105,7 +100,7 @@ enum PlanCommand {
 }
 
 #[derive(Debug, Args)]
-struct ListArgs {
+pub(crate) struct ListArgs {
     /// Only plans that fit this text, best first
     #[arg(long = "match", value_name = "TEXT")]
     text: Option<String>,
@@ -114,7 +109,7 @@ struct ListArgs {
 }
 
 #[derive(Debug, Args)]
-struct RunArgs {
+pub(crate) struct RunArgs {
     /// The plan's id on the server, or a file, whose plan is sent with the request
     #[arg(value_name = "ID|FILE")]
     id: String,
@@ -135,10 +130,10 @@ struct RunArgs {
     wait: u64,
 }
 
-impl PlanArgs {
+impl PlanCommand {
     /// The project that the command is about; none for files that are in no project.
     pub(crate) fn project(&self) -> Option<PathBuf> {
-        match &self.command {
+        match self {
             PlanCommand::Validate { paths } | PlanCommand::Test { paths } => folder_of(paths),
             PlanCommand::Graph { file } => folder_of(std::slice::from_ref(file)),
             PlanCommand::Ls(_)
@@ -152,8 +147,8 @@ impl PlanArgs {
 }
 
 /// Runs `waypost plan`.
-pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit> {
-    match args.command {
+pub(crate) async fn run(command: PlanCommand, context: &Context) -> Result<Exit> {
+    match command {
         PlanCommand::Ls(args) => list(context, args).await,
         PlanCommand::Show { id } => show(context, &id).await,
         PlanCommand::Validate { paths } => validate(context, &paths).await,
@@ -162,8 +157,10 @@ pub(crate) async fn run(args: PlanArgs, context: &Context) -> Result<Exit> {
         PlanCommand::Run(args) => start(context, args).await,
         PlanCommand::Draft(args) => draft::run(context, args).await,
         PlanCommand::Apply { paths } => stored::apply(context, &paths).await,
-        PlanCommand::Rm { id, dry_run: false } => stored::remove(context, &id).await,
-        PlanCommand::Rm { id, dry_run: true } => stored::would_remove(context, &id).await,
+        PlanCommand::Rm { id, dry_run: false } => STORED.remove(context, &id).await,
+        PlanCommand::Rm { id, dry_run: true } => {
+            STORED.would_remove(context, &id, |answer: PlanAnswer| answer.version).await
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
-pub(super) struct ExportArgs {
+pub(crate) struct ExportArgs {
     #[command(flatten)]
     named: Named,
     /// Write it to this new file, which is there once all of it came

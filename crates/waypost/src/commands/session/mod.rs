@@ -11,7 +11,7 @@ use crate::remote::client::{Client, Request, read};
 use crate::remote::id_lookup::{self, SESSIONS as SESSION_IDS};
 use crate::remote::suggestions::{self, SESSIONS};
 use crate::remote::tail::{self, PrintOptions};
-use crate::terminal::output::{Fields, printable};
+use crate::terminal::output::{Fields, counted, printable};
 use crate::terminal::table::{Cell, table_beside};
 use clap::{Args, Subcommand};
 use decisions::DecidedAsks;
@@ -39,15 +39,9 @@ Examples:
   waypost session prune --older-than 30d     # those that are over and unused since";
 
 /// What `waypost session` takes.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct SessionArgs {
-    #[command(subcommand)]
-    command: SessionCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum SessionCommand {
+#[command(after_help = EXAMPLES)]
+pub(crate) enum SessionCommand {
     /// List sessions, newest first
     Ls {
         /// Only those whose latest run is: running, waiting, stuck, paused, completed, failed or
@@ -108,7 +102,7 @@ enum SessionCommand {
 }
 
 #[derive(Debug, Args)]
-struct Named {
+pub(crate) struct Named {
     /// ses_.., the beginning of one, or the client's own key
     #[arg(required_unless_present = "last", conflicts_with = "last")]
     session: Option<String>,
@@ -134,9 +128,9 @@ const LOOK: PrintOptions = PrintOptions { line, with_cursor: false, only: None }
 const HISTORY_ITEMS: usize = 20;
 
 /// Runs `waypost session`.
-pub(crate) async fn run(args: SessionArgs, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(command: SessionCommand, context: &Context) -> Result<Exit> {
     let client = context.client().await?;
-    match args.command {
+    match command {
         SessionCommand::Ls { status, plan, limit } => {
             let request = Request::to(&["sessions"]).with("status", status).with("plan", plan);
             list(context, &client.list(request, limit).await?)
@@ -173,8 +167,7 @@ async fn find(client: &Client, name: &str) -> Result<Session> {
 
 /// The same as the server sends it.
 async fn session_body(client: &Client, name: &str) -> Result<Value> {
-    let asked = client.get(Request::to(&["sessions", name]));
-    suggestions::or_suggest(client, SESSIONS, name, asked).await
+    suggestions::get_or_suggest(client, SESSIONS, name).await
 }
 
 fn list(context: &Context, body: &Value) -> Result<Exit> {
@@ -272,8 +265,8 @@ fn cost_text(cost: &Value) -> Result<String> {
     let cost: Cost = read(cost)?;
     let Some(turns) = cost.turns else { return Ok(String::new()) };
     let count = |tokens: Option<u64>| tokens.unwrap_or_default();
-    let plural = if turns == 1 { "" } else { "s" };
-    let mut text = format!("{turns} turn{plural}, {} tokens read", count(cost.input_tokens));
+    let turns = counted(turns, "turn");
+    let mut text = format!("{turns}, {} tokens read", count(cost.input_tokens));
     let cache = [(cost.cached_tokens, "from a cache"), (cost.cache_written_tokens, "into one")];
     let cache = cache.iter().filter_map(|(tokens, what)| Some(format!("{} {what}", (*tokens)?)));
     let cache: Vec<String> = cache.collect();

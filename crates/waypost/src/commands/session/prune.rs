@@ -12,7 +12,7 @@ use serde_json::json;
 use wire::rest::{PruneAnswer, PruneBody, Session};
 
 #[derive(Debug, Args)]
-pub(super) struct PruneArgs {
+pub(crate) struct PruneArgs {
     /// How long they have been unused: 90s, 30m, 12h or 30d
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: u64,
