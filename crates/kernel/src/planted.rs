@@ -1,11 +1,8 @@
 //! Faults on purpose, all off: switches by which the simulation shows that it would notice. They
-//! sit inside the rules, where no wrapper can reach. They are there only in debug
-//! builds: in a release build nothing is ever on.
+//! sit inside the rules, where no wrapper can reach. In a release build
+//! nothing is ever on.
 
-#[cfg(debug_assertions)]
-pub use switched::{began_after, begin_process, is_on, plant};
-#[cfg(not(debug_assertions))]
-pub use without::{began_after, begin_process, is_on, plant};
+use std::cell::Cell;
 
 /// A rule that can be broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,58 +58,31 @@ pub fn lost_ms() -> u64 {
     if is_on(Switch::HeldByNobody) { YEAR_MS } else { 0 }
 }
 
-#[cfg(debug_assertions)]
-mod switched {
-    use super::Switch;
-    use std::cell::Cell;
-
-    thread_local! {
-        /// A simulation is one thread, and several run at the same time.
-        static ON: Cell<Option<Switch>> = const { Cell::new(None) };
-        /// When the simulated process began, in milliseconds.
-        static BEGAN_MS: Cell<i64> = const { Cell::new(i64::MIN) };
-    }
-
-    /// Breaks this rule on this thread, until told otherwise.
-    pub fn plant(switch: Option<Switch>) {
-        ON.set(switch);
-    }
-
-    /// Whether this rule is broken on purpose.
-    pub fn is_on(switch: Switch) -> bool {
-        ON.get() == Some(switch)
-    }
-
-    /// A simulated process begins: some faults show after a restart alone.
-    pub fn begin_process(now_ms: i64) {
-        BEGAN_MS.set(now_ms);
-    }
-
-    /// When the simulated process began, for what was there before it.
-    pub fn began_after(ms: i64) -> Option<i64> {
-        Some(BEGAN_MS.get()).filter(|began_ms| *began_ms > ms)
-    }
+thread_local! {
+    /// A simulation is one thread, and several run at the same time.
+    static ON: Cell<Option<Switch>> = const { Cell::new(None) };
+    /// When the simulated process began, in milliseconds.
+    static BEGAN_MS: Cell<i64> = const { Cell::new(i64::MIN) };
 }
 
-#[cfg(not(debug_assertions))]
-mod without {
-    use super::Switch;
+/// Breaks this rule on this thread, until told otherwise. A release build refuses: a simulation that
+/// wants a fault would wait for it in vain.
+pub fn plant(switch: Option<Switch>) {
+    assert!(cfg!(debug_assertions) || switch.is_none(), "{switch:?} takes a debug build");
+    ON.set(switch);
+}
 
-    /// A simulation that wants a fault would wait for it in vain.
-    pub fn plant(switch: Option<Switch>) {
-        assert!(switch.is_none(), "{switch:?} takes a debug build");
-    }
+/// Whether this rule is broken on purpose.
+pub fn is_on(switch: Switch) -> bool {
+    cfg!(debug_assertions) && ON.get() == Some(switch)
+}
 
-    /// No rule is ever broken.
-    pub const fn is_on(_: Switch) -> bool {
-        false
-    }
+/// A simulated process begins: some faults show after a restart alone.
+pub fn begin_process(now_ms: i64) {
+    BEGAN_MS.set(now_ms);
+}
 
-    /// Nothing is kept.
-    pub const fn begin_process(_: i64) {}
-
-    /// Nothing was kept.
-    pub const fn began_after(_: i64) -> Option<i64> {
-        None
-    }
+/// When the simulated process began, for what was there before it.
+pub fn began_after(ms: i64) -> Option<i64> {
+    Some(BEGAN_MS.get()).filter(|began_ms| *began_ms > ms)
 }

@@ -9,7 +9,7 @@ use cedar_policy::{
 use kernel::contracts::policy::{Request as Asked, Resource, SessionFacts, Trigger};
 use kernel::identity::principal::{DataDomain, Roster};
 use kernel::identity::roles::Roles;
-use kernel::tool::call::{Reach, ToolSpec};
+use kernel::tool::call::ToolSpec;
 use kernel::values::caller::Act;
 use kernel::values::datum::Sources;
 use kernel::values::ids::Millis;
@@ -203,19 +203,10 @@ pub(crate) fn context(
     Context::from_pairs(members).ok()
 }
 
-/// The effect of a tool, as policies write it.
-fn reach_word(reach: Reach) -> &'static str {
-    match reach {
-        Reach::Reads => "reads",
-        Reach::Writes => "writes",
-        Reach::Runs => "runs",
-    }
-}
-
 fn of_tool(spec: &ToolSpec) -> Attributes {
     let tags = spec.tags.iter().map(|tag| text(tag));
     Attributes::from([
-        ("reach".to_owned(), text(reach_word(spec.reach))),
+        ("reach".to_owned(), text(spec.reach.name())),
         ("idempotent".to_owned(), RestrictedExpression::new_bool(spec.idempotent)),
         ("tags".to_owned(), RestrictedExpression::new_set(tags)),
     ])

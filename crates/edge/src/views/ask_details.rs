@@ -3,7 +3,6 @@
 use engine::PinnedDefinitions;
 use kernel::ask::context::{ApprovalReason, CallDetails, NextStep, NextSteps};
 use kernel::ask::{AskedCall, Question};
-use kernel::tool::call::Reach;
 use kernel::values::ids::CallId;
 use serde_json::Value;
 use std::sync::Arc;
@@ -36,7 +35,7 @@ pub(super) fn question(asked: Question) -> rest::AskedQuestion {
 pub(super) fn add_pins(calls: &mut [rest::AskedCall], about: Vec<CallDetails>) {
     for CallDetails { call_id, pins, why } in about {
         let Some(call) = named(calls, call_id) else { continue };
-        call.reach = pins.as_ref().map(|pins| reach_name(pins.reach).to_owned());
+        call.reach = pins.as_ref().map(|pins| pins.reach.name().to_owned());
         call.idempotent = pins.map(|pins| pins.idempotent);
         call.why = why.map(self::why);
     }
@@ -80,14 +79,6 @@ fn follows(follows: NextStep) -> rest::AskFollows {
             rest::AskFollows { step: Some(step.as_str().to_owned()), ends: false }
         }
         NextStep::Ends => rest::AskFollows { step: None, ends: true },
-    }
-}
-
-pub(super) fn reach_name(reach: Reach) -> &'static str {
-    match reach {
-        Reach::Reads => "reads",
-        Reach::Writes => "writes",
-        Reach::Runs => "runs",
     }
 }
 

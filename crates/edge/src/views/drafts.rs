@@ -1,6 +1,5 @@
 //! Plans that a model wrote, as clients read them.
 
-use super::ask_details::reach_name;
 use super::rows::{plan_mistake, plan_summary};
 use engine::{Draft, DraftOutcome, DraftWrite};
 use kernel::definition::plan::graph::mermaid;
@@ -23,7 +22,7 @@ fn draft(draft: Draft) -> rest::PlanDraft {
         valid: plan.is_some(),
         errors: errors.into_iter().map(plan_mistake).collect(),
         warnings: warnings.into_iter().map(plan_mistake).collect(),
-        reach: plan.map(|drafted| reach_name(drafted.reach).to_owned()),
+        reach: plan.map(|drafted| drafted.reach.name().to_owned()),
         writes: plan.map(|drafted| drafted.writes.iter().map(write).collect()).unwrap_or_default(),
         graph: plan.map(|drafted| mermaid(&drafted.plan)),
         digest: plan.map(|drafted| drafted.plan.hash.as_str().to_owned()),
@@ -41,7 +40,7 @@ fn write(write: &DraftWrite) -> rest::DraftWrite {
     rest::DraftWrite {
         step: write.step.to_string(),
         calls: write.calls.clone(),
-        reach: reach_name(write.reach).to_owned(),
+        reach: write.reach.name().to_owned(),
         approve: write.approve,
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of the kernel as `/api/v1` shows them. Values are moved where they can be: a run's answer
 //! may be large.
 
-use super::ask_details::{self, reach_name, unshared};
+use super::ask_details::{self, unshared};
 use super::remedies::{fix_action, proposal, rule_hold, tried};
 use engine::{KnownAgent, ReplyReport, RunReport};
 use kernel::ask::{Answerers, AskBody, AskStatus, Decision};
@@ -12,7 +12,7 @@ use kernel::definition::plan::Plan;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::journal::projection::{HistoryItem, ParkedSession, RunRow, SessionRow};
 use kernel::session::{RunSpent, RunStatus};
-use kernel::tool::call::{CallProgress, Pace, ToolSpec};
+use kernel::tool::call::ToolSpec;
 use kernel::values::entry::EntryResult;
 use kernel::values::fault::Fault;
 use kernel::values::ids::PlanId;
@@ -180,7 +180,7 @@ fn fill(shown: &mut rest::Ask, body: AskBody) {
             shown.body = why.to_string();
             shown.calls = call.into_iter().map(ask_details::call).collect();
             shown.fault = Some(fault(why));
-            shown.how = Some(how_name(how).to_owned());
+            shown.how = Some(how.name().to_owned());
             shown.actions = actions.into_iter().map(fix_action).collect();
             shown.plans = plans.iter().map(ToString::to_string).collect();
         }
@@ -224,11 +224,11 @@ pub fn tool(spec: &ToolSpec, is_plan: bool) -> rest::Tool {
         description: spec.description.clone(),
         input_schema: (*spec.input_schema).clone(),
         output_schema: spec.output_schema.as_ref().map(|schema| (**schema).clone()),
-        reach: reach_name(spec.reach).to_owned(),
+        reach: spec.reach.name().to_owned(),
         idempotent: spec.idempotent,
         tags: spec.tags.clone(),
         kind: if is_plan { "plan" } else { "tool" }.to_owned(),
-        pace: pace_name(spec.pace).to_owned(),
+        pace: spec.pace.name().to_owned(),
         journal: !spec.unrecorded,
     }
 }
@@ -397,22 +397,6 @@ fn ask_status(status: AskStatus) -> rest::AskStatus {
         AskStatus::Decided => rest::AskStatus::Decided,
         AskStatus::Expired => rest::AskStatus::Expired,
         AskStatus::Withdrawn => rest::AskStatus::Withdrawn,
-    }
-}
-
-fn how_name(how: CallProgress) -> &'static str {
-    match how {
-        CallProgress::NotSent => "not_sent",
-        CallProgress::Failed => "failed",
-        CallProgress::Unknown => "unknown",
-    }
-}
-
-fn pace_name(pace: Pace) -> &'static str {
-    match pace {
-        Pace::Quick => "quick",
-        Pace::Slow => "slow",
-        Pace::Task => "task",
     }
 }
 

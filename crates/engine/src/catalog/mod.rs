@@ -279,6 +279,7 @@ impl Catalog {
         let mut seen = BTreeSet::from([&plan.id]);
         let mut to_visit = vec![plan];
         while let Some(visited) = to_visit.pop() {
+            let mut named: Vec<&PlanId> = rule_plans(visited).collect();
             for step in visited.index.keys().filter_map(|id| visited.step(id)) {
                 match &step.kind {
                     StepKind::ToolCall(call) => {
@@ -286,19 +287,15 @@ impl Catalog {
                         let known = tool.map(|listed| listed.tool.spec().reach);
                         reach = reach.max(known.unwrap_or(Reach::Writes));
                     }
-                    StepKind::Plan { plan, .. } => match plans.get_key_value(plan) {
-                        Some((id, inner)) if seen.insert(id) => to_visit.push(inner),
-                        Some(_) => {}
-                        None => reach = reach.max(Reach::Writes),
-                    },
-                    // What an agent will call no one knows beforehand.
-                    StepKind::Agent { .. } => reach = reach.max(Reach::Writes),
-                    // It publishes an event.
-                    StepKind::Publish { .. } => reach = reach.max(Reach::Writes),
+                    StepKind::Plan { plan, .. } => named.push(plan),
+                    // What an agent will call no one knows beforehand, and an event goes out.
+                    StepKind::Agent { .. } | StepKind::Publish { .. } => {
+                        reach = reach.max(Reach::Writes);
+                    }
                     _ => {}
                 }
             }
-            for plan in rule_plans(visited) {
+            for plan in named {
                 match plans.get_key_value(plan) {
                     Some((id, inner)) if seen.insert(id) => to_visit.push(inner),
                     Some(_) => {}

@@ -115,12 +115,6 @@ fn address(schema: &Arc<Value>) -> usize {
     Arc::as_ptr(schema) as usize
 }
 
-impl std::fmt::Debug for JsonSchemas {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("JsonSchemas")
-    }
-}
-
 impl JsonSchemas {
     fn compiled(&self, schema: &Arc<Value>) -> Result<Arc<CompiledSchema>, Misfit> {
         let known = lock(&self.cache).get(schema);

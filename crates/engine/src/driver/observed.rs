@@ -4,9 +4,7 @@
 
 use super::state::{Driver, TurnBegun};
 use crate::observe::content::{answered, asked, called, stop_word};
-use crate::observe::observers::{
-    agent_span, ask_span, call_span, outcome_word, reach_word, run_span, turn_span, turn_word,
-};
+use crate::observe::observers::{agent_span, ask_span, call_span, run_span, turn_span};
 use kernel::ask::{FixAction, Reply};
 use kernel::contracts::observe::{Observation, ObservedWork, StepRef};
 use kernel::conversation::llm::{Prompt, Usage};
@@ -120,8 +118,8 @@ impl Driver {
             tool: open.request.tool.clone(),
             upstream: self.shared.upstream_of(&self.key.realm, &open.request.tool),
             id: call,
-            reach: reach_word(reach),
-            outcome: result.map_or_else(|(how, _)| outcome_word(how), |_| "ok"),
+            reach: reach.name(),
+            outcome: result.map_or_else(|(how, _)| how.name(), |_| "ok"),
         };
         let span = || call_span(call, open.requested_seq);
         let parent = || span_above(session, open.request.frame, run.id);
@@ -152,7 +150,7 @@ impl Driver {
             model,
             provider,
             provider_model,
-            kind: turn_word(begun.kind),
+            kind: begun.kind.name(),
             usage: result.map_or_else(|_| Usage::default(), |end| end.usage),
             cost_micros: result.ok().and_then(|end| end.cost_micros),
             stop: result.ok().map(|end| stop_word(end.stop, !end.calls.is_empty())),

@@ -105,26 +105,21 @@ impl Gate {
 
     /// Keeps that the scopes of a credential do not cover an act, whatever it would be done to.
     pub(crate) fn note_out_of_scope(&self, caller: &Caller, act: Act) -> Result<()> {
-        let Some(trail) = self.beside() else { return Ok(()) };
         let why = format!("the credential does not have the scope `{}`", act.scope().name());
-        let entry = Entry {
-            verdict: Ruling::Deny,
-            why: Some(why),
-            ..Entry::by(self.clock.now(), caller, act.name(), Object::only("any"))
-        };
-        trail.push(caller, &entry)
+        self.note_denied(caller, act, Object::only("any"), why)
     }
 
-    /// Keeps that a door refuses what policy allows in the caller's realm, because it reaches
-    /// further than that.
-    pub(crate) fn note_beyond(&self, caller: &Caller, act: Act, why: String) -> Result<()> {
+    /// Keeps that a door refuses what policy is not asked about, or allows in the caller's realm.
+    pub(crate) fn note_denied(
+        &self,
+        caller: &Caller,
+        act: Act,
+        object: Object,
+        why: String,
+    ) -> Result<()> {
         let Some(trail) = self.beside() else { return Ok(()) };
-        let entry = Entry {
-            verdict: Ruling::Deny,
-            why: Some(why),
-            ..Entry::by(self.clock.now(), caller, act.name(), Object::only("server"))
-        };
-        trail.push(caller, &entry)
+        let entry = Entry::by(self.clock.now(), caller, act.name(), object);
+        trail.push(caller, &Entry { verdict: Ruling::Deny, why: Some(why), ..entry })
     }
 
     /// Keeps that a caller is shown what others wrote, as a feed of events does, where reads are
@@ -150,13 +145,6 @@ impl Gate {
         let Some(trail) = self.beside() else { return Ok(()) };
         let entry = Entry::by(self.clock.now(), caller, act, object);
         trail.push(caller, &Entry { detail: Some(detail), ..entry })
-    }
-
-    /// Keeps that a door refuses something to who administers.
-    pub(crate) fn note_refused(&self, caller: &Caller, object: Object, why: String) -> Result<()> {
-        let Some(trail) = self.beside() else { return Ok(()) };
-        let entry = Entry::by(self.clock.now(), caller, Act::Administer.name(), object);
-        trail.push(caller, &Entry { verdict: Ruling::Deny, why: Some(why), ..entry })
     }
 
     /// Keeps what was decided about a direct call that becomes no run. A denial of one that would

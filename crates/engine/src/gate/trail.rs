@@ -265,24 +265,18 @@ impl Text {
 impl Trail {
     pub(crate) fn new(parts: AuditParts, clock: Arc<dyn Clock>, spawn: Arc<dyn Spawn>) -> Self {
         let AuditParts { audit, keys, rules } = parts;
-        let buffer = Mutex::default();
-        let is_roomy = AtomicBool::new(true);
-        let many = Notify::new();
-        let written = watch::Sender::new(0);
-        let broken = Mutex::default();
-        let is_broken = AtomicBool::new(false);
         Self {
             audit,
             keys,
             rules,
             clock,
             spawn,
-            buffer,
-            is_roomy,
-            broken,
-            is_broken,
-            many,
-            written,
+            buffer: Mutex::default(),
+            is_roomy: AtomicBool::new(true),
+            broken: Mutex::default(),
+            is_broken: AtomicBool::new(false),
+            many: Notify::new(),
+            written: watch::Sender::new(0),
         }
     }
 

@@ -3,9 +3,7 @@
 
 use kernel::contracts::observe::{Observation, Observer};
 use kernel::decide::TurnNumber;
-use kernel::event::TurnKind;
 use kernel::session::Frame;
-use kernel::tool::call::{CallProgress, Reach};
 use kernel::values::ids::{AskId, CallId, RunId};
 use kernel::values::trace::{TraceParent, span_id};
 use std::sync::Arc;
@@ -122,33 +120,6 @@ pub(crate) fn call_span(call: CallId, requested_seq: u64) -> u64 {
 
 pub(crate) fn ask_span(ask: AskId) -> u64 {
     span_id(&[b"ask", &ask.0.to_be_bytes()])
-}
-
-/// The word for what a call does to the world.
-pub(crate) fn reach_word(reach: Reach) -> &'static str {
-    match reach {
-        Reach::Reads => "reads",
-        Reach::Writes => "writes",
-        Reach::Runs => "runs",
-    }
-}
-
-/// The word for how far a failed call got.
-pub(crate) fn outcome_word(how: CallProgress) -> &'static str {
-    match how {
-        CallProgress::NotSent => "not_sent",
-        CallProgress::Failed => "failed",
-        CallProgress::Unknown => "unknown",
-    }
-}
-
-/// The word for what a turn is for.
-pub(crate) fn turn_word(kind: TurnKind) -> &'static str {
-    match kind {
-        TurnKind::Route => "route",
-        TurnKind::Act => "act",
-        TurnKind::Sum => "sum",
-    }
 }
 
 #[cfg(test)]

@@ -184,24 +184,24 @@ impl InputSource {
     }
 }
 
-/// What can be done about a failed step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FixAction {
-    /// Once more, as it was.
-    Retry,
-    /// Once more, with other arguments.
-    Edit,
-    /// Continue without it; its output is what is given, else null.
-    Skip,
-    /// End the run as failed.
-    Abort,
-    /// It did happen; here is its result.
-    Settle,
-    /// Run a plan that finds out what to do.
-    Correct,
-    /// Ask a model what could be done. Only rules do that.
-    Propose,
+named! {
+    /// What can be done about a failed step.
+    FixAction {
+        /// Once more, as it was.
+        Retry = "retry",
+        /// Once more, with other arguments.
+        Edit = "edit",
+        /// Continue without it; its output is what is given, else null.
+        Skip = "skip",
+        /// End the run as failed.
+        Abort = "abort",
+        /// It did happen; here is its result.
+        Settle = "settle",
+        /// Run a plan that finds out what to do.
+        Correct = "correct",
+        /// Ask a model what could be done. Only rules do that.
+        Propose = "propose",
+    }
 }
 
 /// A person's answer, by kind of ask.

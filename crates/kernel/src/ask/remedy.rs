@@ -5,6 +5,7 @@ use crate::ask::{FixAction, Reply};
 use crate::values::datum::value_weight;
 use crate::values::fault::Fault;
 use crate::values::ids::{Millis, PlanId};
+use crate::values::is_default;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -109,15 +110,11 @@ pub struct RemedyAttempt {
     /// How often; 0 for a rule that a limit kept from acting.
     pub times: u32,
     /// How often it waited because the call was refused unsent; that used up no try.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub waits: u32,
     /// What a correction found that was not acted upon, or what a model proposes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Box<RemedyResult>>,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// What a correction plan, or a model that was asked, came to.

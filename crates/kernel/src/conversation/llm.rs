@@ -2,6 +2,7 @@
 //! are in their adapters.
 
 use crate::values::ids::Millis;
+use crate::values::is_default;
 use crate::values::named_enum::named;
 use crate::values::trace::TraceParent;
 use futures::future::BoxFuture;
@@ -205,7 +206,7 @@ pub struct Usage {
     #[serde(default)]
     pub cached: u64,
     /// How much of it was written to a cache.
-    #[serde(default, rename = "cacheWritten", skip_serializing_if = "is_zero")]
+    #[serde(default, rename = "cacheWritten", skip_serializing_if = "is_default")]
     pub cache_written: u64,
     /// Tokens written, including thoughts.
     pub output: u64,
@@ -217,10 +218,6 @@ impl Usage {
         let has_cache = self.cached > 0 || self.cache_written > 0;
         has_cache.then_some(Self { cached: 0, cache_written: 0, ..self })
     }
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Why a turn failed.

@@ -78,11 +78,14 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { times: 3, wait_ms: 500, factor_percent: 200, jitter_percent: 20 }
+        Self::USUAL
     }
 }
 
 impl Retry {
+    /// How a step is tried again for which nothing else is said.
+    const USUAL: Self = Self { times: 3, wait_ms: 500, factor_percent: 200, jitter_percent: 20 };
+
     /// How long it waits before this try, from 1. `chance` is any number: it says where in the
     /// range of the jitter the wait is.
     pub fn wait_ms(&self, try_no: u32, chance: u64, ms_max: u64) -> u64 {
@@ -191,12 +194,7 @@ pub static BUILT_IN: Rule = Rule {
         how: Vec::new(),
         passing: Some(true),
     },
-    act: RuleAction::Retry(Retry {
-        times: 3,
-        wait_ms: 500,
-        factor_percent: 200,
-        jitter_percent: 20,
-    }),
+    act: RuleAction::Retry(Retry::USUAL),
 };
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::values::ids::{
     AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, SessionId,
     SessionKey, StepId, ToolName,
 };
+use crate::values::named_enum::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -297,16 +298,16 @@ pub struct AgentEntry {
     pub next: Option<StepId>,
 }
 
-/// What a turn is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TurnKind {
-    /// Which types of tools the request needs.
-    Route,
-    /// The task itself.
-    Act,
-    /// What older lines come down to.
-    Sum,
+named! {
+    /// What a turn is for.
+    TurnKind {
+        /// Which types of tools the request needs.
+        Route = "route",
+        /// The task itself.
+        Act = "act",
+        /// What older lines come down to.
+        Sum = "sum",
+    }
 }
 
 /// A turn of a model as it begins.

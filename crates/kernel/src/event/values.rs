@@ -13,38 +13,26 @@ const FACT_BYTES: u64 = 200;
 impl Fact {
     /// About how many bytes it takes, in the journal and in the blob that it names.
     pub fn weight(&self) -> u64 {
-        let data = match self {
-            Fact::RunStarted { input: datum, .. }
-            | Fact::CallFinished { output: datum, .. }
-            | Fact::InputGiven { value: datum, .. }
-            | Fact::PlanReturned { answer: datum, .. }
-            | Fact::AnswerGiven { answer: datum, .. }
-            | Fact::StepSkipped { save: Some((_, datum)), .. }
-            | Fact::CallFailed { said: Some(datum), .. }
-            | Fact::CallLate { result: Ok(datum), .. }
-            | Fact::ItemStarted { item: datum, .. }
-            | Fact::AgentAnswered { answer: datum, .. } => datum.weight(),
-            Fact::LoopStarted(start) => start.items.weight(),
-            Fact::PlanEntered(entry) => entry.input.weight(),
-            Fact::CorrectionEntered(entry) => {
-                let drafted = entry.drafted.as_deref().map_or(0, value_weight);
-                entry.input.weight().saturating_add(drafted)
-            }
+        let carried = match self {
+            // Its answer was counted when it was given.
+            Fact::RunEnded { .. } => 0,
+            _ => self.datum().map_or(0, |datum| datum.weight()),
+        };
+        let beside = match self {
+            Fact::CorrectionEntered(entry) => entry.drafted.as_deref().map_or(0, value_weight),
             Fact::ProposalGiven(end) => end.found.weight(),
-            Fact::AgentEntered(entry) => entry.input.weight(),
             Fact::MessageReceived(received) => {
-                let files = received.files.iter().map(|file| file.bytes);
-                files.fold(received.message.weight(), u64::saturating_add)
+                received.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
             }
             Fact::CallRequested(request) => value_weight(&request.arguments),
             Fact::CallWants { state, .. } => value_weight(state),
             _ => 0,
         };
-        FACT_BYTES + data
+        FACT_BYTES + carried.saturating_add(beside)
     }
 
-    /// The data inside, as far as blobs can be in it.
-    fn data(&self) -> Vec<&Arc<Datum>> {
+    /// The value inside that may be large.
+    fn datum(&self) -> Option<&Arc<Datum>> {
         match self {
             Fact::RunStarted { input: datum, .. }
             | Fact::CallFinished { output: datum, .. }
@@ -56,20 +44,17 @@ impl Fact {
             | Fact::CallLate { result: Ok(datum), .. }
             | Fact::RunEnded { outcome: Outcome::Completed { answer: datum }, .. }
             | Fact::ItemStarted { item: datum, .. }
-            | Fact::AgentAnswered { answer: datum, .. } => vec![datum],
-            Fact::LoopStarted(start) => vec![&start.items],
-            Fact::PlanEntered(entry) => vec![&entry.input],
-            Fact::CorrectionEntered(entry) => vec![&entry.input],
-            Fact::AgentEntered(entry) => vec![&entry.input],
-            Fact::MessageReceived(received) => vec![&received.message],
-            Fact::BaseSet(base) => {
-                base.context.values().chain(&base.talk).chain(base.talks.values()).collect()
-            }
-            _ => Vec::new(),
+            | Fact::AgentAnswered { answer: datum, .. } => Some(datum),
+            Fact::LoopStarted(start) => Some(&start.items),
+            Fact::PlanEntered(entry) => Some(&entry.input),
+            Fact::CorrectionEntered(entry) => Some(&entry.input),
+            Fact::AgentEntered(entry) => Some(&entry.input),
+            Fact::MessageReceived(received) => Some(&received.message),
+            _ => None,
         }
     }
 
-    /// The data inside that may be large; the engine moves it to blobs before it is recorded.
+    /// The same, to be changed: the engine moves it to a blob before it is recorded.
     pub fn data_mut(&mut self) -> Option<&mut Arc<Datum>> {
         match self {
             Fact::RunStarted { input, .. } => Some(input),
@@ -97,13 +82,22 @@ impl Event {
     pub fn held_blobs(events: &[Self]) -> BTreeSet<ContentHash> {
         let mut held = BTreeSet::new();
         for Self { fact, .. } in events {
-            if let Fact::FramesJoined { blob: Some(BlobRef { hash, .. }), .. } = fact {
-                held.insert(hash.clone());
+            match fact {
+                Fact::FramesJoined { blob: Some(BlobRef { hash, .. }), .. } => {
+                    held.insert(hash.clone());
+                }
+                Fact::MessageReceived(received) => {
+                    held.extend(received.files.iter().map(|file| file.hash.clone()));
+                }
+                Fact::BaseSet(base) => {
+                    let data = base.context.values().chain(&base.talk).chain(base.talks.values());
+                    data.for_each(|datum| add_held(datum, &mut held));
+                }
+                _ => {}
             }
-            if let Fact::MessageReceived(received) = fact {
-                held.extend(received.files.iter().map(|file| file.hash.clone()));
+            if let Some(datum) = fact.datum() {
+                add_held(datum, &mut held);
             }
-            fact.data().into_iter().for_each(|datum| add_held(datum, &mut held));
         }
         held
     }
@@ -150,13 +144,6 @@ impl Fact {
             | Fact::BaseSet(_)
             | Fact::TimerSet { .. }
             | Fact::TimerFired { .. } => Topic::Session,
-            _ => self.frame().map_or(Topic::Session, Topic::Frame),
-        }
-    }
-
-    /// The frame that it happened in, of those that name no run, call or ask.
-    fn frame(&self) -> Option<FrameId> {
-        match self {
             Fact::StepChosen { frame, .. }
             | Fact::StepFailed { frame, .. }
             | Fact::EventPublished { frame, .. }
@@ -175,19 +162,18 @@ impl Fact {
             | Fact::AnswerGiven { frame, .. }
             | Fact::TurnFailed { frame, .. }
             | Fact::ResultsGiven { frame, .. }
-            | Fact::AgentAnswered { frame, .. } => Some(*frame),
-            Fact::StepRetried(again) => Some(again.frame),
-            Fact::LoopStarted(start) => Some(start.frame),
-            Fact::PlanEntered(entry) => Some(entry.frame),
-            Fact::CorrectionEntered(entry) => Some(entry.frame),
-            Fact::CorrectionEnded(end) => Some(end.frame),
-            Fact::ProposalAsked(start) => Some(start.frame),
-            Fact::ProposalGiven(end) => Some(end.frame),
-            Fact::AgentEntered(entry) => Some(entry.frame),
-            Fact::TurnStarted(start) => Some(start.frame),
-            Fact::TurnFinished(end) => Some(end.frame),
-            Fact::TalkCompacted { turn, .. } => Some(turn.frame),
-            _ => None,
+            | Fact::AgentAnswered { frame, .. } => Topic::Frame(*frame),
+            Fact::StepRetried(again) => Topic::Frame(again.frame),
+            Fact::LoopStarted(start) => Topic::Frame(start.frame),
+            Fact::PlanEntered(entry) => Topic::Frame(entry.frame),
+            Fact::CorrectionEntered(entry) => Topic::Frame(entry.frame),
+            Fact::CorrectionEnded(end) => Topic::Frame(end.frame),
+            Fact::ProposalAsked(start) => Topic::Frame(start.frame),
+            Fact::ProposalGiven(end) => Topic::Frame(end.frame),
+            Fact::AgentEntered(entry) => Topic::Frame(entry.frame),
+            Fact::TurnStarted(start) => Topic::Frame(start.frame),
+            Fact::TurnFinished(end) => Topic::Frame(end.frame),
+            Fact::TalkCompacted { turn, .. } => Topic::Frame(turn.frame),
         }
     }
 

@@ -44,49 +44,35 @@ impl SharedLimit {
 
     /// Its name in the settings.
     pub fn setting(self) -> &'static str {
-        match self {
-            Self::Runs => "runs_active_max",
-            Self::Turns => "turns_active_max",
-            Self::Calls => "calls_active_max",
-            Self::Streams => "streams_max",
-            Self::McpSessions => "mcp_sessions_max",
-            Self::Logins => "logins_per_minute",
-            Self::StoredBytes => "stored_bytes_max",
-            Self::Exports => "exports_active_max",
-            Self::Requests => "requests_active_max",
-            Self::UnsentBytes => "answers_bytes_max",
-        }
+        let (setting, _, _) = self.words();
+        setting
     }
 
     /// What it counts, for programs.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Runs => "runs",
-            Self::Turns => "turns",
-            Self::Calls => "calls",
-            Self::Streams => "streams",
-            Self::McpSessions => "sessions",
-            Self::Logins => "logins",
-            Self::StoredBytes => "bytes",
-            Self::Exports => "exports",
-            Self::Requests => "requests",
-            Self::UnsentBytes => "unread-bytes",
-        }
+        let (_, name, _) = self.words();
+        name
     }
 
     /// What it counts, for error messages.
     pub fn noun(self) -> &'static str {
+        let (_, _, noun) = self.words();
+        noun
+    }
+
+    /// Its name in the settings, what it counts for programs, and what it counts for people.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Runs => "moving sessions",
-            Self::Turns => "turns of models",
-            Self::Calls => "calls",
-            Self::Streams => "event streams",
-            Self::McpSessions => "MCP sessions",
-            Self::Logins => "logins",
-            Self::StoredBytes => "stored bytes",
-            Self::Exports => "exports",
-            Self::Requests => "requests",
-            Self::UnsentBytes => "unread bytes of answers",
+            Self::Runs => ("runs_active_max", "runs", "moving sessions"),
+            Self::Turns => ("turns_active_max", "turns", "turns of models"),
+            Self::Calls => ("calls_active_max", "calls", "calls"),
+            Self::Streams => ("streams_max", "streams", "event streams"),
+            Self::McpSessions => ("mcp_sessions_max", "sessions", "MCP sessions"),
+            Self::Logins => ("logins_per_minute", "logins", "logins"),
+            Self::StoredBytes => ("stored_bytes_max", "bytes", "stored bytes"),
+            Self::Exports => ("exports_active_max", "exports", "exports"),
+            Self::Requests => ("requests_active_max", "requests", "requests"),
+            Self::UnsentBytes => ("answers_bytes_max", "unread-bytes", "unread bytes of answers"),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Audit entries of session events that record a decision. An entry is written in the append of its
 //! event, so that neither exists without the other.
 
-use crate::ask::{Decision, FixAction, Reply};
+use crate::ask::{Decision, Reply};
 use crate::definition::agent::TALKS;
 use crate::definition::pipeline::PIPELINES;
 use crate::event::{CallRequest, Closing, Event, Fact};
@@ -217,15 +217,7 @@ fn in_a_word(reply: &Reply) -> &'static str {
                 _ => "approved",
             }
         }
-        Reply::Fix { action, .. } => match action {
-            FixAction::Retry => "retry",
-            FixAction::Edit => "edit",
-            FixAction::Skip => "skip",
-            FixAction::Abort => "abort",
-            FixAction::Settle => "settle",
-            FixAction::Correct => "correct",
-            FixAction::Propose => "propose",
-        },
+        Reply::Fix { action, .. } => action.name(),
     }
 }
 

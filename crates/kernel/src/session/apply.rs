@@ -38,14 +38,16 @@ impl Session {
             }
             Fact::SessionForked { .. } => self.created_at = event.at,
             Fact::BaseSet(base) => self.begin_at(base),
-            Fact::RunStarted { .. }
-            | Fact::RunHeld { .. }
-            | Fact::RunQueued(_)
-            | Fact::RunClaimed { .. }
-            | Fact::RunPaused { .. }
-            | Fact::RunContinued { .. }
-            | Fact::RunClosing { .. }
-            | Fact::RunEnded { .. } => self.apply_run(event),
+            Fact::RunStarted { .. } => self.start_run(event),
+            Fact::RunHeld { run, frame, fault, .. } => self.hold_run(*run, *frame, fault),
+            Fact::RunQueued(queued) => self.queue_run(*queued),
+            Fact::RunClaimed { run, attempt, died } => self.claim_run(*run, *attempt, *died),
+            Fact::RunPaused { run, .. } => self.with_run(*run, |run| run.paused = true),
+            Fact::RunContinued { run, .. } => self.with_run(*run, |run| run.paused = false),
+            Fact::RunClosing { run, why } => {
+                self.with_run(*run, |run| run.closing = Some(why.clone()));
+            }
+            Fact::RunEnded { run, outcome } => self.end_run(*run, outcome, event.at),
             Fact::CallRequested(_)
             | Fact::CallJudged { .. }
             | Fact::CallStarted { .. }
@@ -64,32 +66,48 @@ impl Session {
                 self.timers.remove(timer);
                 self.end_rest(timer);
             }
-            Fact::AgentEntered(_)
-            | Fact::TurnStarted(_)
-            | Fact::TurnFailed { .. }
-            | Fact::TurnFinished(_)
-            | Fact::ResultsGiven { .. }
-            | Fact::TalkCompacted { .. }
-            | Fact::AgentAnswered { .. } => self.apply_agent(event),
-            Fact::StepChosen { .. }
-            | Fact::EventPublished { .. }
-            | Fact::StepFailed { .. }
+            Fact::AgentEntered(entry) => self.enter_agent(entry, event.seq, event.at),
+            Fact::TurnStarted(start) => self.start_turn(start),
+            Fact::TurnFailed { frame, turn, attempt, fault, again_at } => {
+                self.fail_turn(*frame, *turn, *attempt, fault, *again_at);
+            }
+            Fact::TurnFinished(end) => self.finish_turn(end, event.seq),
+            Fact::ResultsGiven { frame, results } => self.give_results(*frame, results),
+            Fact::TalkCompacted { lines, turn } => self.compact(*lines, turn, event.seq),
+            Fact::AgentAnswered { frame, answer, stopped, .. } => {
+                self.note_stop(*frame, stopped.as_deref());
+                self.end_agent(*frame, answer);
+            }
+            Fact::StepChosen { frame, next, .. } | Fact::EventPublished { frame, next, .. } => {
+                self.enter(*frame, next.clone());
+            }
+            Fact::StepFailed { .. }
             | Fact::StepSkipped { .. }
             | Fact::StepDiverted { .. }
             | Fact::StepRetried(_)
             | Fact::InputGiven { .. } => self.apply_step(&event.fact),
-            Fact::BranchesStarted { .. }
-            | Fact::LoopStarted(_)
-            | Fact::ItemStarted { .. }
-            | Fact::ItemFailing { .. }
-            | Fact::ItemFailed { .. }
-            | Fact::FrameWaits { .. }
-            | Fact::FrameEnded { .. }
-            | Fact::FrameCancelled { .. }
-            | Fact::FramesJoined { .. }
-            | Fact::PlanEntered(_)
-            | Fact::PlanReturned { .. }
-            | Fact::AnswerGiven { .. } => self.apply_frames(&event.fact),
+            Fact::BranchesStarted { frame, step, branches, next } => {
+                self.start_branches(*frame, step, branches, next.clone());
+            }
+            Fact::LoopStarted(start) => self.start_loop(start),
+            Fact::ItemStarted { frame, child, index, item } => {
+                self.start_item(*frame, *child, *index, item.clone());
+            }
+            Fact::ItemFailing { frame, fault } => {
+                self.with_frame(*frame, |frame| frame.failing = Some(fault.clone()));
+                self.set_ready(*frame);
+            }
+            Fact::ItemFailed { frame, fault } => self.fail_item(*frame, fault),
+            Fact::FrameWaits { frame } => {
+                self.with_frame(*frame, |frame| frame.waits = true);
+                self.clear_ready(*frame);
+            }
+            Fact::FrameEnded { frame } => self.end_frame(*frame),
+            Fact::FrameCancelled { frame } => self.cancel_frame(*frame),
+            Fact::FramesJoined { frame, blob, .. } => self.join_frames(*frame, blob.as_ref()),
+            Fact::PlanEntered(entry) => self.enter_plan(entry),
+            Fact::PlanReturned { frame, child, answer } => self.return_plan(*frame, *child, answer),
+            Fact::AnswerGiven { frame, answer, .. } => self.give_answer(*frame, answer),
             Fact::CorrectionEntered(entry) => self.enter_correction(entry),
             Fact::CorrectionEnded(end) => self.end_correction(end),
             Fact::ProposalAsked(start) => self.ask_proposal(start),
@@ -118,22 +136,6 @@ impl Session {
         let kept = |agent: &AgentName| Talk { lines: vec![Line::BaseOf(self.seq, agent.clone())] };
         self.talks = base.talks.keys().map(|agent| (agent.clone(), kept(agent))).collect();
         self.last_decided = base.last_decided.clone();
-    }
-
-    fn apply_run(&mut self, event: &Event) {
-        match &event.fact {
-            Fact::RunStarted { .. } => self.start_run(event),
-            Fact::RunHeld { run, frame, fault, .. } => self.hold_run(*run, *frame, fault),
-            Fact::RunQueued(queued) => self.queue_run(*queued),
-            Fact::RunClaimed { run, attempt, died } => self.claim_run(*run, *attempt, *died),
-            Fact::RunPaused { run, .. } => self.with_run(*run, |run| run.paused = true),
-            Fact::RunContinued { run, .. } => self.with_run(*run, |run| run.paused = false),
-            Fact::RunClosing { run, why } => {
-                self.with_run(*run, |run| run.closing = Some(why.clone()));
-            }
-            Fact::RunEnded { run, outcome } => self.end_run(*run, outcome, event.at),
-            _ => {}
-        }
     }
 
     fn start_run(&mut self, event: &Event) {
@@ -261,9 +263,6 @@ impl Session {
 
     fn apply_step(&mut self, fact: &Fact) {
         match fact {
-            Fact::StepChosen { frame, next, .. } | Fact::EventPublished { frame, next, .. } => {
-                self.enter(*frame, next.clone());
-            }
             Fact::StepFailed { frame, fault, .. } => {
                 self.with_frame(*frame, |frame| frame.state = FrameState::Faulted(fault.clone()));
                 self.set_ready(*frame);

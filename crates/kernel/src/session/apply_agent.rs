@@ -6,7 +6,7 @@ use crate::conversation::talk::{
     AgentUsage, CallGuard, CallLine, CallSettlement, Line, Talk, call_digest,
 };
 use crate::definition::agent::CLARIFY;
-use crate::event::{AgentEntry, CallMade, Event, Fact, TurnEnd, TurnKind, TurnStart};
+use crate::event::{AgentEntry, CallMade, TurnEnd, TurnKind, TurnStart};
 use crate::values::datum::Datum;
 use crate::values::fault::Fault;
 use crate::values::ids::{FrameId, Millis};
@@ -22,25 +22,7 @@ pub fn turn_timer(frame: FrameId) -> String {
 }
 
 impl Session {
-    pub(super) fn apply_agent(&mut self, event: &Event) {
-        match &event.fact {
-            Fact::AgentEntered(entry) => self.enter_agent(entry, event.seq, event.at),
-            Fact::TurnStarted(start) => self.start_turn(start),
-            Fact::TurnFailed { frame, turn, attempt, fault, again_at } => {
-                self.fail_turn(*frame, *turn, *attempt, fault, *again_at);
-            }
-            Fact::TurnFinished(end) => self.finish_turn(end, event.seq),
-            Fact::ResultsGiven { frame, results } => self.give_results(*frame, results),
-            Fact::TalkCompacted { lines, turn } => self.compact(*lines, turn, event.seq),
-            Fact::AgentAnswered { frame, answer, stopped, .. } => {
-                self.note_stop(*frame, stopped.as_deref());
-                self.end_agent(*frame, answer);
-            }
-            _ => {}
-        }
-    }
-
-    fn enter_agent(&mut self, entry: &AgentEntry, seq: u64, at: Millis) {
+    pub(super) fn enter_agent(&mut self, entry: &AgentEntry, seq: u64, at: Millis) {
         self.forget_ask_of(entry.frame);
         let before = self.talk_with(&entry.agent).filter(|_| entry.continues);
         let mut talk = match (before, entry.keeps) {
@@ -76,7 +58,7 @@ impl Session {
         self.set_ready(entry.frame);
     }
 
-    fn start_turn(&mut self, start: &TurnStart) {
+    pub(super) fn start_turn(&mut self, start: &TurnStart) {
         let TurnStart { frame, turn, attempt, kind, .. } = start;
         self.timers.remove(&turn_timer(*frame));
         let Some(run) = self.frames.get(frame).map(|frame| frame.run) else { return };
@@ -101,7 +83,7 @@ impl Session {
         self.set_ready(frame);
     }
 
-    fn fail_turn(
+    pub(super) fn fail_turn(
         &mut self,
         frame: FrameId,
         turn: u32,
@@ -151,7 +133,7 @@ impl Session {
         }
     }
 
-    fn finish_turn(&mut self, end: &TurnEnd, seq: u64) {
+    pub(super) fn finish_turn(&mut self, end: &TurnEnd, seq: u64) {
         self.turn_over(end.frame);
         self.spend(end);
         if let Some(route) = &end.route {
@@ -209,7 +191,7 @@ impl Session {
         }
     }
 
-    fn compact(&mut self, lines: u32, end: &TurnEnd, seq: u64) {
+    pub(super) fn compact(&mut self, lines: u32, end: &TurnEnd, seq: u64) {
         self.turn_over(end.frame);
         self.spend(end);
         self.with_agent(end.frame, |agent| {
@@ -225,14 +207,14 @@ impl Session {
     }
 
     /// A run whose agent did not come to its end says so.
-    fn note_stop(&mut self, frame: FrameId, stopped: Option<&str>) {
+    pub(super) fn note_stop(&mut self, frame: FrameId, stopped: Option<&str>) {
         let Some(run) = self.frames.get(&frame).map(|frame| frame.run) else { return };
         if let Some(stopped) = stopped {
             self.with_run(run, |run| run.stopped = Some(stopped.into()));
         }
     }
 
-    fn end_agent(&mut self, frame: FrameId, answer: &Arc<Datum>) {
+    pub(super) fn end_agent(&mut self, frame: FrameId, answer: &Arc<Datum>) {
         self.forget_ask_of(frame);
         let Some(agent) = self.frames.get_mut(&frame).and_then(|frame| frame.agent.take()) else {
             return;

@@ -3,7 +3,7 @@
 use super::apply::{item_context, new_frame};
 use super::frame::{BranchResult, Join, JoinKind, LoopState};
 use super::{Context, Frame, FrameKind, FrameState, Session};
-use crate::event::{BranchStart, Fact, LoopStart, PlanEntry};
+use crate::event::{BranchStart, LoopStart, PlanEntry};
 use crate::planted::{Switch, is_on};
 use crate::values::datum::{BlobRef, Datum, DatumValue, Origin};
 use crate::values::entry::{Mode, PathSegment};
@@ -14,37 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Session {
-    pub(super) fn apply_frames(&mut self, fact: &Fact) {
-        match fact {
-            Fact::BranchesStarted { frame, step, branches, next } => {
-                self.start_branches(*frame, step, branches, next.clone());
-            }
-            Fact::LoopStarted(start) => self.start_loop(start),
-            Fact::ItemStarted { frame, child, index, item } => {
-                self.start_item(*frame, *child, *index, item.clone());
-            }
-            Fact::ItemFailing { frame, fault } => {
-                self.with_frame(*frame, |frame| frame.failing = Some(fault.clone()));
-                self.set_ready(*frame);
-            }
-            Fact::ItemFailed { frame, fault } => self.fail_item(*frame, fault),
-            Fact::FrameWaits { frame } => {
-                self.with_frame(*frame, |frame| frame.waits = true);
-                self.clear_ready(*frame);
-            }
-            Fact::FrameEnded { frame } => self.end_frame(*frame),
-            Fact::FrameCancelled { frame } => self.cancel_frame(*frame),
-            Fact::FramesJoined { frame, blob, .. } => self.join_frames(*frame, blob.as_ref()),
-            Fact::PlanEntered(entry) => self.enter_plan(entry),
-            Fact::PlanReturned { frame, child, answer } => {
-                self.return_plan(*frame, *child, answer);
-            }
-            Fact::AnswerGiven { frame, answer, .. } => self.give_answer(*frame, answer),
-            _ => {}
-        }
-    }
-
-    fn start_branches(
+    pub(super) fn start_branches(
         &mut self,
         parent: FrameId,
         step: &StepId,
@@ -69,7 +39,7 @@ impl Session {
         self.look_at_join(parent);
     }
 
-    fn start_loop(&mut self, start: &LoopStart) {
+    pub(super) fn start_loop(&mut self, start: &LoopStart) {
         self.forget_ask_of(start.frame);
         let state = LoopState {
             items: start.items.clone(),
@@ -93,7 +63,13 @@ impl Session {
         self.look_at_join(start.frame);
     }
 
-    fn start_item(&mut self, parent: FrameId, child: FrameId, index: u32, item: Arc<Datum>) {
+    pub(super) fn start_item(
+        &mut self,
+        parent: FrameId,
+        child: FrameId,
+        index: u32,
+        item: Arc<Datum>,
+    ) {
         let Some(Join { kind: JoinKind::Loop(state), live, .. }) = self.join_mut(parent) else {
             return;
         };
@@ -109,7 +85,7 @@ impl Session {
         self.look_at_join(parent);
     }
 
-    fn fail_item(&mut self, id: FrameId, fault: &Fault) {
+    pub(super) fn fail_item(&mut self, id: FrameId, fault: &Fault) {
         self.forget_call_of(id);
         self.forget_ask_of(id);
         self.drop_agent(id);
@@ -121,63 +97,53 @@ impl Session {
         let index = *index;
         // What it wrote is void; what it called is history all the same.
         let remains = BranchResult { context: Context::new(), ..frame.remains(None) };
-        let error = Datum::inline(json!({"error": fault}), Origin::Join);
-        let mut merge_now = None;
+        let error = Arc::new(Datum::inline(json!({"error": fault}), Origin::Join));
         if let Some(join) = self.join_mut(parent) {
             join.live.remove(&id);
-            if let JoinKind::Loop(state) = &mut join.kind {
-                state.ended += 1;
-                state.results.insert(index, Arc::new(error));
-                if state.concurrency == 1 {
-                    merge_now = Some(remains);
-                } else {
-                    join.left.insert(index, remains);
-                }
-            }
         }
-        if let Some(remains) = merge_now {
-            self.with_frame(parent, |frame| frame.merge(remains));
-        }
+        self.end_item(parent, index, error, remains);
         self.look_at_join(parent);
     }
 
-    fn end_frame(&mut self, id: FrameId) {
+    /// An iteration is over, with this result. Where they run in turn, the next one sees what it
+    /// leaves.
+    fn end_item(&mut self, parent: FrameId, index: u32, result: Arc<Datum>, remains: BranchResult) {
+        let Some(join) = self.join_mut(parent) else { return };
+        let JoinKind::Loop(state) = &mut join.kind else { return };
+        state.ended += 1;
+        state.results.insert(index, result);
+        if state.concurrency == 1 {
+            self.with_frame(parent, |frame| frame.merge(remains));
+        } else {
+            let position = position(&join.left, index);
+            join.left.insert(position, remains);
+        }
+    }
+
+    pub(super) fn end_frame(&mut self, id: FrameId) {
         self.clear_ready(id);
         let Some(frame) = self.frames.remove(&id) else { return };
         let Some(parent) = frame.parent else { return };
         let Some(join) = self.join_mut(parent) else { return };
         join.live.remove(&id);
-        let mut merge_now = None;
-        match (&mut join.kind, &frame.kind) {
+        match (&join.kind, &frame.kind) {
             (JoinKind::Branches(_), FrameKind::Branch { index }) => {
                 let position = position(&join.left, *index);
                 join.left.insert(position, frame.remains(None));
             }
             (JoinKind::Loop(state), FrameKind::Item { index, .. }) => {
                 let index = *index;
-                state.ended += 1;
                 let null = || Arc::new(Datum::inline(Value::Null, Origin::Join));
                 let result = frame.last_output.clone().unwrap_or_else(null);
-                state.results.insert(index, result);
-                let alias = state.alias.clone();
-                let in_turn = state.concurrency == 1;
-                let remains = frame.remains(Some(&alias));
-                if in_turn {
-                    merge_now = Some(remains);
-                } else {
-                    let position = position(&join.left, index);
-                    join.left.insert(position, remains);
-                }
+                let remains = frame.remains(Some(&state.alias));
+                self.end_item(parent, index, result, remains);
             }
             _ => {}
-        }
-        if let Some(remains) = merge_now {
-            self.with_frame(parent, |frame| frame.merge(remains));
         }
         self.look_at_join(parent);
     }
 
-    fn cancel_frame(&mut self, id: FrameId) {
+    pub(super) fn cancel_frame(&mut self, id: FrameId) {
         self.forget_call_of(id);
         self.forget_ask_of(id);
         self.drop_agent(id);
@@ -192,7 +158,7 @@ impl Session {
         }
     }
 
-    fn join_frames(&mut self, id: FrameId, blob: Option<&BlobRef>) {
+    pub(super) fn join_frames(&mut self, id: FrameId, blob: Option<&BlobRef>) {
         let Some(frame) = self.frames.get_mut(&id) else { return };
         let FrameState::Joining(join) = std::mem::replace(&mut frame.state, FrameState::AtStep)
         else {
@@ -212,7 +178,7 @@ impl Session {
         self.enter(id, next);
     }
 
-    fn enter_plan(&mut self, entry: &PlanEntry) {
+    pub(super) fn enter_plan(&mut self, entry: &PlanEntry) {
         self.forget_ask_of(entry.frame);
         let depth = self.plan_depth(entry.frame) + 1;
         let kind = FrameKind::SubPlan { input: entry.input.clone(), depth };
@@ -229,7 +195,7 @@ impl Session {
         self.enter(entry.child, Some(entry.start.clone()));
     }
 
-    fn return_plan(&mut self, parent: FrameId, child: FrameId, answer: &Arc<Datum>) {
+    pub(super) fn return_plan(&mut self, parent: FrameId, child: FrameId, answer: &Arc<Datum>) {
         self.clear_ready(child);
         self.frames.remove(&child);
         let Some(frame) = self.frames.get_mut(&parent) else { return };
@@ -243,7 +209,7 @@ impl Session {
         self.enter(parent, next);
     }
 
-    fn give_answer(&mut self, id: FrameId, answer: &Arc<Datum>) {
+    pub(super) fn give_answer(&mut self, id: FrameId, answer: &Arc<Datum>) {
         self.forget_ask_of(id);
         let Some(frame) = self.frames.get_mut(&id) else { return };
         frame.enter(None);

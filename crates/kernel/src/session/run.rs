@@ -3,6 +3,7 @@
 use super::{Run, RunStatus};
 use crate::values::caller::{Caller, LOCAL, Scopes};
 use crate::values::ids::{FrameId, RealmId};
+use crate::values::is_default;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,12 +25,8 @@ pub struct Delegation {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<Arc<str>>,
     /// Through how many agents it came.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub hops: u32,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl Run {

@@ -2,6 +2,7 @@
 
 use crate::conversation::llm::Usage;
 use crate::event::TurnEnd;
+use crate::values::is_default;
 use serde::{Deserialize, Serialize};
 
 /// Usage and cost of the models of a run.
@@ -13,23 +14,19 @@ pub struct RunSpent {
     /// Tokens read.
     pub input: u64,
     /// Those of them that came from a cache.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cached: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cache_written: u64,
     /// Tokens written.
     pub output: u64,
     /// Millionths of a dollar, where prices are known.
     pub cost_micros: u64,
     /// Savings by caches, in millionths of a dollar; negative if writing to them cost more.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub saved_micros: i64,
     /// How many turns had no known price.
     pub unpriced: u32,
-}
-
-fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
-    *count == T::default()
 }
 
 impl RunSpent {

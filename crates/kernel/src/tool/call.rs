@@ -12,6 +12,8 @@ use crate::values::canonical;
 use crate::values::datum::BlobRef;
 use crate::values::fault::Fault;
 use crate::values::ids::{CallId, ContentHash, RunId, SessionKey, ToolName};
+use crate::values::is_default;
+use crate::values::named_enum::named;
 use crate::values::trace::TraceParent;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,39 +23,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use crate::tool::reporter::{CallReporter, CallUpdate, Listener, LogLevel};
 pub use crate::values::caller::{Answerers, Caller, Scopes};
 
-/// The effect of a tool. Declared, or assumed to be the worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reach {
-    /// Changes nothing: may be repeated at will.
-    Reads,
-    /// Changes something: never repeated when its outcome is unknown, unless idempotent.
-    Writes,
-    /// Runs code: follows the rule for writes.
-    Runs,
+named! {
+    /// The effect of a tool. Declared, or assumed to be the worst.
+    Reach {
+        /// Changes nothing: may be repeated at will.
+        Reads = "reads",
+        /// Changes something: never repeated when its outcome is unknown, unless idempotent.
+        Writes = "writes",
+        /// Runs code: follows the rule for writes.
+        Runs = "runs",
+    }
 }
 
-/// How long a tool takes, as far as it knows. A slow one is a run that a caller can come back to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Pace {
-    /// The caller waits for it.
-    #[default]
-    Quick,
-    /// A caller that takes tasks gets one at once; others wait.
-    Slow,
-    /// Only callers that take tasks can call it.
-    Task,
+named! {
+    /// How long a tool takes, as far as it knows. A slow one is a run that a caller can come back
+    /// to.
+    #[derive(Default)]
+    Pace {
+        /// The caller waits for it.
+        #[default]
+        Quick = "quick",
+        /// A caller that takes tasks gets one at once; others wait.
+        Slow = "slow",
+        /// Only callers that take tasks can call it.
+        Task = "task",
+    }
 }
 
 impl Pace {
     /// All of them, by name.
     pub const NAMES: [(&'static str, Pace); 3] =
         [("quick", Pace::Quick), ("slow", Pace::Slow), ("task", Pace::Task)];
-
-    fn is_quick(&self) -> bool {
-        *self == Pace::Quick
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -65,12 +65,6 @@ pub enum OutputKind {
     /// Blocks of content: `{content: [..], structuredContent?, isError?}` in MCP's shape, so that
     /// nothing is lost on the way. The output schema describes `structuredContent`.
     Content,
-}
-
-impl OutputKind {
-    fn is_value(&self) -> bool {
-        *self == OutputKind::Value
-    }
 }
 
 /// The spec of a tool, which every endpoint shows.
@@ -95,13 +89,13 @@ pub struct ToolSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// How long it takes.
-    #[serde(default, skip_serializing_if = "Pace::is_quick")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub pace: Pace,
-    #[serde(default, skip_serializing_if = "OutputKind::is_value")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub yields: OutputKind,
     /// A direct call of it is never kept as a run, whatever it does to the world. Only a call that
     /// a person must approve is.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unrecorded: bool,
     /// The listing as its server wrote it, for doors that pass it on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,10 +118,6 @@ pub enum UpstreamProtocol {
         version: Option<Arc<str>>,
     },
     Other,
-}
-
-fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 impl ToolSpec {
@@ -242,15 +232,15 @@ impl Publisher {
     }
 }
 
-/// How far a failed call got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallProgress {
-    NotSent,
-    /// The tool said that it failed.
-    Failed,
-    /// No one knows: timeout, connection lost after sending, crash.
-    Unknown,
+named! {
+    /// How far a failed call got.
+    CallProgress {
+        NotSent = "not_sent",
+        /// The tool said that it failed.
+        Failed = "failed",
+        /// No one knows: timeout, connection lost after sending, crash.
+        Unknown = "unknown",
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

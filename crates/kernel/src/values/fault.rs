@@ -23,16 +23,12 @@ pub struct Fault {
     /// The same may succeed a little later: there was no connection, no answer in time, too many
     /// requests, or the other side had trouble of its own. Who failed says so; nothing is read from
     /// the name.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passing: bool,
     /// Nothing was sent, and nothing will be for so long: the calls before it failed. It says
     /// nothing about this call, so that no rule counts it as a try.
     #[serde(default, rename = "refusedMs", skip_serializing_if = "Option::is_none")]
     pub refused_ms: Option<u64>,
-}
-
-fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 impl Fault {

@@ -16,3 +16,8 @@ pub mod datum;
 pub mod entry;
 pub mod canonical;
 pub mod caller;
+
+/// Whether a value says nothing and is left out where it is written.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -3,7 +3,7 @@
 
 use crate::gate::admission::AdmittedCall;
 use crate::observe::content::called;
-use crate::observe::observers::{Tracing, outcome_word, reach_word};
+use crate::observe::observers::Tracing;
 use crate::shared::Shared;
 use kernel::contracts::observe::{Observation, ObservedWork};
 use kernel::tool::call::{ToolError, ToolOutput, Upstream};
@@ -82,8 +82,8 @@ impl Shared {
                 tool: listed.tool.spec().name.clone(),
                 upstream: listed.tool.upstream(),
                 id: watched.call,
-                reach: reach_word(*reach),
-                outcome: error.map_or("ok", |error| outcome_word(error.how)),
+                reach: reach.name(),
+                outcome: error.map_or("ok", |error| error.how.name()),
             },
             error: error.map(|error| error.fault.name.as_str().into()),
             content,

@@ -1,5 +1,6 @@
 //! Mistakes in definitions: message, position and hint.
 
+use crate::values::named_enum::named;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,14 +32,14 @@ pub struct Position {
     pub column: u32,
 }
 
-/// How bad a mistake is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// The plan is refused.
-    Error,
-    /// The plan is taken; something in it has no effect.
-    Warning,
+named! {
+    /// How bad a mistake is.
+    Severity {
+        /// The plan is refused.
+        Error = "error",
+        /// The plan is taken; something in it has no effect.
+        Warning = "warning",
+    }
 }
 
 impl Mistake {
@@ -91,10 +92,7 @@ pub(crate) fn checked<T>(read: Option<T>, mut mistakes: Vec<Mistake>) -> CheckRe
 
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        })
+        f.write_str(self.name())
     }
 }
 
