@@ -1,4 +1,4 @@
-//! What cards follow from.
+//! The inputs that an agent card is made from: while they stay the same, so does the card.
 
 use kernel::tool::call::Caller;
 use kernel::values::ids::RealmId;

@@ -29,7 +29,7 @@ mod card;
 mod v03;
 mod v1;
 mod vault;
-mod addresses;
+mod protocol_routes;
 mod routes;
 
 pub use card_keys::{CARD_KEYS_FILE, CardKeyError, CardKeys, given_keys, wrong_card_keys};

@@ -171,12 +171,12 @@ impl Client {
 
     /// Takes in what comes next, or waits for it at most so long; whether there was something.
     async fn next(&self, stream: &mut TaskStream, wait_ms: u64) -> Result<bool> {
-        let looked = stream.look().await;
-        if looked.map_err(|refusal| refused(refusal, "id"))?.is_some() {
+        let next = stream.try_next().await;
+        if next.map_err(|refusal| refused(refusal, "id"))?.is_some() {
             return Ok(true);
         }
         let clock = self.a2a.server.engine.clock().as_ref();
-        Ok(engine::timeout(clock, wait_ms, stream.woken()).await.is_some())
+        Ok(engine::timeout(clock, wait_ms, stream.wait()).await.is_some())
     }
 
     /// `SendMessage`: the task once it ended or asks, or as it begins where the client wants that.

@@ -1,6 +1,6 @@
 //! The routes: those of the protocol, and `/api/v1/webhooks` with its description.
 
-use crate::addresses;
+use crate::protocol_routes;
 use crate::push::listed;
 use crate::state::Shared;
 use axum::Router;
@@ -27,5 +27,5 @@ pub const TABLE: &[Group<Shared>] = &[group(WEBHOOKS, PROBLEM)];
 
 /// The router of all of them.
 pub fn router() -> Router<Shared> {
-    edge::routes::router(TABLE, |_, handler| handler).merge(addresses::routes())
+    edge::routes::router(TABLE, |_, handler| handler).merge(protocol_routes::routes())
 }

@@ -96,13 +96,13 @@ impl<W: EventWriter> Source for FollowedTask<W> {
         Ok(self.first.take().map(|first| self.written.event(&first, is_last)))
     }
 
-    async fn look(&mut self, _server: &ServerState) -> Answered<SourceItem<W::Event>> {
+    async fn try_next(&mut self, _server: &ServerState) -> Answered<SourceItem<W::Event>> {
         if self.extent == Extent::Alone {
             return Ok(SourceItem::End);
         }
         loop {
             let over = self.stream.task().state.is_over();
-            let Some(update) = self.stream.look().await? else {
+            let Some(update) = self.stream.try_next().await? else {
                 // A task that was over before the stream began has nothing more to tell.
                 return Ok(if over { SourceItem::End } else { SourceItem::Nothing });
             };
@@ -118,8 +118,8 @@ impl<W: EventWriter> Source for FollowedTask<W> {
         }
     }
 
-    async fn woken(&mut self) {
-        self.stream.woken().await;
+    async fn wait(&mut self) {
+        self.stream.wait().await;
     }
 
     fn broken(&self, _server: &ServerState, failure: Failure) -> W::Event {

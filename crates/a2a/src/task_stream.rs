@@ -1,4 +1,5 @@
-//! Tasks as they are now, and tasks that are followed: each is made of its run's events.
+//! A task as it is now (`TaskReport`), and the updates of a task that is followed (`TaskStream`):
+//! both are computed from the events of its run.
 
 use super::task::{Task, TaskUpdate};
 use engine::{Engine, Refusal, RunEvents, StartedRun};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Refusal>;
 
-/// A run, and the same as a task.
+/// A run, and the task that a client of A2A sees of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TaskReport {
     pub(crate) run: SessionRun,
@@ -20,7 +21,7 @@ pub(crate) struct TaskReport {
 }
 
 impl TaskReport {
-    /// As they are now.
+    /// Both as they are now.
     pub(crate) async fn read(engine: &Engine, caller: &Caller, run: RunId) -> Result<Self> {
         let mut task = Task::default();
         let mut apply = |event: &Event| drop(task.apply(event));
@@ -29,8 +30,8 @@ impl TaskReport {
     }
 }
 
-/// How far a follower is: what the events that it passed make of the task, and the updates of the
-/// last one that it was not given yet.
+/// How far a follower is: the task as of the last event that was read, and the updates of that
+/// event that were not given out yet.
 #[derive(Debug, Default)]
 struct TaskCursor {
     task: Task,
@@ -40,14 +41,14 @@ struct TaskCursor {
 }
 
 impl TaskCursor {
-    /// Takes in the next event.
+    /// Applies the next event, and keeps its updates for the follower.
     fn take(&mut self, event: &Event) {
         self.seq = event.seq;
         self.updates.extend(self.task.apply(event));
     }
 
-    /// Takes in an event whose updates the follower has.
-    fn pass(&mut self, event: &Event) {
+    /// Applies an event whose updates the follower has already.
+    fn skip(&mut self, event: &Event) {
         self.seq = event.seq;
         self.task.apply(event);
     }
@@ -57,7 +58,7 @@ impl TaskCursor {
     }
 }
 
-/// Follows a task from a place in its run's journal on. Futures of `look` and `woken` can be
+/// Follows a task from a place in its run's journal on. Futures of `try_next` and `wait` can be
 /// dropped: nothing is lost.
 pub(crate) struct TaskStream {
     events: RunEvents,
@@ -106,14 +107,14 @@ impl TaskStream {
     }
 
     /// The next update that is there without waiting.
-    pub(crate) async fn look(&mut self) -> Result<Option<TaskUpdate>> {
+    pub(crate) async fn try_next(&mut self) -> Result<Option<TaskUpdate>> {
         loop {
             if let Some(update) = self.cursor.updates.pop_front() {
                 return Ok(Some(update));
             }
             let event = match self.held.pop_front() {
                 Some(event) => event,
-                None => match self.events.look().await? {
+                None => match self.events.try_next().await? {
                     Some(event) => event,
                     None => return Ok(None),
                 },
@@ -123,8 +124,8 @@ impl TaskStream {
     }
 
     /// Waits until there may be more.
-    pub(crate) async fn woken(&mut self) {
-        self.events.woken().await;
+    pub(crate) async fn wait(&mut self) {
+        self.events.wait().await;
     }
 
     /// Goes behind the last message with this id, where one is named and recorded, else behind all
@@ -132,7 +133,7 @@ impl TaskStream {
     async fn seek(&mut self, message: Option<&str>) -> Result<()> {
         // What was read behind the message.
         let mut behind: Option<VecDeque<Arc<Event>>> = None;
-        while let Some(event) = self.events.look().await? {
+        while let Some(event) = self.events.try_next().await? {
             let is_meant = match &event.fact {
                 Fact::MessageReceived(received) => message == Some(&*received.id),
                 _ => false,
@@ -141,7 +142,7 @@ impl TaskStream {
                 Some(held) if !is_meant => held.push_back(event),
                 held => {
                     for event in held.take().into_iter().flatten().chain([event]) {
-                        self.cursor.pass(&event);
+                        self.cursor.skip(&event);
                     }
                     *held = is_meant.then(VecDeque::new);
                 }
@@ -192,7 +193,7 @@ mod tests {
         let mut updates = Vec::new();
         for event in events {
             if event.seq <= place {
-                cursor.pass(event);
+                cursor.skip(event);
             } else {
                 cursor.take(event);
             }

@@ -38,19 +38,19 @@ pub trait Source: Send + 'static {
     ) -> impl Future<Output = Result<Option<Self::Event>>> + Send;
 
     /// What there is to tell now.
-    fn look(
+    fn try_next(
         &mut self,
         server: &ServerState,
     ) -> impl Future<Output = Result<SourceItem<Self::Event>>> + Send;
 
     /// Waits until there may be more.
-    fn woken(&mut self) -> impl Future<Output = ()> + Send;
+    fn wait(&mut self) -> impl Future<Output = ()> + Send;
 
     /// The last event, where it cannot continue.
     fn broken(&self, server: &ServerState, failure: Failure) -> Self::Event;
 }
 
-/// What a look at a source found.
+/// What a source has without waiting.
 pub enum SourceItem<E = Event> {
     Event(E),
     /// The last one there will be.
@@ -145,9 +145,9 @@ impl<S: Source> Tail<S> {
             }
         }
         while let Stage::Following = self.stage {
-            // Before the look: what changes after it ends the wait.
+            // Before the read: what changes after it ends the wait.
             let rights = self.server.engine.tools().list_version();
-            match self.source.look(&self.server).await? {
+            match self.source.try_next(&self.server).await? {
                 SourceItem::Event(event) => return Ok(Some(Piece::Event(event))),
                 SourceItem::Last(event) => {
                     self.stage = Stage::Over;
@@ -159,7 +159,7 @@ impl<S: Source> Tail<S> {
                 }
                 SourceItem::Nothing => {}
             }
-            match self.woken(rights.as_ref()).await {
+            match self.wait(rights.as_ref()).await {
                 WakeReason::Source => {}
                 WakeReason::Heartbeat => return Ok(Some(Piece::StillHere)),
                 WakeReason::Closing => {
@@ -171,16 +171,16 @@ impl<S: Source> Tail<S> {
         Ok(None)
     }
 
-    async fn woken(&mut self, rights: Option<&ListVersion>) -> WakeReason {
+    async fn wait(&mut self, rights: Option<&ListVersion>) -> WakeReason {
         let Self { server, source, closing, heartbeat, .. } = self;
         let server: &ServerState = server;
         let clock = server.engine.clock().as_ref();
         let heartbeat = heartbeat.get_or_insert_with(|| clock.sleep_ms(HEARTBEAT_MS));
-        let woken = pin!(source.woken());
+        let woken = pin!(source.wait());
         let closed = pin!(closing.begun());
         let judged = pin!(judged_anew(server, rights));
         match select(select(woken, judged), select(closed, heartbeat)).await {
-            // Who may not read it any more finds nothing at the next look.
+            // Who may not read it any more finds nothing in the next read.
             Either::Left(_) => WakeReason::Source,
             Either::Right((Either::Left(_), _)) => WakeReason::Closing,
             Either::Right((Either::Right(_), _)) => WakeReason::Heartbeat,

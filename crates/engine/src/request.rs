@@ -1,4 +1,6 @@
-//! Requests of endpoints and what the engine answers.
+//! What endpoints ask of the engine and what it answers: the parameters and results of `handles`.
+//! Names that end in `Request` or `Options` are asked, those that end in `Report` are answers. How
+//! an endpoint writes them on its wire is in crates `wire` and `edge`.
 
 use crate::catalog::Callable;
 use crate::catalog::plan_cache::ReportedPlan;
@@ -18,6 +20,7 @@ use kernel::values::trace::TraceParent;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+/// The plan that a run executes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunTarget {
     /// A plan of the catalog.
@@ -60,13 +63,14 @@ pub struct ContextRuns {
 /// A key by which a client repeats a request without repeating what it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// The door: method and path, ids in it included.
+    /// The endpoint: method and path, ids in it included.
     pub route: String,
     /// The client's key.
     pub key: String,
     /// The hash of the request's body: another body under the same key is refused.
     pub digest: ContentHash,
-    /// Where the same request may be remembered as well.
+    /// A second route under which the same request may be remembered: of the time window before,
+    /// where routes name one.
     pub earlier: Option<FormerRoute>,
 }
 
@@ -139,6 +143,7 @@ pub struct ReportedCall {
     pub wait_ms: Option<u64>,
 }
 
+/// A message of a person to an agent, in a conversation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ThreadMessage<'a> {
     /// To whom; the only agent of the realm where no one is named.
@@ -194,7 +199,7 @@ pub struct SessionReply {
     pub once: Option<IdempotencyKey>,
 }
 
-/// A run as a door may show it: everything in it is durable.
+/// A run as an endpoint may show it: everything in it is durable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunReport {
     pub run: RunRow,
@@ -273,7 +278,7 @@ impl CallRequest {
 /// A call of something that its caller does not see, for the audit: it may be there all the same.
 #[derive(Debug, Clone, Default)]
 pub struct UnseenCall {
-    /// The names under which its door looked for it.
+    /// The names under which its endpoint looked for it.
     pub names: Vec<String>,
     pub arguments: Value,
     /// The caller's span.
@@ -327,7 +332,7 @@ pub struct RegisteredAgent {
     pub updated_at: Millis,
 }
 
-/// A session as a door shows it: committed state.
+/// A session as an endpoint shows it: committed state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inspection {
     pub row: SessionRow,

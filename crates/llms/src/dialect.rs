@@ -2,7 +2,7 @@
 //! event or as a whole. Transport is not its concern.
 
 use crate::config::ModelConfig;
-use crate::refusal::Refusal;
+use crate::provider_error::ProviderError;
 use kernel::conversation::llm::{DeltaSink, Prompt, Turn};
 use outbound::sse::Event;
 use reqwest::header::HeaderMap;
@@ -19,7 +19,7 @@ pub(crate) trait Dialect: Send + Sync {
     fn reply(&self, prompt: &Prompt) -> Self::Reply;
 
     /// Classifies an unsuccessful response. A body that is not JSON comes as its text.
-    fn judge(&self, status: u16, body: &Value) -> Refusal;
+    fn classify_error(&self, status: u16, body: &Value) -> ProviderError;
 }
 
 /// Settings of a model that are the same for every turn.
@@ -80,8 +80,8 @@ pub(crate) enum Flow {
 /// Why an answer is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The provider says so, in the middle of its answer.
-    Told(Refusal),
+    /// The provider reported an error in the middle of its answer.
+    Provider(ProviderError),
     /// It cannot be read, and why.
     Unreadable(String),
     /// It ended before it was whole.

@@ -2,7 +2,7 @@
 //! retries. No error contains a secret.
 
 use crate::config::{ModelConfig, Remote};
-use crate::refusal::{self, Refusal};
+use crate::provider_error::{self, ProviderError};
 use kernel::conversation::llm::{LlmError, LlmErrorKind};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::secret::Secret;
@@ -18,8 +18,8 @@ use std::time::Duration;
 
 /// The header that names a turn's span.
 const TRACEPARENT: &str = "traceparent";
-/// How much of an answer that refuses is read.
-const REFUSAL_BYTES_MAX: usize = 64 * 1024;
+/// How much of the body of an unsuccessful response is read.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// How much of what a provider says is quoted.
 const TOLD_CHARS_MAX: usize = 500;
 /// How long a turn may take where its configuration says nothing: as the providers' own clients.
@@ -86,9 +86,13 @@ impl Endpoint {
         request.body(body.to_string()).send().await.map_err(|error| self.unanswered(error))
     }
 
-    /// The error that a provider's refusal is.
-    pub(crate) fn refused(&self, status: Option<StatusCode>, refusal: &Refusal) -> LlmError {
-        let words = self.told(&refusal.words);
+    /// The error for the caller, from what the provider reported.
+    pub(crate) fn provider_error(
+        &self,
+        status: Option<StatusCode>,
+        reported: &ProviderError,
+    ) -> LlmError {
+        let words = self.told(&reported.words);
         let said = match status {
             Some(status) => format!("answered {status}"),
             None => "failed in the middle of its answer".to_owned(),
@@ -99,9 +103,9 @@ impl Endpoint {
             page if page.starts_with('<') => format!("{said} with a page"),
             words => format!("{said}: {words}"),
         };
-        let error = self.error(refusal.kind, &what).retry_after_ms(refusal.wait_ms);
+        let error = self.error(reported.kind, &what).retry_after_ms(reported.wait_ms);
         match status {
-            Some(StatusCode::NOT_FOUND) if refusal.kind == LlmErrorKind::BadRequest => {
+            Some(StatusCode::NOT_FOUND) if reported.kind == LlmErrorKind::BadRequest => {
                 error.hint("check the model's base URL")
             }
             _ => error,
@@ -130,7 +134,7 @@ impl Endpoint {
 
     /// An error of this model, with the hint of its kind.
     pub(crate) fn error(&self, kind: LlmErrorKind, what: &str) -> LlmError {
-        let hint = refusal::hint(kind).map(str::to_owned);
+        let hint = provider_error::hint(kind).map(str::to_owned);
         LlmError { hint, ..LlmError::new(kind, format!("{} {what}", self.name)) }
     }
 
@@ -165,12 +169,12 @@ impl Endpoint {
 }
 
 /// The body of an unsuccessful response; a JSON string if it is not JSON.
-pub(crate) async fn refusal_body(response: &mut Response) -> Value {
+pub(crate) async fn error_body(response: &mut Response) -> Value {
     let mut body = Vec::new();
     while let Ok(Some(part)) = response.chunk().await {
         body.extend_from_slice(&part);
-        if body.len() >= REFUSAL_BYTES_MAX {
-            body.truncate(REFUSAL_BYTES_MAX);
+        if body.len() >= ERROR_BYTES_MAX {
+            body.truncate(ERROR_BYTES_MAX);
             break;
         }
     }
@@ -262,21 +266,21 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_refusal_has_a_hint() {
+    fn a_provider_error_has_a_hint() {
         let endpoint = endpoint("http://a.test/v1");
-        let mut refusal = Refusal::new(LlmErrorKind::RateLimited, "slow\ndown");
-        refusal.wait_ms = Some(7_000);
-        let error = endpoint.refused(Some(StatusCode::TOO_MANY_REQUESTS), &refusal);
+        let mut reported = ProviderError::new(LlmErrorKind::RateLimited, "slow\ndown");
+        reported.wait_ms = Some(7_000);
+        let error = endpoint.provider_error(Some(StatusCode::TOO_MANY_REQUESTS), &reported);
         let message =
             "model `main` (`m-1` at http://a.test) answered 429 Too Many Requests: slow down";
         assert_eq!(error.message, message);
         assert_eq!(error.retry_after_ms, Some(7_000));
         assert_eq!(error.hint.as_deref(), Some("try again later"));
-        let page = Refusal::new(LlmErrorKind::Overloaded, "<html>Sorry</html>");
-        let error = endpoint.refused(Some(StatusCode::BAD_GATEWAY), &page);
+        let page = ProviderError::new(LlmErrorKind::Overloaded, "<html>Sorry</html>");
+        let error = endpoint.provider_error(Some(StatusCode::BAD_GATEWAY), &page);
         assert!(error.message.ends_with("answered 502 Bad Gateway with a page"), "{error}");
-        let nowhere = Refusal::new(LlmErrorKind::BadRequest, "");
-        let error = endpoint.refused(Some(StatusCode::NOT_FOUND), &nowhere);
+        let nowhere = ProviderError::new(LlmErrorKind::BadRequest, "");
+        let error = endpoint.provider_error(Some(StatusCode::NOT_FOUND), &nowhere);
         assert_eq!(error.hint.as_deref(), Some("check the model's base URL"));
     }
 

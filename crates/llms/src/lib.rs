@@ -5,7 +5,7 @@
 pub mod config;
 mod defaults;
 pub mod price;
-mod refusal;
+mod provider_error;
 mod http;
 mod dialect;
 mod shape;

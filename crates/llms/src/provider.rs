@@ -4,7 +4,7 @@
 
 use crate::dialect::{Dialect, Fault, Flow, Reply};
 use crate::http::{self, Endpoint};
-use crate::refusal;
+use crate::provider_error;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kernel::conversation::llm::{DeltaSink, Llm, LlmError, LlmErrorKind, Prompt, Turn};
@@ -40,7 +40,7 @@ impl<D: Dialect> Provider<D> {
             return Err(self.endpoint.redirected(status, response.headers()));
         }
         if !status.is_success() {
-            return Err(self.refused(response, prompt).await);
+            return Err(self.error_response(response, prompt).await);
         }
         let reply = self.dialect.reply(prompt);
         match answer::media_type(response.headers()).as_str() {
@@ -52,13 +52,13 @@ impl<D: Dialect> Provider<D> {
         }
     }
 
-    async fn refused(&self, mut response: Response, prompt: &Prompt) -> LlmError {
+    async fn error_response(&self, mut response: Response, prompt: &Prompt) -> LlmError {
         let status = response.status();
-        let wait_ms = refusal::wait_ms(response.headers(), prompt.now);
-        let body = http::refusal_body(&mut response).await;
-        let mut refusal = self.dialect.judge(status.as_u16(), &body);
-        refusal.wait_ms = wait_ms.or(refusal.wait_ms);
-        self.endpoint.refused(Some(status), &refusal)
+        let wait_ms = provider_error::wait_ms(response.headers(), prompt.now);
+        let body = http::error_body(&mut response).await;
+        let mut reported = self.dialect.classify_error(status.as_u16(), &body);
+        reported.wait_ms = wait_ms.or(reported.wait_ms);
+        self.endpoint.provider_error(Some(status), &reported)
     }
 
     async fn stream(
@@ -113,7 +113,7 @@ impl<D: Dialect> Provider<D> {
 
     fn fault(&self, fault: Fault) -> LlmError {
         match fault {
-            Fault::Told(refusal) => self.endpoint.refused(None, &refusal),
+            Fault::Provider(reported) => self.endpoint.provider_error(None, &reported),
             Fault::Unreadable(why) => self.unreadable(&self.endpoint.told(&why)),
             Fault::Cut => self
                 .endpoint

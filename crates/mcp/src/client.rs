@@ -1,10 +1,12 @@
-//! What a client says of itself, in a handshake or with each request.
+//! The client that sends a request to our MCP server: the version of the protocol that it speaks,
+//! and its capabilities, as it named them in the handshake or in this request. Waypost's own MCP
+//! client is in crate `upstreams`.
 
 use kernel::tool::call::LogLevel;
 use serde_json::Value;
 use wire::mcp::TASKS;
 
-/// How a request says who sends it, and how the client is asked for something.
+/// Versions of MCP, each with what it brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Version {
     /// 2025-03-26: no structured output, no elicitation.

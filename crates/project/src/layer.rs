@@ -1,13 +1,14 @@
-//! A layer of settings: a text in the format of `waypost.toml`, and where it comes from. A variable
-//! is a layer too, written as the one line that it stands for: so one reader finds the mistakes in
-//! all of them, and every setting can say whose it is.
+//! One layer of settings: a text in the format of `waypost.toml`, the source that it comes from,
+//! and the location of each setting in it, for mistakes and `config show`. A variable of the
+//! environment is written as the one line that it stands for, so that one reader serves all layers.
+//! How layers override each other is in `config`.
 
 use kernel::definition::plan::mistake::{Mistake, Position};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The longest name of an upstream, a model or a sink, and the longest prefix.
+/// The longest name of an upstream, a model, a sink or an issuer, and the longest prefix.
 pub const NAME_CHARS_MAX: usize = 64;
 
 /// Where a setting, or a layer of them, comes from.
@@ -38,7 +39,7 @@ impl fmt::Display for Source {
 /// A place that a person can look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
-    /// The file, or what else it is: a variable.
+    /// The file, or `environment` and the name of a variable.
     pub file: Arc<str>,
     /// The line, from 1; 0 where there is none.
     pub line: u32,
@@ -47,11 +48,12 @@ pub struct Location {
 }
 
 impl Location {
-    /// All of a file, or of what else it is.
+    /// A whole file or variable.
     pub fn whole(file: &str) -> Self {
         Self { file: file.into(), line: 0, column: 0 }
     }
 
+    /// This mistake, made here.
     pub fn mistake(&self, mistake: Mistake) -> Mistake {
         let mut mistake = match self.line {
             0 => mistake,
@@ -61,9 +63,9 @@ impl Location {
         mistake
     }
 
-    /// Refuses a name here that is not made of letters, digits and these signs, each of them in
-    /// backquotes.
-    pub fn named(&self, name: &str, what: &str, signs: &str) -> Result<(), Mistake> {
+    /// Refuses a name that stands here, unless it is made of letters, digits and these signs. The
+    /// signs are written as the message shows them, each in backquotes.
+    pub fn check_name(&self, name: &str, what: &str, signs: &str) -> Result<(), Mistake> {
         let fits = |c: char| c.is_ascii_alphanumeric() || signs.contains(&format!("`{c}`"));
         if (1..=NAME_CHARS_MAX).contains(&name.chars().count()) && name.chars().all(fits) {
             return Ok(());
@@ -133,7 +135,7 @@ impl Locator<'_> {
     pub fn of(&self, span: Option<&Range<usize>>) -> Location {
         let (line, column) = match &self.layer.source {
             Source::File(_) => span.map(|span| self.place(span.start)).unwrap_or_default(),
-            // The text is ours: what a person can look up is the line that it stands for.
+            // We wrote this text: a person can look up only the line that it stands for.
             Source::Line { line, .. } => (*line, 1),
             Source::Variable(_) => (0, 0),
         };

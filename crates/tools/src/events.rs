@@ -1,4 +1,4 @@
-//! Events that tools publish.
+//! Events that tools publish: each names its run and its case.
 
 use kernel::tool::call::{Call, ToolError};
 use serde_json::{Map, Value};

@@ -1,5 +1,6 @@
 //! The built-in tools. A new one is a `TypedTool` in a file of its own in `built_in` and one line
-//! in the list there; every door, the model's prompt and the docs read the catalog that this feeds.
+//! in the list there; every endpoint, the model's prompt and the docs read the catalog that this
+//! feeds.
 
 mod events;
 mod typed;

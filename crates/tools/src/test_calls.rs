@@ -1,4 +1,4 @@
-//! Calls as tests make them.
+//! Makes calls for the tests of tools.
 
 use crate::typed::{TypedTool, typed};
 use futures::executor::block_on;

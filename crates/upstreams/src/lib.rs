@@ -39,7 +39,7 @@ pub use config::{
     UpstreamKind,
 };
 pub use mcp::headers as mcp_headers;
-pub use oauth::{HoldRegistry, LoginCallback, LoginPlaces, MemoryVault};
+pub use oauth::{LeaseRegistry, LoginCallback, LoginPlaces, MemoryVault};
 pub use rpc::refused_method;
 pub use state::{AgentFacts, ListVersions, UpstreamState, UpstreamStatus};
 pub use upstream::{OwnLogin, Upstream};

@@ -24,7 +24,7 @@ pub(crate) struct Keys {
     /// What the settings of upstreams may name.
     environment: Environment,
     /// Whether nothing outside is reached.
-    alone: bool,
+    isolated: bool,
     /// Whether a data folder that has lost its database gets a new one.
     renew: bool,
     /// Whether a database is taken that has lost acknowledged writes.
@@ -36,7 +36,7 @@ pub(crate) struct Keys {
 impl Keys {
     /// Nothing from outside, and nothing outside is reached.
     pub(crate) fn none() -> Self {
-        Self { alone: true, ..Self::default() }
+        Self { isolated: true, ..Self::default() }
     }
 
     /// Those of this environment.
@@ -99,7 +99,7 @@ pub(crate) async fn assemble_with(
 ) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
     let variables = keys.variables(&data);
-    let Keys { admin, api, secret, alone, renew, after_loss, never_local, .. } = keys;
+    let Keys { admin, api, secret, isolated, renew, after_loss, never_local, .. } = keys;
     let setup = Setup {
         renew,
         after_loss,
@@ -109,7 +109,7 @@ pub(crate) async fn assemble_with(
         variables,
         // Without it the children of upstreams are watched over by no one but us.
         supervisor: std::env::current_exe().ok(),
-        alone,
+        isolated,
         never_local,
         extra,
         ..Setup::new(project, data, address, fatal)
@@ -117,7 +117,7 @@ pub(crate) async fn assemble_with(
     server::assemble(setup).await
 }
 
-/// A server of these tools and endpoints alone, over this data, for a socket of this address.
+/// A server of these tools and endpoints only, over this data, for a socket of this address.
 pub(crate) async fn assemble_only(
     extra: Extra,
     data: PathBuf,
@@ -125,7 +125,7 @@ pub(crate) async fn assemble_only(
 ) -> Result<Assembled, AssembleError> {
     let fatal = Arc::new(|why: String| end_now(&why));
     let setup = Setup::new(Project::default(), data, address, fatal);
-    server::assemble(Setup { extra, only_extra: true, alone: true, ..setup }).await
+    server::assemble(Setup { extra, only_extra: true, isolated: true, ..setup }).await
 }
 
 /// The store says why: what is on the disk is known only after a restart, or the folder is not ours

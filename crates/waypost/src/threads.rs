@@ -41,7 +41,7 @@ pub(crate) fn busy_hint(context: &Context, thread: &str) -> String {
     format!("`{show}` shows what it waits for, `{give_up}` gives it up")
 }
 
-/// The same failure; where the thread is busy, with this hint: the server's names its doors.
+/// The same failure; where the thread is busy, with this hint: the server's names its endpoints.
 pub(crate) fn refused(busy_hint: &str, mut failure: Failure) -> Failure {
     if failure.code == "thread_busy" {
         failure.hint = Some(busy_hint.to_owned());

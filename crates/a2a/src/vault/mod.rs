@@ -10,7 +10,7 @@ mod tasks;
 mod stream;
 mod card;
 mod registry;
-pub(super) mod addresses;
+pub(super) mod protocol_routes;
 
 use edge::acts::Right;
 use kernel::values::caller::Act;

@@ -35,7 +35,7 @@ impl Source for FollowedTask {
         Ok(self.teller.first().as_ref().map(written))
     }
 
-    async fn look(&mut self, _server: &ServerState) -> Answered<SourceItem> {
+    async fn try_next(&mut self, _server: &ServerState) -> Answered<SourceItem> {
         loop {
             if let Some(frame) = self.frames.pop_front() {
                 let event = written(&frame);
@@ -45,7 +45,7 @@ impl Source for FollowedTask {
                     SourceItem::Event(event)
                 });
             }
-            let Some(update) = self.stream.look().await? else {
+            let Some(update) = self.stream.try_next().await? else {
                 // Events of a run that is over may be gone: then no end comes any more.
                 return Ok(match self.stream.run().row.status.is_over() {
                     true => SourceItem::Last(Event::default().comment("over")),
@@ -58,8 +58,8 @@ impl Source for FollowedTask {
         }
     }
 
-    async fn woken(&mut self) {
-        self.stream.woken().await;
+    async fn wait(&mut self) {
+        self.stream.wait().await;
     }
 
     fn broken(&self, _server: &ServerState, failure: Failure) -> Event {

@@ -1,4 +1,4 @@
-//! `/api/agent/config`.
+//! Routes of `/api/agent/config`: agents of a realm, stored and read as their clients wrote them.
 
 use crate::agent_config;
 use axum::routing::{delete, get, post};

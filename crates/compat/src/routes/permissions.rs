@@ -1,4 +1,5 @@
-//! `/system/permissions`.
+//! Routes of `/system/permissions`, which tell what a subject may do. Handlers are in
+//! `permissions`, bodies in `wire::permissions`.
 
 use crate::permissions;
 use axum::routing::post;

@@ -71,12 +71,12 @@ impl Source for ClientStream {
         Ok(None)
     }
 
-    async fn look(&mut self, server: &ServerState) -> Result<SourceItem> {
+    async fn try_next(&mut self, server: &ServerState) -> Result<SourceItem> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 return Ok(SourceItem::Event(event));
             }
-            match self.run.look().await? {
+            match self.run.try_next().await? {
                 None => return Ok(SourceItem::Nothing),
                 Some(RunUpdate::Snapshot(_)) => {}
                 Some(RunUpdate::Event { body, .. }) => {
@@ -95,8 +95,8 @@ impl Source for ClientStream {
         }
     }
 
-    async fn woken(&mut self) {
-        self.run.woken().await;
+    async fn wait(&mut self) {
+        self.run.wait().await;
     }
 
     fn broken(&self, server: &ServerState, failure: Failure) -> Event {

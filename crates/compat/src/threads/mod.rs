@@ -93,7 +93,7 @@ pub(crate) async fn resume(
 ) -> Result<Response> {
     let wait_ms = wait.ms_or(&server, server.limits().execute_wait_ms)?;
     let body: ResumeThread = parse(&sent, server.limits().body_depth_max)?;
-    let (thread, given) = replies::given(body)?;
+    let (thread, given) = replies::thread_and_list(body)?;
     let asks = asks(&server, &caller, &thread).await?;
     let replies = replies::read(&thread, given, &asks);
     let session = session(&thread);

@@ -1,5 +1,6 @@
-//! What `/resume` brings, as replies to the asks that it covers. A body covers whole asks: what is
-//! missing, unknown, given twice or meant for another kind of ask is refused before anything runs.
+//! Reads the body of `/resume` as replies to the asks that it answers. A body answers whole asks:
+//! what is missing, unknown, given twice or meant for another kind of ask is refused before
+//! anything runs.
 
 use super::{conflict, wrong};
 use edge::problem::{Failure, Result};
@@ -14,7 +15,7 @@ use wire::conversations::{
     Approval, ClarificationResponse, ElicitationAction, ElicitationResponse, ResumeThread,
 };
 
-/// The one list that a body has.
+/// The one list of a body: one kind of answers.
 pub(super) enum ReplyList {
     Clarifications(Vec<ClarificationResponse>),
     Approvals(Vec<Approval>),
@@ -52,7 +53,7 @@ impl ReplyList {
         }
     }
 
-    /// Whether it speaks of such asks.
+    /// Whether its answers are for this kind of ask.
     fn is_for(&self, body: &AskBody) -> bool {
         match (self, body) {
             (ReplyList::Clarifications(_), AskBody::Clarify { .. })
@@ -68,8 +69,8 @@ impl ReplyList {
     }
 }
 
-/// The thread of a body and its one list, which must say something.
-pub(super) fn given(body: ResumeThread) -> Result<(String, ReplyList)> {
+/// The thread of a body and its one list, which must not be empty.
+pub(super) fn thread_and_list(body: ResumeThread) -> Result<(String, ReplyList)> {
     let lists = [
         body.clarification_responses.map(ReplyList::Clarifications),
         body.approvals.map(ReplyList::Approvals),
@@ -102,13 +103,13 @@ pub(super) fn read(
 ) -> Result<Vec<(AskId, Reply)>> {
     let covered = covered(thread, &given, asks)?;
     match given {
-        ReplyList::Clarifications(list) => answers(&list, &covered),
-        ReplyList::Approvals(list) => decisions(&list, &covered),
-        ReplyList::Elicitations(list) => elicited(&list, &covered),
+        ReplyList::Clarifications(list) => clarification_replies(&list, &covered),
+        ReplyList::Approvals(list) => approval_replies(&list, &covered),
+        ReplyList::Elicitations(list) => form_replies(&list, &covered),
     }
 }
 
-/// The asks that a list speaks of, each once, in the order of the list.
+/// The asks that a list answers, each once, in the order of the list.
 fn covered<'a>(thread: &str, given: &ReplyList, asks: &'a [SessionAsk]) -> Result<Vec<&'a Ask>> {
     let is_open = |asked: &SessionAsk| asked.row.status == AskStatus::Open;
     let mut seen = BTreeSet::new();
@@ -141,7 +142,7 @@ fn covered<'a>(thread: &str, given: &ReplyList, asks: &'a [SessionAsk]) -> Resul
     Ok(covered)
 }
 
-/// By what the parts of an ask are named.
+/// The ids by which an answer names the parts of an ask.
 fn ids(ask: &Ask) -> Vec<String> {
     match &ask.body {
         AskBody::Clarify { questions, .. } if !questions.is_empty() => {
@@ -173,7 +174,10 @@ fn missing(id: &str, key: &str) -> Failure {
 }
 
 /// Answers to questions.
-fn answers(list: &[ClarificationResponse], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>> {
+fn clarification_replies(
+    list: &[ClarificationResponse],
+    covered: &[&Ask],
+) -> Result<Vec<(AskId, Reply)>> {
     if let Some(index) = list.iter().position(|one| one.response.trim().is_empty()) {
         let pointer = format!("/clarification_responses/{index}/response");
         let message = format!("the answer to `{}` is empty", short(&list[index].call_id));
@@ -205,7 +209,7 @@ fn each<'a>(questions: &[Question], said: impl Fn(&str) -> Option<&'a String>) -
 }
 
 /// Decisions about calls.
-fn decisions(list: &[Approval], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>> {
+fn approval_replies(list: &[Approval], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>> {
     for (index, one) in list.iter().enumerate() {
         let id = short(&one.call_id);
         let says = one.feedback.as_ref().is_some_and(|words| !words.trim().is_empty());
@@ -242,7 +246,7 @@ fn decisions(list: &[Approval], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>>
 }
 
 /// Answers to forms and pages.
-fn elicited(list: &[ElicitationResponse], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>> {
+fn form_replies(list: &[ElicitationResponse], covered: &[&Ask]) -> Result<Vec<(AskId, Reply)>> {
     let declined = |one: &ElicitationResponse| one.action != ElicitationAction::Accept;
     if let Some(index) = list.iter().position(|one| declined(one) && one.content.is_some()) {
         let pointer = format!("/elicitation_responses/{index}/content");

@@ -4,7 +4,7 @@
 //! nothing. A credential that is sent and wrong is refused at every endpoint: nobody falls back to
 //! less.
 
-pub mod open;
+pub mod open_paths;
 
 use crate::problem::{Failure, Result};
 use crate::request::forwarded::{Peer, ProxyTrust};
@@ -19,7 +19,7 @@ use kernel::identity::roles::Role;
 use kernel::tool::call::Caller;
 use kernel::values::caller::{Scope, Scopes, Via};
 use kernel::values::secret::is_same_secret;
-use open::{HEALTH_PATH, MCP_METADATA_PATH, MCP_PATH, TOKEN_PATH};
+use open_paths::{HEALTH_PATH, MCP_METADATA_PATH, MCP_PATH, TOKEN_PATH};
 use project::config::{AdminRule, ServerConfig};
 use project::realm::local_caller;
 use project::tables::public_url::CALLBACK_PATH;
@@ -27,7 +27,7 @@ use ring::digest::{Digest, SHA256, digest};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-pub use open::asks_for_more;
+pub use open_paths::asks_for_more;
 
 /// The other header that brings a credential. What is static need not be read letter by letter with
 /// each request.
@@ -281,7 +281,7 @@ impl Entrance {
         if self.is_own {
             return path == HEALTH_PATH;
         }
-        open::has(method, uri)
+        open_paths::is_open(method, uri)
     }
 }
 

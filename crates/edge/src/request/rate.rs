@@ -100,7 +100,7 @@ impl CallerRates {
             buckets.retain(|_, bucket| !bucket.is_full(now));
         }
         for (whose, rate) in &both {
-            buckets.entry(whose.clone()).or_default().look(*rate, now)?;
+            buckets.entry(whose.clone()).or_default().peek(*rate, now)?;
         }
         for (whose, rate) in both {
             buckets.entry(whose).or_default().take(rate, now)?;

@@ -13,8 +13,8 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::journal::projection::{HistoryItem, ParkedSession, RunRow, SessionRow};
 use kernel::session::{RunSpent, RunStatus};
 use kernel::tool::call::ToolSpec;
-use kernel::values::entry::EntryResult;
 use kernel::values::fault::Fault;
+use kernel::values::history::EntryResult;
 use kernel::values::ids::PlanId;
 use wire::rest;
 

@@ -46,13 +46,13 @@ impl Audits<'_> {
         self.shared.gate.is_strict()
     }
 
-    /// Keeps that a door refuses an act because the credential does not cover it. What could not be
-    /// kept is refused all the same.
+    /// Keeps that an endpoint refuses an act because the credential does not cover it. What could
+    /// not be kept is refused all the same.
     pub fn note_out_of_scope(self, caller: &Caller, act: Act) {
         let _ = self.shared.gate.note_out_of_scope(caller, act);
     }
 
-    /// Keeps that a door refuses what policy allows in the caller's realm, because it reaches
+    /// Keeps that an endpoint refuses what policy allows in the caller's realm, because it reaches
     /// further than that: a grant, or something of the whole server. What could not be kept is
     /// refused all the same.
     pub fn note_beyond(self, caller: &Caller, act: Act, why: String) {
@@ -64,8 +64,8 @@ impl Audits<'_> {
         self.shared.gate.note_shown(caller, object, detail)
     }
 
-    /// Keeps a deed of a door that policy is not asked about as such. What could not be kept must
-    /// not be done.
+    /// Keeps a deed of an endpoint that policy is not asked about as such. What could not be kept
+    /// must not be done.
     pub fn note_done(
         self,
         caller: &Caller,
@@ -76,20 +76,20 @@ impl Audits<'_> {
         self.shared.gate.note_done(caller, act, object, detail)
     }
 
-    /// Keeps that a door refuses something to who administers. What could not be kept is refused
-    /// all the same.
+    /// Keeps that an endpoint refuses something to who administers. What could not be kept is
+    /// refused all the same.
     pub fn note_refused(self, caller: &Caller, object: Object, why: String) {
         let _ = self.shared.gate.note_denied(caller, Act::Administer, object, why);
     }
 
-    /// Keeps that a door refuses a call of a tool, or of a plan as a tool, because the caller does
-    /// not see it. One that is not there leaves no entry. What could not be kept is refused all the
-    /// same.
+    /// Keeps that an endpoint refuses a call of a tool, or of a plan as a tool, because the caller
+    /// does not see it. One that is not there leaves no entry. What could not be kept is refused
+    /// all the same.
     pub fn note_unseen(self, caller: &Caller, call: &UnseenCall) {
         let _ = self.shared.gate.note_unseen(caller, call);
     }
 
-    /// The same at a door that calls no plans: one of such a name was not asked for.
+    /// The same at an endpoint that calls no plans: one of such a name was not asked for.
     pub fn note_unseen_tool(self, caller: &Caller, call: &UnseenCall) {
         let _ = self.shared.gate.note_unseen_tool(caller, call);
     }
@@ -99,7 +99,8 @@ impl Audits<'_> {
         let _ = self.shared.gate.note_unstarted(caller, plan, None);
     }
 
-    /// Entries of a chain, newest first, for who administers. Whose chain it may be, the door asks.
+    /// Entries of a chain, newest first, for who administers. Whose chain it may be, the endpoint
+    /// asks.
     pub async fn entries(
         self,
         caller: &Caller,

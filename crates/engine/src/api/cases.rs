@@ -56,7 +56,7 @@ impl Cases<'_> {
         let closure = closure?;
         let key = Self::key(caller, &pipeline.name, &case.id);
         let deadline = self.shared.clock.now().plus_ms(wait_ms);
-        let Some(ticket) = self.in_line(&key, wait_ms).await? else {
+        let Some(ticket) = self.wait_turn(&key, wait_ms).await? else {
             return Ok(CaseReport::Late(None));
         };
         let reason_chars_max = self.shared.limits.tally_reason_chars_max;
@@ -73,10 +73,10 @@ impl Cases<'_> {
         self.take_turn(caller, pipeline, request, held, deadline).await
     }
 
-    /// Stands in a case's line until it is its turn; nothing where that takes too long.
-    async fn in_line(self, key: &SessionKey, wait_ms: u64) -> Result<Option<QueueTicket>> {
+    /// Waits in the queue of a case until it is its turn; nothing where that takes too long.
+    async fn wait_turn(self, key: &SessionKey, wait_ms: u64) -> Result<Option<QueueTicket>> {
         let most = self.shared.limits.case_queue_max;
-        let turn = self.shared.case_queues.clone().turn(key.clone(), most);
+        let turn = self.shared.case_queues.clone().wait_turn(key.clone(), most);
         match timeout(self.shared.clock.as_ref(), wait_ms, turn).await {
             Some(Some(ticket)) => Ok(Some(ticket)),
             Some(None) => {

@@ -42,7 +42,7 @@ impl Sessions<'_> {
 }
 
 impl Runs<'_> {
-    /// An id for a run that a door wants to know before it starts.
+    /// An id for a run that an endpoint wants to know before it starts.
     pub fn new_id(self) -> RunId {
         RunId(self.shared.id_bits())
     }
@@ -58,7 +58,7 @@ impl Runs<'_> {
         self.start_as(caller, self.new_id(), request, wait_ms).await
     }
 
-    /// The same, with an id that the door made beforehand.
+    /// The same, with an id that the endpoint made beforehand.
     pub(crate) async fn start_as(
         self,
         caller: &Caller,

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 pub(crate) mod blobs;
 pub(crate) mod talk_content;
 mod state;
-mod observed;
+mod spans;
 mod supervise;
 mod record;
 mod late_results;

@@ -43,7 +43,7 @@ impl Driver {
         }
         let seq = self.session.as_ref().ok_or_else(no_session)?.seq + 1;
         let event = Event { seq, at: self.shared.clock.now(), v: VERSION, fact };
-        let seen = self.ended(&event);
+        let observations = self.ended_spans(&event);
         self.forget_wants(&event.fact);
         let Some(session) = &mut self.session else { return Err(no_session()) };
         self.new_audit.extend(self.shared.gate.journaled(session, &event, self.doer.as_ref()));
@@ -55,10 +55,10 @@ impl Driver {
         }
         if self.is_unsure {
             self.unnoted.extend(is_counted(&event.fact).then(|| event.fact.clone()));
-            self.unseen.extend(seen);
+            self.held_observations.extend(observations);
         } else {
             self.note(&event.fact);
-            seen.iter().for_each(|seen| self.shared.observers.see(seen));
+            observations.iter().for_each(|observation| self.shared.observers.see(observation));
         }
         self.shared.suspects.review(&self.probation, self.session.as_ref());
         let effect = Effect::of(&event.fact);
@@ -171,8 +171,8 @@ impl Driver {
         self.is_unsure = false;
         let unnoted = std::mem::take(&mut self.unnoted);
         unnoted.iter().for_each(|fact| self.note(fact));
-        let unseen = std::mem::take(&mut self.unseen);
-        unseen.iter().for_each(|seen| self.shared.observers.see(seen));
+        let observations = std::mem::take(&mut self.held_observations);
+        observations.iter().for_each(|observation| self.shared.observers.see(observation));
     }
 
     /// Holds the key until the append that was queued last is durable or refused.

@@ -70,7 +70,7 @@ impl Driver {
         self.closures.retain(|hash, _| live.values().any(|run| run.closure == *hash));
     }
 
-    /// A run as doors show it.
+    /// A run as endpoints show it.
     pub(super) fn report(&self, run: RunId) -> Result<RunReport> {
         let session = self.session.as_ref().ok_or_else(|| Refusal::no_run(run))?;
         let found = session.run(run).ok_or_else(|| Refusal::no_run(run))?;
@@ -104,7 +104,7 @@ impl Driver {
         }
     }
 
-    /// An ask as doors show it.
+    /// An ask as endpoints show it.
     pub(super) fn shown_ask(&self, ask: Ask, decision: Option<Decision>) -> SessionAsk {
         let status = if decision.is_some() { AskStatus::Decided } else { AskStatus::Open };
         self.shared.gate.with_answerers(SessionAsk {
@@ -114,7 +114,7 @@ impl Driver {
         })
     }
 
-    /// The run that a door's rule calls active.
+    /// The run that an endpoint's rule calls active.
     pub(super) fn active_run(&self) -> Option<&Run> {
         self.session.as_ref()?.runs.values().next()
     }

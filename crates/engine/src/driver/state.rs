@@ -26,10 +26,10 @@ use kernel::event::{Event, Fact, TurnKind};
 use kernel::expression::pointer::Fetch;
 use kernel::identity::audit::Entry;
 use kernel::journal::projection::{OnceRow, PinnedSpec, StoredClosure};
-use kernel::prompt::cards::SeenTools;
+use kernel::prompt::tool_cards::SeenTools;
 use kernel::session::{OpenCall, Session, login_look};
 use kernel::tool::call::{Caller, InputRequired, Publisher, ToolError, ToolOutput};
-use kernel::values::entry::{FramePath, HistoryRow};
+use kernel::values::history::{FramePath, HistoryRow};
 use kernel::values::ids::{
     AskId, CallId, ContentHash, Fence, FrameId, Millis, PlanId, RunId, SessionKey,
 };
@@ -240,7 +240,7 @@ pub(super) struct Driver {
     pub(super) is_unsure: bool,
     /// Facts to count and observe once they are durable.
     pub(super) unnoted: Vec<Fact>,
-    pub(super) unseen: Vec<Observation>,
+    pub(super) held_observations: Vec<Observation>,
     /// The path of a case that the next append has to count.
     pub(super) new_tally: Option<Tally>,
     /// Audit entries of events that are not queued yet.
@@ -314,7 +314,7 @@ impl Driver {
             new_key: None,
             is_unsure: false,
             unnoted: Vec::new(),
-            unseen: Vec::new(),
+            held_observations: Vec::new(),
             new_tally: None,
             new_audit: Vec::new(),
             doer: None,

@@ -109,7 +109,7 @@ impl Gate {
         self.note_denied(caller, act, Object::only("any"), why)
     }
 
-    /// Keeps that a door refuses what policy is not asked about, or allows in the caller's realm.
+    /// Keeps that an endpoint refuses what policy is not asked about, or allows in the caller's realm.
     pub(crate) fn note_denied(
         &self,
         caller: &Caller,
@@ -133,8 +133,8 @@ impl Gate {
         }
     }
 
-    /// Keeps what a door did for a caller that policy is not asked about as such. An error means
-    /// that it could not be kept: then it must not be done.
+    /// Keeps what an endpoint did for a caller that policy is not asked about as such. An error
+    /// means that it could not be kept: then it must not be done.
     pub(crate) fn note_done(
         &self,
         caller: &Caller,

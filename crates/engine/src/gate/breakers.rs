@@ -70,9 +70,9 @@ impl Breakers {
         states
     }
 
-    fn look(&self, guard: &Guard, now: Millis) -> Result<(), u64> {
+    fn peek(&self, guard: &Guard, now: Millis) -> Result<(), u64> {
         let Some(mut failing) = self.any() else { return Ok(()) };
-        failing.get_mut(&guard.circuit).map_or(Ok(()), |breaker| breaker.look(guard.rule, now))
+        failing.get_mut(&guard.circuit).map_or(Ok(()), |breaker| breaker.peek(guard.rule, now))
     }
 
     fn pass(&self, guard: &Guard, now: Millis) -> Result<(), u64> {
@@ -132,8 +132,8 @@ impl Gate {
 
     /// Refuses a call that could not be sent now, without letting one through.
     pub(super) fn check_breaker(&self, guard: &Guard) -> Result<(), StartError> {
-        let looked = self.breakers.look(guard, self.clock.now());
-        looked.map_err(|retry_ms| circuit_open(guard, retry_ms))
+        let peeked = self.breakers.peek(guard, self.clock.now());
+        peeked.map_err(|retry_ms| circuit_open(guard, retry_ms))
     }
 
     /// Lets a call through that is about to be sent, or refuses it.
@@ -193,7 +193,7 @@ mod tests {
         breakers.failed(&crm, Millis(1));
         assert_eq!(breakers.pass(&crm, Millis(1)), Ok(()), "they were not in a row");
         breakers.failed(&crm, Millis(2));
-        assert_eq!(breakers.look(&crm, Millis(2)), Err(1_000));
+        assert_eq!(breakers.peek(&crm, Millis(2)), Err(1_000));
         assert_eq!(breakers.pass(&guard("other", "crm"), Millis(2)), Ok(()));
         assert_eq!(breakers.pass(&guard("r", "erp"), Millis(2)), Ok(()));
         let state = BreakerState {
@@ -217,6 +217,6 @@ mod tests {
             breakers.failed(&guard("r", &number.to_string()), Millis(0));
         }
         assert_eq!(lock(&breakers.failing).len(), 2);
-        assert_eq!(breakers.look(&open, Millis(0)), Err(1_000));
+        assert_eq!(breakers.peek(&open, Millis(0)), Err(1_000));
     }
 }

@@ -255,8 +255,8 @@ impl Gate {
         }
         let Some(per_minute) = listed.limits.per_minute else { return Ok(()) };
         let tool = &listed.tool.judged().name;
-        let looked = self.rates.look(caller, tool, per_minute, self.clock.now());
-        looked.map_err(|retry_ms| too_soon(tool, per_minute, retry_ms).not_now())
+        let peeked = self.rates.peek(caller, tool, per_minute, self.clock.now());
+        peeked.map_err(|retry_ms| too_soon(tool, per_minute, retry_ms).not_now())
     }
 
     /// Counts a call of a plan, whose steps alone pass `start`; else says when it may begin.

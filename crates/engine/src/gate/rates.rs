@@ -60,7 +60,7 @@ impl Rates {
     }
 
     /// Whether `take` would give a token now, without taking it.
-    pub(crate) fn look(
+    pub(crate) fn peek(
         &self,
         caller: &Caller,
         tool: &ToolName,
@@ -68,7 +68,7 @@ impl Rates {
         now: Millis,
     ) -> Result<(), u64> {
         match lock(&self.buckets).get_mut(&whose(caller, tool)) {
-            Some(bucket) => bucket.look(Rate::per_minute(per_minute), now),
+            Some(bucket) => bucket.peek(Rate::per_minute(per_minute), now),
             None => Ok(()),
         }
     }
@@ -114,10 +114,10 @@ mod tests {
         let tool = ToolName::from("t");
         let now = Millis(5);
         for _ in 0..5 {
-            assert_eq!(rates.look(&ann, &tool, rate(1), now), Ok(()));
+            assert_eq!(rates.peek(&ann, &tool, rate(1), now), Ok(()));
         }
         assert_eq!(rates.take(&ann, &tool, rate(1), now), Ok(()));
-        assert_eq!(rates.look(&ann, &tool, rate(1), now), Err(60_000));
+        assert_eq!(rates.peek(&ann, &tool, rate(1), now), Err(60_000));
         assert_eq!(rates.take(&caller("bob"), &tool, rate(1), now), Ok(()));
         assert_eq!(rates.take(&ann, &"u".into(), rate(1), now), Ok(()));
         let through = Caller { actor: Some("bot".into()), ..ann.clone() };
@@ -133,8 +133,8 @@ mod tests {
         let tool = ToolName::from("t");
         assert_eq!(rates.take(&ann, &tool, rate(2), Millis(9_000_000)), Ok(()));
         // Calls are checked before they are counted, and refused there.
-        assert_eq!(rates.look(&ann, &tool, rate(2), Millis(1_000)), Err(30_000));
-        assert_eq!(rates.look(&ann, &tool, rate(2), Millis(30_999)), Err(1));
+        assert_eq!(rates.peek(&ann, &tool, rate(2), Millis(1_000)), Err(30_000));
+        assert_eq!(rates.peek(&ann, &tool, rate(2), Millis(30_999)), Err(1));
         assert_eq!(rates.take(&ann, &tool, rate(2), Millis(31_000)), Ok(()));
     }
 

@@ -220,7 +220,7 @@ impl Turn {
         let mut recipient = found.ok_or_else(|| Stop::End(UNREADABLE.to_owned()))?;
         let began = self.shared.clock.elapsed();
         let mut is_over = false;
-        while let Some(event) = events.look().await.map_err(|refusal| Stop::by(&refusal))? {
+        while let Some(event) = events.try_next().await.map_err(|refusal| Stop::by(&refusal))? {
             is_over |= matches!(event.fact, Fact::RunEnded { .. });
             if event.seq <= self.webhook.standing.place {
                 recipient.pass(&event);

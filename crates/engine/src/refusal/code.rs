@@ -9,7 +9,7 @@ use kernel::values::caller::Act;
 use kernel::values::ids::{AgentName, AskId, RunId};
 use serde_json::{Value, json};
 
-/// What kind of refusal it is; doors map it to a status.
+/// What kind of refusal it is; endpoints map it to a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
     /// It cannot be parsed or contradicts itself (400).
@@ -381,7 +381,7 @@ impl TryLater {
     }
 }
 
-/// A decision as doors show it.
+/// A decision as endpoints show it.
 fn shown(decision: &Decision) -> Value {
     let mut shown =
         json!({"by": decision.by, "at": decision.at.rfc3339(), "reply": decision.reply});

@@ -29,14 +29,14 @@ impl Admin<'_> {
         self.shared.gate.is_free(caller, act)
     }
 
-    /// Refuses what this caller may not do to something that a door keeps itself, such as an
+    /// Refuses what this caller may not do to something that an endpoint keeps itself, such as an
     /// upstream or a provider. What is the engine's own, its handles ask about.
     pub fn permit(self, caller: &Caller, act: Act, resource: Resource<'_>) -> Result<()> {
         self.shared.gate.permit(caller, act, resource)
     }
 
-    /// Whether this caller may read something that a door keeps itself. What it may not read must
-    /// look as if it were not there.
+    /// Whether this caller may read something that an endpoint keeps itself. What it may not read
+    /// must look as if it were not there.
     pub fn reads(self, caller: &Caller, resource: Resource<'_>) -> bool {
         self.shared.gate.could_read(caller, resource)
     }
@@ -46,7 +46,7 @@ impl Admin<'_> {
         self.shared.gate.decide(request)
     }
 
-    /// Those of a list of what a door keeps itself that this caller may read, judged at once.
+    /// Those of a list of what an endpoint keeps itself that this caller may read, judged at once.
     pub fn readable<T>(
         self,
         caller: &Caller,

@@ -1,4 +1,5 @@
-//! Bounded FIFO queues of requests for one case. A queue exists only while a request waits in it.
+//! Bounded FIFO queues, one for each case of a pipeline: requests for the same case start their
+//! runs one after the other. A queue exists only while a request is in it.
 
 use crate::system::locks::lock;
 use kernel::values::ids::SessionKey;
@@ -6,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The lines of all cases that someone waits for, or that are being worked on.
+/// The queues of all cases that have a request.
 #[derive(Debug, Default)]
 pub(crate) struct CaseQueues {
     queues: Mutex<HashMap<SessionKey, CaseQueue>>,
@@ -14,9 +15,9 @@ pub(crate) struct CaseQueues {
 
 #[derive(Debug)]
 struct CaseQueue {
-    /// Its one permit is the turn; it is handed on in the order of asking.
+    /// Its one permit is the turn. Tokio's semaphore gives it in the order of asking.
     turn: Arc<Semaphore>,
-    /// How many stand here, whose turn it is included.
+    /// How many requests are in it, with the one whose turn it is.
     length: usize,
 }
 
@@ -29,17 +30,17 @@ pub(crate) struct QueueTicket {
 }
 
 impl CaseQueues {
-    /// Goes to the end of a case's line, unless so many wait there already, and waits for its turn.
-    /// `None` where the line is full.
-    pub(crate) async fn turn(
+    /// Joins the queue of a case at its end and waits for its turn. `None` where so many wait
+    /// already.
+    pub(crate) async fn wait_turn(
         self: Arc<Self>,
         key: SessionKey,
         wait_max: usize,
     ) -> Option<QueueTicket> {
-        let (mut place, turn) = self.join(key, wait_max)?;
-        // A line's permits are never taken away, so this fails for no one.
-        place.turn = turn.acquire_owned().await.ok();
-        Some(place)
+        let (mut ticket, turn) = self.join(key, wait_max)?;
+        // The semaphore is never closed, so this cannot fail.
+        ticket.turn = turn.acquire_owned().await.ok();
+        Some(ticket)
     }
 
     fn join(
@@ -48,8 +49,8 @@ impl CaseQueues {
         wait_max: usize,
     ) -> Option<(QueueTicket, Arc<Semaphore>)> {
         let mut queues = lock(&self.queues);
-        let begun = || CaseQueue { turn: Arc::new(Semaphore::new(1)), length: 0 };
-        let queue = queues.entry(key.clone()).or_insert_with(begun);
+        let empty = || CaseQueue { turn: Arc::new(Semaphore::new(1)), length: 0 };
+        let queue = queues.entry(key.clone()).or_insert_with(empty);
         if queue.length > wait_max {
             return None;
         }
@@ -97,15 +98,15 @@ mod tests {
         SessionKey::new("r", Space::case(&"p".into()), id)
     }
 
-    /// Someone who stands in the line from now on.
+    /// A request that is in the queue from now on.
     fn waiting(queues: &Arc<CaseQueues>, id: &str) -> BoxFuture<'static, Option<QueueTicket>> {
-        let mut waits = queues.clone().turn(key(id), 2).boxed();
+        let mut waits = queues.clone().wait_turn(key(id), 2).boxed();
         assert!((&mut waits).now_or_never().is_none(), "nobody was before it");
         waits
     }
 
     fn at_once(queues: &Arc<CaseQueues>, id: &str) -> Option<QueueTicket> {
-        queues.clone().turn(key(id), 2).now_or_never().unwrap()
+        queues.clone().wait_turn(key(id), 2).now_or_never().unwrap()
     }
 
     #[test]
@@ -114,8 +115,8 @@ mod tests {
         let first = at_once(&queues, "a");
         let mut second = waiting(&queues, "a");
         let mut third = waiting(&queues, "a");
-        assert!(first.is_some() && at_once(&queues, "a").is_none(), "the line is full");
-        assert!(at_once(&queues, "b").is_some(), "another case has a line of its own");
+        assert!(first.is_some() && at_once(&queues, "a").is_none(), "the queue is full");
+        assert!(at_once(&queues, "b").is_some(), "another case has a queue of its own");
         assert_eq!(queues.waiting(), 2, "whose turn it is does not wait");
         drop(first);
         assert!((&mut third).now_or_never().is_none(), "it went before the second");
@@ -124,7 +125,7 @@ mod tests {
         drop(held);
         assert!(third.now_or_never().unwrap().is_some());
         drop(second);
-        assert_eq!(queues.count(), 0, "a line stays that nobody stands in");
+        assert_eq!(queues.count(), 0, "an empty queue stays");
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Deltas {
 
     /// The next piece that is there without waiting. Not by `next`: that may yield although there
     /// is one.
-    pub(crate) fn look(&mut self) -> Option<TurnUpdate> {
+    pub(crate) fn try_next(&mut self) -> Option<TurnUpdate> {
         match self.pieces.try_recv() {
             Ok(heard) => Some(heard),
             Err(TryRecvError::Lagged(lost)) => Some(TurnUpdate::Lost(lost)),
@@ -157,9 +157,9 @@ mod tests {
         for text in ["d", "e"] {
             ear.delta(Delta::Text(text.into()));
         }
-        assert_eq!(deltas.look(), Some(TurnUpdate::Lost(1)), "without waiting, too");
+        assert_eq!(deltas.try_next(), Some(TurnUpdate::Lost(1)), "without waiting, too");
         let delta = Delta::Text("d".into());
-        assert_eq!(deltas.look(), Some(TurnUpdate::Delta { at: ear.at, delta }));
+        assert_eq!(deltas.try_next(), Some(TurnUpdate::Delta { at: ear.at, delta }));
         drop(deltas);
         ear.delta(Delta::Text("nobody hears this either".into()));
     }

@@ -27,7 +27,7 @@ fn asked_by(caller: &Caller) -> Arc<str> {
     }
 }
 
-/// Whose key of which door.
+/// Whose key of which endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Name {
     realm: RealmId,

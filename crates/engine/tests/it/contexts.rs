@@ -132,7 +132,7 @@ async fn the_events_of_a_run_are_followed_without_those_of_the_runs_beside_it() 
         let id = report.run.id;
         let mut events = world.engine.runs().follow_events(&caller(), id).await.unwrap();
         let mut facts = Vec::new();
-        while let Some(event) = events.look().await.unwrap() {
+        while let Some(event) = events.try_next().await.unwrap() {
             facts.push(event.fact.clone());
         }
         let begins = |fact: &Fact| matches!(fact, Fact::RunStarted { run, .. } if *run == id);

@@ -191,7 +191,7 @@ async fn a_stream_of_a_waiting_run_continues_after_its_answer() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(stream.look().await.unwrap(), None, "that it rests is told once");
+    assert_eq!(stream.try_next().await.unwrap(), None, "that it rests is told once");
     let reply = Reply::Clarify { answer: Some(json!("yes")) };
     world.engine.asks().reply(&caller(), ask, reply, None, WAIT_MS).await.unwrap();
     let (more, status) = told(&mut stream).await;
@@ -208,7 +208,7 @@ async fn a_run_can_be_followed_after_a_restart() {
     first.until("the read to be sent", |world| world.sent() == 1).await;
     let mut stream = follow(&first, run, None).await;
     let mut events = Vec::new();
-    while let Some(update) = stream.look().await.unwrap() {
+    while let Some(update) = stream.try_next().await.unwrap() {
         if let RunUpdate::Event { seq, body } = update {
             events.push((seq, body));
         }
@@ -253,10 +253,10 @@ async fn a_session_that_is_removed_ends_its_streams() {
     world.engine.sessions().create(&caller(), Some("empty".to_owned())).await.unwrap();
     let sessions = world.engine.sessions();
     let (_, mut events) = sessions.follow(&caller(), &key("empty"), 0).await.unwrap();
-    while let SessionUpdate::Event { .. } = events.look().await.unwrap() {}
+    while let SessionUpdate::Event { .. } = events.try_next().await.unwrap() {}
     world.engine.sessions().remove(&caller(), &key("empty")).await.unwrap();
-    within(events.woken()).await;
-    assert_eq!(events.look().await.unwrap_err().code.name(), "not_found");
+    within(events.wait()).await;
+    assert_eq!(events.try_next().await.unwrap_err().code.name(), "not_found");
 }
 
 /// Allows everything, and stops once, at one of the reads that it is asked about, until the test
@@ -300,7 +300,7 @@ async fn a_follower_gets_no_events_of_a_new_session_under_the_same_key() {
     let engine = world.engine.clone();
     let following = tokio::spawn(async move {
         let (_, mut stream) = engine.sessions().follow(&caller(), &key("s"), 0).await?;
-        stream.look().await
+        stream.try_next().await
     });
     within(stopping.reached.acquire()).await.unwrap().forget();
     world.engine.sessions().remove_unsent(&caller(), &key("s")).await.unwrap();

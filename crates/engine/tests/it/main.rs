@@ -309,7 +309,7 @@ async fn a_direct_write_is_a_run_and_a_direct_read_is_not() {
     let sessions =
         world.engine.sessions().list(&caller(), &Default::default(), &page).await.unwrap();
     assert_eq!(sessions.items[0].key.space.as_str(), "call");
-    // Ids of different doors never meet: this one is not there for the session doors.
+    // Ids of different endpoints never meet: this one is not there for the session endpoints.
     let key = sessions.items[0].key.id.clone();
     let elsewhere = SessionRef::Key { key, space: Some(kernel::values::ids::Space::session()) };
     let refusal = world.engine.sessions().get(&caller(), &elsewhere).await.unwrap_err();

@@ -199,7 +199,7 @@ async fn tried(world: &World, act: Act, open: &Open) -> Vec<Option<Refusal>> {
             feed.resume_sink(me, "x").await.err(),
             feed.resend(me, "x", "y").await.err(),
         ],
-        // What they are done to is a door's, or nobody's yet.
+        // What they are done to is an endpoint's, or nobody's yet.
         Act::LogIn | Act::Administer | Act::Impersonate => {
             vec![engine.admin().permit(me, act, Resource::Upstream("x")).err()]
         }

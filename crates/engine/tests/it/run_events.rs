@@ -81,7 +81,7 @@ async fn follow(world: &World, started: impl Into<StartedRun>) -> RunEvents {
 /// All events that are there without waiting.
 async fn recorded(events: &mut RunEvents) -> Vec<Arc<Event>> {
     let mut recorded = Vec::new();
-    while let Some(event) = events.look().await.unwrap() {
+    while let Some(event) = events.try_next().await.unwrap() {
         recorded.push(event);
     }
     recorded
@@ -100,7 +100,7 @@ fn are_same(followed: &[Arc<Event>], read: &[Event]) -> bool {
 }
 
 async fn woken(events: &mut RunEvents) {
-    let waiting = tokio::time::timeout(Duration::from_millis(WAIT_MS), events.woken());
+    let waiting = tokio::time::timeout(Duration::from_millis(WAIT_MS), events.wait());
     waiting.await.unwrap_or_else(|_| panic!("waited in vain for the run to change"));
 }
 
@@ -112,7 +112,7 @@ async fn until(
 ) -> Vec<Arc<Event>> {
     let mut followed: Vec<Arc<Event>> = Vec::new();
     while !followed.last().is_some_and(|event| is_last(&event.fact)) {
-        match events.look().await.unwrap() {
+        match events.try_next().await.unwrap() {
             Some(event) => followed.push(event),
             None => woken(events).await,
         }
@@ -137,7 +137,7 @@ fn answer(events: &[Arc<Event>]) -> Option<Value> {
 /// Why a stream ends that something happened to.
 async fn refused(events: &mut RunEvents) -> Option<RefusalKind> {
     woken(events).await;
-    events.look().await.err().map(|refusal| refusal.kind())
+    events.try_next().await.err().map(|refusal| refusal.kind())
 }
 
 /// The numbers of what they published.

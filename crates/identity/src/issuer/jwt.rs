@@ -15,21 +15,22 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// So much may clocks differ.
+/// How much the clock of an issuer may differ from ours.
 pub(crate) const LEEWAY_MS: u64 = 30 * 1_000;
-/// No token is good for longer.
+/// The longest lifetime of a token that is accepted.
 const LIFETIME_MS_MAX: i64 = 24 * 60 * 60 * 1_000;
-/// The last second of the year 9999: no later moment is meant.
+/// The last second of the year 9999: later times are refused.
 const SECONDS_MAX: i64 = 253_402_300_799;
-/// How many characters the subject has at most that an issuer names.
+/// The longest subject that an issuer may name.
 const SUBJECT_CHARS_MAX: usize = 255;
-/// Claims that only id tokens have: they prove to a client who logged in, and permit nothing.
+/// Claims that only id tokens have. An id token tells a client who logged in, and is no access
+/// token.
 const OF_ID_TOKENS: [&str; 3] = ["nonce", "at_hash", "c_hash"];
 
-/// A token that was taken apart. Nothing in it is proved.
+/// A parsed token. Nothing in it is verified yet.
 pub(crate) struct Jwt<'t> {
     algorithm: Algorithm,
-    /// The id of the key that is said to have signed it.
+    /// The id of the key that signed it, as the token claims.
     key: Option<String>,
     kind: String,
     claims: Map<String, Value>,
@@ -37,7 +38,7 @@ pub(crate) struct Jwt<'t> {
     signature: Vec<u8>,
 }
 
-/// What a token is verified against.
+/// What a token is verified against, beside the keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub(crate) entry: &'a IssuerEntry,
@@ -56,14 +57,14 @@ pub(crate) struct TokenClaims {
     /// The realms that it may enter, and the roles there.
     pub(crate) realms: Grants,
     pub(crate) issued: Millis,
-    /// When it ends, with what clocks may differ.
+    /// When it ends, with the leeway for clocks.
     pub(crate) until: Millis,
     /// Whether it is for `/mcp` alone.
     pub(crate) is_for_mcp_only: bool,
 }
 
 impl TokenClaims {
-    /// Whom a request with it is of: its subject, and who really calls.
+    /// Its subject, and its actor where that is somebody else.
     pub(crate) fn people(&self) -> impl Iterator<Item = &Arc<str>> {
         std::iter::once(&self.subject).chain(&self.actor)
     }
@@ -114,7 +115,7 @@ pub(crate) fn has_form(text: &str) -> bool {
 }
 
 impl<'t> Jwt<'t> {
-    /// Takes a token apart.
+    /// Parses a token; verifies nothing.
     pub(crate) fn parse(text: &'t str) -> Result<Self, &'static str> {
         if text.len() > SENT_BYTES_MAX {
             return Err("the token is longer than 16 KiB");
@@ -191,12 +192,13 @@ impl<'t> Jwt<'t> {
         let Rules { entry, now, .. } = *rules;
         let (issued, until) = self.times(now)?;
         let is_for_mcp_only = self.is_for_mcp_only(rules)?;
-        let subject = named(entry, self.claims.get("sub")).ok_or("the token has no subject")?;
+        let subject =
+            subject_of(entry, self.claims.get("sub")).ok_or("the token has no subject")?;
         let actor = match self.claims.get("act") {
             None => None,
-            Some(actor) => {
-                Some(named(entry, actor.get("sub")).ok_or("the token's actor cannot be read")?)
-            }
+            Some(actor) => Some(
+                subject_of(entry, actor.get("sub")).ok_or("the token's actor cannot be read")?,
+            ),
         };
         let scopes = self.scopes(entry);
         let realms = self.realms(entry)?;
@@ -298,8 +300,8 @@ fn read<T: for<'de> Deserialize<'de>>(part: &str) -> Option<T> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
-/// A subject of this issuer.
-fn named(entry: &IssuerEntry, name: Option<&Value>) -> Option<Arc<str>> {
+/// The subject that a claim names: `<issuer>:<sub>`.
+fn subject_of(entry: &IssuerEntry, name: Option<&Value>) -> Option<Arc<str>> {
     let name = name?.as_str()?;
     let characters = name.chars().count();
     let fits = (1..=SUBJECT_CHARS_MAX).contains(&characters) && !name.chars().any(char::is_control);

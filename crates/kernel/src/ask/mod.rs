@@ -282,7 +282,7 @@ pub struct Decision {
     /// Makers of the key that the reply came with, except the subject itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<Arc<str>>,
-    /// By which kind of door the reply came in, such as `rest`, where that is known.
+    /// By which kind of endpoint the reply came in, such as `rest`, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Arc<str>>,
 }

@@ -5,7 +5,7 @@
 
 pub mod figures;
 pub mod policy;
-mod outcome;
+mod store_error;
 mod position;
 mod sessions;
 mod system;
@@ -28,7 +28,6 @@ pub use crate::journal::lists::{
     SessionAsk, SessionFilter, SessionRef, SessionRun,
 };
 pub use blobs::{Blobs, Holder, Incoming, OpenBlob, WHOLE};
-pub use outcome::{Read, StoreError};
 pub use position::{StoreLoss, StorePosition};
 pub use sessions::feed::{Feed, FeedStart, SINKS};
 pub use sessions::journal::{HistoryFilter, Journal, LoadResult, StoredSession, Ticket};
@@ -37,6 +36,7 @@ pub use sessions::lists::Lists;
 pub use sessions::ownership::Ownership;
 pub use sessions::retention::{PrunedSlice, RETENTION, RealmSet, Retention, Slice, Trimmable};
 pub use sessions::store::{AppendedEvents, CommitNotice, OnCommit, Store};
+pub use store_error::{Read, StoreError};
 pub use system::{Clock, CrashMarks, Entropy, Spawn, Suspect, Zones};
 pub use vault::{Vault, VaultCondition, VaultEntry, VaultError, VaultFuture, VaultLease};
 

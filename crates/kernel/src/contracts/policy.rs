@@ -168,7 +168,7 @@ pub struct Context<'a> {
 /// What led to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Trigger {
-    /// The caller itself, at a door.
+    /// The caller itself, at an endpoint.
     #[default]
     Door,
     /// A run, which acts for who started it.

@@ -22,7 +22,7 @@ pub struct PromptSpec {
     /// Its arguments, which are all texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
-    /// The listing as its server wrote it, for doors that pass it on.
+    /// The listing as its server wrote it, for endpoints that pass it on.
     #[serde(skip)]
     pub listed: Option<Arc<Value>>,
 }
@@ -54,7 +54,7 @@ pub struct ResourceSpec {
     /// Its size, if it is known.
     #[serde(rename = "size", skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// The listing as its server wrote it, for doors that pass it on.
+    /// The listing as its server wrote it, for endpoints that pass it on.
     #[serde(skip)]
     pub listed: Option<Arc<Value>>,
 }
@@ -75,7 +75,7 @@ pub struct TemplateSpec {
     /// Their media type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The listing as its server wrote it, for doors that pass it on.
+    /// The listing as its server wrote it, for endpoints that pass it on.
     #[serde(skip)]
     pub listed: Option<Arc<Value>>,
 }

@@ -6,10 +6,10 @@ use crate::conversation::llm::{LlmError, ModelCall, Stop, Turn};
 use crate::conversation::talk::AgentQuestion;
 use crate::definition::agent::{Agent, CLARIFY};
 use crate::event::{CallMade, Fact, Route, TurnEnd, TurnKind};
-use crate::prompt::cards::{SeenTools, ToolMatch};
+use crate::prompt::tool_cards::{SeenTools, ToolMatch};
 use crate::session::{AgentPhase, AgentState, Frame, Session};
-use crate::values::entry::{Mode, PathSegment};
 use crate::values::fault::Fault;
+use crate::values::history::{ForkMode, PathSegment};
 use crate::values::ids::{CallId, FrameId};
 use serde_json::Value;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct TurnResult<'a> {
     /// The answer.
     pub turn: Turn,
     /// The tools of the prompt.
-    pub cards: &'a SeenTools,
+    pub seen_tools: &'a SeenTools,
     /// `None` if the price is unknown.
     pub cost_micros: Option<u64>,
     /// Cost without the provider's cache, if one was used and the price is known.
@@ -43,7 +43,7 @@ pub fn turned(
     let state = session.agent(frame)?;
     let AgentPhase::Turn { turn, attempt, kind } = state.phase else { return None };
     let agent = at.closure.agents.get(&state.agent)?;
-    let TurnResult { turn: answer, cards, cost_micros, uncached_micros } = turned;
+    let TurnResult { turn: answer, seen_tools, cost_micros, uncached_micros } = turned;
     let end = |text: &str, calls, route| TurnEnd {
         frame,
         turn,
@@ -74,12 +74,12 @@ pub fn turned(
         }
         TurnKind::Act => {
             let reply = match state.commands {
-                true => commanded(state, &answer, cards),
-                false => Ok(model_reply(&answer, cards)),
+                true => commanded(state, &answer, seen_tools),
+                false => Ok(model_reply(&answer, seen_tools)),
             };
             match reply {
                 Ok(ModelReply { text, calls, stops }) => {
-                    let calls = at.calls_made(state, agent, calls, cards);
+                    let calls = at.calls_made(state, agent, calls, seen_tools);
                     let end = TurnEnd { stops, ..end(&text, calls, None) };
                     Fact::TurnFinished(Box::new(end))
                 }
@@ -116,38 +116,42 @@ struct ModelReply {
 }
 
 /// A text that is a command as a whole is a call; only a `stop` that is written counts.
-fn model_reply(answer: &Turn, cards: &SeenTools) -> ModelReply {
+fn model_reply(answer: &Turn, seen_tools: &SeenTools) -> ModelReply {
     let command = if answer.calls.is_empty() { read_command(&answer.text) } else { None };
     let Some(command) = command else {
         return ModelReply { text: answer.text.clone(), calls: answer.calls.clone(), stops: false };
     };
     let stops = command.stop == Some(true);
-    ModelReply { text: String::new(), calls: vec![as_call(command, cards)], stops }
+    ModelReply { text: String::new(), calls: vec![as_call(command, seen_tools)], stops }
 }
 
 /// The same in command mode, in which nothing else is taken. The command stays in the conversation
 /// as it was said, so that a model that continues sees how it spoke. Calls of the provider's own
 /// kind say nothing about an end; words after them do.
-fn commanded(state: &AgentState, answer: &Turn, cards: &SeenTools) -> Result<ModelReply, Fault> {
+fn commanded(
+    state: &AgentState,
+    answer: &Turn,
+    seen_tools: &SeenTools,
+) -> Result<ModelReply, Fault> {
     let text = answer.text.clone();
     let (calls, stops) = match must_command(&answer.text) {
         _ if !answer.calls.is_empty() => (answer.calls.clone(), false),
         Ok(command) => {
             let stops = command.stop.unwrap_or(true);
-            (vec![as_call(command, cards)], stops)
+            (vec![as_call(command, seen_tools)], stops)
         }
         // It has done something and is done, or it was cut off, or it refuses.
         Err(NoCommand::Text) if state.calls > 0 || answer.stop != Stop::Done => (Vec::new(), false),
         Err(why) => return Err(no_command(why)),
     };
-    calls.iter().try_for_each(|call| may_call(call, cards))?;
+    calls.iter().try_for_each(|call| may_call(call, seen_tools))?;
     Ok(ModelReply { text, calls, stops })
 }
 
 /// A command as a call. It names a tool as we do; the model saw it under a name of its own
 /// alphabet.
-fn as_call(command: Command, cards: &SeenTools) -> ModelCall {
-    let seen = cards.name_of(&command.tool).map(str::to_owned);
+fn as_call(command: Command, seen_tools: &SeenTools) -> ModelCall {
+    let seen = seen_tools.name_of(&command.tool).map(str::to_owned);
     let tool = seen.unwrap_or(command.tool);
     ModelCall { id: String::new(), tool, arguments: Arc::new(Value::Object(command.args)) }
 }
@@ -168,8 +172,8 @@ fn no_command(why: NoCommand) -> Fault {
     }
 }
 
-fn may_call(call: &ModelCall, cards: &SeenTools) -> Result<(), Fault> {
-    match cards.meant(&call.tool) {
+fn may_call(call: &ModelCall, seen_tools: &SeenTools) -> Result<(), Fault> {
+    match seen_tools.meant(&call.tool) {
         ToolMatch::Tool(_) => {}
         ToolMatch::Unclear(alike) => {
             return Err(unclear(&call.tool, &alike).hint("retry asks the model again"));
@@ -224,19 +228,19 @@ impl FrameContext<'_> {
         state: &AgentState,
         agent: &Agent,
         calls: Vec<ModelCall>,
-        cards: &SeenTools,
+        seen_tools: &SeenTools,
     ) -> Vec<CallMade> {
         let mut max = self.env.limits.turn_calls_max;
         if state.commands {
             // Each counts as a step, and there are only so many left.
             max = max.min(agent.limits.steps.saturating_sub(state.calls) as usize);
         }
-        let names = || cards.names().collect::<Vec<&str>>().join(", ");
+        let names = || seen_tools.names().collect::<Vec<&str>>().join(", ");
         let mut frames = 0;
         let mut made = Vec::new();
         for (index, call) in calls.into_iter().enumerate() {
             let number = state.calls + u32::try_from(index).unwrap_or(u32::MAX);
-            let meant = cards.meant(&call.tool);
+            let meant = seen_tools.meant(&call.tool);
             let is_question = call.tool == CLARIFY;
             let refused = if index >= max {
                 Some(Fault::new("TooManyCalls", format!("one turn may call {max} tools at most")))
@@ -279,7 +283,8 @@ impl FrameContext<'_> {
 
     /// The id of a call of this agent: the one that its frame will give it.
     fn call_below_id(&self, number: u32) -> CallId {
-        let segment = PathSegment { ordinal: self.frame.ordinal, child: number, mode: Mode::Apart };
+        let segment =
+            PathSegment { ordinal: self.frame.ordinal, child: number, mode: ForkMode::Apart };
         let path = self.frame.path.child(segment);
         let child = Frame { path, ordinal: 1, ..self.frame.clone() };
         FrameContext { frame: &child, ..*self }.call_id(&self.current_step(), 1)

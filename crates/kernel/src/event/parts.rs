@@ -20,17 +20,17 @@ use std::sync::Arc;
 /// How many characters a text of an occasion has at most; what is longer is cut.
 pub const OCCASION_CHARS_MAX: usize = 200;
 
-/// Where a run came from, as far as its door knows. It is for counting and comparing runs; nothing
-/// is decided by it, but for `hops`, which ends circles of agents, and `makers`.
+/// Where a run came from, as far as its endpoint knows. It is for counting and comparing runs;
+/// nothing is decided by it, but for `hops`, which ends circles of agents, and `makers`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Occasion {
     /// The kind of case: why it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Cow<'static, str>>,
-    /// By which kind of door: `rest`, `mcp`, `run`, `pipeline`, ...
+    /// By which kind of endpoint: `rest`, `mcp`, `run`, `pipeline`, ...
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<Cow<'static, str>>,
-    /// Where at that door: a route.
+    /// Where at that endpoint: a route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Cow<'static, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub struct Occasion {
 }
 
 impl Occasion {
-    /// A request by this kind of door, at this place.
+    /// A request by this kind of endpoint, at this place.
     pub fn at(trigger: &'static str, endpoint: impl Into<Cow<'static, str>>) -> Self {
         let trigger = Some(Cow::Borrowed(trigger));
         let endpoint = Some(endpoint.into());

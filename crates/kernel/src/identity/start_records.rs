@@ -38,7 +38,7 @@ pub struct ChainLoss {
 }
 
 impl StartRecords {
-    /// A row of the server's own chain. Rows come oldest first.
+    /// Takes in a row of the server's own chain, oldest first. Rows that do not verify are ignored.
     pub fn take(&mut self, keys: &dyn ChainKeys, row: &Row) {
         if !row.body.contains(START) || !row.is_proven(keys, &ChainName::server()) {
             return;
@@ -58,7 +58,7 @@ impl StartRecords {
             if let Some(known) = found.keys.get(chain) {
                 spans.clone_from(known);
             }
-            follow(spans, key, seq + 1);
+            note_key(spans, key, seq + 1);
         }
     }
 
@@ -89,7 +89,7 @@ impl StartRecords {
         let mut found = StartDetail::default();
         for (chain, head) in chains {
             let mut spans = self.of(chain).keys;
-            follow(&mut spans, key, head.seq + 1);
+            note_key(&mut spans, key, head.seq + 1);
             found.heads.insert(chain.to_string(), head.to_string());
             found.keys.insert(chain.to_string(), spans);
         }
@@ -100,8 +100,8 @@ impl StartRecords {
     }
 }
 
-/// Rows from `from` on use `key`.
-fn follow(spans: &mut Vec<KeySpan>, key: &str, from: u64) {
+/// Notes that rows from `from` on use `key`.
+fn note_key(spans: &mut Vec<KeySpan>, key: &str, from: u64) {
     if spans.last().is_none_or(|last| last.key != key) {
         spans.push(KeySpan { key: key.to_owned(), from });
     }

@@ -9,7 +9,7 @@ use crate::values::ids::{
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How a door names a session.
+/// How an endpoint names a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionRef {
     /// By its own id.

@@ -9,9 +9,9 @@ use crate::identity::audit::Entry;
 use crate::session::{Phase, Run, RunSpent, RunStatus, Session};
 use crate::tool::call::ToolSpec;
 use crate::values::datum::blobs_named;
-use crate::values::entry::EntryResult;
-pub use crate::values::entry::HistoryRow;
 use crate::values::fault::Fault;
+use crate::values::history::EntryResult;
+pub use crate::values::history::HistoryRow;
 use crate::values::ids::{
     AskId, ContentHash, Fence, Millis, PlanId, RunId, SessionId, SessionKey, SessionVersion, StepId,
 };
@@ -190,7 +190,7 @@ pub struct PinnedSpec {
 pub struct OnceRow {
     /// The subject, with its actor if another identity made the call.
     pub subject: Arc<str>,
-    /// Of which door: method and path.
+    /// Of which endpoint: method and path.
     pub route: String,
     /// The client's key.
     pub key: String,
@@ -203,7 +203,7 @@ pub struct OnceRow {
     pub at: Millis,
 }
 
-/// The door of a keyed request under a name that it had before, and since when it counts there.
+/// The route that a keyed request had in the time window before, and since when it counts there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerRoute {
     /// As `OnceRow::route`.
@@ -320,7 +320,7 @@ pub struct HistoryItem {
     /// Its sort key.
     pub position: Vec<u8>,
     pub run: RunId,
-    pub entry: crate::values::entry::Entry,
+    pub entry: crate::values::history::Entry,
 }
 
 impl HistoryItem {
@@ -335,7 +335,7 @@ impl HistoryItem {
         Some(Self {
             position: row.position.clone(),
             run: row.run,
-            entry: crate::values::entry::Entry {
+            entry: crate::values::history::Entry {
                 at: finished.at,
                 step: row.step.clone(),
                 call: *call,

@@ -8,8 +8,8 @@ use super::{
 use crate::conversation::talk::{Line, Talk};
 use crate::event::{Base, Event, Fact, Outcome, StepAgain, TimerStart};
 use crate::values::datum::{Datum, DatumValue, Origin};
-use crate::values::entry::{FramePath, HistoryRow};
 use crate::values::fault::Fault;
+use crate::values::history::{FramePath, HistoryRow};
 use crate::values::ids::{AgentName, CallId, ContextKey, FrameId, Millis, PlanId, RunId, StepId};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

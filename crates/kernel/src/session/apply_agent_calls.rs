@@ -7,7 +7,7 @@ use crate::conversation::talk::{CallGuard, CallLine, CallSettlement};
 use crate::event::{CallRequest, TurnEnd};
 use crate::tool::call::{CallProgress, Judgement, Verdict};
 use crate::values::datum::{Datum, Origin};
-use crate::values::entry::Mode;
+use crate::values::history::ForkMode;
 use crate::values::ids::{CallId, FrameId, StepId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Session {
                 arguments: made.arguments.clone(),
                 approve: made.approve,
             };
-            self.add_child(end.frame, child, kind, Mode::Apart);
+            self.add_child(end.frame, child, kind, ForkMode::Apart);
             self.enter(child, step.cloned());
         }
     }

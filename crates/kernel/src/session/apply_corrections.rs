@@ -5,7 +5,7 @@ use crate::ask::AskBody;
 use crate::ask::remedy::{PERSON, Remedy, RemedyAttempt, RemedyResult};
 use crate::event::{CorrectionEnd, CorrectionEntry};
 use crate::planted::{Switch, is_on};
-use crate::values::entry::{Mode, PathSegment};
+use crate::values::history::{ForkMode, PathSegment};
 use crate::values::ids::{AskId, FrameId, PlanId};
 
 impl Session {
@@ -22,9 +22,9 @@ impl Session {
         // A step may be corrected several times: each has calls of its own.
         let child = self.runs.get(&run).map_or(0, |run| run.corrections);
         let kind = FrameKind::SubPlan { input: entry.input.clone(), depth };
-        self.add_child(entry.frame, entry.child, kind, Mode::Plan);
+        self.add_child(entry.frame, entry.child, kind, ForkMode::Plan);
         self.with_frame(entry.child, |frame| {
-            frame.path = above.child(PathSegment { ordinal, child, mode: Mode::Plan });
+            frame.path = above.child(PathSegment { ordinal, child, mode: ForkMode::Plan });
             frame.plan = entry.plan.clone();
             frame.context = seen;
             frame.corrects = Some(entry.ends_at);

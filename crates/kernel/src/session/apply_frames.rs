@@ -6,8 +6,8 @@ use super::{Context, Frame, FrameKind, FrameState, Session};
 use crate::event::{BranchStart, LoopStart, PlanEntry};
 use crate::planted::{Switch, is_on};
 use crate::values::datum::{BlobRef, Datum, DatumValue, Origin};
-use crate::values::entry::{Mode, PathSegment};
 use crate::values::fault::Fault;
+use crate::values::history::{ForkMode, PathSegment};
 use crate::values::ids::{FrameId, StepId};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ impl Session {
         self.clear_ready(parent);
         for (index, branch) in branches.iter().enumerate() {
             let kind = FrameKind::Branch { index: index as u32 };
-            self.add_child(parent, branch.frame, kind, Mode::Apart);
+            self.add_child(parent, branch.frame, kind, ForkMode::Apart);
             self.enter(branch.frame, branch.start.clone());
         }
         let join = Join {
@@ -76,7 +76,7 @@ impl Session {
         state.started += 1;
         live.insert(child);
         let context = item_context(&state.alias, item, index);
-        let mode = if state.concurrency == 1 { Mode::InTurn } else { Mode::Apart };
+        let mode = if state.concurrency == 1 { ForkMode::InTurn } else { ForkMode::Apart };
         let kind = FrameKind::Item { index, collect: state.collect };
         let start = state.start.clone();
         self.add_child(parent, child, kind, mode);
@@ -182,7 +182,7 @@ impl Session {
         self.forget_ask_of(entry.frame);
         let depth = self.plan_depth(entry.frame) + 1;
         let kind = FrameKind::SubPlan { input: entry.input.clone(), depth };
-        self.add_child(entry.frame, entry.child, kind, Mode::Plan);
+        self.add_child(entry.frame, entry.child, kind, ForkMode::Plan);
         self.with_frame(entry.child, |frame| frame.plan = entry.plan.clone());
         self.with_frame(entry.frame, |frame| {
             frame.state = FrameState::InPlan {
@@ -234,7 +234,13 @@ impl Session {
         0
     }
 
-    pub(super) fn add_child(&mut self, parent: FrameId, id: FrameId, kind: FrameKind, mode: Mode) {
+    pub(super) fn add_child(
+        &mut self,
+        parent: FrameId,
+        id: FrameId,
+        kind: FrameKind,
+        mode: ForkMode,
+    ) {
         let Some(above) = self.frames.get(&parent) else { return };
         let child = match kind {
             FrameKind::Branch { index }

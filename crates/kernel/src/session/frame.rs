@@ -7,7 +7,7 @@ use crate::conversation::llm::Stop;
 use crate::conversation::talk::{AgentUsage, Talk};
 use crate::event::{Route, TurnKind};
 use crate::values::datum::{Datum, DatumValue};
-use crate::values::entry::{Entry, EntryResult, FramePath};
+use crate::values::history::{Entry, EntryResult, FramePath};
 use crate::values::ids::{
     AgentName, AskId, CallId, ContentHash, ContextKey, FrameId, Millis, PlanId, RunId, StepId,
     ToolName,

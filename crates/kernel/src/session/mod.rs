@@ -401,7 +401,8 @@ impl Session {
         self.last_run.as_ref().filter(|run| run.id == id)
     }
 
-    /// The context as doors show it: what ended runs left and the latest active run's root wrote.
+    /// The context as endpoints show it: what ended runs left and the latest active run's root
+    /// wrote.
     pub fn shown_context(&self) -> Context {
         let mut context = (*self.context).clone();
         if let Some(frame) =

@@ -55,7 +55,7 @@ impl Breaker {
     /// this one is the try: the others are refused until its outcome is known, and at most as long
     /// again, for a call may end without an outcome.
     pub fn pass(&mut self, rule: BreakerRule, now: Millis) -> Result<(), u64> {
-        self.look(rule, now)?;
+        self.peek(rule, now)?;
         if self.open_until.is_some() {
             self.open_until = Some(now.plus_ms(rule.open_ms));
         }
@@ -64,7 +64,7 @@ impl Breaker {
 
     /// What `pass` would say now, without letting a call through. A clock that was set back never
     /// makes the wait longer than the rule says, and that is remembered.
-    pub fn look(&mut self, rule: BreakerRule, now: Millis) -> Result<(), u64> {
+    pub fn peek(&mut self, rule: BreakerRule, now: Millis) -> Result<(), u64> {
         let Some(until) = self.open_until else { return Ok(()) };
         let until = until.min(now.plus_ms(rule.open_ms));
         self.open_until = Some(until);
@@ -110,7 +110,7 @@ mod tests {
         assert!(breaker.failed(rule(3), Millis(4)));
         assert_eq!((breaker.failures(), breaker.open_until()), (3, Some(Millis(104))));
         assert_eq!(breaker.pass(rule(3), Millis(4)), Err(100));
-        assert_eq!(breaker.look(rule(3), Millis(103)), Err(1));
+        assert_eq!(breaker.peek(rule(3), Millis(103)), Err(1));
         // One that was under way before fails, too: that is no news.
         assert!(!breaker.failed(rule(3), Millis(50)));
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_half_open_breaker_lets_one_call_through() {
         let mut breaker = open();
-        assert_eq!(breaker.look(rule(1), Millis(1_100)), Ok(()));
+        assert_eq!(breaker.peek(rule(1), Millis(1_100)), Ok(()));
         assert_eq!(breaker.pass(rule(1), Millis(1_100)), Ok(()));
         assert_eq!(breaker.pass(rule(1), Millis(1_100)), Err(100));
         assert_eq!(breaker.pass(rule(1), Millis(1_199)), Err(1));
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_back_refuses_no_longer_than_the_rule_says() {
         let mut breaker = open();
-        assert_eq!(breaker.look(rule(1), Millis(0)), Err(100));
+        assert_eq!(breaker.peek(rule(1), Millis(0)), Err(100));
         assert_eq!(breaker.pass(rule(1), Millis(99)), Err(1));
         assert_eq!(breaker.pass(rule(1), Millis(100)), Ok(()));
     }

@@ -97,7 +97,7 @@ pub struct ToolSpec {
     /// a person must approve is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unrecorded: bool,
-    /// The listing as its server wrote it, for doors that pass it on.
+    /// The listing as its server wrote it, for endpoints that pass it on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<Arc<Value>>,
 }

@@ -88,7 +88,7 @@ struct RequestOrigin {
 }
 
 impl Via {
-    /// By this door: its kind and its route.
+    /// By this endpoint: its kind and its route.
     pub fn new(door: String, trace: Option<TraceParent>) -> Self {
         Self::saying(door, trace, BTreeMap::new())
     }
@@ -106,7 +106,7 @@ impl Via {
         self.0.as_ref().map(|place| place.door.as_str())
     }
 
-    /// The kind of the door alone, such as `rest`.
+    /// The kind of the endpoint alone, such as `rest`.
     pub fn kind(&self) -> Option<&str> {
         self.door()?.split(' ').next()
     }

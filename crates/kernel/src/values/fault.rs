@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A failure as it is shown at every door: who failed, why, and what to do.
+/// A failure as it is shown at every endpoint: who failed, why, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// A stable word for programs, such as `InputValidationError`.

@@ -177,7 +177,7 @@ name_type!(
     RealmId
 );
 name_type!(
-    /// The door family that a session belongs to: `session`, `thread`, `context`, `call`, ...
+    /// The endpoint family that a session belongs to: `session`, `thread`, `context`, `call`, ...
     Space
 );
 name_type!(
@@ -294,12 +294,12 @@ impl Space {
     }
 }
 
-/// What names a session: ids of different doors never meet.
+/// What names a session: ids of different endpoints never meet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
     /// Whose it is.
     pub realm: RealmId,
-    /// Which door family it belongs to.
+    /// Which endpoint family it belongs to.
     pub space: Space,
     /// The client's own key, or the session's id where the client chose none.
     pub id: Arc<str>,

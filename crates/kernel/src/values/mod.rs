@@ -13,7 +13,7 @@ pub mod visible;
 pub mod members;
 pub mod fault;
 pub mod datum;
-pub mod entry;
+pub mod history;
 pub mod canonical;
 pub mod caller;
 

@@ -54,7 +54,7 @@ impl Bucket {
     }
 
     /// The result of `take` now, without taking a token.
-    pub fn look(&mut self, rate: Rate, now: Millis) -> Result<(), u64> {
+    pub fn peek(&mut self, rate: Rate, now: Millis) -> Result<(), u64> {
         self.without_one(rate, now).map(|_| ())
     }
 
@@ -140,18 +140,18 @@ mod tests {
     fn looking_at_a_bucket_takes_no_token() {
         let mut bucket = Bucket::default();
         for _ in 0..5 {
-            assert_eq!(bucket.look(rate(1), Millis(5)), Ok(()));
+            assert_eq!(bucket.peek(rate(1), Millis(5)), Ok(()));
         }
         assert!(bucket.is_full(Millis(5)));
         assert_eq!(bucket.take(rate(1), Millis(5)), Ok(()));
-        assert_eq!(bucket.look(rate(1), Millis(5)), Err(60_000));
+        assert_eq!(bucket.peek(rate(1), Millis(5)), Err(60_000));
         assert!(!bucket.is_full(Millis(60_004)) && bucket.is_full(Millis(60_005)));
     }
 
     #[test]
     fn a_clock_that_is_set_back_never_refuses_longer_than_a_bucket_takes_to_fill() {
         let asks: [Asks; 2] =
-            [|bucket, now| bucket.take(rate(2), now), |bucket, now| bucket.look(rate(2), now)];
+            [|bucket, now| bucket.take(rate(2), now), |bucket, now| bucket.peek(rate(2), now)];
         for ask in asks {
             let mut bucket = Bucket::default();
             assert_eq!(bucket.take(rate(2), Millis(9_000_000_000)), Ok(()));

@@ -1,14 +1,14 @@
 //! Anthropic's Messages API.
 
 mod request;
-mod refusal;
+mod error;
 mod reply;
 
 use crate::config::{ModelConfig, Remote};
 use crate::dialect::{Dialect, Request, Settings};
 use crate::http::{self, Endpoint};
 use crate::provider::Provider;
-use crate::refusal::Refusal;
+use crate::provider_error::ProviderError;
 use kernel::conversation::llm::{Llm, Prompt};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::secret::Secret;
@@ -78,8 +78,8 @@ impl Dialect for Messages {
         MessageReply::new(&self.settings.model, prompt.answer.is_some())
     }
 
-    fn judge(&self, status: u16, body: &Value) -> Refusal {
-        refusal::judge(Some(status), body)
+    fn classify_error(&self, status: u16, body: &Value) -> ProviderError {
+        error::classify(Some(status), body)
     }
 }
 

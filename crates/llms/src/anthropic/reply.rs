@@ -1,11 +1,11 @@
 //! Parses a message, streamed or whole: blocks of text, thinking and tool calls.
 
 use super::PROVIDER;
-use super::refusal;
+use super::error;
 use super::request::{TEXT, THOUGHTS, TOOL_USE};
 use crate::dialect::{Fault, Flow, Reply, Result, read_json};
 use crate::draft::Draft;
-use crate::refusal::text;
+use crate::provider_error::text;
 use kernel::conversation::llm::{DeltaSink, Native, Stop, Turn, Usage};
 use outbound::sse::Event;
 use serde_json::{Value, json};
@@ -161,7 +161,7 @@ impl Reply for MessageReply {
                 self.ended = true;
                 return Ok(Flow::Done);
             }
-            "error" => return Err(Fault::Told(refusal::judge(None, &told))),
+            "error" => return Err(Fault::Provider(error::classify(None, &told))),
             // `ping`, `content_block_stop`, and what may come to be.
             _ => {}
         }
@@ -170,7 +170,7 @@ impl Reply for MessageReply {
 
     fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<()> {
         if text(body, "type") == "error" {
-            return Err(Fault::Told(refusal::judge(None, body)));
+            return Err(Fault::Provider(error::classify(None, body)));
         }
         let Some(blocks) = body["content"].as_array() else {
             return Err(Fault::unreadable("answered with JSON that is no message"));
@@ -321,7 +321,7 @@ mod tests {
     fn an_error_event_in_a_stream_fails_the_turn() {
         let error = json!({"type": "overloaded_error", "message": "Overloaded"});
         let read = read(&[start(), json!({"type": "error", "error": error})]);
-        let Err(Fault::Told(told)) = &read else { panic!("{read:?}") };
+        let Err(Fault::Provider(told)) = &read else { panic!("{read:?}") };
         assert_eq!(told.kind, LlmErrorKind::Overloaded);
     }
 

@@ -1,14 +1,14 @@
 //! Gemini's `generateContent` API.
 
 mod request;
-mod refusal;
+mod error;
 mod reply;
 
 use crate::config::{ModelConfig, Remote};
 use crate::dialect::{Dialect, Request, Settings};
 use crate::http::{self, Endpoint};
 use crate::provider::Provider;
-use crate::refusal::Refusal;
+use crate::provider_error::ProviderError;
 use kernel::conversation::llm::{Llm, Prompt};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::secret::Secret;
@@ -65,8 +65,8 @@ impl Dialect for Content {
         ContentReply::new(&self.0.model, prompt.answer.is_some())
     }
 
-    fn judge(&self, status: u16, body: &Value) -> Refusal {
-        refusal::judge(Some(status), body)
+    fn classify_error(&self, status: u16, body: &Value) -> ProviderError {
+        error::classify(Some(status), body)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Parses content, streamed or whole: parts of text and calls, some with thought signatures.
 
 use super::PROVIDER;
-use super::refusal;
+use super::error;
 use super::request::SIGNATURE;
 use crate::dialect::{Fault, Flow, Reply, Result, read_json};
 use crate::draft::Draft;
-use crate::refusal::text;
+use crate::provider_error::text;
 use kernel::conversation::llm::{DeltaSink, Native, Stop, Turn, Usage};
 use outbound::sse::Event;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ impl ContentReply {
 
     fn chunk(&mut self, chunk: &Value, sink: &dyn DeltaSink) -> Result<()> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(Fault::Told(refusal::judge(None, chunk)));
+            return Err(Fault::Provider(error::classify(None, chunk)));
         }
         self.blocked |= chunk["promptFeedback"]["blockReason"].is_string();
         self.usage(&chunk["usageMetadata"]);
@@ -235,7 +235,7 @@ mod tests {
     fn an_error_event_in_a_stream_fails_the_turn() {
         let error = json!({"error": {"code": 503, "message": "x", "status": "UNAVAILABLE"}});
         let read = read(&[parts(json!([{"text": "Hel"}])), error]);
-        let Err(Fault::Told(told)) = &read else { panic!("{read:?}") };
+        let Err(Fault::Provider(told)) = &read else { panic!("{read:?}") };
         assert_eq!(told.kind, LlmErrorKind::Overloaded);
     }
 

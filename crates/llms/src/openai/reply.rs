@@ -2,11 +2,11 @@
 //! without index and id, in parts or at once.
 
 use super::PROVIDER;
-use super::refusal;
+use super::error;
 use super::request::{EXTRA, THOUGHTS};
 use crate::dialect::{Fault, Flow, Reply, Result, read_json};
 use crate::draft::Draft;
-use crate::refusal::text;
+use crate::provider_error::text;
 use kernel::conversation::llm::{DeltaSink, Native, Stop, Turn, Usage};
 use outbound::sse::Event;
 use serde_json::{Map, Value, json};
@@ -145,7 +145,7 @@ impl Reply for ChatReply {
         }
         let chunk = read_json(event)?;
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(Fault::Told(refusal::judge(None, &chunk)));
+            return Err(Fault::Provider(error::classify(None, &chunk)));
         }
         self.usage(&chunk["usage"]);
         let choice = &chunk["choices"][0];
@@ -155,7 +155,7 @@ impl Reply for ChatReply {
 
     fn whole(&mut self, body: &Value, sink: &dyn DeltaSink) -> Result<()> {
         if body.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(Fault::Told(refusal::judge(None, body)));
+            return Err(Fault::Provider(error::classify(None, body)));
         }
         let choice = &body["choices"][0];
         if !choice["message"].is_object() {
@@ -319,7 +319,7 @@ mod tests {
     fn an_error_event_in_a_stream_fails_the_turn() {
         let error = json!({"error": {"message": "broken", "type": "server_error"}});
         let read = read(&[delta(json!({"content": "Hel"})), error], true);
-        let Err(Fault::Told(told)) = &read else { panic!("{read:?}") };
+        let Err(Fault::Provider(told)) = &read else { panic!("{read:?}") };
         assert_eq!((told.kind, told.words.as_str()), (LlmErrorKind::Overloaded, "broken"));
         let mut reply = ChatReply::new("m", false);
         let garbage = Event { data: "{\"choi".to_owned(), ..Event::default() };

@@ -54,7 +54,7 @@ impl SinkEntry {
     pub fn new(name: &Text, keys: Located<SinkKeys>) -> Result<Self, Mistake> {
         let place = name.place.clone();
         let name = name.text.clone();
-        place.named(&name, "a sink", "`_` and `-`")?;
+        place.check_name(&name, "a sink", "`_` and `-`")?;
         let types = keys.value.types.clone();
         let from_start = keys.value.from == Begin::Start;
         let realms = keys.value.realms.clone();

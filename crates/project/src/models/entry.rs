@@ -96,7 +96,7 @@ impl ModelEntry {
     pub fn new(name: &Text, keys: Located<ModelKeys>) -> Result<Self, Mistake> {
         let place = name.place.clone();
         let name = name.text.clone();
-        place.named(&name, "a model", "`_`, `-`, `.`, `:` and `/`")?;
+        place.check_name(&name, "a model", "`_`, `-`, `.`, `:` and `/`")?;
         let ModelKeys { max_tokens, timeout_ms, price, .. } = keys.value;
         let temperature = keys.value.temperature.clone();
         let way = way(keys)?;

@@ -127,7 +127,7 @@ fn entry(name: &Text, keys: IssuerKeys, has_public_url: bool) -> Result<IssuerEn
 
 /// A name that subjects can begin with.
 fn checked_name(name: &Text) -> Result<(), Mistake> {
-    name.place.named(&name.text, "an issuer", "`_` and `-`")?;
+    name.place.check_name(&name.text, "an issuer", "`_` and `-`")?;
     if RESERVED_NAMES.iter().any(|reserved| reserved.eq_ignore_ascii_case(&name.text)) {
         let what = format!("`{}` cannot be the name of an issuer", name.text);
         let hint = "subjects begin with the name, and this one has a meaning of its own";

@@ -180,7 +180,7 @@ impl Entry {
 
     /// What is wrong with its name or its prefix.
     pub fn misnamed(&self) -> Option<Mistake> {
-        if let Err(mistake) = self.place.named(&self.name, "an upstream", "`_` and `-`") {
+        if let Err(mistake) = self.place.check_name(&self.name, "an upstream", "`_` and `-`") {
             return Some(mistake);
         }
         let prefix = self.keys.prefix.as_ref()?;

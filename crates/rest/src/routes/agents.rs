@@ -1,4 +1,4 @@
-//! `/api/v1/agents`.
+//! Routes of `/api/v1/agents`.
 
 use crate::agents;
 use axum::routing::{delete, get, put};

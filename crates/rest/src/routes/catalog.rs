@@ -1,4 +1,4 @@
-//! `/api/v1/plans` and `/api/v1/tools`.
+//! Routes of `/api/v1/plans` and `/api/v1/tools`.
 
 use crate::{plans, tools};
 use axum::routing::{delete, get, post, put};

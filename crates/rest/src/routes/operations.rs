@@ -1,4 +1,4 @@
-//! Blobs, backups, health and metrics.
+//! Routes of blobs, backups, health and metrics.
 
 use super::ADMINISTER;
 use crate::blobs;

@@ -1,4 +1,4 @@
-//! `/api/v1/pipelines`.
+//! Routes of `/api/v1/pipelines`.
 
 use crate::pipelines;
 use axum::routing::{get, post};

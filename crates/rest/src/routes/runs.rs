@@ -1,4 +1,4 @@
-//! `/api/v1/runs` and `/api/v1/asks`.
+//! Routes of `/api/v1/runs` and `/api/v1/asks`.
 
 use crate::{asks, runs};
 use axum::routing::{get, post};

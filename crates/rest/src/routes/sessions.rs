@@ -1,4 +1,4 @@
-//! `/api/v1/sessions` and `/api/v1/events`.
+//! Routes of `/api/v1/sessions` and `/api/v1/events`.
 
 use crate::sessions;
 use crate::streams::feed;

@@ -1,4 +1,4 @@
-//! `/api/v1/sinks`.
+//! Routes of `/api/v1/sinks`.
 
 use crate::sinks;
 use axum::routing::{delete, get, post};

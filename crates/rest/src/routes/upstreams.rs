@@ -1,4 +1,4 @@
-//! `/api/v1/upstreams`, `/oauth` and `/api/v1/providers`.
+//! Routes of `/api/v1/upstreams`, `/oauth` and `/api/v1/providers`.
 
 use crate::{logins, providers, upstreams};
 use axum::routing::{delete, get, post, put};

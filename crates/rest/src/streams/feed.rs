@@ -160,7 +160,7 @@ impl Source for Feed {
         Ok(Some(named_event("snapshot", &FeedSnapshot { realm, cursor, asks }).retry(RETRY)))
     }
 
-    async fn look(&mut self, server: &ServerState) -> Result<SourceItem> {
+    async fn try_next(&mut self, server: &ServerState) -> Result<SourceItem> {
         loop {
             if let Some((position, body)) = self.waiting.pop_front() {
                 self.position = position;
@@ -176,7 +176,7 @@ impl Source for Feed {
         }
     }
 
-    async fn woken(&mut self) {
+    async fn wait(&mut self) {
         self.watch.changed().await;
     }
 

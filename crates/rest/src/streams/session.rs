@@ -76,8 +76,8 @@ impl Source for FollowedSession {
         Ok(Some(named_event("snapshot", &session).retry(RETRY)))
     }
 
-    async fn look(&mut self, _server: &ServerState) -> Result<SourceItem> {
-        let row = match self.events.look().await? {
+    async fn try_next(&mut self, _server: &ServerState) -> Result<SourceItem> {
+        let row = match self.events.try_next().await? {
             SessionUpdate::Event { seq, body } => {
                 return Ok(SourceItem::Event(Event::default().id(seq.to_string()).data(body)));
             }
@@ -90,8 +90,8 @@ impl Source for FollowedSession {
         Ok(SourceItem::Last(named_event("end", &end)))
     }
 
-    async fn woken(&mut self) {
-        self.events.woken().await;
+    async fn wait(&mut self) {
+        self.events.wait().await;
     }
 
     fn broken(&self, _server: &ServerState, failure: Failure) -> Event {

@@ -162,7 +162,7 @@ fn within(policy: Arc<dyn Policy>, identity: &Arc<Identity>) -> Arc<dyn Policy> 
 fn access(setup: &Setup, identity: &Identity, now: Millis) -> Result<Access, StartRefusal> {
     let listens_on_loopback = setup.address.ip().is_loopback();
     // One that listens to others follows the rule all the same.
-    if setup.alone && listens_on_loopback {
+    if setup.isolated && listens_on_loopback {
         return Ok(Access::Local);
     }
     let server = &setup.project.config.server;

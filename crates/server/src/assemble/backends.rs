@@ -33,7 +33,7 @@ pub(super) fn behind(setup: &Setup) -> Result<Backends, AssembleError> {
     let mut upstreams = project.upstreams(variables).map_err(wrong(ProjectPart::Upstreams))?;
     let ourselves = project.ourselves(setup.address);
     let policies = FilePolicies::of(project).map_err(wrong(ProjectPart::Policies))?;
-    if setup.alone {
+    if setup.isolated {
         let models = opened(project.models_of_rules().map_err(wrong(ProjectPart::Models))?)?;
         let configs = Vec::new();
         let sinks = None;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(super) struct ProjectDefinitions {
     files: RealmFiles,
     /// Whether models of others are not opened: no one can say which there are.
-    alone: bool,
+    isolated: bool,
     /// The agent of requests that name none.
     default: Option<AgentName>,
 }
@@ -45,9 +45,9 @@ pub(super) fn take_definitions(mut setup: Setup) -> (ProjectDefinitions, Setup) 
         rule_places: project.config.rule_places.clone(),
     };
     let files = RealmFiles { all, own: std::mem::take(&mut project.of_realms) };
-    let alone = setup.alone;
+    let isolated = setup.isolated;
     let default = project.config.agents.default.clone();
-    (ProjectDefinitions { files, alone, default }, setup)
+    (ProjectDefinitions { files, isolated, default }, setup)
 }
 
 /// Fills the catalog from the project's files and from the store, for every realm that there is:
@@ -71,7 +71,7 @@ pub(super) async fn load(
     engine.catalog().load_stored_plans(&realm).await.map_err(stored)?;
     let ruled = engine.catalog().set_rules(&realm, &files);
     ruled.map_err(wrong(ProjectPart::Plans))?;
-    let usable = (!project.alone).then_some(models.as_slice());
+    let usable = (!project.isolated).then_some(models.as_slice());
     let mut misplaced = pipelines::misplaced(&readable(&files.pipelines, limits), usable);
     misplaced.extend(pipelines::misplaced_own(&project.files, usable, limits));
     match engine.catalog().set_pipelines(&realm, files.pipelines) {

@@ -124,7 +124,7 @@ pub(super) fn with_extra(models: Models, extra: Vec<(String, Model)>) -> Models 
 
 /// Who observes the engine, as the variables say; one that reaches nothing outside exports nothing.
 pub(super) fn observing(setup: &Setup, platform: &Platform) -> Telemetry {
-    let config = match setup.alone {
+    let config = match setup.isolated {
         true => telemetry::config::Config::read(&|_: &str| None),
         false => telemetry::config::Config::read(setup.variables.as_ref()),
     };

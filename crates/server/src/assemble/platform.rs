@@ -30,7 +30,7 @@ impl Platform {
         let system = system();
         let limits = Arc::new(setup.project.config.limits.clone());
         let parts = store_parts(&system, &limits, setup.fatal.clone());
-        let opened = stores::open(&setup.place(), parts)?;
+        let opened = stores::open(&setup.store_location(), parts)?;
         // After the store: it makes the folder and holds it alone.
         let keys = keyring(&setup.data, setup.secret_key.as_deref())?;
         let given = given_keys(&setup.project);

@@ -1,4 +1,5 @@
-//! What a server is built from.
+//! What a server is built from: the project, the data folder, keys, and what code adds beside the
+//! built-in tools.
 
 use a2a::ChooseSkill;
 use axum::Router;
@@ -26,15 +27,15 @@ pub struct Setup {
     pub address: SocketAddr,
     /// `WAYPOST_ADMIN_KEY`; an empty one is none.
     pub admin_key: Option<String>,
-    /// `WAYPOST_API_KEY`: who the client on a pipe is, where everybody needs a credential.
+    /// `WAYPOST_API_KEY`: the credential of a client on standard input and output.
     pub api_key: Option<String>,
     /// Whether everybody needs a credential, also where only this machine reaches the server.
     pub never_local: bool,
     /// `WAYPOST_SECRET_KEY`; without one the data folder has its own.
     pub secret_key: Option<String>,
-    /// What code brings beside the built-in tools.
+    /// What code adds beside the built-in tools.
     pub extra: Extra,
-    /// Whether nothing is offered but what code brings: no built-in tools, and no plans, sessions
+    /// Whether nothing is offered but what code adds: no built-in tools, and no plans, sessions
     /// and blobs as prompts and resources.
     pub only_extra: bool,
     /// The variables that upstreams may name.
@@ -42,8 +43,10 @@ pub struct Setup {
     /// Our own binary, which watches over the processes of upstreams; without one they are started
     /// directly.
     pub supervisor: Option<PathBuf>,
-    /// Whether no upstream is started: plans that name their tools can be read, and that is all.
-    pub alone: bool,
+    /// Whether nothing outside is reached: no upstreams, no models of providers, no sinks and no
+    /// collector. Plans that name tools of upstreams can still be read. Only the process itself
+    /// calls such a server, so on loopback no credential is needed.
+    pub isolated: bool,
     /// Ends the process: after a failed sync, or when the data folder is not ours alone any more.
     pub fatal: FatalHandler,
 }
@@ -65,13 +68,13 @@ impl Setup {
             only_extra: false,
             variables: Arc::new(|_: &str| None),
             supervisor: None,
-            alone: false,
+            isolated: false,
             fatal,
         }
     }
 
-    /// Where the store is.
-    pub(super) fn place(&self) -> StoreLocation {
+    /// Where the store is, and what opening it may do.
+    pub(super) fn store_location(&self) -> StoreLocation {
         match (self.renew, self.after_loss) {
             (true, _) => StoreLocation::RenewedFolder(self.data.clone()),
             (false, true) => StoreLocation::FolderAfterLoss(self.data.clone()),
@@ -80,7 +83,7 @@ impl Setup {
     }
 }
 
-/// What code brings beside what is built in.
+/// What code adds to what is built in.
 #[derive(Default)]
 pub struct Extra {
     /// More tools.
@@ -93,7 +96,7 @@ pub struct Extra {
     pub models: Vec<(String, Model)>,
     /// Which skill a message of A2A is for that names none.
     pub choose_skill: Option<ChooseSkill>,
-    /// Who may do what; where none is given, everyone everything in local mode, else what the
-    /// built-in roles permit.
+    /// Who may do what. Without one, everyone may do everything in local mode, and the built-in
+    /// roles decide otherwise.
     pub policy: Option<Arc<dyn Policy>>,
 }

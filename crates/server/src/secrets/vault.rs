@@ -19,7 +19,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
-use upstreams::HoldRegistry;
+use upstreams::LeaseRegistry;
 
 /// The vault's folder in the data folder.
 pub(crate) const FOLDER: &str = "vault";
@@ -46,13 +46,13 @@ const QUEUE_MAX: usize = 64;
 /// The vault of one data folder, whose holder we are.
 pub(crate) struct FileVault {
     queue: mpsc::Sender<Work>,
-    holds: HoldRegistry,
+    leases: LeaseRegistry,
 }
 
 /// Time, randomness and tasks of a machine.
 #[derive(Clone)]
 pub(crate) struct System {
-    /// Says when holds end.
+    /// Says when leases end.
     pub(crate) clock: Arc<dyn Clock>,
     /// Salt.
     pub(crate) entropy: Arc<dyn Entropy>,
@@ -75,7 +75,7 @@ impl FileVault {
             }
         };
         spawn.critical_thread("vault", Box::pin(serve));
-        Self { queue, holds: HoldRegistry::new(clock) }
+        Self { queue, leases: LeaseRegistry::new(clock) }
     }
 
     /// Whether anything was ever kept in this data folder.
@@ -130,7 +130,7 @@ impl Vault for FileVault {
     }
 
     fn hold<'a>(&'a self, key: &'a str, ms: u64) -> VaultFuture<'a, Option<VaultLease>> {
-        Box::pin(ready(Ok(self.holds.hold(key, ms))))
+        Box::pin(ready(Ok(self.leases.acquire(key, ms))))
     }
 }
 

@@ -474,12 +474,12 @@ async fn a_server_that_others_reach_starts_only_with_credentials() {
         assert!(answer.contains(told), "{settings} {admin_key:?}: {answer}");
     }
     let data = tempfile::tempdir().unwrap();
-    let alone = Setup { alone: true, ..with_settings(OPEN, &data, None) };
-    assert_eq!(refusal(alone).await, "it starts", "nobody comes in");
+    let isolated = Setup { isolated: true, ..with_settings(OPEN, &data, None) };
+    assert_eq!(refusal(isolated).await, "it starts", "nobody comes in");
     let data = tempfile::tempdir().unwrap();
     let address = SocketAddr::from(([0, 0, 0, 0], 8420));
-    let alone = Setup { alone: true, address, ..with_settings("", &data, None) };
-    let answer = refusal(alone).await;
+    let isolated = Setup { isolated: true, address, ..with_settings("", &data, None) };
+    let answer = refusal(isolated).await;
     assert!(answer.contains("not loopback"), "{answer}");
 }
 

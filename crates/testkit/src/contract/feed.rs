@@ -1,4 +1,4 @@
-//! The feed and its consumers.
+//! What every store must promise of the feed and its consumers.
 
 use super::driver::{Driver, done, got, realm};
 use super::scene::Scene;

@@ -1,4 +1,4 @@
-//! The journal, and the store as a whole.
+//! What every store must promise of the journal, and as a whole.
 
 use super::driver::{
     Driver, call, decided, decision, done, got, page, realm, there, three_runs, trim_at,
@@ -12,7 +12,7 @@ use kernel::contracts::{
 };
 use kernel::event::{Event, Fact, VERSION};
 use kernel::journal::projection::{Append, AskChange, ParkedSession};
-use kernel::values::entry::EntryResult;
+use kernel::values::history::EntryResult;
 use kernel::values::ids::{Fence, Millis, RunId, SessionId, StepId};
 use serde_json::json;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Lists and counts.
+//! What every store must promise of its lists and counts.
 
 use super::driver::{Driver, decided, done, got, holding, page, realm, speaking_of, there};
 use super::scene::Scene;

@@ -81,7 +81,7 @@ const VALUES: &[&[u8]] = &[
     b"SESSION",
 ];
 
-/// A request to one of the doors that take JSON-RPC.
+/// A request to one of the endpoints that take JSON-RPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Post {
     /// The HTTP method.

@@ -1,4 +1,4 @@
-//! The behaviours of a fake model.
+//! What a fake model does with a request: answer, call tools, fail or break off.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! The fake of Anthropic's Messages API.
 
 use super::act::Failure;
 use super::names::name_of;

@@ -1,4 +1,4 @@
-//! Gemini's `generateContent`.
+//! The fake of Gemini's `generateContent` API.
 
 use super::act::Failure;
 use super::wire::{

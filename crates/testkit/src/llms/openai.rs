@@ -1,4 +1,4 @@
-//! Chat completions.
+//! The fake of OpenAI's chat completions.
 
 use super::act::Failure;
 use super::wire::{

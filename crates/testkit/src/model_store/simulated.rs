@@ -2,7 +2,7 @@
 //! were committed. Everything else lies in the folder, as it does beside the embedded store.
 
 use super::{ModelState, ModelStore};
-use crate::sim::machine::storage::{Embedded, OpenBeside, Opener};
+use crate::sim::machine::storage::{Embedded, OpenSecondNode, StoreOpener};
 use kernel::contracts::{Blobs, Holder, Incoming, OpenBlob, Read, Store};
 use kernel::limits::Limits;
 use kernel::values::datum::BlobRef;
@@ -14,8 +14,8 @@ use stores::{OpenStore, Parts};
 
 /// The node of every life: a new life ends the one before.
 const NODE: &str = "simulated";
-/// The node beside it.
-const BESIDE: &str = "beside";
+/// The second node, of another process.
+const SECOND_NODE: &str = "beside";
 
 /// The sessions of one simulated machine. Nothing may be sent to sinks: the log of deliveries is in
 /// the folder, and moves places that are not there.
@@ -30,7 +30,7 @@ impl Simulated {
     }
 }
 
-impl Opener for Simulated {
+impl StoreOpener for Simulated {
     fn open(&self, folder: &Path, parts: Parts) -> Result<OpenStore, String> {
         let opened = Embedded.open(folder, parts)?;
         let store = Arc::new(ModelStore::open(&self.state, NODE));
@@ -40,9 +40,9 @@ impl Opener for Simulated {
         Ok(OpenStore { store, webhooks, audit, blobs, ..opened })
     }
 
-    fn beside(&self) -> Option<OpenBeside> {
+    fn second_node(&self) -> Option<OpenSecondNode> {
         let state = self.state.clone();
-        let open = move || -> Arc<dyn Store> { Arc::new(ModelStore::open(&state, BESIDE)) };
+        let open = move || -> Arc<dyn Store> { Arc::new(ModelStore::open(&state, SECOND_NODE)) };
         Some(Arc::new(open))
     }
 }

@@ -74,7 +74,7 @@ pub(super) struct Chain {
     pub(super) base: Option<Base>,
 }
 
-/// A request's key, with whose it is, who asked, and of which door.
+/// A request's key, with whose it is, who asked, and of which endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeyName {
     pub(super) realm: RealmId,

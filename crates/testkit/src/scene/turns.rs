@@ -8,7 +8,7 @@ use kernel::conversation::talk::Talk;
 use kernel::decide::{TurnNumber, TurnResult, turn_failed, turn_to_start, turned};
 use kernel::definition::agent::Agent;
 use kernel::event::{Event, Fact, TurnKind, TurnStart};
-use kernel::prompt::cards::Cards;
+use kernel::prompt::tool_cards::ToolCards;
 use kernel::prompt::transcript::{
     Journal, RENDERER, RESULT_BYTES_MAX, TurnContext, prompt, render,
 };
@@ -69,7 +69,7 @@ impl Stage {
         let around = TurnContext {
             agent,
             kind,
-            tools: Cards::of(agent, state.route.as_ref(), &tools(agent)).shown,
+            tools: ToolCards::of(agent, state.route.as_ref(), &tools(agent)).shown,
             now: self.now(),
             zone: "UTC",
             local: "Sunday, 2026-11-15 08:42",
@@ -127,7 +127,7 @@ impl Stage {
         };
         self.asked.remove(0);
         let (agent, state) = self.agent(frame);
-        let cards = Cards::of(&agent, state.route.as_ref(), &tools(&agent)).tools;
+        let seen_tools = ToolCards::of(&agent, state.route.as_ref(), &tools(&agent)).tools;
         let env = self.env();
         let session = &self.session;
         let fact = match line["error"].as_str() {
@@ -139,8 +139,12 @@ impl Stage {
             None => {
                 let cost_micros = line["cost_micros"].as_u64();
                 let uncached_micros = line["uncached_micros"].as_u64();
-                let turn =
-                    TurnResult { turn: turn(&line), cards: &cards, cost_micros, uncached_micros };
+                let turn = TurnResult {
+                    turn: turn(&line),
+                    seen_tools: &seen_tools,
+                    cost_micros,
+                    uncached_micros,
+                };
                 turned(&env, session, frame, turn)
             }
         };
@@ -187,7 +191,7 @@ impl Stage {
             text.push_str(&format!(", stopped by {stopped}"));
         }
         let agent = &self.closure.agents[&state.agent];
-        let seen = Cards::of(agent, state.route.as_ref(), &tools(agent)).tools;
+        let seen = ToolCards::of(agent, state.route.as_ref(), &tools(agent)).tools;
         let seen: Vec<&str> = seen.names().collect();
         text.push_str(&format!("\ntools: {}\nlast prompt:\n", seen.join(", ")));
         text.push_str(&told(&self.said(&state.talk)));

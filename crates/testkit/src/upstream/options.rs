@@ -1,4 +1,5 @@
-//! The command line: where to serve, which eras, and what to do badly.
+//! The command line of the misbehaving server: where to serve, which eras of MCP, and what to do
+//! badly.
 
 use std::collections::BTreeSet;
 

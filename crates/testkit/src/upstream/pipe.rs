@@ -1,4 +1,5 @@
-//! Over standard input and output: one message a line, each request in a thread of its own.
+//! Serves MCP over standard input and output: one message a line, each request in a thread of its
+//! own.
 
 use super::options::Bad;
 use super::serving;

@@ -1,4 +1,4 @@
-//! The server as a process of a test.
+//! Starts the misbehaving MCP server as a process of a test.
 
 use super::BANNER;
 use crate::harness::{self, Process};

@@ -1,4 +1,4 @@
-//! Dispatches messages to their handlers.
+//! Dispatches MCP messages to their handlers, over any transport.
 
 use super::options::{Bad, Eras};
 use super::state::State;

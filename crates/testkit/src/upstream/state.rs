@@ -1,4 +1,5 @@
-//! What all requests share: how often it listed, which calls hang, who waits for a reply.
+//! What all requests to the server share: how often it listed, which calls hang, who waits for a
+//! reply.
 
 use super::options::Options;
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! The tools, each of which goes wrong in a way of its own, and a few that do not.
+//! The tools of the misbehaving MCP server. Most go wrong in a way of their own; a few work, so
+//! that a test can see whether everything else is still served.
 
 use super::options::Bad;
 use super::state::State;

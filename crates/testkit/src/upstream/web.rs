@@ -1,5 +1,5 @@
-//! Over HTTP: one thread for each connection. A request whose call tells something before its
-//! answer is answered by a stream, any other by JSON.
+//! Serves MCP over HTTP: one thread for each connection. A request whose call tells something
+//! before its answer is answered by a stream, any other by JSON.
 
 use super::BANNER;
 use super::options::{Bad, Eras};

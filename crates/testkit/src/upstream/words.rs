@@ -1,4 +1,5 @@
-//! Messages: the era of a request, and the form of an answer in each era.
+//! MCP messages: the era of a request (with or without a handshake), and the form of an answer in
+//! each era.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,5 @@
 //! Hostile input for what reads it first: the frame of JSON-RPC messages, and the names that go out
-//! to other systems. The doors behind them are hunted through in `crates/server/tests/it`.
+//! to other systems. The endpoints behind them are hunted through in `crates/server/tests/it`.
 
 use kernel::values::names::{Alphabet, inward, outward};
 use serde_json::Value;
@@ -63,7 +63,7 @@ fn frame(bytes: &[u8]) -> Result<bool, String> {
         ensure!(said == Said::Response(Some(code)), "refused with {answer}");
         Ok(false)
     };
-    // A list would be taken for the members of the frame; every door looks at that first.
+    // A list would be taken for the members of the frame; every endpoint looks at that first.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return refused(INVALID_REQUEST, "it is no object".to_owned());
     }

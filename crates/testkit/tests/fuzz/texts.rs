@@ -21,7 +21,7 @@ use kernel::tool::call::{Caller, Reach, ToolSpec};
 use kernel::tool::schema::Schemas;
 use kernel::values::caller::Act;
 use kernel::values::datum::{BlobRef, Datum, Origin as Source};
-use kernel::values::entry::Entry;
+use kernel::values::history::Entry;
 use kernel::values::ids::{AgentName, Millis, PlanId, StepId, ToolName};
 use policy::cases::Cases;
 use policy::decide::{Policies, Question};

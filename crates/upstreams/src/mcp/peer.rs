@@ -52,7 +52,7 @@ impl Peer {
         let requests = Requests::new(line, parts.clone(), aside).with_roots(roots);
         let requests = Arc::new(requests);
         let greeted = negotiate::greet(&requests, meet).await?;
-        requests.begin();
+        requests.forget_failures();
         let peer = Peer {
             requests,
             greeted,
@@ -189,7 +189,7 @@ impl Peer {
     /// Notes a failure: after some nothing can go well until we connect again, and after some the
     /// server may be another one.
     pub(crate) fn note(&self, error: &PeerError) {
-        self.requests.note(error);
+        self.requests.note_failure(error);
         if era_change::is_refused(error) {
             self.doubt();
         }
@@ -233,7 +233,7 @@ impl Peer {
 
     fn outgoing(&self, mut request: Request<'_>) -> Outgoing {
         request.params = self.introduced(request.params, request.can);
-        self.requests.number(request)
+        self.requests.with_id(request)
     }
 
     fn introduced(&self, params: Params, can: Abilities) -> Params {

@@ -1,5 +1,6 @@
-//! Outgoing requests with their ids and timeouts, and answers to server requests that belong to no
-//! call.
+//! Sends our requests to one MCP server: gives them ids and timeouts, waits for their answers, and
+//! notices when the connection is lost. What the server asks outside of a call is answered here,
+//! too; what it asks during a call is in `lanes` and `tool`.
 
 use super::line::{Incoming, Line, Outgoing, PeerError, PeerErrorKind, Replies, Result};
 use super::params::Params;
@@ -12,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, watch};
 use wire::jsonrpc::{self, INVALID_REQUEST, Id, METHOD_NOT_FOUND, RpcError};
 
-/// The server asks a person something.
+/// The method by which a server asks a person something.
 pub(crate) const ELICIT: &str = "elicitation/create";
-/// The server asks our caller's model something.
+/// The method by which a server asks our caller's model something.
 pub(crate) const SAMPLE: &str = "sampling/createMessage";
-/// The server asks for our caller's folders.
+/// The method by which a server asks for our caller's folders.
 pub(crate) const ROOTS: &str = "roots/list";
 
 /// One request of ours.
@@ -63,7 +64,7 @@ impl From<RpcError> for AskError {
     }
 }
 
-/// Sends requests over one line, and notes when it is of no use any more.
+/// The requests over one line, and whether that line is lost.
 pub(crate) struct Requests {
     pub(crate) line: Arc<dyn Line>,
     /// Time, limits and so on.
@@ -94,8 +95,8 @@ impl Requests {
         Self { roots: roots.to_vec(), ..self }
     }
 
-    /// A request with an id of its own.
-    pub(crate) fn number(&self, request: Request<'_>) -> Outgoing {
+    /// This request under a new id.
+    pub(crate) fn with_id(&self, request: Request<'_>) -> Outgoing {
         Outgoing {
             id: Id::number(self.last_id.fetch_add(1, Ordering::Relaxed) + 1),
             method: request.method.to_owned(),
@@ -109,7 +110,7 @@ impl Requests {
 
     /// Sends a request and gives all that comes back for it.
     pub(crate) async fn open(&self, outgoing: Outgoing) -> Result<Replies> {
-        self.line.request(outgoing).await.inspect_err(|error| self.note(error))
+        self.line.request(outgoing).await.inspect_err(|error| self.note_failure(error))
     }
 
     /// Sends a request and gives its answer. What becomes of the connection after a failure is for
@@ -125,7 +126,7 @@ impl Requests {
 
     async fn answer(&self, request: Request<'_>) -> Result<Value, AskError> {
         let method = request.method;
-        let mut replies = self.open(self.number(request)).await?;
+        let mut replies = self.open(self.with_id(request)).await?;
         while let Some(incoming) = replies.recv().await {
             match incoming {
                 Incoming::Result(result) => return Ok(result),
@@ -150,18 +151,18 @@ impl Requests {
             Ok(result) => jsonrpc::result(id, &result.to_string()),
             Err(error) => jsonrpc::error(Some(id), &error),
         };
-        self.line.send(message).await.inspect_err(|error| self.note(error))
+        self.line.send(message).await.inspect_err(|error| self.note_failure(error))
     }
 
-    /// Notes a failure: after some nothing can go well until we connect again.
-    pub(crate) fn note(&self, error: &PeerError) {
+    /// Notes a failure. Some kinds mean that the connection is lost until we connect again.
+    pub(crate) fn note_failure(&self, error: &PeerError) {
         if error.kind.loses_connection() {
             self.lost.send_replace(Some(error.clone()));
         }
     }
 
-    /// The server is known now: what failed on the way there does not count.
-    pub(crate) fn begin(&self) {
+    /// The handshake is done: failures on the way there do not count as a lost connection.
+    pub(crate) fn forget_failures(&self) {
         self.lost.send_replace(None);
     }
 

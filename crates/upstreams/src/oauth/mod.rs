@@ -32,7 +32,7 @@ pub(crate) use login::{pending, unknown_login};
 pub(crate) use proof::LoginOutcome;
 pub(crate) use stored::Pending;
 pub(crate) use vault::ScopedVault;
-pub use vault::{HoldRegistry, MemoryVault};
+pub use vault::{LeaseRegistry, MemoryVault};
 
 /// Where a login comes back to, and where servers may read who we are.
 #[derive(Debug, Clone, PartialEq, Eq)]

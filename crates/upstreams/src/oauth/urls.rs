@@ -1,14 +1,15 @@
-//! URLs of OAuth metadata and endpoints, and which of them are trusted.
+//! URLs of OAuth: where metadata is looked for, and which URLs of servers and metadata are
+//! accepted.
 
 use super::error::{OauthError, Result};
 use outbound::addresses::is_loopback;
 use reqwest::Url;
 
-const RESOURCE: &str = "/.well-known/oauth-protected-resource";
-const OAUTH: &str = "/.well-known/oauth-authorization-server";
-const OPENID: &str = "/.well-known/openid-configuration";
+const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
+const OAUTH_METADATA: &str = "/.well-known/oauth-authorization-server";
+const OPENID_METADATA: &str = "/.well-known/openid-configuration";
 
-/// A longer URL is none: it is kept, and stands in messages.
+/// Longer URLs are refused: they are stored, and shown in messages.
 const URL_BYTES_MAX: usize = 8 * 1024;
 
 /// An http or https URL without a user; `what` it is, for messages.
@@ -83,9 +84,9 @@ pub(super) fn covers(resource: &str, server: &Url) -> bool {
 /// Where a server says who gives tokens for it.
 pub(super) fn resource_documents(server: &Url) -> Vec<Url> {
     let path = server.path().trim_end_matches('/');
-    let mut paths = vec![format!("{RESOURCE}{path}")];
+    let mut paths = vec![format!("{RESOURCE_METADATA}{path}")];
     if !path.is_empty() {
-        paths.push(RESOURCE.to_owned());
+        paths.push(RESOURCE_METADATA.to_owned());
     }
     paths.iter().map(|path| at(server, path)).collect()
 }
@@ -94,9 +95,13 @@ pub(super) fn resource_documents(server: &Url) -> Vec<Url> {
 pub(super) fn issuer_documents(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let paths = match path {
-        "" => vec![OAUTH.to_owned(), OPENID.to_owned()],
+        "" => vec![OAUTH_METADATA.to_owned(), OPENID_METADATA.to_owned()],
         path => {
-            vec![format!("{OAUTH}{path}"), format!("{OPENID}{path}"), format!("{path}{OPENID}")]
+            vec![
+                format!("{OAUTH_METADATA}{path}"),
+                format!("{OPENID_METADATA}{path}"),
+                format!("{path}{OPENID_METADATA}"),
+            ]
         }
     };
     paths.iter().map(|path| at(issuer, path)).collect()

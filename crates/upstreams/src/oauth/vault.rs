@@ -1,4 +1,5 @@
-//! An in-memory vault, and leases for vaults that only one process uses.
+//! Vaults of tokens: one in memory, a view of another vault under a prefix, and the leases of a
+//! vault that only one process uses. The vault on disk is in crate `server`.
 
 use crate::lock;
 use futures::future::ready;
@@ -10,10 +11,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A vault that lasts as long as the process.
+/// A vault that is lost when the process ends.
 pub struct MemoryVault {
     entries: Mutex<Entries>,
-    holds: HoldRegistry,
+    leases: LeaseRegistry,
 }
 
 #[derive(Default)]
@@ -24,9 +25,9 @@ struct Entries {
 }
 
 impl MemoryVault {
-    /// An empty vault. The clock says when holds end.
+    /// An empty vault. The clock says when leases end.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { entries: Mutex::default(), holds: HoldRegistry::new(clock) }
+        Self { entries: Mutex::default(), leases: LeaseRegistry::new(clock) }
     }
 }
 
@@ -72,7 +73,7 @@ impl Vault for MemoryVault {
     }
 
     fn hold<'a>(&'a self, key: &'a str, ms: u64) -> VaultFuture<'a, Option<VaultLease>> {
-        Box::pin(ready(Ok(self.holds.hold(key, ms))))
+        Box::pin(ready(Ok(self.leases.acquire(key, ms))))
     }
 }
 
@@ -135,48 +136,48 @@ impl Vault for ScopedVault {
 }
 
 /// Leases of keys within one process.
-pub struct HoldRegistry {
+pub struct LeaseRegistry {
     clock: Arc<dyn Clock>,
-    leases: Arc<Mutex<HoldTable>>,
+    leases: Arc<Mutex<LeaseTable>>,
 }
 
 #[derive(Default)]
-struct HoldTable {
-    keys: BTreeMap<String, HoldEntry>,
-    /// How many holds there were.
-    made: u64,
+struct LeaseTable {
+    keys: BTreeMap<String, LeaseEntry>,
+    /// How many leases were given.
+    given: u64,
 }
 
-/// One key that is held.
-struct HoldEntry {
+/// The lease of one key.
+struct LeaseEntry {
     number: u64,
     /// When it ends by itself, by `Clock::elapsed`.
     until: Duration,
 }
 
-impl HoldRegistry {
-    /// No one holds anything. The clock says when holds end.
+impl LeaseRegistry {
+    /// Without any leases. The clock says when leases end.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, leases: Arc::default() }
     }
 
-    /// Holds a key, as `Vault::hold` says.
-    pub fn hold(&self, key: &str, ms: u64) -> Option<VaultLease> {
+    /// A lease of a key, as `Vault::hold` promises it; none while another one lasts.
+    pub fn acquire(&self, key: &str, ms: u64) -> Option<VaultLease> {
         let now = self.clock.elapsed();
         let mut leases = lock(&self.leases);
-        if leases.keys.get(key).is_some_and(|holding| now < holding.until) {
+        if leases.keys.get(key).is_some_and(|lease| now < lease.until) {
             return None;
         }
-        leases.made += 1;
-        let number = leases.made;
+        leases.given += 1;
+        let number = leases.given;
         let until = now.saturating_add(Duration::from_millis(ms));
-        leases.keys.insert(key.to_owned(), HoldEntry { number, until });
+        leases.keys.insert(key.to_owned(), LeaseEntry { number, until });
         let all = self.leases.clone();
         let key = key.to_owned();
         Some(VaultLease::new(move || {
             let mut leases = lock(&all);
-            // It may have ended by itself, and be another's by now.
-            if leases.keys.get(&key).is_some_and(|holding| holding.number == number) {
+            // It may have expired, and somebody else may hold the key by now.
+            if leases.keys.get(&key).is_some_and(|lease| lease.number == number) {
                 leases.keys.remove(&key);
             }
         }))
@@ -235,20 +236,20 @@ mod tests {
     fn a_lease_is_exclusive_until_released_or_expired() {
         const HOLD_MS: u64 = 1_000;
         let stage = Stage::new();
-        let holds = HoldRegistry::new(Arc::new(stage.clone()));
-        let first = holds.hold("k", HOLD_MS);
-        assert!(first.is_some() && holds.hold("k", HOLD_MS).is_none());
-        let other = holds.hold("other", HOLD_MS);
+        let leases = LeaseRegistry::new(Arc::new(stage.clone()));
+        let first = leases.acquire("k", HOLD_MS);
+        assert!(first.is_some() && leases.acquire("k", HOLD_MS).is_none());
+        let other = leases.acquire("other", HOLD_MS);
         assert!(other.is_some(), "another key");
         drop(first);
-        let second = holds.hold("k", HOLD_MS);
+        let second = leases.acquire("k", HOLD_MS);
         assert!(second.is_some(), "it was let go of");
         stage.run(stage.pass(HOLD_MS - 1));
-        assert!(holds.hold("k", HOLD_MS).is_none());
+        assert!(leases.acquire("k", HOLD_MS).is_none());
         stage.run(stage.pass(1));
-        let third = holds.hold("k", HOLD_MS);
+        let third = leases.acquire("k", HOLD_MS);
         assert!(third.is_some(), "it ended by itself");
         drop(second);
-        assert!(holds.hold("k", HOLD_MS).is_none(), "who comes too late lets go of nothing");
+        assert!(leases.acquire("k", HOLD_MS).is_none(), "who comes too late lets go of nothing");
     }
 }

@@ -267,11 +267,11 @@ impl Client {
         self.opened(builder).await
     }
 
-    /// Says something in a thread, or answers in one: `door` is `run` or `resume`. The answer comes
+    /// Says something in a thread, or answers in one: `endpoint` is `run` or `resume`. The answer comes
     /// once the run ended or paused, at the latest after so many seconds.
-    pub(crate) async fn thread(&self, door: &str, wait: u64, body: &Value) -> Result<Value> {
+    pub(crate) async fn thread(&self, endpoint: &str, wait: u64, body: &Value) -> Result<Value> {
         self.must_be_ours()?;
-        let mut url = self.at_root(door);
+        let mut url = self.at_root(endpoint);
         url.query_pairs_mut().append_pair("wait", &wait.to_string());
         let builder = self.http.post(url).timeout(ANSWER_LIMIT + Duration::from_secs(wait));
         self.answer(carrying(self.identified(builder), body)).await
@@ -281,12 +281,12 @@ impl Client {
     /// however often it is sent.
     pub(crate) async fn thread_stream(
         &self,
-        door: &str,
+        endpoint: &str,
         key: &str,
         body: &Value,
     ) -> Result<Response> {
         self.must_be_ours()?;
-        let builder = self.http.post(self.at_root(door)).header(ACCEPT, "text/event-stream");
+        let builder = self.http.post(self.at_root(endpoint)).header(ACCEPT, "text/event-stream");
         let builder = carrying(self.identified(builder), body).header("Idempotency-Key", key);
         let sent = builder.send().await;
         let response = sent.map_err(|error| match error.is_connect() || error.is_timeout() {
@@ -332,11 +332,11 @@ impl Client {
         self.at_root("mcp")
     }
 
-    /// A door that is not below `/api/v1`.
-    fn at_root(&self, door: &str) -> Url {
+    /// An endpoint that is not below `/api/v1`.
+    fn at_root(&self, endpoint: &str) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().push(door);
+            segments.pop_if_empty().push(endpoint);
         }
         url
     }
@@ -466,7 +466,7 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     let errors = body.as_ref().and_then(|body| body["errors"].as_array());
     let lines = errors.into_iter().flatten().filter_map(|error| faulty_value(error, &message));
     let lines: Vec<String> = lines.collect();
-    // A failed step waits for a person, whatever door tells it.
+    // A failed step waits for a person, whatever endpoint tells it.
     let exit = if code == "run_stuck" { Exit::Paused } else { exit_of(status) };
     let failure = Failure::new(exit, &code, message).lines(lines);
     let hint = text("hint").map(in_commands);

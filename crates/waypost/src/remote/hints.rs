@@ -1,6 +1,6 @@
 //! Translates the server's hints: what they name as an endpoint is named as a command.
 
-/// What hints of the server name by its doors, and what is the same here.
+/// Phrases of the server's hints, each with what replaces it at the command line.
 const COMMANDS: &[(&str, &str)] = &[
     ("`GET /api/v1/agents`", "`waypost agent ls`"),
     ("`GET /api/v1/asks`", "`waypost inbox ls`"),
@@ -24,5 +24,5 @@ const COMMANDS: &[(&str, &str)] = &[
 
 /// A hint for a user of the command line, not of the server's HTTP API.
 pub(super) fn in_commands(hint: String) -> String {
-    COMMANDS.iter().fold(hint, |hint, (door, command)| hint.replace(door, command))
+    COMMANDS.iter().fold(hint, |hint, (phrase, replacement)| hint.replace(phrase, replacement))
 }

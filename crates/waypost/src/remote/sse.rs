@@ -72,15 +72,15 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Says something in a thread, or answers in one: `door` is `run` or `resume`. What was begun
+    /// Says something in a thread, or answers in one: `endpoint` is `run` or `resume`. What was begun
     /// under this key already is followed and not done again.
     pub(crate) async fn begin(
         client: &Client,
-        door: &str,
+        endpoint: &str,
         key: &str,
         body: &Value,
     ) -> Result<Self> {
-        let response = client.thread_stream(door, key, body).await?;
+        let response = client.thread_stream(endpoint, key, body).await?;
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let run = location.and_then(|path| path.rsplit('/').next()).map(str::to_owned);
         Ok(Self { events: SseStream::new(response), run })

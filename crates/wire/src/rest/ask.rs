@@ -1,4 +1,4 @@
-//! Asks and the replies to them, by kind.
+//! Bodies of `/api/v1/asks`: asks and the replies to them, by kind.
 
 use super::problem::Fault;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Backups of a data folder.
+//! Bodies of `/api/v1/backup`, by which a running server copies its data folder.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Tools and plans, and direct calls.
+//! Bodies of `/api/v1/tools` and `/api/v1/plans`: what can be called, and direct calls.
 
 use super::ask::Ask;
 use super::run::{Run, Session};

@@ -1,4 +1,4 @@
-//! Plans that a model writes.
+//! Bodies of drafts: plans that a model writes for a goal.
 
 use super::catalog::{PlanMistake, PlanSummary};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! What went wrong, as endpoints tell it.
+//! The body of an error of an endpoint (RFC 9457).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Whom tasks of A2A notify.
+//! Bodies of `/api/v1/webhooks`: whom tasks of A2A notify.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -267,7 +267,7 @@ fn denied(caller: &Caller, tool: &ToolName, why: &str) -> Refusal {
     Refusal::new(RefusalCode::PolicyDenied, message).hint("ask an administrator of the realm")
 }
 
-/// The tool failed; what it said itself goes along, so that a door can pass it on as it is.
+/// The tool failed; what it said itself goes along, so that an endpoint can pass it on as it is.
 fn tool_failed(error: ToolError) -> Refusal {
     let ToolError { fault, said, lacks, .. } = error;
     // Only a proxy passes on how a server of plain JSON-RPC answered.

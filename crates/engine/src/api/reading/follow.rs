@@ -82,7 +82,7 @@ impl SessionStream {
     }
 
     /// What comes next, without waiting.
-    pub async fn look(&mut self) -> Result<SessionUpdate> {
+    pub async fn try_next(&mut self) -> Result<SessionUpdate> {
         loop {
             if let Some((seq, body)) = self.take() {
                 return Ok(SessionUpdate::Event { seq, body });
@@ -94,7 +94,7 @@ impl SessionStream {
     }
 
     /// Waits until there may be more.
-    pub async fn woken(&mut self) {
+    pub async fn wait(&mut self) {
         self.watch.changed().await;
     }
 
@@ -135,7 +135,7 @@ impl RunPosition {
     }
 }
 
-/// Follows one run. Futures of `next`, `look` and `woken` can be dropped: nothing is lost.
+/// Follows one run. Futures of `next`, `try_next` and `wait` can be dropped: nothing is lost.
 pub struct RunStream {
     journal: SessionStream,
     run: RunId,
@@ -175,16 +175,16 @@ impl RunStream {
     /// The next update, waited for; none after the end.
     pub async fn next(&mut self) -> Result<Option<RunUpdate>> {
         loop {
-            let update = self.look().await?;
+            let update = self.try_next().await?;
             if update.is_some() || self.over {
                 return Ok(update);
             }
-            self.woken().await;
+            self.wait().await;
         }
     }
 
     /// The next update that is there without waiting.
-    pub async fn look(&mut self) -> Result<Option<RunUpdate>> {
+    pub async fn try_next(&mut self) -> Result<Option<RunUpdate>> {
         if let Some(report) = self.snapshot.take() {
             return Ok(Some(RunUpdate::Snapshot(report)));
         }
@@ -211,7 +211,7 @@ impl RunStream {
 
     /// Waits until there may be more. A follower that gives that up, after a while, looks again all
     /// the same.
-    pub async fn woken(&mut self) {
+    pub async fn wait(&mut self) {
         let was_stale = std::mem::replace(&mut self.stale, true);
         let commit = self.journal.watch.changed();
         let Some(pieces) = &mut self.pieces else { return commit.await };

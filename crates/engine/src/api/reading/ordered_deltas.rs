@@ -44,7 +44,7 @@ impl OrderedDeltas {
     /// The next delta for a follower that has all events up to this one.
     pub(in crate::api) fn take(&mut self, after: u64) -> Option<TurnUpdate> {
         loop {
-            let heard = self.held.take().or_else(|| self.deltas.look())?;
+            let heard = self.held.take().or_else(|| self.deltas.try_next())?;
             match self.due(&heard, after) {
                 DeltaTiming::Now => return Some(heard),
                 DeltaTiming::Later => {

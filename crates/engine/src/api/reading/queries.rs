@@ -325,8 +325,8 @@ impl Asks<'_> {
         Ok(ListPage { items, next_cursor })
     }
 
-    /// Whether this caller may answer an ask, as it is now: a door puts no question to one who may
-    /// not. The commit of the reply decides.
+    /// Whether this caller may answer an ask, as it is now: an endpoint puts no question to one who
+    /// may not. The commit of the reply decides.
     pub fn may_answer(self, caller: &Caller, asked: &SessionAsk) -> bool {
         self.shared.gate.answers(caller, asked)
     }

@@ -85,7 +85,7 @@ impl UnreadEvent {
     }
 }
 
-/// The events of a run from its first one on. Futures of `look` and `woken` can be dropped: nothing
+/// The events of a run from its first one on. Futures of `try_next` and `wait` can be dropped: nothing
 /// is lost.
 pub struct RunEvents {
     shared: Arc<Shared>,
@@ -121,7 +121,7 @@ impl RunEvents {
     }
 
     /// The next event that is there without waiting.
-    pub async fn look(&mut self) -> Result<Option<Arc<Event>>> {
+    pub async fn try_next(&mut self) -> Result<Option<Arc<Event>>> {
         loop {
             while let Some((seq, unread)) = self.page.pop_front() {
                 self.after = seq;
@@ -143,8 +143,8 @@ impl RunEvents {
     }
 
     /// Waits until there may be more.
-    pub async fn woken(&mut self) {
-        // Commits that a look noticed before it was given up do not wake again.
+    pub async fn wait(&mut self) {
+        // Commits that `try_next` noticed before it was given up do not wake again.
         if self.ahead != NextEvents::Nothing {
             return;
         }
@@ -222,7 +222,7 @@ impl Runs<'_> {
         if is_first {
             followed.unread(events);
         }
-        while let Some(event) = followed.look().await? {
+        while let Some(event) = followed.try_next().await? {
             apply(&event);
         }
         Ok(followed.run)

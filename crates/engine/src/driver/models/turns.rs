@@ -18,7 +18,7 @@ use kernel::conversation::llm::{
 };
 use kernel::decide::{TurnNumber, TurnResult, turn_failed, turn_to_start, turned};
 use kernel::event::{Fact, TurnKind, TurnStart};
-use kernel::prompt::cards::{Cards, SeenTools};
+use kernel::prompt::tool_cards::{SeenTools, ToolCards};
 use kernel::prompt::transcript::{RENDERER, RESULT_BYTES_MAX, TurnContext, prompt};
 use kernel::session::AgentPhase;
 use kernel::values::caller::Caller;
@@ -123,13 +123,13 @@ impl Driver {
         let state = session.agent(frame)?;
         let run = session.runs.get(&session.frames.get(&frame)?.run)?;
         let agent = self.closures.get(&run.closure)?.agents.get(&state.agent)?;
-        let Cards { shown, tools } = match kind {
+        let ToolCards { shown, tools } = match kind {
             TurnKind::Act => {
                 // What is not listed for the one who started the run is not there for its agents.
                 let specs = self.shared.gate.visible(&run.caller(&self.key.realm));
-                Cards::of(agent, state.route.as_ref(), &specs)
+                ToolCards::of(agent, state.route.as_ref(), &specs)
             }
-            TurnKind::Route | TurnKind::Sum => Cards::default(),
+            TurnKind::Route | TurnKind::Sum => ToolCards::default(),
         };
         let now = self.shared.clock.now();
         let zones = self.shared.zones.as_ref();
@@ -178,7 +178,7 @@ impl Driver {
         let PreparedTurn { run, caller, start, prompt, tools } = asking;
         let TurnStart { frame, turn, attempt, kind, .. } = start;
         let model = start.model.clone();
-        self.turn_begins(&start, &prompt);
+        self.keep_turn_start(&start, &prompt);
         self.record(Fact::TurnStarted(Box::new(start))).await?;
         let started = self.session.as_ref().ok_or_else(no_session)?.seq;
         self.flush();
@@ -229,7 +229,7 @@ impl Driver {
             Ok(turn) => {
                 let cost_micros = asked.cost_micros;
                 let uncached_micros = asked.uncached_micros;
-                let turn = TurnResult { turn, cards: &tools, cost_micros, uncached_micros };
+                let turn = TurnResult { turn, seen_tools: &tools, cost_micros, uncached_micros };
                 turned(&env, session, frame, turn)
             }
             Err(error) => turn_failed(&env, session, frame, &error),

@@ -1,7 +1,7 @@
 //! Loads a session and recovers the work that a dead process left.
 
 use crate::driver::effects::unreadable;
-use crate::driver::observed::came_to_an_agent;
+use crate::driver::spans::came_to_an_agent;
 use crate::driver::state::{Driver, HistoryView};
 use crate::refusal::{Refusal, RefusalCode, Result};
 use crate::sessions::cache::CachedSession;

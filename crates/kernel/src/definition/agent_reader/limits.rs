@@ -1,4 +1,5 @@
-//! Reads the limits of an agent: counts, dollars and times.
+//! Reads the limits of an agent: counts, dollars and times. Prices of models are read as dollars by
+//! the same function.
 
 use super::Form;
 use crate::definition::agent::AgentLimits;
@@ -34,7 +35,7 @@ impl Form<'_> {
         }
     }
 
-    /// A whole number from 1 on, under either spelling.
+    /// A whole number from 1 on. A key may have two spellings: `keep_turns` and `keepTurns`.
     fn count(&mut self, spot: &Spot<'_>, spellings: &[&str]) -> Option<u64> {
         let mut there = spellings.iter().filter_map(|key| Some((key, spot.field(key)?)));
         let (key, field) = there.next()?;

@@ -3,8 +3,8 @@
 
 use crate::expression::budget::Budget;
 use crate::values::datum::{BlobRef, Datum, DatumValue, Origin};
-use crate::values::entry::Entry;
 use crate::values::fault::Fault;
+use crate::values::history::Entry;
 use crate::values::ids::StepId;
 use serde_json::Value;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ mod oracle;
 use super::*;
 use crate::expression::pointer::syntax::NESTING_MAX;
 use crate::limits::Limits;
-use crate::values::entry::EntryResult;
+use crate::values::history::EntryResult;
 use crate::values::ids::{CallId, Millis};
 use serde_json::json;
 

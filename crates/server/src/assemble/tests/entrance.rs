@@ -5,7 +5,7 @@ use crate::assemble::assembled_with;
 use axum::http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use edge::problem::{Failure, Result};
-use edge::request::auth::open::{HEALTH_PATH, OPEN_PATHS, TOKEN_PATH};
+use edge::request::auth::open_paths::{HEALTH_PATH, OPEN_PATHS, TOKEN_PATH};
 use edge::request::auth::{API_KEY, Entrance, RequestHead, Visitor};
 use futures::executor::block_on;
 use identity::failures::FAILURES_MAX;

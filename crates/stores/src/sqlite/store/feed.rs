@@ -1,4 +1,5 @@
-//! The feed and its consumers.
+//! The `Feed` contract over SQLite: events of a realm in commit order, and how far each consumer
+//! is.
 
 use crate::sqlite::SqliteStore;
 use crate::sqlite::tables::columns::{bits, count, integer, key, limit_of, one};

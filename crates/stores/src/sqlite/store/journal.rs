@@ -1,4 +1,4 @@
-//! Journal and ownership.
+//! The `Journal` and `Ownership` contracts over SQLite.
 
 use super::super::error::{JobError, Result};
 use super::super::{append, read};

@@ -1,4 +1,4 @@
-//! Lists and idempotency keys.
+//! The `Lists` and `Keys` contracts over SQLite.
 
 use super::super::error::Result;
 use super::journal::events;

@@ -1,5 +1,6 @@
-//! Cache of closures and specs known to be stored, so that a plan that runs repeatedly does not
-//! look them up each time. Used by the writer only, in the order of its jobs.
+//! Cache of what runs pin and is known to be stored: closures of plans, and specs of tools. With it
+//! a plan that runs repeatedly does not look them up each time. Only the writer uses it, in the
+//! order of its jobs.
 
 use crate::locks::held;
 use crate::sqlite::error::Result;
@@ -7,13 +8,13 @@ use kernel::values::ids::{ContentHash, RealmId};
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-/// How many pins are remembered; then all are forgotten, and looked for once more where they recur.
+/// How many pins are remembered. A full cache is cleared: a pin that recurs is looked up once more.
 const KNOWN_MAX: usize = 10_000;
 
 /// Something that runs pin.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Pin {
-    /// A closure that is stored, and not on the list of those that perhaps no run pins.
+    /// A closure that is stored, and not listed for removal.
     Closure(RealmId, ContentHash),
     /// A spec that is stored, and that this closure pins.
     Spec(RealmId, ContentHash, ContentHash),
@@ -29,7 +30,7 @@ impl KnownPins {
         held(&self.0).clear();
     }
 
-    /// Sees to it that this is stored, unless it is known to be.
+    /// Stores this, unless it is known to be stored.
     pub(crate) fn unless_known(&self, pin: Pin, store: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut known = held(&self.0);
         if known.contains(&pin) {

@@ -1,4 +1,4 @@
-//! One call, as its journal records it.
+//! What the judge knows of one call, from its journal.
 
 use kernel::tool::call::{InputRequired, Verdict};
 use kernel::values::ids::{CallId, RunId};

@@ -2,8 +2,8 @@
 //! code with those who wrote it, except for `Session::apply`, which the lists are compared with.
 
 use super::calls::{CallNow, CallStory};
-use super::punctual::Punctual;
 use super::recovery::Recovery;
+use super::rule_delays::RuleDelays;
 use super::supervised::Supervised;
 use super::turns::{Turns, decision_on};
 use kernel::ask::{Ask, AskBody, AskStatus, Decision, FixAction, Reply};
@@ -31,8 +31,8 @@ pub struct Story {
     pub messages: BTreeMap<Arc<str>, u32>,
     pub wrong: Vec<String>,
     pub recovery: Recovery,
-    /// The times of its rules.
-    pub punctual: Punctual,
+    /// How late rules acted on its asks.
+    pub rule_delays: RuleDelays,
     turns: Turns,
     supervised: Supervised,
 }
@@ -70,7 +70,7 @@ impl Story {
             messages: BTreeMap::new(),
             wrong: Vec::new(),
             recovery: Recovery::default(),
-            punctual: Punctual::default(),
+            rule_delays: RuleDelays::default(),
             turns: Turns::default(),
             supervised: Supervised::default(),
         };
@@ -126,7 +126,7 @@ impl Story {
             _ => {}
         }
         self.session.apply(event);
-        self.punctual.event(event, &self.session);
+        self.rule_delays.event(event, &self.session);
         if let Fact::RunEnded { run, .. } = &event.fact
             && let Some(row) = self.session.ended_run(*run).map(run_row)
         {

@@ -5,7 +5,7 @@ pub mod tally;
 pub mod turns;
 pub mod recovery;
 pub mod supervised;
-pub mod punctual;
+pub mod rule_delays;
 pub mod calls;
 pub mod journal;
 pub mod messages;

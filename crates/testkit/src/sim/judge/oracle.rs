@@ -242,9 +242,9 @@ impl Oracle {
             }
         }
         for story in &stories {
-            let wrong = story.recovery.judge(story.session.id, &truth.deaths);
+            let wrong = story.recovery.judge(story.session.id, &truth.crashes);
             wrong.into_iter().for_each(|wrong| self.accuse(wrong));
-            let late = truth.hours.as_ref().map(|hours| story.punctual.judge(hours));
+            let late = truth.rule_timing.as_ref().map(|timing| story.rule_delays.judge(timing));
             late.into_iter().flatten().for_each(|wrong| self.accuse(wrong));
         }
         self.promises(&stories);

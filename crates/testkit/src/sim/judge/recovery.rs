@@ -1,5 +1,6 @@
-//! What a journal tells of recoveries: which deaths are on record, which runs were given up and
-//! after how many deaths, what became of calls that panicked, and which runs a limit ended.
+//! Checks the recoveries of a session, read from its journal: every crash is on record and none is
+//! made up, no run is given up too early or too late, a panicked write counts as unknown, and a
+//! limit fails only runs that were held first.
 
 use crate::sim::machine::marks::Marks;
 use crate::sim::outside::panicking::PLANNED;
@@ -10,7 +11,7 @@ use kernel::values::fault::Fault;
 use kernel::values::ids::{CallId, Millis, RunId, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The recoveries of one session.
+/// The recoveries that the journal of one session tells of.
 #[derive(Debug, Default)]
 pub struct Recovery {
     /// When its runs were claimed, and whether someone had died of them.
@@ -31,8 +32,8 @@ pub struct Recovery {
     held: BTreeSet<RunId>,
 }
 
-/// What recoveries are held against.
-pub struct Deaths<'t> {
+/// What really happened to the processes, which the recoveries are checked against.
+pub struct CrashRecord<'t> {
     /// What processes died of.
     pub marks: &'t Marks,
     /// How many panics met a driver, of whatever session.
@@ -129,7 +130,7 @@ impl Recovery {
     }
 
     /// What is wrong with the recoveries of this session, as a whole.
-    pub fn judge(&self, session: SessionId, against: &Deaths<'_>) -> Vec<String> {
+    pub fn judge(&self, session: SessionId, against: &CrashRecord<'_>) -> Vec<String> {
         let mut wrong = Vec::new();
         let max = against.attempts_max;
         for (run, deaths) in self.given_up.iter().filter(|(_, deaths)| *deaths < max) {

@@ -1,21 +1,22 @@
-//! Storage of a simulated machine: its folder, and which store opens it.
+//! Storage of a simulated machine: its folder, and which store lies in it. Every life of the
+//! process opens the store anew, and a second node may open the same one.
 
 use kernel::contracts::Store;
 use std::path::Path;
 use std::sync::Arc;
 use stores::{OpenStore, Parts, StoreLocation};
 
-/// Opens a store for a node beside the first.
-pub type OpenBeside = Arc<dyn Fn() -> Arc<dyn Store> + Send + Sync>;
+/// Opens, for a second node, the store that the first one has.
+pub type OpenSecondNode = Arc<dyn Fn() -> Arc<dyn Store> + Send + Sync>;
 
-/// Opens a store for the next life of the process; the one of the life before is gone.
-pub trait Opener {
+/// A kind of store. Each life of the process opens it once; that of the life before is gone.
+pub trait StoreOpener {
     /// Opens what is in the folder, or says why that does not work.
     fn open(&self, folder: &Path, parts: Parts) -> Result<OpenStore, String>;
 
-    /// How a second node opens the same store, where it serves several. Each opening ends the one
-    /// before: who has that open may still run, and can write nothing any more.
-    fn beside(&self) -> Option<OpenBeside> {
+    /// How a second node opens the same store, where the store serves several nodes. Each opening
+    /// fences the one before off: its node may still run, and can write nothing any more.
+    fn second_node(&self) -> Option<OpenSecondNode> {
         None
     }
 }
@@ -23,7 +24,7 @@ pub trait Opener {
 /// The embedded store.
 pub struct Embedded;
 
-impl Opener for Embedded {
+impl StoreOpener for Embedded {
     fn open(&self, folder: &Path, parts: Parts) -> Result<OpenStore, String> {
         stores::open(&StoreLocation::Folder(folder.to_owned()), parts)
             .map_err(|error| format!("the store does not open: {error}"))
@@ -34,7 +35,7 @@ impl Opener for Embedded {
 #[derive(Clone, Copy)]
 pub struct SimStorage<'p> {
     pub folder: &'p Path,
-    pub opener: &'p dyn Opener,
+    pub opener: &'p dyn StoreOpener,
 }
 
 impl SimStorage<'_> {
@@ -42,8 +43,8 @@ impl SimStorage<'_> {
         self.opener.open(self.folder, parts)
     }
 
-    /// How a second node opens it, where that is possible.
-    pub fn beside(&self) -> Option<OpenBeside> {
-        self.opener.beside()
+    /// How a second node opens it, where the store serves several nodes.
+    pub fn second_node(&self) -> Option<OpenSecondNode> {
+        self.opener.second_node()
     }
 }

@@ -83,7 +83,7 @@ impl Posting {
             Err(refusal) => return self.clients.refused(&refusal),
         };
         loop {
-            let event = match events.look().await {
+            let event = match events.try_next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => return,
                 Err(refusal) => return self.clients.refused(&refusal),
@@ -198,7 +198,7 @@ impl Posting {
         let by = self.clients.caller();
         let mut events = self.clients.engine.runs().follow_events(&by, run).await.ok()?;
         let mut whole = Vec::new();
-        while let Some(event) = events.look().await.ok()? {
+        while let Some(event) = events.try_next().await.ok()? {
             if is_posted(&event.fact) {
                 whole.push(event);
             }

@@ -19,8 +19,8 @@ use super::sides::{Side, sides};
 use super::troubles::Troubles;
 use crate::panics::during;
 use crate::sim::judge::oracle::Oracle;
-use crate::sim::judge::punctual::{Hours, Life};
-use crate::sim::judge::recovery::Deaths;
+use crate::sim::judge::recovery::CrashRecord;
+use crate::sim::judge::rule_delays::{Life, RuleTiming};
 use crate::sim::judge::truth::Truth;
 use crate::sim::machine::archive::Archive;
 use crate::sim::machine::blobs::Syncing;
@@ -28,7 +28,7 @@ use crate::sim::machine::clock::{SimClock, SimEntropy};
 use crate::sim::machine::executor::{Executor, Stop};
 use crate::sim::machine::nodes::{Met, Nodes};
 use crate::sim::machine::power::{Point, Power};
-use crate::sim::machine::storage::{Embedded, Opener, SimStorage};
+use crate::sim::machine::storage::{Embedded, SimStorage, StoreOpener};
 use crate::sim::machine::vfs::Disk;
 use crate::sim::outside::panicking::PLANNED;
 use crate::sim::outside::policy::SimPolicy;
@@ -74,7 +74,7 @@ pub fn simulate(knobs: Knobs) -> Outcome {
 }
 
 /// Simulates one seed. A panic that no one planned is a finding too, also if someone caught it.
-pub fn simulate_on(knobs: Knobs, opener: &dyn Opener) -> Outcome {
+pub fn simulate_on(knobs: Knobs, opener: &dyn StoreOpener) -> Outcome {
     planted::plant(knobs.planted.and_then(Planted::switch));
     let (outcome, heard) = during(|| simulated(knobs, opener));
     let is_planned = |heard: &String| heard.contains(PLANNED);
@@ -88,7 +88,7 @@ pub fn simulate_on(knobs: Knobs, opener: &dyn Opener) -> Outcome {
     }
 }
 
-fn simulated(knobs: Knobs, opener: &dyn Opener) -> Outcome {
+fn simulated(knobs: Knobs, opener: &dyn StoreOpener) -> Outcome {
     let folder = match tempfile::tempdir() {
         Ok(folder) => folder,
         Err(error) => panic!("no folder for the simulation: {error}"),
@@ -331,14 +331,14 @@ impl Machine {
             blobs,
             inline_bytes_max: self.limits.context_inline_bytes_max,
             archive: &self.archive,
-            deaths: Deaths {
+            crashes: CrashRecord {
                 marks: &self.troubles.marks,
                 panics: self.troubles.panics.in_drivers(),
                 attempts_max: self.limits.recover_attempts_max,
             },
             // What a rough seed hides, or has panic, is late for reasons of its own.
-            hours: (!self.knobs.rough)
-                .then(|| Hours { lives: &self.lived, late_ms_max: self.late_ms_max() }),
+            rule_timing: (!self.knobs.rough)
+                .then(|| RuleTiming { lives: &self.lived, late_ms_max: self.late_ms_max() }),
             changes: self.policy.changes(),
         }
     }

@@ -73,7 +73,7 @@ impl Machine {
         engine_parts: EngineParts,
     ) -> Result<Option<Second>, String> {
         let Some(nodes) = self.nodes.clone() else { return Ok(None) };
-        let open = storage.beside().ok_or("the store serves one supervisor alone")?;
+        let open = storage.second_node().ok_or("the store serves one supervisor alone")?;
         let executor = self.executor.clone();
         let oracle = self.oracle.clone();
         Ok(Some(Second { engine_parts, open, nodes, executor, oracle }))

@@ -7,7 +7,7 @@ use super::engine_parts::EngineParts;
 use crate::sim::judge::oracle::Oracle;
 use crate::sim::machine::executor::Executor;
 use crate::sim::machine::nodes::Nodes;
-use crate::sim::machine::storage::OpenBeside;
+use crate::sim::machine::storage::OpenSecondNode;
 use crate::sim::people::clients::locked;
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +21,7 @@ pub(super) struct Second {
     /// What its engines are made of.
     pub(super) engine_parts: EngineParts,
     /// How it opens the store.
-    pub(super) open: OpenBeside,
+    pub(super) open: OpenSecondNode,
     pub(super) nodes: Arc<Nodes>,
     pub(super) executor: Executor,
     pub(super) oracle: Arc<Mutex<Oracle>>,

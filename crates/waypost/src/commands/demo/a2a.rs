@@ -1,5 +1,6 @@
-//! Two servers and one approval: an agent of a supplier is a tool of a shop. The supplier wants an
-//! order approved; the question travels to the shop, and the answer back.
+//! The story `waypost demo a2a`, two servers and one approval: an agent of a supplier is a tool of
+//! a shop. The supplier wants an order approved; the question travels to the shop, and the answer
+//! back.
 
 use super::narrator::Narrator;
 use super::stage::{Stage, StoryRequest, text_at};

@@ -1,4 +1,5 @@
-//! A calendar assistant: every change is shown first and waits for approval.
+//! The story `waypost demo calendar`, a calendar assistant: every change is shown first and waits
+//! for approval.
 
 use super::stage::{Stage, StoryRequest, text_at};
 use crate::exit::Result;

@@ -1,5 +1,6 @@
-//! Failed steps: one is cured by a retry, one by a correction plan, a payment has an unknown
-//! outcome, and for a shipment a model proposes arguments that a person accepts.
+//! The story `waypost demo heal`, failed steps: one is cured by a retry, one by a correction plan,
+//! a payment has an unknown outcome, and for a shipment a model proposes arguments that a person
+//! accepts.
 
 use super::stage::{Stage, StoryRequest, text_at};
 use crate::exit::Result;

@@ -1,5 +1,5 @@
-//! A plan that asks a person: it waits, refuses invalid answers, and takes the first of two valid
-//! ones.
+//! The story `waypost demo plans`, a plan that asks a person: it waits, refuses invalid answers,
+//! and takes the first of two valid ones.
 
 use super::stage::{Stage, StoryRequest, text_at};
 use crate::exit::Result;

@@ -1,11 +1,12 @@
-//! Two teams on one server: callers are known, policies decide, and decisions are kept in a hash
-//! chain. One call is refused, another needs the approval of a second person.
+//! The story `waypost demo realms`: two teams on one server. Callers are known, policies decide,
+//! and decisions are kept in a hash chain. One call is refused, another needs the approval of a
+//! second person.
 
 use super::stage::{Sender, Stage, StoryRequest, text_at};
 use crate::exit::Result;
 use serde_json::{Value, json};
 
-/// It stands for a tool that books a sum.
+/// `math::add`, which stands for a tool that books a sum.
 const CALL: &str = "/api/v1/tools/math%3A%3Aadd/call";
 /// The team whose audit is shown.
 const TEAM: &[(&str, &str)] = &[("X-Realm", "sales")];

@@ -1,4 +1,5 @@
-//! Tools and plans for MCP clients: one endpoint, no handshake in the newest version.
+//! The story `waypost demo tools`, tools and plans for MCP clients: one endpoint, no handshake in
+//! the newest version.
 
 use super::stage::{Stage, StoryRequest};
 use crate::exit::Result;

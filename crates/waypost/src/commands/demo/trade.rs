@@ -1,5 +1,5 @@
-//! Failed trades: the deterministic path for known reasons, an agent for the others, and the
-//! counts.
+//! The story `waypost demo trade`, failed trades: the deterministic path for known reasons, an
+//! agent for the others, and the counts.
 
 use super::stage::{Stage, StoryRequest, text_at};
 use crate::exit::Result;

@@ -21,7 +21,7 @@ const SOON_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 const LOOKED_AT: usize = 1_000;
 
 /// What there is to say; nothing where no server answers.
-pub(super) async fn look(site: &Site<'_>) -> Vec<Finding> {
+pub(super) async fn check(site: &Site<'_>) -> Vec<Finding> {
     let Site { context, server: ServerFinding { client: Some(client), .. }, .. } = site else {
         return Vec::new();
     };

@@ -19,7 +19,7 @@ const MIB: u64 = 1024 * 1024;
 const RIGHTS: &str = "check its rights and its room, or name another with `--data DIR`";
 
 /// All that is to say of a data folder; `is_served` says whether our server answers.
-pub(super) fn look(data: &Path, is_served: bool) -> Vec<Finding> {
+pub(super) fn check(data: &Path, is_served: bool) -> Vec<Finding> {
     let shown = data.display();
     if data.is_dir() {
         let written = written(data, format!("{shown} can be written"));
@@ -166,11 +166,11 @@ mod tests {
     fn a_check_of_a_folder_does_not_change_it() {
         let folder = tempfile::tempdir().unwrap();
         // A slow disk is a warning; a full one has a test of no one's.
-        let found = look(folder.path(), false);
+        let found = check(folder.path(), false);
         assert!(found.iter().take(2).all(|finding| finding.level != Level::Fail), "{found:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         let missing = folder.path().join("a/b");
-        assert_ne!(look(&missing, false)[0].level, Level::Fail);
+        assert_ne!(check(&missing, false)[0].level, Level::Fail);
         assert!(!missing.exists());
     }
 
@@ -179,7 +179,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         fs::write(&path, "pid 7\nsince now\n").unwrap();
-        assert_eq!(look(&path, false)[0].level, Level::Fail);
+        assert_eq!(check(&path, false)[0].level, Level::Fail);
         let file = File::open(&path).unwrap();
         file.try_lock().unwrap();
         let told = holder(folder.path(), false).to_string();

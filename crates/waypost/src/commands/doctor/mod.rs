@@ -128,14 +128,14 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit> {
         findings.push(plans(&site));
         findings.extend(rights::policies(&site));
     }
-    findings.extend(disk::look(&site.data, site.server.is_served));
+    findings.extend(disk::check(&site.data, site.server.is_served));
     findings.push(surroundings::port(&site.config, &site.data).await);
     findings.push(site.server.finding.clone());
-    findings.extend(access::look(&site).await);
+    findings.extend(access::check(&site).await);
     findings.extend(rights::reload(&site).await);
-    findings.extend(upstreams::look(&site).await);
-    findings.extend(sinks::look(&site).await);
-    findings.extend(sessions::look(&site).await);
+    findings.extend(upstreams::check(&site).await);
+    findings.extend(sinks::check(&site).await);
+    findings.extend(sessions::check(&site).await);
     findings.extend(surroundings::telemetry(&site.environment));
     findings.push(surroundings::clock());
     findings.push(surroundings::certificates());
@@ -146,12 +146,12 @@ pub(crate) async fn run(args: DoctorArgs, context: &Context) -> Result<Exit> {
 /// that one wants a login first.
 pub(crate) async fn run_upstreams(args: &UpstreamsArgs, context: &Context) -> Result<Exit> {
     if let Some(name) = &args.name {
-        let findings = gateway::look(name, &args.call, context).await?;
+        let findings = gateway::check(name, &args.call, context).await?;
         return Report::of_upstream(name, findings).tell(context.output);
     }
     let folder = project_folder(args.dir.as_deref());
     let (site, _) = Site::of(folder, None, None, context).await;
-    let findings = upstreams::look(&site).await;
+    let findings = upstreams::check(&site).await;
     // No other check tells what is wrong with its files.
     site.project?;
     Report::of(findings).tell(context.output)

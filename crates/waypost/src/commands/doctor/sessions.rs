@@ -12,7 +12,7 @@ const NAME: &str = "parked";
 const LOOKED_AT: usize = 1_000;
 
 /// What there is to say of parked sessions; nothing where there are none.
-pub(super) async fn look(site: &Site<'_>) -> Option<Finding> {
+pub(super) async fn check(site: &Site<'_>) -> Option<Finding> {
     let client = site.server.client.as_ref()?;
     // Who may not list them is told nothing of them.
     let request = Request::to(&["sessions"]).with("status", Some("parked"));

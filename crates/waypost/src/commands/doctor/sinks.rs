@@ -15,7 +15,7 @@ const MEND: &str = "mend it, and set the variables that it names";
 
 /// What there is to say of them; nothing where the project cannot be read, which is reported
 /// already.
-pub(super) async fn look(site: &Site<'_>) -> Vec<Finding> {
+pub(super) async fn check(site: &Site<'_>) -> Vec<Finding> {
     let Ok(project) = &site.project else { return Vec::new() };
     let sendings = match project.sinks(&site.data, &lookup(&site.environment)) {
         Ok(sendings) => sendings,

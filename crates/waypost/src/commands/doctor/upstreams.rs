@@ -18,7 +18,7 @@ const POLICY_MISFIT: &str = "PolicyMisfit";
 
 /// What there is to say of them; nothing where the project cannot be read, which is reported
 /// already.
-pub(super) async fn look(site: &Site<'_>) -> Vec<Finding> {
+pub(super) async fn check(site: &Site<'_>) -> Vec<Finding> {
     let Ok(project) = &site.project else { return Vec::new() };
     let environment = &site.environment;
     let variables = lookup(environment);

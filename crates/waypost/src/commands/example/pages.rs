@@ -10,7 +10,7 @@ use demo::Login;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// The doors of this login.
+/// The paths of this login.
 pub(super) fn routes(login: Arc<Login>) -> Router {
     Router::new()
         .route("/auth/connect/{elicitation_id}", get(connect))

@@ -1,4 +1,5 @@
-//! `waypost pipeline ls`: lists the server's pipelines, each with its route and its known reasons.
+//! `waypost pipeline ls`: lists the server's pipelines, each with its route, the number of its
+//! handlers, and its agent's tools and model.
 
 use crate::context::{Context, Listing};
 use crate::exit::{Exit, Result};

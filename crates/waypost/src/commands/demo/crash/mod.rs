@@ -1,6 +1,6 @@
-//! A payment and a crash: the server is killed while the bank has the payment and has not answered.
-//! Where the bank knows idempotency keys the run completes by itself, paid once. Where it does not,
-//! the outcome is unknown, and a person is asked.
+//! The story `waypost demo crash`, a payment and a crash: the server is killed while the bank has
+//! the payment and has not answered. Where the bank knows idempotency keys the run completes by
+//! itself, paid once. Where it does not, the outcome is unknown, and a person is asked.
 
 mod bank;
 mod server_process;

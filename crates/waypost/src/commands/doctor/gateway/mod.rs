@@ -32,7 +32,7 @@ struct ToolProbe {
 }
 
 /// All checks of the upstream of this name, with these calls.
-pub(super) async fn look(name: &str, calls: &[String], context: &Context) -> Result<Vec<Finding>> {
+pub(super) async fn check(name: &str, calls: &[String], context: &Context) -> Result<Vec<Finding>> {
     let calls: Vec<ToolProbe> = calls.iter().map(|call| probe(call)).collect::<Result<_>>()?;
     let (project, upstreams) = of_project(context)?;
     let (entry, config) = named(name, &upstreams, &context.environment)?;

@@ -1,4 +1,4 @@
-//! Requests that wait for an answer.
+//! The relay's requests that wait for an answer of the server, and how each is cancelled.
 
 use std::collections::HashMap;
 use std::future::Future;

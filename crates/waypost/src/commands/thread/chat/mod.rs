@@ -229,12 +229,12 @@ impl Chat {
     }
 
     /// Follows a request to its answer, and prints what is heard on the way.
-    async fn follow(&mut self, door: &str, body: &Value) -> Result<ThreadAnswer> {
+    async fn follow(&mut self, endpoint: &str, body: &Value) -> Result<ThreadAnswer> {
         self.spoken = String::new();
         self.turn = 0;
         // What a stream that broke off left is no part of what comes now.
         let _ = self.prose.end();
-        let begun = self.begin(door, body).await;
+        let begun = self.begin(endpoint, body).await;
         let mut stream = begun.map_err(|failure| threads::refused(&self.busy_hint, failure))?;
         let mut cancelled = false;
         loop {
@@ -261,17 +261,17 @@ impl Chat {
 
     /// Sends a request. Where the server goes away before it answers, no one knows whether it was
     /// recorded: it is sent again once the server is back, under a key that lets it count once.
-    async fn begin(&self, door: &str, body: &Value) -> Result<Stream> {
+    async fn begin(&self, endpoint: &str, body: &Value) -> Result<Stream> {
         let key = threads::new_key();
         for _ in 1..SENDS_MAX {
-            match Stream::begin(&self.client, door, &key, body).await {
+            match Stream::begin(&self.client, endpoint, &key, body).await {
                 Err(why) if self.lines.is_person && why.code == CUT => {
                     self.await_server(why).await?;
                 }
                 begun => return begun,
             }
         }
-        Stream::begin(&self.client, door, &key, body).await
+        Stream::begin(&self.client, endpoint, &key, body).await
     }
 
     async fn cancel(&self, run: Option<&str>) {

@@ -1,4 +1,5 @@
-//! The addresses of the profile, and its JSON-RPC: one request in, one answer or one stream out.
+//! The routes of AgentVault's profile, and its JSON-RPC: one request in, one answer or one stream
+//! out.
 
 use super::super::binding::{frame, method, read_params, response};
 use super::super::error::{Result, invalid};
@@ -20,22 +21,22 @@ use serde_json::value::RawValue;
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::jsonrpc::{self, Id};
 
-/// The address, as the card names it, and as others write it.
-const ADDRESS: &str = "/a2a";
+/// The path of JSON-RPC, as the card names it, and with the slash that some clients add.
+const BASE_PATH: &str = "/a2a";
 const SLASHED: &str = "/a2a/";
-/// Where the card is.
+/// The path of the card.
 const CARD: &str = "/agent-card.json";
 
-/// All of them, to be put into the frame.
+/// All of them, without the layers that every endpoint has.
 pub(crate) fn routes() -> Router<Shared> {
     ROUTES.iter().fold(Router::new(), |router, path| match *path {
-        CARD => router.route(path, get(shown).fallback(only_read)),
-        ADDRESS | SLASHED => router.route(path, any(serve)),
+        CARD => router.route(path, get(agent_card).fallback(only_read)),
+        BASE_PATH | SLASHED => router.route(path, any(serve)),
         _ => router.route(path, any(registry::serve)),
     })
 }
 
-async fn shown(State(a2a): State<Shared>, request: Request) -> Response {
+async fn agent_card(State(a2a): State<Shared>, request: Request) -> Response {
     match card::public(&IncomingRequest::of(&a2a, request).0) {
         Ok(response) => response,
         Err(error) => (StatusCode::NOT_FOUND, axum::Json(error.to_rest())).into_response(),
@@ -58,10 +59,10 @@ async fn serve(State(a2a): State<Shared>, request: Request) -> Response {
         return refused;
     }
     let (arrived, body) = IncomingRequest::of(&a2a, request);
-    answered(arrived, body).await
+    dispatch(arrived, body).await
 }
 
-async fn answered(arrived: IncomingRequest, body: Body) -> Response {
+async fn dispatch(arrived: IncomingRequest, body: Body) -> Response {
     let bytes = match read(&arrived.a2a.server, body).await {
         Ok(bytes) => bytes,
         Err(failure) => {

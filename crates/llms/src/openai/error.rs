@@ -1,24 +1,24 @@
 //! Classifies errors of OpenAI and compatible servers: by code where there is one, by message
 //! otherwise.
 
-use crate::refusal::{Refusal, is_no_money, says, text, words_of};
+use crate::provider_error::{ProviderError, is_no_money, says, text, words_of};
 use kernel::conversation::llm::LlmErrorKind;
 use serde_json::Value;
 
 /// Classifies an error body, of a response with a status or of a stream event without one.
-pub(super) fn judge(status: Option<u16>, body: &Value) -> Refusal {
+pub(super) fn classify(status: Option<u16>, body: &Value) -> ProviderError {
     let words = words_of(body);
     let error = if body["error"].is_object() { &body["error"] } else { body };
     // Some have it as a code, some as a type; vLLM writes the status into the code.
     let known = [text(error, "code"), text(error, "type")].into_iter().find_map(kind_of);
-    let mut refusal = Refusal::by_status(status, words);
-    refusal.kind = match known {
+    let mut classified = ProviderError::by_status(status, words);
+    classified.kind = match known {
         Some(kind) => kind,
         None if status == Some(429) && is_no_money(words) => LlmErrorKind::Quota,
         None if is_missing_model(status, words) => LlmErrorKind::NoSuchModel,
-        None => refusal.kind,
+        None => classified.kind,
     };
-    refusal
+    classified
 }
 
 fn kind_of(code: &str) -> Option<LlmErrorKind> {
@@ -54,7 +54,7 @@ mod tests {
     use serde_json::json;
 
     fn kind(status: u16, body: Value) -> LlmErrorKind {
-        judge(Some(status), &body).kind
+        classify(Some(status), &body).kind
     }
 
     fn coded(status: u16, code: &str, words: &str) -> LlmErrorKind {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn an_error_event_has_no_http_status() {
         let error = json!({"message": "The server had an error", "type": "server_error"});
-        let refusal = Refusal::new(LlmErrorKind::Overloaded, "The server had an error");
-        assert_eq!(judge(None, &json!({"error": error})), refusal);
+        let classified = ProviderError::new(LlmErrorKind::Overloaded, "The server had an error");
+        assert_eq!(classify(None, &json!({"error": error})), classified);
     }
 }

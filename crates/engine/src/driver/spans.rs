@@ -1,6 +1,7 @@
-//! Observations of a driver: the spans that a fact ends, for calls, turns, waits, agents and runs.
-//! They are derived from the session's state, so that a restart gives the same spans; only the
-//! request of a turn is kept beside it, because a turn that a process left behind is begun again.
+//! Spans of calls, turns, waits, agents and runs, each reported to the observers as an
+//! `Observation` when a fact ends it. They are derived from the session's state, so a restart gives
+//! the same spans. Only the start of a turn is kept beside it: a turn that a process left behind is
+//! begun again.
 
 use super::state::{Driver, TurnBegun};
 use crate::observe::content::{answered, asked, called, stop_word};
@@ -24,49 +25,51 @@ use std::sync::Arc;
 const CUT_OFF: &str = "CutOff";
 
 impl Driver {
-    /// Observations that this event ends. Must be called before the event is applied, because its
-    /// subjects are gone after that.
-    pub(super) fn ended(&mut self, event: &Event) -> Vec<Observation> {
+    /// Observations of the spans that this event ends. Must be called before the event is applied,
+    /// because what it ends is gone after that.
+    pub(super) fn ended_spans(&mut self, event: &Event) -> Vec<Observation> {
         if self.shared.observers.are_none() {
             return Vec::new();
         }
         let at = event.at;
-        let seen = match &event.fact {
-            // One that a person or a late result settled was seen when it failed.
+        let observation = match &event.fact {
+            // One that a person or a late result settled was reported when it failed.
             Fact::CallFinished { call, output, settled: None, .. } => {
-                self.call_seen(*call, at, Ok(output))
+                self.call_observation(*call, at, Ok(output))
             }
             Fact::CallFailed { call, how, fault, .. } => {
-                self.call_seen(*call, at, Err((*how, fault)))
+                self.call_observation(*call, at, Err((*how, fault)))
             }
             Fact::TurnFinished(end) | Fact::TalkCompacted { turn: end, .. } => {
                 let number = TurnNumber { turn: end.turn, attempt: end.attempt };
-                let begun = self.turn_begun(end.frame, number);
-                begun.and_then(|begun| self.turn_seen(end.frame, at, begun, Ok(end)))
+                let begun = self.take_turn_start(end.frame, number);
+                begun.and_then(|begun| self.turn_observation(end.frame, at, begun, Ok(end)))
             }
             Fact::TurnFailed { frame, turn, attempt, fault, .. } => {
                 let number = TurnNumber { turn: *turn, attempt: *attempt };
-                let begun = self.turn_begun(*frame, number);
-                begun.and_then(|begun| self.turn_seen(*frame, at, begun, Err(fault)))
+                let begun = self.take_turn_start(*frame, number);
+                begun.and_then(|begun| self.turn_observation(*frame, at, begun, Err(fault)))
             }
             Fact::AgentAnswered { frame, stopped, .. } => {
-                let seen = self.agent_seen(*frame, at, None);
-                seen.map(|seen| stopped_by(seen, stopped.as_deref()))
+                let observation = self.agent_observation(*frame, at, None);
+                observation.map(|observation| stopped_by(observation, stopped.as_deref()))
             }
             Fact::StepSkipped { frame, .. }
             | Fact::StepDiverted { frame, .. }
-            | Fact::FrameCancelled { frame } => self.agent_seen(*frame, at, Some(CUT_OFF)),
-            Fact::ItemFailed { frame, fault } => self.agent_seen(*frame, at, Some(&fault.name)),
+            | Fact::FrameCancelled { frame } => self.agent_observation(*frame, at, Some(CUT_OFF)),
+            Fact::ItemFailed { frame, fault } => {
+                self.agent_observation(*frame, at, Some(&fault.name))
+            }
             Fact::AskDecided { ask, decision } => {
                 let ending = if says_no(&decision.reply) { "declined" } else { "decided" };
-                self.wait_seen(*ask, at, ending)
+                self.wait_observation(*ask, at, ending)
             }
-            Fact::AskExpired { ask } => self.wait_seen(*ask, at, "expired"),
-            Fact::AskWithdrawn { ask } => self.wait_seen(*ask, at, "withdrawn"),
-            Fact::RunEnded { run, outcome } => return self.run_seen(*run, at, outcome),
+            Fact::AskExpired { ask } => self.wait_observation(*ask, at, "expired"),
+            Fact::AskWithdrawn { ask } => self.wait_observation(*ask, at, "withdrawn"),
+            Fact::RunEnded { run, outcome } => return self.run_observations(*run, at, outcome),
             _ => None,
         };
-        seen.into_iter().collect()
+        observation.into_iter().collect()
     }
 
     /// The span of a turn of this frame's agent, for the provider that is asked.
@@ -77,7 +80,7 @@ impl Driver {
     }
 
     /// Keeps what observers get of a turn once it ends.
-    pub(super) fn turn_begins(&mut self, start: &TurnStart, prompt: &Prompt) {
+    pub(super) fn keep_turn_start(&mut self, start: &TurnStart, prompt: &Prompt) {
         let observers = &self.shared.observers;
         if observers.are_none() {
             return;
@@ -99,12 +102,12 @@ impl Driver {
         self.begun.insert(start.frame, begun);
     }
 
-    /// The turn as it began; none if it never did.
-    fn turn_begun(&mut self, frame: FrameId, number: TurnNumber) -> Option<TurnBegun> {
+    /// The kept start of this turn; none if this process did not start it.
+    fn take_turn_start(&mut self, frame: FrameId, number: TurnNumber) -> Option<TurnBegun> {
         self.begun.remove(&frame).filter(|begun| begun.number == number)
     }
 
-    fn call_seen(
+    fn call_observation(
         &self,
         call: CallId,
         at: Millis,
@@ -124,18 +127,18 @@ impl Driver {
         let span = || call_span(call, open.requested_seq);
         let parent = || span_above(session, open.request.frame, run.id);
         let began = open.started_at.unwrap_or(at);
-        let mut seen = self.seen(run, began, at, work, traced(run, span, parent));
-        seen.at = at_step(session, open.request.frame, &open.request.step);
-        seen.error = result.err().map(|(_, fault)| fault.name.as_str().into());
+        let mut observation = self.observation(run, began, at, work, traced(run, span, parent));
+        observation.at = at_step(session, open.request.frame, &open.request.step);
+        observation.error = result.err().map(|(_, fault)| fault.name.as_str().into());
         if self.shared.observers.want_content() {
             let output = result.ok().map(|output| output.to_value());
             let bytes_max = self.shared.limits.span_content_bytes_max;
-            seen.content = called(&open.request.arguments, output.as_ref(), bytes_max);
+            observation.content = called(&open.request.arguments, output.as_ref(), bytes_max);
         }
-        Some(seen)
+        Some(observation)
     }
 
-    fn turn_seen(
+    fn turn_observation(
         &self,
         frame: FrameId,
         at: Millis,
@@ -158,23 +161,28 @@ impl Driver {
         };
         let span = || turn_span(frame, number);
         let parent = || agent_span(frame);
-        let mut seen = self.seen(run, begun.at, at, work, traced(run, span, parent));
-        seen.at = step_of(frame);
-        seen.error = result.err().map(|fault| fault.name.as_str().into());
-        seen.content = asked;
+        let mut observation = self.observation(run, begun.at, at, work, traced(run, span, parent));
+        observation.at = step_of(frame);
+        observation.error = result.err().map(|fault| fault.name.as_str().into());
+        observation.content = asked;
         if let (Ok(end), true) = (result, self.shared.observers.want_content()) {
-            seen.content.extend(answered(end, self.shared.limits.span_content_bytes_max));
+            observation.content.extend(answered(end, self.shared.limits.span_content_bytes_max));
         }
-        Some(seen)
+        Some(observation)
     }
 
     /// The agent that works in this frame, if there is one.
-    fn agent_seen(&self, frame: FrameId, at: Millis, error: Option<&str>) -> Option<Observation> {
+    fn agent_observation(
+        &self,
+        frame: FrameId,
+        at: Millis,
+        error: Option<&str>,
+    ) -> Option<Observation> {
         let (run, frame) = self.place_of(frame)?;
-        self.agent_of(run, frame, at, error)
+        self.observation_of_agent(run, frame, at, error)
     }
 
-    fn agent_of(
+    fn observation_of_agent(
         &self,
         run: &Run,
         frame: &Frame,
@@ -190,30 +198,36 @@ impl Driver {
         };
         let began = agent.entered_at.unwrap_or(run.started_at);
         let trace = traced(run, || agent_span(frame), || run_span(run.id));
-        let mut seen = self.seen(run, began, at, work, trace);
-        seen.at = step_of(frame);
-        seen.error = error.map(Into::into);
-        Some(seen)
+        let mut observation = self.observation(run, began, at, work, trace);
+        observation.at = step_of(frame);
+        observation.error = error.map(Into::into);
+        Some(observation)
     }
 
-    fn wait_seen(&self, ask: AskId, at: Millis, ending: &'static str) -> Option<Observation> {
+    fn wait_observation(
+        &self,
+        ask: AskId,
+        at: Millis,
+        ending: &'static str,
+    ) -> Option<Observation> {
         let session = self.session.as_ref()?;
         let open = session.asks.get(&ask).filter(|open| open.is_open())?;
         let run = session.runs.get(&open.ask.run)?;
         let work = ObservedWork::Wait { ask, kind: open.ask.body.kind(), ending };
         let parent = || span_above(session, open.ask.frame, run.id);
         let trace = traced(run, || ask_span(ask), parent);
-        let mut seen = self.seen(run, open.ask.created_at, at, work, trace);
-        seen.at = at_step(session, open.ask.frame, &open.ask.step);
-        Some(seen)
+        let mut observation = self.observation(run, open.ask.created_at, at, work, trace);
+        observation.at = at_step(session, open.ask.frame, &open.ask.step);
+        Some(observation)
     }
 
     /// The run, after the agents that it cuts off.
-    fn run_seen(&self, run: RunId, at: Millis, outcome: &Outcome) -> Vec<Observation> {
+    fn run_observations(&self, run: RunId, at: Millis, outcome: &Outcome) -> Vec<Observation> {
         let Some(session) = &self.session else { return Vec::new() };
         let Some(run) = session.runs.get(&run) else { return Vec::new() };
         let of_run = session.frames.values().filter(|frame| frame.run == run.id);
-        let agents = of_run.filter_map(|frame| self.agent_of(run, frame, at, Some(CUT_OFF)));
+        let agents =
+            of_run.filter_map(|frame| self.observation_of_agent(run, frame, at, Some(CUT_OFF)));
         let mut all: Vec<Observation> = agents.collect();
         let closure = self.closures.get(&run.closure);
         let agent_step = closure.is_some_and(|closure| came_to_an_agent(session, run, closure));
@@ -229,15 +243,15 @@ impl Driver {
         let caller = || run.trace.map(|trace| trace.span).filter(|span| *span != run_span(run.id));
         let span = || run_span(run.id);
         let trace = traced_below(run, span, caller);
-        let mut seen = self.seen(run, run.started_at, at, work, trace);
+        let mut observation = self.observation(run, run.started_at, at, work, trace);
         if let Outcome::Failed { fault } = outcome {
-            seen.error = Some(fault.name.as_str().into());
+            observation.error = Some(fault.name.as_str().into());
         }
-        all.push(seen);
+        all.push(observation);
         all
     }
 
-    fn seen(
+    fn observation(
         &self,
         run: &Run,
         began: Millis,
@@ -334,9 +348,9 @@ fn says_no(reply: &Reply) -> bool {
 }
 
 /// The same agent, stopped by this limit.
-fn stopped_by(mut seen: Observation, limit: Option<&str>) -> Observation {
-    if let ObservedWork::Agent { stopped, .. } = &mut seen.work {
+fn stopped_by(mut observation: Observation, limit: Option<&str>) -> Observation {
+    if let ObservedWork::Agent { stopped, .. } = &mut observation.work {
         *stopped = limit.map(Into::into);
     }
-    seen
+    observation
 }

@@ -1,6 +1,6 @@
 //! Classifies Anthropic's errors.
 
-use crate::refusal::{Refusal, is_no_money, is_too_long, says, text, words_of};
+use crate::provider_error::{ProviderError, is_no_money, is_too_long, says, text, words_of};
 use kernel::conversation::llm::LlmErrorKind;
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 const SPEND_LIMIT: &str = "enforced_spend_limit_reached";
 
 /// Classifies an error body, of a response with a status or of a stream event without one.
-pub(super) fn judge(status: Option<u16>, body: &Value) -> Refusal {
+pub(super) fn classify(status: Option<u16>, body: &Value) -> ProviderError {
     let words = words_of(body);
     let error = &body["error"];
     let code = text(&error["details"], "error_code");
-    let mut refusal = Refusal::by_status(status, words);
-    refusal.kind = match text(error, "type") {
+    let mut classified = ProviderError::by_status(status, words);
+    classified.kind = match text(error, "type") {
         _ if code == SPEND_LIMIT => LlmErrorKind::Quota,
         "invalid_request_error" => invalid(words),
         "request_too_large" => LlmErrorKind::TooLong,
@@ -24,9 +24,9 @@ pub(super) fn judge(status: Option<u16>, body: &Value) -> Refusal {
         "rate_limit_error" => LlmErrorKind::RateLimited,
         "timeout_error" => LlmErrorKind::Timeout,
         "overloaded_error" | "api_error" => LlmErrorKind::Overloaded,
-        _ => refusal.kind,
+        _ => classified.kind,
     };
-    refusal
+    classified
 }
 
 /// One word for many things.
@@ -51,7 +51,7 @@ mod tests {
     fn provider_errors_are_classified() {
         let kind = |status: u16, kind: &str, words: &str| {
             let error = json!({"type": kind, "message": words});
-            judge(Some(status), &json!({"type": "error", "error": error})).kind
+            classify(Some(status), &json!({"type": "error", "error": error})).kind
         };
         let long = "prompt is too long: 215000 tokens > 200000 maximum";
         assert_eq!(kind(400, "invalid_request_error", long), LlmErrorKind::TooLong);
@@ -70,20 +70,20 @@ mod tests {
         assert_eq!(kind(500, "api_error", ""), LlmErrorKind::Overloaded);
         assert_eq!(kind(504, "timeout_error", ""), LlmErrorKind::Timeout);
         assert_eq!(kind(529, "overloaded_error", "Overloaded"), LlmErrorKind::Overloaded);
-        assert_eq!(judge(Some(529), &json!("<html>")).kind, LlmErrorKind::Overloaded);
+        assert_eq!(classify(Some(529), &json!("<html>")).kind, LlmErrorKind::Overloaded);
     }
 
     #[test]
     fn a_spend_limit_is_not_a_rate_limit() {
         let details = json!({"error_code": SPEND_LIMIT});
         let error = json!({"type": "rate_limit_error", "message": "x", "details": details});
-        assert_eq!(judge(Some(429), &json!({"error": error})).kind, LlmErrorKind::Quota);
+        assert_eq!(classify(Some(429), &json!({"error": error})).kind, LlmErrorKind::Quota);
     }
 
     #[test]
     fn an_error_event_has_no_http_status() {
         let error = json!({"type": "overloaded_error", "message": "Overloaded"});
-        let told = judge(None, &json!({"type": "error", "error": error}));
-        assert_eq!(told, Refusal::new(LlmErrorKind::Overloaded, "Overloaded"));
+        let told = classify(None, &json!({"type": "error", "error": error}));
+        assert_eq!(told, ProviderError::new(LlmErrorKind::Overloaded, "Overloaded"));
     }
 }

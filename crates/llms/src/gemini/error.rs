@@ -1,19 +1,19 @@
 //! Classifies Gemini's errors: a status word, and details of many types.
 
-use crate::refusal::{Refusal, is_no_money, is_too_long, says, text, words_of};
+use crate::provider_error::{ProviderError, is_no_money, is_too_long, says, text, words_of};
 use kernel::conversation::llm::LlmErrorKind;
 use serde_json::Value;
 
 const BAD_KEY: &str = "API_KEY_INVALID";
 
 /// Classifies an error body, of a response with a status or of a stream event without one.
-pub(super) fn judge(status: Option<u16>, body: &Value) -> Refusal {
+pub(super) fn classify(status: Option<u16>, body: &Value) -> ProviderError {
     // A stream that was not asked for as events is an array.
     let body = body.get(0).unwrap_or(body);
     let error = &body["error"];
     let words = words_of(body);
-    let mut refusal = Refusal::by_status(status, words);
-    refusal.kind = match text(error, "status") {
+    let mut classified = ProviderError::by_status(status, words);
+    classified.kind = match text(error, "status") {
         _ if details(error).any(|detail| detail["reason"] == BAD_KEY) => LlmErrorKind::Unauthorized,
         "INVALID_ARGUMENT" | "FAILED_PRECONDITION" => invalid(words),
         "UNAUTHENTICATED" | "PERMISSION_DENIED" => LlmErrorKind::Unauthorized,
@@ -22,10 +22,10 @@ pub(super) fn judge(status: Option<u16>, body: &Value) -> Refusal {
         "RESOURCE_EXHAUSTED" => LlmErrorKind::RateLimited,
         "DEADLINE_EXCEEDED" => LlmErrorKind::Timeout,
         "INTERNAL" | "UNAVAILABLE" | "ABORTED" | "UNKNOWN" => LlmErrorKind::Overloaded,
-        _ => refusal.kind,
+        _ => classified.kind,
     };
-    refusal.wait_ms = details(error).find_map(|detail| wait_ms(text(detail, "retryDelay")));
-    refusal
+    classified.wait_ms = details(error).find_map(|detail| wait_ms(text(detail, "retryDelay")));
+    classified
 }
 
 fn details(error: &Value) -> impl Iterator<Item = &Value> {
@@ -55,7 +55,7 @@ fn is_spent(error: &Value, words: &str) -> bool {
 
 /// `34.5s`, as protocol buffers write a duration.
 fn wait_ms(duration: &str) -> Option<u64> {
-    crate::refusal::millis(duration.strip_suffix('s')?, 1_000.0)
+    crate::provider_error::millis(duration.strip_suffix('s')?, 1_000.0)
 }
 
 #[cfg(test)]
@@ -63,9 +63,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(status: u16, name: &str, words: &str, details: Value) -> Refusal {
+    fn told(status: u16, name: &str, words: &str, details: Value) -> ProviderError {
         let error = json!({"code": status, "message": words, "status": name, "details": details});
-        judge(Some(status), &json!({"error": error}))
+        classify(Some(status), &json!({"error": error}))
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn an_error_may_come_in_an_array_or_in_a_stream() {
         let error = json!({"error": {"code": 503, "message": "x", "status": "UNAVAILABLE"}});
-        assert_eq!(judge(Some(503), &json!([error])).kind, LlmErrorKind::Overloaded);
-        assert_eq!(judge(None, &error), Refusal::new(LlmErrorKind::Overloaded, "x"));
+        assert_eq!(classify(Some(503), &json!([error])).kind, LlmErrorKind::Overloaded);
+        assert_eq!(classify(None, &error), ProviderError::new(LlmErrorKind::Overloaded, "x"));
     }
 }

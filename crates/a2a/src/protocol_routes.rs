@@ -1,4 +1,6 @@
-//! The addresses of A2A: which binding a request speaks, which extensions it names, and the cards.
+//! The routes of A2A itself: agent cards, their keys, and the three bindings (JSON-RPC, HTTP with
+//! JSON, gRPC) in versions 1.0 and 0.3. OpenAPI cannot describe them, so they are not in the table
+//! of routes.
 
 use super::binding::RestRequest;
 use super::incoming_request::IncomingRequest;
@@ -18,30 +20,30 @@ use wire::a2a::{
     SKILLS_EXTENSION, WELL_KNOWN,
 };
 
-/// The address, as cards name it.
-const ADDRESS: &str = "/a2a/v1";
-/// The end of the address of a card.
+/// The path of JSON-RPC and HTTP with JSON, as cards name it.
+const BASE_PATH: &str = "/a2a/v1";
+/// The last segment of a card's path.
 const CARD: &str = "agent-card.json";
-/// What clients of 0.3 write between the address and a path.
-const OLD: &str = "v1";
-/// What the first part of a path is that names no realm.
+/// The segment that clients of 0.3 put between the base path and the path of an operation.
+const SEGMENT_03: &str = "v1";
+/// First segments of a path that are operations, not realms.
 const OPERATIONS: [&str; 4] = ["message:send", "message:stream", "tasks", "extendedAgentCard"];
 
-/// All of them, to be put into the frame.
+/// All of them, without the layers that every endpoint has.
 pub(crate) fn routes() -> Router<Shared> {
     Router::new()
         .route(WELL_KNOWN, get(well_known).fallback(only_read))
         .route(KEY_SET, get(key_set).fallback(only_read))
-        .route(ADDRESS, any(serve))
-        .route("/a2a/v1/", any(serve))
-        .route("/a2a/v1/{*rest}", any(serve))
-        .route(&format!("{GRPC_SERVICE}/{{method}}"), any(called))
-        .merge(vault::addresses::routes())
+        .route(BASE_PATH, any(serve_json))
+        .route("/a2a/v1/", any(serve_json))
+        .route("/a2a/v1/{*rest}", any(serve_json))
+        .route(&format!("{GRPC_SERVICE}/{{method}}"), any(serve_grpc))
+        .merge(vault::protocol_routes::routes())
 }
 
 async fn well_known(State(a2a): State<Shared>, request: Request) -> Response {
     let realm = a2a.serving.realm.clone();
-    shown(&IncomingRequest::of(&a2a, request).0, &realm)
+    card_response(&IncomingRequest::of(&a2a, request).0, &realm)
 }
 
 async fn key_set(State(a2a): State<Shared>) -> Response {
@@ -54,23 +56,23 @@ async fn only_read() -> Failure {
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message).hint("use GET")
 }
 
-fn shown(arrived: &IncomingRequest, realm: &RealmId) -> Response {
+fn card_response(arrived: &IncomingRequest, realm: &RealmId) -> Response {
     match card::public(arrived, realm) {
         Ok(response) => response,
         Err(error) => (StatusCode::NOT_FOUND, axum::Json(error.to_rest())).into_response(),
     }
 }
 
-async fn called(State(a2a): State<Shared>, request: Request) -> Response {
+async fn serve_grpc(State(a2a): State<Shared>, request: Request) -> Response {
     let named = extensions(request.headers());
     let mut response = grpc::serve(&a2a, request).await;
     response.headers_mut().extend(named);
     response
 }
 
-async fn serve(State(a2a): State<Shared>, request: Request) -> Response {
+async fn serve_json(State(a2a): State<Shared>, request: Request) -> Response {
     let named = extensions(request.headers());
-    let mut response = answered(&a2a, request).await;
+    let mut response = dispatch(&a2a, request).await;
     response.headers_mut().extend(named);
     response
 }
@@ -89,16 +91,16 @@ fn extensions(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     [HEADER_EXTENSIONS, HEADER_EXTENSIONS_OLD].into_iter().filter_map(activated).collect()
 }
 
-async fn answered(a2a: &Shared, request: Request) -> Response {
+async fn dispatch(a2a: &Shared, request: Request) -> Response {
     let verb = request.method().clone();
-    let path = request.uri().path().strip_prefix(ADDRESS).unwrap_or_default().to_owned();
+    let path = request.uri().path().strip_prefix(BASE_PATH).unwrap_or_default().to_owned();
     let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decoded).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let (arrived, body) = IncomingRequest::of(a2a, request);
-    // No realm has the name of the version that clients of 0.3 add to the address.
+    // No realm is called `v1`, so the segment of 0.3 cannot be taken for one.
     let (realm, rest, is_old) = match parts.as_slice() {
-        [OLD, rest @ ..] => (None, rest, true),
-        [first, OLD, rest @ ..] if !OPERATIONS.contains(first) => (Some(*first), rest, true),
+        [SEGMENT_03, rest @ ..] => (None, rest, true),
+        [first, SEGMENT_03, rest @ ..] if !OPERATIONS.contains(first) => (Some(*first), rest, true),
         [first, rest @ ..] if !OPERATIONS.contains(first) => (Some(*first), rest, false),
         all => (None, all, false),
     };
@@ -108,7 +110,7 @@ async fn answered(a2a: &Shared, request: Request) -> Response {
             rest::serve(arrived, asked, body).await
         }
         ([CARD] | [".well-known", CARD], Some(realm)) if verb == Method::GET => {
-            shown(&arrived, &RealmId::from(realm))
+            card_response(&arrived, &RealmId::from(realm))
         }
         ([], realm) if verb == Method::POST => rpc::serve(arrived, realm, body).await,
         _ => rest::serve(arrived, RestRequest { verb, realm, path: rest, is_old }, body).await,

@@ -1,18 +1,18 @@
-//! Endpoints that are open to strangers, on a server that asks everybody else for a credential.
+//! The paths that need no credential, on a server that asks for one everywhere else.
 
 use axum::http::{Method, Uri};
 use kernel::values::percent::decoded;
 use project::tables::public_url::{CALLBACK_PATH, CLIENT_PATH};
 use wire::a2a::{KEY_SET, WELL_KNOWN};
 
-/// Where a key is exchanged for a token: the credential is its own concern.
+/// Where a key is exchanged for a token. It reads the credential itself.
 pub const TOKEN_PATH: &str = "/oauth/token";
 /// Where a client reads which credentials `/mcp` takes.
 pub const MCP_METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 pub const MCP_PATH: &str = "/mcp";
 const READY_PATH: &str = "/readyz";
 pub const HEALTH_PATH: &str = "/health";
-/// Endpoints that are open to strangers, and tell nothing that they could not know.
+/// Paths that need no credential: what they tell is public anyway.
 pub const OPEN_PATHS: [&str; 13] = [
     "/livez",
     READY_PATH,
@@ -28,16 +28,17 @@ pub const OPEN_PATHS: [&str; 13] = [
     KEY_SET,
     "/agent-card.json",
 ];
-/// Where realms have their cards: below the first, and with the second at the end.
+/// The agent card of a realm: its path begins with the first and ends with the second.
 const CARDS: (&str, &str) = ("/a2a/v1/", "/agent-card.json");
 /// Where clients of AgentVault look cards up.
 const CARD_LIST: &str = "/api/v1/agent-cards";
 
-/// What is here and where to go, for everybody who reads it; others may have a pipeline there.
+/// The start page, which anybody may read. Other methods are not open: a pipeline may have this
+/// route.
 const ROOT: &str = "/";
 
-/// Whether strangers may come to this address with this method.
-pub(super) fn has(method: &Method, uri: &Uri) -> bool {
+/// Whether this method of this path needs no credential.
+pub(super) fn is_open(method: &Method, uri: &Uri) -> bool {
     let path = uri.path();
     if path == ROOT {
         return [Method::GET, Method::HEAD].contains(method);

@@ -1,6 +1,6 @@
-//! Whether rules act in time. A rule that holds an ask says until when; from then on the process
-//! may take no longer than it takes to look again. Only time counts in which the process was up and
-//! the rule could act: while a run is paused, or is being closed, its rules wait too.
+//! Checks that rules act in time. A rule that holds an ask says until when; from then on the
+//! process may take no longer than it takes to look again. Only time counts in which the process
+//! was up and the rule could act: while a run is paused, or is being closed, its rules wait too.
 
 use kernel::ask::Ask;
 use kernel::event::{Event, Fact};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
     pub began: Millis,
-    /// When it ended; not yet where it is the one that judges.
+    /// When it ended; none for the life that is still running.
     pub ended: Option<Millis>,
 }
 
@@ -25,9 +25,9 @@ impl Life {
     }
 }
 
-/// What the times of rules are held against.
+/// When the process was up, and how late a rule may be then.
 #[derive(Debug)]
-pub struct Hours<'t> {
+pub struct RuleTiming<'t> {
     /// When the process was up.
     pub lives: &'t [Life],
     /// How late a rule may be in each of these lives: a process that ends takes its look at the
@@ -35,9 +35,9 @@ pub struct Hours<'t> {
     pub late_ms_max: u64,
 }
 
-/// The times at which the rules of one session acted, or could have.
+/// How late the rules of one session acted.
 #[derive(Debug, Default)]
-pub struct Punctual {
+pub struct RuleDelays {
     /// The asks that rules can act on, each with the time from which they should.
     open: BTreeMap<AskId, Millis>,
     /// The asks that rules should have acted on for a while.
@@ -53,7 +53,7 @@ struct Due {
     to: Millis,
 }
 
-impl Punctual {
+impl RuleDelays {
     /// Takes in the next event, with the session as it is after it.
     pub fn event(&mut self, event: &Event, session: &Session) {
         if matches!(event.fact, Fact::SessionForked { .. }) {
@@ -79,11 +79,12 @@ impl Punctual {
     }
 
     /// The rules that were late.
-    pub fn judge(&self, hours: &Hours<'_>) -> Vec<String> {
+    pub fn judge(&self, timing: &RuleTiming<'_>) -> Vec<String> {
         let mut wrong = Vec::new();
         for due in &self.over {
-            let late_ms = hours.lives.iter().map(|life| life.due_ms(due)).max().unwrap_or_default();
-            if late_ms > hours.late_ms_max {
+            let late_ms =
+                timing.lives.iter().map(|life| life.due_ms(due)).max().unwrap_or_default();
+            if late_ms > timing.late_ms_max {
                 wrong.push(format!("the rule that holds ask {} is {late_ms} ms late", due.ask));
             }
         }
@@ -114,10 +115,10 @@ mod tests {
 
     /// What is wrong with a rule that is to act at 1,000 and does so at `acted`.
     fn judged(acted: i64, lives: &[Life]) -> usize {
-        let mut punctual = Punctual::default();
-        punctual.see(Millis(400), &held_until(1_000));
-        punctual.see(Millis(acted), &BTreeMap::new());
-        punctual.judge(&Hours { lives, late_ms_max: 100 }).len()
+        let mut delays = RuleDelays::default();
+        delays.see(Millis(400), &held_until(1_000));
+        delays.see(Millis(acted), &BTreeMap::new());
+        delays.judge(&RuleTiming { lives, late_ms_max: 100 }).len()
     }
 
     #[test]
@@ -134,16 +135,16 @@ mod tests {
     #[test]
     fn a_rule_that_could_not_act_is_not_late() {
         let lives = [Life { began: Millis(0), ended: None }];
-        let mut punctual = Punctual::default();
-        punctual.see(Millis(400), &held_until(1_000));
+        let mut delays = RuleDelays::default();
+        delays.see(Millis(400), &held_until(1_000));
         // Someone pauses the run, and lets it continue much later.
-        punctual.see(Millis(900), &BTreeMap::new());
-        punctual.see(Millis(9_000), &held_until(1_000));
-        punctual.see(Millis(9_050), &BTreeMap::new());
-        let hours = Hours { lives: &lives, late_ms_max: 100 };
-        assert_eq!(punctual.judge(&hours), [""; 0]);
-        punctual.see(Millis(9_100), &held_until(1_000));
-        punctual.see(Millis(9_300), &BTreeMap::new());
-        assert_eq!(punctual.judge(&hours).len(), 1);
+        delays.see(Millis(900), &BTreeMap::new());
+        delays.see(Millis(9_000), &held_until(1_000));
+        delays.see(Millis(9_050), &BTreeMap::new());
+        let timing = RuleTiming { lives: &lives, late_ms_max: 100 };
+        assert_eq!(delays.judge(&timing), [""; 0]);
+        delays.see(Millis(9_100), &held_until(1_000));
+        delays.see(Millis(9_300), &BTreeMap::new());
+        assert_eq!(delays.judge(&timing).len(), 1);
     }
 }

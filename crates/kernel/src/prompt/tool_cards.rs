@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The tools of one prompt.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Cards {
+pub struct ToolCards {
     /// As the model sees them.
     pub shown: Vec<ToolCard>,
     pub tools: SeenTools,
@@ -32,7 +32,7 @@ pub enum ToolMatch<'a> {
     Nothing,
 }
 
-impl Cards {
+impl ToolCards {
     /// The tools that this agent sees after its router's decision; none after a refusal.
     pub fn of(agent: &Agent, route: Option<&Route>, specs: &[Arc<ToolSpec>]) -> Self {
         let mut cards = Self::default();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn seen(agent: &Agent, route: Option<&Route>, specs: &[Arc<ToolSpec>]) -> Vec<String> {
-        Cards::of(agent, route, specs).tools.names().map(str::to_owned).collect()
+        ToolCards::of(agent, route, specs).tools.names().map(str::to_owned).collect()
     }
 
     fn names(agent: &Agent, route: Option<&Route>) -> Vec<String> {
@@ -211,7 +211,7 @@ mod tests {
             names.dedup();
         }
         let specs: Vec<Arc<ToolSpec>> = names.iter().map(|name| spec(name)).collect();
-        let cards = Cards::of(&agent(&[]), None, &specs);
+        let cards = ToolCards::of(&agent(&[]), None, &specs);
         assert_eq!(cards.shown.len(), specs.len(), "every tool is shown");
         for card in &cards.shown {
             let ToolMatch::Tool(tool) = cards.tools.meant(&card.name) else {
@@ -224,20 +224,20 @@ mod tests {
     #[test]
     fn escaped_names_are_understood_and_unclear_ones_are_not_guessed() {
         let dotted = spec("github.create_event");
-        let alone = Cards::of(&agent(&[]), None, from_ref(&dotted)).tools;
+        let alone = ToolCards::of(&agent(&[]), None, from_ref(&dotted)).tools;
         for said in ["github__create_event", "github_-2ecreate_event"] {
             assert_eq!(alone.meant(said), ToolMatch::Tool(&dotted.name), "{said}");
         }
         assert_eq!(alone.meant("github.create_event"), ToolMatch::Nothing);
         assert_eq!(alone.name_of("github.create_event"), Some("github__create_event"));
         let both = [dotted.clone(), spec("github__create_event")];
-        let both = Cards::of(&agent(&[]), None, &both).tools;
+        let both = ToolCards::of(&agent(&[]), None, &both).tools;
         let names = vec!["github_-2ecreate_event", "github_-5f_create_event"];
         assert_eq!(both.meant("github__create_event"), ToolMatch::Unclear(names));
         assert_eq!(both.meant("github_-2ecreate_event"), ToolMatch::Tool(&dotted.name));
         // A name that is too long for models cannot be turned back, and is understood all the same.
         let long = spec(&format!("github.{}", "a".repeat(60)));
-        let cards = Cards::of(&agent(&[]), None, from_ref(&long)).tools;
+        let cards = ToolCards::of(&agent(&[]), None, from_ref(&long)).tools;
         let escaped = escaped_for_models(long.name.as_str());
         assert_eq!(cards.meant(&escaped), ToolMatch::Tool(&long.name));
     }

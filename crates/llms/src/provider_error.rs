@@ -42,7 +42,7 @@ const NO_MONEY: &[&str] = &[
 
 /// An error of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct ProviderError {
     /// The kind of failure.
     pub(crate) kind: LlmErrorKind,
     /// Its own words; empty where it has none.
@@ -51,7 +51,7 @@ pub(crate) struct Refusal {
     pub(crate) wait_ms: Option<u64>,
 }
 
-impl Refusal {
+impl ProviderError {
     pub(crate) fn new(kind: LlmErrorKind, words: impl Into<String>) -> Self {
         Self { kind, words: words.into(), wait_ms: None }
     }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn http_statuses_are_classified() {
-        let kind = |status: Option<u16>, words: &str| Refusal::by_status(status, words).kind;
+        let kind = |status: Option<u16>, words: &str| ProviderError::by_status(status, words).kind;
         assert_eq!(kind(Some(401), ""), LlmErrorKind::Unauthorized);
         assert_eq!(kind(Some(402), ""), LlmErrorKind::Quota);
         assert_eq!(kind(Some(404), "no model `x`"), LlmErrorKind::NoSuchModel);

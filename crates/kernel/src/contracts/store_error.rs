@@ -1,4 +1,4 @@
-//! Errors of a store.
+//! What every operation of a store may fail with, and what a caller can do about it.
 
 use futures::future::BoxFuture;
 

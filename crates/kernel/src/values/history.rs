@@ -1,4 +1,5 @@
-//! History: one entry per finished tool call, its position in the run's order, and its visibility.
+//! The history of a session: one entry per finished tool call. A frame's path in the tree of forks
+//! gives each entry its sort key, and says which entries the frame sees.
 
 use crate::values::datum::{Datum, DatumValue, Origin};
 use crate::values::fault::Fault;
@@ -56,8 +57,8 @@ impl Entry {
     }
 }
 
-/// A frame's place in its run: one segment for each fork on the way down. Two places compare as
-/// the history orders them: declared order, whatever finished first.
+/// The path of a frame in its run: one segment for each fork on the way down. Paths compare as the
+/// history orders them: in declared order, whatever finished first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FramePath(pub Vec<PathSegment>);
@@ -70,13 +71,13 @@ pub struct PathSegment {
     /// Which branch or item.
     pub child: u32,
     /// How children see each other and the parent sees them.
-    pub mode: Mode,
+    pub mode: ForkMode,
 }
 
 /// How the children of a fork see each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum ForkMode {
     /// Beside each other: never a sibling's; the parent sees them after the join.
     Apart,
     /// One after the other: each sees the ones before it.
@@ -122,12 +123,12 @@ impl FramePath {
                     continue;
                 }
                 Some((own, below)) => {
-                    let before = own.mode == Mode::InTurn && segment.child < own.child;
+                    let before = own.mode == ForkMode::InTurn && segment.child < own.child;
                     return before && holds_no_plan(rest) && in_one_plan(below);
                 }
                 // It forked elsewhere: visible once joined, unless a plan of its own made it.
                 None => {
-                    let joined = segment.mode != Mode::Plan && holds_no_plan(rest);
+                    let joined = segment.mode != ForkMode::Plan && holds_no_plan(rest);
                     return joined && in_one_plan(mine);
                 }
             }
@@ -139,7 +140,7 @@ impl FramePath {
 
 /// Whether no plan begins on the way down these segments: what is below one sees nothing above.
 fn in_one_plan(segments: &[PathSegment]) -> bool {
-    segments.iter().all(|segment| segment.mode != Mode::Plan)
+    segments.iter().all(|segment| segment.mode != ForkMode::Plan)
 }
 
 fn read_segment(bytes: &[u8]) -> Option<(PathSegment, &[u8])> {
@@ -147,9 +148,9 @@ fn read_segment(bytes: &[u8]) -> Option<(PathSegment, &[u8])> {
     let (child, rest) = rest.split_first_chunk::<4>()?;
     let (mode, rest) = rest.split_first()?;
     let mode = match mode {
-        0 => Mode::Apart,
-        1 => Mode::InTurn,
-        _ => Mode::Plan,
+        0 => ForkMode::Apart,
+        1 => ForkMode::InTurn,
+        _ => ForkMode::Plan,
     };
     let segment = PathSegment {
         ordinal: u32::from_be_bytes(*ordinal),
@@ -162,7 +163,7 @@ fn read_segment(bytes: &[u8]) -> Option<(PathSegment, &[u8])> {
 fn holds_no_plan(mut bytes: &[u8]) -> bool {
     while bytes.len() > 4 {
         match read_segment(bytes) {
-            Some((segment, rest)) if segment.mode != Mode::Plan => bytes = rest,
+            Some((segment, rest)) if segment.mode != ForkMode::Plan => bytes = rest,
             _ => return false,
         }
     }
@@ -189,7 +190,7 @@ pub struct HistoryRow {
 mod tests {
     use super::*;
 
-    fn at(segments: &[(u32, u32, Mode)]) -> FramePath {
+    fn at(segments: &[(u32, u32, ForkMode)]) -> FramePath {
         let segment = |&(ordinal, child, mode)| PathSegment { ordinal, child, mode };
         FramePath(segments.iter().map(segment).collect())
     }
@@ -197,38 +198,38 @@ mod tests {
     #[test]
     fn a_frame_sees_its_own_its_ancestors_and_joined_entries() {
         let root = at(&[]);
-        let left = at(&[(3, 0, Mode::Apart)]);
-        let right = at(&[(3, 1, Mode::Apart)]);
+        let left = at(&[(3, 0, ForkMode::Apart)]);
+        let right = at(&[(3, 1, ForkMode::Apart)]);
         assert!(left.sees(1, &root.position(1, 2)));
         assert!(left.sees(1, &left.position(1, 5)));
         assert!(!left.sees(1, &right.position(1, 1)));
         assert!(!left.sees(2, &root.position(1, 2)));
         assert!(root.sees(1, &right.position(1, 1)));
-        let later = at(&[(4, 0, Mode::Apart)]);
+        let later = at(&[(4, 0, ForkMode::Apart)]);
         assert!(later.sees(1, &right.position(1, 1)));
     }
 
     #[test]
     fn sequential_items_see_earlier_items_and_sub_plans_are_isolated() {
-        let second = at(&[(1, 1, Mode::InTurn)]);
-        assert!(second.sees(1, &at(&[(1, 0, Mode::InTurn)]).position(1, 1)));
-        assert!(!second.sees(1, &at(&[(1, 2, Mode::InTurn)]).position(1, 1)));
-        let inner = at(&[(1, 0, Mode::Plan)]);
+        let second = at(&[(1, 1, ForkMode::InTurn)]);
+        assert!(second.sees(1, &at(&[(1, 0, ForkMode::InTurn)]).position(1, 1)));
+        assert!(!second.sees(1, &at(&[(1, 2, ForkMode::InTurn)]).position(1, 1)));
+        let inner = at(&[(1, 0, ForkMode::Plan)]);
         assert!(!inner.sees(1, &at(&[]).position(1, 0)));
         assert!(!at(&[]).sees(1, &inner.position(1, 0)));
         assert!(inner.sees(1, &inner.position(1, 0)));
         // Not what was joined before it either, nor earlier items of the loop that it stands in.
-        let branch = at(&[(1, 0, Mode::Apart)]).position(1, 0);
-        assert!(at(&[(2, 0, Mode::Apart)]).sees(1, &branch));
-        assert!(!at(&[(2, 0, Mode::Plan)]).sees(1, &branch));
-        let item = at(&[(1, 0, Mode::InTurn)]).position(1, 0);
-        assert!(!at(&[(1, 1, Mode::InTurn), (0, 0, Mode::Plan)]).sees(1, &item));
+        let branch = at(&[(1, 0, ForkMode::Apart)]).position(1, 0);
+        assert!(at(&[(2, 0, ForkMode::Apart)]).sees(1, &branch));
+        assert!(!at(&[(2, 0, ForkMode::Plan)]).sees(1, &branch));
+        let item = at(&[(1, 0, ForkMode::InTurn)]).position(1, 0);
+        assert!(!at(&[(1, 1, ForkMode::InTurn), (0, 0, ForkMode::Plan)]).sees(1, &item));
     }
 
     #[test]
     fn positions_sort_in_declared_order() {
-        let left = at(&[(1, 0, Mode::Apart)]).position(1, 9);
-        let right = at(&[(1, 1, Mode::Apart)]).position(1, 0);
+        let left = at(&[(1, 0, ForkMode::Apart)]).position(1, 9);
+        let right = at(&[(1, 1, ForkMode::Apart)]).position(1, 0);
         let after = at(&[]).position(1, 2);
         assert!(left < right && right < after);
         assert!(after < at(&[]).position(2, 0));
