@@ -56,7 +56,7 @@ impl Audits<'_> {
     /// further than that: a grant, or something of the whole server. What could not be kept is
     /// refused all the same.
     pub fn note_beyond(self, caller: &Caller, act: Act, why: String) {
-        let _ = self.shared.gate.note_denied(caller, act, Object::only("server"), why);
+        let _ = self.shared.gate.note_endpoint_denial(caller, act, Object::only("server"), why);
     }
 
     /// Keeps that a caller is shown what others wrote. What could not be kept must not be shown.
@@ -79,7 +79,7 @@ impl Audits<'_> {
     /// Keeps that an endpoint refuses something to who administers. What could not be kept is
     /// refused all the same.
     pub fn note_refused(self, caller: &Caller, object: Object, why: String) {
-        let _ = self.shared.gate.note_denied(caller, Act::Administer, object, why);
+        let _ = self.shared.gate.note_endpoint_denial(caller, Act::Administer, object, why);
     }
 
     /// Keeps that an endpoint refuses a call of a tool, or of a plan as a tool, because the caller

@@ -106,11 +106,11 @@ impl Gate {
     /// Keeps that the scopes of a credential do not cover an act, whatever it would be done to.
     pub(crate) fn note_out_of_scope(&self, caller: &Caller, act: Act) -> Result<()> {
         let why = format!("the credential does not have the scope `{}`", act.scope().name());
-        self.note_denied(caller, act, Object::only("any"), why)
+        self.note_endpoint_denial(caller, act, Object::only("any"), why)
     }
 
     /// Keeps that an endpoint refuses what policy is not asked about, or allows in the caller's realm.
-    pub(crate) fn note_denied(
+    pub(crate) fn note_endpoint_denial(
         &self,
         caller: &Caller,
         act: Act,

@@ -1,6 +1,6 @@
 //! Abilities of a caller that a running call may use.
 
-use super::{InputRequest, is_false};
+use super::InputRequest;
 use serde::{Deserialize, Serialize};
 
 /// What the caller can do for a call. What it cannot do it is never asked for, so a tool that
@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Abilities {
     /// Have a person fill in a form.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub form: bool,
     /// Have a person open a page.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub page: bool,
     /// Ask its model.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sample: bool,
     /// List the folders that it works in.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub roots: bool,
     /// Come back for what continues without it: see `InputRequired`.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub later: bool,
     /// Be asked in the middle of a call, as MCP has it with a handshake: a server of both eras is
     /// spoken to in that one.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub handshake: bool,
     /// Be answered with a task by another server, which is followed for it. Only an MCP client that
     /// could have declared tasks, and did not, lacks this: the other server says what that means.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tasks: bool,
 }
 
