@@ -100,6 +100,7 @@ impl EraSetting {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each upstream, made once")]
 pub enum UpstreamKind {
     /// An MCP server behind a URL.
     Http {

@@ -105,7 +105,11 @@ impl Databases {
     /// Whether commits work in all of them. Each is asked: one that is broken tries again by that.
     pub(crate) fn healthy(&self) -> Result<(), StoreError> {
         let open = held(&self.open);
-        open.iter().fold(Ok(()), |healthy, database| healthy.and(database.writes.healthy()))
+        let mut all = Ok(());
+        for database in open.iter() {
+            all = all.and(database.writes.healthy());
+        }
+        all
     }
 
     /// Writes down how far all have come but the main one, where that is due: claims do it there.
