@@ -15,6 +15,7 @@ use kernel::contracts::{
     SessionRun, StoreError, StoreFigures, WHOLE,
 };
 use kernel::journal::projection::{HistoryItem, RunRow, SessionRow};
+use kernel::session::RunStatus;
 use kernel::tool::call::Caller;
 use kernel::values::caller::Act;
 use kernel::values::ids::{AskId, ContentHash, RunId, SessionKey, Space};
@@ -250,12 +251,18 @@ impl Runs<'_> {
 
     /// One run with its session and its open asks.
     pub async fn report(self, caller: &Caller, run: RunId) -> Result<RunReport> {
-        let found = self.stored(caller, run).await?;
-        let session = self.session_of_run(caller, &found).await?;
+        let mut found = self.stored(caller, run).await?;
         let filter =
             AskFilter { run: Some(run), status: Some("open".to_owned()), ..AskFilter::default() };
         let page = PageRequest { cursor: None, limit: self.shared.limits.page_items_max };
         let asks = self.shared.asks().list(caller, &filter, &page).await?;
+        if asks.items.is_empty()
+            && matches!(found.row.status, RunStatus::Waiting | RunStatus::Stuck)
+        {
+            // Its last ask may have been decided between both reads, and then it does not wait.
+            found = self.stored(caller, run).await?;
+        }
+        let session = self.session_of_run(caller, &found).await?;
         Ok(RunReport {
             run: found.row,
             session,
