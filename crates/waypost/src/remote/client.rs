@@ -473,12 +473,18 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
     Failure { hint, problem: body.map(Box::new), ..failure }
 }
 
-/// `/a: must be a number` out of one entry of a problem's `errors`, unless the message says it.
+/// `/a: must be a number` out of one entry of a problem's `errors`, unless the message says what is
+/// wrong, and where.
 fn faulty_value(error: &Value, message: &str) -> Option<String> {
-    let detail = error["detail"].as_str().filter(|detail| !message.contains(*detail))?;
-    match error["pointer"].as_str() {
-        None | Some("") => Some(detail.to_owned()),
-        Some(pointer) => Some(format!("{pointer}: {detail}")),
+    let detail = error["detail"].as_str()?;
+    let pointer = error["pointer"].as_str().unwrap_or_default();
+    let member = pointer.rfind('/').map_or("", |slash| &pointer[slash..]);
+    if message.contains(detail) && message.contains(member) {
+        return None;
+    }
+    match pointer {
+        "" => Some(detail.to_owned()),
+        pointer => Some(format!("{pointer}: {detail}")),
     }
 }
 

@@ -141,7 +141,7 @@ fn a_session_is_tried_again_copied_and_exported() {
     let copy = copy.trim_end();
     assert!(copy.starts_with("ses_"), "{copy}");
     server.run(&["session", "show", copy]).code(0);
-    server.run(&["session", "fork", "stuck", "--at", "999"]).code(2).says("`at` is the sequence");
+    server.run(&["session", "fork", "stuck", "--at", "999"]).code(2).says("/at");
 
     let export = server.run(&["session", "export", "stuck"]).code(0).json();
     assert_eq!(export["events"][0]["type"], "session.created");
