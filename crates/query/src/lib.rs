@@ -20,3 +20,5 @@ pub mod check;
 pub mod plan;
 pub mod evaluate;
 pub mod records;
+pub mod ontology;
+pub mod hints;

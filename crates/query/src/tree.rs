@@ -142,6 +142,8 @@ pub struct Expand {
     /// Which of them are embedded.
     pub filter: Option<Condition>,
     pub fields: Option<Projection>,
+    /// Where it begins.
+    pub place: Place,
 }
 
 /// `fields:[..]`. With nothing to include, all is included that is not excluded.

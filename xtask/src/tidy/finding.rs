@@ -29,6 +29,8 @@ pub enum Rule {
     Invariants,
     /// Requirements of A2A name tests that exist.
     Requirements,
+    /// Rules of the query language name cases that show them.
+    QueryRules,
     /// Links lead somewhere.
     Links,
     /// An exception must still be needed.
@@ -50,6 +52,7 @@ impl fmt::Display for Rule {
             Rule::Ranges => "ranges",
             Rule::Invariants => "invariants",
             Rule::Requirements => "requirements",
+            Rule::QueryRules => "query-rules",
             Rule::Links => "links",
             Rule::Exception => "exception",
         })

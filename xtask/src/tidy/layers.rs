@@ -11,13 +11,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("outbound", &["kernel"]),
     ("identity", &["kernel", "outbound"]),
-    ("policy", &["kernel"]),
     ("query", &["kernel"]),
+    ("transfer", &["kernel", "query"]),
+    ("policy", &["kernel", "query"]),
     ("demo", &["kernel", "wire"]),
     ("engine", &["kernel"]),
-    ("tools", &["kernel", "wire", "outbound"]),
+    ("tools", &["kernel", "wire", "outbound", "query"]),
     ("upstreams", &["kernel", "wire", "outbound"]),
-    ("stores", &["kernel"]),
+    ("stores", &["kernel", "query"]),
     ("llms", &["kernel", "outbound", "demo"]),
     ("sinks", &["kernel", "outbound"]),
     ("telemetry", &["kernel", "outbound"]),
@@ -31,23 +32,23 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "edge",
         &[
-            "kernel", "wire", "outbound", "identity", "policy", "engine", "upstreams", "telemetry",
-            "project",
+            "kernel", "query", "wire", "outbound", "identity", "policy", "engine", "upstreams",
+            "telemetry", "project",
         ],
     ),
     // The endpoints: none of them imports another.
     (
         "rest",
         &[
-            "kernel", "wire", "outbound", "identity", "policy", "engine", "upstreams", "telemetry",
-            "project", "edge",
+            "kernel", "query", "wire", "outbound", "identity", "policy", "engine", "upstreams",
+            "telemetry", "project", "edge",
         ],
     ),
     (
         "mcp",
         &[
-            "kernel", "wire", "outbound", "identity", "policy", "engine", "tools", "upstreams",
-            "telemetry", "project", "edge",
+            "kernel", "query", "wire", "outbound", "identity", "policy", "engine", "tools",
+            "upstreams", "telemetry", "project", "edge",
         ],
     ),
     (
@@ -60,14 +61,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "compat",
         &[
-            "kernel", "wire", "outbound", "identity", "policy", "engine", "upstreams", "telemetry",
-            "project", "edge",
+            "kernel", "query", "wire", "outbound", "identity", "policy", "engine", "upstreams",
+            "telemetry", "project", "edge",
         ],
     ),
     (
         "server",
         &[
-            "kernel", "wire", "outbound", "identity", "policy", "demo", "engine", "tools",
+            "kernel", "query", "wire", "outbound", "identity", "policy", "demo", "engine", "tools",
             "upstreams", "stores", "llms", "sinks", "telemetry", "project", "edge", "rest", "mcp",
             "a2a", "compat",
         ],
@@ -75,17 +76,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "waypost",
         &[
-            "kernel", "wire", "outbound", "identity", "policy", "demo", "engine", "tools",
+            "kernel", "query", "wire", "outbound", "identity", "policy", "demo", "engine", "tools",
             "upstreams", "stores", "llms", "sinks", "telemetry", "project", "server",
         ],
     ),
     ("testkit", &["kernel", "wire", "query", "engine", "stores", "tools", "upstreams", "project"]),
-    ("fixture", &["kernel", "wire", "engine", "tools", "project", "server", "testkit"]),
+    ("fixture", &["kernel", "query", "wire", "engine", "tools", "project", "server", "testkit"]),
     (
         "bench",
         &[
-            "kernel", "wire", "outbound", "demo", "engine", "tools", "upstreams", "stores", "llms",
-            "sinks", "telemetry", "project", "server", "testkit",
+            "kernel", "query", "wire", "outbound", "demo", "engine", "tools", "upstreams",
+            "stores", "llms", "sinks", "telemetry", "project", "server", "testkit",
         ],
     ),
     // No member of the workspace: it must not change how the product is built.

@@ -15,6 +15,7 @@ mod ranges;
 mod machine_paths;
 mod invariants;
 mod requirements;
+mod query_rules;
 mod links;
 mod exceptions;
 
@@ -61,6 +62,7 @@ fn check(root: &Path) -> Result<Vec<Finding>, Failure> {
     findings.extend(tree.files.iter().flat_map(machine_paths::check));
     findings.extend(invariants::check(&tree.files, &sources));
     findings.extend(requirements::check(&tree.files, &sources));
+    findings.extend(query_rules::check(&tree.files));
     findings.extend(links::check(&tree.files));
     for rule in SOURCE_RULES {
         findings.extend(sources.iter().flat_map(rule));

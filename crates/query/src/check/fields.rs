@@ -28,6 +28,8 @@ pub(super) struct Spot<'t> {
 #[derive(Clone, Copy)]
 enum Inside<'t> {
     Record(&'t RecordType),
+    /// A record of a type whose fields are not for the caller.
+    Closed(&'t str),
     Object(&'t str, &'t [Field]),
     /// Any.
     Open,
@@ -42,7 +44,11 @@ impl<'t> Fields<'t> {
     /// The beginning of paths in records of this type.
     pub(super) fn record(&self, record_type: &'t RecordType) -> Spot<'t> {
         let hidden = self.hidden.of(record_type);
-        Spot { inside: Inside::Record(record_type), kind: None, hidden }
+        let inside = match self.hidden.closes(record_type) {
+            true => Inside::Closed(&record_type.name),
+            false => Inside::Record(record_type),
+        };
+        Spot { inside, kind: None, hidden }
     }
 
     /// The field of a path, and what is known of it. References at these paths are embedded
@@ -126,7 +132,7 @@ impl<'t> Fields<'t> {
                 record_type.all_fields().find(|field| field.name == name)
             }
             Inside::Object(_, fields) => fields.iter().find(|field| field.name == name),
-            Inside::Open | Inside::Value(_) => None,
+            Inside::Open | Inside::Value(_) | Inside::Closed(_) => None,
         };
         if let Some(field) = field {
             if matches!(segment.index, Index::At(_)) && !is_list(&field.kind) {
@@ -150,6 +156,10 @@ impl<'t> Fields<'t> {
             Inside::Object(owner, fields) => {
                 let names = fields.iter().map(|field| field.name.as_str());
                 Err(unknown(owner, names, spot, segment))
+            }
+            Inside::Closed(owner) => {
+                let message = format!("`{owner}` has no field `{name}` for this caller");
+                Err(QueryFault::at(segment.place, message))
             }
             Inside::Value(owner) => {
                 Err(QueryFault::at(segment.place, format!("`{owner}` has no fields inside")))

@@ -11,7 +11,7 @@ use crate::tree::{
 };
 use crate::types::{RecordType, TypeSet};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 mod fields;
 mod values;
@@ -32,6 +32,8 @@ pub struct Scope<'s> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HiddenFields {
     types: BTreeMap<String, NameSet>,
+    /// The full names of types of which no field exists.
+    closed: BTreeSet<String>,
 }
 
 impl HiddenFields {
@@ -39,6 +41,15 @@ impl HiddenFields {
     pub fn hide(&mut self, record_type: &RecordType, path: &str) {
         let names = self.types.entry(record_type.full_name()).or_default();
         names.insert(path.split('.'));
+    }
+
+    /// Hides all fields of a type.
+    pub fn close(&mut self, record_type: &RecordType) {
+        self.closed.insert(record_type.full_name());
+    }
+
+    pub(crate) fn closes(&self, record_type: &RecordType) -> bool {
+        self.closed.contains(&record_type.full_name())
     }
 
     /// What is hidden in records of this type.

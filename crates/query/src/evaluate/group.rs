@@ -40,16 +40,42 @@ pub enum Function {
 /// One object for each group, in the order of the values that they are grouped by. In a list, the
 /// least value is the one that counts for a group.
 pub fn group<'r>(grouping: &Grouping, rows: impl IntoIterator<Item = Row<'r>>) -> Vec<Value> {
-    let mut groups: BTreeMap<Vec<Key>, Group> = BTreeMap::new();
-    if grouping.by.is_empty() {
-        groups.insert(Vec::new(), Group::new(grouping));
+    let mut groups = Groups::new(grouping);
+    rows.into_iter().for_each(|row| groups.add(row));
+    groups.shown()
+}
+
+/// The same for rows that come one after the other, none of which stays.
+pub struct Groups<'g> {
+    grouping: &'g Grouping,
+    groups: BTreeMap<Vec<Key>, Group>,
+}
+
+impl<'g> Groups<'g> {
+    pub fn new(grouping: &'g Grouping) -> Self {
+        let mut groups = BTreeMap::new();
+        if grouping.by.is_empty() {
+            groups.insert(Vec::new(), Group::new(grouping));
+        }
+        Self { grouping, groups }
     }
-    for row in rows {
+
+    pub fn add(&mut self, row: Row<'_>) {
+        let grouping = self.grouping;
         let keys = grouping.by.iter().map(|(_, path)| key(path, row, false)).collect();
-        let group = groups.entry(keys).or_insert_with(|| Group::new(grouping));
+        let group = self.groups.entry(keys).or_insert_with(|| Group::new(grouping));
         group.add(grouping, row);
     }
-    groups.into_iter().map(|(keys, group)| group.shown(grouping, keys)).collect()
+
+    /// How many groups there are so far.
+    pub fn count(&self) -> usize {
+        self.groups.len()
+    }
+
+    pub fn shown(self) -> Vec<Value> {
+        let grouping = self.grouping;
+        self.groups.into_iter().map(|(keys, group)| group.shown(grouping, keys)).collect()
+    }
 }
 
 struct Group {

@@ -24,6 +24,7 @@ impl Parser {
     }
 
     fn expand(&mut self) -> Result<Expand, QueryFault> {
+        let place = self.place();
         self.open();
         let path = self.path(FIELD)?;
         let mut conditions = Vec::new();
@@ -38,7 +39,7 @@ impl Parser {
         if !self.eat(Mark::Close) {
             return Err(self.unjoined("`)`"));
         }
-        Ok(Expand { path, filter: joined(conditions, Condition::All), fields })
+        Ok(Expand { path, filter: joined(conditions, Condition::All), fields, place })
     }
 
     /// The name of a function and its parenthesis, which were looked at.

@@ -16,7 +16,11 @@ mod stamp;
 pub mod save;
 pub mod delete;
 pub mod page;
+pub mod in_memory;
 pub mod cursor;
+pub mod type_change;
+pub mod reach;
+pub mod faults;
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +30,8 @@ pub use stamp::domain_of;
 use error::Answer;
 use kernel::values::ids::{Millis, RealmId};
 use requests::{
-    Access, Count, Counted, Delete, DeleteMany, Find, Found, Get, RecordUsage, Save, Saved, Write,
+    Access, Count, Counted, Delete, DeleteMany, Explanation, Find, Found, Get, RecordUsage, Save,
+    Saved, Write,
 };
 use serde_json::Value;
 
@@ -37,6 +42,9 @@ use serde_json::Value;
 pub trait Records: Send + Sync {
     /// The rows of one page, as the query shows them.
     fn find(&self, access: Access, find: Find) -> Answer<'_, Found>;
+
+    /// How the store would find these rows. Nothing is read.
+    fn explain(&self, access: Access, find: Find) -> Answer<'_, Explanation>;
 
     fn count(&self, access: Access, count: Count) -> Answer<'_, Counted>;
 

@@ -1,7 +1,7 @@
 //! What a write did, as it is stored under its call id and told again.
 
 use super::error::RecordError;
-use super::requests::{Access, OUTCOME_KEPT_MS, Saved};
+use super::requests::{Access, OUTCOME_KEPT_MS, Saved, Write};
 use crate::evaluate::Row;
 use kernel::values::ids::Millis;
 use serde_json::{Value, json};
@@ -20,9 +20,42 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
-    /// As it is stored.
+/// An outcome as it is stored under its call id.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptOutcome {
+    outcome: Outcome,
+    /// What the call asked for.
+    asked: Option<String>,
+}
+
+impl KeptOutcome {
+    pub fn new(outcome: &Outcome, write: &Write) -> Self {
+        let asked = write.asked.as_ref().map(ToString::to_string);
+        Self { outcome: outcome.clone(), asked }
+    }
+
     pub fn to_json(&self) -> Value {
+        let mut stored = self.outcome.to_json();
+        if let Some(asked) = &self.asked {
+            stored["asked"] = json!(asked);
+        }
+        stored
+    }
+
+    pub fn from_json(stored: &Value) -> Option<Self> {
+        let asked = stored.get("asked").and_then(Value::as_str).map(str::to_owned);
+        Some(Self { outcome: Outcome::from_json(stored)?, asked })
+    }
+
+    /// What the same call is told again, if it asks for the same.
+    pub fn again(self, write: &Write) -> Result<Outcome, RecordError> {
+        let asked = write.asked.as_ref().map(ToString::to_string);
+        if self.asked == asked { Ok(self.outcome) } else { Err(RecordError::CallReused) }
+    }
+}
+
+impl Outcome {
+    fn to_json(&self) -> Value {
         match self {
             Outcome::Saved { record_type, is_new, record } => {
                 json!({"type": record_type, "isNew": is_new, "record": record})
@@ -33,7 +66,7 @@ impl Outcome {
         }
     }
 
-    pub fn from_json(stored: &Value) -> Option<Self> {
+    fn from_json(stored: &Value) -> Option<Self> {
         let record_type = stored.get("type")?.as_str()?.to_owned();
         if let Some(count) = stored.get("deleted") {
             return Some(Outcome::Deleted { record_type, count: count.as_u64()? });

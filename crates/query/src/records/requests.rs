@@ -9,7 +9,7 @@ use crate::evaluate::group::Grouping;
 use crate::evaluate::order::{Position, SortField};
 use crate::types::{RecordType, TypeSet};
 use kernel::identity::principal::DataDomain;
-use kernel::values::ids::{CallId, Millis, RealmId};
+use kernel::values::ids::{CallId, ContentHash, Millis, RealmId};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub struct RecordLimits {
     pub groups_max: usize,
     pub delete_many_max: usize,
     pub record_bytes_max: usize,
+    /// A read that takes longer is interrupted.
+    pub query_timeout_ms: u64,
 }
 
 impl Default for RecordLimits {
@@ -36,6 +38,7 @@ impl Default for RecordLimits {
             groups_max: 1_000,
             delete_many_max: 2_000,
             record_bytes_max: 1024 * 1024,
+            query_timeout_ms: 5_000,
         }
     }
 }
@@ -88,6 +91,15 @@ pub struct Found {
     pub cut: Option<Cut>,
 }
 
+/// How a store finds rows, for people who look for what makes a query slow.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Explanation {
+    /// What it asks its database, without values.
+    pub statements: Vec<String>,
+    /// The indexes that are used.
+    pub indexes: Vec<String>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     Bytes,
@@ -121,6 +133,8 @@ pub struct Write {
     pub at: Millis,
     /// Under which the outcome is stored, in the same transaction. The same call writes once.
     pub call: Option<CallId>,
+    /// A hash of what the call asks for: another request cannot be the same call.
+    pub asked: Option<ContentHash>,
 }
 
 /// What records are stamped with.

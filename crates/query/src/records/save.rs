@@ -15,9 +15,13 @@ use super::values::Reader;
 use crate::evaluate::Row;
 use crate::names::NameSet;
 use crate::types::{RecordType, built_in_fields};
-use kernel::values::members::take;
+use kernel::values::members::{is_deeper, take};
 use serde_json::{Map, Value};
 use std::iter::once;
+
+/// How deep lists and objects stand in each other in a record. Others stand around it where it is
+/// stored and shown, and a reader of JSON goes down 127 levels in all.
+const DEPTH_MAX: usize = 64;
 
 /// What the caller is told of a mistake in a field that does not exist for it.
 const NOT_FOR_THIS_CALLER: &str = "cannot be saved by this caller";
@@ -59,6 +63,9 @@ pub fn plan_save(
     let Value::Object(entity) = &save.entity else {
         return Err(invalid("", "must be an object"));
     };
+    if is_deeper(&save.entity, DEPTH_MAX) {
+        return Err(invalid("", &format!("nests deeper than {DEPTH_MAX} levels")));
+    }
     let mut entity = entity.clone();
     let expected = expected_version(&mut entity, save.expected)?;
     let given_id = given_id(&mut entity)?;
@@ -71,7 +78,7 @@ pub fn plan_save(
         Some(name) => stored.record(record_type, name)?,
         None => None,
     };
-    let before = may_save(access, record_type, save.mode, before)?;
+    let before = may_save(access, record_type, save.mode, expected, before)?;
     let found = before.as_ref().map_or(0, version_of);
     if let Some(expected) = expected.filter(|expected| *expected != found) {
         return Err(RecordError::VersionConflict { expected, found });
@@ -100,6 +107,7 @@ fn may_save(
     access: &Access,
     record_type: &RecordType,
     mode: SaveMode,
+    expected: Option<u64>,
     before: Option<Value>,
 ) -> Result<Option<Value>, RecordError> {
     match (mode, before) {
@@ -107,8 +115,11 @@ fn may_save(
         (SaveMode::Merge, None) => Err(RecordError::NotFound),
         (SaveMode::Merge | SaveMode::Put, Some(record)) => {
             let row = Row { realm: access.realm.as_str(), record: &record };
-            let is_visible = access.scope.admits(record_type, row);
-            if is_visible { Ok(Some(record)) } else { Err(RecordError::NotFound) }
+            match expected.filter(|expected| mode == SaveMode::Put && *expected > 0) {
+                _ if access.scope.admits(record_type, row) => Ok(Some(record)),
+                Some(expected) => Err(RecordError::VersionConflict { expected, found: 0 }),
+                None => Err(RecordError::NotFound),
+            }
         }
         (SaveMode::Insert | SaveMode::Put, None) => Ok(None),
     }
@@ -192,7 +203,7 @@ impl Entity<'_> {
         let id = self.id;
         let before = self.before;
         let hidden = access.scope.hidden_in(record_type);
-        let mut mistakes = self.named_in_vain(&hidden);
+        let mut in_vain = self.named_in_vain(&hidden);
         let mut members = self.composed(mode, &hidden);
         let mut reader = Reader::default();
         for name in ["id", "version", "auditInfo"] {
@@ -217,15 +228,19 @@ impl Entity<'_> {
             own: (record_type, &own),
         };
         resolver.members(&record_type.fields, &mut declared, "", &mut reader)?;
-        mistakes.extend(reader.mistakes.into_iter().map(|mistake| {
-            let is_hidden = is_hidden(&hidden, &mistake.field);
-            if is_hidden { not_for_this_caller() } else { mistake }
-        }));
+        let told = |mistake: FieldMistake| match is_hidden(&hidden, &mistake.field) {
+            true => not_for_this_caller(),
+            false => mistake,
+        };
+        let mut mistakes: Vec<FieldMistake> = reader.mistakes.into_iter().map(told).collect();
         let is_unknown = |name: &&String| !record_type.additional_fields || *name == "realm";
         let mut unknown = Reader::default();
         let known = visible_names(record_type, &hidden);
         unknown.unknown(members.keys().filter(is_unknown), &known, "");
-        mistakes.extend(unknown.mistakes);
+        in_vain.extend(unknown.mistakes);
+        // In an order that does not tell what is hidden from what there is not.
+        in_vain.sort_by(|left, right| left.field.cmp(&right.field));
+        mistakes.extend(in_vain);
         mistakes.dedup();
         if !mistakes.is_empty() {
             return Err(RecordError::InvalidEntity(mistakes));

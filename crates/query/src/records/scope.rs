@@ -31,6 +31,12 @@ impl CallerScope {
         self.admitted.insert(record_type.full_name());
     }
 
+    /// What is not admitted by now has no fields either: queries cannot find out what they are.
+    pub fn close_others(&mut self, types: &TypeSet) {
+        let others = types.all().iter().filter(|it| !self.admitted.contains(&it.full_name()));
+        others.for_each(|other| self.hidden.close(other));
+    }
+
     /// Only rows that this filter takes, too. It does not admit the type.
     pub fn restrict(&mut self, record_type: &RecordType, filter: &CheckedQuery) {
         self.rows.entry(record_type.full_name()).or_default().extend(filter.filter.clone());

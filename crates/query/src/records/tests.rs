@@ -118,7 +118,7 @@ impl Caller {
             ..DataDomain::default()
         };
         let author = Author { subject: Arc::from("ann"), domain, administers: self.administers };
-        let write = Write { author, at: Millis(1_700_000_000_000), call: None };
+        let write = Write { author, at: Millis(1_700_000_000_000), call: None, asked: None };
         plan_save(&access, save, &write, BYTES_MAX, &self.shelf)
     }
 

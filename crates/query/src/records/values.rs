@@ -69,6 +69,11 @@ impl Reader {
         if let Some(message) = out_of_bounds(&value, field.bounds) {
             self.wrong(path, message);
         }
+        if let (Some(pattern), Value::String(text)) = (&field.pattern, &value)
+            && !pattern.is_match(text)
+        {
+            self.wrong(path, format!("must match the pattern `{}`", pattern.as_str()));
+        }
         Some(value)
     }
 
@@ -226,6 +231,7 @@ fn out_of_bounds(value: &Value, bounds: Bounds) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Pattern;
     use serde_json::json;
 
     fn read(fields: &[Field], given: Value) -> (Value, Vec<String>) {
@@ -263,6 +269,15 @@ mod tests {
         assert_eq!(mistakes.len(), 5, "{mistakes:?}");
         let (_, mistakes) = read(&fields, json!({"n": u64::MAX}));
         assert_eq!(mistakes, ["n: must be a whole number of 64 bits"]);
+    }
+
+    #[test]
+    fn a_text_matches_its_pattern() {
+        let mut code = Field::new("code", Kind::String);
+        code.pattern = Some(Pattern::new("^[A-Z]-\\d+$").unwrap());
+        assert_eq!(read(&[code.clone()], json!({"code": "A-12"})).1, Vec::<String>::new());
+        let (_, mistakes) = read(&[code], json!({"code": "A-12 or so"}));
+        assert_eq!(mistakes, ["code: must match the pattern `^[A-Z]-\\d+$`"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! validated, is decided elsewhere.
 
 mod changes;
+mod realm_types;
 
 use regex::{Error, Regex, RegexBuilder};
 use serde_json::Value;
@@ -10,6 +11,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 pub use changes::{Change, TypeChanges, changes};
+pub use realm_types::RealmTypes;
 
 /// How many bytes a pattern may have, and how many it may take when it is compiled.
 const PATTERN_BYTES_MAX: usize = 1024;

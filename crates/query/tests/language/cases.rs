@@ -6,21 +6,16 @@ use query::check::check;
 use query::evaluate::{Row, takes};
 use query::fault::QueryFault;
 use query::parser::parse;
+use query::plan::{QueryPlan, plan};
 use std::fs;
 use std::path::PathBuf;
 
 const QUERY: &str = "query  ";
 /// Lines that say what becomes of a query.
-const ANSWERS: &[&str] = &["print", "tree", "rows", "fault", "wants", "hint"];
+const ANSWERS: &[&str] = &["print", "tree", "plan", "rows", "fault", "wants", "hint"];
 
 fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/language/cases.txt")
-}
-
-/// The queries of the file, as they are written there.
-pub fn queries() -> Vec<String> {
-    let text = fs::read_to_string(file()).unwrap();
-    text.lines().filter_map(|line| line.strip_prefix(QUERY)).map(str::to_owned).collect()
 }
 
 #[test]
@@ -64,6 +59,9 @@ fn answers(written: &str, fixture: &Fixture) -> Vec<String> {
     lines.push(format!("tree   {}", short(&tree)));
     match check(&tree, fixture.scope()) {
         Ok(checked) => {
+            let QueryPlan { mode, expand_paths } = plan(&tree);
+            let planned = format!("plan   {} {}", mode.name(), expand_paths.join(","));
+            lines.push(planned.trim_end().to_owned());
             let mut line = "rows  ".to_owned();
             for record in &fixture.records {
                 if takes(&checked, Row { realm: REALM, record }) {

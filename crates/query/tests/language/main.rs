@@ -6,4 +6,3 @@ mod short;
 mod cases;
 mod meaning;
 mod random;
-mod page;

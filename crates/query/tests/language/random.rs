@@ -206,7 +206,7 @@ impl Sequence {
     fn expand(&mut self) -> Expand {
         let filter = self.is_one_in(2).then(|| self.condition(2));
         let fields = self.is_one_in(2).then(|| self.projection());
-        Expand { path: self.path(), filter, fields }
+        Expand { path: self.path(), filter, fields, place: Place::START }
     }
 
     fn projection(&mut self) -> Projection {
