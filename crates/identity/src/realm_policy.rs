@@ -35,7 +35,7 @@ impl RealmPolicy {
         }
         let own = self.inner.decide(request);
         match &settings.run_as {
-            Some(principal) if own.shows() && is_run_as(request) => {
+            Some(principal) if own.shows() && request.is_run_as() => {
                 self.run_as(directory, principal, request, own)
             }
             Some(_) | None => own,
@@ -64,11 +64,15 @@ impl RealmPolicy {
         // What must hold for one of both holds, and what one of both must be asked about is asked
         // about.
         let is_allowed = own.allows();
+        let is_narrowed = !own.rows().is_empty() || !own.hidden().is_empty();
         let obligations = own.obligations.into_iter().chain(other.obligations).collect();
-        if is_allowed {
+        if is_allowed && !is_narrowed {
             return Decision { obligations, ..other };
         }
         let policies = own.policies.into_iter().chain(other.policies).collect();
+        if is_allowed {
+            return Decision { obligations, policies, ..other };
+        }
         Decision { obligations, policies, ..own }
     }
 }
@@ -150,18 +154,4 @@ pub fn not_enabled(settings: &RealmSettings, request: &Request<'_>) -> Option<De
     };
     let denied = || Verdict::Deny(format!("the realm does not enable this {kind}")).into();
     (!is_enabled).then(denied)
-}
-
-/// Whether it is something that a realm does as another: what is begun with a thing of the catalog.
-/// Answering and administering are always the caller's own.
-fn is_run_as(request: &Request<'_>) -> bool {
-    let is_of_catalog = matches!(
-        request.resource,
-        Resource::Tool(_)
-            | Resource::Plan(_)
-            | Resource::InlinePlan
-            | Resource::Agent(_)
-            | Resource::Pipeline(_)
-    );
-    is_of_catalog && request.act.is_run_as()
 }

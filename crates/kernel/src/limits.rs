@@ -276,8 +276,8 @@ limits! {
         /// Which part of what its realm may use one caller may use, in percent, where credentials
         /// are required.
         caller_share_percent: u32 = 25, 1..=100;
-        /// About how many bytes of journal and blobs all runs store that are kept; beyond that no
-        /// run starts. 0 sets no limit.
+        /// About how many bytes of journal and blobs all runs store that are kept, and records;
+        /// beyond that no run starts and no record is saved. 0 sets no limit.
         stored_bytes_max: u64 = 0, 0..=1024 * 1024 * GIB;
         /// How many commands wait for one session.
         session_queue_max: usize = 64, 1..=65_536;
@@ -349,6 +349,23 @@ limits! {
         upstream_list_interval_ms: u64 = 300_000, 1_000..=YEAR_MS;
         /// The size of an OpenAPI or Swagger document.
         upstream_document_bytes_max: usize = 64 * 1024 * 1024, 1..=GIB;
+        /// How many records one page has.
+        find_rows_max: usize = 1_000, 1..=100_000;
+        /// The size of the records of one page; it ends earlier, with a cursor.
+        find_bytes_max: usize = 1024 * 1024, 1_024..=64 * MIB;
+        /// How many records a page leaves out before it begins; 0 lets it leave out none. A cursor
+        /// leads further.
+        find_skip_max: usize = 100_000, 0..=500_000;
+        /// How long one query of records may take before it is interrupted.
+        query_timeout_ms: u64 = 5_000, 1..=HOUR_MS;
+        /// How many groups one count of records has.
+        groups_max: usize = 1_000, 1..=1_000_000;
+        /// How many records one call deletes.
+        delete_many_max: usize = 2_000, 1..=1_000_000;
+        /// The size of a record.
+        record_bytes_max: usize = 1024 * 1024, 1_024..=64 * MIB;
+        /// How many records one query embeds in those that it finds.
+        expand_records_max: usize = 10_000, 1..=10_000_000;
     }
     fixed {
         /// How many keys a context may hold.

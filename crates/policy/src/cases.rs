@@ -77,7 +77,13 @@ struct Case {
     expect: Expected,
     /// The policies that decide, where that matters.
     #[serde(default)]
-    by: Option<By>,
+    by: Option<OneOrMore>,
+    /// The row filters that hold, where that matters.
+    #[serde(default)]
+    rows: Option<OneOrMore>,
+    /// The fields that are hidden, where that matters.
+    #[serde(default)]
+    hide: Option<OneOrMore>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -90,9 +96,22 @@ enum Expected {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum By {
+enum OneOrMore {
     One(String),
     Several(Vec<String>),
+}
+
+impl OneOrMore {
+    /// In order, without spaces around them.
+    fn sorted(&self) -> Vec<&str> {
+        let all = match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Several(several) => several.as_slice(),
+        };
+        let mut all: Vec<&str> = all.iter().map(|one| one.trim()).collect();
+        all.sort_unstable();
+        all
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -115,6 +134,9 @@ enum On {
         #[serde(default, rename = "definedBy")]
         defined_by: Option<String>,
     },
+    /// By its full name.
+    #[serde(alias = "record_type")]
+    RecordType(String),
     Upstream(String),
     Sink(String),
     Principal(String),
@@ -313,14 +335,27 @@ impl Case {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             return Some(format!("expected {expected}, decided {found} by {by}{why}"));
         }
-        let mut expected: Vec<&str> = match self.by.as_ref()? {
-            By::One(id) => vec![id.as_str()],
-            By::Several(ids) => ids.iter().map(String::as_str).collect(),
-        };
-        expected.sort_unstable();
-        let wanted = expected.join(", ");
-        (expected != decided).then(|| format!("expected a decision by {wanted}, decided by {by}"))
+        let expected = self.by.as_ref().map(OneOrMore::sorted);
+        if let Some(expected) = expected.filter(|expected| *expected != decided) {
+            let wanted = expected.join(", ");
+            return Some(format!("expected a decision by {wanted}, decided by {by}"));
+        }
+        differing("the row filters", self.rows.as_ref(), &decision.rows())
+            .or_else(|| differing("the hidden fields", self.hide.as_ref(), &decision.hidden()))
     }
+}
+
+/// How what was expected differs from what was decided, if something was expected.
+fn differing(what: &str, expected: Option<&OneOrMore>, decided: &[Arc<str>]) -> Option<String> {
+    let expected = expected?.sorted();
+    let mut decided: Vec<&str> = decided.iter().map(|one| one.trim()).collect();
+    decided.sort_unstable();
+    let listed = |all: &[&str]| match all {
+        [] => "none".to_owned(),
+        _ => all.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", "),
+    };
+    (expected != decided)
+        .then(|| format!("expected {what} {}, decided {}", listed(&expected), listed(&decided)))
 }
 
 impl Expected {
@@ -348,6 +383,7 @@ impl On {
             Self::Definition { kind, name, defined_by } => {
                 Resource::Definition { kind, name, defined_by: defined_by.as_deref() }
             }
+            Self::RecordType(name) => Resource::RecordType(name),
             Self::Upstream(name) => Resource::Upstream(name),
             Self::Sink(name) => Resource::Sink(name),
             Self::Principal(id) => Resource::Principal(id),
@@ -391,7 +427,7 @@ impl DescribedTool {
 fn unread(error: &str, position: Position) -> Mistake {
     Mistake::error(error).at(position, "").hint(
         "a case has `subject`, `act`, `resource` and `expect`, and may have `name`, `roles`, \
-         `actor`, `realm`, `dataDomain`, `properties`, `arguments`, `now` and `by`; a tool may \
-         have `inputSchema`, `reach`, `idempotent` and `tags`",
+         `actor`, `realm`, `dataDomain`, `properties`, `arguments`, `now`, `by`, `rows` and \
+         `hide`; a tool may have `inputSchema`, `reach`, `idempotent` and `tags`",
     )
 }

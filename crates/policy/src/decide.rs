@@ -8,6 +8,7 @@ use crate::entities::{CedarQuestion, Names, context};
 use crate::evaluation::{Outcome, Tally};
 use crate::files::{self, Effect, FilePolicy, error};
 use crate::index::Index;
+use crate::narrowing::Narrowing;
 use crate::schema::identity;
 use crate::validation::{Fits, FittedPolicies, validate};
 use cedar_policy::{Authorizer, Context, PolicySet, Request as CedarRequest, RestrictedExpression};
@@ -47,11 +48,17 @@ pub struct ListedPolicy {
     pub file: Arc<str>,
     /// The line at which it begins.
     pub line: u32,
-    /// `permit`, `forbid` or `ask`.
+    /// `permit`, `forbid`, `ask` or `narrow`.
     pub effect: &'static str,
     /// The question of an ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The query that leaves only some rows of records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Arc<str>>,
+    /// The fields of records that it hides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hide: Vec<Arc<str>>,
     /// The tools whose own actions it names.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub tools: BTreeSet<String>,
@@ -130,14 +137,26 @@ impl Policies {
                 Effect::Permit => ("permit", None),
                 Effect::Forbid => ("forbid", None),
                 Effect::Ask(asking) => ("ask", Some(asking.why.clone())),
+                Effect::Narrow(_) => ("narrow", None),
+            };
+            let (rows, hide) = match &policy.effect {
+                Effect::Narrow(Narrowing { rows, hidden }) => {
+                    (rows.clone(), hidden.iter().map(|field| field.path.clone()).collect())
+                }
+                _ => (None, Vec::new()),
             };
             let id = policy.id.clone();
             let file = policy.source.file.clone();
             let line = policy.source.begin().line;
             let tools = policy.actions.tools.clone();
-            ListedPolicy { id, file, line, effect, why, tools }
+            ListedPolicy { id, file, line, effect, why, rows, hide, tools }
         };
         self.policies.iter().map(listed).collect()
+    }
+
+    /// All of them, as they were read.
+    pub(crate) fn all(&self) -> &[FilePolicy] {
+        &self.policies
     }
 
     /// A version that changes with every change of a text.

@@ -103,6 +103,7 @@ impl Facts {
             | Resource::Agent(_)
             | Resource::Pipeline(_)
             | Resource::Blob(_)
+            | Resource::RecordType(_)
             | Resource::Upstream(_)
             | Resource::Sink(_)
             | Resource::Principal(_)

@@ -113,6 +113,18 @@ pub(crate) fn named_action<'v>(expression: &'v Value, beginning: &str) -> Option
     found
 }
 
+/// The entities of this type that an expression names.
+pub(crate) fn named_entities<'v>(expression: &'v Value, kind: &str) -> Vec<&'v str> {
+    let mut found = Vec::new();
+    walk(expression, |operator, operands| {
+        if operator == "__entity" && operands["type"] == kind {
+            found.extend(operands["id"].as_str());
+        }
+        true
+    });
+    found
+}
+
 /// The members of arguments that an expression names, each by the names that lead to it. One that
 /// it only asks for, with `has`, is among them.
 pub(crate) fn named_arguments(expression: &Value) -> Vec<Vec<String>> {

@@ -27,6 +27,8 @@ pub(crate) struct Tally {
     permits: Vec<Arc<str>>,
     forbids: Vec<(Arc<str>, String)>,
     asks: Vec<(Arc<str>, String)>,
+    /// Those that leave something of records.
+    narrowing: Vec<Arc<str>>,
     obligations: Vec<Obligation>,
     /// Why permits do not count that could apply.
     unfit: Vec<String>,
@@ -45,7 +47,9 @@ impl Tally {
                 let why = format!("policy `{id}` does not fit the arguments of the tool: {why}");
                 match effect {
                     Effect::Permit => self.unfit.push(why),
-                    Effect::Forbid | Effect::Ask(_) => self.forbids.push((id.clone(), why)),
+                    Effect::Forbid | Effect::Ask(_) | Effect::Narrow(_) => {
+                        self.forbids.push((id.clone(), why));
+                    }
                 }
                 return;
             }
@@ -57,15 +61,23 @@ impl Tally {
         match &policy.effect {
             Effect::Ask(asking) => {
                 self.asks.push((id.clone(), asking.why.clone()));
-                for obligation in &asking.obligations {
-                    if !self.obligations.contains(obligation) {
-                        self.obligations.push(obligation.clone());
-                    }
-                }
+                self.oblige(asking.obligations.iter().cloned());
             }
-            _ => {
+            Effect::Narrow(narrowing) => {
+                self.narrowing.push(id.clone());
+                self.oblige(narrowing.obligations());
+            }
+            Effect::Permit | Effect::Forbid => {
                 let why = why.unwrap_or_else(|| format!("policy `{id}` forbids it"));
                 self.forbids.push((id.clone(), why));
+            }
+        }
+    }
+
+    fn oblige(&mut self, obligations: impl IntoIterator<Item = Obligation>) {
+        for obligation in obligations {
+            if !self.obligations.contains(&obligation) {
+                self.obligations.push(obligation);
             }
         }
     }
@@ -95,6 +107,7 @@ impl Tally {
             let obligations = self.obligations;
             return Decision { obligations, policies, ..Decision::from(verdict) };
         }
-        Decision { policies: permits, ..Decision::allow() }
+        let policies = permits.into_iter().chain(self.narrowing).collect();
+        Decision { obligations: self.obligations, policies, ..Decision::allow() }
     }
 }

@@ -3,11 +3,12 @@
 //! is not known, is a mistake here. Whether a policy fits the schema is asked later.
 
 use crate::dependencies::{
-    ARGUMENTS, Members, NOW, Reads, named_action, named_arguments, read_members, reads,
-    reads_principal,
+    ARGUMENTS, Members, NOW, Reads, named_action, named_arguments, named_entities, read_members,
+    reads, reads_principal,
 };
+use crate::narrowing::{AnnotationFault, HIDE, Narrowing, ROWS, read_hidden, read_rows};
 use crate::schema::{Kind, TOOL_ACTION};
-use crate::source_text::{Piece, annotation_at, pieces, position, too_deep};
+use crate::source_text::{Piece, annotated_at, annotation_at, pieces, position, too_deep};
 use cedar_policy::ffi::DetailedError;
 use cedar_policy::{
     ActionConstraint, Effect as CedarEffect, EntityUid, Policy, PolicyId, PolicySet,
@@ -26,7 +27,7 @@ const APPROVERS: &str = "approvers";
 const OTHER: &str = "other";
 const DESCRIPTION: &str = "description";
 /// The annotations that mean something.
-const ANNOTATIONS: [&str; 5] = [ID, ASK, APPROVERS, OTHER, DESCRIPTION];
+const ANNOTATIONS: [&str; 7] = [ID, ASK, APPROVERS, OTHER, ROWS, HIDE, DESCRIPTION];
 
 /// One policy of a file.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(crate) struct FilePolicy {
     pub(crate) who: Option<Answerer>,
     pub(crate) actions: Actions,
     pub(crate) resources: Resources,
+    /// The types of records that it names.
+    pub(crate) record_types: BTreeSet<String>,
     pub(crate) reads: Reads,
     /// Whether it could read what is known of a principal.
     pub(crate) reads_principal: bool,
@@ -69,6 +72,8 @@ pub(crate) enum Effect {
     Forbid,
     /// A `forbid` with `@ask`: a person may allow it.
     Ask(AskEffect),
+    /// A `forbid` with `@rows` or `@hide`: of records, something is left.
+    Narrow(Narrowing),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,6 +125,12 @@ impl Actions {
         !self.is_any && self.acts.iter().all(|act| *act == Act::Call)
     }
 
+    /// Whether it could apply to nothing but what is done with records, if its resources are those.
+    fn are_of_records(&self) -> bool {
+        let is_of_records = |act: &Act| matches!(act, Act::Read | Act::Save | Act::Remove);
+        self.is_any || (self.tools.is_empty() && self.acts.iter().all(is_of_records))
+    }
+
     fn are_tools(&self) -> bool {
         !self.is_any && self.acts.is_empty() && !self.has_unknown && !self.tools.is_empty()
     }
@@ -155,6 +166,19 @@ impl Resources {
             ResourceConstraint::IsIn(_, uid) => one(&uid),
         }
     }
+
+    /// The type of records that it names; none if these are others, or several.
+    pub(crate) fn record_type(&self) -> Option<&str> {
+        match self {
+            Self::One { kind, id } if kind == Kind::RecordType.name() => Some(id.as_str()),
+            _ => None,
+        }
+    }
+
+    fn are_records(&self) -> bool {
+        let (Self::Kind(kind) | Self::One { kind, .. }) = self else { return false };
+        kind == Kind::RecordType.name()
+    }
 }
 
 impl Source {
@@ -178,6 +202,24 @@ impl Source {
             None => found,
         };
         self.place(found, offset)
+    }
+
+    /// What is wrong in the text of an annotation, at its place.
+    pub(crate) fn place_in_annotation(
+        &self,
+        fault: &AnnotationFault,
+        severity: fn(String) -> Mistake,
+    ) -> Mistake {
+        let policy = &self.text[self.start..];
+        let offset = annotated_at(policy, fault.annotation, fault.position);
+        self.place(fault.mistake(severity), offset)
+    }
+
+    /// A mistake where the policy names this entity, else at its beginning.
+    pub(crate) fn place_at_entity(&self, mistake: Mistake, kind: Kind, id: &str) -> Mistake {
+        let written = format!("{}::\"{id}\"", kind.name());
+        let offset = self.text[self.start..].find(&written);
+        self.place(mistake, offset.unwrap_or_default())
     }
 
     pub(crate) fn begin(&self) -> Position {
@@ -267,7 +309,7 @@ impl<'t> Draft<'t> {
         self.check_annotations();
         let actions = Actions::of(&self.policy.action_constraint());
         let resources = Resources::of(self.policy.resource_constraint());
-        let effect = self.effect(&actions);
+        let effect = self.effect(&actions, &resources);
         let id = self.id();
         let who = named(&self.policy.principal_constraint());
         self.check_resources(&resources);
@@ -277,6 +319,7 @@ impl<'t> Draft<'t> {
         });
         let clauses = &json["conditions"];
         let reads = reads(clauses);
+        let record_types = named_record_types(&resources, clauses);
         let reads_principal = reads_principal(clauses);
         let arguments = named_arguments(clauses);
         let members = read_members(clauses);
@@ -299,6 +342,7 @@ impl<'t> Draft<'t> {
             who,
             actions,
             resources,
+            record_types,
             reads,
             reads_principal,
             arguments,
@@ -352,24 +396,99 @@ impl<'t> Draft<'t> {
         }
     }
 
-    fn effect(&mut self, actions: &Actions) -> Effect {
+    fn effect(&mut self, actions: &Actions, resources: &Resources) -> Effect {
         let is_permit = self.policy.effect() == CedarEffect::Permit;
         let obligations = self.obligations();
+        let narrowing = self.narrowing(actions, resources);
         let Some(why) = self.annotation(ASK) else {
-            return if is_permit { Effect::Permit } else { Effect::Forbid };
+            return match narrowing {
+                _ if is_permit => Effect::Permit,
+                Some(narrowing) => Effect::Narrow(narrowing),
+                None => Effect::Forbid,
+            };
         };
-        if is_permit {
-            let mistake = Mistake::error("`@ask` is on a `permit`")
-                .hint("put it on a `forbid`: what that forbids can then be approved");
-            self.note_annotation(ASK, mistake);
-        } else if !actions.are_calls() {
-            let mistake = Mistake::error("`@ask` needs the action `call`").hint(
-                "only calls of tools can be approved: write `action == Action::\"call\"`, or the \
-                 own action of a tool, `Action::\"call:<tool>\"`",
-            );
+        if let Some(mistake) = self.misasked(is_permit, actions, resources) {
             self.note_annotation(ASK, mistake);
         }
         Effect::Ask(AskEffect { why, obligations })
+    }
+
+    /// Why `@ask` cannot stand on this policy. That it stands beside others is their mistake.
+    fn misasked(
+        &self,
+        is_permit: bool,
+        actions: &Actions,
+        resources: &Resources,
+    ) -> Option<Mistake> {
+        let (wrong, hint) = if self.narrows().is_some() {
+            return None;
+        } else if is_permit {
+            ("is on a `permit`", "put it on a `forbid`: what that forbids can then be approved")
+        } else if resources.are_records() {
+            (
+                "is on a policy about records",
+                "only calls of tools can be approved: ask about the tool that does it, such as \
+                 `action == Action::\"call:query_deleteMany\"`",
+            )
+        } else if !actions.are_calls() {
+            (
+                "needs the action `call`",
+                "only calls of tools can be approved: write `action == Action::\"call\"`, or the \
+                 own action of a tool, `Action::\"call:<tool>\"`",
+            )
+        } else {
+            return None;
+        };
+        Some(Mistake::error(format!("`@{ASK}` {wrong}")).hint(hint))
+    }
+
+    /// The first of `@rows` and `@hide` that it has.
+    fn narrows(&self) -> Option<&'static str> {
+        [ROWS, HIDE].into_iter().find(|name| self.policy.annotation(name).is_some())
+    }
+
+    /// What `@rows` and `@hide` leave of records; none if there is neither, or not rightly.
+    fn narrowing(&mut self, actions: &Actions, resources: &Resources) -> Option<Narrowing> {
+        let name = self.narrows()?;
+        if let Some(mistake) = self.misplaced(name, actions, resources) {
+            self.note_annotation(name, mistake);
+            return None;
+        }
+        let rows = self.annotation(ROWS).map(|text| read_rows(&text)).transpose();
+        let hidden = self.annotation(HIDE).map(|text| read_hidden(&text)).transpose();
+        let faults = [rows.as_ref().err(), hidden.as_ref().err()];
+        for fault in faults.into_iter().flatten() {
+            self.mistakes.push(self.source.place_in_annotation(fault, error));
+        }
+        Some(Narrowing { rows: rows.ok()?, hidden: hidden.ok()?.unwrap_or_default() })
+    }
+
+    /// Why `@rows` or `@hide` cannot stand on this policy. On any other resource the policy would
+    /// have to deny, or mean nothing.
+    fn misplaced(&self, name: &str, actions: &Actions, resources: &Resources) -> Option<Mistake> {
+        let (wrong, hint) = if self.policy.effect() == CedarEffect::Permit {
+            ("is on a `permit`", "put it on a `forbid`, and permit in a policy of its own")
+        } else if self.policy.annotation(ASK).is_some() {
+            (
+                "stands beside `@ask`",
+                "a person approves calls, not rows: ask in a policy of its own, about the tool",
+            )
+        } else if !resources.are_records() {
+            (
+                "needs a type of records",
+                "write `resource == RecordType::\"<full name>\"` in the head, or \
+                 `resource is RecordType` for all types",
+            )
+        } else if !actions.are_of_records() {
+            (
+                "needs acts on records",
+                "these are `read`, `save` and `remove`: write `action in [Action::\"read\", \
+                 Action::\"save\"]`, or `action` for all of them",
+            )
+        } else {
+            return None;
+        };
+        Some(Mistake::error(format!("`@{name}` {wrong}")).hint(hint))
     }
 
     fn obligations(&mut self) -> Vec<Obligation> {
@@ -437,6 +556,12 @@ impl<'t> Draft<'t> {
             self.note(mistake, 0);
         }
     }
+}
+
+/// The types of records that a policy names in its head or its conditions.
+fn named_record_types(resources: &Resources, clauses: &Value) -> BTreeSet<String> {
+    let named = named_entities(clauses, Kind::RecordType.name());
+    resources.record_type().into_iter().chain(named).map(str::to_owned).collect()
 }
 
 /// All that Cedar says of a text that it cannot read.

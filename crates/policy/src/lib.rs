@@ -5,6 +5,7 @@
 mod source_text;
 mod dependencies;
 mod arguments;
+mod narrowing;
 mod schema;
 mod entities;
 mod files;
@@ -13,6 +14,7 @@ mod validation;
 mod evaluation;
 pub mod decide;
 mod decision_cache;
+pub mod records;
 pub mod cases;
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,7 @@ use kernel::values::caller::{Act, Caller};
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
+pub use crate::narrowing::names_field;
 pub use crate::schema::applicable;
 
 pub struct Parts {

@@ -29,6 +29,7 @@ pub(crate) enum Kind {
     Ask,
     Blob,
     Definition,
+    RecordType,
     Upstream,
     Sink,
     Principal,
@@ -38,7 +39,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Subject,
         Self::Role,
         Self::Realm,
@@ -50,6 +51,7 @@ impl Kind {
         Self::Ask,
         Self::Blob,
         Self::Definition,
+        Self::RecordType,
         Self::Upstream,
         Self::Sink,
         Self::Principal,
@@ -58,7 +60,7 @@ impl Kind {
     ];
 
     /// Those that can be read.
-    const READABLE: [Self; 11] = [
+    const READABLE: [Self; 12] = [
         Self::Tool,
         Self::Plan,
         Self::Agent,
@@ -67,6 +69,7 @@ impl Kind {
         Self::Ask,
         Self::Blob,
         Self::Definition,
+        Self::RecordType,
         Self::Upstream,
         Self::Sink,
         Self::Server,
@@ -86,6 +89,7 @@ impl Kind {
             Self::Ask => "Ask",
             Self::Blob => "Blob",
             Self::Definition => "Definition",
+            Self::RecordType => "RecordType",
             Self::Upstream => "Upstream",
             Self::Sink => "Sink",
             Self::Principal => "Principal",
@@ -143,6 +147,7 @@ pub(crate) fn identity<'a>(resource: &Resource<'a>) -> (Kind, Cow<'a, str>) {
         Resource::Definition { kind, name, .. } => {
             return (Kind::Definition, Cow::Owned(format!("{kind}:{name}")));
         }
+        Resource::RecordType(name) => (Kind::RecordType, name),
         Resource::Upstream(name) => (Kind::Upstream, name),
         Resource::Sink(name) => (Kind::Sink, name),
         Resource::Principal(id) => (Kind::Principal, id),
@@ -227,7 +232,9 @@ fn resources_of(act: Act) -> &'static [Kind] {
         Act::Submit => &[Kind::Pipeline, Kind::Session],
         Act::Call => &[Kind::Tool],
         Act::Read => &Kind::READABLE,
-        Act::Cancel | Act::Fork | Act::Remove => &[Kind::Session],
+        Act::Cancel | Act::Fork => &[Kind::Session],
+        Act::Save => &[Kind::RecordType],
+        Act::Remove => &[Kind::Session, Kind::RecordType],
         Act::Export => &[Kind::Session, Kind::Server],
         Act::Answer => &[Kind::Ask, Kind::Session],
         Act::Define => &[Kind::Definition, Kind::Plan, Kind::Agent, Kind::Pipeline],

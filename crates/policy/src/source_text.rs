@@ -73,6 +73,29 @@ pub(crate) fn annotation_at(policy: &str, name: &str) -> usize {
     signs.find(|at| is_it(*at)).unwrap_or(0)
 }
 
+/// The byte of a policy at which this character of an annotation's text stands.
+pub(crate) fn annotated_at(policy: &str, name: &str, chars: usize) -> usize {
+    let sign = annotation_at(policy, name);
+    let Some(quote) = policy[sign..].find('"') else { return sign };
+    let mut at = sign + quote + 1;
+    for _ in 0..chars {
+        at += written_bytes(policy.get(at..).unwrap_or_default());
+    }
+    at.min(policy.len())
+}
+
+/// How many bytes the first character of a quoted text takes as it is written, escaped or not.
+fn written_bytes(text: &str) -> usize {
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
+        (Some('\\'), Some('u')) => text.find('}').map_or(2, |end| end + 1),
+        (Some('\\'), Some('x')) => 4,
+        (Some('\\'), Some(escaped)) => 1 + escaped.len_utf8(),
+        (Some(plain), _) => plain.len_utf8(),
+        (None, _) => 0,
+    }
+}
+
 /// The line and column of a byte.
 pub(crate) fn position(text: &str, offset: usize) -> Position {
     let mut end = offset.min(text.len());
@@ -165,5 +188,16 @@ mod tests {
         let policy = "@id(\"@ask\") // @ask\n@asks @ask(\"why\") forbid";
         assert_eq!(annotation_at(policy, "ask"), policy.find("@ask(").unwrap());
         assert_eq!(annotation_at(policy, "other"), 0);
+    }
+
+    #[test]
+    fn a_character_of_an_annotation_is_located_behind_escaped_ones() {
+        let policy = r#"@id("x") @rows("ü:\"a b\" && \u{e4}c") forbid"#;
+        let at = |chars: usize| &policy[annotated_at(policy, "rows", chars)..];
+        assert!(at(0).starts_with("ü:"), "{}", at(0));
+        assert!(at(2).starts_with(r#"\"a"#) && at(3).starts_with("a b"), "{}", at(2));
+        assert!(at(11).starts_with(r"\u{e4}c") && at(12).starts_with("c\""), "{}", at(11));
+        assert_eq!(at(99), "");
+        assert_eq!(annotated_at("@rows forbid", "rows", 4), 0);
     }
 }

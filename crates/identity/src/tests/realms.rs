@@ -208,3 +208,61 @@ async fn what_must_hold_for_a_caller_holds_where_its_realm_acts_as_another() {
     let deny = Verdict::Deny("no".to_owned());
     assert_eq!(decide(&allow, &deny).verdict, deny);
 }
+
+/// Says of records what the built-in roles say, with a row filter and hidden fields of each
+/// subject's own.
+struct Narrowing;
+
+impl Policy for Narrowing {
+    fn decide(&self, request: &Request<'_>) -> Decision {
+        let subject = &*request.subject.subject;
+        let own = |word: &str| Arc::<str>::from(format!("{word}-{subject}"));
+        Decision {
+            obligations: vec![
+                Obligation::Rows(format!("owner:{subject}").into()),
+                Obligation::Hide([own("cost"), "margin".into()].into()),
+            ],
+            policies: vec![own("policy")],
+            ..Decision::allow()
+        }
+    }
+}
+
+#[tokio::test]
+async fn records_are_reached_within_what_the_caller_and_who_the_realm_acts_as_may_reach() {
+    let settings = RealmSettings { run_as: Some("service".into()), ..RealmSettings::default() };
+    let (identity, roles) = within(settings).await;
+    let policy = RealmPolicy::new(Arc::new(Narrowing), identity.clone());
+    let subject = &Caller::new("acme", "ann");
+    let context = Context::default();
+    let orders = Resource::RecordType("shop.Order");
+    for act in [Act::Read, Act::Save, Act::Remove] {
+        let decision = policy.decide(&Request { act, subject, resource: orders, context });
+        assert!(decision.allows());
+        assert_eq!(decision.rows().join(" "), "owner:ann owner:service", "{act:?}");
+        assert_eq!(decision.hidden().join(" "), "cost-ann margin cost-service", "{act:?}");
+        assert_eq!(decision.policies.join(" "), "policy-ann policy-service", "{act:?}");
+        let listed = policy.decide_all(subject, act, &[orders]);
+        assert_eq!(listed, [decision], "a list is judged like one of it");
+    }
+    let other = Request { act: Act::Read, subject, resource: Resource::Sink("out"), context };
+    assert_eq!(policy.decide(&other).rows().join(" "), "owner:ann", "it is the caller's own");
+    for act in [Act::Read, Act::Save, Act::Remove] {
+        assert!(allows(&roles, "acme", act, orders), "both may: {act:?}");
+    }
+    identity.disable_principal(&root(), "service").await.unwrap();
+    for act in [Act::Read, Act::Save, Act::Remove] {
+        assert!(!allows(&roles, "acme", act, orders), "it fails closed: {act:?}");
+        assert!(allows(&roles, "other", act, orders), "{act:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_realm_that_acts_as_a_viewer_saves_no_records() {
+    let settings = RealmSettings { run_as: Some("eve".into()), ..RealmSettings::default() };
+    let (_, policy) = within(settings).await;
+    let orders = Resource::RecordType("shop.Order");
+    assert!(allows(&policy, "acme", Act::Read, orders));
+    assert!(!allows(&policy, "acme", Act::Save, orders));
+    assert!(!allows(&policy, "acme", Act::Remove, orders));
+}

@@ -50,6 +50,7 @@ async fn every_role_permits_its_acts_on_every_resource_and_no_others() {
             (Resource::Ask { kind: "approve", session: own }, Target::OwnAsk),
             (Resource::Ask { kind: "approve", session: other }, Target::OtherAsk),
             (Resource::Blob("00"), Target::Blob),
+            (Resource::RecordType("shop.Order"), Target::Records),
             (
                 Resource::Definition { kind: "plan", name: "a", defined_by: None },
                 Target::Definition,
@@ -80,13 +81,15 @@ async fn each_built_in_role_permits_its_documented_acts() {
     let other = Resource::Session(session(Some("key:other")));
     let ask = Resource::Ask { kind: "approve", session: session(Some("key:other")) };
     let definition = Resource::Definition { kind: "plan", name: "a", defined_by: None };
-    // Reads another's, runs, answers another's ask, cancels another's, defines, administers.
+    let records = Resource::RecordType("shop.Order");
+    // Reads another's, runs, answers another's ask, cancels another's, defines, administers; reads,
+    // saves and removes records.
     for (role, expected) in [
-        (Role::Viewer, [true, false, false, false, false, false]),
-        (Role::Member, [false, true, false, false, false, false]),
-        (Role::Approver, [true, false, true, false, false, false]),
-        (Role::Operator, [true, true, true, true, true, false]),
-        (Role::Admin, [true, true, true, true, true, true]),
+        (Role::Viewer, [true, false, false, false, false, false, true, false, false]),
+        (Role::Member, [false, true, false, false, false, false, true, true, true]),
+        (Role::Approver, [true, false, true, false, false, false, false, false, false]),
+        (Role::Operator, [true, true, true, true, true, false, true, true, true]),
+        (Role::Admin, [true, true, true, true, true, true, true, true, true]),
     ] {
         let ann = caller(&stage.made("acme", &[role]).await, "acme");
         let allowed = [
@@ -96,6 +99,9 @@ async fn each_built_in_role_permits_its_documented_acts() {
             allows(&policy, &ann, Act::Cancel, other),
             allows(&policy, &ann, Act::Define, definition),
             allows(&policy, &ann, Act::Administer, Resource::Server),
+            allows(&policy, &ann, Act::Read, records),
+            allows(&policy, &ann, Act::Save, records),
+            allows(&policy, &ann, Act::Remove, records),
         ];
         assert_eq!(allowed, expected, "{role:?}");
         assert!(!allows(&policy, &ann, Act::Impersonate, Resource::Server), "{role:?}");

@@ -23,6 +23,30 @@ pub struct Request<'a> {
     pub context: Context<'a>,
 }
 
+impl Request<'_> {
+    /// Whether a realm that acts as a principal does it as that one, too: what is begun with a
+    /// thing of the catalog, and all that is done with records. Answering and administering are
+    /// always the caller's own.
+    pub fn is_run_as(&self) -> bool {
+        match self.resource {
+            Resource::RecordType(_) => true,
+            Resource::Tool(_)
+            | Resource::Plan(_)
+            | Resource::InlinePlan
+            | Resource::Agent(_)
+            | Resource::Pipeline(_) => self.act.is_run_as(),
+            Resource::Session(_)
+            | Resource::Ask { .. }
+            | Resource::Blob(_)
+            | Resource::Definition { .. }
+            | Resource::Upstream(_)
+            | Resource::Sink(_)
+            | Resource::Principal(_)
+            | Resource::Server => false,
+        }
+    }
+}
+
 /// What an act is done to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Resource<'a> {
@@ -54,6 +78,8 @@ pub enum Resource<'a> {
         /// Who stored its newest version; `None` if unknown or not stored yet.
         defined_by: Option<&'a str>,
     },
+    /// The records of a type, by its full name.
+    RecordType(&'a str),
     /// A server whose tools, prompts and resources are offered here, by its name.
     Upstream(&'a str),
     /// Where events go, by its name.
@@ -112,6 +138,7 @@ impl<'a> Resource<'a> {
     pub fn target(&self, act: Act, subject: &str) -> Target {
         let is_own = |facts: &SessionFacts<'_>| facts.owner == Some(subject);
         match self {
+            Self::Tool(spec) if spec.only_reads_records() => Target::RecordReader,
             Self::Tool(_)
             | Self::Plan(_)
             | Self::InlinePlan
@@ -124,6 +151,7 @@ impl<'a> Resource<'a> {
             Self::Ask { session, .. } if is_own(session) => Target::OwnAsk,
             Self::Ask { .. } => Target::OtherAsk,
             Self::Blob(_) => Target::Blob,
+            Self::RecordType(_) => Target::Records,
             Self::Definition { .. } => Target::Definition,
             Self::Upstream(_) | Self::Sink(_) => Target::Neighbour,
             Self::Principal(_) | Self::Server => Target::Server,
@@ -144,6 +172,7 @@ impl fmt::Display for Resource<'_> {
             Self::Ask { .. } => f.write_str("this ask"),
             Self::Blob(hash) => write!(f, "blob `{hash}`"),
             Self::Definition { kind, name, .. } => write!(f, "the definition of {kind} `{name}`"),
+            Self::RecordType(name) => write!(f, "records of type `{name}`"),
             Self::Upstream(name) => write!(f, "upstream `{name}`"),
             Self::Sink(name) => write!(f, "sink `{name}`"),
             Self::Principal(id) => write!(f, "principal `{id}`"),
@@ -224,9 +253,36 @@ impl Decision {
                     narrowed.lists.push(list.iter().map(Answerer::to_string).collect());
                 }
                 Obligation::Other => narrowed.other = true,
+                Obligation::Rows(_) | Obligation::Hide(_) => {}
             }
         }
         (narrowed != Answerers::default()).then_some(narrowed)
+    }
+
+    /// The queries that records must fit to exist for the caller: all of them.
+    pub fn rows(&self) -> Vec<Arc<str>> {
+        let mut found: Vec<Arc<str>> = Vec::new();
+        for obligation in &self.obligations {
+            match obligation {
+                Obligation::Rows(query) if !found.contains(query) => found.push(query.clone()),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The fields of records that do not exist for the caller.
+    pub fn hidden(&self) -> Vec<Arc<str>> {
+        let mut found: Vec<Arc<str>> = Vec::new();
+        for obligation in &self.obligations {
+            let Obligation::Hide(fields) = obligation else { continue };
+            for field in fields.iter() {
+                if !found.contains(field) {
+                    found.push(field.clone());
+                }
+            }
+        }
+        found
     }
 }
 
@@ -243,6 +299,10 @@ pub enum Obligation {
     Answerers(Vec<Answerer>),
     /// Someone else than who started the run, or changed something in it, answers what is asked.
     Other,
+    /// Only records that this query takes exist for the caller. Its variables are the caller's.
+    Rows(Arc<str>),
+    /// These fields of records do not exist for the caller.
+    Hide(Arc<[Arc<str>]>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -352,6 +412,41 @@ mod tests {
         let said = Only("b").decide_all(&ann, Act::Run, &plans);
         let allowed: Vec<bool> = said.iter().map(Decision::allows).collect();
         assert_eq!(allowed, [false, true, false]);
+    }
+
+    #[test]
+    fn row_filters_and_hidden_fields_of_a_decision_are_told_once() {
+        let hide = |fields: &[&str]| {
+            Obligation::Hide(fields.iter().map(|field| Arc::<str>::from(*field)).collect())
+        };
+        let rows = |query: &str| Obligation::Rows(query.into());
+        let obligations = vec![
+            rows("a:1"),
+            hide(&["cost", "note"]),
+            Obligation::Other,
+            rows("b:2"),
+            rows("a:1"),
+            hide(&["margin", "cost"]),
+        ];
+        let decision = Decision { obligations, ..Decision::allow() };
+        assert_eq!(decision.rows().join(" "), "a:1 b:2");
+        assert_eq!(decision.hidden().join(" "), "cost note margin");
+        assert!(Decision::allow().rows().is_empty() && Decision::allow().hidden().is_empty());
+    }
+
+    #[test]
+    fn a_realm_that_acts_as_a_principal_reads_and_changes_records_as_that_one() {
+        let ann = Caller::new("default", "ann");
+        let is_run_as = |act: Act, resource: Resource<'_>| {
+            let context = Context::default();
+            Request { act, subject: &ann, resource, context }.is_run_as()
+        };
+        for act in [Act::Read, Act::Save, Act::Remove] {
+            assert!(is_run_as(act, Resource::RecordType("shop.Order")), "{act:?}");
+        }
+        assert!(is_run_as(Act::Run, Resource::Plan("a")));
+        assert!(!is_run_as(Act::Read, Resource::Plan("a")));
+        assert!(!is_run_as(Act::Run, Resource::Server));
     }
 
     #[test]

@@ -26,6 +26,7 @@ named! {
 impl Role {
     pub fn permits(self, act: Act, target: Target) -> bool {
         match self {
+            Self::Viewer if target == Target::RecordReader => matches!(act, Act::Call | Act::Read),
             Self::Viewer => matches!(act, Act::Read | Act::Export),
             Self::Member => is_for_members(act, target),
             Self::Approver => is_for_approvers(act, target),
@@ -37,6 +38,7 @@ impl Role {
 
 fn is_for_members(act: Act, target: Target) -> bool {
     match target {
+        Target::RecordReader => matches!(act, Act::Call | Act::Read),
         Target::Catalog => {
             matches!(act, Act::Run | Act::Talk | Act::Submit | Act::Call | Act::Read)
         }
@@ -51,6 +53,7 @@ fn is_for_members(act: Act, target: Target) -> bool {
                 | Act::Answer
         ),
         Target::OwnAsk => matches!(act, Act::Read | Act::Answer),
+        Target::Records => matches!(act, Act::Read | Act::Save | Act::Remove),
         // A hash does not prove that the blob is of a session of the member's own.
         Target::Blob
         | Target::OtherSession
@@ -66,7 +69,12 @@ fn is_for_approvers(act: Act, target: Target) -> bool {
         Target::OwnAsk | Target::OtherAsk => matches!(act, Act::Read | Act::Answer),
         // What an approval is about is in the run that asks for it, and in the blobs of that run.
         Target::OwnSession | Target::OtherSession | Target::Blob => act == Act::Read,
-        Target::Catalog | Target::Definition | Target::Neighbour | Target::Server => false,
+        Target::Catalog
+        | Target::RecordReader
+        | Target::Records
+        | Target::Definition
+        | Target::Neighbour
+        | Target::Server => false,
     }
 }
 
@@ -144,6 +152,10 @@ pub enum Target {
     OtherAsk,
     /// A blob, known by its hash alone.
     Blob,
+    /// The records of a type.
+    Records,
+    /// A tool that only reads records: who may read them calls it.
+    RecordReader,
     /// A stored definition.
     Definition,
     /// An upstream or a sink.
@@ -156,26 +168,27 @@ pub enum Target {
 mod tests {
     use super::*;
 
-    const TARGETS: [Target; 9] = [
+    const TARGETS: [Target; 10] = [
         Target::Catalog,
         Target::OwnSession,
         Target::OtherSession,
         Target::OwnAsk,
         Target::OtherAsk,
         Target::Blob,
+        Target::Records,
         Target::Definition,
         Target::Neighbour,
         Target::Server,
     ];
 
-    const OPERATORS: &str = "run talk submit call read cancel fork export remove answer define \
-         log_in operate";
-    const ADMINS: &str = "run talk submit call read cancel fork export remove answer define \
-         log_in operate administer";
+    const OPERATORS: &str = "run talk submit call read cancel fork export save remove answer \
+         define log_in operate";
+    const ADMINS: &str = "run talk submit call read cancel fork export save remove answer \
+         define log_in operate administer";
 
     /// Acts that each role permits on each target, in the order of `TARGETS`.
-    const TABLE: [(Role, [&str; 9]); 5] = [
-        (Role::Viewer, ["read export"; 9]),
+    const TABLE: [(Role, [&str; 10]); 5] = [
+        (Role::Viewer, ["read export"; 10]),
         (
             Role::Member,
             [
@@ -185,14 +198,18 @@ mod tests {
                 "read answer",
                 "",
                 "",
+                "read save remove",
                 "",
                 "",
                 "",
             ],
         ),
-        (Role::Approver, ["", "read", "read", "read answer", "read answer", "read", "", "", ""]),
-        (Role::Operator, [OPERATORS; 9]),
-        (Role::Admin, [ADMINS; 9]),
+        (
+            Role::Approver,
+            ["", "read", "read", "read answer", "read answer", "read", "", "", "", ""],
+        ),
+        (Role::Operator, [OPERATORS; 10]),
+        (Role::Admin, [ADMINS; 10]),
     ];
 
     fn permitted(roles: &Roles, target: Target) -> String {

@@ -120,7 +120,24 @@ pub enum UpstreamProtocol {
     Other,
 }
 
+/// Our own tools on records: those that only read, and those that write.
+const RECORD_READERS: [&str; 4] = ["query_rootTypes", "query_plan", "query_find", "query_count"];
+const RECORD_WRITERS: [&str; 3] = ["query_save", "query_delete", "query_deleteMany"];
+
 impl ToolSpec {
+    /// Whether it is one of our own tools that only read records.
+    pub fn only_reads_records(&self) -> bool {
+        let is_own = self.listed.is_none() && self.unrecorded && self.reach == Reach::Reads;
+        is_own && RECORD_READERS.contains(&self.name.as_str())
+    }
+
+    /// Whether it is one of our own tools that store the outcome of a call under its id, with what
+    /// the call asked for.
+    pub fn writes_records(&self) -> bool {
+        let is_own = self.listed.is_none() && self.unrecorded && self.idempotent;
+        is_own && RECORD_WRITERS.contains(&self.name.as_str())
+    }
+
     /// The hash that a started call pins.
     pub fn hash(&self) -> ContentHash {
         ContentHash::of(self.pinned_text().as_bytes())

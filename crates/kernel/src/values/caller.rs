@@ -227,7 +227,9 @@ named! {
         Fork = "fork",
         /// Takes whole histories out.
         Export = "export",
-        /// Removes a session.
+        /// Saves a record.
+        Save = "save",
+        /// Removes a session, or a record.
         Remove = "remove",
         /// Answers an ask, or lets a run continue.
         Answer = "answer",
@@ -246,7 +248,8 @@ named! {
 
 impl Act {
     /// Whether a realm that acts as a principal does it as that one, too: what is begun with a
-    /// thing of the catalog. Answering and administering are always the caller's own.
+    /// thing of the catalog. Answering and administering are always the caller's own. What is done
+    /// with records depends on the resource (`Request::is_run_as`).
     pub fn is_run_as(self) -> bool {
         matches!(self, Self::Run | Self::Talk | Self::Submit | Self::Call)
     }
@@ -261,6 +264,7 @@ impl Act {
             | Self::Call
             | Self::Cancel
             | Self::Fork
+            | Self::Save
             | Self::Remove
             | Self::LogIn => Scope::Use,
             Self::Answer => Scope::Answer,

@@ -4,6 +4,7 @@ mod calls;
 mod cases;
 mod files;
 mod principals;
+mod records;
 mod snapshots;
 mod verdicts;
 

@@ -428,3 +428,28 @@ fn a_list_is_judged_like_its_items() {
     let other = Caller::new("other", format!("key:{KEY}"));
     assert!(!stage.policy.decide_all(&other, Act::Read, &resources)[0].allows());
 }
+
+#[test]
+fn what_is_left_of_records_is_cached_with_the_decision() {
+    let text = "@id(\"own\") @rows(\"region:${region}\") @hide(\"cost\")\n\
+                forbid(principal, action, resource is RecordType);\n\
+                @id(\"later\") @rows(\"total:<#5\")\n\
+                forbid(principal, action == Action::\"save\", resource is RecordType)\n\
+                when { context.now > datetime(\"2020-01-01\") };";
+    let stage = Stage::new(text, &["member"], true);
+    let subject = Caller::new("acme", format!("key:{KEY}"));
+    let context = Context::default();
+    for (act, name, rows) in [
+        (Act::Read, "shop.Order", "region:${region}"),
+        (Act::Read, "shop.Customer", "region:${region}"),
+        (Act::Save, "shop.Order", "region:${region} total:<#5"),
+    ] {
+        let resource = Resource::RecordType(name);
+        let decision = stage.decides(&Request { act, subject: &subject, resource, context });
+        assert!(decision.allows(), "{act:?} {name}");
+        assert_eq!(decision.rows().join(" "), rows, "{act:?} {name}");
+        assert_eq!(decision.hidden().join(" "), "cost", "{act:?} {name}");
+        let listed = stage.policy.decide_all(&subject, act, &[resource]);
+        assert_eq!(listed, [decision], "{act:?} {name}");
+    }
+}
