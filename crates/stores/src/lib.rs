@@ -1,5 +1,5 @@
 //! Stores behind the kernel's contracts: sessions, definitions, API keys, claims, principals,
-//! realms, the audit, blobs, deliveries, webhooks. `open` chooses by place.
+//! realms, the audit, blobs, deliveries, webhooks, records. `open` chooses by place.
 //!
 //! The order of the modules below is the order of reading and of import: a module uses only those
 //! above it.
@@ -14,6 +14,7 @@ mod backup;
 
 pub use backup::restore;
 pub use opening::{FatalHandler, Holder, OpenError, Parts, StoreLocation};
+pub use sqlite::RecordsOpener;
 
 use backup::FolderBackup;
 use kernel::contracts::backup::Backup;
@@ -57,6 +58,8 @@ pub struct OpenStore {
     pub backup: Arc<dyn Backup>,
     /// Writes that its databases had lost when it was opened, if that was accepted.
     pub losses: Vec<StoreLoss>,
+    /// The records, which are opened once there are types.
+    pub records: RecordsOpener,
 }
 
 /// Opens the store at a place and starts its threads. A new place is made ready; one that another
@@ -80,10 +83,11 @@ pub fn open(place: &StoreLocation, parts: Parts) -> Result<OpenStore, OpenError>
         audit: store.clone(),
         blobs: Arc::new(blobs),
         deliveries: store.clone(),
-        webhooks: store,
+        webhooks: store.clone(),
         marks: Arc::new(marks),
         backup: Arc::new(backup),
         losses,
+        records: RecordsOpener::new(folder.to_owned(), store, parts),
     })
 }
 

@@ -14,6 +14,7 @@ mod api_keys;
 mod audit;
 mod realms;
 mod webhooks;
+mod records;
 
 use backups::files_below;
 use futures::StreamExt;

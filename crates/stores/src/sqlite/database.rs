@@ -19,6 +19,8 @@ pub(crate) struct Database {
     pub(crate) prepare: fn(&Connection, Millis) -> rusqlite::Result<()>,
     /// Lists the realm, the owner and about how many bytes are stored for them.
     pub(crate) stored_bytes: &'static str,
+    /// Whether its reads have a time after which SQLite ends them.
+    pub(crate) is_timed: bool,
 }
 
 /// Plain SQL, embedded, applied once. One that is there is never changed.

@@ -10,6 +10,7 @@ use crate::files::sync_folder;
 use crate::locks::held;
 use crate::opening::{OpenError, Parts};
 use crate::sqlite::database::Database;
+use crate::sqlite::deadline;
 use crate::sqlite::files::connect;
 use crate::sqlite::files::lock::FolderLock;
 use crate::sqlite::files::position::PositionFile;
@@ -81,14 +82,20 @@ impl Databases {
         parts: &Parts,
     ) -> Result<OpenDatabase, OpenError> {
         let unusable = |why| OpenError::Folder { folder: self.folder.clone(), why };
-        let PreparedDatabase { database, path, connection, .. } = prepared;
+        let PreparedDatabase { database, path, mut connection, .. } = prepared;
         let closed = || unusable(io::Error::other("its store is closed"));
         let lock = self.lock.upgrade().ok_or_else(closed)?;
         // SQLite syncs the folder for its logs; the database's own name is ours to make durable.
         sync_folder(&self.folder).map_err(unusable)?;
         let vfs = parts.vfs.as_deref();
-        let connections: Vec<_> =
+        let mut connections: Vec<_> =
             (0..READERS).map(|_| connect::reader(&path, vfs)).collect::<Result<_, _>>()?;
+        if database.is_timed {
+            for connection in connections.iter_mut().chain([&mut connection]) {
+                let watched = deadline::watch(connection, &parts.clock);
+                watched.map_err(|error| connect::refused(&path, &error))?;
+            }
+        }
         let positions = Arc::new(PositionFile::new(&self.folder, database));
         positions.write(&connection);
         let shared = Arc::<Shared>::default();

@@ -2,6 +2,7 @@
 //! beside it. One process per folder.
 
 mod error;
+mod deadline;
 mod poison;
 mod queue;
 mod task;
@@ -20,9 +21,11 @@ mod prune;
 mod trim;
 mod webhooks;
 mod store;
+mod records;
 
 pub(crate) use files::copy::{copy, damage};
 pub(crate) use files::lock::FolderLock;
+pub use records::RecordsOpener;
 pub(crate) use tables::refs::LooseBlob;
 
 use crate::files::make_folder;
@@ -54,12 +57,14 @@ pub(crate) static MAIN: Database = Database {
     stored_bytes: "SELECT s.realm, r.owner, sum(r.bytes) FROM runs AS r \
          JOIN sessions AS s ON s.pk = r.session \
          GROUP BY s.realm, r.owner ORDER BY s.realm, r.owner",
+    is_timed: false,
 };
 
 /// All databases that a data folder can have, the main one first. The others are made after it, and
 /// copied after it: what a run in the copy wrote to them is in their copies.
 pub(crate) static DATABASES: &[&Database] = &[
     &MAIN,
+    &records::RECORDS,
     #[cfg(test)]
     &tests::NOTES,
 ];

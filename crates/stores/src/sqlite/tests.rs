@@ -34,6 +34,7 @@ pub(crate) static NOTES: Database = Database {
     }],
     prepare: |_connection, _now| Ok(()),
     stored_bytes: "SELECT 'r', 'ann', sum(length(body)) FROM notes HAVING count(*) > 0",
+    is_timed: false,
 };
 
 /// What a store is opened with.
