@@ -1,15 +1,17 @@
-//! The built-in tools. A new one is a `TypedTool` in a file of its own in `built_in` and one line
-//! in the list there; every endpoint, the model's prompt and the docs read the catalog that this
-//! feeds.
+//! The tools that Waypost brings itself. A new one is a `TypedTool` in a file of its own in
+//! `built_in`, or in `records` if it works on typed records, and one line in the list there; every
+//! endpoint, the model's prompt and the docs read the catalog that this feeds.
 
 mod events;
 mod typed;
 #[cfg(test)]
 mod test_calls;
 mod built_in;
+mod records;
 
 pub use built_in::{BuiltInSettings, FOR_RUNS, builtin, switched_off};
 pub use outbound::addresses::HttpSettings;
+pub use records::{RecordTools, record_tools};
 
 #[cfg(test)]
 mod tests {

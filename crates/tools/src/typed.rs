@@ -22,7 +22,7 @@ pub(crate) trait TypedTool: Send + Sync + 'static {
     /// Its output. `Value` promises nothing, and then no schema is listed.
     type Out: Serialize + JsonSchema;
 
-    /// Its stable name. What stands before the first `::` or `.` is its family, and its tag.
+    /// Its stable name. What stands before the first `::`, `.` or `_` is its family, and its tag.
     const NAME: &'static str;
     /// A short title for people.
     const TITLE: &'static str;
@@ -32,6 +32,8 @@ pub(crate) trait TypedTool: Send + Sync + 'static {
     const REACH: Reach;
     /// Whether a repeat with the same key has no further effect. One that writes must say so.
     const IDEMPOTENT: bool = matches!(Self::REACH, Reach::Reads);
+    /// Whether a direct call of it is never kept as a run.
+    const UNRECORDED: bool = false;
 
     /// What the schema cannot check, and whether it serves this caller, before policy: no one is
     /// asked to approve a call that cannot run.
@@ -61,7 +63,7 @@ pub(crate) trait TypedTool: Send + Sync + 'static {
 
 /// A typed tool in the shape that the catalog takes.
 pub(crate) fn typed<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
-    let family = T::NAME.split([':', '.']).next().unwrap_or_default();
+    let family = T::NAME.split([':', '.', '_']).next().unwrap_or_default();
     let output = plain_schema::<T::Out>(SchemaSettings::draft2020_12().for_serialize());
     let promises = output.as_object().is_some_and(|schema| !schema.is_empty());
     let spec = ToolSpec {
@@ -75,7 +77,7 @@ pub(crate) fn typed<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
         tags: vec![family.to_owned()],
         pace: Pace::Quick,
         yields: OutputKind::Value,
-        unrecorded: false,
+        unrecorded: T::UNRECORDED,
         listed: None,
     };
     Arc::new(Typed { tool, spec: Arc::new(spec) })
@@ -144,6 +146,10 @@ fn plain(schema: &mut Schema) {
     if keywords.get("additionalProperties") == Some(&Value::Bool(true)) {
         keywords.remove("additionalProperties");
     }
+    // A doc comment has lines because the source has.
+    if let Some(Value::String(description)) = keywords.get_mut("description") {
+        *description = description.replace('\n', " ");
+    }
     // The format of a number is the width of its Rust type.
     let is_text = |kind: &Value| kind == "string" || kind[0] == "string";
     if !keywords.get("type").is_some_and(is_text) {
@@ -171,10 +177,12 @@ fn plain(schema: &mut Schema) {
 /// enough.
 fn refuse_null(property: &mut Value) {
     if let Some(kinds) = property.get_mut("type")
-        && let Some([kind, null]) = kinds.as_array().map(Vec::as_slice)
-        && null == "null"
+        && let Some(others) = kinds.as_array_mut()
     {
-        *kinds = kind.clone();
+        others.retain(|kind| kind != "null");
+        if let [only] = others.as_slice() {
+            *kinds = only.clone();
+        }
     }
     if let Some(Value::Array(values)) = property.get_mut("enum") {
         values.retain(|value| !value.is_null());
@@ -195,7 +203,8 @@ mod tests {
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct Trip {
-        /// How far
+        /// How far,
+        /// in all
         metres: u32,
         #[serde(default)]
         by: Means,
@@ -223,7 +232,7 @@ mod tests {
     fn derived_schemas_contain_no_rust_details() {
         let stops = json!({"type": "array", "items": {"type": "object",
             "properties": {"minutes": {"type": "integer"}}, "required": ["minutes"]}});
-        let metres = json!({"type": "integer", "minimum": 0, "description": "How far"});
+        let metres = json!({"type": "integer", "minimum": 0, "description": "How far, in all"});
         let by = json!({"enum": ["land", "water"], "default": "land"});
         let read = json!({"type": "object", "additionalProperties": false,
             "properties": {"metres": metres, "by": by, "back": {"enum": ["land", "water"]},
