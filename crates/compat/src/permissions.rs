@@ -1,7 +1,8 @@
-//! `/system/permissions`: what a subject may do, decided as it would be if it did it. Areas,
-//! domains and actions are those of policies: one area, the types of resources, and the acts.
-//! Nothing is done, and the audit keeps nothing. About others and with other roles only those ask
-//! who administer the realm; only they learn which policy decided.
+//! `/system/permissions`: what a subject may do, decided as it would be if it did it. Domains and
+//! actions of the area `waypost` are those of policies: the types of resources, and the acts. The
+//! area `integration` has the names that clients of an existing service know for what is done with
+//! records. Nothing is done, and the audit keeps nothing. About others and with other roles only
+//! those ask who administer the realm; only they learn which policy decided.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -14,22 +15,54 @@ use kernel::contracts::policy::{Context, Decision, Request, Resource, SessionFac
 use kernel::identity::roles::Roles;
 use kernel::tool::call::{Caller, OutputKind, Pace, Reach, ToolSpec, Verdict};
 use kernel::values::caller::Act;
-use policy::applicable;
+use policy::{applicable, names_field};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wire::permissions::{
-    ActionsByDomain, DecisionScope, MatchedRule, PermissionCheck, PermissionDecision,
+    DecisionScope, FilterConstraint, MatchedRule, PermissionCheck, PermissionDecision,
     PermissionEffect, PermissionLandscape, PermissionQuery, ScopedConstraint,
 };
 
-/// The one area.
+/// The area of everything that policies name.
 const AREA: &str = "waypost";
+/// The area and the domain of what is done with records.
+const RECORDS_AREA: &str = "integration";
+const RECORDS_DOMAIN: &str = "query";
+/// The member of arguments that names a type of records.
+const ROOT_TYPE: &str = "rootType";
 /// Any area, domain or action.
 const ANY: &str = "*";
 /// Sessions that callers make.
 const SPACE: &str = "session";
 /// What is asked where nothing else is said.
 const APPROVAL: &str = "approve";
+
+/// What is done with records, in the words of clients.
+struct RecordAction {
+    name: &'static str,
+    tool: &'static str,
+    /// What it does to the type that it is about.
+    act: Act,
+}
+
+const fn record_action(name: &'static str, tool: &'static str, act: Act) -> RecordAction {
+    RecordAction { name, tool, act }
+}
+
+static RECORD_ACTIONS: [RecordAction; 12] = [
+    record_action("listRootTypes", "query_rootTypes", Act::Read),
+    record_action("plan", "query_plan", Act::Read),
+    record_action("find", "query_find", Act::Read),
+    record_action("count", "query_count", Act::Read),
+    record_action("save", "query_save", Act::Save),
+    record_action("delete", "query_delete", Act::Remove),
+    record_action("deleteMany", "query_deleteMany", Act::Remove),
+    record_action("importAnalyze", "query_importAnalyze", Act::Save),
+    record_action("importRows", "query_importRows", Act::Save),
+    record_action("importCommit", "query_importCommit", Act::Save),
+    record_action("importCancel", "query_importCancel", Act::Save),
+    record_action("export", "query_export", Act::Read),
+];
 
 /// `POST /check`.
 pub(crate) async fn check(
@@ -42,12 +75,19 @@ pub(crate) async fn check(
     let action = required(query.action.as_ref(), "action")?;
     let mut known =
         applicable().filter(|(act, kind)| is_same(domain, kind) && is_same(action, act.name()));
-    let is_ours = fits(query.area.as_ref(), AREA);
-    let decision = match known.next().filter(|_| is_ours) {
-        Some((act, kind)) => about.decision(&server, &query, act, kind),
-        // No policy is about it, so nothing permits it.
-        None => nothing(),
-    };
+    let is_in = |area: &str| fits(query.area.as_ref(), area);
+    let decision = known
+        .next()
+        .filter(|_| is_in(AREA))
+        .map(|(act, kind)| about.decision(&server, &query, act, kind))
+        .or_else(|| {
+            let mut actions = RECORD_ACTIONS.iter();
+            let action = actions.find(|known| is_same(action, known.name))?;
+            let is_of_records = is_in(RECORDS_AREA) && is_same(domain, RECORDS_DOMAIN);
+            is_of_records.then(|| about.of_records(&server, &query, action)).flatten()
+        });
+    // Where no policy is about it, nothing permits it.
+    let decision = decision.unwrap_or_else(nothing);
     Ok(Json(DecisionView::of(decision, about.is_told).check()))
 }
 
@@ -59,28 +99,36 @@ pub(crate) async fn evaluate(
 ) -> Result<Json<PermissionLandscape>> {
     let about = PermissionSubject::of(&server, &visitor, &query)?;
     let mut all = PermissionLandscape::default();
-    if !fits(query.area.as_ref(), AREA) {
-        return Ok(Json(all));
-    }
+    let is_wanted = |area: &str, domain: &str, action: &str| {
+        fits(query.area.as_ref(), area)
+            && fits(query.functional_domain.as_ref(), domain)
+            && fits(query.action.as_ref(), action)
+    };
     for (act, kind) in applicable() {
-        let is_wanted =
-            fits(query.functional_domain.as_ref(), kind) && fits(query.action.as_ref(), act.name());
-        if !is_wanted {
-            continue;
+        if is_wanted(AREA, kind, act.name()) {
+            let said = DecisionView::of(about.decision(&server, &query, act, kind), about.is_told);
+            note(&mut all, [AREA, kind, act.name()], said);
         }
-        let said = DecisionView::of(about.decision(&server, &query, act, kind), about.is_told);
-        let PermissionLandscape { allow, deny, decisions, .. } = &mut all;
-        note(if said.effect == PermissionEffect::Allow { allow } else { deny }, kind, act);
-        let domains = decisions.entry(AREA.to_owned()).or_default();
-        let actions = domains.entry(kind.to_owned()).or_default();
-        actions.insert(act.name().to_owned(), said.decision());
+    }
+    for action in &RECORD_ACTIONS {
+        if is_wanted(RECORDS_AREA, RECORDS_DOMAIN, action.name)
+            && let Some(decision) = about.of_records(&server, &query, action)
+        {
+            let said = DecisionView::of(decision, about.is_told);
+            note(&mut all, [RECORDS_AREA, RECORDS_DOMAIN, action.name], said);
+        }
     }
     Ok(Json(all))
 }
 
-fn note(actions: &mut ActionsByDomain, kind: &str, act: Act) {
-    let domains = actions.entry(AREA.to_owned()).or_default();
-    domains.entry(kind.to_owned()).or_default().push(act.name().to_owned());
+fn note(all: &mut PermissionLandscape, names: [&str; 3], said: DecisionView) {
+    let [area, domain, action] = names.map(str::to_owned);
+    let PermissionLandscape { allow, deny, decisions, .. } = all;
+    let effects = if said.effect == PermissionEffect::Allow { allow } else { deny };
+    let domains = effects.entry(area.clone()).or_default();
+    domains.entry(domain.clone()).or_default().push(action.clone());
+    let actions = decisions.entry(area).or_default().entry(domain).or_default();
+    actions.insert(action, said.decision());
 }
 
 fn is_same(asked: &str, name: &str) -> bool {
@@ -159,6 +207,33 @@ impl PermissionSubject {
         let Some(resource) = resource(kind, id, query.owner_id.as_deref(), spec.as_deref()) else {
             return nothing();
         };
+        self.judged(server, query, act, resource)
+    }
+
+    /// What would be decided if the subject did this with records: with those of a type, where one
+    /// is named, else with the tool. None where there is no such tool for the subject.
+    fn of_records(
+        &self,
+        server: &ServerState,
+        query: &PermissionQuery,
+        action: &RecordAction,
+    ) -> Option<Decision> {
+        let in_arguments = || query.resource.as_ref()?.get(ROOT_TYPE)?.as_str();
+        let named = query.model_class.as_deref().or_else(in_arguments);
+        if let Some(name) = named {
+            return Some(self.judged(server, query, action.act, Resource::RecordType(name)));
+        }
+        let spec = self.tool(server, action.tool)?;
+        Some(self.judged(server, query, Act::Call, Resource::Tool(&spec)))
+    }
+
+    fn judged(
+        &self,
+        server: &ServerState,
+        query: &PermissionQuery,
+        act: Act,
+        resource: Resource<'_>,
+    ) -> Decision {
         let arguments = query.resource.as_ref().map(|fields| Value::Object(fields.clone()));
         let arguments = arguments.as_ref().filter(|_| act == Act::Call);
         let context = Context { arguments, ..Context::default() };
@@ -204,6 +279,7 @@ fn resource<'q>(
             let (kind, name) = id.split_once(':').unwrap_or(("", id));
             Resource::Definition { kind, name, defined_by: owner }
         }
+        "RecordType" => Resource::RecordType(id),
         "Upstream" => Resource::Upstream(id),
         "Sink" => Resource::Sink(id),
         "Principal" => Resource::Principal(id),
@@ -235,19 +311,48 @@ fn nothing() -> Decision {
     Verdict::Deny(String::new()).into()
 }
 
+/// What is left of records, if not everything is. Of a hidden field only those learn who administer
+/// the realm.
+fn filters(decision: &Decision, is_told: bool) -> Option<Vec<FilterConstraint>> {
+    let hidden = decision.hidden();
+    let join_op = || "AND".to_owned();
+    let mut found = Vec::new();
+    for query in decision.rows() {
+        let is_shown = is_told || !names_field(&query, &hidden);
+        let and_filter_string = is_shown.then(|| query.to_string());
+        found.push(FilterConstraint {
+            and_filter_string,
+            join_op: join_op(),
+            excluded_fields: None,
+        });
+    }
+    if is_told && !hidden.is_empty() {
+        let excluded_fields = Some(hidden.iter().map(ToString::to_string).collect());
+        found.push(FilterConstraint {
+            excluded_fields,
+            join_op: join_op(),
+            ..FilterConstraint::default()
+        });
+    }
+    (!found.is_empty()).then_some(found)
+}
+
 /// A decision in the words of the answers.
 struct DecisionView {
     effect: PermissionEffect,
     scope: DecisionScope,
     constraints: Option<Vec<ScopedConstraint>>,
+    filters: Option<Vec<FilterConstraint>>,
     /// The policies that decided; none where who asks must not learn it.
     rules: Option<Vec<String>>,
 }
 
 impl DecisionView {
     fn of(decision: Decision, is_told: bool) -> Self {
+        let filters = filters(&decision, is_told);
         let Decision { verdict, policies, .. } = decision;
         let (effect, scope) = match &verdict {
+            Verdict::Allow if filters.is_some() => (PermissionEffect::Allow, DecisionScope::Scoped),
             Verdict::Allow => (PermissionEffect::Allow, DecisionScope::Exact),
             Verdict::Ask(_) => (PermissionEffect::Allow, DecisionScope::Scoped),
             Verdict::Deny(_) if policies.is_empty() => {
@@ -262,7 +367,7 @@ impl DecisionView {
             Verdict::Allow | Verdict::Deny(_) => None,
         };
         let rules = is_told.then(|| policies.iter().map(ToString::to_string).collect());
-        Self { effect, scope, constraints, rules }
+        Self { effect, scope, constraints, filters, rules }
     }
 
     fn first_rule(&self) -> Option<String> {
@@ -282,7 +387,7 @@ impl DecisionView {
             winning_rule_final: None,
             scoped_constraints_present: self.constraints.is_some(),
             scoped_constraints: self.constraints,
-            filter_constraints: None,
+            filter_constraints: self.filters,
             not_applicable: None,
             matched_rule_results: self.rules.map(|all| all.into_iter().map(matched).collect()),
             evaluated_rules: None,

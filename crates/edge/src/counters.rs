@@ -46,6 +46,8 @@ pub enum FilesPart {
     Principals,
     /// Plans, agents, pipelines and rules.
     Files,
+    /// The types of records, of all realms.
+    Types,
     /// What is served in this realm, where its own files are wrong.
     Realm(RealmId),
 }
@@ -56,6 +58,7 @@ impl fmt::Display for FilesPart {
             FilesPart::Policies => f.write_str("policies"),
             FilesPart::Principals => f.write_str("principals"),
             FilesPart::Files => f.write_str("files"),
+            FilesPart::Types => f.write_str("types"),
             FilesPart::Realm(realm) => write!(f, "realms/{realm}"),
         }
     }

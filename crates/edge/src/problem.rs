@@ -9,12 +9,14 @@ use engine::refusal::{Quota, Refusal, RefusalCode, RefusalKind};
 use kernel::identity::shares::SharedLimit;
 use kernel::tool::schema::Misfit;
 use kernel::values::fault::Fault;
+use query::records::faults;
 use serde_json::{Map, Value, json};
 use wire::a2a::error::{A2aError, ErrorKind};
 use wire::a2a::proto::status::Status;
 use wire::conversations::{ThreadError, ThreadStatus};
 use wire::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use wire::plan_sessions::PlainError;
+use wire::query_gateway::NamedError;
 use wire::rest::{FaultyValue, PROBLEM_TYPE, Problem};
 
 /// Where in an endpoint's body stood what the engine refuses with this code.
@@ -60,6 +62,8 @@ pub enum Shape {
     Problem,
     /// `{error, code, hint}`.
     Plain,
+    /// `{error, message, hint}`, where `error` is the stable word.
+    Named,
     /// `{status: error, message, code, hint}`.
     Thread,
     /// A JSON-RPC response without an id: no request was read yet.
@@ -89,6 +93,24 @@ impl Failure {
             ProblemBody { code: code.name(), message, hint, errors, detail, retry_ms, quota };
         let failure = Self { status, body: Box::new(body), shape: None, headers: Vec::new() };
         failure.fault(fault.as_deref())
+    }
+
+    /// A call on records that failed: its fault has a name and a status of its own. None for any
+    /// other fault.
+    pub fn of_record_fault(fault: &Fault) -> Option<Self> {
+        let (code, status) = faults::known(&fault.name)?;
+        let status = StatusCode::from_u16(status).ok()?;
+        let failure =
+            Self::new(status, code, fault.message.as_str()).maybe_hint(fault.hint.clone());
+        let Some(detail) = fault.detail.as_deref() else { return Some(failure) };
+        let failure = failure.errors(field_errors(detail));
+        Some(failure.detail(Value::Object(detail.clone())))
+    }
+
+    /// The same with another status.
+    #[must_use]
+    pub fn status_code(self, status: StatusCode) -> Self {
+        Self { status, ..self }
     }
 
     /// The same in this shape, whatever its path is.
@@ -225,6 +247,7 @@ impl Failure {
         let (kind, body) = match shape {
             Shape::Problem => (PROBLEM_TYPE, bytes(&self.problem(trace_id))),
             Shape::Plain => ("application/json", bytes(&self.plain(trace_id))),
+            Shape::Named => ("application/json", bytes(&self.named(trace_id))),
             Shape::Thread => ("application/json", bytes(&self.thread(trace_id))),
             Shape::JsonRpc => {
                 let mut error = self.rpc_error();
@@ -331,6 +354,15 @@ impl Failure {
         }
     }
 
+    fn named(self, trace_id: String) -> NamedError {
+        let ProblemBody { code, message, hint, errors, detail, .. } = *self.body;
+        let mut more = more(detail, &["error", "message", "hint", "traceId"]);
+        if !errors.is_empty() && !more.contains_key("errors") {
+            more.insert("errors".to_owned(), errors.iter().map(field_error).collect());
+        }
+        NamedError { error: code.to_owned(), message, hint, trace_id, more }
+    }
+
     /// The same as the object of `/run` and `/resume`.
     pub fn thread(self, trace_id: String) -> ThreadError {
         let ProblemBody { code, message, hint, errors, detail, .. } = *self.body;
@@ -430,6 +462,27 @@ fn status_of(kind: RefusalKind) -> StatusCode {
     }
 }
 
+/// The fields that a fault of records names, such as `lines[2].sku`, as places in a body.
+fn field_errors(detail: &Map<String, Value>) -> Vec<Misfit> {
+    let errors = detail.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let misfit = |error: &Value| {
+        let field = error.get("field")?.as_str()?.replace(']', "");
+        let message = error.get("message")?.as_str()?.to_owned();
+        let pointer = match field.as_str() {
+            "" => String::new(),
+            field => format!("/{}", field.replace(['.', '['], "/")),
+        };
+        Some(Misfit { pointer, message })
+    };
+    errors.filter_map(misfit).collect()
+}
+
+/// The other way round: a place in a body as the name of a field.
+fn field_error(misfit: &Misfit) -> Value {
+    let field = misfit.pointer.trim_start_matches('/').replace('/', ".");
+    json!({"field": field, "message": misfit.message})
+}
+
 fn faulty(misfit: Misfit) -> FaultyValue {
     FaultyValue { pointer: misfit.pointer, detail: misfit.message }
 }
@@ -463,6 +516,34 @@ mod tests {
             .hint("read it")
             .errors(vec![Misfit { pointer: "/a".to_owned(), message: "is wrong".to_owned() }])
             .detail(json!({"status": "decided", "code": "x", "decision": {"by": "ann"}}))
+    }
+
+    #[test]
+    fn a_fault_of_records_has_its_own_name_and_status_and_its_detail_as_members() {
+        let errors = json!([{"field": "lines[2].sku", "message": "is required"}]);
+        let detail = Map::from_iter([("errors".to_owned(), errors.clone())]);
+        let fault = Fault::new("InvalidEntity", "it does not fit").hint("mend it").detail(detail);
+        let failure = Failure::of_record_fault(&fault).unwrap();
+        assert_eq!(failure.status(), StatusCode::BAD_REQUEST);
+        let named = json!(failure.clone().named("0f".to_owned()));
+        let expected = json!({"error": "InvalidEntity", "message": "it does not fit",
+            "hint": "mend it", "errors": errors, "traceId": "0f"});
+        assert_eq!(named, expected);
+        let problem = failure.problem("0f".to_owned());
+        assert_eq!((problem.code.as_str(), problem.status), ("InvalidEntity", 400));
+        let misfit = json!([{"pointer": "/lines/2/sku", "detail": "is required"}]);
+        assert_eq!(json!(problem.errors), misfit);
+        assert_eq!(problem.more.get("errors"), None);
+        assert!(Failure::of_record_fault(&Fault::new("HttpStatus", "500")).is_none());
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_told_by_their_fields() {
+        let failure = Failure::wrong_value("/page/limit", "is no number");
+        let named = json!(failure.named("0f".to_owned()));
+        let errors = json!([{"field": "page.limit", "message": "is no number"}]);
+        assert_eq!(named["errors"], errors);
+        assert_eq!(named["error"], "wrong_shape");
     }
 
     #[test]

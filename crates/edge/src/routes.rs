@@ -32,6 +32,10 @@ impl<S> Route<S> {
         Self { method: "PUT", ..Self::get(path, handler, right) }
     }
 
+    pub const fn patch(path: &'static str, handler: Handler<S>, right: Right) -> Self {
+        Self { method: "PATCH", ..Self::get(path, handler, right) }
+    }
+
     pub const fn delete(path: &'static str, handler: Handler<S>, right: Right) -> Self {
         Self { method: "DELETE", ..Self::get(path, handler, right) }
     }

@@ -15,6 +15,7 @@ mod upstreams;
 mod logins;
 mod asks;
 mod providers;
+mod records;
 mod sinks;
 mod blobs;
 mod identity;

@@ -7,11 +7,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use edge::gateway::{Gateway, StoredProvider, leads_inside};
+use edge::gateway::{Gateway, Member, StoredProvider, leads_inside};
 use edge::problem::{Failure, Result};
 use edge::request::auth::Visitor;
 use edge::request::body::JsonBody;
-use edge::request::params::{PathName, short};
+use edge::request::cursors::Purpose;
+use edge::request::pages::{PageQuery, paged};
+use edge::request::params::{Params, PathName, short};
 use edge::request::server_state::{Administrator, ServerState, Shared, for_whole_server};
 use engine::refusal::{Refusal, RefusalCode};
 use kernel::contracts::policy::Resource;
@@ -19,11 +21,46 @@ use kernel::contracts::{Definition, Precondition, StoreError, StoredBy};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::values::caller::{Act, Caller};
 use kernel::values::ids::RealmId;
+use project::upstream_entries;
 use project::upstream_entries::shown_url;
 use project::upstream_entries::stored::KIND;
 use serde_json::Value;
 use std::sync::Arc;
-use wire::rest::Provider;
+use wire::rest::{Page, Provider, ProviderSummary};
+
+/// `GET /providers`, by name: those that are stored, and those that are configured. Secrets are not
+/// shown.
+pub(crate) async fn list(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Params(query): Params<PageQuery>,
+) -> Result<Json<Page<ProviderSummary>>> {
+    let members = server.readable_upstreams(visitor.foremost());
+    let of = Purpose::of(&visitor.caller, "/api/v1/providers");
+    paged(&server, &of, members, query, |member| member.facts.name.as_str(), summary)
+}
+
+fn summary(member: Member) -> ProviderSummary {
+    let running = member.upstream.as_ref().map(|upstream| (upstream.config(), upstream.status()));
+    let facts = upstream_entries::shown(&member.facts, running);
+    ProviderSummary {
+        ref_name: facts.name,
+        provider_type: provider_type(&facts.kind),
+        target: facts.target,
+        origin: facts.origin,
+        prefix: facts.prefix,
+        state: facts.state,
+        tools: facts.tools,
+    }
+}
+
+/// As a provider that is stored says it: an MCP server is one however it is reached.
+fn provider_type(kind: &str) -> String {
+    match kind {
+        "http" | "stdio" => "MCP".to_owned(),
+        kind => kind.to_ascii_uppercase(),
+    }
+}
 
 /// `GET /providers/{refName}`. What may be a secret in an address is for administrators.
 pub(crate) async fn show(
@@ -220,6 +257,12 @@ mod tests {
         let mut body = json!({"baseUrl": "https://crm.example.com/api"});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         reaches_further(&serde_json::from_value(body).unwrap())
+    }
+
+    #[test]
+    fn an_mcp_server_is_one_however_it_is_reached() {
+        let told = ["http", "stdio", "rest", "rpc", "a2a"].map(provider_type);
+        assert_eq!(told, ["MCP", "MCP", "REST", "RPC", "A2A"]);
     }
 
     #[test]

@@ -1,27 +1,24 @@
 //! `/api/v1/tools`: the catalog as the caller sees it, and direct calls.
 
 use axum::Json;
-use axum::http::StatusCode;
-use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use edge::problem::{Failure, Result};
 use edge::request::body::{RawBody, parse_maybe};
 use edge::request::cursors::Purpose;
-use edge::request::key::{Key, replayed, replayed_failure};
+use edge::request::key::Key;
 use edge::request::pages::{PageQuery, paged};
 use edge::request::params::{Params, PathName, Wait, not_found};
-use edge::request::run_body::{input, location};
+use edge::request::run_body::input;
 use edge::request::server_state::{Shared, Who};
 use edge::request::trace::Trace;
+use edge::tool_answer;
 use edge::views::rows;
 use engine::refusal::RefusalCode;
-use engine::{CallReport, CallRequest, RunReport, UnseenCall};
+use engine::{CallRequest, UnseenCall};
 use kernel::event::Occasion;
-use kernel::tool::call::{Caller, InputRequired, ToolSpec};
-use kernel::values::ids::ToolName;
-use serde_json::json;
+use kernel::tool::call::{Caller, ToolSpec};
 use std::sync::Arc;
-use wire::rest::{CallAnswer, CallBody, Page, PendingCall, RunAnswer, Tool};
+use wire::rest::{CallAnswer, CallBody, Page, Tool};
 
 /// Where in the body stood what the engine refuses.
 fn pointer_of(code: &RefusalCode) -> Option<&'static str> {
@@ -73,57 +70,17 @@ pub(crate) async fn call(
         server.engine.audits().note_unseen(&caller, &unseen);
         return Err(failure);
     };
-    let tool = found.name().clone();
     let request = CallRequest::new(found, arguments, wait_ms);
     let request = CallRequest { once, trace, occasion, ..request };
-    let report = server.engine.tools().call_with(&caller, request).await;
-    match report.map_err(|refusal| Failure::in_body(refusal, pointer_of))? {
-        CallReport::Done(result) => Ok(Json(CallAnswer { result }).into_response()),
-        CallReport::Repeated(result) => {
-            Ok(replayed(Json(CallAnswer { result }).into_response(), true))
-        }
-        CallReport::Wants(wants) => {
-            server.engine.tools().forget_wants(&caller, tool.as_str(), &wants);
-            Err(wanted(&tool, &wants))
-        }
-        CallReport::Failed(report) => Err(failed(&tool, &report)),
-        CallReport::Pending(report) => {
-            let location = location(report.run.id);
-            let again = report.replayed;
-            let RunAnswer { run, session } = rows::run_answer(*report);
-            let ask = run.asks.first().cloned();
-            let body = Json(PendingCall { run, session, ask });
-            let response = (StatusCode::ACCEPTED, [(LOCATION, location)], body).into_response();
-            Ok(replayed(response, again))
-        }
-    }
+    let refused = |refusal| Failure::in_body(refusal, pointer_of);
+    let answer = tool_answer::call(&server, &caller, request, refused).await?;
+    Ok(answer.respond(|result| Json(CallAnswer { result }).into_response()))
 }
 
 /// A tool as it is shown; what is no tool of the caller's is a plan.
 fn listed(server: &Shared, caller: &Caller, spec: &ToolSpec) -> Tool {
     let is_plan = server.engine.tools().get(caller, spec.name.as_str()).is_none();
     rows::tool(spec, is_plan)
-}
-
-/// The tool reads and needs something first: a read has no run in which a person could be asked.
-fn wanted(tool: &ToolName, wants: &InputRequired) -> Failure {
-    let keys: Vec<&str> = wants.inputs.keys().map(String::as_str).collect();
-    let message = format!("`{tool}` wants `{}` of its caller first", keys.join("`, `"));
-    Failure::new(StatusCode::CONFLICT, "input_wanted", message)
-        .hint("call it in a plan, where a person is asked, or through `/mcp`")
-        .detail(json!({"wants": wants.inputs}))
-}
-
-/// It became a run, and that is over without an output.
-fn failed(tool: &ToolName, report: &RunReport) -> Failure {
-    let error = report.run.last_error.as_ref();
-    let why = error.map_or_else(|| report.run.status.name().to_owned(), ToString::to_string);
-    let message = format!("`{tool}` gave no output: {why}");
-    let failure = Failure::new(StatusCode::BAD_GATEWAY, "tool_failed", message)
-        .detail(json!({"run": report.run.id, "status": report.run.status}))
-        .maybe_hint(error.and_then(|fault| fault.hint.clone()))
-        .fault(error);
-    replayed_failure(failure, report.replayed)
 }
 
 fn no_tool(server: &Shared, caller: &Caller, name: &str) -> Failure {

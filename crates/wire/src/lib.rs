@@ -11,3 +11,4 @@ pub mod agent_config;
 pub mod conversations;
 pub mod plan_sessions;
 pub mod permissions;
+pub mod query_gateway;

@@ -20,13 +20,15 @@ pub struct PermissionQuery {
     /// The realm, which must be that of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub realm: Option<String>,
-    /// `waypost`, or `*`.
+    /// `waypost`, `integration` for records, or `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub area: Option<String>,
     /// The type of what it is done to, as policies write it, such as `Tool`; `check` requires it.
+    /// In the area `integration` it is `query`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functional_domain: Option<String>,
-    /// The act, such as `call`; `check` requires it.
+    /// The act, such as `call`; `check` requires it. Of `query` it is what is done with records:
+    /// `listRootTypes`, `plan`, `find`, `count`, `save`, `delete` or `deleteMany`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
     /// The name of what it is done to. Without it, one that no policy names is meant.
@@ -35,7 +37,11 @@ pub struct PermissionQuery {
     /// Who owns the session, or the session of the ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner_id: Option<String>,
-    /// The arguments of the call. Without them, it is asked whether some call could be allowed.
+    /// The type of the records, by its full name. Without it, the tool of the action is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_class: Option<String>,
+    /// The arguments of the call. Without them, it is asked whether some call could be allowed. Of
+    /// `query`, `rootType` in it is the type of the records, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<Map<String, Value>>,
 }
@@ -74,6 +80,20 @@ pub struct ScopedConstraint {
     pub reason: String,
 }
 
+/// What is left of the records of a type. All of them hold together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct FilterConstraint {
+    /// The query that records must fit; null where it names what the subject must not know of.
+    pub and_filter_string: Option<String>,
+    /// `AND`.
+    pub join_op: String,
+    /// The fields that do not exist; for administrators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excluded_fields: Option<Vec<String>>,
+}
+
 /// A policy or role that decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -105,8 +125,8 @@ pub struct PermissionCheck {
     pub scoped_constraints_present: bool,
     /// The conditions, where there are some.
     pub scoped_constraints: Option<Vec<ScopedConstraint>>,
-    /// Always null: policies filter no rows.
-    pub filter_constraints: Option<Vec<Value>>,
+    /// What is left of the records, where it is about records and not all is left.
+    pub filter_constraints: Option<Vec<FilterConstraint>>,
     /// Always null.
     pub not_applicable: Option<Vec<Value>>,
     /// All that decided; for administrators.

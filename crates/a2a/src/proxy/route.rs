@@ -51,11 +51,13 @@ static ANY: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
 /// Whether a caller may call something: any tool, one that it sees, or any of a server, which may
 /// list nothing.
 fn may_call(a2a: &A2a, caller: &Caller) -> bool {
+    // Who may only read calls the tools that read records, and nothing for which a task is begun.
+    let listed = || a2a.server.engine.tools().list(caller);
     let resource = Resource::Tool(&ANY);
     let context = Context::default();
     let any = Request { act: Act::Call, subject: caller, resource, context };
     a2a.server.engine.admin().foresee(&any).shows()
-        || !a2a.server.engine.tools().list(caller).is_empty()
+        || listed().iter().any(|spec| !spec.only_reads_records())
         || servers(a2a, &caller.realm).iter().any(|server| may_call_any(a2a, caller, server))
 }
 

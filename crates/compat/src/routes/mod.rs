@@ -5,12 +5,14 @@ mod agent_config;
 mod threads;
 mod plan_sessions;
 mod permissions;
+mod query_gateway;
+mod agent_tools;
 
 use crate::rpc;
 use axum::Router;
 use axum::routing::post;
 use edge::acts::Right;
-use edge::openapi::{PLAIN, PROBLEM, THREAD};
+use edge::openapi::{NAMED, PLAIN, PROBLEM, THREAD};
 use edge::request::server_state::Shared;
 use edge::routes::{Group, group};
 use kernel::values::caller::Act;
@@ -21,6 +23,8 @@ pub const TABLE: &[Group<Shared>] = &[
     group(threads::THREADS, THREAD),
     group(plan_sessions::PLAN_SESSIONS, PLAIN),
     group(permissions::PERMISSIONS, PROBLEM),
+    group(query_gateway::QUERY_GATEWAY, NAMED),
+    group(agent_tools::AGENT_TOOLS, NAMED),
 ];
 
 /// Method and path of `/rpc`, and who asks policy about it.

@@ -9,8 +9,8 @@ mod pipelines;
 mod spec;
 
 pub use operation::{
-    Answer, BODY, Body, Content, Operation, PLAIN, PROBLEM, READ, Refusals, THREAD, WRITE, answer,
-    json_answer,
+    Answer, BODY, Body, Content, NAMED, Operation, PLAIN, PROBLEM, READ, Refusals, THREAD, WRITE,
+    answer, json_answer,
 };
 pub use parameters::all as parameters;
 pub use pipelines::{hash_of, with_pipelines};

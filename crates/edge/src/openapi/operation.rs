@@ -4,6 +4,7 @@ use super::schemas::{Shape, Shapes, of};
 use serde_json::{Map, Value, json};
 use wire::conversations::ThreadError;
 use wire::plan_sessions::PlainError;
+use wire::query_gateway::NamedError;
 use wire::rest::{PROBLEM_TYPE, Problem};
 
 /// One route: what it takes and what it answers.
@@ -95,6 +96,10 @@ pub const PROBLEM: Refusals =
 /// The session endpoints' own object.
 pub const PLAIN: Refusals =
     Refusals { prefix: "error", shape: of::<PlainError>, content_type: "application/json" };
+
+/// The object whose `error` is the stable word.
+pub const NAMED: Refusals =
+    Refusals { prefix: "named", shape: of::<NamedError>, content_type: "application/json" };
 
 /// The object of `/run` and `/resume`.
 pub const THREAD: Refusals =

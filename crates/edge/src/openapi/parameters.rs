@@ -5,8 +5,17 @@ use serde_json::{Map, Value, json};
 
 /// All of them, by the name that the table calls them by.
 pub fn all() -> Map<String, Value> {
-    let groups =
-        [paths(), pages(), filters(), webhooks(), audits(), streams(), logins(), headers()];
+    let groups = [
+        paths(),
+        pages(),
+        filters(),
+        records(),
+        webhooks(),
+        audits(),
+        streams(),
+        logins(),
+        headers(),
+    ];
     groups.into_iter().flatten().map(|(name, body)| (name.to_owned(), body)).collect()
 }
 
@@ -25,6 +34,8 @@ fn paths() -> Vec<(&'static str, Value)> {
         ("sinkName", path("name", "The sink's name.", "events")),
         ("eventId", path("event", "The event's id.", "ses_01a1dd49285d71d2a6fbc5ee6e127904.5")),
         ("refName", path("refName", "The provider's name.", "crm")),
+        ("recordType", path("type", "The type's name, with or without namespace.", "Location")),
+        ("recordId", path("id", "The record's id.", "65a000000000000000000001")),
         ("agentName", path("refName", "The agent's name.", "diary")),
         ("agentId", path("id", "The agent's id.", "6571a1f0c2a4d5e6f7081920")),
         (
@@ -112,6 +123,18 @@ fn filters() -> Vec<(&'static str, Value)> {
                 json!({"$ref": "#/components/schemas/DeliveryStatus"}),
             ),
         ),
+    ]
+}
+
+fn records() -> Vec<(&'static str, Value)> {
+    let count = json!({"type": "integer", "minimum": 0});
+    let flag = |default: bool| json!({"type": "boolean", "default": default});
+    vec![
+        ("recordQuery", query("query", "Only records that this query takes.", text())),
+        ("recordSort", query("sort", "Fields in this order, `-` before one that falls.", text())),
+        ("skip", query("skip", "How many records are left out at the beginning.", count)),
+        ("withTotal", query("total", "Whether all records are counted.", flag(true))),
+        ("allTools", query("all", "Also tools that are not of records.", flag(false))),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! The OpenAPI document of a set of routes, with the schemas and answers that they share.
 
-use super::operation::{Operation, PLAIN, PROBLEM, Refusals, THREAD};
+use super::operation::{NAMED, Operation, PLAIN, PROBLEM, Refusals, THREAD};
 use super::parameters;
 use super::schemas::Shapes;
 use crate::acts::Right;
@@ -27,7 +27,7 @@ pub fn document(routes: impl Iterator<Item = RouteSpec>) -> Value {
         item[method.to_lowercase()] = operation.shown(errors, &mut shapes);
     }
     let mut responses: Map<String, Value> = Map::new();
-    for refusals in [PROBLEM, PLAIN, THREAD] {
+    for refusals in [PROBLEM, PLAIN, NAMED, THREAD] {
         responses.extend(refusals.responses(&mut shapes));
     }
     let mut document = json!({

@@ -12,6 +12,7 @@ use identity::keys::Maker;
 use identity::realms::RealmRefusal;
 use kernel::contracts::identity::realms::{RealmRecord, StoredRealms};
 use kernel::contracts::{Blobs, Spawn, StoreError, Vault};
+use kernel::definition::plan::mistake::Mistake;
 use kernel::values::ids::RealmId;
 use project::folder::RealmFiles;
 use std::sync::{Arc, OnceLock};
@@ -19,6 +20,15 @@ use tokio::sync::oneshot;
 
 /// How long to wait before what could not be removed is tried again.
 const RETRY_MS: u64 = 1_000;
+
+/// Records of realms.
+pub trait RealmRecords: Send + Sync {
+    /// Gives a new realm its first records, and says what is wrong with them.
+    fn begin<'a>(&'a self, realm: &'a RealmId) -> BoxFuture<'a, Vec<Mistake>>;
+
+    /// Removes all records of a realm.
+    fn purge<'a>(&'a self, realm: &'a RealmId) -> BoxFuture<'a, Result<(), StoreError>>;
+}
 
 /// What realms have.
 pub struct OfRealms {
@@ -29,6 +39,8 @@ pub struct OfRealms {
     pub vault: Arc<dyn Vault>,
     /// What the project's files bring.
     pub files: RealmFiles,
+    /// Records, where there are types.
+    pub records: Option<Arc<dyn RealmRecords>>,
 }
 
 /// Who makes and removes realms.
@@ -38,6 +50,7 @@ pub struct RealmKeeper {
     store: Arc<dyn StoredRealms>,
     blobs: Arc<dyn Blobs>,
     vault: Arc<dyn Vault>,
+    records: Option<Arc<dyn RealmRecords>>,
     /// What the project's files bring.
     pub files: Arc<ServedFiles>,
     /// The upstreams, once they are started.
@@ -58,12 +71,22 @@ impl RealmKeeper {
         realms: OfRealms,
         spawn: Arc<dyn Spawn>,
     ) -> Arc<Self> {
-        let OfRealms { store, blobs, vault, files } = realms;
+        let OfRealms { store, blobs, vault, files, records } = realms;
         let files = Arc::new(ServedFiles::new(files));
         let gateway = OnceLock::new();
         let sinks = OnceLock::new();
-        let keeper = Self { identity, engine, store, blobs, vault, files, gateway, sinks, spawn };
-        Arc::new(keeper)
+        Arc::new(Self {
+            identity,
+            engine,
+            store,
+            blobs,
+            vault,
+            records,
+            files,
+            gateway,
+            sinks,
+            spawn,
+        })
     }
 
     /// Starts and stops so the stored providers of realms that are made and removed from now on.
@@ -118,6 +141,10 @@ impl RealmKeeper {
         if let Some(gateway) = self.gateway.get() {
             let left_out = gateway.begin_realm(realm).await?;
             left_out.iter().for_each(|warning| tracing::warn!(%realm, "{warning}"));
+        }
+        if let Some(records) = &self.records {
+            let wrong = records.begin(realm).await;
+            wrong.iter().for_each(|mistake| tracing::warn!(%realm, "{mistake}"));
         }
         let left_out = self.files.bring(&self.engine, realm).await?;
         left_out.iter().for_each(|warning| tracing::warn!("{warning}"));
@@ -184,6 +211,9 @@ impl RealmKeeper {
     async fn purge(&self, realm: &RealmId) -> Result<bool, StoreError> {
         if self.store.purge_realm(realm).await? || self.blobs.purge(realm).await? {
             return Ok(true);
+        }
+        if let Some(records) = &self.records {
+            records.purge(realm).await?;
         }
         let logins = self.vault.remove_all(&format!("{realm}/")).await;
         logins.map_err(|error| StoreError::Failed(error.to_string()))?;

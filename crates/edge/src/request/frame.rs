@@ -37,6 +37,15 @@ use wire::a2a::GRPC_SERVICE;
 
 /// Endpoints that report errors in a plain object.
 const PLAIN_PREFIXES: [&str; 4] = ["/sessions", "/capabilities", "/admin/", "/api/agent/"];
+/// Those whose errors begin with a stable word.
+const NAMED_PREFIXES: [&str; 6] = [
+    "/api/query/",
+    "/api/agent/tools",
+    "/api/agent/schema",
+    "/api/agent/query-hints",
+    "/api/agent/permission-hints",
+    "/api/agent/execute",
+];
 /// Endpoints of conversations, with an object of their own.
 const THREAD_PATHS: [&str; 3] = ["/run", "/resume", "/health-check"];
 /// Endpoints that speak JSON-RPC.
@@ -317,6 +326,9 @@ fn shape_of(path: &str) -> Shape {
     if THREAD_PATHS.contains(&path) {
         return Shape::Thread;
     }
+    if NAMED_PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
+        return Shape::Named;
+    }
     if VAULT.contains(&path) {
         return Shape::A2aRpc;
     }
@@ -383,4 +395,24 @@ pub fn traced(server: &ServerState, failure: &Failure, asker: Asker<'_>) -> Stri
         tracing::debug!(trace_id, realm, subject, code, status = status.as_u16());
     }
     trace_id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_group_of_endpoints_tells_errors_in_its_own_way() {
+        for (path, shape) in [
+            ("/api/query/find", Shape::Named),
+            ("/api/agent/tools", Shape::Named),
+            ("/api/agent/schema/Order", Shape::Named),
+            ("/api/agent/execute/", Shape::Named),
+            ("/api/agent/config/list", Shape::Plain),
+            ("/api/v1/records", Shape::Problem),
+            ("/run", Shape::Thread),
+        ] {
+            assert_eq!(shape_of(path), shape, "{path}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ pub mod auth;
 pub mod cursors;
 pub mod rate;
 pub mod server_state;
+pub mod body_realm;
 pub mod impersonation;
 pub mod trace;
 pub mod via;

@@ -18,7 +18,7 @@ const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// Where pages send headers that depend on what they call.
 const MCP: &str = "/mcp";
 /// What a page that is listed may do, and what it may send and read beside what every page may.
-const METHODS: &str = "GET, POST, PUT, DELETE, OPTIONS";
+const METHODS: &str = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
 const SENT: &str = "authorization, x-api-key, content-type, x-realm, idempotency-key, \
                     mcp-session-id, mcp-protocol-version, last-event-id";
 const EXPOSED: &str = "mcp-session-id, www-authenticate, retry-after, ratelimit-policy, ratelimit";

@@ -73,14 +73,17 @@ pub fn not_allowed() -> Failure {
 /// Refuses a request that names another realm than the one that every server has: in local mode
 /// there is no other, and what is meant for it must not be done here.
 pub fn only_usual(uri: &Uri, headers: &HeaderMap) -> Result<()> {
-    match asked(uri, headers)? {
-        Some(name) if name != DEFAULT_REALM => {
-            let message = "a local server serves the realm `default` alone";
-            Err(Failure::new(StatusCode::FORBIDDEN, "realm_not_allowed", message)
-                .hint("`waypost serve` asks for credentials and serves every realm"))
-        }
-        Some(_) | None => Ok(()),
+    asked(uri, headers)?.map_or(Ok(()), usual)
+}
+
+/// Refuses every other realm than the one that every server has.
+pub(super) fn usual(name: &str) -> Result<()> {
+    if name == DEFAULT_REALM {
+        return Ok(());
     }
+    let message = "a local server serves the realm `default` alone";
+    Err(Failure::new(StatusCode::FORBIDDEN, NOT_ALLOWED, message)
+        .hint("`waypost serve` asks for credentials and serves every realm"))
 }
 
 /// The area of an endpoint.
@@ -108,7 +111,7 @@ fn once<'a>(mut said: impl Iterator<Item = &'a str>) -> Result<Option<&'a str>> 
     if said.next().is_some() { Err(two_realms()) } else { Ok(first) }
 }
 
-fn two_realms() -> Failure {
+pub(super) fn two_realms() -> Failure {
     Failure::bad_request("two_realms", "the request names a realm more than once")
         .hint("send `X-Realm` or `realm`, once")
 }

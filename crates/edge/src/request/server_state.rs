@@ -6,6 +6,7 @@ use crate::counters::{Answers, Reloads};
 use crate::gateway::{Gateway, Member};
 use crate::problem::{Failure, Result};
 use crate::realms::keeper::RealmKeeper;
+use crate::record_source::RecordSource;
 use crate::request::answer::underway::Underway;
 use crate::request::auth::{Entrance, Visitor};
 use crate::request::cursors::Cursors;
@@ -60,6 +61,8 @@ pub struct ServerState {
     pub policies: Option<Arc<CedarPolicy>>,
     /// Whether there can be webhooks.
     pub has_webhooks: bool,
+    /// Where there are types of records.
+    pub records: Option<RecordSource>,
     /// One permit for each event stream that is open.
     pub streams: Arc<Semaphore>,
     stream_shares: Shares,
@@ -152,6 +155,7 @@ impl ServerState {
             sinks: Vec::new(),
             policies: None,
             has_webhooks: false,
+            records: None,
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             stream_shares: engine.shares(SharedLimit::Streams),
             bodies: Arc::new(Semaphore::new(bodies_bytes(limits))),
@@ -342,7 +346,7 @@ impl FromRequestParts<Shared> for Administrator {
 }
 
 /// Who sends this request.
-fn visitor(parts: &Parts) -> Result<&Visitor> {
+pub(super) fn visitor(parts: &Parts) -> Result<&Visitor> {
     // Every route is in the frame: without it no one may come in.
     parts.extensions.get::<Visitor>().ok_or_else(no_caller)
 }

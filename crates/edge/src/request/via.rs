@@ -34,6 +34,18 @@ pub fn via_of(request: &Request, is_own: bool, trace: Option<TraceParent>) -> Vi
     Via::saying(format!("{kind} {}", route(request)), trace, kept(request.headers()))
 }
 
+/// The same of a request whose body names the agent's session and trace, as the headers
+/// `X-Agent-Session-Id` and `X-Agent-Trace-Id` would.
+pub fn of_agent(via: &Via, session: Option<&str>, trace: Option<&str>) -> Via {
+    let mut headers = via.headers().cloned().unwrap_or_default();
+    for (name, value) in [("x-agent-session-id", session), ("x-agent-trace-id", trace)] {
+        if let Some(value) = value {
+            headers.insert(name.to_owned(), value.chars().take(VALUE_CHARS_MAX).collect());
+        }
+    }
+    Via::saying(via.door().unwrap_or_default().to_owned(), via.trace(), headers)
+}
+
 /// The route of a request; where it has none, the beginning of its path.
 fn route(request: &Request) -> Cow<'_, str> {
     match request.extensions().get::<MatchedPath>() {
@@ -75,6 +87,20 @@ mod tests {
             let request = axum::http::Request::get(path).body(Body::empty()).unwrap();
             assert_eq!(via_of(&request, is_own, None).door(), Some(endpoint));
         }
+    }
+
+    #[test]
+    fn a_body_names_the_agents_session_like_a_header() {
+        let sent = ("x-agent-trace-id".to_owned(), "t1".to_owned());
+        let via = Via::saying("rest /x".to_owned(), None, BTreeMap::from([sent.clone()]));
+        let long = "s".repeat(VALUE_CHARS_MAX + 1);
+        let both = of_agent(&via, Some(&long), None);
+        let session = ("x-agent-session-id".to_owned(), "s".repeat(VALUE_CHARS_MAX));
+        assert_eq!(both.headers(), Some(&BTreeMap::from([session, sent])));
+        assert_eq!(both.door(), Some("rest /x"));
+        let other = of_agent(&via, None, Some("t2"));
+        let told = other.headers().and_then(|headers| headers.get("x-agent-trace-id"));
+        assert_eq!(told.map(String::as_str), Some("t2"));
     }
 
     #[test]

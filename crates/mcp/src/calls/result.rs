@@ -5,6 +5,7 @@
 use super::input_required::lacking;
 use crate::answer::{AnswerResult, Kind, Outcome};
 use crate::client::Version;
+use edge::record_calls::is_of_records;
 use engine::refusal::{Quota, Refusal, RefusalCode, RefusalKind};
 use engine::{Engine, RunReport};
 use kernel::session::RunStatus;
@@ -74,8 +75,24 @@ fn failure(
             let result = json!({"content": content, "structuredContent": detail, "isError": true});
             Outcome::of(Kind::Complete, &result)
         }
-        None => words(text, true),
+        None => match fault.filter(|_| spec.is_some_and(|it| is_of_records(it.name.as_str()))) {
+            Some(fault) => words_with_fault(fault),
+            None => words(text, true),
+        },
     }
+}
+
+/// A failure of a tool of records, whose results have a structure of their own: in words, and as
+/// JSON in a second text, in the form of `/api/query`.
+fn words_with_fault(fault: &Fault) -> Outcome {
+    let mut told = fault.detail.as_deref().cloned().unwrap_or_default();
+    told.insert("error".to_owned(), json!(fault.name));
+    told.insert("message".to_owned(), json!(fault.message));
+    told.extend(fault.hint.as_ref().map(|hint| ("hint".to_owned(), json!(hint))));
+    let told = Value::Object(told).to_string();
+    let text = in_words(fault);
+    let content = json!([{"type": "text", "text": text}, {"type": "text", "text": told}]);
+    Outcome::of(Kind::Complete, &json!({"content": content, "isError": true}))
 }
 
 /// Whether this version wants a bare output in an object, `{result: ..}`, and its schema likewise.

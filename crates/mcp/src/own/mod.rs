@@ -1,13 +1,15 @@
 //! Our own shelf. Prompts: one for each plan, which asks a model to run it, and one for each agent,
 //! which gives it the instructions of the agent's own model. Resources: plans,
-//! sessions with their histories, runs and blobs, under `waypost://`. What a caller may not see is
-//! not there for it.
+//! sessions with their histories, runs and blobs, under `waypost://`, and what is told of records.
+//! What a caller may not see is not there for it.
 
 mod resource_uri;
+mod record_resource;
 mod contents;
 mod prompt;
 mod agent;
 
+use edge::record_source::RecordSource;
 use edge::request::cursors::{Cursors, Purpose};
 use edge::views::rows;
 use engine::refusal::{Refusal, RefusalKind};
@@ -24,6 +26,7 @@ use kernel::tool::call::{Caller, ToolOutput, ToolSpec};
 use kernel::values::fault::Fault;
 use kernel::values::ids::{PlanId, SessionId};
 use kernel::values::names::{Alphabet, inward};
+use record_resource::RecordResource;
 use resource_uri::{Family, ResourceUri};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -34,16 +37,30 @@ use wire::rest::{self, RunAnswer};
 pub struct OwnShelf {
     engine: Engine,
     cursors: Cursors,
+    records: Option<RecordSource>,
 }
 
-/// What our cursors begin with: after this plan, or at this place of the sessions.
+/// What our cursors begin with: at this place of the resources of records, after this plan, or at
+/// this place of the sessions.
+const RECORDS: &str = "records:";
 const AFTER_PLAN: &str = "plan:";
 const SESSIONS: &str = "sessions:";
 
 impl OwnShelf {
     /// The shelf of this engine; cursors in what it shows are sealed with these.
     pub fn new(engine: Engine, cursors: Cursors) -> Self {
-        Self { engine, cursors }
+        Self { engine, cursors, records: None }
+    }
+
+    /// The same with what is told of records, where there are types.
+    #[must_use]
+    pub fn with_records(self, records: Option<RecordSource>) -> Self {
+        Self { records, ..self }
+    }
+
+    /// What this caller may read of records, if it is the server's to tell.
+    fn records(&self, caller: &Caller) -> Option<&RecordSource> {
+        self.records.as_ref().filter(|_| record_resource::are_there(&self.engine, caller))
     }
 
     /// A plan by the name that a client writes: as its prompt was listed, or its own id.
@@ -67,8 +84,36 @@ impl OwnShelf {
         }
     }
 
-    /// All plans, then the sessions, newest first.
+    /// What is told of records, then all that a session has to do with.
     async fn listed(
+        &self,
+        caller: &Caller,
+        page: &PageRequest,
+    ) -> Result<ListPage<ResourceSpec>, Fault> {
+        let limit = page.limit.max(1);
+        let first = match page.cursor.as_deref() {
+            None => Some(0),
+            Some(cursor) => cursor.strip_prefix(RECORDS).and_then(|first| first.parse().ok()),
+        };
+        let Some(first) = first else { return self.plans_and_sessions(caller, page).await };
+        let all = self.records(caller).map(|_| RecordResource::specs()).unwrap_or_default();
+        let items: Vec<ResourceSpec> = all.iter().skip(first).take(limit).cloned().collect();
+        let next = first + items.len();
+        let next_cursor = match items.len() == limit {
+            true if next < all.len() => Some(format!("{RECORDS}{next}")),
+            true => Some(AFTER_PLAN.to_owned()),
+            false => None,
+        };
+        if next_cursor.is_some() {
+            return Ok(ListPage { items, next_cursor });
+        }
+        let rest = PageRequest { cursor: None, limit: limit - items.len() };
+        let ListPage { items: more, next_cursor } = self.plans_and_sessions(caller, &rest).await?;
+        Ok(ListPage { items: items.into_iter().chain(more).collect(), next_cursor })
+    }
+
+    /// All plans, then the sessions, newest first.
+    async fn plans_and_sessions(
         &self,
         caller: &Caller,
         page: &PageRequest,
@@ -105,6 +150,11 @@ impl OwnShelf {
     }
 
     async fn contents(&self, caller: &Caller, uri: &str) -> Result<Option<Vec<Value>>, Fault> {
+        if let Some(resource) = RecordResource::read(uri) {
+            let Some(source) = self.records(caller) else { return Ok(None) };
+            let told = resource.contents(&self.engine, source, caller).await?;
+            return Ok(Some(vec![contents::of_value(uri, &told)]));
+        }
         let Some(resource) = ResourceUri::read(uri) else { return Ok(None) };
         let content = match resource {
             ResourceUri::Plan(id) => visible_plan(&self.engine, caller, &id)
@@ -162,6 +212,11 @@ impl OwnShelf {
     }
 
     async fn waking(&self, caller: &Caller, uri: &str) -> Result<Option<Box<dyn Changes>>, Fault> {
+        if RecordResource::read(uri).is_some() {
+            // Nobody is told when types or rights change: clients read them again.
+            let known = self.records(caller);
+            return Ok(known.map(|_| Box::new(Never) as Box<dyn Changes>));
+        }
         let Some(resource) = ResourceUri::read(uri) else { return Ok(None) };
         Ok(match resource {
             ResourceUri::Plan(id) => PlanChanges::of(&self.engine, caller, id)
@@ -268,7 +323,8 @@ impl Shelf for OwnShelf {
 
     /// All URIs that are written as ours are.
     fn lists(&self, _caller: &Caller, uri: &str) -> bool {
-        ResourceUri::read(uri).is_some()
+        let is_of_records = self.records.is_some() && RecordResource::read(uri).is_some();
+        is_of_records || ResourceUri::read(uri).is_some()
     }
 
     fn read<'a>(&'a self, caller: &'a Caller, uri: &'a str) -> ShelfFuture<'a, Vec<Value>> {
@@ -347,7 +403,7 @@ impl Changes for PlanChanges {
     }
 }
 
-/// What is named by its content never changes.
+/// Wakes nobody: what is named by its content never changes.
 struct Never;
 
 impl Changes for Never {

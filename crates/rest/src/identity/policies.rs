@@ -34,13 +34,15 @@ pub(crate) async fn list(
 }
 
 fn shown(policy: ListedPolicy) -> Policy {
-    let ListedPolicy { id, file, line, effect, why, tools } = policy;
+    let ListedPolicy { id, file, line, effect, why, rows, hide, tools } = policy;
     Policy {
         id: id.to_string(),
         file: file.to_string(),
         line,
         effect: effect.to_owned(),
         why,
+        rows: rows.map(|query| query.to_string()),
+        hide: hide.iter().map(ToString::to_string).collect(),
         tools: tools.into_iter().collect(),
     }
 }

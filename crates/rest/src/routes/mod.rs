@@ -7,6 +7,7 @@ mod catalog;
 mod agents;
 mod pipelines;
 mod upstreams;
+mod records;
 mod identity;
 mod operations;
 
@@ -33,6 +34,7 @@ pub const TABLE: &[Group<Shared>] = &[
     group(pipelines::CASES, PLAIN),
     group(catalog::TOOLS, PROBLEM),
     group(upstreams::UPSTREAMS, PROBLEM),
+    group(records::RECORDS, PROBLEM),
     group(identity::KEYS, PROBLEM),
     group(identity::PRINCIPALS, PROBLEM),
     group(identity::REALMS, PROBLEM),

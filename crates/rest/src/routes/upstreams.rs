@@ -10,7 +10,7 @@ use edge::openapi::{Answer, BODY, Body, Content, READ, WRITE, answer, json_answe
 use edge::request::server_state::Shared;
 use edge::routes::Route;
 use kernel::values::caller::Act;
-use wire::rest::{LoginProof, Page, Provider, Upstream, UpstreamLogin};
+use wire::rest::{LoginProof, Page, Provider, ProviderSummary, Upstream, UpstreamLogin};
 
 const READ_UPSTREAM: Right = Endpoint(Act::Read, ActTarget::Upstream);
 const OPERATE: Right = Endpoint(Act::Operate, ActTarget::Upstream);
@@ -95,6 +95,11 @@ pub(super) const UPSTREAMS: &[Route<Shared>] = &[
     .says("clientDocument", "Who we are, for servers that people log in at")
     .answers(&[answer(200, Content::AnyJson, "an OAuth client ID metadata document")])
     .refusals(&[&[404]]),
+    Route::get("/api/v1/providers", || get(providers::list), Engine(Act::Read))
+        .says("listProviders", "Providers that are stored or configured, by name")
+        .parameters(&["limit", "cursor"])
+        .answers(&[json_answer(200, of::<Page<ProviderSummary>>, "a page of providers")])
+        .refusals(&[&[400]]),
     Route::get("/api/v1/providers/{refName}", || get(providers::show), READ_PROVIDER)
         .says("showProvider", "One stored provider")
         .parameters(&["refName"])

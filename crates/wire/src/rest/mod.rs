@@ -18,6 +18,7 @@ mod principal;
 mod realm;
 mod policy;
 mod audit;
+mod record;
 
 pub use agent::{Agent, AgentAnswer, AgentSummary};
 pub use ask::{
@@ -44,6 +45,7 @@ pub use policy::{Policies, Policy};
 pub use principal::{DataDomain, Principal, PrincipalBody, PrincipalKind, PrincipalOrigin};
 pub use problem::{Fault, FaultyValue, PROBLEM_TYPE, Problem};
 pub use realm::{Realm, RealmBody, RealmOrigin};
+pub use record::{Record, RecordPage, RecordType};
 pub use run::{
     ContextAnswer, Cost, ForkBody, Health, HistoryEntry, Instance, Page, Parked, PruneAnswer,
     PruneBody, ReplyAnswer, Run, RunAnswer, RunBody, Session, Status,
@@ -51,8 +53,8 @@ pub use run::{
 pub use sink::{Delivery, DeliveryStatus, Sink, SinkStatus};
 pub use stream::{FeedEvent, FeedSnapshot, JournalEvent, StreamEnd};
 pub use upstream::{
-    LoginProof, OwnLogin, Provider, ProviderOauth, Upstream, UpstreamAgent, UpstreamBreaker,
-    UpstreamLogin, UpstreamServer,
+    LoginProof, OwnLogin, Provider, ProviderOauth, ProviderSummary, Upstream, UpstreamAgent,
+    UpstreamBreaker, UpstreamLogin, UpstreamServer,
 };
 pub use webhook::Webhook;
 

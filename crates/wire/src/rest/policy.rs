@@ -31,11 +31,17 @@ pub struct Policy {
     /// The line at which it begins.
     #[schemars(range(min = 1))]
     pub line: u32,
-    /// `permit`, `forbid` or `ask`.
+    /// `permit`, `forbid`, `ask`, or `narrow` for one that leaves something of records.
     pub effect: String,
     /// What is asked, where it asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The query that leaves only some records, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<String>,
+    /// The fields of records that it hides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hide: Vec<String>,
     /// The tools whose own actions it names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,

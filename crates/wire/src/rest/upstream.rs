@@ -205,6 +205,28 @@ pub struct Provider {
     pub disabled: bool,
 }
 
+/// A provider in a list, whether it is stored or configured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderSummary {
+    /// Its name.
+    pub ref_name: String,
+    /// What it is.
+    #[schemars(extend("enum" = ["REST", "MCP", "RPC", "A2A"]))]
+    pub provider_type: String,
+    /// Where it is: its program, or its address without query and password.
+    pub target: String,
+    /// Where it comes from: the store, or the file that configures it.
+    pub origin: String,
+    /// Prefix of the names of its tools.
+    pub prefix: String,
+    /// How it is; `/api/v1/upstreams` says more.
+    #[schemars(extend("enum" = ["connecting", "ready", "failing", "login", "disabled"]))]
+    pub state: String,
+    /// How many tools it has.
+    pub tools: u64,
+}
+
 /// How a login at a stored provider goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -186,6 +186,26 @@ fn a_fault_detail_is_structured_content_where_no_schema_is_promised() {
 }
 
 #[test]
+fn a_fault_of_records_is_told_in_words_and_as_json() {
+    let detail = Map::from_iter([("position".to_owned(), json!(4))]);
+    let fault = Fault::new("InvalidQuery", "`b` is not expected").hint("use `&&`").detail(detail);
+    let promised = spec(Some(json!({"type": "object"})), OutputKind::Value);
+    let spec = ToolSpec { name: "query_find".into(), ..promised };
+    let refusal = Refusal::new(RefusalCode::ToolFailed(None), fault.to_string()).hint("use `&&`");
+    let refusal = Refusal { fault: Some(Box::new(fault)), ..refusal };
+    let outcome = refused(Some(&spec), refusal, Version::June2025).unwrap();
+    let result: Value = serde_json::from_str(&outcome.write(Version::June2025)).unwrap();
+    assert_eq!(result["isError"], true);
+    assert_eq!(result.get("structuredContent"), None);
+    let words = result["content"][0]["text"].as_str().unwrap();
+    assert!(words.starts_with("InvalidQuery: `b` is not expected"), "{words}");
+    let told: Value = serde_json::from_str(result["content"][1]["text"].as_str().unwrap()).unwrap();
+    let expected = json!({"error": "InvalidQuery", "message": "`b` is not expected",
+        "hint": "use `&&`", "position": 4});
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn missing_capabilities_are_the_error_of_the_protocol() {
     let lacks = Abilities { sample: true, ..Abilities::default() };
     let refused =
