@@ -57,7 +57,8 @@ pub use request::{
     RunSession, RunTarget, SessionReply, SubmitOptions, ThreadMessage, UnseenCall,
 };
 pub use retention::PruneReport;
-pub use shared::{Engine, Parts};
+pub use shared::{Engine, Parts, WeakEngine};
+pub use shares::storage::OtherStorage;
 pub use shares::{RealmSource, Share, ShareExhausted, Shares};
 pub use system::clock::timeout;
 pub use system::zones::Utc;

@@ -5,8 +5,11 @@ use crate::command::Command;
 use crate::handles::Admin;
 use crate::refusal::Result;
 use crate::shared::lock;
+use crate::shares::storage::OtherStorage;
 use kernel::contracts::{FeedRow, OpenSessions};
+use kernel::values::caller::Caller;
 use kernel::values::ids::{Millis, RealmId};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// How often the server looks for old sessions.
@@ -52,6 +55,17 @@ impl Admin<'_> {
     /// Where the feed ends now.
     pub async fn feed_end(self) -> Result<u64> {
         Ok(self.shared.store.feed_end().await?)
+    }
+
+    /// Counts what this stores in `stored_bytes_max`, too.
+    pub fn count_storage_of(self, other: Arc<dyn OtherStorage>) {
+        self.shared.storage.count_also(other);
+    }
+
+    /// Whether more may be stored for a caller. What is refused can be tried again once something
+    /// was removed.
+    pub fn may_store(self, caller: &Caller) -> Result<()> {
+        self.shared.storage.check(caller)
     }
 
     /// Starts looking for sessions that should move, until the engine stops.

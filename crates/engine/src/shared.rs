@@ -45,7 +45,7 @@ use kernel::values::ids::{ContentHash, RealmId, SessionKey, time_ordered_bits};
 use quick_cache::sync::Cache;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -96,6 +96,19 @@ pub struct Parts {
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) shared: Arc<Shared>,
+}
+
+/// An engine for a part of it that must not keep it alive.
+#[derive(Clone)]
+pub struct WeakEngine {
+    shared: Weak<Shared>,
+}
+
+impl WeakEngine {
+    /// None once nobody else has it.
+    pub fn upgrade(&self) -> Option<Engine> {
+        self.shared.upgrade().map(|shared| Engine { shared })
+    }
 }
 
 pub(crate) struct Shared {
@@ -254,6 +267,10 @@ impl Engine {
                 limits,
             }),
         })
+    }
+
+    pub fn downgrade(&self) -> WeakEngine {
+        WeakEngine { shared: Arc::downgrade(&self.shared) }
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {

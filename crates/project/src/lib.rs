@@ -24,3 +24,4 @@ pub mod policies;
 pub mod rules;
 pub mod folder;
 pub mod two_teams;
+pub mod records_example;

@@ -5,6 +5,7 @@
 //! above it.
 
 mod secrets;
+mod records;
 mod routes;
 mod ports;
 mod assemble;
@@ -14,10 +15,11 @@ pub use a2a::{ChooseSkill, SkillChoice};
 pub use a2a::{OPERATIONS as A2A_OPERATIONS, Operation as A2aOperation};
 pub use a2a::{TASK_REJECTED, VAULT_METHODS, VAULT_ROUTES};
 pub use assemble::pipelines::check_pipeline;
+pub use assemble::records::TOOL_PREFIX as RECORD_TOOL_PREFIX;
 pub use assemble::watch::{ConfigReader, Watch, WatchGuard};
 pub use assemble::{
-    AssembleError, Assembled, Extra, OfflineKeys, OfflineVault, ProjectPart, ProjectReport, Setup,
-    Stopper, ToCheck, assemble, check_project, good_keys, unfit_documents,
+    AssembleError, Assembled, Extra, OfflineKeys, OfflineRecords, OfflineVault, ProjectPart,
+    ProjectReport, Setup, Stopper, ToCheck, assemble, check_project, good_keys, unfit_documents,
 };
 pub use edge::acts::{ActTarget, Right};
 pub use edge::gateway::Lookup;

@@ -60,6 +60,11 @@ impl Tools<'_> {
         }
     }
 
+    /// Whether the caller's realm has such a tool, whoever may call it.
+    pub fn exists(self, caller: &Caller, name: &str) -> bool {
+        self.shared.catalog.tool(&caller.realm, name).is_some()
+    }
+
     /// What the operator can set to have a tool that the settings leave out.
     pub fn switch_of(self, name: &str) -> Option<&'static str> {
         self.shared.catalog.registry.switch_of(name)

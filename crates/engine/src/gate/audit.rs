@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 /// How the audit names a session that something is done to.
 const SESSION: &str = "session";
+const RECORD_TYPE: &str = "record_type";
 
 /// A direct call, as its request says.
 struct DirectCall<'a> {
@@ -76,9 +77,11 @@ impl Gate {
 
     /// The same with the principal that the realm does it as, if it is done as one.
     fn done_as(&self, realm: &RealmId, entry: Entry) -> Entry {
-        let is_begun = Act::from_name(&entry.act).is_some_and(Act::is_run_as);
+        let is_of_records = entry.object.kind == RECORD_TYPE;
         // In a session that is there nothing is begun with a thing of the catalog.
-        if !is_begun || entry.object.kind == SESSION {
+        let is_begun =
+            entry.object.kind != SESSION && Act::from_name(&entry.act).is_some_and(Act::is_run_as);
+        if !is_of_records && !is_begun {
             return entry;
         }
         Entry { run_as: self.policy.acts_as(realm), ..entry }
@@ -303,6 +306,7 @@ fn object_of(resource: &Resource<'_>) -> Object {
         Resource::Definition { kind, name, .. } => {
             Object::new("definition", format!("{kind}/{name}"))
         }
+        Resource::RecordType(name) => Object::new(RECORD_TYPE, name),
         Resource::Upstream(name) => Object::new("upstream", name),
         Resource::Sink(name) => Object::new("sink", name),
         Resource::Principal(id) => Object::new("principal", id),

@@ -305,6 +305,7 @@ impl Trail {
             | Act::Fork
             | Act::Answer => false,
             Act::Export
+            | Act::Save
             | Act::Remove
             | Act::Define
             | Act::LogIn

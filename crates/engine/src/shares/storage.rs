@@ -1,25 +1,31 @@
-//! How much runs have stored, of what their owners and realms may store. It is measured now and
-//! then, and what is written in between is added to that: who has stored too much begins nothing
-//! new, and what was begun continues. Where nothing limits it, nothing is measured.
+//! How much runs and what is kept beside them have stored, of what their owners and realms may
+//! store. It is measured now and then, and what runs write in between is added to that: who has
+//! stored too much begins nothing new, and what was begun continues. Where nothing limits it,
+//! nothing is measured.
 
 use crate::refusal::{Quota, Refusal, RefusalCode, Result};
 use crate::shares::RealmSource;
 use crate::system::locks::lock;
-use kernel::contracts::{Clock, Spawn, Store, StoredBytes};
+use kernel::contracts::{Clock, Read, Spawn, Store, StoreError, StoredBytes};
 use kernel::event::Event;
 use kernel::identity::shares::{Portion, SharedLimit};
 use kernel::limits::Limits;
 use kernel::tool::call::Caller;
 use kernel::values::ids::{Millis, RealmId};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// How long a measurement holds.
 const HOLDS_MS: u64 = 60_000;
 /// How long it holds for who would be refused: something may have been removed since.
 const HOLDS_REFUSED_MS: u64 = 1_000;
 
-/// Storage used by runs, and its limits.
+/// What is stored beside runs and counts in the same limit.
+pub trait OtherStorage: Send + Sync {
+    fn stored_bytes(&self) -> Read<'_, Vec<StoredBytes>>;
+}
+
+/// Storage that is used, and its limits.
 pub(crate) struct Storage {
     limits: Arc<Limits>,
     /// None in local mode.
@@ -28,6 +34,8 @@ pub(crate) struct Storage {
     clock: Arc<dyn Clock>,
     spawn: Arc<dyn Spawn>,
     counted: Mutex<Measurement>,
+    /// What else counts, if anything does.
+    other: OnceLock<Arc<dyn OtherStorage>>,
 }
 
 #[derive(Default)]
@@ -73,7 +81,13 @@ impl Storage {
         clock: Arc<dyn Clock>,
         spawn: Arc<dyn Spawn>,
     ) -> Self {
-        Self { limits, realms, store, clock, spawn, counted: Mutex::default() }
+        let counted = Mutex::default();
+        Self { limits, realms, store, clock, spawn, counted, other: OnceLock::new() }
+    }
+
+    /// Measures this, too. A server has one.
+    pub(crate) fn count_also(&self, other: Arc<dyn OtherStorage>) {
+        let _ = self.other.set(other);
     }
 
     /// Refuses a caller that begins something, where no more may be stored for it.
@@ -119,13 +133,21 @@ impl Storage {
         }
     }
 
+    async fn stored_bytes(&self) -> std::result::Result<Vec<StoredBytes>, StoreError> {
+        let mut rows = self.store.stored_bytes().await?;
+        if let Some(other) = self.other.get() {
+            rows.extend(other.stored_bytes().await?);
+        }
+        Ok(rows)
+    }
+
     async fn measure(&self) {
-        let found = self.store.stored_bytes().await;
+        let found = self.stored_bytes().await;
         let mut counted = lock(&self.counted);
         counted.is_measuring = false;
         match found {
             Ok(rows) => counted.measured = Totals::of(&rows),
-            Err(error) => tracing::warn!(%error, "it cannot be measured what runs store"),
+            Err(error) => tracing::warn!(%error, "it cannot be measured what is stored"),
         }
     }
 }

@@ -6,6 +6,7 @@ mod fields;
 mod fit;
 mod indexes;
 mod schema;
+pub mod built_in;
 
 use crate::layer::{Location, NAME_CHARS_MAX};
 use fields::{Form, TypeName};

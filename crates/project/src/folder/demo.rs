@@ -41,16 +41,51 @@ proxy = true
 /// The name of that server.
 pub const DEMO_PROXY_SERVER: &str = "filesystem";
 
+/// What the demo adds to them for its records: the model of the agent that answers questions about
+/// them.
+pub const DEMO_RECORDS: (&str, &str) = (
+    "the settings of the demo's records",
+    r#"[models.analyst]
+provider = "rules"
+rules = "rules/analyst.yaml"
+"#,
+);
+
+/// The agent of the records example, by its path in a project folder.
+pub(crate) const ANALYST: (&str, &str) =
+    ("agents/analyst.yaml", include_str!("../../../../examples/records/agents/analyst.yaml"));
+
+/// The rules of its model.
+pub(crate) const ANALYST_RULES: (&str, &str) =
+    ("rules/analyst.yaml", include_str!("../../../../examples/records/rules/analyst.yaml"));
+
 /// The demo's agents, by their path in its project folder.
-pub const DEMO_AGENTS: &[(&str, &str)] = &[(
-    "agents/assistant.yaml",
-    include_str!("../../../../examples/calendar/agents/assistant.yaml"),
-)];
+pub const DEMO_AGENTS: &[(&str, &str)] = &[
+    ("agents/assistant.yaml", include_str!("../../../../examples/calendar/agents/assistant.yaml")),
+    ANALYST,
+];
+
+/// The demo's types of records, by their path in its project folder: those of the records example.
+pub const DEMO_ENTITIES: &[(&str, &str)] = &[
+    ("entities/Customer.yaml", include_str!("../../../../examples/records/entities/Customer.yaml")),
+    ("entities/Location.yaml", include_str!("../../../../examples/records/entities/Location.yaml")),
+    ("entities/Order.yaml", include_str!("../../../../examples/records/entities/Order.yaml")),
+    ("entities/Product.yaml", include_str!("../../../../examples/records/entities/Product.yaml")),
+];
+
+/// The first records of these types, by the paths that the types name.
+pub const DEMO_SEEDS: &[(&str, &str)] = &[
+    ("data/customers.csv", include_str!("../../../../examples/records/data/customers.csv")),
+    ("data/locations.csv", include_str!("../../../../examples/records/data/locations.csv")),
+    ("data/orders.jsonl", include_str!("../../../../examples/records/data/orders.jsonl")),
+    ("data/products.csv", include_str!("../../../../examples/records/data/products.csv")),
+];
 
 /// The rules that the demo's models are made of, by their path in its project folder.
 pub const DEMO_RULES: &[(&str, &str)] = &[
     ("rules/calendar.yaml", include_str!("../../../../examples/calendar/rules/calendar.yaml")),
     ("rules/drafts.yaml", include_str!("../../../../examples/calendar/rules/drafts.yaml")),
+    ANALYST_RULES,
 ];
 
 /// The demo's pipelines, by their path in its project folder: those of the trade-failures example.

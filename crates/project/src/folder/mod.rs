@@ -7,6 +7,7 @@
 mod single;
 mod realms;
 mod entities;
+mod types;
 mod demo;
 
 use crate::config::Config;
@@ -20,7 +21,7 @@ use crate::upstream_entries::{
 use engine::{AgentFile, PipelineFile, PlanFile, ProjectFiles};
 use kernel::definition::pipeline::Pipeline;
 use kernel::definition::pipeline_reader;
-use kernel::definition::plan::mistake::Mistake;
+use kernel::definition::plan::mistake::{CheckResult, Mistake};
 use kernel::identity::principal::Principal;
 use kernel::limits::Limits;
 use kernel::values::ids::{PipelineName, PlanId, RealmId};
@@ -35,18 +36,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tools::BuiltInSettings;
 
+pub(crate) use demo::{ANALYST, ANALYST_RULES};
 pub use demo::{
-    DEMO_AGENTS, DEMO_PIPELINE_PLANS, DEMO_PIPELINES, DEMO_PLANS, DEMO_PROXY, DEMO_PROXY_SERVER,
-    DEMO_RULES, DEMO_SETTINGS,
+    DEMO_AGENTS, DEMO_ENTITIES, DEMO_PIPELINE_PLANS, DEMO_PIPELINES, DEMO_PLANS, DEMO_PROXY,
+    DEMO_PROXY_SERVER, DEMO_RECORDS, DEMO_RULES, DEMO_SEEDS, DEMO_SETTINGS,
 };
 pub use entities::EntityFiles;
 pub use realms::{REALMS_FOLDER, RealmFiles, unfit};
 pub use single::{FilePrincipals, RightsFiles};
+pub use types::ProjectTypes;
 
 /// The settings' file in a project folder.
 pub const CONFIG_FILE: &str = "waypost.toml";
 /// The file in which clients, and we, find MCP servers. It is read, and never written.
 pub const CLIENTS_FILE: &str = ".mcp.json";
+
+/// The folder of types of records, in a project and in the folder of a realm.
+pub const ENTITIES_FOLDER: &str = "entities";
 
 /// What a project folder holds. Its plans, agents and pipelines are texts still: they are checked
 /// together.
@@ -62,11 +68,13 @@ pub struct Project {
     pub pipelines: Vec<PipelineFile>,
     /// The plans, agents and pipelines of single realms.
     pub of_realms: BTreeMap<RealmId, ProjectFiles>,
+    /// The types of records, of all realms and of single ones.
+    pub entities: EntityFiles,
     /// The principals of its file; none where there is no such file.
     pub principals: Option<Vec<Arc<Principal>>>,
     /// Its policies; none where it has no folder for them.
     pub policies: Option<PolicyFiles>,
-    /// Texts that it has instead of files, by path: rules of models.
+    /// Texts that it has instead of files, by path: rules of models, and first records of types.
     pub texts: BTreeMap<String, String>,
     /// Its folder; empty for what is in none.
     pub folder: PathBuf,
@@ -97,8 +105,8 @@ impl Project {
         Self { demo: true, plans: embedded(&PLANS, DEMO_PLANS), ..Self::default() }
     }
 
-    /// The same with these settings, with the agents and rules that belong to them, and with the
-    /// demo's pipelines and their plans.
+    /// The same with these settings, with the agents and rules that belong to them, with the demo's
+    /// pipelines and their plans, and with its records.
     pub fn demo_with(config: Config) -> Self {
         let text = |(file, text): &(&str, &str)| ((*file).to_owned(), (*text).to_owned());
         Self {
@@ -106,7 +114,8 @@ impl Project {
             plans: embedded(&PLANS, &[DEMO_PLANS, DEMO_PIPELINE_PLANS].concat()),
             agents: embedded(&AGENTS, DEMO_AGENTS),
             pipelines: embedded(&PIPELINES, DEMO_PIPELINES),
-            texts: DEMO_RULES.iter().map(text).collect(),
+            entities: EntityFiles { all: demo_entities(), own: BTreeMap::new() },
+            texts: DEMO_RULES.iter().chain(DEMO_SEEDS).map(text).collect(),
             ..Self::demo()
         }
     }
@@ -119,6 +128,7 @@ impl Project {
         if let Some(error) = wrong.into_values().next() {
             return Err(error);
         }
+        project.entities = EntityFiles::load(folder, project.config.limits.plan_bytes_max)?;
         let (principals, warnings) = principals(folder, &project.config, policies.as_ref())?;
         project.config.warnings.extend(warnings);
         Ok(Self { principals, policies, clients: clients(folder)?, ..project })
@@ -133,6 +143,7 @@ impl Project {
         let pipelines = or_mistakes(loader.load(&PIPELINES), &mut mistakes);
         let of_realms = realms::load(folder, loader.bytes_max).and_then(OwnFiles::all);
         let of_realms = or_mistakes(of_realms, &mut mistakes);
+        let entities = or_mistakes(EntityFiles::load(folder, loader.bytes_max), &mut mistakes);
         let policies = or_mistakes(policies(folder), &mut mistakes);
         or_mistakes(properties(folder, &mut config), &mut mistakes);
         let principals = principals(folder, &config, policies.as_ref());
@@ -141,7 +152,7 @@ impl Project {
         let clients = or_mistakes(clients(folder), &mut mistakes);
         let folder = folder.to_owned();
         let read = Self { config, plans, agents, pipelines, policies, folder, ..Self::default() };
-        (Self { of_realms, principals, clients, ..read }, mistakes)
+        (Self { of_realms, entities, principals, clients, ..read }, mistakes)
     }
 
     /// The project's plans, agents and pipelines alone, with these settings. Where the own files of
@@ -233,6 +244,11 @@ impl Project {
     /// Its pipelines, each with its file. The catalog reports what cannot be read.
     pub fn readable_pipelines(&self) -> Vec<(String, Pipeline)> {
         readable(&self.pipelines, &self.config.limits)
+    }
+
+    /// Its types of records, for every realm, with warnings.
+    pub fn types(&self) -> CheckResult<ProjectTypes> {
+        ProjectTypes::read(&self.entities, &self.config.limits)
     }
 
     /// Its agents, plans and pipelines, for every realm.
@@ -339,7 +355,7 @@ const PIPELINES: Kind<PipelineFile> = Kind {
 };
 
 const ENTITIES: Kind<EntityFile> = Kind {
-    folder: "entities",
+    folder: ENTITIES_FOLDER,
     word: "type",
     by_domain: false,
     too_large: "put fields that belong together into a type of their own",
@@ -349,6 +365,11 @@ const ENTITIES: Kind<EntityFile> = Kind {
 /// What the binary carries of a kind, by path.
 fn embedded<T>(kind: &Kind<T>, files: &[(&str, &str)]) -> Vec<T> {
     files.iter().map(|(file, text)| (kind.made)((*file).to_owned(), (*text).to_owned())).collect()
+}
+
+/// The files of the demo's types.
+pub(crate) fn demo_entities() -> Vec<EntityFile> {
+    embedded(&ENTITIES, DEMO_ENTITIES)
 }
 
 /// Walks `plans/<domain>/`, `agents/`, `pipelines/` and `entities/`.

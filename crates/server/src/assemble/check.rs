@@ -5,7 +5,8 @@ use super::backends::opened;
 use super::error::AssembleError;
 use crate::assemble::load::without_models;
 use crate::assemble::pipelines::{misplaced, misplaced_own};
-use crate::assemble::policies;
+use crate::assemble::policies::{self, PolicyContext};
+use crate::assemble::records::{TOOL_PREFIX, types_of};
 use crate::secrets::secret::wrong_secret;
 use a2a::{given_keys, wrong_card_keys};
 use engine::{CheckContext, ProjectFiles, ToolSource, check_files};
@@ -13,7 +14,7 @@ use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::realm::Realms;
 use kernel::values::ids::RealmId;
 use project::config::Config;
-use project::folder::{Project, RealmFiles, readable};
+use project::folder::{Project, ProjectTypes, RealmFiles, readable};
 use project::realm::default_realm;
 use project::upstream_entries::{Upstreams, Variables};
 use std::path::Path;
@@ -69,7 +70,16 @@ pub fn check_project(setup: &ToCheck<'_>, config: Config) -> ProjectReport {
     }
     let warnings = project.config.warnings.iter().chain(&project.clients.warnings);
     checked.mistakes.extend(warnings.cloned());
-    let policies = checked.keep(policies::read(project.policies.as_ref(), &project.built_in()));
+    let types = checked.keep(types_of(&project));
+    let types = types.map(|(types, warnings)| {
+        checked.mistakes.extend(warnings);
+        types
+    });
+    let fits = PolicyContext {
+        built_in: project.built_in(),
+        types: types.as_ref().map(ProjectTypes::known),
+    };
+    let policies = checked.keep(policies::read(project.policies.as_ref(), &fits));
     checked.mistakes.extend(policies.into_iter().flat_map(|(_, warnings)| warnings));
     let models = models(&project, variables, &mut checked);
     let sinks = checked.keep(project.sinks(data, variables));
@@ -79,10 +89,14 @@ pub fn check_project(setup: &ToCheck<'_>, config: Config) -> ProjectReport {
         ("pipeline", count(&project, |files| files.pipelines.len())),
         ("upstream", upstreams.as_ref().map_or(0, |upstreams| upstreams.entries().len())),
         ("model", models.as_ref().map_or(0, Vec::len)),
+        ("type", types.as_ref().map_or(0, ProjectTypes::count)),
         ("sink", sinks.map_or(0, |sinks| sinks.len())),
     ];
     if is_whole {
-        files(project, upstreams.as_ref(), models.as_deref(), &mut checked);
+        let has_types = types.is_none_or(|types| !types.is_empty());
+        let around =
+            Surroundings { upstreams: upstreams.as_ref(), models: models.as_deref(), has_types };
+        files(project, around, &mut checked);
     }
     checked
 }
@@ -105,13 +119,29 @@ fn count(project: &Project, of: impl Fn(&ProjectFiles) -> usize) -> usize {
     of(&all) + own.values().map(of).sum::<usize>()
 }
 
+/// What plans and agents are checked beside; nothing of what is wrong.
+struct Surroundings<'a> {
+    upstreams: Option<&'a Upstreams>,
+    models: Option<&'a [String]>,
+    /// Whether there are types, or what is declared cannot be read.
+    has_types: bool,
+}
+
+impl Surroundings<'_> {
+    /// The tools that may be there in a realm beside those that are known.
+    fn awaited(&self, realm: &RealmId) -> Vec<String> {
+        // Where upstreams are wrong, any tool may be one of theirs.
+        let all = || vec![String::new()];
+        let mut names = self.upstreams.map_or_else(all, |upstreams| upstreams.prefixes_for(realm));
+        // The tools on records are made over a store, which a check does not open.
+        names.extend(self.has_types.then(|| TOOL_PREFIX.to_owned()));
+        names
+    }
+}
+
 /// Checks agents, plans and pipelines.
-fn files(
-    project: Project,
-    upstreams: Option<&Upstreams>,
-    models: Option<&[String]>,
-    checked: &mut ProjectReport,
-) {
+fn files(project: Project, beside: Surroundings<'_>, checked: &mut ProjectReport) {
+    let models = beside.models;
     let files = project.realm_files();
     let built_in = project.built_in();
     let config = project.config;
@@ -122,9 +152,7 @@ fn files(
         tools: vec![ToolSource::new("the built-in tools", tools::builtin(built_in.clone()))],
         rules: config.tools.clone(),
         switched_off: tools::switched_off(&built_in),
-        // Where upstreams are wrong, any tool may be one of theirs.
-        awaited: upstreams
-            .map_or_else(|| vec![String::new()], |upstreams| upstreams.prefixes_for(realm)),
+        awaited: beside.awaited(realm),
         limits: Arc::new(config.limits.clone()),
     };
     let usual = default_realm();

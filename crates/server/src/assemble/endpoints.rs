@@ -8,6 +8,7 @@ use a2a::{A2a, ChooseSkill, PushParts};
 use edge::backup::FolderBackup;
 use edge::gateway::Gateway;
 use edge::realms::keeper::RealmKeeper;
+use edge::record_source::RecordSource;
 use edge::request::auth::Entrance;
 use edge::request::cursors::Cursors;
 use edge::request::server_state::{ServerState, Shared, SinkFacts};
@@ -41,11 +42,14 @@ pub(super) struct ServerParts {
     pub(super) sinks: Vec<SinkFacts>,
     /// The policies of files, where there can be some.
     pub(super) files: Option<Arc<CedarPolicy>>,
+    /// Records, where there are types.
+    pub(super) records: Option<RecordSource>,
 }
 
 /// The state that endpoints share, around all that.
 pub(super) fn server_state(setup: &Setup, platform: &Platform, inside: ServerParts) -> Shared {
-    let ServerParts { engine, entrance, realms, gateway, telemetry, sinks, files } = inside;
+    let ServerParts { engine, entrance, realms, gateway, telemetry, sinks, files, records } =
+        inside;
     let backup = FolderBackup { store: platform.opened.backup.clone(), beside: BESIDE };
     let cursors = Cursors::new(&platform.keys);
     let mut server =
@@ -54,6 +58,7 @@ pub(super) fn server_state(setup: &Setup, platform: &Platform, inside: ServerPar
     server.has_webhooks = setup.project.config.a2a.push.is_some();
     server.sinks = sinks;
     server.policies = files;
+    server.records = records;
     server.data = std::path::absolute(&setup.data).unwrap_or_else(|_| setup.data.clone());
     Arc::new(server)
 }
@@ -119,5 +124,6 @@ fn own_shelf(only_extra: bool, server: &ServerState) -> Arc<dyn Shelf> {
     if only_extra {
         return Arc::new(EmptyShelf);
     }
-    Arc::new(OwnShelf::new(server.engine.clone(), server.cursors.clone()))
+    let shelf = OwnShelf::new(server.engine.clone(), server.cursors.clone());
+    Arc::new(shelf.with_records(server.records.clone()))
 }

@@ -50,6 +50,8 @@ pub enum ProjectPart {
     Pipelines,
     Principals,
     Policies,
+    /// The types of records, their first records, and what is stored of them.
+    Types,
     /// The files of single realms.
     Realms,
 }

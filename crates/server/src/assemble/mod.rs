@@ -10,17 +10,21 @@ mod platform;
 pub(crate) mod policies;
 mod access;
 mod offline;
+mod offline_records;
 mod backends;
 mod load;
+pub(crate) mod records;
 mod parts;
 mod endpoints;
 mod check;
 pub(crate) mod reload;
 mod rights;
+mod types_reload;
 pub(crate) mod watch;
 
 use crate::assemble::sinks::{ConfiguredSinks, Outlets, left_behind};
 use crate::ports::{self, OpenPort, OwnPort, PortError};
+use crate::records::keeper::RecordKeeper;
 use crate::routes::router;
 use crate::secrets::vault::{FileVault, System};
 use access::{Admission, admitted};
@@ -28,7 +32,7 @@ use axum::Router;
 use backends::{Backends, behind};
 use edge::connections::{CONNECTIONS_MAX, connections_within};
 use edge::gateway::{Gateway, GatewayParts, StoredProvider, stored_providers};
-use edge::realms::keeper::{OfRealms, RealmKeeper};
+use edge::realms::keeper::{OfRealms, RealmKeeper, RealmRecords};
 use edge::request::auth::{Entrance, Visitor};
 use edge::request::server_state::{Shared, SinkFacts};
 use endpoints::{ServerParts, a2a_endpoint, mcp_state, server_state};
@@ -45,10 +49,12 @@ use parts::{
 };
 use platform::Platform;
 use project::config::ServerConfig;
+use project::folder::RealmFiles;
 use project::realm::default_realm;
 use project::tables::decisions::AuditConfig;
 use project::tables::public_url::PublicUrl;
 use project::upstream_entries::{Entry, Ourselves, Upstreams};
+use records::OpenRecords;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -58,6 +64,7 @@ pub(crate) use backends::opened;
 pub use check::{ProjectReport, ToCheck, check_project};
 pub use error::{AssembleError, ProjectPart};
 pub use offline::{OfflineKeys, OfflineVault, good_keys};
+pub use offline_records::OfflineRecords;
 pub(crate) use platform::system;
 pub use policies::unfit_documents;
 pub use setup::{Extra, Setup};
@@ -84,6 +91,8 @@ pub struct Assembled {
     pub(crate) connections_max: usize,
     /// Whether something stands before the router.
     pub(crate) is_behind: bool,
+    /// Types and first records, where there are some.
+    pub(crate) records: Option<Arc<RecordKeeper>>,
 }
 
 impl Assembled {
@@ -125,7 +134,7 @@ impl Assembled {
 
     /// What ends it in good order, also for one who serves it no more.
     pub fn stopper(&self) -> Stopper {
-        Stopper { server: self.server.clone() }
+        Stopper { server: self.server.clone(), records: self.records.clone() }
     }
 }
 
@@ -133,11 +142,12 @@ impl Assembled {
 #[derive(Clone)]
 pub struct Stopper {
     server: Shared,
+    records: Option<Arc<RecordKeeper>>,
 }
 
 impl Stopper {
-    /// Ends the engine, then the upstreams, which its last calls may still need, and sends what
-    /// telemetry they left.
+    /// Ends the engine, then the records and the upstreams, which its last calls may still need, and
+    /// sends what telemetry they left.
     pub async fn stop(&self) {
         if let Err(error) = self.server.identity.store_uses().await {
             tracing::debug!(%error, "the last uses of keys were not stored");
@@ -146,6 +156,11 @@ impl Stopper {
             tracing::warn!(%error, "failed credentials of the last minute are not in the audit");
         }
         self.server.engine.stop().await;
+        if let Some(records) = &self.records
+            && let Err(error) = records.store.close().await
+        {
+            tracing::warn!(%error, "the store of records was not closed in good order");
+        }
         self.server.gateway.stop().await;
         self.server.telemetry.stop().await;
     }
@@ -177,24 +192,29 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     }
     let telemetry = observing(&setup, &platform);
     let audit_config = setup.project.config.audit;
+    let policy = extra.policy.unwrap_or(policy);
+    let records = records::opened(&setup, &platform, &identity, &policy).await?;
     let inputs = EngineParts {
         tools: extra.tools,
+        record_tools: records.as_ref().map(OpenRecords::tools).unwrap_or_default(),
         awaited: upstreams.prefixes(),
         upstreams_of: upstream_realms(&upstreams, &providers, &realm),
         models: with_extra(models, extra.models),
         observers: telemetry.observers(),
-        policy: extra.policy.unwrap_or(policy),
+        policy,
         audit: audit_parts(&platform, audit_config, &entrance),
         realms: sharing(&identity, &entrance),
     };
     let parts = engine_parts(&setup, &platform, inputs);
     let engine = Engine::start(parts).map_err(wrong(ProjectPart::Tools))?;
+    if let Some(records) = &records {
+        let realms = identity.directory().realms.clone();
+        records.begin(&engine, realms.0.keys()).await?;
+    }
     warnings.extend(load(&engine, definitions.as_ref(), &identity, &project).await?);
-    let store = platform.opened.realms.clone();
-    let blobs = platform.opened.blobs.clone();
-    let vault = remote.vault.clone();
-    let files_of_realms = project.files();
-    let realms = OfRealms { store, blobs, vault, files: files_of_realms };
+    let source = records.as_ref().and_then(OpenRecords::source);
+    let records = records.map(|records| records.keeper);
+    let realms = of_realms(&platform, &remote, project.files(), records.clone());
     let undone = undone(&engine, &identity).await?;
     let realms = go_on(&engine, identity, realms, &platform, audit_config).await?;
     let sinks = begun_sinks(outlets, &engine, &realms, &mut warnings).await?;
@@ -213,8 +233,16 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
     let gateway = Arc::new(Gateway::start(parts, upstreams.entries(), configs));
     warnings.extend(begin_stored(&gateway, &providers).await);
     realms.serve_behind(gateway.clone());
-    let inside =
-        ServerParts { engine: engine.clone(), entrance, realms, gateway, telemetry, sinks, files };
+    let inside = ServerParts {
+        engine: engine.clone(),
+        entrance,
+        realms,
+        gateway,
+        telemetry,
+        sinks,
+        files,
+        records: source,
+    };
     let server = server_state(&setup, &platform, inside);
     let a2a = a2a_endpoint(&setup, &platform, &server, extra.choose_skill);
     let mcp = mcp_state(&setup, &platform, &server, extra.shelves);
@@ -234,6 +262,7 @@ pub async fn assemble(setup: Setup) -> Result<Assembled, AssembleError> {
         ports,
         connections_max,
         is_behind: false,
+        records,
     })
 }
 
@@ -263,6 +292,22 @@ async fn go_on(
         engine.audits().keep_pruning(days.get());
     }
     Ok(keeper)
+}
+
+/// What realms have, with these files and records.
+fn of_realms(
+    platform: &Platform,
+    remote: &RemoteParts,
+    files: RealmFiles,
+    records: Option<Arc<RecordKeeper>>,
+) -> OfRealms {
+    OfRealms {
+        store: platform.opened.realms.clone(),
+        blobs: platform.opened.blobs.clone(),
+        vault: remote.vault.clone(),
+        files,
+        records: records.map(|keeper| -> Arc<dyn RealmRecords> { keeper }),
+    }
 }
 
 /// What the server before left undone in all realms.

@@ -28,6 +28,8 @@ use tools::BuiltInSettings;
 pub(super) struct EngineParts {
     /// The tools that code brings.
     pub(super) tools: Vec<Arc<dyn Tool>>,
+    /// Our own tools on records.
+    pub(super) record_tools: Vec<Arc<dyn Tool>>,
     /// What stands before the names of tools that are still to come.
     pub(super) awaited: Vec<String>,
     /// The realms that other servers are there for.
@@ -50,8 +52,17 @@ pub(super) fn engine_parts(
     platform: &Platform,
     inputs: EngineParts,
 ) -> engine::Parts {
-    let EngineParts { tools, awaited, upstreams_of, models, observers, policy, audit, realms } =
-        inputs;
+    let EngineParts {
+        tools,
+        record_tools,
+        awaited,
+        upstreams_of,
+        models,
+        observers,
+        policy,
+        audit,
+        realms,
+    } = inputs;
     let OpenStore { store, definitions, blobs, deliveries, marks, .. } = &platform.opened;
     let System { clock, entropy, spawn } = platform.system.clone();
     let config = &setup.project.config;
@@ -62,7 +73,7 @@ pub(super) fn engine_parts(
         blobs: blobs.clone(),
         deliveries: deliveries.clone(),
         switched_off: switched_off(setup.only_extra, &built_in),
-        tools: tool_sources(builtin(setup.only_extra, built_in), tools),
+        tools: tool_sources(builtin(setup.only_extra, built_in, record_tools), tools),
         rules: config.tools.clone(),
         awaited,
         upstreams_of: Some(upstreams_of),
@@ -88,8 +99,15 @@ fn tool_sources(builtin: Vec<Arc<dyn Tool>>, extra: Vec<Arc<dyn Tool>>) -> Vec<T
 }
 
 /// Our own tools, unless only what code brings is offered.
-fn builtin(only_extra: bool, settings: BuiltInSettings) -> Vec<Arc<dyn Tool>> {
-    if only_extra { Vec::new() } else { tools::builtin(settings) }
+fn builtin(
+    only_extra: bool,
+    settings: BuiltInSettings,
+    record_tools: Vec<Arc<dyn Tool>>,
+) -> Vec<Arc<dyn Tool>> {
+    if only_extra {
+        return Vec::new();
+    }
+    tools::builtin(settings).into_iter().chain(record_tools).collect()
 }
 
 /// Those of them that the settings leave out.

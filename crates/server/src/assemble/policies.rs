@@ -5,9 +5,11 @@ use crate::secrets::vault::System;
 use identity::Identity;
 use kernel::definition::plan::mistake::{CheckResult, Mistake};
 use policy::decide::Policies;
+use policy::records::check_records;
 use policy::{CedarPolicy, Parts};
 use project::folder::Project;
 use project::policies::{POLICIES_FOLDER, PolicyFiles};
+use query::types::RealmTypes;
 use std::sync::Arc;
 use tools::BuiltInSettings;
 use upstreams::{Document, Remote, RemoteParts, UpstreamConfig, UpstreamKind};
@@ -25,7 +27,10 @@ impl FilePolicies {
         if project.folder.as_os_str().is_empty() && files.is_none() {
             return Ok(None);
         }
-        let (policies, warnings) = read(files, &project.built_in())?;
+        // What is wrong with the types themselves is told with them.
+        let types = project.types().map(|(types, _)| types.known()).ok();
+        let fits = PolicyContext { built_in: project.built_in(), types };
+        let (policies, warnings) = read(files, &fits)?;
         for warning in warnings {
             tracing::warn!("{warning}");
         }
@@ -42,17 +47,27 @@ impl FilePolicies {
     }
 }
 
+/// What policies must fit.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PolicyContext {
+    pub(crate) built_in: BuiltInSettings,
+    /// The types of records; none where they cannot be read.
+    pub(crate) types: Option<RealmTypes>,
+}
+
 /// The policies of these files, with warnings; no policies where there are no files. One that does
-/// not fit a built-in tool would deny every call of it, or permit none, so it is a mistake. Tools
-/// of other servers are not known here, and may change.
-pub(crate) fn read(
-    files: Option<&PolicyFiles>,
-    built_in: &BuiltInSettings,
-) -> CheckResult<Policies> {
-    let read = Policies::read(files.into_iter().flat_map(PolicyFiles::texts))?;
-    let tools = tools::builtin(built_in.clone());
-    let wrong = read.0.misfits(tools.iter().map(|tool| &**tool.spec()));
-    if wrong.is_empty() { Ok(read) } else { Err(wrong) }
+/// not fit a built-in tool would deny every call of it, or permit none, so it is a mistake, and so
+/// is one that does not fit the types of records. Tools of other servers are not known here, and
+/// may change.
+pub(crate) fn read(files: Option<&PolicyFiles>, fits: &PolicyContext) -> CheckResult<Policies> {
+    let (policies, mut warnings) = Policies::read(files.into_iter().flat_map(PolicyFiles::texts))?;
+    let tools = tools::builtin(fits.built_in.clone());
+    let mut wrong = policies.misfits(tools.iter().map(|tool| &**tool.spec()));
+    let of_records = fits.types.iter().flat_map(|types| check_records(&policies, types));
+    for mistake in of_records {
+        if mistake.is_error() { wrong.push(mistake) } else { warnings.push(mistake) }
+    }
+    if wrong.is_empty() { Ok((policies, warnings)) } else { Err(wrong) }
 }
 
 /// The mistakes of policies that do not fit the tools of OpenAPI documents which are files: those
@@ -88,7 +103,7 @@ pub async fn unfit_documents(
 pub(crate) fn read_again(
     before: Option<&PolicyFiles>,
     now: Option<&PolicyFiles>,
-    built_in: &BuiltInSettings,
+    fits: &PolicyContext,
 ) -> Result<(Option<Policies>, Vec<Mistake>), Vec<Mistake>> {
     match (before, now) {
         (Some(_), None) => Ok((None, vec![kept("the folder is gone: its policies still hold")])),
@@ -97,7 +112,7 @@ pub(crate) fn read_again(
         }
         (Some(before), Some(now)) if before.policies == now.policies => Ok((None, Vec::new())),
         (None, None) => Ok((None, Vec::new())),
-        (_, now) => read(now, built_in).map(|(policies, warnings)| (Some(policies), warnings)),
+        (_, now) => read(now, fits).map(|(policies, warnings)| (Some(policies), warnings)),
     }
 }
 
@@ -122,11 +137,8 @@ mod tests {
         before: Option<&PolicyFiles>,
         now: Option<&PolicyFiles>,
     ) -> Result<(Option<Policies>, Vec<Mistake>), Vec<Mistake>> {
-        super::read_again(
-            before,
-            now,
-            &BuiltInSettings { demo: true, ..BuiltInSettings::default() },
-        )
+        let built_in = BuiltInSettings { demo: true, ..BuiltInSettings::default() };
+        super::read_again(before, now, &PolicyContext { built_in, types: None })
     }
 
     #[test]

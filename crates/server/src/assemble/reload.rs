@@ -158,6 +158,11 @@ impl Reload {
         Self { engine, identity, served, realm, taken, given, open, behind }
     }
 
+    /// The realms that there are now.
+    pub(crate) fn realms(&self) -> Vec<RealmId> {
+        self.identity.directory().realms.0.keys().cloned().collect()
+    }
+
     /// What is served now.
     pub(crate) fn taken(&self) -> &ProjectSnapshot {
         &self.taken

@@ -2,7 +2,7 @@
 //! changes, as a whole or not at all, and whatever else is wrong with the project: a new `forbid`
 //! waits neither for a plan nor for a restart.
 
-use crate::assemble::policies::{has_none, read_again};
+use crate::assemble::policies::{PolicyContext, has_none, read_again};
 use crate::assemble::reload::Outcome;
 use edge::counters::FilesPart;
 use engine::Engine;
@@ -10,12 +10,13 @@ use identity::Identity;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::{PRINCIPALS_FILE, Principal};
 use policy::CedarPolicy;
+use policy::records::check_records;
 use project::folder::{FilePrincipals, Project};
 use project::policies::PolicyFiles;
+use query::types::RealmTypes;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tools::BuiltInSettings;
 
 /// How many principals an entry of the audit names.
 const NAMED_MAX: usize = 100;
@@ -26,8 +27,8 @@ pub(crate) struct Rights {
     /// The principals of the file, where there is one.
     principals: Option<Vec<Arc<Principal>>>,
     policies: Option<PolicyFiles>,
-    /// The built-in tools, which policies must fit.
-    built_in: BuiltInSettings,
+    /// The built-in tools and the types, which policies must fit.
+    fits: PolicyContext,
 }
 
 impl Rights {
@@ -35,7 +36,9 @@ impl Rights {
     pub(crate) fn of(project: &Project) -> Self {
         let principals = project.principals.clone();
         let policies = project.policies.clone();
-        Self { principals, policies, built_in: project.built_in() }
+        let types = project.types().map(|(types, _)| types.known()).ok();
+        let fits = PolicyContext { built_in: project.built_in(), types };
+        Self { principals, policies, fits }
     }
 }
 
@@ -78,6 +81,19 @@ impl RightsReload {
         outcome
     }
 
+    /// Policies must fit these types from now on.
+    pub(crate) fn know(&mut self, types: RealmTypes) {
+        self.taken.fits.types = Some(types);
+    }
+
+    /// What is wrong with the policies in force beside these types.
+    pub(crate) fn misfits(&self, types: &RealmTypes) -> Vec<Mistake> {
+        let Some(served) = &self.policies else { return Vec::new() };
+        let mut found = check_records(&served.policies(), types);
+        found.retain(Mistake::is_error);
+        found
+    }
+
     /// Writes to the audit who may do what since something was taken.
     pub(crate) async fn record(&mut self) {
         for (act, detail) in std::mem::take(&mut self.changes) {
@@ -89,7 +105,7 @@ impl RightsReload {
 
     fn take_policies(&mut self, now: Option<PolicyFiles>) -> Result<Outcome, Vec<Mistake>> {
         let before = self.taken.policies.as_ref();
-        let (policies, warnings) = read_again(before, now.as_ref(), &self.taken.built_in)?;
+        let (policies, warnings) = read_again(before, now.as_ref(), &self.taken.fits)?;
         let mut outcome = Outcome { warnings, ..Outcome::default() };
         if let (Some(policies), Some(served)) = (policies, &self.policies) {
             outcome.taken = true;

@@ -8,16 +8,18 @@ mod file_group;
 use crate::assemble::Assembled;
 use crate::assemble::reload::{Outcome, OwnMistakes, ProjectSnapshot, Reload};
 use crate::assemble::rights::{Rights, RightsRead, RightsReload};
+use crate::assemble::types_reload::TypesReload;
 use edge::counters::{FilesPart, Reloads};
 use edge::gateway::{Gateway, Lookup, UpstreamChanges};
-use file_group::{FileGroup, listed};
+use file_group::{FileGroup, ReloadReason, listed};
 use futures::future::{Either, select};
 use kernel::definition::plan::mistake::Mistake;
 use kernel::identity::principal::PRINCIPALS_FILE;
 use kernel::values::ids::Millis;
 use project::config::Config;
 use project::folder::{
-    CLIENTS_FILE, CONFIG_FILE, Project, ProjectError, REALMS_FOLDER, RightsFiles,
+    CLIENTS_FILE, CONFIG_FILE, ENTITIES_FOLDER, EntityFiles, Project, ProjectError, REALMS_FOLDER,
+    RightsFiles,
 };
 use project::policies::POLICIES_FOLDER;
 use project::realms::PROPERTIES_FILE;
@@ -37,7 +39,7 @@ const DEPTH_MAX: usize = 3;
 const REALMS_DEPTH_MAX: usize = DEPTH_MAX + 2;
 
 /// Where a project's files are. Rules and pipelines that are elsewhere are known by their names.
-const FOLDERS: [&str; 4] = ["plans", "agents", "pipelines", "rules"];
+const FOLDERS: [&str; 5] = ["plans", "agents", "pipelines", "rules", ENTITIES_FOLDER];
 /// Settings. Of them only the servers behind this one are taken while it runs.
 const SETTINGS: [&str; 3] = [CONFIG_FILE, CLIENTS_FILE, PROPERTIES_FILE];
 
@@ -46,6 +48,7 @@ pub struct Watch {
     source: Source,
     served: ProjectSnapshot,
     rights: Rights,
+    entities: EntityFiles,
     /// The settings as they were read.
     settings: FileSnapshot,
     config: Option<ConfigAgain>,
@@ -97,7 +100,9 @@ impl Watch {
         let paths = SETTINGS.iter().map(|file| folder.join(file)).collect();
         let settings = FileSnapshot::at(&paths, &FileSnapshot::default(), Millis::default());
         let source = Source { folder, config, pipelines, variables };
-        Self { source, served, rights, settings, config: None, of: WatchScope::Everything }
+        let entities = project.entities.clone();
+        let of = WatchScope::Everything;
+        Self { source, served, rights, entities, settings, config: None, of }
     }
 
     /// The same, where also the settings are read again by this.
@@ -122,13 +127,19 @@ impl Watch {
         let policies = assembled.server.policies.clone();
         let engine = assembled.engine.clone();
         let identity = keeper.identity.clone();
+        // Without tools on records nobody could use a type.
+        let has_tools = assembled.server.records.is_some();
+        let records = assembled.records.clone().filter(|_| has_tools);
         let mut watcher = Watcher {
             source: self.source,
             reload: Reload::new(engine.clone(), keeper, self.served),
             rights_reload: RightsReload::new(engine, identity, policies, self.rights),
             last: FileSnapshot::default(),
             settings: self.settings,
+            types_reload: TypesReload::new(records, self.entities),
             rights: FileGroup::default(),
+            types: FileGroup::default(),
+            types_are_due: None,
             files: FileGroup::default(),
             reloads: assembled.server.reloads.clone(),
             config: self.config,
@@ -142,6 +153,7 @@ impl Watch {
             Box::pin(async move {
                 while let Some(now) = due.recv().await {
                     watcher.poll(now);
+                    watcher.take_types().await;
                     watcher.take_upstreams().await;
                     watcher.rights_reload.record().await;
                 }
@@ -181,6 +193,16 @@ impl Source {
         Ok((parts, wrong.into_iter().map(|(realm, error)| (realm, told(error))).collect()))
     }
 
+    /// The project with what the files say now of types, and nothing else.
+    fn read_types(&self) -> Result<Project, Vec<Mistake>> {
+        let bytes_max = self.config.limits.plan_bytes_max;
+        let told = |error| mistakes_of(error, &self.folder);
+        let entities = EntityFiles::load(&self.folder, bytes_max).map_err(told)?;
+        let config = self.config.clone();
+        let folder = self.folder.clone();
+        Ok(Project { config, entities, folder, ..Project::default() })
+    }
+
     /// What they say now of who may do what.
     fn read_rights(&self) -> RightsRead {
         let told = |error| mistakes_of(error, &self.folder);
@@ -194,12 +216,17 @@ struct Watcher {
     source: Source,
     reload: Reload,
     rights_reload: RightsReload,
+    types_reload: TypesReload,
     /// What the last poll saw.
     last: FileSnapshot,
     /// The settings as they were reported last.
     settings: FileSnapshot,
     /// Policies and principals.
     rights: FileGroup,
+    /// Types of records, where they are taken.
+    types: FileGroup,
+    /// Why the files of types are to be read, if they are.
+    types_are_due: Option<ReloadReason>,
     /// All other files, where they are taken.
     files: FileGroup,
     /// Who counts what became of them.
@@ -217,11 +244,15 @@ impl Watcher {
         self.last = snapshot.clone();
         let folder = &self.source.folder;
         let (settings, others) = snapshot.split(|path| is_settings(path, folder));
-        let (rights, files) = others.split(|path| is_rights(path, folder));
+        let (rights, others) = others.split(|path| is_rights(path, folder));
+        let (types, files) = others.split(|path| is_type(path, folder));
         self.tell_settings(settings);
         if let Some(due) = self.rights.due(rights) {
             let outcome = self.rights_reload.take(self.source.read_rights());
             self.rights.tell(outcome, due, &self.reloads);
+        }
+        if self.of == WatchScope::Everything {
+            self.types_are_due = self.types.due(types);
         }
         if self.of == WatchScope::Everything
             && let Some(due) = self.files.due(files)
@@ -234,8 +265,24 @@ impl Watcher {
             };
             self.files.tell(outcome, due, &self.reloads);
         }
-        let wrong = self.rights.wrong().chain(self.files.wrong()).cloned();
-        self.reloads.set_unserved(wrong.collect());
+    }
+
+    /// Takes the types where their files changed, and counts which files are not served.
+    async fn take_types(&mut self) {
+        if let Some(due) = self.types_are_due.take() {
+            let taken = match self.source.read_types() {
+                Ok(project) => {
+                    let realms = self.reload.realms();
+                    self.types_reload.take(&project, &realms, &mut self.rights_reload).await
+                }
+                Err(wrong) => Err(wrong),
+            };
+            let mut outcome = Outcome::default();
+            outcome.add(FilesPart::Types, taken);
+            self.types.tell(outcome, due, &self.reloads);
+        }
+        let wrong = self.rights.wrong().chain(self.types.wrong()).chain(self.files.wrong());
+        self.reloads.set_unserved(wrong.cloned().collect());
     }
 
     /// All files that are checked, those that are not there included.
@@ -345,6 +392,17 @@ fn is_settings(path: &Path, folder: &Path) -> bool {
 /// Whether a file says who may do what.
 fn is_rights(path: &Path, folder: &Path) -> bool {
     path == folder.join(PRINCIPALS_FILE) || path.starts_with(folder.join(POLICIES_FOLDER))
+}
+
+/// Whether a file declares a type, of all realms or of one.
+fn is_type(path: &Path, folder: &Path) -> bool {
+    let Ok(below) = path.strip_prefix(folder) else { return false };
+    let mut names = below.iter().filter_map(|name| name.to_str());
+    match names.next() {
+        Some(ENTITIES_FOLDER) => true,
+        Some(REALMS_FOLDER) => names.nth(1) == Some(ENTITIES_FOLDER),
+        _ => false,
+    }
 }
 
 /// What is wrong, with files as they are named in this folder.

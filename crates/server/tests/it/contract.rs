@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// These may carry more than is listed: the state of a conflict, who won; what others keep beside
-/// an agent; the id of a case, under the name that its pipeline gives it.
-const OPEN: [&str; 6] =
-    ["Problem", "PlainError", "ThreadError", "Agent", "CaseAnswer", "PendingCase"];
+/// These may carry more than is listed: the state of a conflict, who won; the place of a fault in a
+/// query; what others keep beside an agent; the id of a case, under the name that its pipeline
+/// gives it.
+const OPEN: [&str; 7] =
+    ["Problem", "PlainError", "NamedError", "ThreadError", "Agent", "CaseAnswer", "PendingCase"];
 
 static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::read);
 

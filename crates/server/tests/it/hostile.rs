@@ -84,6 +84,11 @@ impl Target {
     }
 }
 
+/// A query of records, in a realm.
+fn record_query(text: &str) -> String {
+    format!("{{\"rootType\":{text},\"query\":{text},\"realm\":{text}}}")
+}
+
 /// Every route that takes a body, and the routes beside the table of routes.
 const TARGETS: &[Target] = &[
     target("POST", "/api/v1/runs", "/api/v1/runs")
@@ -115,6 +120,26 @@ const TARGETS: &[Target] = &[
     target("POST", "/api/v1/pipelines/{name}/cases", "/api/v1/pipelines/desk/cases"),
     target("POST", "/api/v1/tools/{name}/call", "/api/v1/tools/math%3A%3Aadd/call")
         .value(|text| format!("{{\"arguments\":{{\"a\":{text},\"b\":1}}}}")),
+    target("POST", "/api/v1/records/{type}", "/api/v1/records/Order")
+        .value(|text| format!("{{\"refName\":{text}}}")),
+    target("PUT", "/api/v1/records/{type}/{id}", "/api/v1/records/Order/65a000000000000000000001")
+        .value(|text| format!("{{\"id\":{text}}}")),
+    target(
+        "PATCH",
+        "/api/v1/records/{type}/{id}",
+        "/api/v1/records/Order/65a000000000000000000001",
+    )
+    .value(|text| format!("{{\"refName\":{text},\"version\":{text}}}")),
+    target("POST", "/api/query/plan", "/api/query/plan").value(record_query),
+    target("POST", "/api/query/find", "/api/query/find").value(record_query),
+    target("POST", "/api/query/count", "/api/query/count").value(record_query),
+    target("POST", "/api/query/save", "/api/query/save")
+        .value(|text| format!("{{\"rootType\":\"Order\",\"entity\":{text}}}")),
+    target("POST", "/api/query/delete", "/api/query/delete")
+        .value(|text| format!("{{\"rootType\":{text},\"id\":{text}}}")),
+    target("POST", "/api/query/deleteMany", "/api/query/deleteMany").value(record_query),
+    target("POST", "/api/agent/execute", "/api/agent/execute")
+        .value(|text| format!("{{\"tool\":{text},\"arguments\":{{}},\"sessionId\":{text}}}")),
     target("POST", "/api/v1/upstreams/{name}/check", "/api/v1/upstreams/none/check"),
     target("POST", "/api/v1/upstreams/{name}/login", "/api/v1/upstreams/none/login"),
     target("POST", "/api/v1/upstreams/{name}/my-login", "/api/v1/upstreams/none/my-login"),

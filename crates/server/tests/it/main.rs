@@ -3,6 +3,7 @@
 
 mod contract;
 mod house;
+mod records;
 mod talk;
 mod runs;
 mod sessions;
@@ -80,3 +81,5 @@ mod fuzz_mcp;
 mod fuzz_a2a;
 mod fuzz_credentials;
 mod hostile;
+mod records_contract;
+mod records_attacks;

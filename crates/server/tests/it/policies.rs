@@ -164,6 +164,65 @@ async fn a_check_says_what_a_call_would_meet() {
     assert_eq!(refusal.refusal(), refused(403, "realm_not_allowed", &[]));
 }
 
+/// Of every type, members reach the rows of their region, and no costs.
+const RECORDS: &str = r#"
+@id("own-region")
+@rows("region:${region}")
+forbid (principal in Role::"member", action, resource is RecordType);
+
+@id("no-costs")
+@rows("cost:<#100")
+@hide("cost")
+forbid (principal in Role::"member", action == Action::"read", resource is RecordType);
+"#;
+
+#[tokio::test]
+async fn a_check_about_records_says_what_is_left_of_them() {
+    let guarded = Guarded::with_policies(OPEN, Some(RECORDS)).await;
+    let member = guarded.key(Role::Member).await;
+    let viewer = guarded.key(Role::Viewer).await;
+    let asked = |action: &str, body: &Value| {
+        let mut whole = json!({"area": "integration", "functionalDomain": "query",
+            "action": action});
+        whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        whole
+    };
+    let orders = json!({"modelClass": "shop.Order"});
+    let named = json!({"resource": {"rootType": "shop.Order"}});
+    let region = json!({"andFilterString": "region:${region}", "joinOp": "AND"});
+    let secret = json!({"andFilterString": null, "joinOp": "AND"});
+    for (action, filters) in [
+        ("find", json!([region, secret])),
+        ("COUNT", json!([region, secret])),
+        ("save", json!([region])),
+        ("deleteMany", json!([region])),
+    ] {
+        for body in [&orders, &named] {
+            let answer = guarded.post_as(&member, CHECK, asked(action, body)).await;
+            assert_eq!(decided(&answer.body), words("ALLOW", "SCOPED"), "{action}: {answer:?}");
+            assert_eq!(answer.body["filterConstraints"], filters, "{action}");
+        }
+    }
+    let save = guarded.post_as(&viewer, CHECK, asked("save", &orders)).await;
+    assert_eq!(decided(&save.body), words("DENY", "DEFAULT"), "{save:?}");
+    let find = guarded.post_as(&viewer, CHECK, asked("find", &orders)).await;
+    assert_eq!(decided(&find.body), words("ALLOW", "EXACT"), "{find:?}");
+    assert_eq!(find.body["filterConstraints"], Value::Null);
+    let no_tool = guarded.post_as(&member, CHECK, asked("importAnalyze", &json!({}))).await;
+    assert_eq!(decided(&no_tool.body), words("DENY", "DEFAULT"), "{no_tool:?}");
+    let elsewhere = json!({"area": "waypost", "functionalDomain": "query", "action": "find",
+        "modelClass": "shop.Order"});
+    let elsewhere = guarded.post_as(&member, CHECK, elsewhere).await;
+    assert_eq!(decided(&elsewhere.body), words("DENY", "DEFAULT"), "{elsewhere:?}");
+    let of_others = json!({"modelClass": "shop.Order", "roles": ["member"]});
+    let told = guarded.post_as(ADMIN_KEY, CHECK, asked("find", &of_others)).await.body;
+    let costs = json!({"andFilterString": "cost:<#100", "joinOp": "AND"});
+    let hidden = json!({"andFilterString": null, "joinOp": "AND", "excludedFields": ["cost"]});
+    assert_eq!(told["filterConstraints"], json!([region, costs, hidden]), "{told}");
+    let all = guarded.post_as(&member, EVALUATE, asked("find", &orders)).await.body;
+    assert_eq!(all["allow"], json!({"integration": {"query": ["find"]}}), "{all}");
+}
+
 #[tokio::test]
 async fn only_administrators_ask_about_others() {
     let guarded = Guarded::with_policies(OPEN, Some(FILE)).await;

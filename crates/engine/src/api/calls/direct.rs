@@ -159,7 +159,8 @@ impl Tools<'_> {
         let occasion = request.occasion;
         // What its operator wants no journal of becomes no run later either.
         let later = as_task && !call.listed.tool.spec().unrecorded;
-        let id = self.unrecorded_id(call.caller, once.as_ref());
+        let tells_apart = call.listed.tool.spec().writes_records();
+        let id = self.unrecorded_id(call.caller, once.as_ref(), tells_apart);
         let watched = self.shared.watch_call(id, trace);
         let outgoing = OutgoingCall {
             given: Arc::new(given),
@@ -193,8 +194,13 @@ impl Tools<'_> {
     }
 
     /// The id of a call that is not kept: that of its key, so that a tool that does each id once
-    /// does each key once.
-    fn unrecorded_id(self, caller: &Caller, once: Option<&IdempotencyKey>) -> CallId {
+    /// does each key once. One that tells another request under the same key apart refuses it.
+    fn unrecorded_id(
+        self,
+        caller: &Caller,
+        once: Option<&IdempotencyKey>,
+        tells_apart: bool,
+    ) -> CallId {
         match once {
             Some(IdempotencyKey { route, key, digest, .. }) => {
                 let mut parts = vec![
@@ -202,8 +208,10 @@ impl Tools<'_> {
                     caller.subject.as_bytes(),
                     route.as_bytes(),
                     key.as_bytes(),
-                    digest.as_str().as_bytes(),
                 ];
+                if !tells_apart {
+                    parts.push(digest.as_str().as_bytes());
+                }
                 parts.extend(caller.actor.as_deref().map(str::as_bytes));
                 CallId::of(&parts)
             }

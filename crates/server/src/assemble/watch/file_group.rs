@@ -89,6 +89,7 @@ fn kept(portion: &FilesPart) -> String {
         FilesPart::Policies => "not reloaded: the policies that were in force stay".to_owned(),
         FilesPart::Principals => "not reloaded: the principals that were known stay".to_owned(),
         FilesPart::Files => "not reloaded: what was served before stays".to_owned(),
+        FilesPart::Types => "not reloaded: the types that were served before stay".to_owned(),
         FilesPart::Realm(realm) => {
             format!("not reloaded in the realm `{realm}`: what was served there before stays")
         }

@@ -12,6 +12,7 @@ use wire::agent_config;
 use wire::conversations;
 use wire::permissions;
 use wire::plan_sessions;
+use wire::query_gateway;
 use wire::rest;
 
 /// Reads an example as its type and writes it again.
@@ -168,12 +169,22 @@ const TYPES: &[(&str, Again)] = &[
     ("Discover", again::<plan_sessions::Discover>),
     ("Register", again::<plan_sessions::Register>),
     ("Registered", again::<plan_sessions::Registered>),
+    ("NamedError", again::<query_gateway::NamedError>),
+    ("ExecuteBody", again::<query_gateway::ExecuteBody>),
+    ("AgentTools", again::<query_gateway::AgentTools>),
+    ("AgentTool", again::<query_gateway::AgentTool>),
+    ("AgentToolParameter", again::<query_gateway::AgentToolParameter>),
+    ("RecordType", again::<rest::RecordType>),
+    ("RecordTypePage", again::<rest::Page<rest::RecordType>>),
+    ("RecordPage", again::<rest::RecordPage>),
+    ("ProviderSummary", again::<rest::ProviderSummary>),
+    ("ProviderSummaryPage", again::<rest::Page<rest::ProviderSummary>>),
 ];
 
 /// Made of others that have examples, or of a type that is only described.
 const UNREAD: &[&str] = &[
     "RunAnswer", "ReplyAnswer", "PendingCall", "AskReply", "Plan", "Agent", "CaseBody",
-    "CaseAnswer", "PendingCase",
+    "CaseAnswer", "PendingCase", "Record", "RecordArguments",
 ];
 
 fn all() -> Map<String, Value> {
