@@ -14,6 +14,8 @@ pub const AXUM: &str = "baseline-axum";
 pub const MCP: &str = "baseline-mcp";
 /// The mode that serves the bare handler of A2A.
 pub const A2A: &str = "baseline-a2a";
+/// The mode that finds records by hand.
+pub const RECORDS: &str = "baseline-records";
 /// The mode that proxies MCP requests and does nothing else.
 pub const PROXY: &str = "baseline-proxy";
 /// The mode that answers the requests of writing runs.

@@ -1,7 +1,7 @@
 //! Benchmarks with their baselines, run by hand: `cargo xtask bench durable`, `cargo xtask bench
 //! mcp`, `cargo xtask bench gateway`, `cargo xtask bench agent`, `cargo xtask bench heal`, `cargo
 //! xtask bench pipeline`, `cargo xtask bench auth`, `cargo xtask bench abuse`, `cargo xtask bench
-//! a2a`, `cargo xtask bench counts`.
+//! a2a`, `cargo xtask bench records`, `cargo xtask bench counts`.
 //! The baselines say what this machine can do at all, the product's numbers are read against them,
 //! and both are measured in one run, because the same disk is a different disk tomorrow. With
 //! `--against BINARY` two builds are compared instead.
@@ -24,6 +24,7 @@ mod pipeline;
 mod auth;
 mod a2a;
 mod abuse;
+mod records;
 mod counts;
 mod against;
 
@@ -95,11 +96,16 @@ fn run(name: &str, mut arguments: std::vec::IntoIter<String>) -> Result<()> {
             let options = a2a::Options::parse(arguments)?;
             a2a::measure(&options).await
         }),
+        "records" => block_on(async {
+            let options = records::Options::parse(arguments)?;
+            records::measure(&options).await
+        }),
         COUNTS => block_on(async {
             let options = counts::Options::parse(arguments)?;
             counts::measure(&options).await
         }),
         child::A2A => a2a::bare::serve(arguments.next()),
+        child::RECORDS => records::bare::serve(arguments.next()),
         child::UPSTREAM => abuse::upstream::serve(arguments.next()),
         child::ISSUER => auth::issuer::serve(),
         child::MCP => mcp::bare::serve(arguments.next()),

@@ -16,6 +16,7 @@ pub const USAGE: &str =
        bench abuse [--alone N] [--seconds N] [--attacks texts,spin,..] \
     [--fairness-seconds N] [--fairness-only] [--dir DIR]
        bench a2a [--seconds N] [--clients N] [--tasks N] [--dir DIR]
+       bench records [--records N] [--seconds N] [--rounds N] [--dir DIR]
        bench counts [--requests N] [--record] [--against BINARY] [--dir DIR]
        bench durable [--seconds N] [--clients 1,64,256] \
     [--only SECTION,..] [--dir DIR] [--paused N]

@@ -228,6 +228,10 @@ fn requests(address: SocketAddr, case: &Case) -> Vec<Vec<u8>> {
             bytes.extend_from_slice(b"content-length: 2\r\n\r\n{}");
             vec![bytes]
         }
+        Kind::Query => {
+            let body = json!({"rootType": "Order", "query": case.text()}).to_string();
+            vec![http::post(address, "/api/query/find", &body)]
+        }
         Kind::Listed | Kind::Answered => Vec::new(),
     }
 }

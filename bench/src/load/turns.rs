@@ -42,7 +42,8 @@ impl Turns {
 }
 
 impl Ratios {
-    fn of(mut all: Vec<f64>) -> Self {
+    /// These ratios.
+    pub fn of(mut all: Vec<f64>) -> Self {
         all.sort_by(f64::total_cmp);
         Self(all)
     }

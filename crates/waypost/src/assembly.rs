@@ -176,6 +176,8 @@ fn mistaken(part: ProjectPart, mistakes: &[Mistake]) -> Failure {
             .hint("mend it, or change what is stored: `waypost principal ls`"),
         ProjectPart::Policies => failure("invalid_policy", "the project's policies")
             .hint("mend them; `waypost policy validate` checks again"),
+        ProjectPart::Types => failure("invalid_types", "the types of records")
+            .hint("mend them; `waypost config check` checks the files again"),
         ProjectPart::Realms => failure("invalid_realm", "the files of `realms/`")
             .hint("mend them; `waypost config check` checks again"),
     }

@@ -1,5 +1,5 @@
-//! Shell completion of names on the server: plans, agents, sessions, asks, tools and pipelines.
-//! Where no server answers soon, nothing is completed.
+//! Shell completion of names on the server: plans, agents, sessions, asks, tools, pipelines
+//! and types of records. Where no server answers soon, nothing is completed.
 
 use crate::context::Context;
 use crate::environment::locations::project_folder;
@@ -23,6 +23,9 @@ const LIMIT: Duration = Duration::from_millis(1500);
 /// So many names are offered.
 const ITEMS_MAX: usize = 200;
 
+/// The list of types of records, which is not one of `/api/v1`.
+const ROOT_TYPES: &str = "rootTypes";
+
 /// What an argument names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -33,12 +36,15 @@ enum Kind {
     Ask,
     Tool,
     Pipeline,
+    RecordType,
 }
 
 /// Where names come from.
 struct Source {
     /// The list of the server.
     list: &'static str,
+    /// The member that holds its items.
+    items: &'static str,
     /// The member that is typed; the first that an item has.
     names: &'static [&'static str],
     /// The member that says more.
@@ -56,12 +62,15 @@ impl Kind {
             Kind::Ask => Source { status: Some("open"), ..source("asks", &["id"], "title") },
             Kind::Tool => source("tools", &["name"], "description"),
             Kind::Pipeline => source("pipelines", &["name"], "description"),
+            Kind::RecordType => {
+                Source { items: ROOT_TYPES, ..source(ROOT_TYPES, &["simpleName"], "className") }
+            }
         }
     }
 }
 
 const fn source(list: &'static str, names: &'static [&'static str], about: &'static str) -> Source {
-    Source { list, names, about, status: None }
+    Source { list, items: "items", names, about, status: None }
 }
 
 /// An argument of a command, and what it names.
@@ -112,6 +121,11 @@ const PLACES: &[NamedArgument] = &[
     place(&["tool", "show"], "name", Kind::Tool),
     place(&["tool", "call"], "name", Kind::Tool),
     place(&["pipeline", "send"], "name", Kind::Pipeline),
+    place(&["record", "schema"], "record_type", Kind::RecordType),
+    place(&["record", "find"], "record_type", Kind::RecordType),
+    place(&["record", "count"], "record_type", Kind::RecordType),
+    place(&["record", "save"], "record_type", Kind::RecordType),
+    place(&["record", "rm"], "record_type", Kind::RecordType),
 ];
 
 /// Answers a shell that asks what can be typed next; none where no shell asks.
@@ -192,6 +206,9 @@ fn fetched(source: &Source) -> Option<Value> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let asked = async {
         let client = context.client().await?;
+        if source.list == ROOT_TYPES {
+            return client.get(Request::below_api(&["query", ROOT_TYPES])).await;
+        }
         let request = Request::to(&[source.list]).with("status", source.status);
         client.list(request, ITEMS_MAX).await
     };
@@ -200,7 +217,7 @@ fn fetched(source: &Source) -> Option<Value> {
 
 /// The names that begin like this. Names that a shell could not take as one word are left out.
 fn fitting(page: &Value, source: &Source, begin: &str) -> Vec<CompletionCandidate> {
-    let items = page["items"].as_array().into_iter().flatten();
+    let items = page[source.items].as_array().into_iter().flatten();
     let named = items.filter_map(|item| {
         let name = source.names.iter().find_map(|member| item[*member].as_str());
         let is_word = |name: &&str| !name.contains(|c: char| c.is_whitespace() || c.is_control());

@@ -16,7 +16,7 @@ struct Group {
 
 const GROUPS: &[Group] = &[
     Group { name: "Start", commands: &["init", "up", "demo", "doctor"] },
-    Group { name: "Work", commands: &["chat", "run", "resume", "inbox"] },
+    Group { name: "Work", commands: &["chat", "run", "resume", "inbox", "record"] },
     Group {
         name: "Build",
         commands: &["plan", "pipeline", "agent", "schema", "tool", "mcp", "a2a", "example"],

@@ -32,8 +32,8 @@ use commands::documents::{completions, man, schema};
 use commands::identity::{audit, key, policy, principal, realm, whoami};
 use commands::thread::{chat, resume, run};
 use commands::{
-    a2a, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, session,
-    up,
+    a2a, child, config, demo, doctor, events, example, inbox, init, mcp, pipeline, plan, record,
+    session, up,
 };
 use context::Context;
 use environment::locations::project_folder;
@@ -124,13 +124,16 @@ enum Command {
     /// List, show, compare, store and remove agents
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// Print the JSON Schema of a plan, an agent or a pipeline, for editors
+    /// Print the JSON Schema of a plan, an agent, a pipeline or a type of records, for editors
     Schema(schema::SchemaArgs),
     /// List, show, follow, pause, retry, copy, cancel and remove sessions
     #[command(subcommand)]
     Session(session::SessionCommand),
     /// List open asks and answer them
     Inbox(inbox::InboxArgs),
+    /// List types of records; find, count, save, delete and migrate records
+    #[command(subcommand)]
+    Record(record::RecordCommand),
     /// List, show and call tools
     #[command(subcommand)]
     Tool(tool::ToolCommand),
@@ -257,6 +260,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Agent(args) => as_client(here()?, async |ctx| agent::run(args, ctx).await),
         Command::Session(args) => as_client(here()?, async |ctx| session::run(args, ctx).await),
         Command::Inbox(args) => as_client(here()?, async |ctx| inbox::run(args, ctx).await),
+        Command::Record(args) => as_client(here()?, async |ctx| record::run(args, ctx).await),
         Command::Tool(args) => as_client(here()?, async |ctx| tool::run(args, ctx).await),
         Command::Mcp(args) => {
             let context = context(args.project())?;

@@ -19,9 +19,10 @@ use kernel::limits::Limits;
 use kernel::tool::call::ToolSpec;
 use kernel::values::ids::{AgentName, PlanId, RealmId, ToolName};
 use kernel::values::names::may_come;
-use project::folder::{CONFIG_FILE, Project, ProjectError, REALMS_FOLDER};
+use project::folder::{CONFIG_FILE, EntityFiles, Project, ProjectError, REALMS_FOLDER};
 use project::realm::default_realm;
 use project::upstream_entries::{Entry, Upstreams};
+use server::RECORD_TOOL_PREFIX;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -266,7 +267,11 @@ impl KnownNames {
         // check.
         let upstreams = project.upstreams(&|name: &str| environment.any(name)).ok();
         let awaited = upstreams.as_ref().map(|known| known.prefixes_for(&default_realm()));
-        let awaited = awaited.unwrap_or_default();
+        let mut awaited = awaited.unwrap_or_default();
+        if project.entities != EntityFiles::default() {
+            // The tools on records are made over a store, which no check opens.
+            awaited.push(RECORD_TOOL_PREFIX.to_owned());
+        }
         Self { tools, withheld, switched_off, awaited, upstreams, plans: ids_of(project) }
     }
 

@@ -6,7 +6,7 @@ use crate::exit::Result;
 use crate::plans::load_project;
 use crate::process::folder::TemporaryFolder;
 use crate::settings::Settings;
-use project::folder::Project;
+use project::folder::{EntityFiles, Project};
 use std::path::{Path, PathBuf};
 
 /// Where the data is to be kept, as the command line says it.
@@ -45,8 +45,10 @@ pub(crate) fn sources(context: &Context, kept: DataChoice<'_>) -> Result<(Projec
         Some(folder) => load_project(folder, environment)?,
         None => Project::demo_with(Settings::of_demo(environment)?.config),
     };
-    let is_bare =
-        project.plans.is_empty() && project.agents.is_empty() && project.pipelines.is_empty();
+    let is_bare = project.plans.is_empty()
+        && project.agents.is_empty()
+        && project.pipelines.is_empty()
+        && project.entities == EntityFiles::default();
     if let Some(folder) = context.project.as_ref().filter(|_| is_bare) {
         let hint = "`waypost init` writes one, `waypost up --demo` shows some";
         tracing::warn!(folder = %folder.display(), "the project has no plans; {hint}");

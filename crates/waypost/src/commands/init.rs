@@ -42,6 +42,8 @@ enum Template {
     Pipeline,
     /// A tool of your own: an MCP server in Python
     Mcp,
+    /// A type of records with its first data, and who sees what of them
+    Records,
 }
 
 /// A file's path in the project, and its text.
@@ -72,6 +74,10 @@ const PIPELINE: &[NewFile] = template!(
     (".schemas/pipeline.json", schemas::PIPELINE)
 );
 const MCP: &[NewFile] = template!("mcp": "waypost.toml", "tools/words.py";);
+const RECORDS: &[NewFile] = template!(
+    "records": "waypost.toml", "entities/Customer.yaml", "data/customers.csv",
+    "policies/customers.cedar", "policies/tests.yaml";
+);
 
 impl Template {
     fn files(self) -> &'static [NewFile] {
@@ -80,6 +86,7 @@ impl Template {
             Template::Agent => AGENT,
             Template::Pipeline => PIPELINE,
             Template::Mcp => MCP,
+            Template::Records => RECORDS,
         }
     }
 
@@ -96,6 +103,7 @@ impl Template {
                 [format!("{program} pipeline test {}", file("pipelines/refunds.yaml")), up]
             }
             Template::Mcp => [format!("{program} mcp test words {place}"), up],
+            Template::Records => [up, format!("{program} record find Customer 'tier:gold'")],
         }
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod plan;
 pub(crate) mod pipeline;
 pub(crate) mod session;
 pub(crate) mod inbox;
+pub(crate) mod record;
 pub(crate) mod catalog;
 pub(crate) mod doctor;
 pub(crate) mod mcp;

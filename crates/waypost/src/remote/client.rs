@@ -52,9 +52,15 @@ pub(crate) struct Client {
     unproven: Option<Unproven>,
 }
 
-/// One request: a path below `/api/v1`, each segment as it is before encoding.
+/// Below which most requests are.
+const V1: &[&str] = &["api", "v1"];
+/// Below which those are that other systems define.
+const API: &[&str] = &["api"];
+
+/// One request: a path below `/api/v1` or `/api`, each segment as it is before encoding.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request<'a> {
+    base: &'static [&'static str],
     path: Vec<&'a str>,
     query: Vec<(&'static str, String)>,
     wait: Duration,
@@ -65,7 +71,12 @@ pub(crate) struct Request<'a> {
 impl<'a> Request<'a> {
     /// A request for this path.
     pub(crate) fn to(path: &[&'a str]) -> Self {
-        Self { path: path.to_vec(), ..Self::default() }
+        Self { base: V1, path: path.to_vec(), ..Self::default() }
+    }
+
+    /// A request for this path below `/api`.
+    pub(crate) fn below_api(path: &[&'a str]) -> Self {
+        Self { base: API, ..Self::to(path) }
     }
 
     /// The same with a query parameter, where there is a value.
@@ -161,6 +172,13 @@ impl Client {
             Err(failure) if failure.code == "not_found" => Ok(None),
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Reads by a request with a body.
+    pub(crate) async fn ask(&self, request: Request<'_>, body: &Value) -> Result<Value> {
+        self.tell_unproven();
+        let builder = self.builder(Method::POST, &request).timeout(ANSWER_LIMIT + request.wait);
+        self.answer(carrying(builder, body)).await
     }
 
     /// Changes something.
@@ -344,7 +362,7 @@ impl Client {
     pub(crate) fn builder(&self, method: Method, request: &Request<'_>) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(["api", "v1"]).extend(&request.path);
+            segments.pop_if_empty().extend(request.base).extend(&request.path);
         }
         if !request.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&request.query);
@@ -460,9 +478,13 @@ pub(crate) fn problem(status: u16, body: Option<Value>) -> Failure {
         let value = body.as_ref().and_then(|body| body.get(name));
         value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let message = ["detail", "error", "message", "title"].into_iter().find_map(text);
-    let message = message.unwrap_or_else(|| format!("the server answered {status}"));
-    let code = text("code").unwrap_or_else(|| format!("http_{status}"));
+    // Endpoints that other systems define send the stable word as `error`.
+    let named = text("error").filter(|_| text("code").is_none()).zip(text("message"));
+    let (code, message) = named.unwrap_or_else(|| {
+        let message = ["detail", "error", "message", "title"].into_iter().find_map(text);
+        let message = message.unwrap_or_else(|| format!("the server answered {status}"));
+        (text("code").unwrap_or_else(|| format!("http_{status}")), message)
+    });
     let errors = body.as_ref().and_then(|body| body["errors"].as_array());
     let lines = errors.into_iter().flatten().filter_map(|error| faulty_value(error, &message));
     let lines: Vec<String> = lines.collect();
@@ -534,6 +556,8 @@ mod tests {
         );
         let request = Request::to(&["tools"]).with("cursor", None::<&str>);
         assert_eq!(url("http://host/prefix", &request), "http://host/prefix/api/v1/tools");
+        let request = Request::below_api(&["agent", "schema", "a/b"]);
+        assert_eq!(url("http://host", &request), "http://host/api/agent/schema/a%2Fb");
         let mcp = |server: &str| Client::new(server).unwrap().mcp_url().to_string();
         assert_eq!(mcp("http://127.0.0.1:1"), "http://127.0.0.1:1/mcp");
         assert_eq!(mcp("http://host/prefix/"), "http://host/prefix/mcp");
@@ -617,6 +641,8 @@ mod tests {
         let told = problem(422, Some(twice)).to_string();
         assert_eq!(told, "error: it does not fit: at `/a`: is no number", "told once");
         assert_eq!(problem(500, None).message, "the server answered 500");
+        let named = problem(404, Some(json!({"error": "NotFound", "message": "it is not there"})));
+        assert_eq!((named.code.as_str(), named.message.as_str()), ("NotFound", "it is not there"));
         let stuck = json!({"status": "error", "message": "it is stuck", "code": "run_stuck"});
         let failure = problem(500, Some(stuck));
         assert_eq!((failure.exit, failure.message.as_str()), (Exit::Paused, "it is stuck"));

@@ -72,7 +72,7 @@ fn missing(problem: Option<&Value>, said: Option<&str>) -> Option<String> {
 fn role_for(act: Act) -> Option<Role> {
     match act {
         Act::Read | Act::Export => Some(Role::Viewer),
-        Act::Run | Act::Talk | Act::Submit | Act::Call => Some(Role::Member),
+        Act::Run | Act::Talk | Act::Submit | Act::Call | Act::Save => Some(Role::Member),
         Act::Answer => Some(Role::Approver),
         Act::Cancel | Act::Fork | Act::Remove | Act::Define | Act::LogIn | Act::Operate => {
             Some(Role::Operator)
@@ -136,7 +136,13 @@ mod tests {
     #[test]
     fn the_named_role_permits_the_act() {
         use kernel::identity::roles::Target;
-        let targets = [Target::Catalog, Target::OtherSession, Target::OtherAsk, Target::Server];
+        let targets = [
+            Target::Catalog,
+            Target::OtherSession,
+            Target::OtherAsk,
+            Target::Records,
+            Target::Server,
+        ];
         for act in Act::ALL {
             let permits = |role: Role| targets.iter().any(|target| role.permits(*act, *target));
             assert!(role_for(*act).is_none_or(permits), "{act:?}");

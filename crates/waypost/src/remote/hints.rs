@@ -14,6 +14,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("`GET /api/v1/upstreams`", "`waypost mcp ls`"),
     ("`GET /openapi.json` lists the routes", "is the path in `--server` right?"),
     ("`mayAnswer` names who may answer it", "`waypost inbox show` says who may answer it"),
+    ("`query_rootTypes` lists the types", "`waypost record types` lists them"),
     ("GET the ask to see it", "`waypost inbox show` shows it"),
     ("GET the session to see where it stands", "`waypost session show` says where it stands"),
     ("send `Authorization: Bearer <WAYPOST_ADMIN_KEY>`", "set `WAYPOST_ADMIN_KEY`"),

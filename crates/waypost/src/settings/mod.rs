@@ -9,7 +9,7 @@ use crate::environment::{ADMIN_KEY, API_KEY, Environment, LOG_LEVEL, SECRET_KEY}
 use crate::exit::{Failure, Result};
 use kernel::definition::plan::mistake::Mistake;
 use project::config::{AdminRule, Config};
-use project::folder::{CONFIG_FILE, DEMO_PROXY, DEMO_PROXY_SERVER, DEMO_SETTINGS};
+use project::folder::{CONFIG_FILE, DEMO_PROXY, DEMO_PROXY_SERVER, DEMO_RECORDS, DEMO_SETTINGS};
 use project::layer::{Layer, Source};
 use project::limits::SettableLimits;
 use project::upstream_entries::{server_map, shown_url};
@@ -81,7 +81,8 @@ impl Settings {
 
     fn demo_over(environment: &Environment, roots: &Roots) -> Result<Self> {
         let layer = |(file, text): (&str, &str)| Layer::file(file, text);
-        let settings = Self::over(vec![layer(DEMO_SETTINGS)], None, environment, roots)?;
+        let layers = vec![layer(DEMO_SETTINGS), layer(DEMO_RECORDS)];
+        let settings = Self::over(layers, None, environment, roots)?;
         let variables = |name: &str| environment.any(name);
         let mapped = server_map(&variables).unwrap_or_default().entries;
         let mut upstreams = settings.config.upstreams.iter().chain(&mapped);
@@ -90,7 +91,7 @@ impl Settings {
         if upstreams.any(|entry| entry.name == DEMO_PROXY_SERVER) {
             return Ok(settings);
         }
-        let layers = vec![layer(DEMO_SETTINGS), layer(DEMO_PROXY)];
+        let layers = vec![layer(DEMO_SETTINGS), layer(DEMO_RECORDS), layer(DEMO_PROXY)];
         Self::over(layers, None, environment, roots)
     }
 

@@ -11,7 +11,7 @@ pub(crate) fn words(words: &[String]) -> Result<Value> {
     match words {
         [] => Ok(Value::Object(Map::new())),
         [word] if !is_pair(word) => text_or_file(word),
-        pairs => object(pairs),
+        pairs => self::pairs(pairs).map(Value::Object),
     }
 }
 
@@ -28,7 +28,8 @@ pub(crate) fn text_or_file(word: &str) -> Result<Value> {
     })
 }
 
-fn object(pairs: &[String]) -> Result<Value> {
+/// Words that are all `key=value`.
+pub(crate) fn pairs(pairs: &[String]) -> Result<Map<String, Value>> {
     let mut object = Map::new();
     for pair in pairs {
         let split = pair.split_once('=').filter(|(key, _)| !key.is_empty());
@@ -42,7 +43,7 @@ fn object(pairs: &[String]) -> Result<Value> {
             return Err(Failure::usage(format!("`{key}` is given twice")).hint("leave one out"));
         }
     }
-    Ok(Value::Object(object))
+    Ok(object)
 }
 
 /// A JSON text may hold `=` as well, but never begins like a key.
@@ -66,7 +67,8 @@ pub(crate) fn file_or_empty(path: &Path, name: &str) -> Result<String> {
     }
 }
 
-fn standard_input() -> Result<String> {
+/// The text on standard input.
+pub(crate) fn standard_input() -> Result<String> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)

@@ -10,11 +10,11 @@ use std::time::Duration;
 use testkit::harness::{processes_with, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const STORIES: [&str; 8] =
-    ["plans", "trade", "calendar", "tools", "heal", "a2a", "realms", "crash"];
+const STORIES: [&str; 9] =
+    ["plans", "trade", "calendar", "tools", "heal", "a2a", "realms", "records", "crash"];
 
 /// What the server itself said, story by story.
-const SAID: [&str; 29] = [
+const SAID: [&str; 34] = [
     "\"status\": \"waiting\"",
     "\"answer\": \"Hello, Ada!\"",
     "HTTP 409",
@@ -43,6 +43,11 @@ const SAID: [&str; 29] = [
     "it is more than 500",
     ": 601",
     "\"valid\": true",
+    "24 (Order, `status:open`)",
+    "\"error\": \"InvalidQuery\"",
+    "\"totalCount\": 13",
+    "\"margin\": 1497.34",
+    "Nothing was deleted: the audit needs them",
     "kill -9 ",
     "\"how\": \"unknown\"",
 ];
@@ -111,7 +116,8 @@ fn without_a_story_the_tour_runs_and_the_others_are_named() {
         told.lines().filter_map(|line| line.strip_prefix("== ")?.split(':').next()).collect();
     assert_eq!(heads, ["crash", "heal", "realms"]);
     let end = told.split_whitespace().collect::<Vec<&str>>().join(" ");
-    for said in ["More stories: plans, trade, calendar, tools, a2a.", " chat`", " inbox`"] {
+    for said in ["More stories: plans, trade, calendar, tools, a2a, records.", " chat`", " inbox`"]
+    {
         assert!(end.contains(said), "nobody said `{said}` in {told}");
     }
     let is_sentence = |line: &&str| line.starts_with(char::is_alphanumeric);
@@ -153,6 +159,41 @@ fn a_story_of_teams_shows_no_key_and_who_decided() {
     assert!(subjects.contains(&&json!("ann")) && subjects.contains(&&json!("bob")), "{replies}");
     let check = &answers[statuses.len() - 1]["answer"];
     assert_eq!((&check["valid"], &check["flaws"]), (&json!(true), &json!(0)), "{check}");
+}
+
+/// Orders of Ann that are cancelled, in the first records of the example.
+const CANCELLED_BY_ANN: u64 = 3;
+
+#[test]
+fn a_story_of_records_shows_a_place_two_callers_and_what_was_not_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = waypost(folder.path(), &["--json", "demo", "records", "--fast"]).code(0);
+    assert!(!told.stdout.contains("wp_"), "a key is shown in {}", told.stdout);
+    let lines: Vec<Value> =
+        told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answers: Vec<&Value> = lines.iter().filter(|line| line["curl"].is_string()).collect();
+    let statuses: Vec<u64> = answers.iter().filter_map(|line| line["status"].as_u64()).collect();
+    assert_eq!(statuses, [201, 201, 200, 200, 400, 200, 200, 400, 202, 200, 200, 200]);
+    let answer = |place: usize| &answers[place]["answer"];
+    assert_eq!(answer(2)["response"], json!("24 (Order, `status:open`)"));
+    assert_eq!(answer(3)["count"], json!(24));
+
+    let pointed = lines.iter().find(|line| line["position"].is_u64()).unwrap();
+    let query = pointed["line"].as_str().unwrap();
+    let position = usize::try_from(pointed["position"].as_u64().unwrap()).unwrap();
+    assert!(position > 0 && position < query.chars().count(), "{pointed}");
+    assert_eq!(answer(4)["column"], json!(position + 1));
+
+    let (own, all) = (answer(5), answer(6));
+    assert_eq!((&own["totalCount"], &all["totalCount"]), (&json!(4), &json!(13)));
+    let rows = |found: &Value| found["rows"].as_array().unwrap().clone();
+    assert!(rows(own).iter().all(|row| row["salesRep"] == "ann" && row.get("margin").is_none()));
+    assert!(rows(all).iter().all(|row| row["margin"].is_number()), "{all}");
+    assert_eq!(answer(7)["error"], json!("InvalidQuery"));
+
+    assert_eq!(answer(8)["status"], json!("running"), "it waits for somebody else");
+    assert_eq!(answer(10)["run"]["answer"], json!("Nothing was deleted: the audit needs them"));
+    assert_eq!(answer(11)["count"], json!(CANCELLED_BY_ANN));
 }
 
 #[test]

@@ -20,8 +20,8 @@ fn every_command_says_what_it_is_before_its_examples() {
     let folder = tempfile::tempdir().unwrap();
     let commands = [
         "up", "serve", "init", "demo", "run", "resume", "chat", "plan", "pipeline", "session",
-        "inbox", "tool", "mcp", "a2a", "key", "principal", "realm", "policy", "whoami", "audit",
-        "events", "config", "doctor", "backup", "restore", "schema", "completions", "man",
+        "inbox", "record", "tool", "mcp", "a2a", "key", "principal", "realm", "policy", "whoami",
+        "audit", "events", "config", "doctor", "backup", "restore", "schema", "completions", "man",
     ];
     for command in commands {
         for words in [[command, "--help"], ["help", command]] {

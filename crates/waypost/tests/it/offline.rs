@@ -92,7 +92,7 @@ fn init_writes_a_project_that_passes_its_own_tests_and_never_overwrites() {
 #[test]
 fn every_template_runs_unchanged() {
     let folder = tempfile::tempdir().unwrap();
-    for template in ["plan", "agent", "pipeline", "mcp"] {
+    for template in ["plan", "agent", "pipeline", "mcp", "records"] {
         waypost(folder.path(), &["init", template, "--template", template]).code(0);
     }
     waypost(folder.path(), &["plan", "test", "plan"]).code(0);
@@ -120,6 +120,12 @@ fn every_template_runs_unchanged() {
     server.run(&["run", "what is 2 and 3?"]).code(3);
     let done = server.run(&["inbox", "approve", "--last"]).code(0);
     assert_eq!(done.stdout, "It is 5.\n");
+
+    let tested = waypost(folder.path(), &["--json", "policy", "test", "--dir", "records"]).code(0);
+    assert_eq!(tested.json()["passed"], json!(2));
+    let server = Server::of_project(&folder.path().join("records"));
+    let counted = server.json(&["record", "count", "Customer", "tier:gold"]).code(0).json();
+    assert_eq!(counted["count"], json!(1), "{counted}");
     waypost(folder.path(), &["init", "x", "--template", "nothing"]).code(2).says("pipeline");
 }
 

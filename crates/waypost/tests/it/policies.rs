@@ -74,3 +74,42 @@ fn a_server_whose_tools_nobody_lists_is_warned_about() {
     let validated = told(folder.path(), &["validate"], 0);
     assert_eq!(validated, json!({"valid": true, "mistakes": []}));
 }
+
+#[test]
+fn policies_are_compared_with_the_types_of_the_project() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let policy = |query: &str| {
+        let text = format!(
+            "@id(\"own-region\") @rows(\"{query}\") @hide(\"cost\")\n\
+             forbid(principal, action, resource == RecordType::\"shop.Order\");\n"
+        );
+        write("policies/a.cedar", &text);
+    };
+    write("waypost.toml", "");
+    let order = "namespace: shop\nfields:\n  region: {type: string}\n  cost: {type: number}\n";
+    write("entities/Order.yaml", order);
+    policy("region:${region}");
+    let validated = told(folder.path(), &["validate"], 0);
+    assert_eq!(validated, json!({"valid": true, "mistakes": []}));
+    let case = "{subject: ann, roles: [member], act: read, resource: {recordType: shop.Order}}";
+    let explained = told(folder.path(), &["explain", case], 0);
+    assert_eq!(explained["policies"], json!(["role:member", "own-region"]), "{explained}");
+    let rows = json!([{"query": "region:${region}", "policy": "own-region"}]);
+    let hidden = json!([{"fields": ["cost"], "policy": "own-region"}]);
+    assert_eq!((&explained["rows"], &explained["hidden"]), (&rows, &hidden));
+    policy("regoin:x");
+    let validated = told(folder.path(), &["validate"], 1);
+    let mistake = &validated["mistakes"][0];
+    assert_eq!((&mistake["line"], &mistake["column"]), (&json!(1), &json!(26)), "{validated}");
+    assert_eq!(mistake["hint"], json!("did you mean `region`?"), "{validated}");
+    policy("region:x");
+    write("entities/Order.yaml", "fields: 7\n");
+    let validated = told(folder.path(), &["validate"], 0);
+    let message = validated["mistakes"][0]["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("the types of records have mistakes"), "{validated}");
+}

@@ -12,6 +12,7 @@ mod tools;
 mod heal;
 mod a2a;
 mod realms;
+mod records;
 mod crash;
 
 use crate::assembly::{Keys, NOWHERE, assemble_with, refused};
@@ -29,7 +30,9 @@ use kernel::contracts::Entropy;
 use kernel::definition::plan::mistake::Mistake;
 use narrator::Narrator;
 use project::config::Config;
-use project::folder::{DEMO_SETTINGS, Project};
+use project::folder::{DEMO_RECORDS, DEMO_SETTINGS, Project};
+use project::layer::Layer;
+use project::records_example::records_example;
 use project::two_teams::two_teams;
 use serde_json::json;
 use server::{Assembled, Extra};
@@ -75,6 +78,7 @@ enum Story {
     #[value(name = "a2a")]
     A2a,
     Realms,
+    Records,
     Crash,
 }
 
@@ -91,13 +95,23 @@ impl Story {
             Story::Heal => "steps that fail, and what is done before a person is asked",
             Story::A2a => "two servers whose agents work together, and one approval",
             Story::Realms => "two teams on one server: refused, asked, approved by another",
+            Story::Records => "typed records: a question in words, a query, and who sees what",
             Story::Crash => "a payment, and the server killed at the worst moment",
         }
     }
 
-    /// Whether it is about who may do what: then its server asks everybody for a credential.
-    fn is_of_teams(self) -> bool {
-        self == Story::Realms
+    fn place(self) -> Place {
+        match self {
+            Story::Realms => Place::TwoTeams,
+            Story::Records => Place::Records,
+            Story::Plans
+            | Story::Trade
+            | Story::Calendar
+            | Story::Tools
+            | Story::Heal
+            | Story::A2a
+            | Story::Crash => Place::Demo,
+        }
     }
 
     /// Whether it shows the calendar's tools, or has an agent work, who waits for all tools.
@@ -118,6 +132,7 @@ impl Story {
             Story::Heal => heal::tell(stage).await,
             Story::A2a => a2a::tell(stage.teller()).await,
             Story::Realms => realms::tell(stage).await,
+            Story::Records => records::tell(stage).await,
             Story::Crash => crash::tell(stage.teller()).await,
         }
     }
@@ -136,12 +151,12 @@ pub(crate) async fn run(args: DemoArgs, context: &Context) -> Result<Exit> {
         None if args.all => Story::value_variants().to_vec(),
         None => TOUR.to_vec(),
     };
-    let (of_teams, others): (Vec<Story>, Vec<Story>) =
-        wanted.iter().copied().partition(|one| one.is_of_teams());
     let teller = Narrator::new(output, args.fast);
-    for (stories, setting) in [(others, Setting::demo()), (of_teams, Setting::two_teams())] {
+    for place in Place::ALL {
+        let stories: Vec<Story> =
+            wanted.iter().copied().filter(|story| story.place() == place).collect();
         if !stories.is_empty() {
-            perform(&stories, setting?, teller, context, &mut signals).await?;
+            perform(&stories, place.setting()?, teller, context, &mut signals).await?;
         }
     }
     for text in ending(&context.program, &wanted) {
@@ -162,13 +177,34 @@ fn ending(program: &str, told: &[Story]) -> Vec<String> {
         ));
     }
     all.push(format!(
-        "Now you: `{program} up --demo` serves plans, an assistant for a calendar and a pipeline. \
-         Beside it, `{program} chat` talks to the assistant, \
+        "Now you: `{program} up --demo` serves plans, an assistant for a calendar, a pipeline and \
+         records. Beside it, `{program} chat` talks to the assistant, \
          `{program} plan run interaction::greeting` asks you something, and `{program} inbox` \
          shows what waits for an answer."
     ));
     all.push(format!("`{program} init` begins a project of your own."));
     all
+}
+
+/// The server on which a story is told. Those that are about who may do what ask everybody for a
+/// credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Demo,
+    TwoTeams,
+    Records,
+}
+
+impl Place {
+    const ALL: [Self; 3] = [Place::Demo, Place::TwoTeams, Place::Records];
+
+    fn setting(self) -> Result<Setting> {
+        match self {
+            Place::Demo => Setting::demo(),
+            Place::TwoTeams => two_teams().map(Setting::guarded).map_err(mistaken),
+            Place::Records => records_example().map(Setting::guarded).map_err(mistaken),
+        }
+    }
 }
 
 /// What a server of stories is made of.
@@ -185,8 +221,8 @@ impl Setting {
     /// The embedded examples, with nothing of this machine's settings: neither keys nor other
     /// servers.
     fn demo() -> Result<Self> {
-        let (file, text) = DEMO_SETTINGS;
-        let config = Config::parse(file, text).map_err(mistaken)?;
+        let layers = [DEMO_SETTINGS, DEMO_RECORDS].map(|(file, text)| Layer::file(file, text));
+        let config = Config::layered(&layers).map_err(mistaken)?;
         let mut project = Project::demo_with(config);
         let keys = Keys::of(&Environment::bare());
         project.plans.extend(heal::plans());
@@ -194,13 +230,11 @@ impl Setting {
         Ok(Self { project, extra, keys, admin: None })
     }
 
-    /// The example of two teams, which asks everybody for a credential.
-    fn two_teams() -> Result<Self> {
+    /// An example whose server asks everybody for a credential.
+    fn guarded(project: Project) -> Self {
         let admin = format!("{:032x}", SystemEntropy.bits());
         let keys = Keys::of(&Environment::bare()).never_local(true).with_admin(admin.clone());
-        let project = two_teams().map_err(mistaken)?;
-        let extra = Extra::default();
-        Ok(Self { project, extra, keys, admin: Some(admin) })
+        Self { project, extra: Extra::default(), keys, admin: Some(admin) }
     }
 }
 

@@ -49,6 +49,13 @@ impl Narrator {
         self.tell(&json!({"say": text}), &format!("{}\n", wrapped(text)), SENTENCE).await
     }
 
+    /// A line of text, and below it a caret at this character.
+    pub(super) async fn point(self, line: &str, position: usize) -> Result<()> {
+        let caret = format!("{}^", " ".repeat(position.min(line.chars().count())));
+        let told = format!("{}\n", indented(&format!("{line}\n{caret}")));
+        self.tell(&json!({"line": line, "position": position}), &told, SENTENCE).await
+    }
+
     /// The command that is about to be done.
     pub(super) fn command(self, curl: &str) -> Result<()> {
         if self.output.is_json() {

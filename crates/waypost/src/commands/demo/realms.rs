@@ -18,7 +18,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<()> {
              a realm. Everybody has a key; Ann gets hers.",
         )
         .await?;
-    let ann = key_of(stage, "ann").await?;
+    let ann = stage.key_of("ann").await?;
     let ann = Sender { variable: "ANN", key: &ann };
     let text = "The server knows who calls, in which team, and as what.";
     let shown = ["/subject", "/realm", "/roles"];
@@ -54,12 +54,12 @@ async fn answered(stage: &Stage, ann: Sender<'_>, ask: &Value) -> Result<()> {
     stage.tell(text, refused.showing(&["/status", "/detail", "/hint"])).await?;
 
     stage.say("For Cleo, who is of the other team, it does not exist.").await?;
-    let cleo = key_of(stage, "cleo").await?;
+    let cleo = stage.key_of("cleo").await?;
     let cleo = Sender { variable: "CLEO", key: &cleo };
     stage.ask(StoryRequest::get(&path).by(cleo).refused().showing(&["/status", "/detail"])).await?;
 
     stage.say("Bob leads the team. He approves it, and the run ends.").await?;
-    let bob = key_of(stage, "bob").await?;
+    let bob = stage.key_of("bob").await?;
     let bob = Sender { variable: "BOB", key: &bob };
     let approved = StoryRequest::post(&path, yes).by(bob);
     stage.ask(approved.showing(&["/run/status", "/run/answer"])).await?;
@@ -82,14 +82,6 @@ async fn audited(stage: &Stage) -> Result<()> {
     let check = StoryRequest::get("/api/v1/audit/verify").with(TEAM).by(stage.admin());
     stage.tell(text, check.showing(&["/valid", "/rows", "/flaws"])).await?;
     Ok(())
-}
-
-/// A new key of a principal.
-async fn key_of(stage: &Stage, principal: &str) -> Result<String> {
-    let body = json!({"name": "demo", "of": principal});
-    let asked = StoryRequest::post("/api/v1/keys", body).by(stage.admin());
-    let made = stage.ask(asked.showing(&["/key/subject", "/key/realms"])).await?;
-    text_at(&made, "/text")
 }
 
 fn sum(amount: u32) -> Value {

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::outcome;
 use crate::remote::client::Client;
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How long a body is at most that is shown in one line.
 const BODY_CHARS_MAX: usize = 70;
@@ -101,6 +101,14 @@ impl Stage {
         Sender { variable: "ADMIN", key: self.admin.as_deref().unwrap_or_default() }
     }
 
+    /// A new key of a principal.
+    pub(super) async fn key_of(&self, principal: &str) -> Result<String> {
+        let body = json!({"name": "demo", "of": principal});
+        let asked = StoryRequest::post("/api/v1/keys", body).by(self.admin());
+        let made = self.ask(asked.showing(&["/key/subject", "/key/realms"])).await?;
+        text_at(&made, "/text")
+    }
+
     /// Who tells.
     pub(super) fn teller(&self) -> Narrator {
         self.teller
@@ -131,6 +139,17 @@ impl Stage {
             return Ok(answer);
         }
         Err(unexpected(status, asked.path))
+    }
+
+    /// Shows where a fault is in a query.
+    pub(super) async fn point(&self, query: &str, fault: &Value) -> Result<()> {
+        let position =
+            fault["position"].as_u64().and_then(|position| usize::try_from(position).ok());
+        let missing = || {
+            let what = "the demo's server did not say where the fault is in the query";
+            Failure::new(Exit::Failed, "demo", what)
+        };
+        self.teller.point(query, position.ok_or_else(missing)?).await
     }
 
     /// Says what comes next, then sends the request that does it.
@@ -214,7 +233,6 @@ fn parts(value: &Value, paths: &[&[&str]]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_request_is_shown_as_a_shell_command() {

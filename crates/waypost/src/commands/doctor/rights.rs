@@ -3,7 +3,7 @@
 
 use super::Site;
 use super::report::Finding;
-use crate::policies::check;
+use crate::policies::{check, types_of};
 use crate::terminal::output::counted;
 use project::folder::RightsFiles;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ pub(super) fn policies(site: &Site<'_>) -> Option<Finding> {
     let files = RightsFiles::load(&site.folder, &site.config).policies.ok().flatten()?;
     let tools = tools::builtin(site.config.built_in.clone());
     let tools: Vec<_> = tools.iter().map(|tool| Arc::clone(tool.spec())).collect();
-    let mistakes = check(&files, &tools);
+    let types = types_of(&site.folder, &site.config.limits).ok();
+    let mistakes = check(&files, &tools, types.as_ref());
     let files = counted(files.policies.len(), "file");
     let hint = "`waypost policy validate` says where";
     Some(Finding::counting(POLICIES, &files, &mistakes, hint))

@@ -11,6 +11,7 @@ Examples:
   waypost schema plan > .schemas/plan.json     # for editors; `init` writes it
   waypost schema agent
   waypost schema pipeline
+  waypost schema entity                        # of the files of types in entities/
 
 A file names its schema in its first line: # yaml-language-server: $schema=../.schemas/agent.json";
 
@@ -29,15 +30,24 @@ enum Kind {
     Plan,
     Agent,
     Pipeline,
+    Entity,
 }
 
 /// Prints the schema.
 pub(crate) fn run(args: &SchemaArgs, output: Output) -> Result<Exit> {
-    let text = match args.kind {
-        Kind::Plan => PLAN,
-        Kind::Agent => AGENT,
-        Kind::Pipeline => PIPELINE,
-    };
+    match args.kind {
+        Kind::Plan => print(PLAN, output),
+        Kind::Agent => print(AGENT, output),
+        Kind::Pipeline => print(PIPELINE, output),
+        Kind::Entity => {
+            let document = project::entities::schema();
+            output.data(&document, &serde_json::to_string_pretty(&document).unwrap_or_default())
+        }
+    }
+}
+
+/// Prints a schema that is written down.
+fn print(text: &str, output: Output) -> Result<Exit> {
     // Cannot fail: tests read all of them.
     let document: Value = serde_json::from_str(text).unwrap_or_default();
     output.data(&document, text.trim_end())

@@ -6,7 +6,7 @@ use crate::environment::Environment;
 use crate::environment::locations::project_folder;
 use crate::exit::{Exit, Failure, Result};
 use crate::plans::load_project;
-use crate::policies::{check, unlisted};
+use crate::policies::{check, types_of, unlisted};
 use crate::terminal::output::counted;
 use crate::terminal::table::table;
 use clap::{Args, Subcommand};
@@ -16,11 +16,12 @@ use kernel::contracts::policy::Decision;
 use kernel::definition::plan::mistake::Mistake;
 use kernel::tool::call::{ToolSpec, Verdict};
 use policy::cases::{Cases, Setup};
-use policy::decide::Policies;
+use policy::decide::{ListedPolicy, Policies};
 use project::folder::Project;
 use project::policies::PolicyFiles;
 use project::realm::default_realm;
-use serde_json::json;
+use query::types::RealmTypes;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ Examples:
   waypost policy ls                   # the policies of this project
   waypost policy validate             # mistakes with file, line and hint
   waypost policy test                 # the cases of policies/tests.yaml
-  waypost policy explain '{subject: ann, roles: [clerk], act: call, resource: {tool: pay}}'";
+  waypost policy explain '{subject: ann, roles: [clerk], act: call, resource: {tool: pay}}'
+  waypost policy explain '{subject: ann, act: read, resource: {recordType: shop.Order}}'";
 
 /// What `waypost policy` takes.
 #[derive(Debug, Subcommand)]
@@ -103,6 +105,8 @@ struct LoadedPolicies {
     tools: Vec<Arc<ToolSpec>>,
     /// What is said of servers whose tools are in no list.
     unlisted: Vec<Mistake>,
+    /// The types of its records; none if there are mistakes in them.
+    types: Option<RealmTypes>,
     builtin: bool,
 }
 
@@ -112,10 +116,12 @@ impl LoadedPolicies {
         let upstreams = project.upstreams(&|name: &str| environment.any(name)).ok();
         let unlisted = upstreams.map(|known| unlisted(known.entries())).unwrap_or_default();
         let tools = tools::builtin(project.built_in());
+        let types = types_of(&project.folder, &project.config.limits).ok();
         Self {
             files: project.policies.unwrap_or_default(),
             tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
             unlisted,
+            types,
             builtin: project.config.policy.builtin,
         }
     }
@@ -157,7 +163,7 @@ fn show(context: &Context, policies: &Policies) -> Result<Exit> {
 }
 
 fn validate(context: &Context, read: &LoadedPolicies) -> Result<Exit> {
-    let mut mistakes = check(&read.files, &read.tools);
+    let mut mistakes = check(&read.files, &read.tools, read.types.as_ref());
     mistakes.extend(read.unlisted.iter().cloned());
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
     let output = context.output;
@@ -187,20 +193,49 @@ fn test(context: &Context, read: &LoadedPolicies) -> Result<Exit> {
 }
 
 fn explain(context: &Context, read: &LoadedPolicies, case: &str) -> Result<Exit> {
-    let policies = read.policies()?;
+    let read_policies = read.policies()?;
     let cases = read.cases()?;
     let unread = |mistakes: Vec<Mistake>| Failure::usage("the case cannot be read").lines(mistakes);
-    let decision = cases.explain(case, &policies, &read.setup()).map_err(unread)?;
+    let decision = cases.explain(case, &read_policies, &read.setup()).map_err(unread)?;
     let answerers = decision.answerers();
+    let narrowing = narrowing(&read_policies, &decision);
     let Decision { verdict, policies, .. } = decision;
     let (word, why) = match verdict {
         Verdict::Allow => ("allow", None),
         Verdict::Ask(why) => ("ask", Some(why)),
         Verdict::Deny(why) => ("deny", Some(why)),
     };
-    let document =
+    let mut document =
         json!({"verdict": word, "why": why, "policies": policies, "answerers": answerers});
     let by = if policies.is_empty() { "no policy".to_owned() } else { policies.join(", ") };
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-    context.output.data(&document, &format!("{word} by {by}{why}"))
+    let mut lines = vec![format!("{word} by {by}{why}")];
+    let filters = narrowing.iter().filter_map(|one| Some((one.rows.as_ref()?, &one.id)));
+    let filters: Vec<Value> = filters
+        .map(|(query, id)| {
+            lines.push(format!("rows: {query} (by {id})"));
+            json!({"query": query, "policy": id})
+        })
+        .collect();
+    let hiding = narrowing.iter().filter(|one| !one.hide.is_empty());
+    let hidden: Vec<Value> = hiding
+        .map(|ListedPolicy { id, hide, .. }| {
+            lines.push(format!("hidden: {} (by {id})", hide.join(", ")));
+            json!({"fields": hide, "policy": id})
+        })
+        .collect();
+    if !narrowing.is_empty() {
+        document["rows"] = Value::Array(filters);
+        document["hidden"] = Value::Array(hidden);
+    }
+    context.output.data(&document, &lines.join("\n"))
+}
+
+/// The policies that leave only some rows or fields of records, as far as this was decided.
+fn narrowing(policies: &Policies, decision: &Decision) -> Vec<ListedPolicy> {
+    let narrows = |one: &ListedPolicy| {
+        (one.rows.is_some() || !one.hide.is_empty()) && decision.policies.contains(&one.id)
+    };
+    let is_narrowed = !decision.obligations.is_empty();
+    policies.listed().into_iter().filter(|one| is_narrowed && narrows(one)).collect()
 }

@@ -212,6 +212,7 @@ pages! {
     drafts: "docs/guides/drafts.md";
     events_to_a_webhook: "docs/guides/events-to-a-webhook.md";
     first_agent: "docs/guides/first-agent.md";
+    first_type: "docs/guides/first-type.md";
     keys: "docs/guides/keys.md";
     limit_tools: "docs/guides/limit-tools.md";
     network: "docs/guides/network.md";

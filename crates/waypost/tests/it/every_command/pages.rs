@@ -125,6 +125,7 @@ pub(super) const PAGES: &[Page] = &[
     page!("docs/guides/drafts.md", &[Serves(DEMO), Runs(CALENDAR_COMES)], &[], DRAFTS),
     page!("docs/guides/events-to-a-webhook.md", &[], &[], WEBHOOK),
     page!("docs/guides/first-agent.md", &[], &["mkdir desk && cd desk"], FIRST_AGENT),
+    page!("docs/guides/first-type.md", &[], &[], FIRST_TYPE),
     page!("docs/guides/keys.md", &[], &[], KEYS),
     page!("docs/guides/limit-tools.md", &[], &[], LIMIT_TOOLS),
     page!("docs/guides/network.md", &[INIT], &[], NETWORK_PAGE),
@@ -326,6 +327,28 @@ const FIRST_AGENT: &[Note] = &[
     note("waypost plan run agent/desk *", Ends(3)),
     note("waypost agent diff front-desk.yaml", Ends(1)),
     note("waypost agent rm desk", Ends(1)),
+];
+
+const FIRST_TYPE: &[Note] = &[
+    note("waypost up --watch", Serves("waypost up --watch --port 0")),
+    note("waypost record find Depot 'city:oslo AND kind:side'", Ends(2)),
+    // Another save came first.
+    note(
+        "waypost record save Depot --merge --set refName=harbour --set opened=2024-03-01 *",
+        Ends(1),
+    ),
+    // Another record refers to it.
+    note("waypost record rm Depot --query 'refName:station' --yes", Ends(1)),
+    note(
+        "waypost record save Depot --merge --set refName=station --set phone=555-0100",
+        Each(&[
+            // The server sees the changed file within about a second.
+            Runs("until waypost record schema Depot | grep -q phone; do sleep 0.1; done"),
+            Ends(0),
+        ]),
+    ),
+    note("waypost record migrate *", Left("the server of this page would have to be stopped")),
+    note("waypost up", Left("the server of this page still serves the folder")),
 ];
 
 const KEYS: &[Note] = &[

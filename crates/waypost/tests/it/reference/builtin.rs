@@ -11,7 +11,8 @@ The tools that Waypost brings itself. `math::add`, `validate::is_positive` and `
 are tools of the demo: a project has them if it sets `demo = true` under `[tools]`. It has
 `http::request` if `allow` under `[tools.http]` names a host. A plan calls a tool with a `tool_call`
 step, a person with `waypost tool call`. `reads` changes nothing and may be repeated; `writes` is
-never repeated when it is unknown whether it happened, unless it is idempotent.";
+never repeated when it is unknown whether it happened, unless it is idempotent. The tools on typed
+records are in [record-tools.md](record-tools.md).";
 
 pub(super) fn page() -> String {
     let mut page = head("Built-in tools", ABOUT);
