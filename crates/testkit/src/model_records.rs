@@ -2,22 +2,18 @@
 //! answers is what every store must answer.
 
 use kernel::values::ids::{CallId, Millis, RealmId};
-use query::checked::Test;
-use query::evaluate::group::group;
-use query::evaluate::order::{Position, compare, position};
-use query::evaluate::{Row, passes};
 use query::records::Records;
 use query::records::delete::{may_delete, may_delete_many};
 use query::records::error::{Answer, RecordError};
-use query::records::names::{RecordName, RefName};
-use query::records::outcome::{Outcome, is_kept};
-use query::records::page::PageRows;
+use query::records::in_memory;
+use query::records::names::RecordName;
+use query::records::outcome::{KeptOutcome, Outcome, is_kept};
 use query::records::references::{
     Stored, may_embed, referred_ids, referring_fields, still_referred_to,
 };
 use query::records::requests::{
-    Access, Count, Counted, Delete, DeleteMany, Find, Found, Get, RecordLimits, RecordUsage, Save,
-    Saved, Write,
+    Access, Count, Counted, Delete, DeleteMany, Explanation, Find, Found, Get, RecordLimits,
+    RecordUsage, Save, Saved, Write,
 };
 use query::records::save::{plan_save, record_bytes};
 use query::records::unique::{duplicate, unique_keys};
@@ -44,7 +40,7 @@ pub struct ModelRecords {
 struct RealmRecords {
     /// By the full name of their type and by id.
     types: BTreeMap<String, BTreeMap<String, Value>>,
-    outcomes: BTreeMap<CallId, (Millis, Outcome)>,
+    outcomes: BTreeMap<CallId, (Millis, KeptOutcome)>,
 }
 
 impl ModelRecords {
@@ -80,6 +76,11 @@ impl ModelRecords {
 impl Records for ModelRecords {
     fn find(&self, access: Access, find: Find) -> Answer<'_, Found> {
         self.in_realm(&access.realm, |records| records.find(&access, &find, &self.limits))
+    }
+
+    fn explain(&self, access: Access, find: Find) -> Answer<'_, Explanation> {
+        let known = access.record_type(&find.record_type).map(|_| Explanation::default());
+        Box::pin(ready(known))
     }
 
     fn count(&self, access: Access, count: Count) -> Answer<'_, Counted> {
@@ -154,26 +155,8 @@ impl RealmRecords {
     fn named(&self, record_type: &RecordType, name: &RecordName) -> Option<&Value> {
         match name {
             RecordName::Id(id) => self.types.get(&record_type.full_name())?.get(id),
-            RecordName::RefName(name) => self.rows(record_type).find(|record| {
-                let ref_name = record["refName"].as_str().unwrap_or_default();
-                RefName::within(&record["dataDomain"], ref_name) == *name
-            }),
+            RecordName::RefName(_) => in_memory::named(self.rows(record_type), name),
         }
-    }
-
-    /// The rows that the caller sees and asks for.
-    fn matching<'r>(
-        &'r self,
-        access: &Access,
-        record_type: &RecordType,
-        asked: Option<&Test>,
-    ) -> Vec<&'r Value> {
-        let filter = access.scope.filter(record_type, asked);
-        let realm = access.realm.as_str();
-        let is_asked = |record: &&Value| {
-            filter.as_ref().is_none_or(|filter| passes(filter, Row { realm, record }))
-        };
-        self.rows(record_type).filter(is_asked).collect()
     }
 
     fn find(
@@ -183,36 +166,8 @@ impl RealmRecords {
         limits: &RecordLimits,
     ) -> Result<Found, RecordError> {
         let record_type = access.record_type(&find.record_type)?;
-        let realm = access.realm.as_str();
-        let matching = self.matching(access, record_type, find.query.filter.as_ref());
-        let mut rows: Vec<(Position, &Value)> = matching
-            .into_iter()
-            .map(|record| (position(&find.sort, Row { realm, record }), record))
-            .collect();
-        rows.sort_by(|(left, _), (right, _)| compare(&find.sort, left, right));
-        let mut found =
-            Found { total: find.total.then_some(rows.len() as u64), ..Found::default() };
-        let after = find.page.after.as_ref();
-        rows.retain(|(position, _)| {
-            after.is_none_or(|after| compare(&find.sort, position, after).is_gt())
-        });
-        let mut page = PageRows::new(&find.query, realm, limits);
-        let mut last = None;
-        for (place, (position, record)) in rows.iter().skip(find.page.skip).enumerate() {
-            if place == find.page.limit {
-                found.next = last;
-                break;
-            }
-            let lookup = |to: &str, id: &str| self.embedded(access, record, to, id);
-            if let Some(cut) = page.push(record, &lookup)? {
-                found.cut = Some(cut);
-                found.next = last;
-                break;
-            }
-            last = Some(position.clone());
-        }
-        found.rows = page.rows();
-        Ok(found)
+        let embedded = |record: &Value, to: &str, id: &str| self.embedded(access, record, to, id);
+        in_memory::find(self.rows(record_type), access, find, limits, &embedded)
     }
 
     fn embedded(&self, access: &Access, row: &Value, to: &str, id: &str) -> Option<Value> {
@@ -228,32 +183,12 @@ impl RealmRecords {
         limits: &RecordLimits,
     ) -> Result<Counted, RecordError> {
         let record_type = access.record_type(&count.record_type)?;
-        let matching = self.matching(access, record_type, count.filter.as_ref());
-        let rows = matching.iter().map(|record| Row { realm: access.realm.as_str(), record });
-        let groups = match &count.grouping {
-            Some(grouping) => group(grouping, rows),
-            None => Vec::new(),
-        };
-        if groups.len() > limits.groups_max {
-            return Err(RecordError::TooManyGroups { max: limits.groups_max });
-        }
-        Ok(Counted { count: matching.len() as u64, groups })
+        in_memory::count(self.rows(record_type), access, count, limits)
     }
 
     fn get(&self, access: &Access, get: &Get) -> Result<Option<Value>, RecordError> {
         let record_type = access.record_type(&get.record_type)?;
-        let is_by_name = matches!(get.name, RecordName::RefName(_));
-        if is_by_name && access.scope.hides(record_type, "refName") {
-            return Ok(None);
-        }
-        let found = self.named(record_type, &get.name).filter(|record| {
-            access.scope.admits(record_type, Row { realm: access.realm.as_str(), record })
-        });
-        let mut found = found.cloned();
-        if let Some(record) = &mut found {
-            access.scope.mask(record_type, record);
-        }
-        Ok(found)
+        Ok(in_memory::get(self.rows(record_type), access, record_type, &get.name))
     }
 
     fn save(
@@ -265,7 +200,7 @@ impl RealmRecords {
     ) -> Result<Saved, RecordError> {
         let record_type = access.record_type(&save.record_type)?;
         let type_name = record_type.full_name();
-        if let Some(outcome) = self.known(write) {
+        if let Some(outcome) = self.known(write)? {
             return outcome.saved(access, &type_name);
         }
         let plan = plan_save(access, save, write, bytes_max, &*self)?;
@@ -291,7 +226,7 @@ impl RealmRecords {
     ) -> Result<(), RecordError> {
         let record_type = access.record_type(&delete.record_type)?;
         let type_name = record_type.full_name();
-        if let Some(outcome) = self.known(write) {
+        if let Some(outcome) = self.known(write)? {
             return outcome.deleted(&type_name).map(|_| ());
         }
         let found = self.named(record_type, &RecordName::Id(delete.id.clone())).cloned();
@@ -312,10 +247,13 @@ impl RealmRecords {
     ) -> Result<u64, RecordError> {
         let record_type = access.record_type(&delete.record_type)?;
         let type_name = record_type.full_name();
-        if let Some(outcome) = self.known(write).filter(|_| !delete.is_dry_run) {
+        if !delete.is_dry_run
+            && let Some(outcome) = self.known(write)?
+        {
             return outcome.deleted(&type_name);
         }
-        let matching = self.matching(access, record_type, delete.filter.as_ref());
+        let asked = delete.filter.as_ref();
+        let matching = in_memory::matching(self.rows(record_type), access, record_type, asked);
         let id_of = |record: &Value| record["id"].as_str().unwrap_or_default().to_owned();
         let ids: BTreeSet<String> = matching.into_iter().map(id_of).collect();
         let count = ids.len() as u64;
@@ -359,14 +297,15 @@ impl RealmRecords {
         }
     }
 
-    fn known(&self, write: &Write) -> Option<Outcome> {
-        let (at, outcome) = self.outcomes.get(write.call.as_ref()?)?;
-        is_kept(*at, write.at).then(|| outcome.clone())
+    fn known(&self, write: &Write) -> Result<Option<Outcome>, RecordError> {
+        let kept = write.call.as_ref().and_then(|call| self.outcomes.get(call));
+        let kept = kept.filter(|(at, _)| is_kept(*at, write.at));
+        kept.map(|(_, kept)| kept.clone().again(write)).transpose()
     }
 
     fn note(&mut self, write: &Write, outcome: &Outcome) {
         if let Some(call) = write.call {
-            self.outcomes.insert(call, (write.at, outcome.clone()));
+            self.outcomes.insert(call, (write.at, KeptOutcome::new(outcome, write)));
         }
     }
 

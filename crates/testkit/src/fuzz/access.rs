@@ -18,6 +18,8 @@ const EFFECTS: &[&str] = &[
     "@id(\"one\") permit",
     "@ask(\"why\") forbid",
     "@ask(\"why\") @other @approvers(\"role:boss, principal:eve\") forbid",
+    "@rows(\"region:${region} && cost:>#5\") forbid",
+    "@rows(\"((\") @hide(\"cost, \u{e9}[0]\") forbid",
     "@nothing permit",
     "@id(\"\") forbid",
     "@description(\"\u{e9}; \\\"\") permit",
@@ -37,6 +39,7 @@ const DONE: &[&str] = &[
     "action == Action::\"call:pay\"",
     "action in [Action::\"call:pay\", Action::\"call:lend\"]",
     "action == Action::\"read\"",
+    "action in [Action::\"read\", Action::\"save\"]",
     "action == Action::\"none\"",
     "action in [Action::\"run\", Action::\"talk\"]",
 ];
@@ -46,6 +49,8 @@ const THINGS: &[&str] = &[
     "resource == Tool::\"pay\"",
     "resource is Session",
     "resource is Tool",
+    "resource is RecordType",
+    "resource == RecordType::\"shop.Order\"",
     "resource in Plan::\"a\"",
     "resource == ?resource",
 ];

@@ -51,7 +51,7 @@ fn one(rng: &mut Rng, words: &[&'static str]) -> &'static str {
 }
 
 /// A case of the corpus as it stands, or a text with some bytes changed, once in a while.
-fn spoiled(rng: &mut Rng, kind: Kind, made: String) -> String {
+pub(super) fn spoiled(rng: &mut Rng, kind: Kind, made: String) -> String {
     let mut bytes = match rng.below(100) {
         0..=4 => taken(rng, kind),
         5..=14 => made.into_bytes(),

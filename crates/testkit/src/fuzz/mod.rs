@@ -13,3 +13,4 @@ pub mod answers;
 pub mod hostile;
 pub mod grammar;
 pub mod access;
+pub mod queries;

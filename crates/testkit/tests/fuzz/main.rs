@@ -7,4 +7,5 @@
 )]
 
 mod messages;
+mod queries;
 mod texts;

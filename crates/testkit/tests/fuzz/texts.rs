@@ -1,8 +1,9 @@
 //! A hundred thousand texts out of grammars and corpora, read by the pure functions that read them
 //! first: pointers, templates, schemas, files, policies, principals, messages, also of A2A, cards
-//! of agents and journal rows. A second process of this program does the work, so that an abort, a
-//! hang or growth is a failure that names its text.
+//! of agents, journal rows, queries over records. A second process of this program does the work,
+//! so that an abort, a hang or growth is a failure that names its text.
 
+use super::queries;
 use engine::catalog::schema::JsonSchemas;
 use kernel::contracts::policy::{Context, Request, Resource};
 use kernel::definition::plan::check::PlanScope;
@@ -36,8 +37,10 @@ use std::{fs, thread};
 use testkit::fuzz::access;
 use testkit::fuzz::corpus::{Seed, seeds};
 use testkit::fuzz::grammar;
+use testkit::fuzz::hostile::{self, Kind};
 use testkit::fuzz::hunt::{Hunt, Input};
 use testkit::fuzz::mangle::mangle;
+use testkit::fuzz::queries as asking;
 use testkit::sim::rng::Rng;
 use wire::a2a::card::AgentCard;
 use wire::a2a::error::A2aError;
@@ -54,6 +57,9 @@ const PATHS: u64 = 40_000;
 const MESSAGES: u64 = 30_000;
 const ROWS: u64 = 15_000;
 const TEMPLATES: u64 = 8_000;
+const QUERIES: u64 = 8_000;
+const CURSORS: u64 = 6_000;
+const SORTS: u64 = 4_000;
 const FILES: u64 = 4_000;
 const SCHEMAS: u64 = 3_000;
 const PRINCIPALS: u64 = 3_000;
@@ -208,6 +214,13 @@ fn hunt_all() {
         let _ = event::read(&String::from_utf8_lossy(bytes));
     });
     hunt("template", TEMPLATES, grammar::template, |text| filled(text));
+    for (case, query) in hostile::of(Kind::Query).enumerate() {
+        say(&format!("{CASE}hostile query `{}` {case}", query.name));
+        queries::asked(&query.text());
+    }
+    hunt("query", QUERIES, asking::query, |text| queries::asked(text));
+    hunt("sort", SORTS, asking::sort, |text| queries::sorted(text));
+    hunt("cursor", CURSORS, asking::cursor, |text| queries::continued(text));
     hunt("file", FILES, grammar::file, |bytes| loaded(bytes));
     hunt("schema", SCHEMAS, grammar::schema, |text| checked(text));
     hunt("principals", PRINCIPALS, access::principals, |text| known(text));

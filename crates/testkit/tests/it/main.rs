@@ -9,6 +9,7 @@
 
 mod store_contract;
 mod records_contract;
+mod records_random;
 mod journals;
 mod transcripts;
 mod llms;

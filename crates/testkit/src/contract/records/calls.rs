@@ -48,9 +48,14 @@ pub fn a_call_stands_for_one_write_in_its_realm(scene: RecordsScene) {
     assert_eq!(ann.deleted("Town", &saved.id), Err(RecordError::CallReused));
     let many = ann.deleted_many("Town", "", None, false);
     assert_eq!(many, Err(RecordError::CallReused));
+    let asking = |asked: &str| scene.ann().calling("two").asking(asked);
+    let rome = asking("rome").put("Town", json!({"refName": "rome"}));
+    assert_eq!(asking("rome").put("Town", json!({"refName": "rome"})).id, rome.id);
+    let bonn = asking("bonn").saved(SaveMode::Put, "Town", json!({"refName": "bonn"}));
+    assert_eq!(bonn, Err(RecordError::CallReused));
     let elsewhere = ann.clone().in_realm("other").put("Town", json!({"refName": "oslo"}));
     assert_ne!(elsewhere.id, saved.id);
-    assert_eq!(ann.found("Town", "").len(), 1);
+    assert_eq!(ann.found("Town", "").len(), 2);
 }
 
 pub fn an_outcome_is_forgotten_after_30_days(scene: RecordsScene) {

@@ -8,6 +8,7 @@ pub mod counts;
 pub mod scopes;
 pub mod deletes;
 pub mod calls;
+pub mod random;
 
 /// The tests of one arm, an expression that gives a new one: put it into a module of its own.
 #[macro_export]

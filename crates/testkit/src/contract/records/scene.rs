@@ -4,7 +4,7 @@ use crate::contract::scene::within_limit;
 use crate::model_records::{ModelRecords, ModelRecordsState};
 use futures::executor::block_on;
 use kernel::identity::principal::DataDomain;
-use kernel::values::ids::{CallId, Millis, RealmId};
+use kernel::values::ids::{CallId, ContentHash, Millis, RealmId};
 use query::check::{HiddenFields, Scope, check, check_path, check_row_filter};
 use query::checked::CheckedQuery;
 use query::evaluate::group::{Function, Grouping, Measure};
@@ -61,6 +61,7 @@ pub fn limits() -> RecordLimits {
         groups_max: 3,
         delete_many_max: 5,
         record_bytes_max: 4_000,
+        query_timeout_ms: 5_000,
     }
 }
 
@@ -158,6 +159,7 @@ impl RecordsScene {
             author,
             at: NOW,
             call: None,
+            asked: None,
         }
     }
 
@@ -205,6 +207,7 @@ pub struct Person<'s> {
     pub author: Author,
     pub at: Millis,
     pub call: Option<CallId>,
+    pub asked: Option<ContentHash>,
 }
 
 impl Person<'_> {
@@ -246,6 +249,13 @@ impl Person<'_> {
         self
     }
 
+    /// With a call that asks for this.
+    #[must_use]
+    pub fn asking(mut self, asked: &str) -> Self {
+        self.asked = Some(ContentHash::of(asked.as_bytes()));
+        self
+    }
+
     pub fn access(&self) -> Access {
         Access {
             realm: self.realm.clone(),
@@ -255,7 +265,8 @@ impl Person<'_> {
     }
 
     fn write(&self) -> Write {
-        Write { author: self.author.clone(), at: self.at, call: self.call }
+        let asked = self.asked.clone();
+        Write { author: self.author.clone(), at: self.at, call: self.call, asked }
     }
 
     /// The query as this caller may ask it.

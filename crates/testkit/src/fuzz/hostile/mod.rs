@@ -9,6 +9,7 @@ mod yaml;
 mod headers;
 mod bodies;
 mod upstreams;
+mod queries;
 
 /// Stands in an answer of an upstream for the id of the request.
 pub const ID: &str = "REQUEST-ID";
@@ -32,6 +33,8 @@ pub enum Kind {
     Listed,
     /// What an upstream answers to a call: the whole HTTP message. `ID` is the request's id.
     Answered,
+    /// A query over records.
+    Query,
 }
 
 /// One entry of the table.
@@ -65,6 +68,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         bodies::CASES,
         upstreams::LISTED,
         upstreams::ANSWERED,
+        queries::CASES,
     ];
     tables.into_iter().flatten()
 }
@@ -107,6 +111,7 @@ mod tests {
             Kind::Body,
             Kind::Listed,
             Kind::Answered,
+            Kind::Query,
         ];
         for kind in kinds {
             assert!(of(kind).count() >= 8, "{kind:?}");
