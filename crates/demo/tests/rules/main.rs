@@ -5,3 +5,4 @@
 mod desk;
 mod scenes;
 mod generated;
+mod analyst;
