@@ -7,7 +7,7 @@
 pub const QUICK_TARGETS: &[&str] = &[
     "--lib", "--bin=waypost", "--bin=xtask", "--test=it", "--test=scenes", "--test=failures",
     "--test=rules", "--test=contract", "--test=descriptors", "--test=a2a_json", "--test=a2a_proto",
-    "--test=simulation",
+    "--test=simulation", "--test=language",
 ];
 /// Programs that only `prove` runs.
 const LONG: &[&str] = &[
@@ -125,6 +125,8 @@ fn listed(
 mod tests {
     use super::*;
     use crate::shell;
+    use std::fs;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
 
     #[test]
@@ -172,5 +174,34 @@ mod tests {
                 assert!(found.is_ok_and(|status| status.success()), "{program}: no `{test}`");
             }
         }
+    }
+
+    /// The name of a test program that is neither built by `test` nor left to `prove` is run by
+    /// neither.
+    #[test]
+    fn every_test_program_is_run_by_one_of_the_commands() {
+        let mut programs = 0;
+        for package in entries(&shell::workspace_root().join("crates")) {
+            for place in entries(&package.join("tests")) {
+                let is_program = place.extension().is_some_and(|end| end == "rs")
+                    || place.join("main.rs").is_file();
+                if !is_program {
+                    continue;
+                }
+                programs += 1;
+                let name = |path: &Path| path.file_stem().unwrap().to_string_lossy().into_owned();
+                let program = format!("{}/{}", name(&package), name(&place));
+                let target = format!("--test={}", name(&place));
+                let is_built = QUICK_TARGETS.contains(&target.as_str());
+                assert!(is_built || LONG.contains(&program.as_str()), "nothing runs `{program}`");
+            }
+        }
+        assert!(programs > 15, "only {programs} test programs were found");
+    }
+
+    /// What is in a folder; nothing if there is none.
+    fn entries(folder: &Path) -> Vec<PathBuf> {
+        let found = fs::read_dir(folder).into_iter().flatten().flatten();
+        found.map(|entry| entry.path()).collect()
     }
 }
