@@ -6,8 +6,15 @@ use futures::executor::block_on;
 use futures::future::BoxFuture;
 use kernel::contracts::Spawn;
 use kernel::contracts::backup::{BackupError, MANIFEST_FILE, Manifest};
+use kernel::identity::principal::DataDomain;
 use kernel::limits::Limits;
-use kernel::values::ids::{ContentHash, Fence};
+use kernel::values::ids::{CallId, ContentHash, Fence, Millis};
+use query::records::names::fresh_id;
+use query::records::requests::{Access, Author, Count, RecordLimits, Save, SaveMode, Write};
+use query::records::scope::CallerScope;
+use query::records::type_change::{RecordStore, TypeChange};
+use query::types::{Field, Kind, RealmTypes, RecordType, TypeSet};
+use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +28,8 @@ use testkit::contract::driver::{Driver, done, holding, realm};
 const BESIDE: &[&str] = &["secret.key", "vault", "nothing"];
 /// How many backups are taken while somebody writes.
 const BACKUPS: usize = 5;
+/// When records are saved.
+const NOW: Millis = Millis(1_700_000_000_000);
 
 /// Threads, but backups are kept back until the test lets them go.
 #[derive(Default)]
@@ -123,6 +132,93 @@ fn a_backup_contains_everything_acknowledged_before_it() {
         // Each append was an event, and moved the fence by one.
         assert_eq!(copy.load(&key).unwrap().fence, Fence(numbers.len() as u64));
         done(copy.store().append(Driver::new("r", "b").created()));
+    }
+}
+
+/// The records of a scene, of one type.
+struct Shelf {
+    records: Arc<dyn RecordStore>,
+    types: Arc<TypeSet>,
+}
+
+impl Shelf {
+    fn of(scene: &Scene) -> Self {
+        let records = scene.opened.records.open(RecordLimits::default()).unwrap();
+        let fields = vec![Field::new("number", Kind::Integer)];
+        let types = TypeSet::new(vec![RecordType::new("", "items", "Item", fields)]);
+        let change =
+            TypeChange { types: Arc::new(RealmTypes::common(types.clone())), ..Default::default() };
+        block_on(records.change_types(change)).unwrap();
+        Self { records, types: Arc::new(types) }
+    }
+
+    fn access(&self) -> Access {
+        Access {
+            realm: realm(),
+            types: self.types.clone(),
+            scope: Arc::new(CallerScope::unlimited(&self.types)),
+        }
+    }
+
+    /// Saves the record of this number under its own call.
+    fn save(&self, number: u64) {
+        let author =
+            Author { subject: Arc::from("ann"), domain: DataDomain::default(), administers: false };
+        let call = Some(CallId::of(&[&number.to_be_bytes()]));
+        let write = Write { author, at: NOW, call, asked: None };
+        let save = Save {
+            record_type: "Item".to_owned(),
+            mode: SaveMode::Put,
+            entity: json!({"number": number}),
+            expected: None,
+            fresh_id: fresh_id(NOW, number),
+        };
+        block_on(self.records.save(self.access(), save, write)).unwrap();
+    }
+
+    fn count(&self) -> u64 {
+        let count = Count { record_type: "Item".to_owned(), filter: None, grouping: None };
+        block_on(self.records.count(self.access(), count)).unwrap().count
+    }
+}
+
+#[test]
+fn a_backup_contains_the_records_that_its_runs_wrote() {
+    let scene = Scene::new();
+    let shelf = Shelf::of(&scene);
+    let backups = tempfile::tempdir().unwrap();
+    let mut a = Driver::new("r", "a");
+    done(scene.store().append(a.created()));
+    let over = AtomicBool::new(false);
+    let mut taken = Vec::new();
+    std::thread::scope(|scope| {
+        // As a run does: the record is there before its journal says so.
+        scope.spawn(|| {
+            for number in 2.. {
+                shelf.save(number);
+                done(scene.store().append(a.next()));
+                if over.load(Ordering::SeqCst) {
+                    break;
+                }
+            }
+        });
+        for number in 0..BACKUPS {
+            let into = backups.path().join(number.to_string());
+            taken.push((into.clone(), take(&scene, &into)));
+        }
+        over.store(true, Ordering::SeqCst);
+    });
+    let key = Driver::new("r", "a").row.key;
+    for (into, made) in taken {
+        assert_eq!(made.map(|manifest| manifest.files), Ok(2));
+        let copy = restored(&into);
+        let shelf = Shelf::of(&copy);
+        let events = block_on(copy.store().events(&key, 0, 1_000_000)).unwrap().len() as u64;
+        let before = shelf.count();
+        assert!(before >= events - 1, "{events} events and {before} records");
+        // What a recovered run repeats is not written twice.
+        (2..=events).for_each(|number| shelf.save(number));
+        assert_eq!(shelf.count(), before);
     }
 }
 

@@ -12,7 +12,7 @@ use query::records::requests::{
     Access, Author, DeleteMany, Find, Page, RecordLimits, Save, SaveMode, Write,
 };
 use query::records::scope::CallerScope;
-use query::records::type_change::{RecordStore, TypeChange};
+use query::records::type_change::{MigrationStep, RecordStore, TypeChange, TypeChangeError};
 use query::types::{Field, Kind, RealmTypes, RecordType, TypeSet};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -58,9 +58,22 @@ fn after(calls: u64) -> Rows {
     rows
 }
 
+/// The field that holds the batch, before a change of types and after it.
+const BATCH_FIELD: &str = "batch";
+const NEW_FIELD: &str = "lot";
+
+/// One type, with this field.
+fn types(field: &str) -> TypeSet {
+    let mut batch = Field::new(field, Kind::Integer);
+    batch.indexed = true;
+    let fields = vec![Field::new("number", Kind::Integer), batch];
+    TypeSet::new(vec![RecordType::new("", "items", "Item", fields)])
+}
+
 /// A store of records on a machine.
 struct Site<'m> {
     machine: &'m Machine,
+    field: &'static str,
     types: Arc<TypeSet>,
     records: Arc<dyn RecordStore>,
     /// Its folder is held as long as this lives.
@@ -71,14 +84,29 @@ impl<'m> Site<'m> {
     fn open(machine: &'m Machine) -> Self {
         let opened = machine.open();
         let records = opened.records.open(RecordLimits::default()).unwrap();
-        let mut batch = Field::new("batch", Kind::Integer);
-        batch.indexed = true;
-        let fields = vec![Field::new("number", Kind::Integer), batch];
-        let types = TypeSet::new(vec![RecordType::new("", "items", "Item", fields)]);
-        let change =
-            TypeChange { types: Arc::new(RealmTypes::common(types.clone())), ..Default::default() };
-        machine.executor.run_until(records.change_types(change), STEPS_MAX).unwrap().unwrap();
-        Self { machine, types: Arc::new(types), records, _opened: opened }
+        let types = Arc::new(types(BATCH_FIELD));
+        let mut site = Self { machine, field: BATCH_FIELD, types, records, _opened: opened };
+        if site.takes_on(BATCH_FIELD, Vec::new()) == Some(false) {
+            assert_eq!(site.takes_on(NEW_FIELD, Vec::new()), Some(true));
+        }
+        site
+    }
+
+    /// Whether the store takes on the types with this field, after these steps; none if the power
+    /// went off before it said so.
+    fn takes_on(&mut self, field: &'static str, steps: Vec<MigrationStep>) -> Option<bool> {
+        let types = RealmTypes::common(types(field));
+        let change = TypeChange { types: Arc::new(types), steps, is_dry_run: false };
+        let changed = self.records.change_types(change);
+        match self.machine.executor.run_until(changed, STEPS_MAX).ok()? {
+            Ok(_) => {
+                self.field = field;
+                self.types = Arc::new(self::types(field));
+                Some(true)
+            }
+            Err(TypeChangeError::Obstacles(_)) => Some(false),
+            Err(other) => panic!("{other}"),
+        }
     }
 
     fn access(&self) -> Access {
@@ -100,7 +128,7 @@ impl<'m> Site<'m> {
                 let save = Save {
                     record_type: "Item".to_owned(),
                     mode: SaveMode::Put,
-                    entity: json!({"number": number, "batch": batch}),
+                    entity: json!({"number": number, self.field: batch}),
                     expected: None,
                     fresh_id: fresh_id(NOW, number),
                 };
@@ -115,7 +143,7 @@ impl<'m> Site<'m> {
                 let gone = after(number - 1).values().filter(|of| **of == batch).count() as u64;
                 let delete = DeleteMany {
                     record_type: "Item".to_owned(),
-                    filter: self.query(&format!("batch:#{batch}")).filter,
+                    filter: self.query(&format!("{}:#{batch}", self.field)).filter,
                     expected: Some(gone),
                     is_dry_run: false,
                 };
@@ -149,7 +177,7 @@ impl<'m> Site<'m> {
         let found = self.machine.executor.run_until(found, STEPS_MAX).unwrap().unwrap();
         let whole = |row: &Value, name: &str| row[name].as_u64().unwrap();
         let rows: Rows =
-            found.rows.iter().map(|row| (whole(row, "number"), whole(row, "batch"))).collect();
+            found.rows.iter().map(|row| (whole(row, "number"), whole(row, self.field))).collect();
         assert_eq!((found.rows.len(), found.total), (rows.len(), Some(rows.len() as u64)));
         rows
     }
@@ -184,4 +212,40 @@ fn records_that_were_acknowledged_survive_a_power_cut_and_calls_happen_once() {
         machine.executor.drop_tasks();
     }
     assert!(redone > 0 && redone < SEEDS, "{redone} calls were written and not acknowledged");
+}
+
+#[test]
+fn a_change_of_types_that_the_power_cuts_is_whole_or_not_at_all() {
+    const CALLS: u64 = 12;
+    let rename = || {
+        let record_type = "Item".to_owned();
+        let (from, to) = (BATCH_FIELD.to_owned(), NEW_FIELD.to_owned());
+        vec![MigrationStep::RenameField { record_type, from, to }]
+    };
+    let mut whole = 0;
+    for seed in 0..SEEDS {
+        let mut rng = Rng::new(seed);
+        let machine = Machine::new();
+        let mut site = Site::open(&machine);
+        assert!((1..=CALLS).all(|number| site.calls(number)));
+        let point = [Point::DiskWrite, Point::DiskSync, Point::Step][seed as usize % 3];
+        machine.power.switch_on(Some((point, 1 + rng.below(40))));
+        let changed = site.takes_on(NEW_FIELD, rename());
+        drop(site);
+        machine.crash(&mut rng);
+        let mut site = Site::open(&machine);
+        let is_changed = site.field == NEW_FIELD;
+        assert!(is_changed || changed.is_none(), "seed {seed}: an acknowledged change is lost");
+        assert_eq!(site.rows(), after(CALLS), "seed {seed}");
+        if !is_changed {
+            assert_eq!(site.takes_on(NEW_FIELD, rename()), Some(true));
+            assert_eq!(site.rows(), after(CALLS), "seed {seed}");
+        }
+        assert!(site.calls(CALLS + 1));
+        assert_eq!(site.rows(), after(CALLS + 1), "seed {seed}");
+        whole += u64::from(is_changed);
+        drop(site);
+        machine.executor.drop_tasks();
+    }
+    assert!(whole > 0 && whole < SEEDS, "{whole} changes were there after the power cut");
 }
