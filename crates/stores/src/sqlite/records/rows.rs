@@ -28,7 +28,8 @@ pub(super) fn make(connection: &Connection, table: &Table) -> Result<()> {
     ))?;
     for (place, names) in table.layout.indexes.iter().enumerate() {
         let names = names.join(", ");
-        let sql = format!("CREATE INDEX {records}_i{place} ON {records} (realm, {names})");
+        // With the id, by which rows are ordered: else SQLite walks all of them in that order.
+        let sql = format!("CREATE INDEX {records}_i{place} ON {records} (realm, {names}, id)");
         connection.execute_batch(&sql)?;
     }
     Ok(())
